@@ -1,0 +1,92 @@
+"""Everything that can go wrong, as one tree.
+
+MedusaError
+├── ModelError            a checkpoint, its tokenizer or its template can't be used
+│   ├── CheckpointError   a file is missing, truncated or not what its header says
+│   ├── HeadsError        Medusa heads that don't fit, or aren't Medusa heads
+│   ├── TokenizerError    a tokenizer of a kind that can't be streamed
+│   └── TemplateError     a chat template that fails to render
+├── RequestError          what was asked for can't be done: empty prompt, too long, bad setting
+├── EngineError           the engine failed while it worked
+│   ├── NumericsError     the target's logits hold no number
+│   └── OutOfMemoryError  the device has no memory left
+├── PromptFileError       a file of prompts can't be read
+└── TrainingError         a training run can't start or go on
+
+Every error says what happened (`message`), what to do (`hint`) and with which values (`data`).
+"""
+
+from __future__ import annotations
+
+
+class MedusaError(Exception):
+    """Root of the tree.
+
+    Attributes:
+        message: What happened, in one sentence.
+        hint: What the reader can do about it, in one sentence; may be empty.
+        data: The values that matter, by name.
+    """
+
+    def __init__(self, message: str, hint: str = "", **data: str | int | float) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.data = dict(data)
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.hint}".strip()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Exceptions pickle by their args alone; the hint and the data must travel too.
+        return _rebuild, (type(self), self.message, self.hint, self.data)
+
+
+def _rebuild(
+    kind: type[MedusaError], message: str, hint: str, data: dict[str, str | int | float]
+) -> MedusaError:
+    return kind(message, hint, **data)
+
+
+class ModelError(MedusaError):
+    """A checkpoint, its tokenizer or its template can't be used."""
+
+
+class CheckpointError(ModelError):
+    """A checkpoint file is missing, truncated or not what its header says."""
+
+
+class HeadsError(ModelError):
+    """Medusa heads that don't fit the target, or that aren't Medusa heads."""
+
+
+class TokenizerError(ModelError):
+    """A tokenizer that can't be read or streamed."""
+
+
+class TemplateError(ModelError):
+    """A chat template that fails to parse or render."""
+
+
+class RequestError(MedusaError):
+    """The request itself can't be served."""
+
+
+class EngineError(MedusaError):
+    """The engine failed while it worked."""
+
+
+class NumericsError(EngineError):
+    """The target produced logits that are not numbers."""
+
+
+class OutOfMemoryError(EngineError):
+    """The device ran out of memory."""
+
+
+class PromptFileError(MedusaError):
+    """A file of prompts that can't be read."""
+
+
+class TrainingError(MedusaError):
+    """A training run that can't start or go on."""

@@ -1,0 +1,310 @@
+"""Commands that go to the engine and events that come back.
+
+Every message is frozen and made of str, bytes, int, float, bool, enums, tuples and paths alone, so
+that it can be pickled and the worker may become a process. Messages belong to a session (one
+conversation) and a request (one command); the sender chooses both names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Role(str, Enum):
+    """Who speaks in a chat message."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+class ChatMessage(NamedTuple):
+    """One turn of a conversation."""
+
+    role: Role
+    content: str
+
+
+class StopReason(str, Enum):
+    """Why an answer ended."""
+
+    EOS = "eos"
+    STOP_STRING = "stop_string"
+    MAX_TOKENS = "max_tokens"
+    CONTEXT = "context"
+    CANCELLED = "cancelled"
+
+
+class TokenSource(NamedTuple):
+    """Where a token came from.
+
+    Attributes:
+        drafter: `"target"` for a token the target chose itself (the first token and every bonus
+            token), else the name of the drafter whose proposal was accepted.
+        head: Draft depth of the accepted token, 1-based (head k drafts depth k); 0 for the target.
+    """
+
+    drafter: str
+    head: int
+
+
+TARGET = TokenSource("target", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateSettings:
+    """How an answer is to be decoded.
+
+    Attributes:
+        drafter: Name of a registered drafter: `medusa` or `none` (plain decoding).
+        rule: Name of a registered acceptance rule: `greedy` or `sample`.
+        temperature: Divides the logits under `sample`; > 0.
+        top_k: Keep the k best tokens under `sample`; 0 keeps all.
+        top_p: Keep the smallest set of tokens whose probability reaches this, in (0, 1].
+        seed: Key of the sampling noise; the same seed repeats the same text.
+        max_new_tokens: Token budget of the answer, EOS included; >= 1.
+        stop: Strings that end the answer; they are not part of it.
+        tree_rows: Rows of the verified tree, root included; 0 lets the engine choose.
+    """
+
+    drafter: str = "medusa"
+    rule: str = "greedy"
+    temperature: float = 0.7
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 0
+    max_new_tokens: int = 512
+    stop: tuple[str, ...] = ()
+    tree_rows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What every command and event carries."""
+
+    session_id: str
+    request_id: str
+
+
+# Commands ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LoadModel(Message):
+    """Load a target and, if given, its Medusa heads; replaces what is loaded.
+
+    Attributes:
+        model_dir: Folder in Hugging Face layout.
+        heads_dir: Folder with Medusa heads, or None.
+        dtype: `float64`, `float32`, `bfloat16` or `float16`; empty for the best on this device.
+        device: A torch device name; empty for CUDA where there is one, else the CPU.
+    """
+
+    model_dir: Path
+    heads_dir: Path | None = None
+    dtype: str = ""
+    device: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unload(Message):
+    """Forget the loaded model and free its memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrate(Message):
+    """Measure the time of a step at several row counts on the loaded model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Generate(Message):
+    """Answer a conversation; what the session already holds in its cache is not computed again."""
+
+    messages: tuple[ChatMessage, ...]
+    settings: GenerateSettings = field(default_factory=GenerateSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel(Message):
+    """Stop the Generate with this session and request; takes effect within one step."""
+
+
+@dataclass(frozen=True, slots=True)
+class CloseSession(Message):
+    """Forget a session and free its cache."""
+
+
+Command = LoadModel | Unload | Calibrate | Generate | Cancel | CloseSession
+
+# Events -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Progress(Message):
+    """Work under way.
+
+    Attributes:
+        stage: `import`, `weights`, `heads`, `calibrate` or `prefill`.
+        fraction: Share done, 0 to 1.
+        text: What is being done, for people.
+    """
+
+    stage: str
+    fraction: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelLoaded(Message):
+    """The model is ready.
+
+    Attributes:
+        name: Name to show.
+        num_parameters: Parameters of the target.
+        num_heads: Medusa heads at hand; 0 without.
+        context_tokens: Longest prompt plus answer.
+        vocab_size: Rows of the target's output projection.
+        dtype: Name of the compute dtype.
+        device: Torch device name.
+        drafters: Names of the drafters that can run on it.
+        rules: Names of the acceptance rules.
+        head_accuracies: Per head, probability that rank 0, 1, ... is the right token; may be empty.
+        load_s: Seconds from the command to this event.
+    """
+
+    name: str
+    num_parameters: int
+    num_heads: int
+    context_tokens: int
+    vocab_size: int
+    dtype: str
+    device: str
+    drafters: tuple[str, ...]
+    rules: tuple[str, ...]
+    head_accuracies: tuple[tuple[float, ...], ...]
+    load_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Unloaded(Message):
+    """The model is gone and its memory is free."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated(Message):
+    """The measured step costs of the loaded model.
+
+    Attributes:
+        step_s: Pairs (rows, seconds of one step with that many rows).
+        tree_rows: The row count the engine chooses with `tree_rows=0`.
+    """
+
+    step_s: tuple[tuple[int, float], ...]
+    tree_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepDone(Message):
+    """One forward pass of the target is done: the first (prefill) or one decoding step.
+
+    Text is bytes until it is shown: `pieces[i]` is the UTF-8 that token i completes (empty while a
+    character is still open, and for special tokens). All pieces of an answer concatenated are
+    its text, of which the first `num_visible_bytes` may be shown now: the rest may be the start
+    of a stop string.
+
+    Attributes:
+        step: 0 for prefill, then 1, 2, ...
+        token_ids: Tokens decided in this step, in order: accepted ones, then the bonus token.
+        pieces: Bytes that each of them completes.
+        sources: Where each of them came from.
+        num_visible_bytes: Bytes of the answer so far that may be shown.
+        num_rows: Rows that the target computed: the prompt's new tokens in prefill, else the tree.
+        proposed_per_depth: Draft nodes offered at depth 1, 2, ...; empty without a tree.
+        draft_s: Seconds spent proposing.
+        verify_s: Seconds of the target's forward pass.
+        accept_s: Seconds of the acceptance rule.
+        commit_s: Seconds to keep the accepted rows.
+        step_s: Seconds of the whole step.
+        num_context_tokens: Tokens of the session decided so far, prompt included.
+    """
+
+    step: int
+    token_ids: tuple[int, ...]
+    pieces: tuple[bytes, ...]
+    sources: tuple[TokenSource, ...]
+    num_visible_bytes: int
+    num_rows: int
+    proposed_per_depth: tuple[int, ...]
+    draft_s: float
+    verify_s: float
+    accept_s: float
+    commit_s: float
+    step_s: float
+    num_context_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationDone(Message):
+    """An answer is complete.
+
+    Attributes:
+        text: The whole answer; equals the visible bytes of its steps, decoded.
+        token_ids: Its tokens, EOS included when there was one.
+        stop_reason: Why it ended.
+        num_prompt_tokens: Tokens of the rendered conversation.
+        num_cached_tokens: Of those, tokens that the session's cache already held.
+        num_steps: Decoding steps (prefill not counted).
+        accept_lengths: Tokens each decoding step gave, bonus token included.
+        time_to_first_token_s: Seconds from the start of the request to the first token.
+        prefill_s: Seconds of prefill.
+        decode_s: Seconds of all decoding steps.
+        settings: What it was decoded with; `tree_rows` is the count really used.
+    """
+
+    text: str
+    token_ids: tuple[int, ...]
+    stop_reason: StopReason
+    num_prompt_tokens: int
+    num_cached_tokens: int
+    num_steps: int
+    accept_lengths: tuple[int, ...]
+    time_to_first_token_s: float
+    prefill_s: float
+    decode_s: float
+    settings: GenerateSettings
+
+    @property
+    def mean_acceptance_length(self) -> float:
+        """Tokens from decode steps ÷ decode steps, bonus included; 0 without a decode step."""
+        return sum(self.accept_lengths) / self.num_steps if self.num_steps else 0.0
+
+    @property
+    def decode_tokens_per_s(self) -> float:
+        """Tokens from decode steps per second of decoding; 0 without a decode step."""
+        return sum(self.accept_lengths) / self.decode_s if self.num_steps else 0.0
+
+    @property
+    def tokens_per_s(self) -> float:
+        """All tokens of the answer per second, prefill included."""
+        return len(self.token_ids) / (self.prefill_s + self.decode_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Failed(Message):
+    """A command failed; the engine lives on.
+
+    Attributes:
+        kind: Name of the error's class, as in `medusa_core.errors`.
+        message: What happened.
+        hint: What to do about it; may be empty.
+    """
+
+    kind: str
+    message: str
+    hint: str
+
+
+Event = Progress | ModelLoaded | Unloaded | Calibrated | StepDone | GenerationDone | Failed
