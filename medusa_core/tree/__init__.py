@@ -1,0 +1,1 @@
+"""Token trees: their shape, their mask, and the search for the best one."""

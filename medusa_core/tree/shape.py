@@ -1,0 +1,146 @@
+"""The shape of a token tree: which node hangs under which, at which depth, from which rank.
+
+A shape is fixed for many steps while the tokens in it change, so everything that depends on the
+shape alone (mask, depths, retrieve indices) is computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from medusa_core.errors import RequestError
+
+Path = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class TreeShape:
+    """A token tree without its tokens; node 0 is the root.
+
+    Attributes:
+        paths: Rank path of every node; the root's is empty. Parents precede their children.
+        parents: Index of every node's parent; −1 for the root.
+    """
+
+    paths: tuple[Path, ...]
+    parents: tuple[int, ...]
+
+    @classmethod
+    def from_paths(cls, paths: Iterable[Sequence[int]]) -> TreeShape:
+        """Build a shape from the rank paths of its draft nodes.
+
+        Args:
+            paths: For example `[(0,), (0, 0), (1,)]`, in any order, the root left out.
+
+        Raises:
+            RequestError: A path is empty, has a negative rank, or its parent is missing.
+        """
+        unique = {tuple(path) for path in paths}
+        if () in unique or any(rank < 0 for path in unique for rank in path):
+            raise RequestError("A tree path must hold at least one rank, none of them negative.")
+        ordered: list[Path] = [(), *sorted(unique, key=lambda path: (len(path), path))]
+        index = {path: node for node, path in enumerate(ordered)}
+        orphans = [path for path in ordered[1:] if path[:-1] not in index]
+        if orphans:
+            raise RequestError(
+                f"The tree lacks the parents of {len(orphans)} nodes, such as {orphans[0]}.",
+                "Every path needs all of its prefixes in the tree.",
+            )
+        parents = (-1, *(index[path[:-1]] for path in ordered[1:]))
+        return cls(tuple(ordered), parents)
+
+    @classmethod
+    def root_only(cls) -> TreeShape:
+        """The tree of plain decoding."""
+        return cls(((),), (-1,))
+
+    @property
+    def num_nodes(self) -> int:
+        """Nodes, the root included: the rows of one verification."""
+        return len(self.paths)
+
+    @cached_property
+    def depths(self) -> tuple[int, ...]:
+        """Depth of every node; 0 for the root."""
+        return tuple(len(path) for path in self.paths)
+
+    @cached_property
+    def max_depth(self) -> int:
+        """Depth of the deepest node."""
+        return max(self.depths)
+
+    @cached_property
+    def num_per_depth(self) -> tuple[int, ...]:
+        """Draft nodes at depth 1, 2, ..."""
+        return tuple(self.depths.count(depth) for depth in range(1, self.max_depth + 1))
+
+    @cached_property
+    def num_ranks(self) -> tuple[int, ...]:
+        """Ranks that the tree uses of head 1, 2, ...: one more than the highest rank."""
+        deep = range(self.max_depth)
+        return tuple(1 + max(path[d] for path in self.paths if len(path) > d) for d in deep)
+
+    @cached_property
+    def children(self) -> tuple[tuple[int, ...], ...]:
+        """Children of every node, in rank order."""
+        lists: list[list[int]] = [[] for _ in self.paths]
+        for node, parent in enumerate(self.parents[1:], start=1):
+            lists[parent].append(node)
+        return tuple(tuple(nodes) for nodes in lists)
+
+    @cached_property
+    def mask(self) -> tuple[tuple[bool, ...], ...]:
+        """`mask[i][j]`: may node i see node j? A node sees itself and its ancestors. [n, n]"""
+        rows: list[tuple[bool, ...]] = []
+        for node, parent in enumerate(self.parents):
+            row = list(rows[parent]) if parent >= 0 else [False] * self.num_nodes
+            row[node] = True
+            rows.append(tuple(row))
+        return tuple(rows)
+
+    @cached_property
+    def retrieve_indices(self) -> tuple[tuple[int, ...], ...]:
+        """Every root-to-leaf path as node indices, padded with −1. [leaves, max depth + 1]"""
+        width = self.max_depth + 1
+        leaves = [node for node in range(self.num_nodes) if not self.children[node]]
+        padded = [self.path_to(leaf) for leaf in leaves]
+        return tuple(path + (-1,) * (width - len(path)) for path in padded)
+
+    def path_to(self, node: int) -> tuple[int, ...]:
+        """Node indices from the root to `node`, both included."""
+        reverse = [node]
+        while self.parents[reverse[-1]] >= 0:
+            reverse.append(self.parents[reverse[-1]])
+        return tuple(reversed(reverse))
+
+    def pruned(self, num_heads: int, num_ranks: int) -> TreeShape:
+        """Drop the nodes deeper than the heads at hand or of a rank they don't offer."""
+        kept = (p for p in self.paths[1:] if len(p) <= num_heads and max(p) < num_ranks)
+        return TreeShape.from_paths(kept)
+
+    def first_rows(self, num_rows: int) -> TreeShape:
+        """Drop the nodes after the first `num_rows`; parents precede children, so it is a tree."""
+        kept = max(1, num_rows)
+        return TreeShape(self.paths[:kept], self.parents[:kept])
+
+
+@dataclass(frozen=True, slots=True)
+class TokenTree:
+    """A shape filled with tokens.
+
+    Attributes:
+        shape: Where the nodes hang.
+        token_ids: Token of every node; the first is the root, which is decided already. [n]
+    """
+
+    shape: TreeShape
+    token_ids: tuple[int, ...]
+
+    def child_with(self, node: int, token_id: int) -> int | None:
+        """The child of `node` that holds `token_id`, if any."""
+        for child in self.shape.children[node]:
+            if self.token_ids[child] == token_id:
+                return child
+        return None
