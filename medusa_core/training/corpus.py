@@ -1,0 +1,140 @@
+"""Reading the training rows: files to documents, filters, and the mixture."""
+
+from __future__ import annotations
+
+import json
+import logging
+import lzma
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from medusa_core.training.recipe import Source
+
+log = logging.getLogger(__name__)
+
+PLAIN = "text"
+ROLES = ("system", "user", "assistant")
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A run of text with the role that speaks it (`text` for a plain document)."""
+
+    role: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One training row."""
+
+    source: str
+    segments: tuple[Segment, ...]
+
+    @property
+    def is_chat(self) -> bool:
+        """Whether the row has roles."""
+        return self.segments[0].role != PLAIN
+
+    @property
+    def text(self) -> str:
+        """All of its text, joined."""
+        return "\n".join(segment.text for segment in self.segments)
+
+
+def document_from_row(row: dict[str, Any], source: str) -> Document | None:
+    """Build a document from one JSON row, or None where the row is empty or malformed."""
+    if "messages" in row:
+        segments = tuple(Segment(m["role"], m["content"].strip()) for m in row["messages"])
+    else:
+        segments = (Segment(PLAIN, str(row.get("text", "")).strip()),)
+    if not segments or any(not segment.text for segment in segments):
+        return None
+    return Document(source, segments)
+
+
+def read_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Read a `.jsonl` or `.jsonl.xz` file row by row."""
+    opener = lzma.open if path.suffix == ".xz" else open
+    with opener(path, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            if line.strip():
+                yield json.loads(line)
+
+
+def find_source(data_dir: Path, name: str) -> Path | None:
+    """Path of one source's file under `data_dir` or `data_dir/train`, or None."""
+    for folder in (data_dir / "train", data_dir):
+        for suffix in (".jsonl.xz", ".jsonl"):
+            path = folder / f"{name}{suffix}"
+            if path.is_file():
+                return path
+    return None
+
+
+def read_source(data_dir: Path, name: str) -> list[Document]:
+    """Read all acceptable documents of one source, in file order; [] where it is missing."""
+    path = find_source(data_dir, name)
+    if path is None:
+        log.warning("source %s is not in %s: left out", name, data_dir)
+        return []
+    documents = []
+    for row in read_rows(path):
+        document = document_from_row(row, name)
+        if document is not None and is_acceptable(document):
+            documents.append(document)
+    return documents
+
+
+def is_acceptable(document: Document) -> bool:
+    """Whether a document has ordinary characters and doesn't go round in circles."""
+    text = document.text
+    num_odd = sum(1 for char in text if ord(char) > 0x2FF and char not in "‘’“”–—…•→")
+    if num_odd > 0.005 * len(text):
+        return False
+    answers = [s.text for s in document.segments if s.role in ("assistant", PLAIN)]
+    return not any(repeats(answer.split(), 6, 3) for answer in answers)
+
+
+def repeats(items: Sequence[Any], size: int, times: int) -> bool:
+    """Whether some run of `size` items occurs at least `times` times."""
+    grams = Counter(tuple(items[i : i + size]) for i in range(len(items) - size + 1))
+    return any(count >= times for count in grams.values())
+
+
+def take_share(documents: Sequence[Document], share: float, from_back: bool) -> list[Document]:
+    """Take a share of the rows from the front or the back; above 1 the rows repeat."""
+    ordered = list(reversed(documents)) if from_back else list(documents)
+    whole, part = divmod(share, 1.0)
+    return ordered * int(whole) + ordered[: round(part * len(ordered))]
+
+
+def read_mixture(
+    data_dir: Path, sources: Iterable[Source], seed: int
+) -> tuple[list[Document], list[Document]]:
+    """Read the mixture of both stages.
+
+    Args:
+        data_dir: folder with `NAME.jsonl[.xz]`, or with a folder `train` of them.
+        sources: shares of each source.
+        seed: of the order.
+
+    Returns:
+        Documents of pretraining and of chat tuning, each shuffled. Rows are disjoint as long
+        as the two shares of a source add up to at most 1.
+    """
+    pretrain: list[Document] = []
+    tune: list[Document] = []
+    for source in sources:
+        documents = read_source(data_dir, source.name)
+        # the files are sorted by kind, and both ends must hold every kind
+        random.Random(f"{seed}-{source.name}").shuffle(documents)
+        pretrain += take_share(documents, source.pretrain_share, from_back=False)
+        tune += take_share(documents, source.tune_share, from_back=True)
+    random.Random(seed).shuffle(pretrain)
+    random.Random(seed + 1).shuffle(tune)
+    return pretrain, tune

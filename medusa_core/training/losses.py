@@ -1,0 +1,62 @@
+"""Cross-entropy over a large vocabulary without keeping the scores of all positions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+CHUNK_ROWS = 768
+
+
+class _ChunkedCrossEntropy(torch.autograd.Function):
+    """Weighted cross-entropy whose gradient is made in the forward pass, chunk by chunk."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, hidden: Tensor, matrix: Tensor, targets: Tensor, weights: Tensor, dtype: Any
+    ) -> Tensor:
+        narrow_hidden, narrow_matrix = hidden.to(dtype), matrix.to(dtype)
+        weights = weights / weights.sum()
+        grad_hidden = torch.empty_like(narrow_hidden)
+        grad_matrix = torch.zeros_like(matrix)
+        total = torch.zeros((), dtype=torch.float32, device=hidden.device)
+        for start in range(0, len(hidden), CHUNK_ROWS):
+            part = slice(start, start + CHUNK_ROWS)
+            log_probs = (narrow_hidden[part] @ narrow_matrix.T).float().log_softmax(-1)
+            at_target = log_probs.gather(1, targets[part, None])
+            total -= (at_target[:, 0] * weights[part]).sum()
+            grad = log_probs.exp_()
+            grad.scatter_add_(1, targets[part, None], torch.full_like(at_target, -1.0))
+            grad.mul_(weights[part, None])
+            narrow_grad = grad.to(dtype)
+            grad_hidden[part] = narrow_grad @ narrow_matrix
+            grad_matrix += narrow_grad.T @ narrow_hidden[part]
+        ctx.save_for_backward(grad_hidden, grad_matrix)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        grad_hidden, grad_matrix = ctx.saved_tensors
+        (scale,) = grads
+        return grad_hidden * scale, grad_matrix * scale, None, None, None
+
+
+def chunked_cross_entropy(
+    hidden: Tensor, matrix: Tensor, targets: Tensor, weights: Tensor, dtype: torch.dtype
+) -> Tensor:
+    """Weighted mean cross-entropy of `hidden @ matrix.T` against the targets, in nats.
+
+    Args:
+        hidden: [N, H].
+        matrix: [V, H].
+        targets: int64 [N].
+        weights: float32 [N], not all zero.
+        dtype: of the matrix products.
+
+    Returns:
+        Scalar float32 with gradients for `hidden` and `matrix`.
+    """
+    result: Tensor = _ChunkedCrossEntropy.apply(hidden, matrix, targets, weights, dtype)
+    return result

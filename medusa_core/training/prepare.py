@@ -1,0 +1,74 @@
+"""First stage: rows of text to a tokenizer and packed rows of both training stages."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from medusa_core.training.corpus import Document, read_mixture
+from medusa_core.training.packing import PackedRows, pack_stream, pack_whole
+from medusa_core.training.recipe import Recipe
+from medusa_core.training.tokenizer import encode_documents, save_tokenizer, train_tokenizer
+
+log = logging.getLogger(__name__)
+
+TOKENIZER_TEXT_CHARS = 16_000_000
+
+
+def tokenizer_texts(documents: list[Document]) -> list[str]:
+    """A sample of the mixture, large enough for a stable vocabulary."""
+    texts, num_chars = [], 0
+    for document in documents:
+        texts.append(document.text)
+        num_chars += len(document.text)
+        if num_chars > TOKENIZER_TEXT_CHARS:
+            break
+    return texts
+
+
+def prepare(data_dir: Path, run_dir: Path, recipe: Recipe, extra: list[Document]) -> None:
+    """Write the tokenizer and the packed rows into the run's folder.
+
+    Args:
+        data_dir: training rows.
+        run_dir: receives `tokenizer/`, `pretrain.npz` and `tune.npz`; what is there is kept.
+        recipe: mixture and lengths.
+        extra: the recipe's own chat rows, added to chat tuning.
+    """
+    if (run_dir / "tune.npz").is_file():
+        return
+    pretrain, tune = read_mixture(data_dir, recipe.sources, recipe.seed)
+    log.info("read %d documents for pretraining, %d for chat tuning", len(pretrain), len(tune))
+    folder = run_dir / "tokenizer"
+    if not (folder / "tokenizer.json").is_file():
+        tokenizer = train_tokenizer(tokenizer_texts(pretrain), recipe.size.vocab_size)
+        save_tokenizer(tokenizer, folder, recipe.size.max_positions)
+    tokenizer = load_tokenizer(run_dir)
+    if not (run_dir / "pretrain.npz").is_file():
+        rows = pack_stream(encode_documents(tokenizer, pretrain), recipe.pretrain.row_length)
+        describe("pretraining", rows)
+        rows.save(run_dir / "pretrain.npz")
+    rows = pack_tuning(tokenizer, tune + extra, recipe)
+    describe("chat tuning", rows)
+    rows.save(run_dir / "tune.npz")
+
+
+def pack_tuning(tokenizer: Tokenizer, documents: list[Document], recipe: Recipe) -> PackedRows:
+    """Encode, shuffle and pack whole chat rows."""
+    encoded = encode_documents(tokenizer, [d for d in documents if d.is_chat])
+    order = np.random.default_rng(recipe.seed).permutation(len(encoded))
+    return pack_whole([encoded[i] for i in order], recipe.tune.row_length)
+
+
+def load_tokenizer(run_dir: Path) -> Tokenizer:
+    """The run's tokenizer."""
+    tokenizer: Tokenizer = Tokenizer.from_file(str(run_dir / "tokenizer" / "tokenizer.json"))
+    return tokenizer
+
+
+def describe(name: str, rows: PackedRows) -> None:
+    """Log how much there is."""
+    log.info("%s: %d rows, %.2f M tokens", name, len(rows), rows.ids.size / 1e6)

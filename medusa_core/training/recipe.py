@@ -1,0 +1,183 @@
+"""Every number of the Llama-Pebble recipe: sizes, mixture, step counts, learning rates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SEED = 20261120
+BOS, END, SYSTEM, USER, ASSISTANT, PAD = (
+    "<|bos|>",
+    "<|end|>",
+    "<|system|>",
+    "<|user|>",
+    "<|assistant|>",
+    "<|pad|>",
+)
+SPECIAL_TOKENS = (BOS, END, SYSTEM, USER, ASSISTANT, PAD)
+TEMPLATES = "templates"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSize:
+    """The shape of one size of the model, in the words of a Hugging Face config."""
+
+    hidden_size: int
+    num_layers: int
+    num_heads: int
+    intermediate_size: int
+    vocab_size: int
+    max_positions: int = 1024
+    rope_theta: float = 10000.0
+    rms_norm_eps: float = 1e-5
+
+    @property
+    def head_dim(self) -> int:
+        """Width of one attention head."""
+        return self.hidden_size // self.num_heads
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One source of the mixture; shares above 1 repeat rows.
+
+    Attributes:
+        name: file name without `.jsonl.xz`.
+        pretrain_share: share of its rows in pretraining, taken from the front.
+        tune_share: share of its rows in chat tuning, taken from the back.
+    """
+
+    name: str
+    pretrain_share: float
+    tune_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Length, batch and learning rates of one training stage."""
+
+    num_steps: int
+    num_rows: int
+    row_length: int
+    warmup_steps: int
+    matrix_lr: float
+    vector_lr: float
+    decays: bool
+    prompt_weight: float
+
+    @property
+    def tokens_per_step(self) -> int:
+        """Token positions in one batch."""
+        return self.num_rows * self.row_length
+
+
+@dataclass(frozen=True, slots=True)
+class HeadRecipe:
+    """How the Medusa heads are trained on the model's own answers."""
+
+    num_heads: int
+    num_layers: int
+    own_lm_head: bool
+    num_greedy_answers: int
+    num_sampled_answers: int
+    temperatures: tuple[float, ...]
+    max_new_tokens: int
+    num_epochs: int
+    batch_size: int
+    learning_rate: float
+    loss_decay: float = 0.8
+    num_ranks: int = 10
+    tree_rows: tuple[int, ...] = (4, 8, 16, 24, 32, 48, 64)
+    default_rows: int = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """One complete recipe."""
+
+    name: str
+    size: ModelSize
+    pretrain: Schedule
+    tune: Schedule
+    heads: HeadRecipe
+    sources: tuple[Source, ...]
+    template_tokens: int
+    seed: int = SEED
+
+
+SOURCES = (
+    Source("snakes_stories", 0.42, 0.22),
+    Source("snakes_scripts", 0.45, 0.30),
+    Source("snakes_scenes", 0.65, 0.35),
+    Source("snakes_words", 0.75, 0.30),
+    Source("snakes_qa", 0.75, 0.40),
+    Source("snakes_short", 0.45, 0.25),
+    Source("snakes_structured", 0.40, 0.12),
+    Source("snakes_textbook", 0.05, 0.0),
+    Source("gsm8k_train", 0.80, 0.40),
+    Source("fairytaleqa", 0.50, 0.40),
+    Source("fairytaleqa_stories", 0.20, 0.0),
+    Source("synthetic_persona_chat", 0.80, 0.50),
+    Source("taskmaster3_bc", 0.80, 0.60),
+    Source("taskmaster4", 0.80, 0.60),
+    Source("self_dialogue", 0.25, 0.10),
+    Source("pd_children_books", 0.04, 0.0),
+    Source("asp_source", 0.5, 0.0),
+    Source("pb_source", 0.5, 0.0),
+    Source("personality_chat", 10.0, 8.0),
+    Source("chatterbot_corpus", 6.0, 4.0),
+    Source("self_instruct_seeds", 1.0, 1.0),
+)
+
+HEADS = HeadRecipe(
+    num_heads=4,
+    num_layers=1,
+    own_lm_head=False,
+    num_greedy_answers=2400,
+    num_sampled_answers=2400,
+    temperatures=(0.7, 1.0),
+    max_new_tokens=240,
+    num_epochs=3,
+    batch_size=4096,
+    learning_rate=2e-3,
+)
+
+
+def pretrain_schedule(num_steps: int, num_rows: int, matrix_lr: float = 0.02) -> Schedule:
+    """Constant learning rate after a short warm-up, so that it may stop when the clock says so."""
+    return Schedule(num_steps, num_rows, 512, 100, matrix_lr, 4e-3, False, 0.3)
+
+
+def tune_schedule(num_steps: int, num_rows: int, matrix_lr: float = 0.02) -> Schedule:
+    """Chat tuning: the learning rate falls to 0 linearly, only answers count."""
+    return Schedule(num_steps, num_rows, 1024, 0, matrix_lr, 4e-3, True, 0.0)
+
+
+RECIPES = {
+    "nano": Recipe(
+        "nano",
+        ModelSize(128, 3, 4, 352, 4096),
+        pretrain_schedule(600, 8),
+        tune_schedule(200, 4),
+        HEADS,
+        SOURCES,
+        600_000,
+    ),
+    "small": Recipe(
+        "small",
+        ModelSize(256, 6, 4, 704, 4096),
+        pretrain_schedule(2000, 12),
+        tune_schedule(700, 6),
+        HEADS,
+        SOURCES,
+        1_000_000,
+    ),
+    "medium": Recipe(
+        "medium",
+        ModelSize(384, 7, 6, 1024, 4096),
+        pretrain_schedule(6000, 16, 0.015),
+        tune_schedule(2000, 8, 0.015),
+        HEADS,
+        SOURCES,
+        1_000_000,
+    ),
+}
