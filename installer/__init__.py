@@ -1,0 +1,1 @@
+"""Sets up `.venv`, opens the application, runs its checks. Standard library only."""

@@ -1,0 +1,97 @@
+"""What `python3 installer test` runs: lint, format, types, import contracts, tests."""
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from installer.console import say
+from installer.layout import Layout
+from installer.process import Runner
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One tool.
+
+    Attributes:
+        name: as the summary shows it.
+        command: program of the environment, and its arguments.
+    """
+
+    name: str
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How a check ended.
+
+    Attributes:
+        name: of the check.
+        passed: whether it found nothing.
+        closing_line: the last line it printed.
+        duration_s: wall time.
+    """
+
+    name: str
+    passed: bool
+    closing_line: str
+    duration_s: float
+
+    def __str__(self) -> str:
+        word = "passed" if self.passed else "FAILED"
+        return f"{self.name:<16} {word}  {self.duration_s:6.1f} s  {self.closing_line}"
+
+
+def all_checks(pytest_args: Sequence[str]) -> tuple[Check, ...]:
+    """The checks in their order: the quick ones first."""
+    return (
+        Check("ruff check", ("ruff", "check", ".")),
+        Check("ruff format", ("ruff", "format", "--check", ".")),
+        Check("import contracts", ("lint-imports",)),
+        Check("mypy", ("mypy",)),
+        Check("pytest", ("pytest", *pytest_args)),
+    )
+
+
+def run_checks(
+    layout: Layout, runner: Runner, checks: Sequence[Check], env: Mapping[str, str]
+) -> int:
+    """Run every check, also after one has failed, and close with a summary.
+
+    Args:
+        layout: paths of the checkout.
+        runner: runs the tools.
+        checks: what to run.
+        env: additional environment variables.
+
+    Returns:
+        Exit status: 0 if all passed.
+    """
+    verdicts = [_run(layout, runner, check, env) for check in checks]
+    say("\n== summary")
+    for verdict in verdicts:
+        say(str(verdict))
+    failed = sum(not verdict.passed for verdict in verdicts)
+    say("All checks passed." if not failed else f"{failed} of {len(verdicts)} checks failed.")
+    return 1 if failed else 0
+
+
+def _run(layout: Layout, runner: Runner, check: Check, env: Mapping[str, str]) -> Verdict:
+    say(f"\n== {check.name}")
+    program, *arguments = check.command
+    start = time.perf_counter()
+    output = runner.echo([str(layout.program(program)), *arguments], env)
+    return Verdict(
+        name=check.name,
+        passed=output.status == 0,
+        closing_line=_closing_line(output.text),
+        duration_s=time.perf_counter() - start,
+    )
+
+
+def _closing_line(text: str) -> str:
+    """The last line with words on it, without pytest's rules of equals signs."""
+    lines = [re.sub(r"^=+\s*|\s*=+$", "", line).strip() for line in text.splitlines()]
+    return next((line for line in reversed(lines) if line), "")

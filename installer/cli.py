@@ -1,0 +1,100 @@
+"""The commands of the installer: `run` and `test`."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from installer.checks import all_checks, run_checks
+from installer.console import complain, say
+from installer.display import expected_platform, no_display
+from installer.errors import SetupError
+from installer.layout import Layout, this_repository
+from installer.process import Runner, SystemRunner
+from installer.qt_libraries import check_libraries
+from installer.setup import AUTO, Request, ensure_ready
+from installer.torch_choice import TorchBuild
+
+INTERRUPTED_STATUS = 130
+
+
+def main(argv: Sequence[str]) -> int:
+    """Carry out one command; returns the exit status."""
+    own, passed_on = _split(argv)
+    options = _parser().parse_args(own)
+    layout = this_repository()
+    runner = SystemRunner(layout.root)
+    try:
+        if options.command == "run":
+            return run_app(layout, runner, options.torch, passed_on)
+        return run_tests(layout, runner, options.torch, passed_on)
+    except SetupError as error:
+        complain(error.message, error.mend)
+        return error.exit_status
+    except KeyboardInterrupt:
+        complain("Interrupted.", "Run the same command again: it repairs what is half done.")
+        return INTERRUPTED_STATUS
+
+
+def run_app(layout: Layout, runner: Runner, torch: str | None, app_args: Sequence[str]) -> int:
+    """Set up and open the window.
+
+    Raises:
+        SetupError: something stands in the way; without a display its exit status is 2.
+    """
+    platform = expected_platform(sys.platform, os.environ, app_args)
+    if platform is not None:
+        # Before the installation, so that nobody waits for it in vain.
+        check_libraries(sys.platform, platform)
+    ensure_ready(layout, runner, Request(torch=torch))
+    if platform is None:
+        raise no_display(layout.shown(layout.python))
+    status = runner.attach([str(layout.python), "-m", "app", *app_args])
+    if status < 0:
+        complain(
+            f"The application was ended by signal {-status}.",
+            "If no window came up, the display may be out of reach; see whether it starts with:\n"
+            "QT_QPA_PLATFORM=offscreen python3 installer run",
+        )
+        return 128 - status
+    return status
+
+
+def run_tests(layout: Layout, runner: Runner, torch: str | None, pytest_args: Sequence[str]) -> int:
+    """Set up with the tools of the tests and run every check.
+
+    Raises:
+        SetupError: something stands in the way.
+    """
+    offscreen = {"QT_QPA_PLATFORM": "offscreen"} if sys.platform.startswith("linux") else {}
+    check_libraries(sys.platform, "offscreen")
+    ensure_ready(layout, runner, Request(with_tests=True, torch=torch))
+    say("Running every check; about ten minutes on two cores.")
+    return run_checks(layout, runner, all_checks(pytest_args), offscreen)
+
+
+def _split(argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    """What stands before and after the first `--`."""
+    if "--" not in argv:
+        return list(argv), []
+    place = list(argv).index("--")
+    return list(argv[:place]), list(argv[place + 1 :])
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python3 installer",
+        description="Set up Medusa Chat in .venv; then open it or run its checks.",
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, words in (
+        ("run", "open the application; arguments after -- go to it"),
+        ("test", "run lint, types, import contracts and tests; arguments after -- go to pytest"),
+    ):
+        command = commands.add_parser(name, help=words, description=words.capitalize() + ".")
+        command.add_argument(
+            "--torch",
+            choices=[AUTO, *(build.value for build in TorchBuild)],
+            help="build of torch: auto looks at the GPUs again; default: the one chosen last",
+        )
+    return parser

@@ -1,0 +1,35 @@
+"""Sentences on the terminal, and one line of progress that overwrites itself."""
+
+import shutil
+import sys
+
+
+def say(text: str) -> None:
+    """Print one sentence at once, also where output goes to a file."""
+    print(text, flush=True)
+
+
+def complain(message: str, mend: str = "") -> None:
+    """Print what is wrong and, on its own line, what mends it, on standard error."""
+    text = f"\n{message}"
+    if mend:
+        text += "\nWhat to do:\n" + "\n".join(f"    {line}" for line in mend.splitlines())
+    print(text, file=sys.stderr, flush=True)
+
+
+class ProgressLine:
+    """One line that shows the latest output of a long command; silent where nobody watches."""
+
+    def __init__(self) -> None:
+        self._watched = sys.stdout.isatty()
+
+    def show(self, text: str) -> None:
+        """Replace the line by `text`, cut to the width of the terminal."""
+        if self._watched:
+            width = shutil.get_terminal_size().columns - 4
+            print(f"\r\033[2K  {text.strip()[:width]}", end="", flush=True)
+
+    def clear(self) -> None:
+        """Remove the line."""
+        if self._watched:
+            print("\r\033[2K", end="", flush=True)

@@ -1,0 +1,37 @@
+"""What stops a set-up.
+
+SetupError
+└── CommandError    a command of ours ended badly; carries the end of its output
+"""
+
+from collections.abc import Sequence
+
+
+class SetupError(Exception):
+    """Something on this machine stands in the way.
+
+    Attributes:
+        message: what is wrong, one or two sentences.
+        mend: the command or the step that mends it; empty if there is none.
+        exit_status: of the installer.
+    """
+
+    def __init__(self, message: str, mend: str = "", exit_status: int = 1) -> None:
+        super().__init__(message)
+        self.message = message
+        self.mend = mend
+        self.exit_status = exit_status
+
+
+class CommandError(SetupError):
+    """A command ended with a status other than 0.
+
+    Attributes:
+        status: exit status; negative: the signal that ended it.
+        output: its last lines.
+    """
+
+    def __init__(self, command: Sequence[str], status: int, output: Sequence[str]) -> None:
+        super().__init__(f"{' '.join(command[:6])} ... ended with status {status}.")
+        self.status = status
+        self.output = tuple(output)

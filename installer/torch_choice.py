@@ -1,0 +1,87 @@
+"""Which build of torch suits this machine: a pure function of its system and its GPUs."""
+
+import enum
+from dataclasses import dataclass
+
+from installer.gpu import Gpu, GpuReport
+
+OLDEST_USABLE = (6, 0)  # older GPUs are in no build of today
+OLDEST_FOR_CU130 = (7, 5)
+NEWEST_FOR_CU126 = (9, 0)  # its builds end before Blackwell
+DRIVER_FOR_CU126 = 525
+DRIVER_FOR_CU130 = 580
+
+
+class TorchBuild(enum.StrEnum):
+    """A build of torch; the value is what `--torch` and uv's `--torch-backend` take.
+
+    PIP is whatever pip's own configuration gives for the pinned version.
+    """
+
+    CPU = "cpu"
+    CU126 = "cu126"
+    CU130 = "cu130"
+    PIP = "pip"
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the build carries CUDA libraries."""
+        return self in (TorchBuild.CU126, TorchBuild.CU130)
+
+
+@dataclass(frozen=True, slots=True)
+class TorchChoice:
+    """A build and why.
+
+    Attributes:
+        build: the build to install.
+        reason: a sentence without its final stop.
+    """
+
+    build: TorchBuild
+    reason: str
+
+
+def choose_torch(system: str, report: GpuReport) -> TorchChoice:
+    """Choose the build of torch for a machine.
+
+    Args:
+        system: `sys.platform`.
+        report: what its NVIDIA driver said.
+    """
+    if system == "darwin":
+        return TorchChoice(TorchBuild.PIP, "macOS has a single build, with Metal")
+    if not report.gpus:
+        return TorchChoice(TorchBuild.CPU, report.trouble or "no NVIDIA GPU found")
+    usable = [gpu for gpu in report.gpus if gpu.capability >= OLDEST_USABLE]
+    if not usable:
+        return TorchChoice(TorchBuild.CPU, f"{report.gpus[0]} is older than every CUDA build")
+    return _choose_cuda(usable)
+
+
+def _choose_cuda(usable: list[Gpu]) -> TorchChoice:
+    """One build for all usable GPUs; where none covers all, the one for the newest."""
+    lowest = min(usable, key=lambda gpu: gpu.capability)
+    highest = max(usable, key=lambda gpu: gpu.capability)
+    driver = min(gpu.driver for gpu in usable)
+    if driver < DRIVER_FOR_CU126:
+        return TorchChoice(
+            TorchBuild.CPU,
+            f"{highest} has driver {driver}; CUDA builds need {DRIVER_FOR_CU126} or newer. "
+            "Update the driver, then run again with --torch auto",
+        )
+    if highest.capability > NEWEST_FOR_CU126:
+        advice = ""
+        if driver < DRIVER_FOR_CU130:
+            advice = f"; its driver {driver} must be updated to {DRIVER_FOR_CU130} or newer"
+        if lowest.capability < OLDEST_FOR_CU130:
+            advice += f"; {lowest} stays unused, since no build covers both"
+        return TorchChoice(TorchBuild.CU130, f"{highest} needs it{advice}")
+    if lowest.capability < OLDEST_FOR_CU130:
+        return TorchChoice(TorchBuild.CU126, f"{lowest} runs only on builds for CUDA 12.6")
+    if driver < DRIVER_FOR_CU130:
+        return TorchChoice(
+            TorchBuild.CU126,
+            f"{lowest} has driver {driver}; CUDA 13 needs {DRIVER_FOR_CU130} or newer",
+        )
+    return TorchChoice(TorchBuild.CU130, f"{lowest} takes the current CUDA build")
