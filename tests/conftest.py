@@ -1,0 +1,83 @@
+"""What holds for every test: no display, two threads, fixed seeds, no stray errors or threads."""
+
+import logging
+import os
+import random
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+# Read by Qt and by torch when they are imported, which is after this file.
+if sys.platform.startswith("linux"):
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+os.environ.setdefault("OMP_NUM_THREADS", "2")
+os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+SEED = 20_261_120
+OUR_LOGGERS = ("app", "medusa_core")
+THREAD_GRACE_S = 3.0
+
+
+@pytest.fixture(autouse=True)
+def fixed_seeds() -> None:
+    """The same numbers in every run and in every order of the tests."""
+    random.seed(SEED)
+    # Only where the test's imports have loaded them: most tests need neither.
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(SEED)
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(SEED)
+
+
+class ErrorCollector(logging.Handler):
+    """Keeps the ERROR records of our packages, from any thread."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep one record as text."""
+        self.lines.append(f"{record.name}: {record.getMessage()}")
+
+
+@pytest.fixture(autouse=True)
+def no_stray_errors(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a test in which our code logged an error, unless it is marked `expects_errors`."""
+    collector = ErrorCollector()
+    loggers = [logging.getLogger(name) for name in OUR_LOGGERS]
+    for logger in loggers:
+        logger.addHandler(collector)
+    yield
+    for logger in loggers:
+        logger.removeHandler(collector)
+    if collector.lines and request.node.get_closest_marker("expects_errors") is None:
+        pytest.fail("errors were logged:\n" + "\n".join(collector.lines), pytrace=False)
+
+
+def living_threads() -> set[threading.Thread]:
+    """Threads that Python started, without those that libraries keep for good."""
+    return {
+        thread
+        for thread in threading.enumerate()
+        # A dummy stands for a thread of Qt that once called Python.
+        if not isinstance(thread, threading._DummyThread)
+        and not type(thread).__module__.startswith("tqdm")
+    }
+
+
+@pytest.fixture(autouse=True)
+def no_dangling_threads() -> Iterator[None]:
+    """Fail a test that leaves a thread behind; threads of wider fixtures are known before."""
+    before = living_threads()
+    yield
+    deadline = time.monotonic() + THREAD_GRACE_S
+    while (left := living_threads() - before) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if left:
+        names = ", ".join(sorted(thread.name for thread in left))
+        pytest.fail(f"threads were left running: {names}", pytrace=False)
