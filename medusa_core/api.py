@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from medusa_core import messages
-from medusa_core.resources import demo_heads_dir, demo_model_dir
+from medusa_core.resources import demo_heads_dir, demo_model_dir, resources_dir
 
 EventSink = Callable[[messages.Event], None]
 
@@ -45,4 +45,4 @@ def demo_model() -> tuple[Path, Path]:
     return demo_model_dir(), demo_heads_dir()
 
 
-__all__ = ["Engine", "EventSink", "demo_model", "messages", "start_engine"]
+__all__ = ["Engine", "EventSink", "demo_model", "messages", "resources_dir", "start_engine"]

@@ -1,0 +1,1 @@
+"""The window of Medusa Chat: everything that knows Qt."""

@@ -1,0 +1,95 @@
+"""The only object of the window that knows the engine.
+
+Events arrive in the worker's thread, hundreds in a second. They wait in a deque under a lock, one
+wake-up is posted for all that wait, and the window takes them at most 30 times a second.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
+
+from medusa_core.api import Engine, EventSink
+from medusa_core.messages import Command, Event
+
+log = logging.getLogger(__name__)
+
+StartEngine = Callable[[EventSink], Engine]
+DRAIN_INTERVAL_S = 1 / 30
+
+
+class EngineBridge(QObject):
+    """Commands to the engine, events from it.
+
+    Signals:
+        arrived: The events since the last time, as one tuple in order; in the window's thread.
+    """
+
+    arrived = Signal(object)
+    # Without payload: what it announces waits in the deque.
+    _woken = Signal()
+
+    def __init__(self, start_engine: StartEngine) -> None:
+        super().__init__()
+        self._start_engine = start_engine
+        self._engine: Engine | None = None
+        self._lock = threading.Lock()
+        self._events: deque[Event] = deque()
+        self._wake_is_posted = False
+        self._is_closed = False
+        self._last_drain_s = 0.0
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setTimerType(Qt.TimerType.PreciseTimer)
+        self._timer.timeout.connect(self._drain)
+        self._woken.connect(self._wake, Qt.ConnectionType.QueuedConnection)
+
+    def start(self) -> None:
+        """Start the engine; the window is best visible by now."""
+        self._engine = self._start_engine(self._receive)
+
+    def submit(self, command: Command) -> None:
+        """Hand a command to the engine; returns at once."""
+        assert self._engine is not None, "start() comes first"
+        self._engine.submit(command)
+
+    def close(self, timeout_s: float = 10.0) -> None:
+        """End the engine; no event arrives afterwards. Safe to call twice."""
+        with self._lock:
+            self._is_closed = True
+            self._events.clear()
+        self._timer.stop()
+        if self._engine is not None:
+            self._engine.close(timeout_s)
+
+    def _receive(self, event: Event) -> None:
+        """Worker's thread: keep the event and wake the window, unless that is under way."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._events.append(event)
+            if self._wake_is_posted:
+                return
+            self._wake_is_posted = True
+        self._woken.emit()
+
+    def _wake(self) -> None:
+        wait_s = self._last_drain_s + DRAIN_INTERVAL_S - time.monotonic()
+        if wait_s > 0:
+            self._timer.start(round(wait_s * 1000))
+        else:
+            self._drain()
+
+    def _drain(self) -> None:
+        self._last_drain_s = time.monotonic()
+        with self._lock:
+            events = tuple(self._events)
+            self._events.clear()
+            self._wake_is_posted = False
+        if events:
+            self.arrived.emit(events)

@@ -1,0 +1,102 @@
+"""What a new conversation shows: a word of welcome, prompts to try, and what all this is."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from app.theme.appearance import Appearance
+
+SUGGESTIONS = (
+    "Tell me a short story about a fox who learns to share.",
+    "Who are you?",
+    "What is the capital of France?",
+    "Write a short poem about the sea.",
+)
+
+HINT = (
+    "A language model normally writes one token per step. Here small extra heads guess the next "
+    "few tokens, the model checks all guesses in a single step and keeps those that it would "
+    "have written itself. Text that was guessed right is tinted and underlined in the colour of "
+    "its head; the strip at the bottom counts. The words are the model's either way — only "
+    "faster."
+)
+
+
+class EmptyState(QWidget):
+    """The page of a conversation without messages.
+
+    Signals:
+        suggestion_chosen: The text of a prompt to send.
+        hint_dismissed: The user has read what this is.
+    """
+
+    suggestion_chosen = Signal(str)
+    hint_dismissed = Signal()
+
+    def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("emptyState")
+        self._appearance = appearance
+        self._title = _centred("What shall we talk about?", "heroTitle")
+        self._text = _centred("", "heroText")
+        self._hint = QFrame(self)
+        self._hint.setObjectName("hint")
+        self._grid = QGridLayout()
+        self._fill_hint()
+        self._fill_grid()
+        column = QVBoxLayout(self)
+        column.addStretch(3)
+        column.addWidget(self._title)
+        column.addWidget(self._text)
+        column.addLayout(self._grid)
+        column.addWidget(self._hint)
+        column.addStretch(4)
+        self.show_model("The model is being loaded.")
+        self.restyle()
+
+    def show_model(self, text: str) -> None:
+        """Say which model answers."""
+        self._text.setText(text)
+
+    def show_hint(self, is_shown: bool) -> None:
+        """Explain what this is, or no longer."""
+        self._hint.setVisible(is_shown)
+
+    def restyle(self) -> None:
+        """Take the sizes of the theme."""
+        scale = self._appearance.scale
+        self.layout().setSpacing(scale.px(0.9))
+        self._grid.setSpacing(scale.px(0.7))
+        self._grid.setContentsMargins(0, scale.px(0.9), 0, scale.px(0.9))
+        self._hint.layout().setContentsMargins(*[scale.px(1.1)] * 4)
+        self._hint.layout().setSpacing(scale.px(0.6))
+
+    def _fill_hint(self) -> None:
+        inner = QVBoxLayout(self._hint)
+        title = QLabel("What is this?")
+        title.setObjectName("hintTitle")
+        text = QLabel(HINT)
+        text.setWordWrap(True)
+        text.setProperty("class", "muted")
+        button = QPushButton("Got it")
+        button.clicked.connect(self.hint_dismissed)
+        inner.addWidget(title)
+        inner.addWidget(text)
+        inner.addWidget(button, 0, Qt.AlignmentFlag.AlignLeft)
+
+    def _fill_grid(self) -> None:
+        for index, prompt in enumerate(SUGGESTIONS):
+            button = QPushButton(prompt)
+            button.setProperty("class", "suggestion")
+            button.setAccessibleDescription("Sends this prompt")
+            button.clicked.connect(lambda _checked, p=prompt: self.suggestion_chosen.emit(p))
+            self._grid.addWidget(button, index // 2, index % 2)
+
+
+def _centred(text: str, name: str) -> QLabel:
+    label = QLabel(text)
+    label.setObjectName(name)
+    label.setAlignment(Qt.AlignmentFlag.AlignCenter)
+    label.setWordWrap(True)
+    return label

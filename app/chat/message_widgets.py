@@ -1,0 +1,162 @@
+"""The messages of a conversation: what the user wrote, errors and notices."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QSizePolicy,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.chat.text_view import TextView, plain_document
+from app.theme.appearance import Appearance
+
+# A bubble is narrower than the column, so that one sees at a glance who speaks.
+BUBBLE_SHARE = 0.86
+
+
+class Message(QFrame):
+    """One entry of the conversation."""
+
+    def restyle(self) -> None:
+        """Take the sizes and colours of the theme, as far as the style sheet doesn't bring them."""
+
+
+class UserMessage(Message):
+    """What the user wrote, in a bubble at the right.
+
+    Attributes:
+        text: What was written.
+    """
+
+    def __init__(self, text: str, appearance: Appearance, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.text = text
+        self._appearance = appearance
+        self._bubble = QFrame(self)
+        self._bubble.setObjectName("bubble")
+        self._view = TextView(plain_document(text), "You", self._bubble)
+        inner = QVBoxLayout(self._bubble)
+        inner.addWidget(self._view)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addStretch(1)
+        row.addWidget(self._bubble)
+        self.restyle()
+
+    def restyle(self) -> None:
+        """Take the sizes of the theme."""
+        scale = self._appearance.scale
+        self._bubble.layout().setContentsMargins(
+            scale.px(0.95), scale.px(0.6), scale.px(0.95), scale.px(0.6)
+        )
+        self._view.document().setDefaultFont(scale.font())
+        self._fit()
+
+    def resizeEvent(self, event: object) -> None:
+        self._fit()
+
+    def _fit(self) -> None:
+        """As wide as the text wants to be, up to the bubble's share of the column."""
+        margins = self._bubble.layout().contentsMargins()
+        sides = margins.left() + margins.right()
+        widest = int(self.width() * BUBBLE_SHARE)
+        metrics = self._view.fontMetrics()
+        ideal = max(metrics.horizontalAdvance(line) for line in self.text.split("\n")) + sides + 4
+        self._bubble.setFixedWidth(max(1, min(widest, ideal)))
+
+
+class ErrorCard(Message):
+    """What went wrong and what to do about it.
+
+    Attributes:
+        message: What happened.
+        hint: What to do about it.
+
+    Signals:
+        retry_requested: The user wants the failed thing to be tried again.
+        dismissed: The user has read it.
+    """
+
+    retry_requested = Signal()
+    dismissed = Signal()
+
+    def __init__(
+        self,
+        message: str,
+        hint: str,
+        appearance: Appearance,
+        *,
+        can_retry: bool = False,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("errorCard")
+        self.setAccessibleName(f"Error: {message} {hint}".strip())
+        self.message = message
+        self.hint = hint
+        self._appearance = appearance
+        self._icon = QLabel()
+        self._close = QToolButton()
+        self._close.setAccessibleName("Dismiss")
+        self._close.setToolTip("Dismiss")
+        self._close.clicked.connect(self.dismissed)
+        self._build(can_retry)
+        self.restyle()
+
+    def restyle(self) -> None:
+        """Take the sizes and colours of the theme."""
+        scale, theme = self._appearance.scale, self._appearance.theme
+        self.layout().setContentsMargins(scale.px(0.9), scale.px(0.7), scale.px(0.6), scale.px(0.7))
+        self.layout().setSpacing(scale.px(0.8))
+        side = scale.px(1.4)
+        icon = self._appearance.icon("warning", theme.danger, 1.4)
+        self._icon.setPixmap(icon.pixmap(QSize(side, side), self.devicePixelRatioF()))
+        self._close.setIcon(self._appearance.icon("close", theme.muted, 1.0))
+
+    def _build(self, can_retry: bool) -> None:
+        row = QHBoxLayout(self)
+        row.addWidget(self._icon, 0, Qt.AlignmentFlag.AlignTop)
+        words = QVBoxLayout()
+        words.addWidget(_wrapped(self.message, "errorTitle"))
+        if self.hint:
+            words.addWidget(_wrapped(self.hint, "errorHint"))
+        if can_retry:
+            retry = QPushButton("Try again")
+            retry.clicked.connect(self.retry_requested)
+            words.addWidget(retry, 0, Qt.AlignmentFlag.AlignLeft)
+        row.addLayout(words, 1)
+        row.addWidget(self._close, 0, Qt.AlignmentFlag.AlignTop)
+
+
+class Notice(Message):
+    """A remark of the application between two messages.
+
+    Attributes:
+        text: What it says.
+    """
+
+    def __init__(self, text: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.text = text
+        label = QLabel(text)
+        label.setObjectName("notice")
+        label.setWordWrap(True)
+        label.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        QVBoxLayout(self).addWidget(label)
+
+
+def _wrapped(text: str, name: str) -> QLabel:
+    label = QLabel(text)
+    label.setObjectName(name)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    label.setWordWrap(True)
+    label.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    return label

@@ -1,0 +1,25 @@
+"""Cuts a stream of text into sentences, for those who listen."""
+
+from __future__ import annotations
+
+import re
+
+# An end mark with white space behind it, or the end of a line.
+SENTENCE_END = re.compile(r"(?<=[.!?…:;])[\"'”’)\]]*\s+|\n+")
+
+
+class SentenceStream:
+    """Gives whole sentences while the text still grows."""
+
+    def __init__(self) -> None:
+        self._open = ""
+
+    def feed(self, text: str) -> tuple[str, ...]:
+        """Take more text; returns the sentences that it completed."""
+        *whole, self._open = SENTENCE_END.split(self._open + text)
+        return tuple(sentence for sentence in (part.strip() for part in whole) if sentence)
+
+    def finish(self) -> str:
+        """The rest, which no end mark closed; may be empty."""
+        rest, self._open = self._open.strip(), ""
+        return rest

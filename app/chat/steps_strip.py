@@ -1,0 +1,129 @@
+"""The strip at the bottom: what each step gave, and which heads were right."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.chat.strip_painting import HeadBars, StepBars
+from app.chat.tally import HeadTally, StepTally
+from app.theme.appearance import Appearance
+from medusa_core.messages import StepDone
+
+
+class StepsStrip(QFrame):
+    """Live figures of the answer being written, else of the last one.
+
+    Attributes:
+        marks_box: Whether accepted tokens are marked in the text.
+
+    Signals:
+        marking_changed: Marks are to be shown or not.
+    """
+
+    marking_changed = Signal(bool)
+
+    def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("strip")
+        self.setAccessibleName("Steps")
+        self._appearance = appearance
+        self._tally = StepTally()
+        self._num_heads = 0
+        self._bars = StepBars(appearance)
+        self._heads = HeadBars(appearance)
+        self._mean = QLabel()
+        self.marks_box = QCheckBox("Mark accepted tokens")
+        self.marks_box.setChecked(True)
+        self.marks_box.setToolTip(
+            "Accepted tokens carry the tint and the underline of the head that drafted them; "
+            "the model chose all others itself. The text is the same either way."
+        )
+        self.marks_box.toggled.connect(self.marking_changed)
+        self._build()
+        self.restyle()
+        self._show()
+
+    @property
+    def tally(self) -> StepTally:
+        """The sums that are shown."""
+        return self._tally
+
+    def set_num_heads(self, num_heads: int) -> None:
+        """Show this many heads, even while none has been tried."""
+        self._num_heads = num_heads
+        self._show()
+
+    def begin(self) -> None:
+        """Forget the last answer."""
+        self._tally = StepTally()
+        self._show()
+
+    def add(self, steps: tuple[StepDone, ...]) -> None:
+        """Count and draw these steps."""
+        for step in steps:
+            self._tally.add(step)
+        self._show()
+
+    def restyle(self) -> None:
+        """Take the sizes and colours of the theme."""
+        scale = self._appearance.scale
+        self.layout().setContentsMargins(scale.px(1.4), scale.px(0.6), scale.px(1.4), scale.px(0.7))
+        self.layout().setSpacing(scale.px(1.8))
+        self._bars.setFixedHeight(scale.px(2.6))
+        self._heads.setFixedHeight(scale.px(2.6))
+        self._heads.updateGeometry()
+        self._bars.update()
+        self._heads.update()
+
+    def _build(self) -> None:
+        row = QHBoxLayout(self)
+        title = _label("Tokens per step", "stripTitle")
+        self._mean.setProperty("class", "stripText")
+        self._mean.setToolTip(
+            "Mean acceptance length τ: tokens from decode steps ÷ decode steps, the token that "
+            "the model adds itself in each step included. Plain decoding has 1."
+        )
+        row.addLayout(_titled(title, self._mean, self._bars), 1)
+        title = _label("Accepted, by head", "stripTitle")
+        row.addLayout(_titled(title, self.marks_box, self._heads))
+
+    def _show(self) -> None:
+        tally = self._tally
+        self._mean.setText(
+            f"{tally.mean_acceptance_length:.2f} mean · {tally.num_steps} steps"
+            if tally.num_steps
+            else "nothing decoded yet"
+        )
+        self._bars.setAccessibleDescription(self._mean.text())
+        self._bars.show_tally(tally)
+        counted = {head.head: head for head in tally.heads()}
+        numbers = range(1, max(self._num_heads, *counted, 0) + 1)
+        self._heads.show_heads(tuple(counted.get(k, HeadTally(k, 0, 0)) for k in numbers))
+
+
+def _label(text: str, name: str) -> QLabel:
+    label = QLabel(text)
+    label.setObjectName(name)
+    return label
+
+
+def _titled(title: QLabel, note: QWidget, content: QWidget) -> QVBoxLayout:
+    """A heading with a note at its right, over the drawing that it names."""
+    heading = QHBoxLayout()
+    heading.addWidget(title)
+    heading.addSpacing(8)
+    heading.addWidget(note)
+    heading.addStretch(1)
+    block = QVBoxLayout()
+    block.setSpacing(4)
+    block.addLayout(heading)
+    block.addWidget(content, 0, Qt.AlignmentFlag.AlignBottom)
+    return block

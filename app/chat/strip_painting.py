@@ -1,0 +1,122 @@
+"""The two drawings of the strip of steps: tokens per step, and acceptance per head."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRect, QSize, Qt
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.chat.tally import HeadTally, StepBar, StepTally
+from app.theme.appearance import Appearance
+
+# The scale of the bars grows with the highest bar, but never below a useful one.
+MIN_SCALE_TOKENS = 4
+
+
+class StepBars(QWidget):
+    """One bar per decoding step, newest at the right: the accepted tokens by head, on top of the
+    tokens that the target chose itself.
+    """
+
+    def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._appearance = appearance
+        self._bars: tuple[StepBar, ...] = ()
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.setAccessibleName("Tokens per step")
+
+    def show_tally(self, tally: StepTally) -> None:
+        """Draw the last steps."""
+        self._bars = tuple(tally.bars)
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        scale = self._appearance.scale
+        return QSize(scale.px(20), scale.px(3))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        theme = self._appearance.theme
+        pitch = self._appearance.scale.px(0.42)
+        bar_width = max(1, pitch - max(1, pitch // 4))
+        base = self.height() - 1
+        painter.fillRect(0, base, self.width(), 1, QColor(theme.border))
+        shown = self._bars[-(self.width() // pitch) :]
+        highest = max([MIN_SCALE_TOKENS, *(bar.num_tokens for bar in shown)])
+        token_height = max(2, (self.height() - 2) // highest)
+        own = QColor(theme.target_bar)
+        lines = {head: QColor(theme.head(head).line) for bar in shown for head in bar.heads}
+        for index, bar in enumerate(shown):
+            x, y = index * pitch, base
+            for colour in [own] * bar.num_own + [lines[head] for head in bar.heads]:
+                y -= token_height
+                painter.fillRect(x, y + 1, bar_width, token_height - 1, colour)
+        painter.end()
+
+
+class HeadBars(QWidget):
+    """A swatch, a bar and a share for each head; the legend of the marks at the same time."""
+
+    def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._appearance = appearance
+        self._heads: tuple[HeadTally, ...] = ()
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
+        self.setAccessibleName("Acceptance per head")
+        self.setToolTip(
+            "Acceptance of a head: accepted tokens that it drafted ÷ steps whose tree reached its "
+            "depth, in the last answer. Head k drafts the k-th token after the one decided."
+        )
+
+    def show_heads(self, heads: tuple[HeadTally, ...]) -> None:
+        """Draw these heads, in this order."""
+        if len(heads) != len(self._heads):
+            self.updateGeometry()
+        self._heads = heads
+        self.setAccessibleDescription(
+            ", ".join(f"head {h.head}: {_share(h)}" for h in heads) or "no heads"
+        )
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        scale = self._appearance.scale
+        return QSize(len(self._heads) * scale.px(6.4), scale.px(3))
+
+    def minimumSizeHint(self) -> QSize:
+        return self.sizeHint()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        scale = self._appearance.scale
+        painter.setFont(scale.font(0.88))
+        for index, head in enumerate(self._heads):
+            left = index * scale.px(6.4)
+            self._paint_head(painter, head, QRect(left, 0, scale.px(5.6), self.height()))
+        painter.end()
+
+    def _paint_head(self, painter: QPainter, head: HeadTally, cell: QRect) -> None:
+        theme, scale = self._appearance.theme, self._appearance.scale
+        colour = theme.head(head.head)
+        thickness = scale.px(0.36)
+        words = QRect(cell.left(), 0, cell.width(), cell.height() - 2 * thickness)
+        label = f"head {head.head}"
+        # The label looks as a marked token does in the text.
+        advance = painter.fontMetrics().horizontalAdvance(label) + scale.px(0.5)
+        mark = QRect(words.left(), 0, advance, painter.fontMetrics().height())
+        mark.moveCenter(words.center())
+        mark.moveLeft(words.left())
+        painter.fillRect(mark, QColor(colour.tint))
+        painter.fillRect(mark.left(), mark.bottom(), mark.width(), 2, QColor(colour.line))
+        painter.setPen(QColor(theme.text))
+        painter.drawText(mark, Qt.AlignmentFlag.AlignCenter, label)
+        painter.setPen(QColor(theme.muted))
+        right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        painter.drawText(words, right, _share(head))
+        top = cell.bottom() - thickness + 1
+        painter.fillRect(cell.left(), top, cell.width(), thickness, QColor(theme.hover))
+        filled = round(cell.width() * min(1.0, head.rate))
+        painter.fillRect(cell.left(), top, filled, thickness, QColor(colour.line))
+
+
+def _share(head: HeadTally) -> str:
+    return f"{head.rate:.0%}" if head.num_offered else "—"

@@ -1,0 +1,1 @@
+"""How the application looks: colours, fonts, icons and the style sheet made of them."""

@@ -1,0 +1,110 @@
+"""What the window looks like now: theme, zoom, icons; told to everyone who draws."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QColor, QGuiApplication, QIcon, QPalette
+from PySide6.QtWidgets import QApplication
+
+from app.theme.fonts import FontScale, load_fonts
+from app.theme.icons import IconSet
+from app.theme.stylesheet import render_stylesheet
+from app.theme.tokens import DARK, LIGHT, Theme
+
+
+class ThemeChoice(str, Enum):
+    """Which theme the user wants."""
+
+    SYSTEM = "system"
+    LIGHT = "light"
+    DARK = "dark"
+
+
+class Appearance(QObject):
+    """The looks of the application.
+
+    Attributes:
+        choice: What the user asked for.
+        theme: The colours that follow from it.
+        scale: Sizes under the user's zoom.
+
+    Signals:
+        changed: Theme or zoom are other ones now; draw again.
+    """
+
+    changed = Signal()
+
+    def __init__(
+        self, resources: Path, choice: ThemeChoice = ThemeChoice.SYSTEM, zoom: float = 1.0
+    ) -> None:
+        super().__init__()
+        load_fonts(resources / "fonts")
+        self._icons = IconSet(resources / "icons")
+        self._template = (resources / "styles" / "app.qss").read_text(encoding="utf-8")
+        self._chevron = resources / "icons" / "chevron.svg"
+        self.choice = choice
+        self.scale = FontScale(zoom)
+        self.theme = self._chosen()
+        QGuiApplication.styleHints().colorSchemeChanged.connect(self._follow_system)
+
+    def apply(self) -> None:
+        """Dress the whole application."""
+        app = QApplication.instance()
+        assert isinstance(app, QApplication)
+        app.setStyle("Fusion")
+        app.setFont(self.scale.font())
+        app.setPalette(_palette(self.theme))
+        app.setStyleSheet(
+            render_stylesheet(self._template, self.theme, self.scale, self._chevron)
+        )
+        self.changed.emit()
+
+    def choose(self, choice: ThemeChoice) -> None:
+        """Take another theme."""
+        self.choice = choice
+        self.theme = self._chosen()
+        self.apply()
+
+    def zoom(self, steps: int) -> None:
+        """Make everything larger (positive) or smaller; 0 goes back to normal."""
+        self.scale = self.scale.zoomed(steps) if steps else FontScale()
+        self.apply()
+
+    def icon(self, name: str, colour: str, em: float = 1.3) -> QIcon:
+        """An icon in a colour of the theme, sized in font units."""
+        return self._icons.icon(name, colour, self.scale.px(em))
+
+    def _chosen(self) -> Theme:
+        if self.choice is ThemeChoice.SYSTEM:
+            dark = QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark
+            return DARK if dark else LIGHT
+        return DARK if self.choice is ThemeChoice.DARK else LIGHT
+
+    def _follow_system(self) -> None:
+        if self.choice is ThemeChoice.SYSTEM and self._chosen() is not self.theme:
+            self.choose(ThemeChoice.SYSTEM)
+
+
+def _palette(theme: Theme) -> QPalette:
+    """The few roles that a style sheet can't reach."""
+    palette = QPalette()
+    for role, colour in (
+        (QPalette.ColorRole.Window, theme.window),
+        (QPalette.ColorRole.WindowText, theme.text),
+        (QPalette.ColorRole.Base, theme.window),
+        (QPalette.ColorRole.AlternateBase, theme.surface),
+        (QPalette.ColorRole.Text, theme.text),
+        (QPalette.ColorRole.Button, theme.raised),
+        (QPalette.ColorRole.ButtonText, theme.text),
+        (QPalette.ColorRole.Highlight, theme.selection),
+        (QPalette.ColorRole.HighlightedText, theme.text),
+        (QPalette.ColorRole.Link, theme.link),
+        (QPalette.ColorRole.PlaceholderText, theme.muted),
+        (QPalette.ColorRole.ToolTipBase, theme.raised),
+        (QPalette.ColorRole.ToolTipText, theme.text),
+    ):
+        palette.setColor(role, QColor(colour))
+    return palette

@@ -1,0 +1,57 @@
+"""The bundled fonts, and lengths measured in them."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+from PySide6.QtGui import QFont, QFontDatabase, QFontMetricsF
+
+log = logging.getLogger(__name__)
+
+TEXT_FAMILY = "Inter"
+CODE_FAMILY = "JetBrains Mono"
+BASE_POINT_SIZE = 10.5
+MIN_ZOOM = 0.7
+MAX_ZOOM = 2.0
+ZOOM_STEP = 0.1
+
+
+def load_fonts(folder: Path) -> None:
+    """Make the fonts of a folder known to Qt; a broken file costs its looks only."""
+    for path in sorted(folder.glob("*.[ot]tf")):
+        if QFontDatabase.addApplicationFont(str(path)) < 0:
+            log.warning("The font %s can't be read; another one is used.", path.name)
+
+
+@dataclass(frozen=True, slots=True)
+class FontScale:
+    """Sizes that follow the user's zoom.
+
+    Attributes:
+        zoom: 1.0 for the normal size.
+    """
+
+    zoom: float = 1.0
+
+    @property
+    def point_size(self) -> float:
+        """Size of running text, in points."""
+        return BASE_POINT_SIZE * self.zoom
+
+    def font(self, relative: float = 1.0, weight: QFont.Weight = QFont.Weight.Normal) -> QFont:
+        """The text font at a size relative to running text."""
+        font = QFont(TEXT_FAMILY)
+        font.setPointSizeF(self.point_size * relative)
+        font.setWeight(weight)
+        return font
+
+    def px(self, em: float) -> int:
+        """A length given in heights of running text, in device-independent pixels."""
+        return max(1, round(em * QFontMetricsF(self.font()).height() / 1.21))
+
+    def zoomed(self, steps: int) -> FontScale:
+        """The scale so many zoom steps away, within the limits."""
+        zoom = round(self.zoom + steps * ZOOM_STEP, 2)
+        return FontScale(min(MAX_ZOOM, max(MIN_ZOOM, zoom)))

@@ -1,0 +1,56 @@
+"""Icons: SVG files in one colour, painted in the colours of the theme."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QByteArray, QRectF, Qt
+from PySide6.QtGui import QIcon, QPainter, QPixmap
+from PySide6.QtSvg import QSvgRenderer
+
+# Screens at 100 %, 150 %, 200 % and 300 %.
+PIXEL_RATIOS = (1.0, 1.5, 2.0, 3.0)
+# What the files paint with, replaced by a colour of the theme.
+INK = b"currentColor"
+
+
+class IconSet:
+    """Icons of one folder.
+
+    Attributes:
+        folder: Where the SVG files lie.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def icon(self, name: str, colour: str, size_px: int) -> QIcon:
+        """An icon in one colour.
+
+        Args:
+            name: File name without its extension.
+            colour: "#rrggbb".
+            size_px: Side, in device-independent pixels.
+        """
+        svg = (self.folder / f"{name}.svg").read_bytes().replace(INK, colour.encode("ascii"))
+        renderer = QSvgRenderer(QByteArray(svg))
+        icon = QIcon()
+        for ratio in PIXEL_RATIOS:
+            icon.addPixmap(_render(renderer, size_px, ratio))
+        return icon
+
+    def pixmap(self, name: str, colour: str, size_px: int, ratio: float) -> QPixmap:
+        """The same as a picture for a screen with this pixel ratio."""
+        svg = (self.folder / f"{name}.svg").read_bytes().replace(INK, colour.encode("ascii"))
+        return _render(QSvgRenderer(QByteArray(svg)), size_px, ratio)
+
+
+def _render(renderer: QSvgRenderer, size_px: int, ratio: float) -> QPixmap:
+    side = round(size_px * ratio)
+    pixmap = QPixmap(side, side)
+    pixmap.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(pixmap)
+    renderer.render(painter, QRectF(0, 0, side, side))
+    painter.end()
+    pixmap.setDevicePixelRatio(ratio)
+    return pixmap

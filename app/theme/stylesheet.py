@@ -1,0 +1,32 @@
+"""The style sheet: a template filled with the colours of a theme and lengths in font units."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+from string import Template
+
+from app.theme.fonts import CODE_FAMILY, TEXT_FAMILY, FontScale
+from app.theme.tokens import Theme
+
+EM = re.compile(r"em\(([0-9.]+)\)")
+
+
+def render_stylesheet(template: str, theme: Theme, scale: FontScale, chevron: Path) -> str:
+    """Fill a style sheet.
+
+    Args:
+        template: Qt style sheet with `$name` for colours and `em(1.5)` for lengths.
+        theme: Colours; every field that holds a colour can be named.
+        scale: Size of the text, to which lengths are relative.
+        chevron: Picture of a picker's arrow.
+
+    Raises:
+        KeyError: The template names something that the theme doesn't have.
+    """
+    colours = {f.name: getattr(theme, f.name) for f in fields(theme) if f.name != "heads"}
+    filled = Template(template).substitute(
+        colours, text_family=TEXT_FAMILY, code_family=CODE_FAMILY, chevron=chevron.as_posix()
+    )
+    return EM.sub(lambda match: f"{scale.px(float(match.group(1)))}px", filled)

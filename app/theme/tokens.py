@@ -1,0 +1,159 @@
+"""The colours of the two themes.
+
+The colours of the heads come from the palette of Okabe and Ito, which people with the common forms
+of colour blindness can tell apart; a mark is always a tint and an underline.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from PySide6.QtGui import QColor
+
+
+@dataclass(frozen=True, slots=True)
+class HeadColour:
+    """How tokens drafted by one head are marked.
+
+    Attributes:
+        tint: Background behind the text, as "#rrggbb".
+        line: Underline, bar and swatch, as "#rrggbb"; at least 3:1 against the window.
+    """
+
+    tint: str
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class Theme:
+    """Every colour that the window uses, as "#rrggbb".
+
+    Attributes:
+        name: `light` or `dark`.
+        window: Behind everything.
+        surface: Header, strip and composer.
+        raised: Buttons and pickers.
+        hover: The same under the mouse.
+        border: Hairlines around them.
+        text: Words that are read.
+        muted: Words that may be skipped; still at least 4.5:1.
+        accent: The one colour that asks for action.
+        accent_hover: The same under the mouse.
+        on_accent: Text and icons on it.
+        bubble: Behind what the user wrote.
+        code: Behind code.
+        link: Links in answers.
+        danger: Line and icon of an error.
+        danger_surface: Behind the words of an error.
+        selection: Behind selected text.
+        target_bar: Bars of tokens that the target chose itself.
+        heads: Colours of head 1, 2, ...; later heads start again.
+    """
+
+    name: str
+    window: str
+    surface: str
+    raised: str
+    hover: str
+    border: str
+    text: str
+    muted: str
+    accent: str
+    accent_hover: str
+    on_accent: str
+    bubble: str
+    code: str
+    link: str
+    danger: str
+    danger_surface: str
+    selection: str
+    target_bar: str
+    heads: tuple[HeadColour, ...]
+
+    @property
+    def is_dark(self) -> bool:
+        """Whether text is lighter than the window."""
+        return contrast(self.text, "#000000") > contrast(self.text, "#ffffff")
+
+    def head(self, number: int) -> HeadColour:
+        """Colour of a head, 1-based."""
+        return self.heads[(number - 1) % len(self.heads)]
+
+
+LIGHT = Theme(
+    name="light",
+    window="#fbfbfa",
+    surface="#ffffff",
+    raised="#f3f3f1",
+    hover="#e9e9e6",
+    border="#dededa",
+    text="#1d1e20",
+    muted="#62656b",
+    accent="#1f5f8b",
+    accent_hover="#184d72",
+    on_accent="#ffffff",
+    bubble="#eef1f4",
+    code="#f2f2ef",
+    link="#155d92",
+    danger="#b3361e",
+    danger_surface="#fcf0ed",
+    selection="#c3ddf0",
+    target_bar="#c4c5c2",
+    heads=(
+        HeadColour("#d9ebf8", "#0072b2"),
+        HeadColour("#fbe8c4", "#b37400"),
+        HeadColour("#d3f0e6", "#008a65"),
+        HeadColour("#f6e0ed", "#b85c91"),
+        HeadColour("#fae0d2", "#c65600"),
+    ),
+)
+
+DARK = Theme(
+    name="dark",
+    window="#17181a",
+    surface="#1e1f22",
+    raised="#2a2c2f",
+    hover="#35373b",
+    border="#36383c",
+    text="#e8e8e5",
+    muted="#a2a5ab",
+    accent="#6cb4e4",
+    accent_hover="#8cc6ed",
+    on_accent="#0d1c27",
+    bubble="#26292d",
+    code="#232528",
+    link="#7cc0ee",
+    danger="#f0886f",
+    danger_surface="#33211d",
+    selection="#2f4f68",
+    target_bar="#55585d",
+    heads=(
+        HeadColour("#16384f", "#56b4e9"),
+        HeadColour("#44330d", "#e69f00"),
+        HeadColour("#0f3d30", "#1fbf91"),
+        HeadColour("#44283a", "#d98bb6"),
+        HeadColour("#4a2813", "#ee7c33"),
+    ),
+)
+
+
+def relative_luminance(colour: str) -> float:
+    """Luminance of a "#rrggbb" colour, 0 (black) to 1 (white).
+
+    Source: WCAG 2.2, definition of relative luminance.
+    """
+    rgb = QColor(colour)
+    linear = [
+        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
+        for c in (rgb.redF(), rgb.greenF(), rgb.blueF())
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(first: str, second: str) -> float:
+    """Contrast ratio of two "#rrggbb" colours, 1 to 21.
+
+    Source: WCAG 2.2, definition of contrast ratio.
+    """
+    lighter, darker = sorted((relative_luminance(first), relative_luminance(second)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
