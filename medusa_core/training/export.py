@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from medusa_core.training.network import PebbleNetwork
-from medusa_core.training.recipe import SPECIAL_TOKENS, ModelSize
+from medusa_core.training.recipe import BOS, END, PAD, SPECIAL_TOKENS, ModelSize
 
 MODEL_NAME = "llama-pebble"
 HEADS_NAME = "llama-pebble-medusa"
@@ -41,9 +41,9 @@ def model_config(size: ModelSize) -> dict[str, Any]:
         "mlp_bias": False,
         "tie_word_embeddings": True,
         "torch_dtype": "bfloat16",
-        "bos_token_id": 0,
-        "eos_token_id": 1,
-        "pad_token_id": SPECIAL_TOKENS.index("<|pad|>"),
+        "bos_token_id": SPECIAL_TOKENS.index(BOS),
+        "eos_token_id": SPECIAL_TOKENS.index(END),
+        "pad_token_id": SPECIAL_TOKENS.index(PAD),
     }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -134,7 +133,7 @@ def save(path: Path, network: PebbleNetwork, optimizers: Optimizers, step: int) 
     partial = path.with_suffix(".partial")
     state = {"step": step, "network": network.state_dict(), "optimizers": optimizers.state_dict()}
     torch.save(state, partial)
-    os.replace(partial, path)
+    partial.replace(path)
 
 
 def restore(path: Path, network: PebbleNetwork, optimizers: Optimizers) -> int:

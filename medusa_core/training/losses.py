@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -20,7 +21,8 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         narrow_hidden, narrow_matrix = hidden.to(dtype), matrix.to(dtype)
         weights = weights / weights.sum()
         grad_hidden = torch.empty_like(narrow_hidden)
-        grad_matrix = torch.zeros_like(matrix)
+        trained = ctx.needs_input_grad[1]
+        grad_matrix = torch.zeros_like(matrix) if trained else None
         total = torch.zeros((), dtype=torch.float32, device=hidden.device)
         for start in range(0, len(hidden), CHUNK_ROWS):
             part = slice(start, start + CHUNK_ROWS)
@@ -32,7 +34,8 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
             grad.mul_(weights[part, None])
             narrow_grad = grad.to(dtype)
             grad_hidden[part] = narrow_grad @ narrow_matrix
-            grad_matrix += narrow_grad.T @ narrow_hidden[part]
+            if grad_matrix is not None:
+                grad_matrix += narrow_grad.T @ narrow_hidden[part]
         ctx.save_for_backward(grad_hidden, grad_matrix)
         return total
 
@@ -40,7 +43,8 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
     def backward(ctx: Any, *grads: Any) -> Any:
         grad_hidden, grad_matrix = ctx.saved_tensors
         (scale,) = grads
-        return grad_hidden * scale, grad_matrix * scale, None, None, None
+        matrix_grad = None if grad_matrix is None else grad_matrix * scale
+        return grad_hidden * scale, matrix_grad, None, None, None
 
 
 def chunked_cross_entropy(
@@ -58,5 +62,5 @@ def chunked_cross_entropy(
     Returns:
         Scalar float32 with gradients for `hidden` and `matrix`.
     """
-    result: Tensor = _ChunkedCrossEntropy.apply(hidden, matrix, targets, weights, dtype)
-    return result
+    apply: Callable[..., Tensor] = _ChunkedCrossEntropy.apply
+    return apply(hidden, matrix, targets, weights, dtype)

@@ -139,7 +139,7 @@ class PebbleNetwork(nn.Module):
             [B, L, H].
         """
         if positions is None:
-            positions = torch.arange(input_ids.shape[1])[None]
+            positions = torch.arange(input_ids.shape[1], device=input_ids.device)[None]
         cos, sin = rotary_tables(positions, self.size)
         result: Tensor = self.model(input_ids, cos, sin, mask, caches)
         return result
@@ -172,7 +172,8 @@ class LayerCache:
 
 def rotary_tables(positions: Tensor, size: ModelSize) -> tuple[Tensor, Tensor]:
     """Cosines and sines, [B, 1, L, head_dim] each (both halves alike, as in Hugging Face)."""
-    exponents = torch.arange(0, size.head_dim, 2).float() / size.head_dim
+    evens = torch.arange(0, size.head_dim, 2, device=positions.device)
+    exponents = evens.float() / size.head_dim
     angles = positions[..., None].float() * size.rope_theta**-exponents
     angles = torch.cat((angles, angles), dim=-1)[:, None]
     return angles.cos(), angles.sin()

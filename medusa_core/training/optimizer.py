@@ -46,8 +46,8 @@ class Muon(torch.optim.Optimizer):
         super().__init__(parameters, {"lr": lr, "momentum": momentum})
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
-        """Update all matrices once."""
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        """Update all matrices once; a closure is not called."""
         for group in self.param_groups:
             by_shape: dict[tuple[int, int], list[nn.Parameter]] = {}
             for parameter in group["params"]:
@@ -81,7 +81,8 @@ class Optimizers:
     """Both optimizers as one, with the schedule's learning rates."""
 
     def __init__(self, network: PebbleNetwork, schedule: Schedule) -> None:
-        matrices, others = [], []
+        matrices: list[nn.Parameter] = []
+        others: list[nn.Parameter] = []
         for name, parameter in network.named_parameters():
             in_block = ".layers." in name and parameter.dim() == 2
             (matrices if in_block else others).append(parameter)

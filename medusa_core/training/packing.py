@@ -75,11 +75,11 @@ def pack_stream(documents: Sequence[EncodedDocument], row_length: int) -> Packed
     numbers = np.repeat(np.arange(len(documents)), [len(d.ids) for d in documents])
     width = row_length + 1
     num_rows = len(ids) // width
-    numbers = numbers[: num_rows * width].reshape(num_rows, width)
+    by_row = numbers[: num_rows * width].reshape(num_rows, width)
     return PackedRows(
         ids[: num_rows * width].reshape(num_rows, width),
         kinds[: num_rows * width].reshape(num_rows, width),
-        (numbers - numbers[:, :1]).astype(np.int16),
+        (by_row - by_row[:, :1]).astype(np.int16),
     )
 
 
@@ -160,7 +160,5 @@ def document_mask(document_ids: Tensor) -> Tensor:
     """
     length = document_ids.shape[1]
     same = document_ids[:, :, None] == document_ids[:, None, :]
-    causal = torch.ones(length, length, dtype=torch.bool).tril()
+    causal = torch.ones(length, length, dtype=torch.bool, device=document_ids.device).tril()
     return (same & causal)[:, None]
-
-

@@ -106,12 +106,12 @@ class Recipe:
 
 SOURCES = (
     Source("snakes_stories", 0.42, 0.22),
-    Source("snakes_scripts", 0.45, 0.30),
+    Source("snakes_scripts", 0.45, 0.28),
     Source("snakes_scenes", 0.65, 0.35),
     Source("snakes_words", 0.75, 0.30),
     Source("snakes_qa", 0.75, 0.40),
     Source("snakes_short", 0.45, 0.25),
-    Source("snakes_structured", 0.40, 0.12),
+    Source("snakes_structured", 0.40, 0.09),
     Source("snakes_textbook", 0.05, 0.0),
     Source("gsm8k_train", 0.80, 0.40),
     Source("fairytaleqa", 0.50, 0.40),
@@ -123,8 +123,8 @@ SOURCES = (
     Source("pd_children_books", 0.04, 0.0),
     Source("asp_source", 0.5, 0.0),
     Source("pb_source", 0.5, 0.0),
-    Source("personality_chat", 10.0, 8.0),
-    Source("chatterbot_corpus", 6.0, 4.0),
+    Source("personality_chat", 10.0, 3.0),
+    Source("chatterbot_corpus", 6.0, 2.0),
     Source("self_instruct_seeds", 1.0, 1.0),
 )
 
@@ -169,7 +169,7 @@ RECIPES = {
         tune_schedule(700, 6),
         HEADS,
         SOURCES,
-        1_000_000,
+        1_500_000,
     ),
     "medium": Recipe(
         "medium",
@@ -178,6 +178,6 @@ RECIPES = {
         tune_schedule(2000, 8, 0.015),
         HEADS,
         SOURCES,
-        1_000_000,
+        1_500_000,
     ),
 }

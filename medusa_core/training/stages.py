@@ -19,7 +19,6 @@ from medusa_core.training.packing import Batch, PackedRows
 from medusa_core.training.recipe import Recipe
 
 
-
 def pretrain(recipe: Recipe, run_dir: Path, options: StageOptions) -> StageResult:
     """Pretraining: from seeded weights, or from the stage's checkpoint, to its last step."""
     network = PebbleNetwork(recipe.size)

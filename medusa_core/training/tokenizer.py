@@ -71,6 +71,11 @@ def save_tokenizer(tokenizer: Tokenizer, folder: Path, max_positions: int) -> No
     (folder / "chat_template.jinja").write_text(CHAT_TEMPLATE)
 
 
+def special_id(token: str) -> int:
+    """Id of a special token: they are the first of the vocabulary, in the recipe's order."""
+    return SPECIAL_TOKENS.index(token)
+
+
 def encode_documents(
     tokenizer: Tokenizer, documents: Sequence[Document], chunk: int = 2000
 ) -> list[EncodedDocument]:
@@ -85,21 +90,18 @@ def encode_documents(
         texts = [segment.text for document in part for segment in document.segments]
         ids = iter(tokenizer.encode_batch(texts, add_special_tokens=False))
         encoded += [
-            _assemble(tokenizer, document, [next(ids).ids for _ in document.segments])
-            for document in part
+            _assemble(document, [next(ids).ids for _ in document.segments]) for document in part
         ]
     return encoded
 
 
-def _assemble(
-    tokenizer: Tokenizer, document: Document, contents: Sequence[Sequence[int]]
-) -> EncodedDocument:
-    end_id = tokenizer.token_to_id(END)
-    ids = [tokenizer.token_to_id(BOS)]
+def _assemble(document: Document, contents: Sequence[Sequence[int]]) -> EncodedDocument:
+    end_id = special_id(END)
+    ids = [special_id(BOS)]
     kinds = [PROMPT]
     for segment, content in zip(document.segments, contents, strict=True):
         if segment.role != PLAIN:
-            ids.append(tokenizer.token_to_id(ROLE_TOKENS[segment.role]))
+            ids.append(special_id(ROLE_TOKENS[segment.role]))
             kinds.append(PROMPT)
         kind = ANSWER if segment.role in ("assistant", PLAIN) else PROMPT
         ids += [*content, end_id]
@@ -114,10 +116,10 @@ def encode_prompt(tokenizer: Tokenizer, messages: Sequence[tuple[str, str]]) -> 
         tokenizer: the model's own.
         messages: (role, content) in order.
     """
-    ids = [tokenizer.token_to_id(BOS)]
+    ids = [special_id(BOS)]
     for role, content in messages:
-        ids.append(tokenizer.token_to_id(ROLE_TOKENS[role]))
+        ids.append(special_id(ROLE_TOKENS[role]))
         ids += tokenizer.encode(content.strip(), add_special_tokens=False).ids
-        ids.append(tokenizer.token_to_id(END))
-    ids.append(tokenizer.token_to_id(ASSISTANT))
+        ids.append(special_id(END))
+    ids.append(special_id(ASSISTANT))
     return ids

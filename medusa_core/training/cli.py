@@ -1,0 +1,77 @@
+"""`train pebble` and `eval pebble`; torch is imported only once a command runs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+from pathlib import Path
+
+from medusa_core.resources import demo_model_dir, prompts_dir
+
+SIZES = ("nano", "small", "medium")
+
+
+def add_train_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `train`."""
+    parser.add_argument("what", choices=("pebble",), help="which recipe")
+    parser.add_argument("--data", type=Path, required=True, help="folder of the training rows")
+    parser.add_argument("--out", type=Path, required=True, help="folder for models and checkpoints")
+    parser.add_argument("--size", choices=SIZES, default="small")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--resume", action="store_true", help="continue the run in --out")
+    parser.add_argument("--minutes", type=float, help="stop after about this long, to be resumed")
+    parser.add_argument("--pretrain-steps", type=int, help="other than the recipe's")
+    parser.add_argument("--tune-steps", type=int, help="other than the recipe's")
+
+
+def run_train(args: argparse.Namespace) -> int:
+    """Run the recipe; 0 when it came to its end, 3 when it stopped to be resumed."""
+    from medusa_core.training.pebble import RunOptions, train_pebble, with_steps
+    from medusa_core.training.recipe import RECIPES
+
+    log_to_stderr()
+    recipe = RECIPES[args.size]
+    recipe = with_steps(
+        recipe,
+        recipe.pretrain.num_steps if args.pretrain_steps is None else args.pretrain_steps,
+        recipe.tune.num_steps if args.tune_steps is None else args.tune_steps,
+    )
+    slice_s = None if args.minutes is None else args.minutes * 60
+    options = RunOptions(args.data, args.out, args.device, args.resume, slice_s)
+    finished = train_pebble(recipe, options)
+    print("finished" if finished else "stopped; run again with --resume")
+    return 0 if finished else 3
+
+
+def add_eval_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `eval`."""
+    parser.add_argument("what", choices=("pebble",), help="which model's gates")
+    parser.add_argument("--model", type=Path, help="folder of the model (default: the shipped one)")
+    parser.add_argument("--rows", type=Path, help="split.tar.xz or a folder, for bits per byte")
+    parser.add_argument(
+        "--prompts", type=Path, help="in-domain prompts (default: the shipped ones)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run_eval(args: argparse.Namespace) -> int:
+    """Measure the gates and print them."""
+    from medusa_core.training.evaluate import evaluate, load_exported, read_prompts
+
+    log_to_stderr()
+    network, tokenizer = load_exported(args.model or demo_model_dir())
+    prompts = read_prompts(args.prompts or prompts_dir() / "in_domain.jsonl")
+    result = evaluate(network, tokenizer, prompts, args.rows).as_dict()
+    if args.json:
+        print(json.dumps(result, indent=2))
+    else:
+        for name, value in result.items():
+            print(f"{name}: {value}")
+    return 0
+
+
+def log_to_stderr() -> None:
+    """Progress lines on stderr, so that stdout holds the result alone."""
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(message)s")

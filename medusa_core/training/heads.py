@@ -1,0 +1,190 @@
+"""Medusa heads on the model's own answers; the model itself stays as it is.
+
+Source: Cai et al., "Medusa" (2024), section 2.2.1 (Medusa-1) and 2.1 (heads).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from medusa_core.training.losses import chunked_cross_entropy
+from medusa_core.training.network import PebbleNetwork
+from medusa_core.training.packing import document_mask
+from medusa_core.training.recipe import HeadRecipe
+from medusa_core.training.self_answers import Answer
+
+log = logging.getLogger(__name__)
+
+REPORT_EVERY_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class HeadData:
+    """Positions inside own answers.
+
+    Attributes:
+        hidden: state after the last norm, bfloat16 [N, H].
+        targets: int64 [N, heads]; column k is the token k + 2 places on, -1 past the end.
+    """
+
+    hidden: Tensor
+    targets: Tensor
+
+
+class MedusaHeads(nn.Module):
+    """Heads of ResBlocks; their projection is the target's own, or one of their own.
+
+    Attributes:
+        matrix: the target's output matrix, [V, H], frozen.
+    """
+
+    def __init__(self, matrix: Tensor, recipe: HeadRecipe) -> None:
+        super().__init__()
+        width = matrix.shape[1]
+        self.matrix: Tensor
+        self.register_buffer("matrix", matrix.detach().clone(), persistent=False)
+        self.blocks = nn.ModuleList(
+            nn.ModuleList(nn.Linear(width, width) for _ in range(recipe.num_layers))
+            for _ in range(recipe.num_heads)
+        )
+        self.projections = nn.ParameterList(
+            nn.Parameter(matrix.detach().clone())
+            for _ in range(recipe.num_heads if recipe.own_lm_head else 0)
+        )
+        for parameter in self.blocks.parameters():
+            nn.init.zeros_(parameter)
+
+    @property
+    def num_heads(self) -> int:
+        """Number of heads."""
+        return len(self.blocks)
+
+    def state_of(self, head: int, hidden: Tensor) -> Tensor:
+        """What head `head` projects, [N, H] to [N, H]."""
+        blocks = self.blocks[head]
+        assert isinstance(blocks, nn.ModuleList)
+        for block in blocks:
+            hidden = hidden + F.silu(block(hidden))
+        return hidden
+
+    def projection_of(self, head: int) -> Tensor:
+        """The output matrix of one head, [V, H]."""
+        return self.projections[head] if len(self.projections) else self.matrix
+
+    def logits(self, head: int, hidden: Tensor) -> Tensor:
+        """Scores of the token `head + 2` places on, [N, H] to [N, V]."""
+        return F.linear(self.state_of(head, hidden), self.projection_of(head))
+
+    def published_state(self) -> dict[str, Tensor]:
+        """Weights under the names of the published formats."""
+        state: dict[str, Tensor] = {}
+        for head, blocks in enumerate(self.blocks):
+            assert isinstance(blocks, nn.ModuleList)
+            for layer, block in enumerate(blocks):
+                assert isinstance(block, nn.Linear)
+                state[f"{head}.{layer}.linear.weight"] = block.weight
+                state[f"{head}.{layer}.linear.bias"] = block.bias
+            if len(self.projections):
+                state[f"{head}.{len(blocks)}.weight"] = self.projections[head]
+        return state
+
+
+@torch.inference_mode()
+def collect(network: PebbleNetwork, answers: Sequence[Answer], recipe: HeadRecipe) -> HeadData:
+    """Run the model over its own answers and keep the hidden states of the answers' positions.
+
+    The position before the answer's first token counts too: from there the heads draft first.
+    """
+    hidden_parts, target_parts = [], []
+    longest_first = sorted(answers, key=_length, reverse=True)
+    for start in range(0, len(longest_first), 32):
+        group = longest_first[start : start + 32]
+        width = _length(group[0])
+        ids = torch.zeros(len(group), width, dtype=torch.int64)
+        document_ids = torch.full((len(group), width), -1, dtype=torch.int16)
+        for row, answer in enumerate(group):
+            ids[row, : _length(answer)] = torch.tensor(answer.prompt_ids + answer.answer_ids)
+            document_ids[row, : _length(answer)] = 0
+        with torch.autocast("cpu", torch.bfloat16):
+            states = network.hidden_states(ids, document_mask(document_ids))
+        for row, answer in enumerate(group):
+            first = len(answer.prompt_ids) - 1
+            hidden_parts.append(states[row, first : _length(answer) - 1].bfloat16())
+            target_parts.append(_later_tokens(answer, recipe.num_heads))
+    return HeadData(torch.cat(hidden_parts).clone(), torch.cat(target_parts).clone())
+
+
+def _length(answer: Answer) -> int:
+    return len(answer.prompt_ids) + len(answer.answer_ids)
+
+
+def _later_tokens(answer: Answer, num_heads: int) -> Tensor:
+    """Row i: the answer's tokens i + 1 .. i + num_heads, -1 past the end. [len, heads]."""
+    length = len(answer.answer_ids)
+    padded = torch.tensor(answer.answer_ids + (-1,) * (num_heads + 1))
+    return torch.stack([padded[k + 1 : k + 1 + length] for k in range(num_heads)], dim=1)
+
+
+def train_heads(
+    network: PebbleNetwork, data: HeadData, recipe: HeadRecipe, seed: int
+) -> MedusaHeads:
+    """Train all heads at once, loss weights 0.8^k, cosine learning rate after a warm-up.
+
+    Args:
+        network: its output matrix is shared or copied; it is not changed.
+        data: from `collect`.
+        recipe: shape and numbers.
+        seed: of the order.
+    """
+    heads = MedusaHeads(network.model.embed_tokens.weight, recipe)
+    optimizer = torch.optim.AdamW(
+        heads.parameters(), lr=recipe.learning_rate, betas=(0.9, 0.95), weight_decay=0.0, fused=True
+    )
+    steps_per_epoch = max(1, len(data.hidden) // recipe.batch_size)
+    num_steps = steps_per_epoch * recipe.num_epochs
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, recipe.learning_rate, total_steps=num_steps + 1, pct_start=0.1
+    )
+    reported_s = time.monotonic()
+    for step in range(num_steps):
+        epoch, place = divmod(step, steps_per_epoch)
+        order = torch.randperm(
+            len(data.hidden), generator=torch.Generator().manual_seed(seed + epoch)
+        )
+        part = order[place * recipe.batch_size : (place + 1) * recipe.batch_size]
+        loss = _heads_loss(heads, data.hidden[part], data.targets[part], recipe)
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        schedule.step()
+        if time.monotonic() - reported_s > REPORT_EVERY_S or step + 1 == num_steps:
+            reported_s = time.monotonic()
+            log.info("heads: step %d/%d, loss %.3f", step + 1, num_steps, float(loss.detach()))
+    return heads.eval()
+
+
+def _heads_loss(heads: MedusaHeads, hidden: Tensor, targets: Tensor, recipe: HeadRecipe) -> Tensor:
+    """Sum over heads of 0.8^k times the mean cross-entropy."""
+    total = torch.zeros(())
+    for head in range(heads.num_heads):
+        known = (targets[:, head] >= 0).nonzero().squeeze(1)
+        if not len(known):
+            continue
+        with torch.autocast("cpu", torch.bfloat16):
+            state = heads.state_of(head, hidden[known].float())
+        loss = chunked_cross_entropy(
+            state,
+            heads.projection_of(head),
+            targets[known, head],
+            torch.ones(len(known)),
+            torch.bfloat16,
+        )
+        total = total + recipe.loss_decay**head * loss
+    return total

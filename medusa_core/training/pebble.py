@@ -1,0 +1,219 @@
+"""The whole recipe, stage by stage; each resumes where the last run stopped."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from medusa_core.errors import TrainingError
+from medusa_core.training.accuracy import best_trees, head_accuracies, rank_counts
+from medusa_core.training.export import (
+    HEADS_NAME,
+    MODEL_NAME,
+    export_heads,
+    export_model,
+    export_trees,
+    write_json,
+)
+from medusa_core.training.heads import collect, train_heads
+from medusa_core.training.loop import StageOptions, StageResult
+from medusa_core.training.network import PebbleNetwork
+from medusa_core.training.packing import ANSWER, PackedRows
+from medusa_core.training.prepare import prepare
+from medusa_core.training.recipe import ASSISTANT, END, HeadRecipe, Recipe
+from medusa_core.training.self_answers import Answer, GenerationOptions, generate_answers
+from medusa_core.training.stages import load_network, pretrain, tune
+from medusa_core.training.templates import make_documents
+from medusa_core.training.tokenizer import special_id
+from medusa_core.tree.search import expected_length
+
+log = logging.getLogger(__name__)
+
+NUM_HELD_OUT = 300
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How the recipe runs.
+
+    Attributes:
+        data_dir: training rows.
+        out_dir: receives the models; checkpoints go to `run` in it.
+        device: of pretraining and chat tuning.
+        resume: continue a run that is already there.
+        slice_s: stop after about this many seconds, ready to resume; None runs to the end.
+    """
+
+    data_dir: Path
+    out_dir: Path
+    device: str = "cpu"
+    resume: bool = False
+    slice_s: float | None = None
+
+    @property
+    def run_dir(self) -> Path:
+        """Folder of checkpoints."""
+        return self.out_dir / "run"
+
+
+def train_pebble(recipe: Recipe, options: RunOptions) -> bool:
+    """Run the recipe.
+
+    Args:
+        recipe: which one.
+        options: where, and how long.
+
+    Returns:
+        Whether it came to its end (else run again with `resume`).
+
+    Raises:
+        TrainingError: there are no rows, or a run is there already and `resume` wasn't asked for.
+    """
+    run_dir = options.run_dir
+    _claim(recipe, options)
+    started_s = time.monotonic()
+    prepare(options.data_dir, run_dir, recipe, make_documents(recipe.template_tokens, recipe.seed))
+    for name in ("pretrain", "tune"):
+        left_s = _time_left(options, started_s)
+        result = _run_stage(name, recipe, options, left_s)
+        if not result.finished:
+            log.info("stopped in stage %s at step %d of %d", name, result.step, result.num_steps)
+            return False
+    network = load_network(recipe, run_dir / "tune.pt")
+    export_model(network, run_dir / "tokenizer", options.out_dir / MODEL_NAME)
+    make_heads(network, recipe, run_dir, options.out_dir / HEADS_NAME)
+    return True
+
+
+def _claim(recipe: Recipe, options: RunOptions) -> None:
+    """Write down the recipe of a new run, or see that a resumed one is the same."""
+    path = options.run_dir / "recipe.json"
+    wanted = json.loads(json.dumps(asdict(recipe)))
+    if path.is_file():
+        if not options.resume:
+            raise TrainingError(
+                f"{options.run_dir} holds a run already.",
+                "Add --resume to continue it, or name another folder.",
+            )
+        if json.loads(path.read_text()) != wanted:
+            raise TrainingError(
+                f"The run in {options.run_dir} follows another recipe.",
+                "Name another folder, or the size it was started with.",
+            )
+        return
+    options.run_dir.mkdir(parents=True, exist_ok=True)
+    write_json(path, wanted)
+
+
+def _time_left(options: RunOptions, started_s: float) -> float | None:
+    if options.slice_s is None:
+        return None
+    return max(0.0, options.slice_s - (time.monotonic() - started_s))
+
+
+def _run_stage(
+    name: str, recipe: Recipe, options: RunOptions, slice_s: float | None
+) -> StageResult:
+    run_dir = options.run_dir
+    stage = StageOptions(
+        run_dir / f"{name}.pt", recipe.seed, device=options.device, slice_s=slice_s
+    )
+    if name == "pretrain":
+        return pretrain(recipe, run_dir, stage)
+    return tune(recipe, run_dir, run_dir / "pretrain.pt", stage)
+
+
+def make_heads(network: PebbleNetwork, recipe: Recipe, run_dir: Path, folder: Path) -> None:
+    """Own answers, heads on them, accuracies on held-out ones, trees; written to `folder`.
+
+    Args:
+        network: the finished model.
+        recipe: numbers.
+        run_dir: holds the packed rows of chat tuning; keeps the answers.
+        folder: receives heads and trees.
+    """
+    answers = own_answers(network, recipe, run_dir)
+    held_out, training = answers[:NUM_HELD_OUT], answers[NUM_HELD_OUT:]
+    data = collect(network, training, recipe.heads)
+    log.info("%d positions for the heads", len(data.hidden))
+    heads = train_heads(network, data, recipe.heads, recipe.seed)
+    test = collect(network, held_out, recipe.heads)
+    hits, totals = rank_counts(heads, test, recipe.heads.num_ranks)
+    accuracies = head_accuracies(hits, totals)
+    trees = best_trees(accuracies, recipe.heads.tree_rows)
+    export_heads(heads.published_state(), heads.num_heads, recipe.heads.num_layers, folder)
+    export_trees(folder, accuracies, trees, int(totals[0]), recipe.heads.default_rows)
+    for head, row in enumerate(accuracies):
+        log.info(
+            "head %d: top 1 %.3f, top 2 %.3f, top 5 %.3f", head, row[0], sum(row[:2]), sum(row[:5])
+        )
+    for rows, paths in trees.items():
+        log.info(
+            "tree of %d rows: expected tokens per step %.2f",
+            rows,
+            expected_length(paths, accuracies),
+        )
+
+
+def own_answers(network: PebbleNetwork, recipe: Recipe, run_dir: Path) -> list[Answer]:
+    """Greedy and sampled answers to prompts of the tuning rows, greedy held-out ones first."""
+    path = run_dir / "answers.pt"
+    if path.is_file():
+        rows = torch.load(path, weights_only=True)
+        return [Answer(tuple(p), tuple(a), bool(f)) for p, a, f in rows]
+    heads = recipe.heads
+    num_greedy = heads.num_greedy_answers + NUM_HELD_OUT
+    num_prompts = num_greedy + heads.num_sampled_answers
+    prompts = tuning_prompts(PackedRows.load(run_dir / "tune.npz"), num_prompts, recipe.seed)
+    answers = generate_answers(network, prompts[:num_greedy], _options(heads, 0.0, recipe.seed))
+    rest = prompts[num_greedy:]
+    for place, temperature in enumerate(heads.temperatures):
+        part = rest[place :: len(heads.temperatures)]
+        answers += generate_answers(network, part, _options(heads, temperature, recipe.seed))
+    torch.save([(list(a.prompt_ids), list(a.answer_ids), a.finished) for a in answers], path)
+    return answers
+
+
+def _options(heads: HeadRecipe, temperature: float, seed: int) -> GenerationOptions:
+    return GenerationOptions(heads.max_new_tokens, special_id(END), temperature, seed=seed)
+
+
+def tuning_prompts(rows: PackedRows, num_prompts: int, seed: int) -> list[list[int]]:
+    """First prompts of tuning documents, in a seeded order; none longer than half a context."""
+    order = np.random.default_rng([seed, 7]).permutation(len(rows))
+    prompts: list[list[int]] = []
+    for index in order:
+        numbers = rows.document_ids[index]
+        for number in range(int(numbers.max()) + 1):
+            prompt = _prompt_of(rows, int(index), number)
+            if prompt is not None:
+                prompts.append(prompt)
+            if len(prompts) == num_prompts:
+                return prompts
+    return prompts
+
+
+def _prompt_of(rows: PackedRows, index: int, number: int) -> list[int] | None:
+    inside = rows.document_ids[index] == number
+    ids: Sequence[int] = rows.ids[index][inside].tolist()
+    kinds = rows.kinds[index][inside]
+    first_answer = int((kinds == ANSWER).argmax())
+    if ids[first_answer - 1] != special_id(ASSISTANT) or first_answer > rows.ids.shape[1] // 2:
+        return None
+    return list(ids[:first_answer])
+
+
+def with_steps(recipe: Recipe, pretrain_steps: int, tune_steps: int) -> Recipe:
+    """The same recipe with other lengths."""
+    return replace(
+        recipe,
+        pretrain=replace(recipe.pretrain, num_steps=pretrain_steps),
+        tune=replace(recipe.tune, num_steps=tune_steps),
+    )
