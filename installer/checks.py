@@ -49,7 +49,7 @@ def all_checks(pytest_args: Sequence[str]) -> tuple[Check, ...]:
     return (
         Check("ruff check", ("ruff", "check", ".")),
         Check("ruff format", ("ruff", "format", "--check", ".")),
-        Check("import contracts", ("lint-imports",)),
+        Check("import contracts", ("lint-imports", "--no-logo")),
         Check("mypy", ("mypy",)),
         Check("pytest", ("pytest", *pytest_args)),
     )

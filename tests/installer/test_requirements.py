@@ -1,0 +1,69 @@
+"""pyproject.toml and constraints.txt agree with each other and with what is installed."""
+
+import re
+from importlib import metadata
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from installer.layout import this_repository
+from installer.requirements import read_requirements
+from installer.torch_install import pinned
+
+LAYOUT = this_repository()
+LINUX_ONLY_WITH_CUDA = re.compile(r"^(nvidia|cuda|triton)\b")
+ONLY_ON_WINDOWS = {"colorama"}
+ONLY_TO_INSTALL = {"uv"}
+
+
+def pins() -> dict[str, str]:
+    """Pinned version of every distribution."""
+    lines = LAYOUT.constraints.read_text(encoding="utf-8").splitlines()
+    rows = (line.split("==") for line in lines if line and not line.startswith("#"))
+    return {canonicalize_name(name): version for name, version in rows}
+
+
+def closure() -> set[str]:
+    """Every distribution that the application and its tests need, as installed here."""
+    found: set[str] = set()
+    waiting = [Requirement(line) for line in read_requirements(LAYOUT, with_tests=True)]
+    while waiting:
+        requirement = waiting.pop()
+        name = canonicalize_name(requirement.name)
+        if name in found or LINUX_ONLY_WITH_CUDA.match(name):
+            continue
+        found.add(name)
+        for line in metadata.requires(name) or []:
+            needed = Requirement(line)
+            extras = ["", *requirement.extras]
+            if not needed.marker or any(needed.marker.evaluate({"extra": e}) for e in extras):
+                waiting.append(needed)
+    return found
+
+
+def test_every_distribution_of_the_closure_is_pinned_and_nothing_else() -> None:
+    assert set(pins()) - ONLY_ON_WINDOWS - ONLY_TO_INSTALL == closure() - ONLY_ON_WINDOWS
+
+
+@pytest.mark.parametrize("line", read_requirements(LAYOUT, with_tests=True))
+def test_pin_satisfies_the_requirement(line: str) -> None:
+    requirement = Requirement(line)
+    assert pins()[canonicalize_name(requirement.name)] in requirement.specifier
+
+
+def test_installed_versions_are_the_pinned_ones() -> None:
+    pinned_versions = pins()
+    installed = {name: metadata.version(name).partition("+")[0] for name in closure()}
+    assert installed == {name: pinned_versions[name] for name in installed}
+
+
+def test_each_pin_is_found_by_its_name() -> None:
+    assert pinned(LAYOUT, "torch") == "torch==2.13.0"
+    with pytest.raises(LookupError):
+        pinned(LAYOUT, "torchvision")
+
+
+def test_no_host_is_named() -> None:
+    for path in (LAYOUT.pyproject, LAYOUT.constraints, *LAYOUT.root.glob("installer/*.py")):
+        assert "://" not in path.read_text(encoding="utf-8"), path.name
