@@ -1,0 +1,149 @@
+"""Block tokens → flat blocks: nesting becomes the place of each block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from app.markdown.block import ORIGINS
+from app.markdown.inline import runs_from_tokens
+from app.markdown.model import Block, CodeBlock, Marker, Paragraph, Place, Rule, Runs, Table
+from app.markdown.source_map import one_to_one_runs
+
+
+@dataclass(slots=True)
+class _List:
+    """A list that is open while tokens are walked."""
+
+    marker: Marker
+
+
+class Flattener:
+    """Walks block tokens and emits flat blocks.
+
+    Args:
+        markdown: Parser for inline text.
+        text: The text that was parsed.
+        origins: Source position of each of its characters.
+
+    Attributes:
+        blocks: What was emitted so far.
+    """
+
+    def __init__(self, markdown: MarkdownIt, text: str, origins: Sequence[int]) -> None:
+        self.blocks: list[Block] = []
+        self._markdown = markdown
+        self._text = text
+        self._origins = origins
+        self._lists: list[_List] = []
+        self._quote_depth = 0
+        self._marker: Marker | None = None
+        self._level = 0
+        self._alignments: list[str] = []
+        self._rows: list[list[Runs]] = []
+
+    def take(self, token: Token) -> None:
+        """Take the next block token."""
+        match token.type:
+            case "bullet_list_open" | "ordered_list_open":
+                self._open_list(token)
+            case "bullet_list_close" | "ordered_list_close":
+                self._lists.pop()
+            case "list_item_open":
+                self._open_item(token)
+            case "list_item_close":
+                self._emit_waiting_marker()
+            case "blockquote_open":
+                self._emit_waiting_marker()
+                self._quote_depth += 1
+            case "blockquote_close":
+                self._quote_depth -= 1
+            case "heading_open":
+                self._level = int(token.tag[1])
+            case "heading_close":
+                self._level = 0
+            case "fence" | "code_block":
+                self._code(token)
+            case "hr":
+                self._emit_waiting_marker()
+                self.blocks.append(Rule(self._place()))
+            case _:
+                self._take_text(token)
+
+    def _take_text(self, token: Token) -> None:
+        match token.type:
+            case "table_open":
+                self._emit_waiting_marker()
+                self._alignments, self._rows = [], []
+            case "table_close":
+                self._table()
+            case "tr_open":
+                self._rows.append([])
+            case "th_open":
+                style = str(token.attrs.get("style", ""))
+                self._alignments.append(style.removeprefix("text-align:"))
+            case "inline":
+                self._inline(token)
+
+    def _open_list(self, token: Token) -> None:
+        self._emit_waiting_marker()
+        ordered = token.type == "ordered_list_open"
+        number = int(token.attrs.get("start", 1)) if ordered else 0
+        self._lists.append(_List(Marker(ordered, number, token.markup)))
+
+    def _open_item(self, token: Token) -> None:
+        current = self._lists[-1]
+        self._marker = current.marker
+        if current.marker.ordered:
+            current.marker = current.marker._replace(number=current.marker.number + 1)
+
+    def _place(self) -> Place:
+        marker, self._marker = self._marker, None
+        return Place(len(self._lists), self._quote_depth, marker)
+
+    def _emit_waiting_marker(self) -> None:
+        """Give the marker a line of its own where its item doesn't begin with text."""
+        if self._marker is not None:
+            self.blocks.append(Paragraph(self._place(), ()))
+
+    def _inline(self, token: Token) -> None:
+        inner = token.meta[ORIGINS][: len(token.content)]
+        tokens = self._markdown.inline.parse(token.content, self._markdown, {}, [])
+        runs = runs_from_tokens(tokens, token.content, self._to_source(inner))
+        if self._rows:
+            self._rows[-1].append(runs)
+        else:
+            self.blocks.append(Paragraph(self._place(), runs, self._level))
+
+    def _code(self, token: Token) -> None:
+        self._emit_waiting_marker()
+        origins = self._to_source(token.meta[ORIGINS])
+        lines: list[Runs] = []
+        first = 0
+        for line in token.content.removesuffix("\n").split("\n"):
+            end = first + len(line)
+            lines.append(tuple(one_to_one_runs(line, origins[first:end])))
+            first = end + 1
+        language = token.info.split(maxsplit=1)[0] if token.info.strip() else ""
+        self.blocks.append(CodeBlock(self._place(), tuple(lines), language, _is_unclosed(token)))
+
+    def _table(self) -> None:
+        rows = tuple(tuple(row) for row in self._rows)
+        self.blocks.append(Table(self._place(), tuple(self._alignments), rows))
+        self._rows = []
+
+    def _to_source(self, inner: Sequence[int]) -> Sequence[int]:
+        """Source positions of positions in the parsed text."""
+        if isinstance(self._origins, range) and isinstance(inner, range):
+            return range(self._origins.start + inner.start, self._origins.start + inner.stop)
+        return [self._origins[i] for i in inner]
+
+
+def _is_unclosed(token: Token) -> bool:
+    """Whether more lines may join this code: it is indented, or its closing fence is missing."""
+    if token.type == "code_block" or token.map is None:
+        return True
+    return token.map[1] - token.map[0] < token.content.count("\n") + 2

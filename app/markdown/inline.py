@@ -1,0 +1,185 @@
+"""Inline Markdown with positions: markdown-it's own rules, watched.
+
+markdown-it gives inline tokens no positions. Its rules, however, all leave `state.pos` at the start
+of what they match until they have pushed their tokens, so that a state which notes `pos` at each
+push knows where every token began.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from markdown_it import MarkdownIt
+from markdown_it.parser_inline import ParserInline
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+from markdown_it.utils import EnvType
+
+from app.markdown.model import LINE_BREAK, Run, Runs, TextStyle
+from app.markdown.source_map import one_to_one_runs
+
+AT = "at"
+
+_STYLES = {"strong": TextStyle.STRONG, "em": TextStyle.EMPHASIS, "s": TextStyle.STRIKE}
+_LINKABLE = ("http://", "https://")
+
+
+class WatchedInlineState(StateInline):
+    """Inline state that notes, in each token's `meta`, where in `src` it began."""
+
+    def __init__(self, src: str, md: MarkdownIt, env: EnvType, outTokens: list[Token]) -> None:
+        super().__init__(src, md, env, outTokens)
+        self._pending_at = 0
+
+    def append_pending(self, text: str) -> None:
+        if not self.pending:
+            self._pending_at = self.pos
+        super().append_pending(text)
+
+    def pushPending(self) -> Token:
+        token = super().pushPending()
+        token.meta[AT] = self._pending_at
+        return token
+
+    def push(self, ttype: str, tag: str, nesting: Literal[-1, 0, 1]) -> Token:
+        at = self.pos
+        token = super().push(ttype, tag, nesting)
+        token.meta[AT] = at
+        return token
+
+
+class WatchedInlineParser(ParserInline):
+    """Inline parser whose tokens carry positions."""
+
+    def parse(self, src: str, md: MarkdownIt, env: EnvType, tokens: list[Token]) -> list[Token]:
+        """Tokens of an inline text; each `meta["at"]` is its position in `src`."""
+        state = WatchedInlineState(src, md, env, tokens)
+        self.tokenize(state)
+        _settle(state.tokens)
+        for rule in self.ruler2.getRules(""):
+            rule(state)
+        return state.tokens
+
+
+def _settle(tokens: Iterable[Token]) -> None:
+    """Give tokens pushed from one position their own: runs of delimiters, text of autolinks."""
+    previous_at, length = -1, 0
+    for token in tokens:
+        at = token.meta[AT]
+        if at != previous_at:
+            previous_at, length = at, 0
+        if token.type == "text":
+            token.meta[AT] = at + length
+            length += len(token.content)
+        elif token.markup == "autolink" and token.nesting > 0:
+            length = 1
+
+
+def runs_from_tokens(tokens: Iterable[Token], src: str, origins: Sequence[int]) -> Runs:
+    """Runs of a parsed inline text.
+
+    Args:
+        tokens: Tokens of `WatchedInlineParser` for `src`.
+        src: The inline text.
+        origins: Source position of each of its characters.
+
+    Returns:
+        Runs in order; markup has none.
+    """
+    collector = _Collector(src, origins)
+    collector.take(tokens, 0)
+    return tuple(collector.runs)
+
+
+class _Collector:
+    """Walks inline tokens and keeps the style that is on."""
+
+    def __init__(self, src: str, origins: Sequence[int]) -> None:
+        self.runs: list[Run] = []
+        self._src = src
+        self._origins = origins
+        self._style = TextStyle.PLAIN
+        self._open_tags: Counter[str] = Counter()
+        self._href = ""
+
+    def take(self, tokens: Iterable[Token], base: int) -> None:
+        """Collect tokens whose positions count from `base`."""
+        for token in tokens:
+            at = base + token.meta[AT]
+            if token.type == "text":
+                self._text(token.content, at)
+            elif token.type == "text_special":
+                self._special(token, at)
+            elif token.type == "code_inline":
+                self._code(token, at)
+            elif token.type in ("softbreak", "hardbreak"):
+                # Poems, scripts and dialogues of chat models rely on single line ends.
+                self._collapsed(LINE_BREAK, at, at + (1 if self._src[at] == "\n" else 2))
+            elif token.type == "image":
+                self._image(token, at)
+            elif token.tag == "a":
+                self._href = _safe_href(token) if token.nesting > 0 else ""
+            elif token.nesting:
+                self._toggle(token)
+
+    def _toggle(self, token: Token) -> None:
+        self._open_tags[token.tag] += token.nesting
+        if self._open_tags[token.tag]:
+            self._style |= _STYLES[token.tag]
+        else:
+            self._style &= ~_STYLES[token.tag]
+
+    def _text(self, text: str, at: int) -> None:
+        if not text:
+            return
+        origins = self._origins[at : at + len(text)]
+        for run in one_to_one_runs(text, origins, self._style, self._href):
+            self._add(run)
+
+    def _special(self, token: Token, at: int) -> None:
+        if token.info == "escape":
+            # The backslash is markup unless what follows can't be escaped.
+            self._text(token.content, at + len(token.markup) - len(token.content))
+        else:
+            self._collapsed(token.content, at, at + len(token.markup))
+
+    def _collapsed(self, text: str, at: int, end: int) -> None:
+        start, stop = self._origins[at], self._origins[end - 1] + 1
+        self._add(Run(text, start, stop, self._style, self._href))
+
+    def _code(self, token: Token, at: int) -> None:
+        at += len(token.markup)
+        inner = self._src[at : at + len(token.content)].replace("\n", " ")
+        # One space on each side belongs to the markup.
+        at += inner != token.content
+        self._style |= TextStyle.CODE
+        self._text(token.content, at)
+        self._style &= ~TextStyle.CODE
+
+    def _image(self, token: Token, at: int) -> None:
+        outer, self._style = self._style, self._style | TextStyle.IMAGE
+        self.take(token.children or (), at + len("!["))
+        self._style = outer
+
+    def _add(self, run: Run) -> None:
+        if self.runs and _joins(self.runs[-1], run):
+            last = self.runs.pop()
+            run = last._replace(text=last.text + run.text, end=run.end)
+        self.runs.append(run)
+
+
+def _joins(left: Run, right: Run) -> bool:
+    return (
+        left.end == right.start
+        and left.style == right.style
+        and left.href == right.href
+        and left.is_one_to_one
+        and right.is_one_to_one
+    )
+
+
+def _safe_href(token: Token) -> str:
+    href = str(token.attrs.get("href", ""))
+    return href if href.lower().startswith(_LINKABLE) else ""

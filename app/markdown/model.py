@@ -1,0 +1,150 @@
+"""What a parsed answer is made of: flat blocks of runs with source positions.
+
+Nesting is flattened: a block in a list in a quotation is one block that knows its place. Positions
+are indices of characters in the answer's text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntFlag
+from typing import NamedTuple
+
+LINE_BREAK = "\u2028"
+
+
+class TextStyle(IntFlag):
+    """How a run looks, apart from its colours."""
+
+    PLAIN = 0
+    STRONG = 1
+    EMPHASIS = 2
+    STRIKE = 4
+    CODE = 8
+    IMAGE = 16
+
+
+class Run(NamedTuple):
+    """Characters of one style that come from one stretch of the source.
+
+    Attributes:
+        text: What is shown.
+        start: First source character, inclusive.
+        end: Last source character, exclusive. If the stretch is as long as `text`, character i
+            comes from `start + i`; else (entities, partly eaten tabs) all comes from all of it.
+        style: How it looks.
+        href: Address of the link it belongs to, http or https only; empty outside links.
+    """
+
+    text: str
+    start: int
+    end: int
+    style: TextStyle = TextStyle.PLAIN
+    href: str = ""
+
+    @property
+    def is_one_to_one(self) -> bool:
+        """Whether character i of the text comes from source character `start + i`."""
+        return len(self.text) == self.end - self.start
+
+
+Runs = tuple[Run, ...]
+
+
+class Marker(NamedTuple):
+    """The bullet or number of a list item.
+
+    Attributes:
+        ordered: Whether it is a number.
+        number: The number; 0 for a bullet.
+        delimiter: What follows the number in the source, `.` or `)`; the bullet itself otherwise.
+    """
+
+    ordered: bool
+    number: int
+    delimiter: str
+
+
+class Place(NamedTuple):
+    """Where a block stands.
+
+    Attributes:
+        list_depth: How many lists it is in.
+        quote_depth: How many quotations it is in.
+        marker: The list marker it carries; None for all but the first block of an item.
+    """
+
+    list_depth: int = 0
+    quote_depth: int = 0
+    marker: Marker | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """A paragraph, or a heading of level 1 to 6; level 0 means no heading."""
+
+    place: Place
+    runs: Runs
+    level: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CodeBlock:
+    """Fenced or indented code.
+
+    Attributes:
+        place: Where it stands.
+        lines: Runs of each line, without line ends.
+        language: First word after the fence; may be empty.
+        is_open: Whether more lines may follow.
+    """
+
+    place: Place
+    lines: tuple[Runs, ...]
+    language: str
+    is_open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table; the first row is its header.
+
+    Attributes:
+        place: Where it stands.
+        alignments: `left`, `center`, `right` or empty, for each column.
+        rows: Cells of each row, as many as there are columns.
+    """
+
+    place: Place
+    alignments: tuple[str, ...]
+    rows: tuple[tuple[Runs, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A horizontal line."""
+
+    place: Place
+
+
+Block = Paragraph | CodeBlock | Table | Rule
+
+
+def runs_of(block: Block) -> tuple[Runs, ...]:
+    """The runs of a block, one tuple for each line of text that it shows.
+
+    Args:
+        block: Any block.
+
+    Returns:
+        One line for a paragraph or a rule, the lines of code, the cells of a table row by row.
+    """
+    match block:
+        case Paragraph():
+            return (block.runs,)
+        case CodeBlock():
+            return block.lines
+        case Table():
+            return tuple(cell for row in block.rows for cell in row)
+        case Rule():
+            return ((),)

@@ -1,0 +1,166 @@
+"""Markdown text → flat blocks with source positions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markdown_it.utils import EnvType
+
+from app.markdown.block import LINE_STARTS, WatchedBlockParser
+from app.markdown.flatten import Flattener
+from app.markdown.inline import WatchedInlineParser
+from app.markdown.model import Block, CodeBlock
+from app.markdown.source_map import clean
+
+_MAX_NESTING = 100
+_MAX_LIST_NUMBER = 999_999_999
+
+
+class WatchedMarkdown(MarkdownIt):
+    """CommonMark with tables and strikethrough; its tokens know where they come from.
+
+    HTML is text. Link reference definitions are text too: a definition at the end of an answer
+    would change paragraphs far above it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("zero")
+        self.inline = WatchedInlineParser()
+        self.block = WatchedBlockParser()
+        self.configure("commonmark", {"html": False, "maxNesting": _MAX_NESTING})
+        self.enable(["table", "strikethrough"])
+        # Joining fragments would lose where all but the last of them came from.
+        self.disable(["html_block", "html_inline", "reference", "fragments_join"])
+
+    def validateLink(self, url: str) -> bool:
+        """Every target makes a link; only the safe ones can be followed."""
+        return True
+
+    def normalizeLink(self, url: str) -> str:
+        """Leave targets as they are."""
+        return url
+
+    def normalizeLinkText(self, link: str) -> str:
+        """Leave the text of autolinks as it is: rendered characters are source characters."""
+        return link
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The part of a text that no continuation can change.
+
+    Attributes:
+        num_blocks: Blocks in it.
+        end: Source position where it ends and the next block or list item begins.
+        prefix: Text that, put before the rest, makes a parser see it as it would after this part:
+            an empty list item, whose block is to be dropped. Empty outside lists.
+    """
+
+    num_blocks: int
+    end: int
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A parsed text.
+
+    Attributes:
+        blocks: Its flat blocks.
+        settled: The part that stays as it is if all lines given were complete.
+    """
+
+    blocks: tuple[Block, ...]
+    settled: Settled
+
+
+class MarkdownParser:
+    """Parses whole answers or their ends."""
+
+    def __init__(self) -> None:
+        self._markdown = WatchedMarkdown()
+
+    def parse(self, text: str, start: int = 0, prefix: str = "") -> Parsed:
+        """Parse a text.
+
+        Args:
+            text: Markdown.
+            start: Position of its first character in the whole answer.
+            prefix: `Settled.prefix` of what comes before it.
+
+        Returns:
+            Blocks with positions in the whole answer. The last block is open if it is code that
+            may go on.
+        """
+        source = clean(prefix + text, start - len(prefix))
+        env: EnvType = {}
+        tokens = self._markdown.block.parse(source.text, self._markdown, env, []) or []
+        cut = _last_start(tokens)
+        flattener = Flattener(self._markdown, source.text, source.origins)
+        num_settled = 0
+        for index, token in enumerate(tokens):
+            if index == cut:
+                num_settled = len(flattener.blocks)
+            flattener.take(token)
+        end = source.origins[_line_start(tokens, cut, env)]
+        num_dropped = 1 if prefix else 0
+        return Parsed(
+            _only_last_open(flattener.blocks[num_dropped:]),
+            Settled(max(0, num_settled - num_dropped), max(start, end), _carry(tokens, cut)),
+        )
+
+
+def _last_start(tokens: list[Token]) -> int:
+    """Index of the token that starts the last top-level block or, in a list, its last item."""
+    for index in range(len(tokens) - 1, -1, -1):
+        token = tokens[index]
+        if token.level == 1 and token.type == "list_item_open" and _can_carry(tokens, index):
+            return index
+        if token.level == 0 and token.nesting >= 0:
+            return index
+    return 0
+
+
+def _previous_items(tokens: list[Token], item: int) -> tuple[Token, int]:
+    """The top-level list around an item, and how many items come before it."""
+    num_items = 0
+    for token in reversed(tokens[:item]):
+        if token.level == 0:
+            return token, num_items
+        num_items += token.level == 1 and token.type == "list_item_open"
+    raise AssertionError("an item stands in a list")
+
+
+def _can_carry(tokens: list[Token], item: int) -> bool:
+    opener, num_items = _previous_items(tokens, item)
+    # A number of more than nine digits would not be read back.
+    return num_items > 0 and int(opener.attrs.get("start", 1)) + num_items <= _MAX_LIST_NUMBER
+
+
+def _carry(tokens: list[Token], cut: int) -> str:
+    """The `Settled.prefix` for a cut at a token."""
+    if not tokens or tokens[cut].type != "list_item_open":
+        return ""
+    opener, num_items = _previous_items(tokens, cut)
+    if opener.type == "bullet_list_open":
+        return f"{opener.markup}\n"
+    return f"{int(opener.attrs.get('start', 1)) + num_items - 1}{opener.markup}\n"
+
+
+def _line_start(tokens: list[Token], cut: int, env: EnvType) -> int:
+    """Position in the parsed text of the line where a token starts."""
+    line_map = tokens[cut].map if tokens else None
+    return int(env[LINE_STARTS][line_map[0]]) if line_map else 0
+
+
+def _only_last_open(blocks: list[Block]) -> tuple[Block, ...]:
+    """Close all code but the last block."""
+    last = len(blocks) - 1
+    return tuple(
+        replace(block, is_open=False)
+        if i < last and isinstance(block, CodeBlock) and block.is_open
+        else block
+        for i, block in enumerate(blocks)
+    )

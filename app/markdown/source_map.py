@@ -1,0 +1,84 @@
+"""The way back from text that a parser reads to the text that the model wrote."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from app.markdown.model import Run, TextStyle
+
+# Characters that would end a block or a frame inside a QTextDocument, stand for an object there, or
+# can't be shown; each becomes one other character, so that positions stay.
+_UNSHOWABLE = {0x0000: 0xFFFD, 0x2029: 0x2028, 0xFDD0: 0xFFFD, 0xFDD1: 0xFFFD, 0xFFFC: 0xFFFD}
+_NEEDS_CLEANING = re.compile("[\r\0\u2029\ufdd0\ufdd1\ufffc]")
+
+
+class CleanText(NamedTuple):
+    """Text with line feeds for line ends and showable characters only.
+
+    Attributes:
+        text: The clean text.
+        origins: Source position of each clean character, and of the end.
+    """
+
+    text: str
+    origins: Sequence[int]
+
+
+def clean(text: str, start: int) -> CleanText:
+    """Normalise line ends and replace what can't be shown.
+
+    Args:
+        text: A piece of the source.
+        start: Position of its first character in the source.
+
+    Returns:
+        The clean text and where each of its characters comes from. Of a carriage return and a
+        line feed, the line feed is the one that stays.
+    """
+    if _NEEDS_CLEANING.search(text) is None:
+        return CleanText(text, range(start, start + len(text) + 1))
+    kept = [i for i, char in enumerate(text) if char != "\r" or text[i + 1 : i + 2] != "\n"]
+    replaced = "".join(text[i] for i in kept).replace("\r", "\n").translate(_UNSHOWABLE)
+    return CleanText(replaced, [start + i for i in (*kept, len(text))])
+
+
+def one_to_one_runs(
+    text: str, origins: Sequence[int], style: TextStyle = TextStyle.PLAIN, href: str = ""
+) -> list[Run]:
+    """Runs for text whose characters each come from one source character.
+
+    Args:
+        text: What is shown.
+        origins: Source position of each character; the same position several times in a row means
+            that one source character is shown as several.
+        style: How it looks.
+        href: Address it links to; may be empty.
+
+    Returns:
+        As few runs as the jumps in `origins` allow.
+    """
+    runs: list[Run] = []
+    first = 0
+    while first < len(text):
+        end = _end_of_stretch(origins, first, len(text))
+        runs.append(Run(text[first:end], origins[first], origins[end - 1] + 1, style, href))
+        first = end
+    return runs
+
+
+def _end_of_stretch(origins: Sequence[int], first: int, end: int) -> int:
+    """Where the longest stretch from `first` ends whose origins all step by one, or all repeat."""
+    if isinstance(origins, range) or first + 1 == end:
+        return end
+    i = first + 1
+    if origins[i] == origins[first]:
+        while i < end and origins[i] == origins[first]:
+            i += 1
+        return i
+    while i < end and origins[i] == origins[i - 1] + 1:
+        if i + 1 < end and origins[i + 1] == origins[i]:
+            break
+        i += 1
+    return i

@@ -1,0 +1,85 @@
+"""Colours and fonts of an answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Ink(str, Enum):
+    """What a piece of code is, as far as its colour goes."""
+
+    PLAIN = "plain"
+    KEYWORD = "keyword"
+    STRING = "string"
+    COMMENT = "comment"
+    NUMBER = "number"
+    NAME = "name"
+
+
+@dataclass(frozen=True, slots=True)
+class CodeInks:
+    """Foreground colours in code, as "#rrggbb"."""
+
+    keyword: str
+    string: str
+    comment: str
+    number: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class MarkStyle:
+    """Everything that an answer's look depends on; colours are "#rrggbb".
+
+    Attributes:
+        text: Words.
+        muted: Quotations and the text that stands for a picture.
+        link: Links; they have no underline, which belongs to the marks.
+        rule: Lines of tables.
+        code_background: Behind code, in the line or as a block.
+        head_tints: Background of tokens drafted by head 1, 2, ...; later heads start again.
+        head_underlines: Underline of the same, as many.
+        inks: Colours of code.
+        text_families: Font families, best first.
+        mono_families: Font families of code, best first.
+        text_size_pt: Size of the text.
+        mono_size_pt: Size of code.
+    """
+
+    text: str
+    muted: str
+    link: str
+    rule: str
+    code_background: str
+    head_tints: tuple[str, ...]
+    head_underlines: tuple[str, ...]
+    inks: CodeInks
+    text_families: tuple[str, ...]
+    mono_families: tuple[str, ...]
+    text_size_pt: float = 11.0
+    mono_size_pt: float = 10.0
+
+    def tint(self, head: int) -> str:
+        """Background of tokens of a head, 1-based."""
+        return self.head_tints[(head - 1) % len(self.head_tints)]
+
+    def underline(self, head: int) -> str:
+        """Underline of tokens of a head, 1-based."""
+        return self.head_underlines[(head - 1) % len(self.head_underlines)]
+
+    def ink(self, ink: Ink) -> str:
+        """Foreground of a piece of code."""
+        match ink:
+            case Ink.KEYWORD:
+                return self.inks.keyword
+            case Ink.STRING:
+                return self.inks.string
+            case Ink.COMMENT:
+                return self.inks.comment
+            case Ink.NUMBER:
+                return self.inks.number
+            case Ink.NAME:
+                return self.inks.name
+            case Ink.PLAIN:
+                return self.text
