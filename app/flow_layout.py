@@ -56,15 +56,31 @@ class FlowLayout(QLayout):
 
     def _arrange(self, rect: QRect, *, move: bool) -> int:
         """Place the widgets; returns the height they need."""
-        x, y, line_height = rect.x(), rect.y(), 0
+        y = rect.y()
+        for line in self._lines(rect.width()):
+            height = max(item.sizeHint().height() for item in line)
+            x = rect.x()
+            for item in line:
+                size = item.sizeHint()
+                if move:
+                    centred = y + (height - size.height()) // 2
+                    item.setGeometry(QRect(QPoint(x, centred), size))
+                x += size.width() + self.spacing()
+            y += height + self.spacing()
+        return max(0, y - self.spacing() - rect.y())
+
+    def _lines(self, width: int) -> list[list[QLayoutItem]]:
+        """The visible widgets, line by line."""
+        lines: list[list[QLayoutItem]] = []
+        used = 0
         for item in self._items:
             if item.isEmpty():
                 continue
-            size = item.sizeHint()
-            if x > rect.x() and x + size.width() > rect.right() + 1:
-                x, y, line_height = rect.x(), y + line_height + self.spacing(), 0
-            if move:
-                item.setGeometry(QRect(QPoint(x, y), size))
-            x += size.width() + self.spacing()
-            line_height = max(line_height, size.height())
-        return y + line_height - rect.y()
+            wanted = item.sizeHint().width()
+            if not lines or used + self.spacing() + wanted > width:
+                lines.append([item])
+                used = wanted
+            else:
+                lines[-1].append(item)
+                used += self.spacing() + wanted
+        return lines

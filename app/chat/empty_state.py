@@ -46,6 +46,7 @@ class EmptyState(QWidget):
         self._fill_hint()
         self._fill_grid()
         column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
         column.addStretch(3)
         column.addWidget(self._title)
         column.addWidget(self._text)
@@ -86,6 +87,8 @@ class EmptyState(QWidget):
         inner.addWidget(button, 0, Qt.AlignmentFlag.AlignLeft)
 
     def _fill_grid(self) -> None:
+        self._grid.setColumnStretch(0, 1)
+        self._grid.setColumnStretch(1, 1)
         for index, prompt in enumerate(SUGGESTIONS):
             button = QPushButton(prompt)
             button.setProperty("class", "suggestion")

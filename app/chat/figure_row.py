@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QSize, Signal
 from PySide6.QtWidgets import QLabel, QToolButton, QWidget
 
-from app.chat.figures import Figure
+from app.chat.figures import NUM_FIGURES, Figure
 from app.flow_layout import FlowLayout
 from app.theme.appearance import Appearance
 
@@ -28,8 +28,8 @@ class FigureRow(QWidget):
     def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._appearance = appearance
-        self._labels: list[QLabel] = []
-        self._flow = FlowLayout(appearance.scale.px(0.5), self)
+        self._flow = FlowLayout(appearance.scale.px(0.3), self)
+        self._labels = tuple(self._label() for _ in range(NUM_FIGURES))
         self.copy_button = self._button("Copy", "Copy the answer as Markdown")
         self.copy_button.clicked.connect(self.copy_requested)
         self.regenerate_button = self._button(
@@ -44,11 +44,6 @@ class FigureRow(QWidget):
 
     def show_figures(self, figures: tuple[Figure, ...]) -> None:
         """Show these figures, each with its definition as tooltip."""
-        while len(self._labels) < len(figures):
-            label = QLabel()
-            label.setProperty("class", "figure")
-            self._labels.append(label)
-            self._flow.addWidget(label)
         for index, (label, figure) in enumerate(zip(self._labels, figures, strict=True)):
             label.setText(figure.text if index == 0 else f"· {figure.text}")
             label.setToolTip(f"{figure.name}: {figure.meaning}")
@@ -68,6 +63,12 @@ class FigureRow(QWidget):
         for button in (self.copy_button, self.regenerate_button):
             button.setIconSize(QSize(side, side))
         self._flow.invalidate()
+
+    def _label(self) -> QLabel:
+        label = QLabel(self)
+        label.setProperty("class", "figure")
+        self._flow.addWidget(label)
+        return label
 
     def _button(self, name: str, tooltip: str) -> QToolButton:
         button = QToolButton(self)

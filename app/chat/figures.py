@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from medusa_core.messages import Calibrated, GenerationDone, StopReason
 
 UNKNOWN = "—"
+NUM_FIGURES = 5
 
 STOP_WORDS = {
     StopReason.EOS: "end of answer",

@@ -14,9 +14,7 @@ MIN_SCALE_TOKENS = 4
 
 
 class StepBars(QWidget):
-    """One bar per decoding step, newest at the right: the accepted tokens by head, on top of the
-    tokens that the target chose itself.
-    """
+    """One bar per decoding step: accepted tokens by head, on the target's own tokens."""
 
     def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
         super().__init__(parent)

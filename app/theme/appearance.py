@@ -57,9 +57,7 @@ class Appearance(QObject):
         app.setStyle("Fusion")
         app.setFont(self.scale.font())
         app.setPalette(_palette(self.theme))
-        app.setStyleSheet(
-            render_stylesheet(self._template, self.theme, self.scale, self._chevron)
-        )
+        app.setStyleSheet(render_stylesheet(self._template, self.theme, self.scale, self._chevron))
         self.changed.emit()
 
     def choose(self, choice: ThemeChoice) -> None:

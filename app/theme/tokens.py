@@ -47,6 +47,11 @@ class Theme:
         danger_surface: Behind the words of an error.
         selection: Behind selected text.
         target_bar: Bars of tokens that the target chose itself.
+        code_keyword: Keywords in code; like the other inks of code, read on every tint.
+        code_string: Strings in code.
+        code_comment: Comments in code.
+        code_number: Numbers in code.
+        code_name: Names that code defines.
         heads: Colours of head 1, 2, ...; later heads start again.
     """
 
@@ -68,6 +73,11 @@ class Theme:
     danger_surface: str
     selection: str
     target_bar: str
+    code_keyword: str
+    code_string: str
+    code_comment: str
+    code_number: str
+    code_name: str
     heads: tuple[HeadColour, ...]
 
     @property
@@ -99,6 +109,11 @@ LIGHT = Theme(
     danger_surface="#fcf0ed",
     selection="#c3ddf0",
     target_bar="#c4c5c2",
+    code_keyword="#7a3a8f",
+    code_string="#2f6412",
+    code_comment="#5c5f65",
+    code_number="#8c4408",
+    code_name="#0d5383",
     heads=(
         HeadColour("#d9ebf8", "#0072b2"),
         HeadColour("#fbe8c4", "#b37400"),
@@ -127,6 +142,11 @@ DARK = Theme(
     danger_surface="#33211d",
     selection="#2f4f68",
     target_bar="#55585d",
+    code_keyword="#d3a8e6",
+    code_string="#b0d68c",
+    code_comment="#adb0b6",
+    code_number="#f0b684",
+    code_name="#8fcbf2",
     heads=(
         HeadColour("#16384f", "#56b4e9"),
         HeadColour("#44330d", "#e69f00"),

@@ -1,0 +1,185 @@
+"""Builds the application, runs its loop, and ends it cleanly."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+import qasync
+from PySide6.QtWidgets import QApplication
+
+from app.bridge import EngineBridge
+from app.logs import show_uncaught_errors, start_logging
+from app.model_keeper import ModelKeeper, Phase
+from app.preferences import Preferences, load_preferences
+from app.startup_probe import FirstPaint, StallProbe
+from app.theme.appearance import Appearance, ThemeChoice
+from app.window import TITLE, MainWindow
+from medusa_core.api import demo_model, resources_dir, start_engine
+
+log = logging.getLogger(__name__)
+
+NAME = "medusa-chat"
+DEMO_NAME = "Llama-Pebble"
+DEMO_NOTE = "small built-in demo"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line asks for.
+
+    Attributes:
+        theme: `system`, `light`, `dark`, `both` (for the tour), or None for the user's choice.
+        platform: Qt's platform plugin, or None.
+        tour_dir: Where the pictures of the tour go; None opens the window for the user.
+        probes_startup: Measure the start and end.
+        is_verbose: Log DEBUG, which holds prompts and answers.
+    """
+
+    theme: str | None = None
+    platform: str | None = None
+    tour_dir: Path | None = None
+    probes_startup: bool = False
+    is_verbose: bool = False
+
+    @property
+    def is_for_user(self) -> bool:
+        """Whether a person sits in front of the window."""
+        return self.tour_dir is None and not self.probes_startup
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """The objects that live as long as the window.
+
+    Attributes:
+        bridge: To the engine.
+        keeper: State of the model.
+        appearance: Theme and zoom.
+        window: What is seen.
+        first_paint: When it was seen first.
+    """
+
+    bridge: EngineBridge
+    keeper: ModelKeeper
+    appearance: Appearance
+    window: MainWindow
+    first_paint: FirstPaint
+
+    def open(self) -> None:
+        """Show the window; the engine starts once it is visible."""
+        self.first_paint.painted.connect(self._start_engine)
+        self.window.show()
+
+    def close(self) -> None:
+        """End the engine and hide the window."""
+        self.bridge.close()
+        self.window.hide()
+
+    def _start_engine(self) -> None:
+        self.bridge.start()
+        self.keeper.load()
+
+
+def build(options: Options) -> Application:
+    """Make all objects of the application; nothing is shown or started yet."""
+    config_dir = Path(platformdirs.user_config_path(NAME))
+    # A tour and a measurement start as a new user's window does, and leave no trace.
+    preferences = load_preferences(config_dir) if options.is_for_user else Preferences()
+    theme = options.theme if options.theme in set(ThemeChoice) else preferences.theme
+    resources = resources_dir()
+    appearance = Appearance(resources, ThemeChoice(theme), preferences.zoom)
+    bridge = EngineBridge(start_engine)
+    keeper = ModelKeeper(bridge, demo_model())
+    window = MainWindow(
+        bridge,
+        keeper,
+        appearance,
+        preferences,
+        config_dir if options.is_for_user else None,
+        model_name=DEMO_NAME,
+        model_note=DEMO_NOTE,
+        resources=resources,
+    )
+    appearance.apply()
+    return Application(bridge, keeper, appearance, window, FirstPaint(window))
+
+
+def run(options: Options) -> int:
+    """Run the application until its window is closed; returns the exit code."""
+    log_path = start_logging(Path(platformdirs.user_log_path(NAME)), is_verbose=options.is_verbose)
+    arguments = [sys.argv[0]]
+    if options.platform:
+        arguments += ["-platform", options.platform]
+    qt = QApplication(arguments)
+    qt.setApplicationName(NAME)
+    qt.setApplicationDisplayName(TITLE)
+    qt.setQuitOnLastWindowClosed(False)
+    loop = qasync.QEventLoop(qt)
+    asyncio.set_event_loop(loop)
+    with loop:
+        application = build(options)
+        if options.is_for_user:
+            show_uncaught_errors(application.window.chat.show_error, log_path)
+        code: int = loop.run_until_complete(_work(options)(application))
+        return code
+
+
+def _work(options: Options) -> Callable[[Application], object]:
+    if options.tour_dir is not None:
+        from app.tour import Tour
+
+        tour_dir, themes = options.tour_dir, _tour_themes(options.theme)
+        return lambda application: Tour(application, tour_dir, themes).run()
+    return _probe_startup if options.probes_startup else _serve_user
+
+
+def _tour_themes(theme: str | None) -> tuple[ThemeChoice, ...]:
+    if theme in (None, "both", "system"):
+        return ThemeChoice.LIGHT, ThemeChoice.DARK
+    return (ThemeChoice(theme),)
+
+
+async def _serve_user(application: Application) -> int:
+    closed = asyncio.Event()
+    application.window.closed.connect(closed.set)
+    application.open()
+    await closed.wait()
+    application.close()
+    return 0
+
+
+async def _probe_startup(application: Application) -> int:
+    """Print the times of the start."""
+    from app.startup_probe import process_age_s
+
+    settled = asyncio.Event()
+    probe = StallProbe()
+
+    def look() -> None:
+        if application.keeper.status.phase is not Phase.LOADING:
+            settled.set()
+
+    application.first_paint.painted.connect(probe.start)
+    application.keeper.changed.connect(look)
+    application.open()
+    await settled.wait()
+    ready_s = process_age_s()
+    probe.stop()
+    failed = application.keeper.status.failed
+    figures = {
+        "window_s": round(application.first_paint.painted_s, 3),
+        "torch_at_window": application.first_paint.had_torch,
+        "ready_s": None if failed else round(ready_s, 3),
+        "longest_stall_ms": round(probe.longest_stall_ms, 1),
+        "error": failed.message if failed else None,
+    }
+    sys.stdout.write(json.dumps(figures) + "\n")
+    application.close()
+    return 1 if failed else 0

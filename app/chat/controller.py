@@ -1,0 +1,283 @@
+"""Leads a conversation: from what the user does to commands, from events to what is shown."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject, Signal
+
+from app.bridge import EngineBridge
+from app.chat.answer_document import Marking
+from app.chat.answer_message import AnswerMessage
+from app.chat.chat_page import ChatPage
+from app.chat.conversation import Conversation, Turn, new_id
+from app.chat.message_widgets import ErrorCard, Notice, UserMessage
+from app.model_keeper import ModelKeeper, Phase
+from app.theme.appearance import Appearance
+from medusa_core.messages import (
+    Cancel,
+    CloseSession,
+    Event,
+    Failed,
+    Generate,
+    GenerationDone,
+    Progress,
+    StepDone,
+    StopReason,
+)
+
+log = logging.getLogger(__name__)
+
+CONTEXT_NOTICE = (
+    "The conversation fills the model's context; it can't be continued. Start a new chat (Ctrl+N)."
+)
+
+
+class ChatController(QObject):
+    """One conversation at a time, one answer at a time.
+
+    Attributes:
+        conversation: What has been said.
+
+    Signals:
+        answer_ended: The running answer is complete, stopped or failed.
+    """
+
+    answer_ended = Signal()
+
+    def __init__(
+        self,
+        page: ChatPage,
+        bridge: EngineBridge,
+        keeper: ModelKeeper,
+        appearance: Appearance,
+        speaker: str,
+        *,
+        make_id: Callable[[], str] = new_id,
+    ) -> None:
+        super().__init__()
+        self._page = page
+        self._bridge = bridge
+        self._keeper = keeper
+        self._appearance = appearance
+        self._speaker = speaker
+        self._make_id = make_id
+        self._marking = Marking.ACCEPTED
+        self._turn: Turn | None = None
+        self._answer: AnswerMessage | None = None
+        # What a regenerated answer takes the place of, until it has a text of its own.
+        self._replaced: tuple[Turn, AnswerMessage] | None = None
+        self.conversation = Conversation(make_id)
+        self._connect()
+        self._model_changed()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an answer is being written."""
+        return self._turn is not None
+
+    @property
+    def answers(self) -> tuple[AnswerMessage, ...]:
+        """The answers that are shown, oldest first."""
+        shown = self._page.conversation.messages
+        return tuple(message for message in shown if isinstance(message, AnswerMessage))
+
+    def send(self, text: str) -> None:
+        """Ask; does nothing for an empty text or while an answer is being written."""
+        prompt = text.strip()
+        if not prompt or self.is_busy:
+            return
+        self._page.composer.clear()
+        turn = self.conversation.ask(prompt, self._page.header.pickers.settings())
+        self._page.conversation.add(UserMessage(prompt, self._appearance))
+        self._begin(turn)
+
+    def regenerate(self) -> None:
+        """Ask for another last answer; the old one is kept until the new one has a text."""
+        if self.is_busy or not self.answers:
+            return
+        self._replaced = (self.conversation.turns[-1], self.answers[-1])
+        self.answers[-1].hide()
+        self._begin(self.conversation.ask_again(self._page.header.pickers.settings()))
+
+    def stop(self) -> None:
+        """End the answer that is being written; what there is of it stays."""
+        if self._turn is not None:
+            self._bridge.submit(Cancel(self.conversation.session_id, self._turn.request_id))
+
+    def new_chat(self) -> None:
+        """Begin a new conversation and let the engine forget this one."""
+        self.stop()
+        if self.conversation.turns:
+            self._bridge.submit(CloseSession(self.conversation.session_id, self._make_id()))
+        self.conversation = Conversation(self._make_id)
+        self._turn = self._answer = self._replaced = None
+        self._page.conversation.clear()
+        self._page.show_messages(False)
+        self._page.show_context(0, 0)
+        self._page.strip.begin()
+        self._page.composer.set_busy(False)
+        self._page.composer.setFocus()
+
+    def show_error(self, message: str, hint: str) -> None:
+        """Show an error of the window itself."""
+        self._add_error(message, hint)
+
+    def _connect(self) -> None:
+        page = self._page
+        page.composer.send_requested.connect(self.send)
+        page.composer.stop_requested.connect(self.stop)
+        page.empty.suggestion_chosen.connect(self.send)
+        page.header.new_chat_requested.connect(self.new_chat)
+        page.strip.marking_changed.connect(self._set_marking)
+        self._bridge.arrived.connect(self._receive)
+        self._keeper.changed.connect(self._model_changed)
+
+    def _begin(self, turn: Turn) -> None:
+        """Show an empty answer and ask the engine to fill it."""
+        for answer in self.answers:
+            answer.set_is_last(False)
+        self._turn = turn
+        self._answer = AnswerMessage(self._speaker, self._marking, self._appearance)
+        self._answer.regenerate_requested.connect(self.regenerate)
+        is_ready = self._keeper.status.phase is Phase.READY
+        self._answer.show_waiting("Thinking …" if is_ready else "Waiting for the model …")
+        page = self._page
+        page.conversation.add(self._answer)
+        page.show_messages(True)
+        page.conversation.follow_end()
+        page.strip.begin()
+        page.composer.set_busy(True)
+        self._bridge.submit(
+            Generate(
+                self.conversation.session_id,
+                turn.request_id,
+                self.conversation.messages(),
+                turn.settings,
+            )
+        )
+
+    def _receive(self, events: tuple[Event, ...]) -> None:
+        """Take the events of the running answer; all others are of answers given up."""
+        steps: list[StepDone] = []
+        for event in events:
+            if self._turn is None or event.request_id != self._turn.request_id:
+                continue
+            if isinstance(event, StepDone):
+                steps.append(event)
+                continue
+            self._take_steps(tuple(steps))
+            steps.clear()
+            match event:
+                case Progress():
+                    self._show_progress(event)
+                case GenerationDone():
+                    self._complete(event)
+                case Failed():
+                    self._fail(event)
+                case _:
+                    log.debug("Nothing to do for %s.", type(event).__name__)
+        self._take_steps(tuple(steps))
+
+    def _take_steps(self, steps: tuple[StepDone, ...]) -> None:
+        if not steps or self._answer is None:
+            return
+        self._answer.append(steps)
+        if self._replaced is not None and self._answer.has_text:
+            self._page.conversation.remove(self._replaced[1])
+            self._replaced = None
+        self._page.strip.add(steps)
+        self._show_context(steps[-1].num_context_tokens)
+
+    def _show_progress(self, progress: Progress) -> None:
+        if self._answer is not None:
+            text = progress.text.rstrip(".…")
+            self._answer.show_waiting(f"{text} … {progress.fraction:.0%}")
+
+    def _complete(self, done: GenerationDone) -> None:
+        turn, answer = self._turn, self._answer
+        assert turn is not None
+        assert answer is not None
+        turn.done, turn.answer = done, done.text
+        if self._replaced is not None:
+            self._restore(answer)
+        else:
+            answer.finish(done, self._keeper.status.calibrated)
+        if done.stop_reason is StopReason.CONTEXT:
+            self._page.conversation.add(Notice(CONTEXT_NOTICE))
+        self._end()
+
+    def _fail(self, failed: Failed) -> None:
+        turn, answer = self._turn, self._answer
+        assert turn is not None
+        assert answer is not None
+        if answer.has_text:
+            turn.answer = answer.document.text
+            answer.cut_short()
+        elif self._replaced is not None:
+            self._restore(answer)
+        else:
+            self._take_back(turn, answer)
+        self._add_error(failed.message, failed.hint)
+        self._end()
+
+    def _take_back(self, turn: Turn, answer: AnswerMessage) -> None:
+        """Nothing came of it: the prompt goes back to where it was written."""
+        self.conversation.take_back()
+        self._page.conversation.remove(answer)
+        shown = self._page.conversation.messages
+        user_messages = [message for message in shown if isinstance(message, UserMessage)]
+        self._page.conversation.remove(user_messages[-1])
+        self._page.composer.give_back(turn.prompt)
+
+    def _restore(self, answer: AnswerMessage) -> None:
+        """Nothing came of the new answer: the old one is shown again."""
+        assert self._replaced is not None
+        old_turn, old_answer = self._replaced
+        self._replaced = None
+        self.conversation.turns[-1] = old_turn
+        self._page.conversation.remove(answer)
+        old_answer.show()
+
+    def _end(self) -> None:
+        self._turn = self._answer = None
+        for answer in self.answers[-1:]:
+            answer.set_is_last(True)
+        self._page.composer.set_busy(False)
+        self.answer_ended.emit()
+
+    def _add_error(self, message: str, hint: str, *, can_retry: bool = False) -> None:
+        card = ErrorCard(message, hint, self._appearance, can_retry=can_retry)
+        card.dismissed.connect(lambda: self._remove_error(card))
+        card.retry_requested.connect(self._keeper.load)
+        card.retry_requested.connect(lambda: self._remove_error(card))
+        self._page.conversation.add(card)
+        self._page.show_messages(True)
+
+    def _remove_error(self, card: ErrorCard) -> None:
+        self._page.conversation.remove(card)
+        self._page.show_messages(bool(self._page.conversation.messages))
+
+    def _set_marking(self, is_on: bool) -> None:
+        self._marking = Marking.ACCEPTED if is_on else Marking.OFF
+        for answer in self.answers:
+            answer.set_marking(self._marking)
+
+    def _show_context(self, num_used: int) -> None:
+        loaded = self._keeper.status.loaded
+        self._page.show_context(num_used, loaded.context_tokens if loaded else 0)
+
+    def _model_changed(self) -> None:
+        status = self._keeper.status
+        self._page.header.show_status(status)
+        if status.phase is Phase.FAILED and status.failed is not None:
+            self._page.empty.show_model("The model could not be loaded.")
+            self._add_error(status.failed.message, status.failed.hint, can_retry=True)
+        elif status.loaded is not None:
+            self._page.empty.show_model(f"{status.loaded.name} is ready and answers here.")
+            self._page.strip.set_num_heads(status.loaded.num_heads)
+        else:
+            self._page.empty.show_model("The model is being loaded; you can write already.")
+        for answer in self.answers:
+            answer.show_figures(status.calibrated)

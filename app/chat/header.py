@@ -1,0 +1,104 @@
+"""The top of the window: which model answers and how."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Signal
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.chat.pickers import NewSeed, Pickers, new_seed
+from app.model_keeper import ModelStatus, Phase
+from app.theme.appearance import Appearance
+
+
+class Header(QFrame):
+    """Model, pickers, theme and New chat.
+
+    Attributes:
+        pickers: How the next answer is decoded.
+        name_label: Which model answers.
+        state_label: How far it is.
+
+    Signals:
+        new_chat_requested: A new conversation is wanted.
+        theme_toggled: The other theme is wanted.
+    """
+
+    new_chat_requested = Signal()
+    theme_toggled = Signal()
+
+    def __init__(
+        self,
+        model_label: str,
+        appearance: Appearance,
+        make_seed: NewSeed = new_seed,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("header")
+        self._appearance = appearance
+        self.name_label = QLabel(model_label)
+        self.name_label.setObjectName("modelName")
+        self.state_label = QLabel()
+        self.state_label.setObjectName("modelState")
+        self.pickers = Pickers(appearance, make_seed)
+        self._theme_button = QToolButton()
+        self._theme_button.setAccessibleName("Light or dark")
+        self._theme_button.clicked.connect(self.theme_toggled)
+        self._new_button = QPushButton("New chat")
+        self._new_button.setToolTip("Start a new conversation (Ctrl+N)")
+        self._new_button.clicked.connect(self.new_chat_requested)
+        self._build()
+        self.restyle()
+
+    def show_status(self, status: ModelStatus) -> None:
+        """Say how far the model is."""
+        self.state_label.setText(describe(status))
+        self.state_label.setAccessibleName(f"Model: {describe(status)}")
+        if status.phase is Phase.READY and status.loaded is not None:
+            self.pickers.offer(status.loaded)
+
+    def restyle(self) -> None:
+        """Take the sizes and colours of the theme."""
+        scale, theme = self._appearance.scale, self._appearance.theme
+        self.layout().setContentsMargins(scale.px(1.4), scale.px(0.7), scale.px(1.0), scale.px(0.7))
+        self.layout().setSpacing(scale.px(0.7))
+        self._theme_button.setIcon(
+            self._appearance.icon("sun" if theme.is_dark else "moon", theme.muted)
+        )
+        self._theme_button.setToolTip("Light theme" if theme.is_dark else "Dark theme")
+        self._new_button.setIcon(self._appearance.icon("plus", theme.text, 1.0))
+        side = scale.px(1.3)
+        self._theme_button.setIconSize(QSize(side, side))
+        self.pickers.restyle()
+
+    def _build(self) -> None:
+        row = QHBoxLayout(self)
+        words = QVBoxLayout()
+        words.setSpacing(1)
+        words.addWidget(self.name_label)
+        words.addWidget(self.state_label)
+        row.addLayout(words)
+        row.addStretch(1)
+        row.addWidget(self.pickers)
+        row.addWidget(self._theme_button)
+        row.addWidget(self._new_button)
+
+
+def describe(status: ModelStatus) -> str:
+    """The state of the model in a few words."""
+    if status.phase is Phase.FAILED:
+        return "could not be loaded"
+    if status.loaded is None:
+        return f"{status.text.rstrip('.…')} … {status.fraction:.0%}"
+    loaded = status.loaded
+    heads = f"{loaded.num_heads} Medusa heads" if loaded.num_heads else "no heads"
+    millions = f"{loaded.num_parameters / 1e6:,.1f} M parameters"
+    return " · ".join((millions, heads, loaded.dtype, loaded.device.upper()))

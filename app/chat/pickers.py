@@ -1,0 +1,140 @@
+"""How answers are decoded: drafter, rule and temperature."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QComboBox, QDoubleSpinBox, QHBoxLayout, QLabel, QWidget
+
+from app.theme.appearance import Appearance
+from medusa_core.messages import GenerateSettings, ModelLoaded
+
+DRAFTER_NAMES = {"medusa": "Medusa heads", "none": "None (plain)"}
+RULE_NAMES = {"greedy": "Greedy", "sample": "Sample"}
+DEFAULT_DRAFTER = "medusa"
+SAMPLE = "sample"
+
+NewSeed = Callable[[], int]
+
+
+def new_seed() -> int:
+    """A seed that nobody can foresee."""
+    return secrets.randbits(31)
+
+
+class Pickers(QWidget):
+    """Drafter, rule and temperature of the next answer.
+
+    Attributes:
+        drafter_box: Who guesses tokens.
+        rule_box: How the guesses are judged.
+        temperature_box: For rules that sample.
+
+    Signals:
+        changed: Another drafter, rule or temperature.
+    """
+
+    changed = Signal()
+
+    def __init__(
+        self, appearance: Appearance, make_seed: NewSeed = new_seed, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._appearance = appearance
+        self._make_seed = make_seed
+        self.drafter_box = _box(
+            "Drafter",
+            "Who guesses the next tokens: the Medusa heads, or nobody. The words are the same.",
+        )
+        self.rule_box = _box(
+            "Rule",
+            "Greedy takes the likeliest token each time; Sample draws one by its probability.",
+        )
+        self.temperature_box = _temperature_box()
+        self._show(self.drafter_box, ("medusa", "none"), DRAFTER_NAMES)
+        self._show(self.rule_box, ("greedy", "sample"), RULE_NAMES)
+        self._build()
+        self.rule_box.currentIndexChanged.connect(self._rule_changed)
+        self.drafter_box.currentIndexChanged.connect(self.changed)
+        self.temperature_box.valueChanged.connect(self.changed)
+        self._rule_changed()
+        self.restyle()
+
+    def offer(self, loaded: ModelLoaded) -> None:
+        """Offer what can run on this model, and keep what is chosen where that can."""
+        self._show(self.drafter_box, loaded.drafters, DRAFTER_NAMES)
+        self._show(self.rule_box, loaded.rules, RULE_NAMES)
+
+    def choose_drafter(self, name: str) -> None:
+        """Choose a drafter by its name in the engine."""
+        self.drafter_box.setCurrentIndex(self.drafter_box.findData(name))
+
+    def choose_rule(self, name: str) -> None:
+        """Choose a rule by its name in the engine."""
+        self.rule_box.setCurrentIndex(self.rule_box.findData(name))
+
+    def settings(self) -> GenerateSettings:
+        """What the next answer is decoded with; under `sample` with a new seed."""
+        rule = str(self.rule_box.currentData())
+        return GenerateSettings(
+            drafter=str(self.drafter_box.currentData()),
+            rule=rule,
+            temperature=self.temperature_box.value(),
+            seed=self._make_seed() if rule == SAMPLE else 0,
+        )
+
+    def restyle(self) -> None:
+        """Take the sizes of the theme."""
+        self.layout().setSpacing(self._appearance.scale.px(0.5))
+
+    def _build(self) -> None:
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        for text, widget in (
+            ("Drafter", self.drafter_box),
+            ("Rule", self.rule_box),
+            ("Temperature", self.temperature_box),
+        ):
+            label = QLabel(text)
+            label.setProperty("class", "pickerLabel")
+            label.setBuddy(widget)
+            row.addWidget(label)
+            row.addWidget(widget)
+
+    def _rule_changed(self) -> None:
+        self.temperature_box.setEnabled(self.rule_box.currentData() == SAMPLE)
+        self.changed.emit()
+
+    def _show(self, box: QComboBox, values: tuple[str, ...], names: dict[str, str]) -> None:
+        chosen = box.currentData()
+        box.blockSignals(True)
+        box.clear()
+        for value in values:
+            box.addItem(names.get(value, value), value)
+        wanted = chosen if chosen is not None else DEFAULT_DRAFTER
+        box.setCurrentIndex(max(0, box.findData(wanted)))
+        box.blockSignals(False)
+        if chosen is not None and box.currentData() != chosen:
+            box.currentIndexChanged.emit(box.currentIndex())
+
+
+def _box(name: str, tooltip: str) -> QComboBox:
+    box = QComboBox()
+    box.setAccessibleName(name)
+    box.setToolTip(tooltip)
+    box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+    return box
+
+
+def _temperature_box() -> QDoubleSpinBox:
+    box = QDoubleSpinBox()
+    box.setAccessibleName("Temperature")
+    box.setToolTip("Below 1 likely tokens become likelier still, above 1 rare ones do. For Sample.")
+    box.setRange(0.1, 2.0)
+    box.setSingleStep(0.1)
+    box.setDecimals(1)
+    box.setValue(GenerateSettings().temperature)
+    box.setAlignment(Qt.AlignmentFlag.AlignRight)
+    return box

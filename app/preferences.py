@@ -1,0 +1,59 @@
+"""What the window remembers from one start to the next."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from app.theme.appearance import ThemeChoice
+from app.theme.fonts import MAX_ZOOM, MIN_ZOOM
+
+log = logging.getLogger(__name__)
+
+FILE_NAME = "preferences.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """The user's choices.
+
+    Attributes:
+        theme: `system`, `light` or `dark`.
+        zoom: 1.0 for the normal size.
+        marks_accepted: Whether accepted tokens are marked.
+        has_read_hint: Whether the user has read what this is.
+    """
+
+    theme: str = ThemeChoice.SYSTEM.value
+    zoom: float = 1.0
+    marks_accepted: bool = True
+    has_read_hint: bool = False
+
+
+def load_preferences(folder: Path) -> Preferences:
+    """Read the choices; what is missing or makes no sense is as at the first start."""
+    path = folder / FILE_NAME
+    try:
+        saved = json.loads(path.read_text(encoding="utf-8"))
+        theme = ThemeChoice(saved["theme"]).value
+        zoom = min(MAX_ZOOM, max(MIN_ZOOM, float(saved["zoom"])))
+        return Preferences(theme, zoom, bool(saved["marks_accepted"]), bool(saved["has_read_hint"]))
+    except FileNotFoundError:
+        return Preferences()
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        log.warning("%s can't be read and is ignored: %s", path, error)
+        return Preferences()
+
+
+def save_preferences(preferences: Preferences, folder: Path) -> None:
+    """Write the choices at once or not at all; a full disk costs them, not the window."""
+    path = folder / FILE_NAME
+    part = path.with_suffix(".part")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        part.write_text(json.dumps(asdict(preferences), indent=1) + "\n", encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        log.warning("%s can't be written: %s", path, error)

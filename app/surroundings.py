@@ -1,0 +1,61 @@
+"""Whether a window can be opened here; told before Qt ends the process without a word of help."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+
+COMMAND_LINE = 'The command line needs no window: python -m medusa_core generate --prompt "Hello"'
+PACKAGES = (
+    "libegl1 libgl1 libxkbcommon-x11-0 libdbus-1-3 libfontconfig1 libxcb-cursor0 libxcb-icccm4 "
+    "libxcb-image0 libxcb-keysyms1 libxcb-render-util0 libxcb-xinerama0 libxcb-xkb1"
+)
+INSTALL = f"On Debian or Ubuntu: sudo apt-get install {PACKAGES}"
+# Qt loads it by itself and ends the process when it is missing.
+XCB_CURSOR = "libxcb-cursor.so.0"
+# Platforms that draw on no screen.
+SCREENLESS = ("offscreen", "minimal", "vnc")
+
+
+def screen_problem(platform: str | None) -> str | None:
+    """Why there is no screen to open a window on.
+
+    Args:
+        platform: Qt's platform plugin, if the user named one.
+
+    Returns:
+        What is missing and what to do; None if nothing seems to be missing.
+    """
+    if not sys.platform.startswith("linux"):
+        return None
+    chosen = platform or os.environ.get("QT_QPA_PLATFORM", "")
+    if chosen.split(":")[0] in SCREENLESS:
+        return None
+    if os.environ.get("WAYLAND_DISPLAY"):
+        return None
+    if not os.environ.get("DISPLAY"):
+        return (
+            "There is no display (neither DISPLAY nor WAYLAND_DISPLAY is set). Start this from a "
+            f"desktop, or through ssh -X.\n{COMMAND_LINE}"
+        )
+    if not _can_load(XCB_CURSOR):
+        return f"Qt needs the library {XCB_CURSOR}. {INSTALL}\n{COMMAND_LINE}"
+    return None
+
+
+def qt_problem(error: ImportError) -> str:
+    """What to do when Qt can't be imported."""
+    if "PySide6" not in str(error) and ".so" not in str(error):
+        raise error
+    if ".so" in str(error):
+        return f"Qt can't be loaded: {error}. {INSTALL}\n{COMMAND_LINE}"
+    return f"Qt is not installed: {error}. Run: python3 installer run\n{COMMAND_LINE}"
+
+
+def _can_load(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,34 @@
+"""The looks of an answer's text, from the theme."""
+
+from __future__ import annotations
+
+from app.markdown.style import CodeInks, MarkStyle
+from app.theme.fonts import CODE_FAMILY, TEXT_FAMILY, FontScale
+from app.theme.tokens import Theme
+
+# JetBrains Mono looks larger than Inter at the same size.
+CODE_SIZE = 0.93
+
+
+def mark_style(theme: Theme, scale: FontScale) -> MarkStyle:
+    """Colours and fonts of answers in a theme at a zoom."""
+    return MarkStyle(
+        text=theme.text,
+        muted=theme.muted,
+        link=theme.link,
+        rule=theme.border,
+        code_background=theme.code,
+        head_tints=tuple(head.tint for head in theme.heads),
+        head_underlines=tuple(head.line for head in theme.heads),
+        inks=CodeInks(
+            keyword=theme.code_keyword,
+            string=theme.code_string,
+            comment=theme.code_comment,
+            number=theme.code_number,
+            name=theme.code_name,
+        ),
+        text_families=(TEXT_FAMILY, "sans-serif"),
+        mono_families=(CODE_FAMILY, "monospace"),
+        text_size_pt=scale.point_size,
+        mono_size_pt=scale.point_size * CODE_SIZE,
+    )

@@ -1,0 +1,122 @@
+"""The main window: the chat, its keys, and what it remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from PySide6.QtCore import QKeyCombination, QSize, Qt, Signal
+from PySide6.QtGui import QCloseEvent, QIcon, QKeySequence, QShortcut
+from PySide6.QtWidgets import QMainWindow
+
+from app.bridge import EngineBridge
+from app.chat.chat_page import ChatPage
+from app.chat.controller import ChatController
+from app.chat.pickers import NewSeed, new_seed
+from app.model_keeper import ModelKeeper
+from app.preferences import Preferences, save_preferences
+from app.theme.appearance import Appearance, ThemeChoice
+
+TITLE = "Medusa Chat"
+START_SIZE = QSize(1120, 800)
+MIN_SIZE = QSize(680, 520)
+
+
+class MainWindow(QMainWindow):
+    """The window of the application.
+
+    Args:
+        config_dir: Where choices are kept; None forgets them.
+        model_name: Who answers.
+        model_note: What one must know about that model.
+
+    Attributes:
+        page: Its widgets.
+        chat: Leads the conversation.
+
+    Signals:
+        closed: The user is done.
+    """
+
+    closed = Signal()
+
+    def __init__(
+        self,
+        bridge: EngineBridge,
+        keeper: ModelKeeper,
+        appearance: Appearance,
+        preferences: Preferences,
+        config_dir: Path | None,
+        *,
+        model_name: str,
+        model_note: str,
+        resources: Path,
+        make_seed: NewSeed = new_seed,
+    ) -> None:
+        super().__init__()
+        self._appearance = appearance
+        self._preferences = preferences
+        self._config_dir = config_dir
+        self.page = ChatPage(f"{model_name} · {model_note}", appearance, make_seed)
+        self.chat = ChatController(self.page, bridge, keeper, appearance, model_name)
+        self.setWindowTitle(TITLE)
+        self.setWindowIcon(QIcon(str(resources / "icons" / "app.svg")))
+        self.setMinimumSize(MIN_SIZE)
+        self.resize(START_SIZE)
+        self.setCentralWidget(self.page)
+        self._connect()
+        self._add_shortcuts()
+        self.page.strip.marks_box.setChecked(preferences.marks_accepted)
+        self.page.empty.show_hint(not preferences.has_read_hint)
+        self.page.composer.setFocus()
+
+    def toggle_theme(self) -> None:
+        """Take the other theme, and keep to it whatever the system says."""
+        choice = ThemeChoice.LIGHT if self._appearance.theme.is_dark else ThemeChoice.DARK
+        self._appearance.choose(choice)
+        self._remember(theme=choice.value)
+
+    def zoom(self, steps: int) -> None:
+        """Make everything larger or smaller; 0 goes back to normal."""
+        self._appearance.zoom(steps)
+        self._remember(zoom=self._appearance.scale.zoom)
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        self.closed.emit()
+        super().closeEvent(event)
+
+    def _connect(self) -> None:
+        self._appearance.changed.connect(self.page.restyle)
+        self.page.header.theme_toggled.connect(self.toggle_theme)
+        self.page.strip.marking_changed.connect(lambda on: self._remember(marks_accepted=on))
+        self.page.empty.hint_dismissed.connect(self._dismiss_hint)
+
+    def _add_shortcuts(self) -> None:
+        standard = QKeySequence.StandardKey
+        ctrl = Qt.KeyboardModifier.ControlModifier
+        for keys, action in (
+            (QKeySequence(standard.New), self.chat.new_chat),
+            (QKeySequence(Qt.Key.Key_Escape), self.chat.stop),
+            (QKeySequence(QKeyCombination(ctrl, Qt.Key.Key_Return)), self.chat.regenerate),
+            (QKeySequence(standard.ZoomIn), lambda: self.zoom(1)),
+            # The same key without Shift on most keyboards.
+            (QKeySequence(QKeyCombination(ctrl, Qt.Key.Key_Equal)), lambda: self.zoom(1)),
+            (QKeySequence(standard.ZoomOut), lambda: self.zoom(-1)),
+            (QKeySequence(QKeyCombination(ctrl, Qt.Key.Key_0)), lambda: self.zoom(0)),
+        ):
+            self._add_shortcut(keys, action)
+
+    def _add_shortcut(self, keys: QKeySequence, action: Callable[[], None]) -> None:
+        shortcut = QShortcut(keys, self)
+        shortcut.activated.connect(action)
+
+    def _dismiss_hint(self) -> None:
+        self.page.empty.show_hint(False)
+        self._remember(has_read_hint=True)
+
+    def _remember(self, **choices: object) -> None:
+        # The names are fields of Preferences; mypy can't see through the star.
+        self._preferences = replace(self._preferences, **choices)  # type: ignore[arg-type]
+        if self._config_dir is not None:
+            save_preferences(self._preferences, self._config_dir)

@@ -1,0 +1,222 @@
+"""An engine that answers from a script, at once or step by step, in a thread of its own."""
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from medusa_core.messages import (
+    TARGET,
+    Calibrate,
+    Calibrated,
+    Cancel,
+    Command,
+    Event,
+    Failed,
+    Generate,
+    GenerationDone,
+    LoadModel,
+    ModelLoaded,
+    Progress,
+    StepDone,
+    StopReason,
+    TokenSource,
+)
+
+HEADS = tuple(TokenSource("medusa", head) for head in range(1, 5))
+CONTEXT_TOKENS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """How the fake answers.
+
+    Attributes:
+        answer: Text of every answer; its words are the tokens.
+        accept: Accepted tokens per step, in turns.
+        load_error: Message of the error that loading ends with; empty for none.
+        prefill_error: Message of the error that an answer ends with at once.
+        decode_error: Message of the error that an answer ends with after three steps.
+        stop_reason: Why an answer that isn't cancelled ends.
+        calibrates: Whether step costs can be measured.
+    """
+
+    answer: str = "One two three. Four five six seven eight nine ten."
+    accept: tuple[int, ...] = (2, 0, 1, 3)
+    load_error: str = ""
+    prefill_error: str = ""
+    decode_error: str = ""
+    stop_reason: StopReason = StopReason.EOS
+    calibrates: bool = True
+
+
+def words(text: str) -> tuple[bytes, ...]:
+    """Tokens of a text: its words, each with the space before it."""
+    first, *rest = text.split(" ")
+    return tuple(piece.encode() for piece in (first, *(f" {word}" for word in rest)))
+
+
+def steps_of(
+    request: Generate, pieces: tuple[bytes, ...], accept: tuple[int, ...]
+) -> Iterator[StepDone]:
+    """The steps of an answer: prefill gives one token, then so many accepted and a bonus each."""
+    shown = number = 0
+    while shown < len(pieces):
+        num_accepted = 0 if number == 0 else accept[(number - 1) % len(accept)]
+        num_accepted = min(num_accepted, len(pieces) - shown - 1)
+        if request.settings.drafter == "none":
+            num_accepted = 0
+        given = pieces[shown : shown + num_accepted + 1]
+        shown += len(given)
+        yield StepDone(
+            request.session_id,
+            request.request_id,
+            step=number,
+            token_ids=tuple(range(shown - len(given), shown)),
+            pieces=given,
+            sources=(*HEADS[:num_accepted], TARGET),
+            num_visible_bytes=sum(len(piece) for piece in pieces[:shown]),
+            num_rows=8,
+            proposed_per_depth=(3, 2, 1) if number and request.settings.drafter != "none" else (),
+            draft_s=0.0001,
+            verify_s=0.002,
+            accept_s=0.0001,
+            commit_s=0.0001,
+            step_s=0.0025,
+            num_context_tokens=10 + shown,
+        )
+        number += 1
+
+
+def done_of(
+    request: Generate, steps: tuple[StepDone, ...], stop_reason: StopReason
+) -> GenerationDone:
+    """The end of an answer after these steps."""
+    decode = [step for step in steps if step.step > 0]
+    pieces = [piece for step in steps for piece in step.pieces]
+    return GenerationDone(
+        request.session_id,
+        request.request_id,
+        text=b"".join(pieces).decode(),
+        token_ids=tuple(token for step in steps for token in step.token_ids),
+        stop_reason=stop_reason,
+        num_prompt_tokens=10,
+        num_cached_tokens=4,
+        num_steps=len(decode),
+        accept_lengths=tuple(len(step.token_ids) for step in decode),
+        time_to_first_token_s=0.012,
+        prefill_s=0.01,
+        decode_s=0.0025 * len(decode),
+        settings=replace(request.settings, tree_rows=8),
+    )
+
+
+@dataclass
+class FakeEngine:
+    """An engine without a model; `start` has the shape of `medusa_core.api.start_engine`.
+
+    Attributes:
+        script: How it answers.
+        gate: Cleared, it holds back every step but the first one in `num_before_gate`.
+        num_before_gate: Steps of an answer that pass while the gate is closed.
+        commands: All that it was told, in order.
+        is_closed: Whether `close` was called.
+    """
+
+    script: Script = field(default_factory=Script)
+    num_before_gate: int = 0
+
+    def __post_init__(self) -> None:
+        self.gate = threading.Event()
+        self.gate.set()
+        self.commands: list[Command] = []
+        self.is_closed = False
+        self._cancelled: set[str] = set()
+        self._queue: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="fake-engine")
+
+    def start(self, on_event: Callable[[Event], None]) -> "FakeEngine":
+        """Start to serve."""
+        self._tell = on_event
+        self._thread.start()
+        return self
+
+    def submit(self, command: Command) -> None:
+        """Queue a command; `Cancel` takes effect at once."""
+        self.commands.append(command)
+        if isinstance(command, Cancel):
+            self._cancelled.add(command.request_id)
+        else:
+            self._queue.put(command)
+
+    def close(self, timeout_s: float = 10.0) -> None:
+        """End the thread."""
+        self.is_closed = True
+        self._queue.put(None)
+        self.gate.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout_s)
+
+    def of_kind(self, kind: type[Command]) -> list[Command]:
+        """The commands of one kind."""
+        return [command for command in self.commands if isinstance(command, kind)]
+
+    def _run(self) -> None:
+        while (command := self._queue.get()) is not None:
+            match command:
+                case LoadModel():
+                    self._load(command)
+                case Calibrate() if self.script.calibrates:
+                    costs = ((1, 0.002), (8, 0.0022), (16, 0.003))
+                    self._tell(Calibrated(command.session_id, command.request_id, costs, 8))
+                case Generate():
+                    self._generate(command)
+
+    def _load(self, command: LoadModel) -> None:
+        self._tell(Progress(command.session_id, command.request_id, "weights", 0.5, "Reading"))
+        if self.script.load_error:
+            self._fail(command, self.script.load_error)
+            return
+        self._tell(
+            ModelLoaded(
+                command.session_id,
+                command.request_id,
+                name="Fake",
+                num_parameters=6_000_000,
+                num_heads=4,
+                context_tokens=CONTEXT_TOKENS,
+                vocab_size=4096,
+                dtype="float32",
+                device="cpu",
+                drafters=("medusa", "none"),
+                rules=("greedy", "sample"),
+                head_accuracies=(),
+                load_s=0.1,
+            )
+        )
+
+    def _generate(self, command: Generate) -> None:
+        steps: list[StepDone] = []
+        if self.script.prefill_error:
+            self._fail(command, self.script.prefill_error)
+            return
+        for step in steps_of(command, words(self.script.answer), self.script.accept):
+            if step.step >= self.num_before_gate:
+                while not self.gate.wait(0.005) and command.request_id not in self._cancelled:
+                    pass
+            if self.is_closed:
+                return
+            if command.request_id in self._cancelled:
+                self._tell(done_of(command, tuple(steps), StopReason.CANCELLED))
+                return
+            if self.script.decode_error and step.step == 3:
+                self._fail(command, self.script.decode_error)
+                return
+            steps.append(step)
+            self._tell(step)
+        self._tell(done_of(command, tuple(steps), self.script.stop_reason))
+
+    def _fail(self, command: Command, message: str) -> None:
+        self._tell(
+            Failed(command.session_id, command.request_id, "EngineError", message, "Try again.")
+        )
