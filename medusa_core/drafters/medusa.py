@@ -1,0 +1,74 @@
+"""Medusa: heads on the target's last hidden state fill a fixed tree.
+
+Source: Medusa (Cai et al. 2024), sections 2.1.1 and 2.1.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from medusa_core.engine.drafter import DrafterSpec, Observation
+from medusa_core.errors import RequestError
+from medusa_core.heads.medusa import MedusaHeads
+from medusa_core.messages import TARGET, TokenSource
+from medusa_core.target import Target
+from medusa_core.tree.shape import TokenTree, TreeShape
+from medusa_core.types import Proposal
+
+
+class MedusaDrafter:
+    """Runs the heads that the tree uses on the one row before the root."""
+
+    def __init__(self, heads: MedusaHeads, shape: TreeShape) -> None:
+        self._heads = heads
+        self._shape = shape
+        self._sources = _sources(shape)
+        self._hidden: Tensor | None = None
+
+    def begin(self, token_ids: Sequence[int]) -> None:
+        self._hidden = None
+
+    def propose(self, root_id: int, max_rows: int) -> Proposal:
+        shape = self._shape
+        if shape.num_nodes > max_rows:
+            shape = shape.first_rows(max_rows)
+        if self._hidden is None or shape.num_nodes == 1:
+            return Proposal(TokenTree(TreeShape.root_only(), (root_id,)), (TARGET,))
+        ranked = self._heads.ranked(self._hidden, shape.num_ranks)
+        drafts = (ranked[len(path) - 1][path[-1]] for path in shape.paths[1:])
+        return Proposal(
+            TokenTree(shape, (root_id, *drafts)), self._sources[: shape.num_nodes]
+        )
+
+    def observe(self, observation: Observation) -> None:
+        self._hidden = observation.hidden
+
+    def truncate(self, length: int) -> None:
+        # The state belongs to the row before the root; after a cut it belongs to no row.
+        self._hidden = None
+
+
+def _sources(shape: TreeShape) -> tuple[TokenSource, ...]:
+    drafted = (TokenSource("medusa", depth) for depth in shape.depths[1:])
+    return (TARGET, *drafted)
+
+
+def _serves(target: Target) -> bool:
+    return target.heads is not None and target.heads.num_heads > 0
+
+
+def _build(target: Target, num_rows: int) -> MedusaDrafter:
+    if target.heads is None or target.trees is None:
+        raise RequestError(
+            f"{target.name} has no Medusa heads.",
+            "Choose heads for this model, or the drafter 'none'.",
+        )
+    tree = target.trees.tree(num_rows)
+    return MedusaDrafter(
+        target.heads, tree.pruned(target.heads.num_heads, target.config.vocab_size)
+    )
+
+
+SPEC = DrafterSpec("medusa", serves=_serves, build=_build)

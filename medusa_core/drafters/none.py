@@ -1,0 +1,40 @@
+"""Plain decoding: the empty tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from medusa_core.engine.drafter import DrafterSpec, Observation
+from medusa_core.messages import TARGET
+from medusa_core.target import Target
+from medusa_core.tree.shape import TokenTree, TreeShape
+from medusa_core.types import Proposal
+
+
+class NoDrafter:
+    """Proposes nothing."""
+
+    _SHAPE = TreeShape.root_only()
+
+    def begin(self, token_ids: Sequence[int]) -> None:
+        """Nothing to prepare."""
+
+    def propose(self, root_id: int, max_rows: int) -> Proposal:
+        return Proposal(TokenTree(self._SHAPE, (root_id,)), (TARGET,))
+
+    def observe(self, observation: Observation) -> None:
+        """Nothing to learn."""
+
+    def truncate(self, length: int) -> None:
+        """Nothing to forget."""
+
+
+def _serves(_: Target) -> bool:
+    return True
+
+
+def _build(_: Target, __: int) -> NoDrafter:
+    return NoDrafter()
+
+
+SPEC = DrafterSpec("none", serves=_serves, build=_build)

@@ -1,0 +1,1 @@
+"""The engine: worker, sessions, and the decoding loop."""

@@ -1,0 +1,113 @@
+"""One answer as it grows: which tokens it keeps, and where it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from medusa_core.messages import StopReason
+from medusa_core.text.detokenizer import Detokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What an answer took of a run of tokens.
+
+    Attributes:
+        pieces: UTF-8 that each kept token completes; as many as tokens were kept.
+        stop_reason: Why the answer ends here, or None if it goes on.
+    """
+
+    pieces: tuple[bytes, ...]
+    stop_reason: StopReason | None
+
+
+class Answer:
+    """Collects tokens until EOS, a stop string or the token budget ends them.
+
+    Attributes:
+        token_ids: Tokens so far, EOS included.
+        num_visible_bytes: Bytes of the text that may be shown: what may be the start of a stop
+            string is held back.
+    """
+
+    def __init__(
+        self,
+        detokenizer: Detokenizer,
+        eos_token_ids: frozenset[int],
+        stop: Sequence[str],
+        max_tokens: int,
+        limit_reason: StopReason,
+    ) -> None:
+        self._detokenizer = detokenizer
+        self._eos = eos_token_ids
+        self._stop = tuple(text.encode() for text in stop if text)
+        self._max_tokens = max_tokens
+        self._limit_reason = limit_reason
+        self._text = bytearray()
+        self.token_ids: list[int] = []
+        self.num_visible_bytes = 0
+
+    @property
+    def text(self) -> str:
+        """What may be shown of the text."""
+        return self._text[: self.num_visible_bytes].decode("utf-8", "replace")
+
+    @property
+    def num_left(self) -> int:
+        """Tokens left in the budget."""
+        return self._max_tokens - len(self.token_ids)
+
+    def take(self, token_ids: Sequence[int]) -> Kept:
+        """Add a run of tokens, up to the one that ends the answer."""
+        pieces: list[bytes] = []
+        reason = None
+        for token_id in token_ids:
+            piece, reason = self._take_one(token_id)
+            pieces.append(piece)
+            if reason is not None:
+                break
+        if reason is None:
+            self.num_visible_bytes = len(self._text) - self._num_held_back()
+        return Kept(tuple(pieces), reason)
+
+    def finish(self) -> None:
+        """End the answer where it is: nothing is held back any more."""
+        self.num_visible_bytes = len(self._text)
+
+    def _take_one(self, token_id: int) -> tuple[bytes, StopReason | None]:
+        self.token_ids.append(token_id)
+        ends = token_id in self._eos
+        is_last = ends or self.num_left <= 0
+        piece = self._detokenizer.push(token_id)
+        if is_last:
+            piece += self._detokenizer.flush()
+        before = len(self._text)
+        self._text += piece
+        cut = self._find_stop(before)
+        if cut is not None:
+            self.num_visible_bytes = cut
+            return piece, StopReason.STOP_STRING
+        if is_last:
+            self.finish()
+            return piece, StopReason.EOS if ends else self._limit_reason
+        return piece, None
+
+    def _find_stop(self, before: int) -> int | None:
+        """Where the earliest stop string begins that ends behind `before`."""
+        hits = []
+        for stop in self._stop:
+            found = self._text.find(stop, max(0, before - len(stop) + 1))
+            if found >= 0:
+                hits.append(found)
+        return min(hits, default=None)
+
+    def _num_held_back(self) -> int:
+        """Length of the longest end of the text that begins a stop string."""
+        longest = 0
+        for stop in self._stop:
+            for length in range(min(len(stop) - 1, len(self._text)), longest, -1):
+                if self._text.endswith(stop[:length]):
+                    longest = length
+                    break
+        return longest

@@ -1,0 +1,92 @@
+"""Step costs of the loaded model on this machine: T(n), the time of a step with n rows."""
+
+from __future__ import annotations
+
+import statistics
+import time
+
+import torch
+
+from medusa_core.kv.cache import KvCache
+from medusa_core.target import Target
+from medusa_core.tree.shape import TokenTree, TreeShape
+
+ROW_COUNTS = (1, 4, 8, 16, 24, 32, 48, 64)
+_CONTEXT_TOKENS = 192
+_REPEATS = 7
+
+
+@torch.inference_mode()
+def measure_step_s(target: Target) -> dict[int, float]:
+    """Median seconds of one verification per row count, with a cache of usual length.
+
+    Args:
+        target: A loaded target.
+
+    Returns:
+        Seconds by row count. Without heads only one row is measured.
+    """
+    counts = ROW_COUNTS if target.trees is not None else ROW_COUNTS[:1]
+    length = min(_CONTEXT_TOKENS, max(1, target.config.context_tokens - max(counts)))
+    kv = target.runner.new_cache(length + max(counts))
+    target.runner.extend([0] * length, kv)
+    trees = {rows: _filled_tree(target, rows) for rows in counts}
+    seconds: dict[int, list[float]] = {rows: [] for rows in counts}
+    # Row counts take turns, so that a machine that slows down slows them all.
+    for repeat in range(_REPEATS + 1):
+        for rows, tree in trees.items():
+            elapsed = _verify_s(target, tree, kv)
+            if repeat:  # the first round warms up
+                seconds[rows].append(elapsed)
+    return {rows: statistics.median(measured) for rows, measured in seconds.items()}
+
+
+@torch.inference_mode()
+def measure_draft_s(target: Target) -> float:
+    """Median seconds that the heads take for the largest tree; 0 without heads."""
+    if target.heads is None:
+        return 0.0
+    hidden = torch.zeros(
+        target.config.hidden_size, dtype=target.precision.compute, device=target.precision.device
+    )
+    ranks = [10] * target.heads.num_heads
+    measured = []
+    for _ in range(_REPEATS + 1):
+        started = time.perf_counter()
+        target.heads.ranked(hidden, ranks)
+        measured.append(time.perf_counter() - started)
+    return statistics.median(measured[1:])
+
+
+def best_rows(target: Target, step_s: dict[int, float], draft_s: float) -> int:
+    """The row count with the most tokens per second: the largest τ(n) / (T(n) + draft time).
+
+    Args:
+        target: A loaded target.
+        step_s: From `measure_step_s`.
+        draft_s: From `measure_draft_s`; a step of one row drafts nothing.
+    """
+    if target.trees is None:
+        return 1
+    trees = target.trees
+
+    def tokens_per_s(rows: int) -> float:
+        drafting = draft_s if rows > 1 else 0.0
+        return trees.expected_length(trees.tree(rows)) / (step_s[rows] + drafting)
+
+    return max(step_s, key=tokens_per_s)
+
+
+def _filled_tree(target: Target, rows: int) -> TokenTree:
+    shape = TreeShape.root_only() if target.trees is None else target.trees.tree(rows)
+    return TokenTree(shape, (0,) * shape.num_nodes)
+
+
+def _verify_s(target: Target, tree: TokenTree, kv: KvCache) -> float:
+    started = time.perf_counter()
+    logits = target.runner.logits(target.runner.verify(tree, kv))
+    # As the greedy rule does; bringing the result over also waits for the device.
+    logits.max(dim=-1).indices.tolist()
+    elapsed = time.perf_counter() - started
+    kv.truncate(kv.length)
+    return elapsed

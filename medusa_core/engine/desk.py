@@ -1,0 +1,206 @@
+"""Where commands are carried out, one at a time, and answers are decoded in turns."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import time
+from collections.abc import Callable
+
+import torch
+
+from medusa_core.engine.calibration import best_rows, measure_draft_s, measure_step_s
+from medusa_core.engine.drafter import drafter_registry
+from medusa_core.engine.generation import Generation
+from medusa_core.engine.rule import rule_registry
+from medusa_core.engine.session import Session
+from medusa_core.errors import EngineError, MedusaError, OutOfMemoryError, RequestError
+from medusa_core.messages import (
+    Calibrate,
+    Calibrated,
+    Cancel,
+    CloseSession,
+    Command,
+    Event,
+    Failed,
+    Generate,
+    LoadModel,
+    Message,
+    ModelLoaded,
+    Progress,
+    Unload,
+    Unloaded,
+)
+from medusa_core.target import Target, load_target
+
+log = logging.getLogger(__name__)
+
+
+class Desk:
+    """Owns the model, the sessions, and the answers under way.
+
+    Attributes:
+        has_work: An answer is under way.
+    """
+
+    def __init__(self, on_event: Callable[[Event], None]) -> None:
+        self._tell = on_event
+        self._target: Target | None = None
+        self._tree_rows = 1
+        self._sessions: dict[str, Session] = {}
+        self._running: list[Generation] = []
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self._running)
+
+    def handle(self, command: Command) -> None:
+        """Carry out a command; whatever fails becomes a `Failed` event."""
+        try:
+            self._dispatch(command)
+        except Exception as error:  # the thread must outlive any command
+            self._fail(command, error)
+
+    def work(self) -> None:
+        """Let the answer whose turn it is do one piece of work."""
+        generation = self._running.pop(0)
+        try:
+            for event in generation.advance():
+                self._tell(event)
+        except Exception as error:  # the thread must outlive any answer
+            self._sessions.pop(generation.request.session_id, None)
+            self._fail(generation.request, error)
+            return
+        if not generation.is_done:
+            self._running.append(generation)
+
+    def close(self) -> None:
+        """End all answers and free the model."""
+        self._cancel_all()
+        self._free()
+
+    def _dispatch(self, command: Command) -> None:
+        match command:
+            case LoadModel():
+                self._load(command)
+            case Unload():
+                self._cancel_all()
+                self._free()
+                self._tell(Unloaded(command.session_id, command.request_id))
+            case Calibrate():
+                self._calibrate(command)
+            case Generate():
+                self._generate(command)
+            case Cancel():
+                self._cancel(command)
+            case CloseSession():
+                self._close_session(command)
+
+    def _load(self, command: LoadModel) -> None:
+        started = time.perf_counter()
+        self._cancel_all()
+        self._free()
+
+        def on_progress(stage: str, fraction: float, text: str) -> None:
+            self._tell(Progress(command.session_id, command.request_id, stage, fraction, text))
+
+        target = load_target(
+            command.model_dir, command.heads_dir, command.dtype, command.device, on_progress
+        )
+        self._target = target
+        self._tree_rows = 1 if target.trees is None else target.trees.default_rows
+        self._tell(_describe(command, target, time.perf_counter() - started))
+
+    def _calibrate(self, command: Calibrate) -> None:
+        target = self._need_target()
+        step_s = measure_step_s(target)
+        self._tree_rows = best_rows(target, step_s, measure_draft_s(target))
+        measured = tuple(sorted(step_s.items()))
+        self._tell(Calibrated(command.session_id, command.request_id, measured, self._tree_rows))
+
+    def _generate(self, command: Generate) -> None:
+        target = self._need_target()
+        if any(g.request.session_id == command.session_id for g in self._running):
+            raise RequestError(
+                "This conversation is still being answered.", "Wait for the answer, or stop it."
+            )
+        session = self._sessions.get(command.session_id) or Session(target)
+        generation = Generation(command, target, session, self._tree_rows)
+        self._sessions[command.session_id] = session
+        self._running.append(generation)
+
+    def _cancel(self, command: Cancel) -> None:
+        for generation in self._running:
+            request = generation.request
+            if (request.session_id, request.request_id) == (command.session_id, command.request_id):
+                self._running.remove(generation)
+                self._tell(generation.cancel())
+                return
+
+    def _close_session(self, command: CloseSession) -> None:
+        for generation in list(self._running):
+            if generation.request.session_id == command.session_id:
+                self._running.remove(generation)
+                self._tell(generation.cancel())
+        self._sessions.pop(command.session_id, None)
+
+    def _cancel_all(self) -> None:
+        for generation in self._running:
+            self._tell(generation.cancel())
+        self._running.clear()
+
+    def _need_target(self) -> Target:
+        if self._target is None:
+            raise RequestError("No model is loaded.", "Load a model first.")
+        return self._target
+
+    def _free(self) -> None:
+        self._sessions.clear()
+        self._target = None
+        gc.collect()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+
+    def _fail(self, command: Message, error: Exception) -> None:
+        log.error("%s failed", type(command).__name__, exc_info=error)
+        told = _as_medusa_error(error)
+        if isinstance(told, OutOfMemoryError):
+            gc.collect()
+            if torch.cuda.is_available():
+                torch.cuda.empty_cache()
+        self._tell(
+            Failed(
+                command.session_id, command.request_id, type(told).__name__, told.message, told.hint
+            )
+        )
+
+
+def _as_medusa_error(error: Exception) -> MedusaError:
+    if isinstance(error, MedusaError):
+        return error
+    if isinstance(error, torch.OutOfMemoryError | MemoryError) or "allocate memory" in str(error):
+        return OutOfMemoryError(
+            "The device ran out of memory.",
+            "Close other programs, start a new chat, or choose a smaller model.",
+        )
+    return EngineError(
+        f"The engine failed: {type(error).__name__}.", "Try again; the log has the details."
+    )
+
+
+def _describe(command: LoadModel, target: Target, load_s: float) -> ModelLoaded:
+    return ModelLoaded(
+        session_id=command.session_id,
+        request_id=command.request_id,
+        name=target.name,
+        num_parameters=target.num_parameters,
+        num_heads=0 if target.heads is None else target.heads.num_heads,
+        context_tokens=target.config.context_tokens,
+        vocab_size=target.config.vocab_size,
+        dtype=target.precision.name,
+        device=str(target.precision.device),
+        drafters=tuple(s.name for s in drafter_registry().specs if s.serves(target)),
+        rules=rule_registry().names,
+        head_accuracies=() if target.trees is None else target.trees.head_accuracies,
+        load_s=load_s,
+    )

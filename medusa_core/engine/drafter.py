@@ -1,0 +1,64 @@
+"""What a drafter is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+from medusa_core import drafters
+from medusa_core.registry import Registry
+from medusa_core.target import Target
+from medusa_core.types import Proposal
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What a drafter learns from a step, or from prefill.
+
+    Attributes:
+        token_ids: The tokens decided, the next root last.
+        hidden: The target's final hidden state at the row before the next root. [hidden]
+    """
+
+    token_ids: Sequence[int]
+    hidden: Tensor
+
+
+class Drafter(Protocol):
+    """Guesses how the text goes on."""
+
+    def begin(self, token_ids: Sequence[int]) -> None:
+        """Start an answer behind these tokens."""
+
+    def propose(self, root_id: int, max_rows: int) -> Proposal:
+        """A tree under the decided token `root_id` with at most `max_rows` nodes, root included."""
+
+    def observe(self, observation: Observation) -> None:
+        """Learn what was decided; called after prefill and after every step."""
+
+    def truncate(self, length: int) -> None:
+        """Forget what was learned of tokens from `length` on."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrafterSpec:
+    """A registered drafter.
+
+    Attributes:
+        name: Its name in settings.
+        serves: Can it draft for this target?
+        build: Makes a drafter for one session; the second argument is the tree's row count,
+            root included.
+    """
+
+    name: str
+    serves: Callable[[Target], bool]
+    build: Callable[[Target, int], Drafter]
+
+
+def drafter_registry() -> Registry[DrafterSpec]:
+    """All drafters."""
+    return Registry(drafters, "drafter", DrafterSpec)

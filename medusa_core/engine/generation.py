@@ -1,0 +1,274 @@
+"""One answer under way: prefill in chunks, then decoding steps, each call one piece of work."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from medusa_core.engine.answer import Answer, Kept
+from medusa_core.engine.drafter import Observation, drafter_registry
+from medusa_core.engine.loop import Step, StepTimes, decode_step
+from medusa_core.engine.rule import rule_registry
+from medusa_core.engine.session import Session
+from medusa_core.errors import RequestError
+from medusa_core.messages import (
+    TARGET,
+    ChatMessage,
+    Event,
+    Generate,
+    GenerateSettings,
+    GenerationDone,
+    Progress,
+    Role,
+    StepDone,
+    StopReason,
+    TokenSource,
+)
+from medusa_core.target import Target
+from medusa_core.text.detokenizer import Detokenizer
+from medusa_core.tree.shape import TokenTree, TreeShape
+
+_PREFILL_ROWS = 64  # small enough that Cancel is heard soon, large enough to use both cores
+
+
+class Generation:
+    """An answer being decoded.
+
+    Attributes:
+        request: What was asked for.
+        is_done: Nothing is left to do.
+    """
+
+    def __init__(
+        self, request: Generate, target: Target, session: Session, default_tree_rows: int
+    ) -> None:
+        self.request = request
+        self.is_done = False
+        self._target = target
+        self._session = session
+        self._prompt_ids = _prompt_ids(request.messages, target)
+        self._settings = _settle(request.settings, target, default_tree_rows)
+        spec = drafter_registry().get(self._settings.drafter)
+        self._drafter = spec.build(target, self._settings.tree_rows)
+        self._rule = rule_registry().get(self._settings.rule).build(self._settings)
+        self._answer = _answer(self._settings, target, len(self._prompt_ids))
+        self._started = time.perf_counter()
+        self._num_cached = self._prepare()
+        self._first_token_s = 0.0
+        self._prefill_s = 0.0
+        self._decode_s = 0.0
+        self._accept_lengths: list[int] = []
+
+    def _prepare(self) -> int:
+        num_cached = self._session.reuse(self._prompt_ids)
+        self._session.make_room(
+            len(self._prompt_ids) + self._answer.num_left + self._settings.tree_rows
+        )
+        self._drafter.begin(self._prompt_ids)
+        return num_cached
+
+    @torch.inference_mode()
+    def advance(self) -> tuple[Event, ...]:
+        """Do one piece of work: a chunk of prefill, or one decoding step.
+
+        Returns:
+            The events it caused; the last one of an answer is `GenerationDone`.
+
+        Raises:
+            EngineError: The work failed; the session holds what was decided before.
+        """
+        if self.is_done:
+            return ()
+        if len(self._session.token_ids) < len(self._prompt_ids):
+            return self._prefill_chunk()
+        return self._decode()
+
+    def cancel(self) -> GenerationDone:
+        """End the answer as it is."""
+        self._answer.finish()
+        return self._finish(StopReason.CANCELLED)
+
+    def _prefill_chunk(self) -> tuple[Event, ...]:
+        started = time.perf_counter()
+        session, prompt = self._session, self._prompt_ids
+        chunk = prompt[len(session.token_ids) : len(session.token_ids) + _PREFILL_ROWS]
+        hidden = self._target.runner.extend(chunk, session.kv)
+        session.token_ids.extend(chunk)
+        if len(session.token_ids) < len(prompt):
+            self._prefill_s += time.perf_counter() - started
+            return (self._progress(),)
+        return self._first_token(hidden[-1:], started)
+
+    def _first_token(self, hidden: Tensor, started: float) -> tuple[Event, ...]:
+        """Prefill's own token: the rule walks a tree that is nothing but its root."""
+        tree = TokenTree(TreeShape.root_only(), (self._prompt_ids[-1],))
+        logits = self._target.runner.logits(hidden)
+        verified = time.perf_counter()
+        first = self._rule.walk(tree, logits, len(self._prompt_ids)).bonus_id
+        accepted = time.perf_counter()
+        self._prefill_s += accepted - started
+        self._first_token_s = accepted - self._started
+        times = StepTimes(0.0, self._prefill_s - (accepted - verified), accepted - verified, 0.0)
+        kept = self._keep((first,), hidden[0])
+        num_rows = len(self._prompt_ids) - self._num_cached
+        step = self._step_done(kept, (first,), (TARGET,), num_rows, (), times)
+        return self._with_end(step, kept)
+
+    def _decode(self) -> tuple[Event, ...]:
+        session = self._session
+        step = decode_step(
+            self._target.runner,
+            session.kv,
+            self._drafter,
+            self._rule,
+            session.token_ids[-1],
+            # A path longer than the budget could not be kept: no rows for it near the end.
+            min(self._settings.tree_rows, session.kv.capacity - session.kv.length),
+        )
+        kept = self._keep(step.token_ids, step.hidden)
+        num_kept = len(kept.pieces)
+        self._accept_lengths.append(num_kept)
+        self._decode_s += step.times.total_s
+        tree = step.proposal.tree
+        done = self._step_done(
+            kept,
+            step.token_ids[:num_kept],
+            _sources(step)[:num_kept],
+            tree.shape.num_nodes,
+            tree.shape.num_per_depth,
+            step.times,
+        )
+        return self._with_end(done, kept)
+
+    def _keep(self, token_ids: Sequence[int], hidden: Tensor) -> Kept:
+        """Take the run into the answer and the session; what is cut leaves no rows behind."""
+        session = self._session
+        kept = self._answer.take(token_ids)
+        session.token_ids.extend(token_ids[: len(kept.pieces)])
+        if kept.stop_reason is None:
+            self._drafter.observe(Observation(token_ids, hidden))
+        else:
+            session.kv.truncate(len(session.token_ids) - 1)
+            self._drafter.truncate(session.kv.length)
+        return kept
+
+    def _step_done(
+        self,
+        kept: Kept,
+        token_ids: tuple[int, ...],
+        sources: tuple[TokenSource, ...],
+        num_rows: int,
+        proposed_per_depth: tuple[int, ...],
+        times: StepTimes,
+    ) -> StepDone:
+        return StepDone(
+            session_id=self.request.session_id,
+            request_id=self.request.request_id,
+            step=len(self._accept_lengths),
+            token_ids=token_ids,
+            pieces=kept.pieces,
+            sources=sources,
+            num_visible_bytes=self._answer.num_visible_bytes,
+            num_rows=num_rows,
+            proposed_per_depth=proposed_per_depth,
+            draft_s=times.draft_s,
+            verify_s=times.verify_s,
+            accept_s=times.accept_s,
+            commit_s=times.commit_s,
+            step_s=times.total_s,
+            num_context_tokens=len(self._session.token_ids),
+        )
+
+    def _with_end(self, step: StepDone, kept: Kept) -> tuple[Event, ...]:
+        if kept.stop_reason is None:
+            return (step,)
+        return step, self._finish(kept.stop_reason)
+
+    def _finish(self, reason: StopReason) -> GenerationDone:
+        self.is_done = True
+        return GenerationDone(
+            session_id=self.request.session_id,
+            request_id=self.request.request_id,
+            text=self._answer.text,
+            token_ids=tuple(self._answer.token_ids),
+            stop_reason=reason,
+            num_prompt_tokens=len(self._prompt_ids),
+            num_cached_tokens=self._num_cached,
+            num_steps=len(self._accept_lengths),
+            accept_lengths=tuple(self._accept_lengths),
+            time_to_first_token_s=self._first_token_s,
+            prefill_s=self._prefill_s,
+            decode_s=self._decode_s,
+            settings=self._settings,
+        )
+
+    def _progress(self) -> Progress:
+        fraction = len(self._session.token_ids) / len(self._prompt_ids)
+        return Progress(
+            self.request.session_id,
+            self.request.request_id,
+            "prefill",
+            fraction,
+            f"Reading the prompt: {fraction:.0%}",
+        )
+
+
+def _sources(step: Step) -> tuple[TokenSource, ...]:
+    accepted = (step.proposal.sources[node] for node in step.acceptance.nodes)
+    return (*accepted, TARGET)
+
+
+def _prompt_ids(messages: Sequence[ChatMessage], target: Target) -> list[int]:
+    """Token ids of a conversation.
+
+    Raises:
+        RequestError: There is nothing to answer, or no room for an answer.
+    """
+    if not messages or messages[-1].role is not Role.USER or not messages[-1].content.strip():
+        raise RequestError("There is nothing to answer.", "Write a message first.")
+    token_ids = target.tokenizer.encode(target.template.render(messages))
+    limit = target.config.context_tokens
+    if len(token_ids) >= limit:
+        raise RequestError(
+            f"The conversation has {len(token_ids)} tokens, but {target.name} reads {limit} "
+            "with its answer.",
+            "Shorten the message, or start a new chat.",
+            num_tokens=len(token_ids),
+            context_tokens=limit,
+        )
+    return token_ids
+
+
+def _settle(settings: GenerateSettings, target: Target, default_rows: int) -> GenerateSettings:
+    """The settings with the row count that will be used.
+
+    Raises:
+        RequestError: A number makes no sense, or nothing is registered under a name.
+    """
+    if settings.max_new_tokens < 1:
+        raise RequestError("The answer needs a budget of at least one token.")
+    if settings.tree_rows < 0:
+        raise RequestError("A tree needs at least one row.", "Choose 0 to let the engine choose.")
+    if not drafter_registry().get(settings.drafter).serves(target):
+        raise RequestError(
+            f"{target.name} can't use the drafter {settings.drafter!r}.",
+            "Load Medusa heads for this model, or choose the drafter 'none'.",
+        )
+    rows = 1 if settings.drafter == "none" else settings.tree_rows or default_rows
+    return replace(settings, tree_rows=rows)
+
+
+def _answer(settings: GenerateSettings, target: Target, num_prompt_tokens: int) -> Answer:
+    room = target.config.context_tokens - num_prompt_tokens
+    runs_out = room < settings.max_new_tokens
+    return Answer(
+        Detokenizer(target.tokenizer),
+        target.eos_token_ids,
+        settings.stop,
+        min(settings.max_new_tokens, room),
+        StopReason.CONTEXT if runs_out else StopReason.MAX_TOKENS,
+    )

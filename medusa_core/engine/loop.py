@@ -1,0 +1,88 @@
+"""One decoding step: propose, verify, walk, commit. Every method is this loop."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from medusa_core.engine.drafter import Drafter
+from medusa_core.engine.rule import Rule
+from medusa_core.kv.cache import KvCache
+from medusa_core.runner.resident import ResidentRunner
+from medusa_core.types import Acceptance, Proposal
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """Seconds of a step's parts.
+
+    On CUDA the forward pass runs on while the rule waits for it: `verify_s` is then the time to
+    launch it and `accept_s` holds the rest.
+    """
+
+    draft_s: float
+    verify_s: float
+    accept_s: float
+    commit_s: float
+
+    @property
+    def total_s(self) -> float:
+        """The whole step."""
+        return self.draft_s + self.verify_s + self.accept_s + self.commit_s
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one step decided.
+
+    Attributes:
+        proposal: What was verified.
+        acceptance: What the rule made of it.
+        token_ids: The accepted tokens, then the bonus token.
+        hidden: The target's state at the last accepted row, which the next drafts build on.
+        times: Where the time went.
+    """
+
+    proposal: Proposal
+    acceptance: Acceptance
+    token_ids: tuple[int, ...]
+    hidden: Tensor
+    times: StepTimes
+
+
+def decode_step(
+    runner: ResidentRunner, kv: KvCache, drafter: Drafter, rule: Rule, root_id: int, max_rows: int
+) -> Step:
+    """Decide one or more tokens with one forward pass of the target.
+
+    Args:
+        runner: Runs the target.
+        kv: Holds the rows of everything decided but the root; grows by the accepted rows.
+        drafter: Proposes the tree.
+        rule: Picks the path.
+        root_id: The last decided token, which has no row yet.
+        max_rows: Most rows to verify, root included.
+
+    Returns:
+        The step; the caller tells the drafter by `observe` once it knows what is kept.
+    """
+    started = time.perf_counter()
+    proposal = drafter.propose(root_id, max_rows)
+    drafted = time.perf_counter()
+    hidden = runner.verify(proposal.tree, kv)
+    logits = runner.logits(hidden)
+    verified = time.perf_counter()
+    acceptance = rule.walk(proposal.tree, logits, kv.length + 1)
+    accepted = time.perf_counter()
+    kv.commit((0, *acceptance.nodes))
+    token_ids = tuple(proposal.tree.token_ids[node] for node in acceptance.nodes)
+    last = acceptance.nodes[-1] if acceptance.nodes else 0
+    times = StepTimes(
+        draft_s=drafted - started,
+        verify_s=verified - drafted,
+        accept_s=accepted - verified,
+        commit_s=time.perf_counter() - accepted,
+    )
+    return Step(proposal, acceptance, (*token_ids, acceptance.bonus_id), hidden[last], times)

@@ -1,0 +1,54 @@
+"""A conversation's tokens and their cache."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+
+from medusa_core.kv.cache import KvCache
+from medusa_core.target import Target
+
+_BUCKET = 256  # caches grow in steps, so that a longer answer rarely copies
+
+
+class Session:
+    """What the engine remembers of one conversation.
+
+    While decoding, the decided tokens are one more than the cached rows: the last is the root.
+
+    Attributes:
+        token_ids: Tokens decided so far.
+        kv: Rows of the target for them.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self.token_ids: list[int] = []
+        self.kv: KvCache = target.runner.new_cache(_BUCKET)
+
+    def reuse(self, prompt_ids: Sequence[int]) -> int:
+        """Keep the cached rows that begin a prompt and forget the rest.
+
+        Args:
+            prompt_ids: Token ids of the whole prompt.
+
+        Returns:
+            How many of its tokens need no computing. The last one always does: its state and
+            scores are needed, and only keys and values are cached.
+        """
+        pairs = zip(prompt_ids[:-1], self.token_ids[: self.kv.length], strict=False)
+        common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        self.cut(common)
+        return common
+
+    def make_room(self, num_tokens: int) -> None:
+        """Let the cache hold that many rows.
+
+        Raises:
+            OutOfMemoryError: The device has no room for it.
+        """
+        self.kv.grow(-(-num_tokens // _BUCKET) * _BUCKET)
+
+    def cut(self, num_tokens: int) -> None:
+        """Forget the tokens from `num_tokens` on, and their rows."""
+        del self.token_ids[num_tokens:]
+        self.kv.truncate(num_tokens)

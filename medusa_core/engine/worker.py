@@ -1,0 +1,72 @@
+"""The worker: one thread owns the model, hears commands, and sends events.
+
+This file imports no torch: the thread does, so that whoever starts the engine stays quick.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from medusa_core.engine.preload import preload_torch_libraries
+from medusa_core.messages import Command, Event, Progress
+
+if TYPE_CHECKING:
+    from medusa_core.engine.desk import Desk
+
+log = logging.getLogger(__name__)
+
+
+class Worker:
+    """Runs a `Desk` in a thread; see `medusa_core.api.Engine`."""
+
+    def __init__(self, on_event: Callable[[Event], None]) -> None:
+        self._on_event = on_event
+        self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="medusa-engine", daemon=True)
+        self._thread.start()
+
+    def submit(self, command: Command) -> None:
+        """Queue a command; returns at once."""
+        self._commands.put(command)
+
+    def close(self, timeout_s: float = 10.0) -> None:
+        """End the thread; what runs is cancelled within a step."""
+        self._closing.set()
+        self._commands.put(None)
+        if threading.current_thread() is not self._thread:
+            self._thread.join(timeout_s)
+            if self._thread.is_alive():
+                log.warning("the engine did not end within %.0f s", timeout_s)
+
+    def _run(self) -> None:
+        desk: Desk | None = None
+        while not self._closing.is_set():
+            is_idle = desk is None or not desk.has_work
+            command = self._next_command(waits=is_idle)
+            if command is not None:
+                desk = desk or self._open_desk(command)
+                desk.handle(command)
+            elif desk is not None and desk.has_work:
+                desk.work()
+        if desk is not None:
+            desk.close()
+
+    def _next_command(self, waits: bool) -> Command | None:
+        try:
+            return self._commands.get(block=waits)
+        except queue.Empty:
+            return None
+
+    def _open_desk(self, first: Command) -> Desk:
+        self._on_event(
+            Progress(first.session_id, first.request_id, "import", 0.0, "Starting the engine")
+        )
+        preload_torch_libraries()
+        from medusa_core.engine.desk import Desk
+
+        return Desk(self._on_event)

@@ -1,0 +1,1 @@
+"""Medusa heads: reading the published formats, and evaluating them."""

@@ -1,0 +1,112 @@
+"""Medusa heads in memory, whatever format they came in.
+
+Head k reads the target's last hidden state h and drafts the token k + 1 places after the next:
+h' = h + SiLU(W h + b) per residual layer, then a projection to the vocabulary, either the head's
+own or the target's (shared).
+
+Source: Medusa (Cai et al. 2024), section 2.1.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from medusa_core.models.linear import Linear, make_linear
+
+
+@dataclass(frozen=True, slots=True)
+class HeadWeights:
+    """Weights of one head.
+
+    Attributes:
+        layers: Per residual layer the weight [hidden, hidden] and the bias [hidden].
+        projection: [vocabulary, hidden], or None to share the target's.
+    """
+
+    layers: tuple[tuple[Tensor, Tensor], ...]
+    projection: Tensor | None
+
+
+class MedusaHeads:
+    """All heads of a target, evaluated on one row.
+
+    Attributes:
+        num_heads: How many there are.
+        nbytes: Bytes of their weights.
+    """
+
+    def __init__(self, weights: Sequence[HeadWeights], target_lm_head: Linear) -> None:
+        self.num_heads = len(weights)
+        self._residuals = _Residuals([head.layers for head in weights])
+        own = [make_linear(h.projection) for h in weights if h.projection is not None]
+        self._own_projections = own
+        self._target_lm_head = target_lm_head
+        self.nbytes = self._residuals.nbytes + sum(linear.nbytes for linear in own)
+
+    def logits(self, hidden: Tensor, num_heads: int) -> Tensor:
+        """Scores of the first `num_heads` heads.
+
+        Args:
+            hidden: The target's state after its final norm, at the last accepted row. [hidden]
+            num_heads: How many heads are wanted.
+
+        Returns:
+            [num_heads, vocabulary]
+        """
+        states = self._residuals(hidden, num_heads)
+        if not self._own_projections:
+            return self._target_lm_head(states)
+        pairs = zip(self._own_projections[:num_heads], states.unsqueeze(1), strict=True)
+        return torch.cat([project(state) for project, state in pairs])
+
+    def ranked(self, hidden: Tensor, num_ranks: Sequence[int]) -> list[list[int]]:
+        """The best tokens of every head.
+
+        Args:
+            hidden: As in `logits`. [hidden]
+            num_ranks: How many tokens are wanted of head 1, 2, ...; heads beyond aren't run.
+
+        Returns:
+            Per head its best tokens, best first; all of the longest wanted length.
+        """
+        scores = self.logits(hidden, len(num_ranks))
+        best: list[list[int]] = scores.topk(max(num_ranks), dim=-1).indices.tolist()
+        return best
+
+
+class _Residuals:
+    """The residual layers of all heads; the first is one product, as all heads share its input."""
+
+    def __init__(self, layers_of: Sequence[tuple[tuple[Tensor, Tensor], ...]]) -> None:
+        firsts = [layers[0] for layers in layers_of if layers]
+        self._first = (
+            make_linear(torch.cat([w for w, _ in firsts]), torch.cat([b for _, b in firsts]))
+            if firsts
+            else None
+        )
+        depth = max((len(layers) for layers in layers_of), default=0)
+        self._rest = [
+            (
+                torch.stack([layers[i][0].t() for layers in layers_of]),
+                torch.stack([layers[i][1] for layers in layers_of]).unsqueeze(1),
+            )
+            for i in range(1, depth)
+        ]
+        self.nbytes = sum(w.nbytes + b.nbytes for layers in layers_of for w, b in layers)
+
+    def __call__(self, hidden: Tensor, num_heads: int) -> Tensor:
+        """[hidden] → [num_heads, hidden]"""
+        rows = hidden.unsqueeze(0)
+        if self._first is None:
+            return rows.expand(num_heads, -1)
+        width = hidden.shape[-1]
+        state = rows + F.silu(self._first(rows).view(-1, width)[:num_heads])
+        for weight, bias in self._rest:
+            turned = torch.baddbmm(bias[:num_heads], state.unsqueeze(1), weight[:num_heads])
+            state = state + F.silu(turned.squeeze(1))
+        return state

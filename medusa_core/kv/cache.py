@@ -1,0 +1,112 @@
+"""The preallocated key and value cache with room for a tree behind what is committed.
+
+One tensor holds all layers, so that keeping an accepted path is one gather for the whole model.
+Slots `length … length + n` take the rows of the forward pass under way; `commit` keeps some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from medusa_core.errors import EngineError, OutOfMemoryError
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.precision import Precision
+
+
+class KvCache:
+    """Keys and values of one session.
+
+    Attributes:
+        length: Committed rows.
+        capacity: Slots in all.
+    """
+
+    def __init__(self, config: ModelConfig, precision: Precision, capacity: int) -> None:
+        shape = (config.num_layers, 2, config.num_kv_heads, capacity, config.head_dim)
+        self._data = _allocate(shape, precision)
+        self._precision = precision
+        self._num_pending = 0
+        self.length = 0
+
+    @property
+    def capacity(self) -> int:
+        return self._data.shape[3]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the cache takes."""
+        return self._data.nbytes
+
+    def grow(self, capacity: int) -> None:
+        """Make room for `capacity` slots, keeping what is committed; never shrinks."""
+        if capacity <= self.capacity:
+            return
+        shape = (*self._data.shape[:3], capacity, self._data.shape[4])
+        data = _allocate(shape, self._precision)
+        data[:, :, :, : self.length] = self._data[:, :, :, : self.length]
+        self._data = data
+
+    def reserve(self, num_rows: int) -> None:
+        """Open `num_rows` slots behind the committed rows for one forward pass."""
+        if self.length + num_rows > self.capacity:
+            raise EngineError(
+                f"{num_rows} rows don't fit behind {self.length} of {self.capacity} slots."
+            )
+        self._num_pending = num_rows
+
+    def write(self, layer: int, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Store the reserved rows of one layer.
+
+        Args:
+            layer: Which layer.
+            rows: Keys, then values: [n, 2 · kv heads, head_dim].
+
+        Returns:
+            All keys and all values up to the last reserved row, each [kv heads, s, head_dim].
+        """
+        end = self.length + self._num_pending
+        data = self._data[layer]
+        num_kv, head_dim = data.shape[1], data.shape[3]
+        by_head = rows.view(-1, 2, num_kv, head_dim).permute(1, 2, 0, 3)
+        data[:, :, self.length : end].copy_(by_head)
+        visible = data[:, :, :end]
+        return visible[0], visible[1]
+
+    def commit(self, slots: Sequence[int]) -> None:
+        """Keep some of the reserved rows, in order, and forget the rest.
+
+        Args:
+            slots: Offsets among the reserved rows, ascending.
+        """
+        start = self.length
+        count = len(slots)
+        if list(slots) != list(range(count)):
+            # Through a copy: source and destination slots overlap.
+            index = torch.tensor(slots, device=self._data.device).add_(start)
+            kept = self._data.index_select(3, index)
+            self._data[:, :, :, start : start + count] = kept
+        self.length = start + count
+        self._num_pending = 0
+
+    def truncate(self, length: int) -> None:
+        """Forget all rows from `length` on."""
+        self.length = min(self.length, length)
+        self._num_pending = 0
+
+    def committed(self) -> Tensor:
+        """A copy of what is committed. [layers, 2, kv heads, length, head_dim]"""
+        return self._data[:, :, :, : self.length].clone()
+
+
+def _allocate(shape: tuple[int, ...], precision: Precision) -> Tensor:
+    try:
+        return torch.zeros(shape, dtype=precision.cache, device=precision.device)
+    except RuntimeError as error:
+        raise OutOfMemoryError(
+            f"No memory for a KV cache of {shape[3]} tokens.",
+            "Close other programs, start a new chat, or choose a smaller model.",
+            num_tokens=shape[3],
+        ) from error

@@ -1,0 +1,1 @@
+"""Targets: one file per architecture family over shared parts."""

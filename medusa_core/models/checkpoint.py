@@ -1,0 +1,144 @@
+"""Reading tensors out of safetensors files, single or sharded."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from medusa_core.errors import CheckpointError
+from medusa_core.models.config import read_json
+
+log = logging.getLogger(__name__)
+
+_INDEX = "model.safetensors.index.json"
+
+
+class Checkpoint:
+    """The tensors of a folder, read one at a time.
+
+    Attributes:
+        names: Every tensor's name.
+    """
+
+    def __init__(self, files: dict[str, Path]) -> None:
+        self._file_of = files
+        self._open: dict[Path, Any] = {}
+
+    @classmethod
+    def open_model(cls, model_dir: Path) -> Checkpoint:
+        """Open a target's weights: `model.safetensors`, or the shards its index names.
+
+        Raises:
+            CheckpointError: No safetensors file is there, one is missing, or one is damaged.
+        """
+        index = model_dir / _INDEX
+        if index.exists():
+            return cls(_read_index(model_dir, index))
+        single = model_dir / "model.safetensors"
+        if single.exists():
+            return cls.open_file(single)
+        pickles = sorted(path.name for path in model_dir.glob("*.bin"))
+        raise CheckpointError(
+            f"No model.safetensors in {model_dir}.",
+            f"{pickles[0]} is a pickle, which can run code: get the safetensors version instead."
+            if pickles
+            else "Choose a folder in Hugging Face layout, or download the model again.",
+        )
+
+    @classmethod
+    def open_file(cls, path: Path) -> Checkpoint:
+        """Open one safetensors file.
+
+        Raises:
+            CheckpointError: The file is missing or damaged.
+        """
+        return cls(dict.fromkeys(_open(path).keys(), path))
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(self._file_of)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Shape of a tensor, without reading it."""
+        return tuple(self._handle(name).get_slice(name).get_shape())
+
+    def tensor(self, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        """Read a tensor.
+
+        Args:
+            name: Its name.
+            shape: The shape it must have.
+            dtype: The dtype wanted.
+
+        Raises:
+            CheckpointError: It is missing, of another shape, or holds no floating-point numbers.
+        """
+        found = self.shape(name)
+        if found != shape:
+            raise CheckpointError(
+                f"{name} has shape {list(found)}, but config.json asks for {list(shape)}.",
+                "The weights and config.json belong to different models; download both again.",
+            )
+        tensor: Tensor = self._handle(name).get_tensor(name)
+        if not tensor.is_floating_point():
+            raise CheckpointError(
+                f"{name} holds {tensor.dtype}, not floating-point numbers.",
+                "Choose the unquantized version of this model.",
+            )
+        return tensor.to(dtype)
+
+    def _handle(self, name: str) -> Any:
+        path = self._file_of.get(name)
+        if path is None:
+            raise CheckpointError(
+                f"The weights lack the tensor {name}.",
+                "The download is incomplete, or this is another kind of model.",
+            )
+        if path not in self._open:
+            handle = _open(path)
+            if name not in handle.keys():  # noqa: SIM118 - safe_open is no mapping
+                raise CheckpointError(
+                    f"{path.name} lacks the tensor {name} that the index places there.",
+                    "Download the model again.",
+                )
+            self._open[path] = handle
+        return self._open[path]
+
+
+def _open(path: Path) -> Any:
+    if not path.exists():
+        raise CheckpointError(
+            f"{path.name} is missing in {path.parent}.", "Download the model again."
+        )
+    try:
+        return safe_open(path, framework="pt")
+    except (SafetensorError, OSError) as error:
+        log.info("can't open %s", path, exc_info=True)
+        raise CheckpointError(
+            f"{path.name} is damaged or incomplete ({error}).", "Download the file again."
+        ) from error
+
+
+def _read_index(model_dir: Path, index: Path) -> dict[str, Path]:
+    weight_map = read_json(index).get("weight_map")
+    if not isinstance(weight_map, dict) or not weight_map:
+        raise CheckpointError(f"{index.name} has no weight_map.", "Download the file again.")
+    shards = {str(shard) for shard in weight_map.values()}
+    outside = [shard for shard in shards if Path(shard).name != shard]
+    if outside:
+        raise CheckpointError(
+            f"{index.name} names a file outside of its folder: {outside[0]}.",
+            "Don't use this download.",
+        )
+    missing = sorted(shard for shard in shards if not (model_dir / shard).exists())
+    if missing:
+        raise CheckpointError(
+            f"{len(missing)} of {len(shards)} weight files are missing, such as {missing[0]}.",
+            "Let the download finish, or download the model again.",
+        )
+    return {str(name): model_dir / str(shard) for name, shard in weight_map.items()}

@@ -1,0 +1,185 @@
+"""What `config.json` says about a target, checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from medusa_core.errors import CheckpointError, ModelError
+
+_MAX_SIZE = 1 << 24  # no dimension of a real model is larger; a larger one is a damaged file
+
+
+@dataclass(frozen=True, slots=True)
+class RopeConfig:
+    """Rotary position embedding.
+
+    Attributes:
+        theta: Base of the frequencies.
+        kind: `default`, `linear` or `llama3`.
+        factor: How far positions are stretched.
+        low_freq_factor: llama3 only: below this many turns in the old context, stretch fully.
+        high_freq_factor: llama3 only: above this many turns, don't stretch.
+        original_context_tokens: llama3 only: context length before stretching.
+    """
+
+    theta: float = 10000.0
+    kind: str = "default"
+    factor: float = 1.0
+    low_freq_factor: float = 1.0
+    high_freq_factor: float = 4.0
+    original_context_tokens: int = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """Sizes of a Llama-family target; names as in Hugging Face's `config.json`."""
+
+    model_type: str
+    vocab_size: int
+    hidden_size: int
+    intermediate_size: int
+    num_layers: int
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+    rms_norm_eps: float
+    context_tokens: int
+    rope: RopeConfig
+    tie_embeddings: bool
+    attention_bias: bool
+    mlp_bias: bool
+    eos_token_ids: tuple[int, ...]
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Raises:
+        CheckpointError: The file is missing, unreadable, not JSON, or not an object.
+    """
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise CheckpointError(
+            f"{path.name} is missing in {path.parent}.",
+            "Choose a folder in Hugging Face layout, or download the model again.",
+        ) from error
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise CheckpointError(
+            f"{path} can't be read as JSON: {error}.", "Download the file again."
+        ) from error
+    if not isinstance(value, dict):
+        raise CheckpointError(f"{path} holds no JSON object.", "Download the file again.")
+    return value
+
+
+def read_config(model_dir: Path) -> ModelConfig:
+    """Read and check the `config.json` of a target.
+
+    Args:
+        model_dir: Folder in Hugging Face layout.
+
+    Raises:
+        CheckpointError: The file is missing or damaged.
+        ModelError: It describes something that this engine doesn't run.
+    """
+    raw = read_json(model_dir / "config.json")
+    hidden_size = _size(raw, "hidden_size")
+    num_heads = _size(raw, "num_attention_heads")
+    config = ModelConfig(
+        model_type=str(raw.get("model_type", "")),
+        vocab_size=_size(raw, "vocab_size"),
+        hidden_size=hidden_size,
+        intermediate_size=_size(raw, "intermediate_size"),
+        num_layers=_size(raw, "num_hidden_layers"),
+        num_heads=num_heads,
+        num_kv_heads=_size(raw, "num_key_value_heads", num_heads),
+        head_dim=_size(raw, "head_dim", hidden_size // num_heads),
+        rms_norm_eps=_number(raw, "rms_norm_eps", 1e-6),
+        context_tokens=_size(raw, "max_position_embeddings", 2048),
+        rope=_read_rope(raw),
+        tie_embeddings=bool(raw.get("tie_word_embeddings", False)),
+        attention_bias=bool(raw.get("attention_bias", False)),
+        mlp_bias=bool(raw.get("mlp_bias", False)),
+        eos_token_ids=_read_eos(raw, model_dir),
+    )
+    _check(config, raw)
+    return config
+
+
+def _check(config: ModelConfig, raw: Mapping[str, Any]) -> None:
+    if config.num_heads % config.num_kv_heads:
+        raise ModelError(
+            f"{config.num_heads} attention heads can't share {config.num_kv_heads} KV heads evenly."
+        )
+    if config.head_dim % 2:
+        raise ModelError(f"head_dim {config.head_dim} is odd; rotary embedding needs pairs.")
+    if (activation := raw.get("hidden_act", "silu")) != "silu":
+        raise ModelError(f"The activation {activation!r} isn't supported; only silu is.")
+    if raw.get("quantization_config"):
+        raise ModelError(
+            "The checkpoint is quantized already.",
+            "Choose the unquantized version of this model.",
+        )
+
+
+def _read_rope(raw: Mapping[str, Any]) -> RopeConfig:
+    """Old files have `rope_theta` and `rope_scaling`, new ones `rope_parameters`."""
+    scaling = raw.get("rope_parameters") or raw.get("rope_scaling") or {}
+    if not isinstance(scaling, Mapping):
+        raise ModelError("config.json: rope_scaling is no object.", "Download the file again.")
+    kind = str(scaling.get("rope_type", scaling.get("type", "default")))
+    if kind not in ("default", "linear", "llama3"):
+        raise ModelError(
+            f"Rope scaling of type {kind!r} isn't supported.",
+            "Supported are default, linear and llama3.",
+        )
+    theta = _number(scaling, "rope_theta", _number(raw, "rope_theta", 10000.0))
+    old_context = scaling.get("original_max_position_embeddings")
+    return RopeConfig(
+        theta=theta,
+        kind=kind,
+        factor=_number(scaling, "factor", 1.0),
+        low_freq_factor=_number(scaling, "low_freq_factor", 1.0),
+        high_freq_factor=_number(scaling, "high_freq_factor", 4.0),
+        original_context_tokens=_size(scaling, "original_max_position_embeddings", 8192)
+        if old_context is not None
+        else 8192,
+    )
+
+
+def _read_eos(raw: Mapping[str, Any], model_dir: Path) -> tuple[int, ...]:
+    """EOS ids; `generation_config.json` knows more of them than `config.json` where both speak."""
+    path = model_dir / "generation_config.json"
+    generation = read_json(path) if path.exists() else {}
+    value = generation.get("eos_token_id", raw.get("eos_token_id"))
+    ids = value if isinstance(value, list) else [] if value is None else [value]
+    if not all(isinstance(token, int) and not isinstance(token, bool) for token in ids):
+        raise ModelError(f"eos_token_id {value!r} is neither a number nor a list of numbers.")
+    return tuple(ids)
+
+
+def _size(raw: Mapping[str, Any], key: str, default: int | None = None) -> int:
+    value = raw.get(key)
+    value = default if value is None else value
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= _MAX_SIZE:
+        raise ModelError(
+            f"config.json: {key} is {value!r}, not a positive whole number.",
+            "Choose a Llama-family model, or download config.json again.",
+        )
+    return value
+
+
+def _number(raw: Mapping[str, Any], key: str, default: float) -> float:
+    value = raw.get(key)
+    value = default if value is None else value
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1e12:
+        raise ModelError(
+            f"config.json: {key} is {value!r}, not a positive number.",
+            "Download config.json again.",
+        )
+    return float(value)

@@ -1,0 +1,76 @@
+"""Linear layers behind one call: dense everywhere, prepacked where that is faster."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+class Linear(Protocol):
+    """y = x Wᵀ + b.
+
+    Attributes:
+        nbytes: Bytes of the weights.
+    """
+
+    @property
+    def nbytes(self) -> int: ...
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """[n, in] → [n, out]"""
+
+    def plus(self, x: Tensor, residual: Tensor) -> Tensor:
+        """[n, in], [n, out] → residual + x Wᵀ + b: [n, out]"""
+
+
+class DenseLinear:
+    """Weights as they are."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
+        self._weight = weight
+        self._bias = bias
+
+    @property
+    def nbytes(self) -> int:
+        return self._weight.nbytes + (0 if self._bias is None else self._bias.nbytes)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return F.linear(x, self._weight, self._bias)
+
+    def plus(self, x: Tensor, residual: Tensor) -> Tensor:
+        return F.linear(x, self._weight, self._bias).add_(residual)
+
+
+class PackedLinear:
+    """Weights reordered once for oneDNN, which otherwise reorders bfloat16 at every call."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
+        self.nbytes = weight.nbytes + (0 if bias is None else bias.nbytes)
+        self._bias = bias
+        self._packed = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), 1)
+        self._run = torch.ops.mkldnn._linear_pointwise.default
+        self._run_binary = torch.ops.mkldnn._linear_pointwise.binary
+
+    def __call__(self, x: Tensor) -> Tensor:
+        result: Tensor = self._run(x, self._packed, self._bias, "none", [], "")
+        return result
+
+    def plus(self, x: Tensor, residual: Tensor) -> Tensor:
+        result: Tensor = self._run_binary(x, residual, self._packed, self._bias, "add")
+        return result
+
+
+def make_linear(weight: Tensor, bias: Tensor | None = None) -> Linear:
+    """The fastest linear layer for these weights where they are.
+
+    Args:
+        weight: [out, in]
+        bias: [out], or None.
+    """
+    packs = weight.device.type == "cpu" and weight.dtype == torch.bfloat16
+    if packs and torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        return PackedLinear(weight, bias)
+    return DenseLinear(weight.contiguous(), bias)

@@ -1,0 +1,176 @@
+"""The Llama family: how it embeds, runs one block, and projects to the vocabulary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from medusa_core.errors import CheckpointError
+from medusa_core.kv.cache import KvCache
+from medusa_core.models.attention import choose_attention
+from medusa_core.models.checkpoint import Checkpoint
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.linear import Linear, make_linear
+from medusa_core.models.precision import Precision
+from medusa_core.models.rope import Rope, interleave_rows, rotate
+
+MODEL_TYPES = ("llama",)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Weights of one transformer block; projections of the same input are fused."""
+
+    attention_norm: Tensor
+    qkv: Linear
+    output: Linear
+    mlp_norm: Tensor
+    gate_up: Linear
+    down: Linear
+
+
+class Llama:
+    """A Llama-family target.
+
+    Attributes:
+        config: Its sizes.
+        num_parameters: Parameters, tied ones counted once.
+        nbytes: Bytes of the weights.
+    """
+
+    def __init__(self, config: ModelConfig, precision: Precision, checkpoint: Checkpoint) -> None:
+        self.config = config
+        reader = _Reader(config, precision, checkpoint)
+        self.embedding = reader.weight("model.embed_tokens", config.vocab_size, config.hidden_size)
+        self._blocks = [reader.block(index) for index in range(config.num_layers)]
+        self._norm = reader.vector("model.norm.weight", config.hidden_size)
+        self.lm_head = self._read_lm_head(reader, checkpoint)
+        self.num_parameters = reader.num_parameters
+        self.nbytes = reader.nbytes
+        self._rope = Rope(config, precision.cache, precision.device)
+        self._attend = choose_attention(precision.device)
+        self._cache_dtype = precision.cache
+
+    def _read_lm_head(self, reader: _Reader, checkpoint: Checkpoint) -> Linear:
+        # Some files tie the two without saying so, by leaving the projection out.
+        if self.config.tie_embeddings or "lm_head.weight" not in checkpoint.names:
+            if not self.config.tie_embeddings:
+                raise CheckpointError(
+                    "The weights lack the tensor lm_head.weight.", "Download the model again."
+                )
+            return reader.linear_of(self.embedding)
+        return reader.linear_of(
+            reader.weight("lm_head", self.config.vocab_size, self.config.hidden_size)
+        )
+
+    def embed(self, token_ids: Tensor) -> Tensor:
+        """[n] → [n, hidden]"""
+        return self.embedding.index_select(0, token_ids)
+
+    def rotations(self, positions: Tensor, num_positions: int) -> Tensor:
+        """Position factors for `block`; see `Rope.rotations`."""
+        return self._rope.rotations(positions, num_positions)
+
+    def block(
+        self, index: int, x: Tensor, rotations: Tensor, mask: Tensor | None, kv: KvCache
+    ) -> Tensor:
+        """Run one block.
+
+        Args:
+            index: Which block.
+            x: [n, hidden]
+            rotations: From `rotations`, for the rows' positions.
+            mask: Additive attention mask, or None; see `attend_by_products`.
+            kv: Cache with n rows reserved; takes the block's keys and values.
+
+        Returns:
+            [n, hidden]
+        """
+        weights = self._blocks[index]
+        turned = rotate(weights.qkv(self._normed(x, weights.attention_norm)), rotations)
+        q, fresh = turned.split(
+            (self.config.num_heads, 2 * self.config.num_kv_heads), dim=1
+        )
+        keys, values = kv.write(index, fresh)
+        mixed = self._attend(q.to(self._cache_dtype), keys, values, mask)
+        x = weights.output.plus(mixed.to(x.dtype), x)
+        gate, up = weights.gate_up(self._normed(x, weights.mlp_norm)).chunk(2, dim=-1)
+        return weights.down.plus(F.silu(gate).mul_(up), x)
+
+    def final_norm(self, x: Tensor) -> Tensor:
+        """The hidden state that the vocabulary projection and Medusa heads read. [n, hidden]"""
+        return self._normed(x, self._norm)
+
+    def _normed(self, x: Tensor, weight: Tensor) -> Tensor:
+        return F.rms_norm(x, (x.shape[-1],), weight, self.config.rms_norm_eps)
+
+
+class _Reader:
+    """Reads and fuses weights, and counts them."""
+
+    def __init__(self, config: ModelConfig, precision: Precision, checkpoint: Checkpoint) -> None:
+        self._config = config
+        self._precision = precision
+        self._checkpoint = checkpoint
+        self.num_parameters = 0
+        self.nbytes = 0
+
+    def vector(self, name: str, size: int) -> Tensor:
+        return self._read(name, (size,))
+
+    def weight(self, name: str, rows: int, columns: int) -> Tensor:
+        return self._read(f"{name}.weight", (rows, columns))
+
+    def linear_of(self, weight: Tensor, bias: Tensor | None = None) -> Linear:
+        return make_linear(weight, bias)
+
+    def block(self, index: int) -> Block:
+        config, prefix = self._config, f"model.layers.{index}"
+        hidden = config.hidden_size
+        inner = config.num_heads * config.head_dim
+        return Block(
+            attention_norm=self.vector(f"{prefix}.input_layernorm.weight", hidden),
+            qkv=self._qkv(f"{prefix}.self_attn"),
+            output=self._fused([f"{prefix}.self_attn.o_proj"], hidden, inner, config.attention_bias),
+            mlp_norm=self.vector(f"{prefix}.post_attention_layernorm.weight", hidden),
+            gate_up=self._fused(
+                [f"{prefix}.mlp.gate_proj", f"{prefix}.mlp.up_proj"],
+                config.intermediate_size,
+                hidden,
+                config.mlp_bias,
+            ),
+            down=self._fused(
+                [f"{prefix}.mlp.down_proj"], hidden, config.intermediate_size, config.mlp_bias
+            ),
+        )
+
+    def _qkv(self, prefix: str) -> Linear:
+        config = self._config
+        sizes = {
+            "q_proj": config.num_heads * config.head_dim,
+            "k_proj": config.num_kv_heads * config.head_dim,
+            "v_proj": config.num_kv_heads * config.head_dim,
+        }
+        weights, biases = [], []
+        for name, rows in sizes.items():
+            weight = self.weight(f"{prefix}.{name}", rows, config.hidden_size)
+            bias = self.vector(f"{prefix}.{name}.bias", rows) if config.attention_bias else None
+            turns = name != "v_proj"
+            weights.append(interleave_rows(weight, config.head_dim) if turns else weight)
+            if bias is not None:
+                biases.append(interleave_rows(bias, config.head_dim) if turns else bias)
+        return make_linear(torch.cat(weights), torch.cat(biases) if biases else None)
+
+    def _fused(self, names: list[str], rows: int, columns: int, has_bias: bool) -> Linear:
+        weights = [self.weight(name, rows, columns) for name in names]
+        biases = [self.vector(f"{name}.bias", rows) for name in names] if has_bias else []
+        return make_linear(torch.cat(weights), torch.cat(biases) if biases else None)
+
+    def _read(self, name: str, shape: tuple[int, ...]) -> Tensor:
+        tensor = self._checkpoint.tensor(name, shape, self._precision.compute)
+        self.num_parameters += tensor.numel()
+        self.nbytes += tensor.nbytes
+        return tensor.to(self._precision.device)

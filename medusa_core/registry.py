@@ -1,0 +1,55 @@
+"""Finding what a folder of plug-ins offers: every module that exports `SPEC` is one entry."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from types import ModuleType
+from typing import Generic, Protocol, TypeVar
+
+from medusa_core.errors import RequestError
+
+
+class Named(Protocol):
+    """A spec has a name."""
+
+    @property
+    def name(self) -> str: ...
+
+
+S = TypeVar("S", bound=Named)
+
+
+class Registry(Generic[S]):
+    """The specs of one package, by name.
+
+    Attributes:
+        specs: All of them, sorted by name.
+    """
+
+    def __init__(self, package: ModuleType, noun: str, kind: type[S]) -> None:
+        self._noun = noun
+        found: list[S] = []
+        for module in pkgutil.iter_modules(package.__path__):
+            spec = vars(importlib.import_module(f"{package.__name__}.{module.name}")).get("SPEC")
+            if isinstance(spec, kind):
+                found.append(spec)
+        self.specs = tuple(sorted(found, key=lambda spec: spec.name))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all specs."""
+        return tuple(spec.name for spec in self.specs)
+
+    def get(self, name: str) -> S:
+        """The spec of that name.
+
+        Raises:
+            RequestError: There is none; the hint lists what there is.
+        """
+        for spec in self.specs:
+            if spec.name == name:
+                return spec
+        raise RequestError(
+            f"There is no {self._noun} {name!r}.", f"Choose one of {', '.join(self.names)}."
+        )

@@ -1,0 +1,1 @@
+"""Who runs the loop over a target's blocks."""

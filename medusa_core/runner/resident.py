@@ -1,0 +1,71 @@
+"""The runner for a target whose weights all stay on one device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from medusa_core.kv.cache import KvCache
+from medusa_core.models.llama import Llama
+from medusa_core.models.precision import Precision
+from medusa_core.runner.rows import LayoutCache, RowLayout
+from medusa_core.tree.shape import TokenTree
+
+
+class ResidentRunner:
+    """Runs forward passes; rows of a pass are written behind the committed rows of a cache."""
+
+    def __init__(self, model: Llama, precision: Precision) -> None:
+        self._model = model
+        self._precision = precision
+        group = model.config.num_heads // model.config.num_kv_heads
+        self._layouts = LayoutCache(group, precision)
+
+    def new_cache(self, capacity: int) -> KvCache:
+        """A cache for one session.
+
+        Raises:
+            OutOfMemoryError: The device has no room for it.
+        """
+        return KvCache(self._model.config, self._precision, capacity)
+
+    def verify(self, tree: TokenTree, kv: KvCache) -> Tensor:
+        """Compute all nodes of a tree at once.
+
+        Args:
+            tree: Root and draft nodes; row i of the result is node i.
+            kv: Takes the nodes' rows, uncommitted.
+
+        Returns:
+            Hidden states after the final norm. [n, hidden]
+        """
+        return self._forward(tree.token_ids, self._layouts.tree(tree.shape, kv.capacity), kv)
+
+    def extend(self, token_ids: Sequence[int], kv: KvCache) -> Tensor:
+        """Compute consecutive tokens (a chunk of prefill) and commit them.
+
+        Returns:
+            Hidden states after the final norm. [n, hidden]
+        """
+        hidden = self._forward(token_ids, self._layouts.chain(len(token_ids), kv.capacity), kv)
+        kv.commit(range(len(token_ids)))
+        return hidden
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """The target's scores. [n, hidden] → [n, vocabulary], in the compute dtype"""
+        return self._model.lm_head(hidden)
+
+    def _forward(self, token_ids: Sequence[int], layout: RowLayout, kv: KvCache) -> Tensor:
+        model = self._model
+        kv.reserve(layout.num_rows)
+        ids = torch.tensor(token_ids, device=self._precision.device)
+        rotations = model.rotations(
+            layout.offsets + kv.length, max(kv.capacity, kv.length + layout.max_offset + 1)
+        )
+        mask = layout.mask_for(kv.length)
+        x = model.embed(ids)
+        for index in range(model.config.num_layers):
+            x = model.block(index, x, rotations, mask, kv)
+        return model.final_norm(x)

@@ -1,0 +1,1 @@
+"""Tokens to text and conversations to tokens."""

@@ -1,0 +1,106 @@
+"""Conversations to prompts, by a model's own chat template in a sandbox."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from jinja2.ext import LoopControlExtension
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from medusa_core.errors import TemplateError
+from medusa_core.messages import ChatMessage
+from medusa_core.models.config import read_json
+
+
+class ChatTemplate:
+    """A compiled chat template."""
+
+    def __init__(self, source: str, special_tokens: dict[str, str]) -> None:
+        self._special_tokens = special_tokens
+        try:
+            self._template = _environment().from_string(source)
+        except jinja2.TemplateSyntaxError as error:
+            raise TemplateError(
+                f"The chat template is wrong in line {error.lineno}: {error.message}.",
+                "Download the model again, or mend its chat_template.jinja.",
+            ) from error
+
+    @classmethod
+    def open(cls, model_dir: Path) -> ChatTemplate:
+        """Read `chat_template.jinja`, else the template in `tokenizer_config.json`.
+
+        Raises:
+            TemplateError: The model has none, or it doesn't parse.
+        """
+        path = model_dir / "tokenizer_config.json"
+        config = read_json(path) if path.exists() else {}
+        file = model_dir / "chat_template.jinja"
+        source = file.read_text(encoding="utf-8") if file.exists() else config.get("chat_template")
+        if not isinstance(source, str):
+            raise TemplateError(
+                f"{model_dir.name} has no chat template.",
+                "Choose a chat model: a base model doesn't know how to answer.",
+            )
+        return cls(source, _special_tokens(config))
+
+    def render(self, messages: Sequence[ChatMessage], opens_answer: bool = True) -> str:
+        """The prompt of a conversation.
+
+        Args:
+            messages: The turns, oldest first.
+            opens_answer: End with the marker that asks for the assistant's answer.
+
+        Raises:
+            TemplateError: The template refuses the conversation or fails.
+        """
+        turns = [{"role": m.role.value, "content": m.content} for m in messages]
+        try:
+            return self._template.render(
+                messages=turns, add_generation_prompt=opens_answer, **self._special_tokens
+            )
+        except jinja2.TemplateError as error:
+            raise TemplateError(
+                f"The chat template refuses this conversation: {error}.",
+                "Check that user and assistant turns alternate, or leave out the system prompt.",
+            ) from error
+        except (TypeError, ValueError, ArithmeticError, LookupError) as error:
+            raise TemplateError(
+                f"The chat template fails: {error}.", "Mend the model's chat_template.jinja."
+            ) from error
+
+
+def _environment() -> ImmutableSandboxedEnvironment:
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[LoopControlExtension]
+    )
+    environment.filters["tojson"] = _to_json
+    environment.globals["raise_exception"] = _raise_exception
+    environment.globals["strftime_now"] = _strftime_now
+    return environment
+
+
+def _to_json(value: Any, indent: int | None = None) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=indent)
+
+
+def _raise_exception(message: str) -> None:
+    raise jinja2.TemplateError(message)
+
+
+def _strftime_now(pattern: str) -> str:
+    return datetime.datetime.now().astimezone().strftime(pattern)
+
+
+def _special_tokens(config: dict[str, Any]) -> dict[str, str]:
+    found = {}
+    for name in ("bos_token", "eos_token", "unk_token", "pad_token"):
+        value = config.get(name)
+        text = value.get("content") if isinstance(value, dict) else value
+        if isinstance(text, str):
+            found[name] = text
+    return found
