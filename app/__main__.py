@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import logging
+import os
 import sys
+import threading
 from pathlib import Path
 
 from app.surroundings import qt_problem, screen_problem
@@ -62,5 +65,19 @@ def main() -> int:
     )
 
 
+def leave(code: int) -> None:
+    """End the process.
+
+    An engine that did not end in time is deep in a foreign library, which would abort the process
+    while Python takes itself down.
+    """
+    if threading.active_count() > 1:
+        logging.shutdown()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

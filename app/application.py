@@ -54,7 +54,6 @@ class Options:
         return self.tour_dir is None and not self.probes_startup
 
 
-@dataclass(frozen=True, slots=True)
 class Application:
     """The objects that live as long as the window.
 
@@ -66,11 +65,14 @@ class Application:
         first_paint: When it was seen first.
     """
 
-    bridge: EngineBridge
-    keeper: ModelKeeper
-    appearance: Appearance
-    window: MainWindow
-    first_paint: FirstPaint
+    def __init__(
+        self, bridge: EngineBridge, keeper: ModelKeeper, appearance: Appearance, window: MainWindow
+    ) -> None:
+        self.bridge = bridge
+        self.keeper = keeper
+        self.appearance = appearance
+        self.window = window
+        self.first_paint = FirstPaint(window)
 
     def open(self) -> None:
         """Show the window; the engine starts once it is visible."""
@@ -78,9 +80,9 @@ class Application:
         self.window.show()
 
     def close(self) -> None:
-        """End the engine and hide the window."""
-        self.bridge.close()
+        """Hide the window, then end the engine, which may have a step to finish."""
         self.window.hide()
+        self.bridge.close()
 
     def _start_engine(self) -> None:
         self.bridge.start()
@@ -108,7 +110,7 @@ def build(options: Options) -> Application:
         resources=resources,
     )
     appearance.apply()
-    return Application(bridge, keeper, appearance, window, FirstPaint(window))
+    return Application(bridge, keeper, appearance, window)
 
 
 def run(options: Options) -> int:

@@ -5,6 +5,7 @@ This file imports no torch: the thread does, so that whoever starts the engine s
 
 from __future__ import annotations
 
+import gc
 import logging
 import queue
 import threading
@@ -67,6 +68,12 @@ class Worker:
             Progress(first.session_id, first.request_id, "import", 0.0, "Starting the engine")
         )
         preload_torch_libraries()
-        from medusa_core.engine.desk import Desk
-
+        # Torch brings 170,000 objects that stay: collecting among them while they come, or
+        # ever again, would hold the interpreter lock and freeze the window for a tenth of a second.
+        gc.disable()
+        try:
+            from medusa_core.engine.desk import Desk
+        finally:
+            gc.freeze()
+            gc.enable()
         return Desk(self._on_event)
