@@ -11,7 +11,7 @@ from installer.layout import Layout
 from installer.process import Runner
 
 PROBE_TIMEOUT_S = 60.0
-CREATE_TIMEOUT_S = 300.0
+CREATE_TIMEOUT_S = 900.0
 HAS_PIP = "import sys, pip; assert (3, 11) <= sys.version_info < (3, 14), sys.version"
 
 

@@ -184,7 +184,7 @@ def explain(error: CommandError) -> Trouble:
     if "No matching distribution" in text or "ResolutionImpossible" in text:
         return Trouble(
             f"A pinned package does not exist for this system or Python:\n{end}",
-            "It takes Linux with glibc 2.34, 64-bit Windows, or macOS 14 on Apple silicon, or newer.",
+            "They exist for Linux with glibc 2.34, 64-bit Windows, macOS 14 on Apple silicon.",
             intact=True,
         )
     return Trouble(f"{error.message}\n{end}", "Run the same command again.", intact=False)
