@@ -1,0 +1,178 @@
+"""Own answers, heads, accuracies and the gates."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from medusa_core.errors import TrainingError
+from medusa_core.training.accuracy import (
+    best_trees,
+    head_accuracies,
+    rank_counts,
+    simulated_length,
+)
+from medusa_core.training.checks import CHECKS
+from medusa_core.training.evaluate import bits_per_byte, is_loop, load_exported, read_split
+from medusa_core.training.heads import HeadData, MedusaHeads, collect
+from medusa_core.training.network import PebbleNetwork, initialise
+from medusa_core.training.packing import document_mask
+from medusa_core.training.recipe import RECIPES, HeadRecipe, ModelSize
+from medusa_core.training.self_answers import Answer, GenerationOptions, generate_answers
+from medusa_core.training.templates import make_documents
+from medusa_core.training.tokenizer import train_tokenizer
+
+TINY = ModelSize(32, 2, 2, 64, 300, max_positions=96)
+HEADS: HeadRecipe = RECIPES["small"].heads
+
+
+@pytest.fixture
+def network() -> PebbleNetwork:
+    result = PebbleNetwork(TINY)
+    initialise(result, 0)
+    generator = torch.Generator().manual_seed(1)
+    for parameter in result.parameters():
+        if parameter.dim() == 2:
+            torch.nn.init.normal_(parameter, std=0.3, generator=generator)
+    return result.eval()
+
+
+@torch.inference_mode()
+def greedy_one_by_one(network: PebbleNetwork, prompt: list[int], num_new: int) -> list[int]:
+    """The same, without cache and without batch."""
+    ids = list(prompt)
+    for _ in range(num_new):
+        row = torch.tensor([ids])
+        hidden = network.hidden_states(row, document_mask(torch.zeros_like(row)))
+        ids.append(int(network.logits(hidden[0, -1]).argmax()))
+        if ids[-1] == 1:
+            break
+    return ids[len(prompt) :]
+
+
+def test_batched_answers_equal_answers_made_one_by_one(network: PebbleNetwork) -> None:
+    prompts = [[0, 3, 40, 41, 1, 4], [0, 3, 9, 1, 4], [0, 3, 7, 8, 9, 10, 11, 1, 4]]
+    options = GenerationOptions(20, end_id=1, bf16=False)
+    answers = generate_answers(network, prompts, options)
+    for prompt, answer in zip(prompts, answers, strict=True):
+        assert answer.prompt_ids == tuple(prompt)
+        assert list(answer.answer_ids) == greedy_one_by_one(network, prompt, 20)
+
+
+def test_an_answer_that_ended_holds_nothing_after_its_end(network: PebbleNetwork) -> None:
+    end_id = greedy_one_by_one(network, [0, 3, 9, 1, 4], 5)[2]
+    prompts = [[0, 3, 9, 1, 4], [0, 3, 7, 8, 2, 1, 4], [0, 3, 17, 1, 4]]
+    answers = generate_answers(network, prompts, GenerationOptions(30, end_id, bf16=False))
+    assert answers[0].finished
+    assert answers[0].answer_ids[-1] == end_id
+    assert all(end_id not in answer.answer_ids[:-1] for answer in answers)
+
+
+def test_head_k_learns_the_token_k_plus_two_places_on(network: PebbleNetwork) -> None:
+    answer = Answer((0, 3, 9, 1, 4), (20, 21, 22, 23, 24), finished=False)
+    data = collect(network, [answer], HEADS)
+    # row 0 is the last prompt position: 20 is the target's own, 21 is head 0's
+    assert data.targets.tolist() == [
+        [21, 22, 23, 24],
+        [22, 23, 24, -1],
+        [23, 24, -1, -1],
+        [24, -1, -1, -1],
+        [-1, -1, -1, -1],
+    ]
+    ids = torch.tensor([answer.prompt_ids + answer.answer_ids])
+    hidden = network.hidden_states(ids, document_mask(torch.zeros_like(ids)))[0, 4:9]
+    assert (data.hidden.float() - hidden).abs().max() < 0.1
+
+
+class ListedHeads(MedusaHeads):
+    """Heads whose ranking is given: head k ranks `ranking[k]` first at every position."""
+
+    def __init__(self, rankings: list[list[int]], vocab_size: int) -> None:
+        super().__init__(torch.zeros(vocab_size, 4), HEADS)
+        self.rankings = rankings
+
+    def logits(self, head: int, hidden: torch.Tensor) -> torch.Tensor:
+        scores = torch.zeros(len(hidden), 50)
+        for place, token in enumerate(self.rankings[head]):
+            scores[:, token] = 10.0 - place
+        return scores
+
+
+def test_accuracies_count_every_rank_and_skip_positions_past_the_end() -> None:
+    heads = ListedHeads([[5, 6], [7, 5], [9, 8], [8, 9]], 50)
+    targets = torch.tensor([[5, 5, 9, 9], [6, 7, 8, -1], [5, 7, -1, -1], [1, -1, -1, -1]])
+    hits, totals = rank_counts(heads, HeadData(torch.zeros(4, 4), targets), 2)
+    assert totals.tolist() == [4, 3, 2, 1]
+    expected = [[0.5, 0.25], [2 / 3, 1 / 3], [0.5, 0.5], [0.0, 1.0]]
+    torch.testing.assert_close(torch.tensor(head_accuracies(hits, totals)), torch.tensor(expected))
+
+
+def test_simulated_length_counts_accepted_and_bonus_tokens_but_not_the_first() -> None:
+    heads = ListedHeads([[5], [6], [7], [8]], 50)
+    ids = [4, 5, 6, 9, 5, 2, 3]
+    # from 4: 5 6 right, bonus 9; from 9: 5 right, bonus 2; from 2: bonus 3
+    length = simulated_length(heads, [torch.zeros(7, 4)], [ids], [(0,), (0, 0), (0, 0, 0)])
+    assert length == pytest.approx(6 / 3)
+
+
+def test_a_tree_of_n_rows_has_n_minus_one_paths_and_every_parent() -> None:
+    trees = best_trees([[0.5, 0.2, 0.1], [0.4, 0.2, 0.1]], (4, 8))
+    for rows, paths in trees.items():
+        assert len(paths) == rows - 1
+        assert all(path[:-1] in paths for path in paths if len(path) > 1)
+
+
+def test_loops_are_three_repeats_of_eight_tokens_within_the_first_150() -> None:
+    eight = list(range(8))
+    assert is_loop(eight * 3)
+    assert not is_loop(eight * 2)
+    assert not is_loop(list(range(100, 240)) + eight * 3)
+
+
+def test_templates_hold_none_of_the_check_questions() -> None:
+    asked = {
+        _plain(segment.text)
+        for document in make_documents(400_000, seed=5)
+        for segment in document.segments
+        if segment.role == "user"
+    }
+    assert len(asked) > 2000
+    assert not [check.question for check in CHECKS if _plain(check.question) in asked]
+
+
+def _plain(text: str) -> str:
+    return "".join(char for char in text.lower() if char.isalnum())
+
+
+def test_twenty_checks_in_four_kinds_reject_an_empty_and_a_wrong_answer() -> None:
+    assert len(CHECKS) == 20
+    assert len({check.category for check in CHECKS}) == 4
+    for check in CHECKS:
+        assert not check.accepts("")
+        assert not check.accepts("The story takes place in London, where 77 people live.")
+
+
+def test_bits_per_byte_of_equal_scores_are_the_tokens_times_the_vocabularys_bits(
+    network: PebbleNetwork, tmp_path: Path
+) -> None:
+    torch.nn.init.zeros_(network.model.embed_tokens.weight)
+    tokenizer = train_tokenizer(["abc"], 300)
+    row = {
+        "messages": [
+            {"role": "user", "content": "hello there"},
+            {"role": "assistant", "content": "zq xé"},
+        ]
+    }
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n" + json.dumps({"text": "plain"}))
+    bits, num_rows = bits_per_byte(network, tokenizer, tmp_path)
+    num_tokens = len(tokenizer.encode("zq xé").ids) + 1
+    assert num_rows == 1
+    assert bits == pytest.approx(num_tokens * torch.tensor(300.0).log2().item() / 6)
+
+
+def test_a_folder_without_rows_and_a_folder_without_a_model_say_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match=r"no .* rows"):
+        list(read_split(tmp_path))
+    with pytest.raises(TrainingError, match="train pebble"):
+        load_exported(tmp_path)

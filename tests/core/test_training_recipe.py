@@ -1,0 +1,271 @@
+"""The recipe from rows to heads at toy size, and what its parts promise."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from medusa_core.errors import TrainingError
+from medusa_core.training import pebble
+from medusa_core.training.corpus import Document, Segment, is_acceptable
+from medusa_core.training.losses import chunked_cross_entropy
+from medusa_core.training.network import PebbleNetwork, initialise
+from medusa_core.training.optimizer import orthogonalise
+from medusa_core.training.packing import (
+    ANSWER,
+    PROMPT,
+    EncodedDocument,
+    PackedRows,
+    document_mask,
+    make_batch,
+    pack_stream,
+    pack_whole,
+)
+from medusa_core.training.pebble import RunOptions, train_pebble
+from medusa_core.training.recipe import RECIPES, ModelSize, Recipe, Schedule, Source
+from medusa_core.training.templates import make_documents
+from medusa_core.training.tokenizer import encode_documents, encode_prompt, train_tokenizer
+
+TINY = ModelSize(32, 2, 2, 64, 512, max_positions=128)
+
+
+def tiny_recipe() -> Recipe:
+    """A recipe of seconds with everything the real one has."""
+    small = RECIPES["small"]
+    heads = replace(
+        small.heads,
+        num_heads=2,
+        num_greedy_answers=4,
+        num_sampled_answers=4,
+        max_new_tokens=12,
+        num_epochs=1,
+        batch_size=64,
+        tree_rows=(4, 8),
+        default_rows=8,
+    )
+    return replace(
+        small,
+        name="tiny",
+        size=TINY,
+        pretrain=Schedule(4, 2, 64, 2, 0.02, 4e-3, False, 0.3),
+        tune=Schedule(3, 2, 96, 0, 0.02, 4e-3, True, 0.0),
+        heads=heads,
+        sources=(Source("rows", 1.0, 1.0),),
+        template_tokens=4000,
+    )
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path) -> Path:
+    """A handful of rows: our own templates and a few plain ones."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    rows = [
+        {"messages": [{"role": s.role, "content": s.text} for s in document.segments]}
+        for document in make_documents(6000, seed=3)
+    ]
+    rows += [{"text": f"The hen has {n} eggs. The fox sees {n + 1} hens."} for n in range(20)]
+    (folder / "rows.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+    return folder
+
+
+@pytest.fixture
+def fewer_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pebble, "NUM_HELD_OUT", 4)
+
+
+def run(data_dir: Path, out_dir: Path, **options: object) -> bool:
+    return train_pebble(tiny_recipe(), RunOptions(data_dir, out_dir, **options))  # type: ignore[arg-type]
+
+
+def test_a_toy_run_writes_model_heads_and_trees(
+    data_dir: Path, tmp_path: Path, fewer_held_out: None
+) -> None:
+    assert run(data_dir, tmp_path / "out")
+    heads = load_file(tmp_path / "out/llama-pebble-medusa/medusa_lm_head.safetensors")
+    assert sorted(heads) == [f"{h}.0.linear.{p}" for h in range(2) for p in ("bias", "weight")]
+    config = json.loads((tmp_path / "out/llama-pebble-medusa/config.json").read_text())
+    assert config["version"] == "2"
+    trees = json.loads((tmp_path / "out/llama-pebble-medusa/medusa_trees.json").read_text())
+    assert [len(paths) for paths in trees["trees"].values()] == [3, 7]
+    assert trees["measured"]["num_positions"] > 0
+    assert all(0 <= sum(row) <= 1 for row in trees["head_accuracies"])
+
+
+def test_a_run_of_slices_ends_with_the_weights_of_an_uninterrupted_run(
+    data_dir: Path, tmp_path: Path, fewer_held_out: None
+) -> None:
+    assert run(data_dir, tmp_path / "whole")
+    num_slices = 1
+    while not run(data_dir, tmp_path / "sliced", resume=True, slice_s=0.0):
+        num_slices += 1
+    assert num_slices >= 5, "a slice of no time must stop after one step"
+    for name in (
+        "llama-pebble/model.safetensors",
+        "llama-pebble-medusa/medusa_lm_head.safetensors",
+    ):
+        whole, sliced = (load_file(tmp_path / folder / name) for folder in ("whole", "sliced"))
+        assert all(torch.equal(whole[key], sliced[key]) for key in whole)
+
+
+def test_a_second_run_in_the_same_folder_must_ask_to_resume(data_dir: Path, tmp_path: Path) -> None:
+    assert not run(data_dir, tmp_path / "out", slice_s=0.0)
+    with pytest.raises(TrainingError, match="holds a run already"):
+        run(data_dir, tmp_path / "out")
+
+
+def test_the_exported_model_loads_in_transformers_with_the_same_logits(tmp_path: Path) -> None:
+    from transformers import LlamaForCausalLM
+
+    from medusa_core.training.evaluate import load_exported
+    from medusa_core.training.export import export_model
+    from medusa_core.training.tokenizer import save_tokenizer
+
+    network = random_network()
+    tokenizer = train_tokenizer([d.text for d in make_documents(4000, 1)], TINY.vocab_size)
+    save_tokenizer(tokenizer, tmp_path / "tokenizer", TINY.max_positions)
+    export_model(network, tmp_path / "tokenizer", tmp_path / "model")
+    ours, loaded = load_exported(tmp_path / "model")
+    theirs = LlamaForCausalLM.from_pretrained(tmp_path / "model", dtype=torch.float32)
+    ids = torch.tensor([encode_prompt(loaded, [("user", "What is 3 + 4?")])])
+    mask = document_mask(torch.zeros_like(ids))
+    with torch.inference_mode():
+        difference = ours.logits(ours.hidden_states(ids, mask)) - theirs(ids).logits
+    assert difference.abs().max() < 1e-4
+
+
+def random_network() -> PebbleNetwork:
+    """A tiny network whose every matrix matters."""
+    network = PebbleNetwork(TINY)
+    initialise(network, 0)
+    generator = torch.Generator().manual_seed(1)
+    for parameter in network.parameters():
+        if parameter.dim() == 2:
+            torch.nn.init.normal_(parameter, std=0.2, generator=generator)
+    return network.eval()
+
+
+def encoded(*lengths: int) -> list[EncodedDocument]:
+    """Documents of these lengths, their first half prompt."""
+    rng = np.random.default_rng(0)
+    return [
+        EncodedDocument(
+            rng.integers(6, TINY.vocab_size, n).astype(np.uint16),
+            np.array([PROMPT] * (n // 2) + [ANSWER] * (n - n // 2), dtype=np.uint8),
+        )
+        for n in lengths
+    ]
+
+
+@pytest.mark.parametrize("pack", [pack_stream, pack_whole])
+def test_no_token_of_a_packed_row_sees_another_document(pack) -> None:  # type: ignore[no-untyped-def]
+    rows: PackedRows = pack(encoded(9, 12, 8, 20, 11), 31)
+    batch = make_batch(rows, np.arange(len(rows)), 0.3)
+    network = random_network()
+    hidden = network.hidden_states(batch.input_ids, document_mask(batch.document_ids))
+    first = batch.document_ids == batch.document_ids[:, :1]
+    others = (batch.input_ids + 7) % TINY.vocab_size
+    changed = torch.where(first, others, batch.input_ids)
+    after = network.hidden_states(changed, document_mask(batch.document_ids))
+    assert torch.equal(hidden[~first], after[~first])
+    assert not torch.equal(hidden[first], after[first])
+
+
+def test_whole_packing_cuts_no_document_and_leaves_out_only_those_too_long() -> None:
+    documents = encoded(9, 40, 12, 8, 20, 11)
+    rows = pack_whole(documents, 31)
+    packed = {
+        tuple(row[numbers == number])
+        for row, numbers in zip(rows.ids, rows.document_ids, strict=True)
+        for number in range(numbers.max() + 1)
+    }
+    assert packed == {tuple(d.ids) for d in documents if len(d.ids) <= 32}
+
+
+def test_only_the_assistants_tokens_and_its_end_carry_loss_in_chat_tuning() -> None:
+    tokenizer = train_tokenizer(["one two three four five"], 300)
+    segments = (
+        Segment("system", "one"),
+        Segment("user", "two three"),
+        Segment("assistant", "four five"),
+        Segment("user", "one"),
+        Segment("assistant", "two"),
+    )
+    rows = pack_whole(encode_documents(tokenizer, [Document("rows", segments)]), 120)
+    batch = make_batch(rows, np.array([0]), prompt_weight=0.0)
+    learnt = batch.target_ids[0][batch.weights[0] > 0].tolist()
+    text = tokenizer.decode(learnt, skip_special_tokens=False)
+    assert text == "four five<|end|>two<|end|>"
+
+
+def test_no_target_lies_in_another_document_than_its_input() -> None:
+    rows = pack_stream(encoded(10, 10, 13), 31)
+    batch = make_batch(rows, np.array([0]), prompt_weight=1.0)
+    assert (batch.weights[0] == 0).nonzero().flatten().tolist() == [9, 19]
+
+
+def test_encoding_a_chat_gives_what_the_chat_template_gives() -> None:
+    from jinja2 import Environment
+
+    from medusa_core.training.tokenizer import CHAT_TEMPLATE
+
+    tokenizer = train_tokenizer([d.text for d in make_documents(4000, 1)], TINY.vocab_size)
+    messages = [("user", " Hello!\n"), ("assistant", "Hi."), ("user", "What is 3 + 4?")]
+    text = (
+        Environment()
+        .from_string(CHAT_TEMPLATE)
+        .render(
+            messages=[{"role": role, "content": content} for role, content in messages],
+            add_generation_prompt=True,
+        )
+    )
+    assert tokenizer.encode(text).ids == encode_prompt(tokenizer, messages)
+
+
+def test_the_tokenizer_gives_back_every_text_byte_for_byte() -> None:
+    tokenizer = train_tokenizer(["some words"], 300)
+    for text in ("  two  spaces\n\n\ttab 1234 x=5;", "naïve 😀 Ωmega", "a\r\nb"):
+        assert tokenizer.decode(tokenizer.encode(text).ids) == text
+
+
+def test_digits_are_single_tokens() -> None:
+    tokenizer = train_tokenizer(["1234 1234 1234 12 34"] * 50, 300)
+    assert len(tokenizer.encode("1234").ids) == 4
+
+
+@pytest.mark.parametrize("shape", [(3, 64, 64), (2, 32, 96)])
+def test_muon_makes_the_singular_values_about_one(shape: tuple[int, int, int]) -> None:
+    result = orthogonalise(torch.randn(shape) * 5.0).float()
+    values = torch.linalg.svdvals(result)
+    # the smallest values of a random square matrix are too small for five steps
+    assert (values > 0.5).float().mean() > 0.9
+    assert values.max() < 1.4
+
+
+def test_chunked_cross_entropy_equals_the_plain_one_with_its_gradients() -> None:
+    hidden, matrix = torch.randn(2000, 16), torch.randn(50, 16)
+    targets, weights = torch.randint(0, 50, (2000,)), torch.rand(2000)
+    grads = []
+    for chunked in (True, False):
+        h, m = hidden.clone().requires_grad_(), matrix.clone().requires_grad_()
+        if chunked:
+            loss = chunked_cross_entropy(h, m, targets, weights, torch.float32)
+        else:
+            losses = torch.nn.functional.cross_entropy(h @ m.T, targets, reduction="none")
+            loss = (losses * weights).sum() / weights.sum()
+        loss.backward()  # type: ignore[no-untyped-call]
+        grads.append((loss.detach(), h.grad, m.grad))
+    for ours, reference in zip(*grads, strict=True):
+        torch.testing.assert_close(ours, reference, rtol=1e-4, atol=1e-6)
+
+
+def test_a_row_that_goes_round_in_circles_is_left_out() -> None:
+    circle = "and then he went to the shop " * 3
+    sane = "First he went to the shop. Then she saw the sea, and they all sat down to eat."
+    for text, kept in ((circle, False), (sane, True)):
+        document = Document("rows", (Segment("user", "Tell me."), Segment("assistant", text)))
+        assert is_acceptable(document) is kept
