@@ -38,9 +38,7 @@ class MedusaDrafter:
             return Proposal(TokenTree(TreeShape.root_only(), (root_id,)), (TARGET,))
         ranked = self._heads.ranked(self._hidden, shape.num_ranks)
         drafts = (ranked[len(path) - 1][path[-1]] for path in shape.paths[1:])
-        return Proposal(
-            TokenTree(shape, (root_id, *drafts)), self._sources[: shape.num_nodes]
-        )
+        return Proposal(TokenTree(shape, (root_id, *drafts)), self._sources[: shape.num_nodes])
 
     def observe(self, observation: Observation) -> None:
         self._hidden = observation.hidden

@@ -58,7 +58,7 @@ class Desk:
         """Carry out a command; whatever fails becomes a `Failed` event."""
         try:
             self._dispatch(command)
-        except Exception as error:  # the thread must outlive any command
+        except Exception as error:  # noqa: BLE001 - the thread must outlive any command
             self._fail(command, error)
 
     def work(self) -> None:
@@ -67,7 +67,7 @@ class Desk:
         try:
             for event in generation.advance():
                 self._tell(event)
-        except Exception as error:  # the thread must outlive any answer
+        except Exception as error:  # noqa: BLE001 - the thread must outlive any answer
             self._sessions.pop(generation.request.session_id, None)
             self._fail(generation.request, error)
             return

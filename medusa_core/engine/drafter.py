@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Protocol
 
 from torch import Tensor
@@ -59,6 +60,7 @@ class DrafterSpec:
     build: Callable[[Target, int], Drafter]
 
 
+@cache
 def drafter_registry() -> Registry[DrafterSpec]:
     """All drafters."""
     return Registry(drafters, "drafter", DrafterSpec)

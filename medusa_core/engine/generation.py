@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from medusa_core.engine.answer import Answer, Kept
-from medusa_core.engine.drafter import Observation, drafter_registry
+from medusa_core.engine.drafter import DrafterSpec, Observation, drafter_registry
 from medusa_core.engine.loop import Step, StepTimes, decode_step
-from medusa_core.engine.rule import rule_registry
+from medusa_core.engine.rule import RuleSpec, rule_registry
 from medusa_core.engine.session import Session
 from medusa_core.errors import RequestError
 from medusa_core.messages import (
@@ -44,17 +44,37 @@ class Generation:
     """
 
     def __init__(
-        self, request: Generate, target: Target, session: Session, default_tree_rows: int
+        self,
+        request: Generate,
+        target: Target,
+        session: Session,
+        default_tree_rows: int,
+        drafter: DrafterSpec | None = None,
+        rule: RuleSpec | None = None,
     ) -> None:
+        """Check the request and make room for it.
+
+        Args:
+            request: What is asked for.
+            target: The loaded target.
+            session: The conversation it belongs to.
+            default_tree_rows: Rows of the tree where the settings leave them open.
+            drafter: The drafter to use; None for the registered one that the settings name.
+            rule: The rule to use; None for the registered one that the settings name.
+
+        Raises:
+            MedusaError: The request can't be served; the session is as it was.
+        """
+        drafter = drafter or drafter_registry().get(request.settings.drafter)
+        rule = rule or rule_registry().get(request.settings.rule)
         self.request = request
         self.is_done = False
         self._target = target
         self._session = session
         self._prompt_ids = _prompt_ids(request.messages, target)
-        self._settings = _settle(request.settings, target, default_tree_rows)
-        spec = drafter_registry().get(self._settings.drafter)
-        self._drafter = spec.build(target, self._settings.tree_rows)
-        self._rule = rule_registry().get(self._settings.rule).build(self._settings)
+        self._settings = _settle(request.settings, drafter, target, default_tree_rows)
+        self._drafter = drafter.build(target, self._settings.tree_rows)
+        self._rule = rule.build(self._settings)
         self._answer = _answer(self._settings, target, len(self._prompt_ids))
         self._started = time.perf_counter()
         self._num_cached = self._prepare()
@@ -243,7 +263,9 @@ def _prompt_ids(messages: Sequence[ChatMessage], target: Target) -> list[int]:
     return token_ids
 
 
-def _settle(settings: GenerateSettings, target: Target, default_rows: int) -> GenerateSettings:
+def _settle(
+    settings: GenerateSettings, drafter: DrafterSpec, target: Target, default_rows: int
+) -> GenerateSettings:
     """The settings with the row count that will be used.
 
     Raises:
@@ -253,12 +275,12 @@ def _settle(settings: GenerateSettings, target: Target, default_rows: int) -> Ge
         raise RequestError("The answer needs a budget of at least one token.")
     if settings.tree_rows < 0:
         raise RequestError("A tree needs at least one row.", "Choose 0 to let the engine choose.")
-    if not drafter_registry().get(settings.drafter).serves(target):
+    if not drafter.serves(target):
         raise RequestError(
-            f"{target.name} can't use the drafter {settings.drafter!r}.",
+            f"{target.name} can't use the drafter {drafter.name!r}.",
             "Load Medusa heads for this model, or choose the drafter 'none'.",
         )
-    rows = 1 if settings.drafter == "none" else settings.tree_rows or default_rows
+    rows = 1 if drafter.name == "none" else settings.tree_rows or default_rows
     return replace(settings, tree_rows=rows)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Protocol
 
 from torch import Tensor
@@ -48,6 +49,7 @@ class RuleSpec:
     build: Callable[[GenerateSettings], Rule]
 
 
+@cache
 def rule_registry() -> Registry[RuleSpec]:
     """All acceptance rules."""
     return Registry(rules, "acceptance rule", RuleSpec)

@@ -91,9 +91,8 @@ class Llama:
         """
         weights = self._blocks[index]
         turned = rotate(weights.qkv(self._normed(x, weights.attention_norm)), rotations)
-        q, fresh = turned.split(
-            (self.config.num_heads, 2 * self.config.num_kv_heads), dim=1
-        )
+        num_q = self.config.num_heads
+        q, fresh = turned[:, :num_q], turned[:, num_q:]
         keys, values = kv.write(index, fresh)
         mixed = self._attend(q.to(self._cache_dtype), keys, values, mask)
         x = weights.output.plus(mixed.to(x.dtype), x)
@@ -134,7 +133,9 @@ class _Reader:
         return Block(
             attention_norm=self.vector(f"{prefix}.input_layernorm.weight", hidden),
             qkv=self._qkv(f"{prefix}.self_attn"),
-            output=self._fused([f"{prefix}.self_attn.o_proj"], hidden, inner, config.attention_bias),
+            output=self._fused(
+                [f"{prefix}.self_attn.o_proj"], hidden, inner, config.attention_bias
+            ),
             mlp_norm=self.vector(f"{prefix}.post_attention_layernorm.weight", hidden),
             gate_up=self._fused(
                 [f"{prefix}.mlp.gate_proj", f"{prefix}.mlp.up_proj"],

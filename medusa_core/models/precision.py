@@ -72,6 +72,6 @@ def _choose_device(device: str) -> torch.device:
 def _best_dtype(device: torch.device) -> str:
     """Pascal computes fast in float32 alone, Turing in float16, later cards in bfloat16."""
     if device.type != "cuda":
-        return "bfloat16" if torch.backends.mkldnn.is_available() else "float32"
+        return "bfloat16" if torch.ops.mkldnn._is_mkldnn_bf16_supported() else "float32"
     major, _ = torch.cuda.get_device_capability(device)
     return "bfloat16" if major >= 8 else "float16" if major == 7 else "float32"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from medusa_core.errors import ModelError
-from medusa_core.models import llama
 from medusa_core.models.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.llama import Llama
+from medusa_core.models.llama import MODEL_TYPES, Llama
 from medusa_core.models.precision import Precision
 
-FAMILIES = {model_type: llama.Llama for model_type in llama.MODEL_TYPES}
+FAMILIES = dict.fromkeys(MODEL_TYPES, Llama)
 
 
 def build_model(config: ModelConfig, precision: Precision, checkpoint: Checkpoint) -> Llama:

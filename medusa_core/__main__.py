@@ -1,0 +1,67 @@
+"""`python -m medusa_core`: generate, bench, train and eval from a terminal."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Sequence
+
+from medusa_core.bench import cli as bench_cli
+from medusa_core.errors import MedusaError
+from medusa_core.generate.cli import add_generate_arguments, run_generate
+from medusa_core.training import cli as training_cli
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Parse arguments and run one command.
+
+    Returns:
+        0 on success, 1 if it failed with a message, 2 if the arguments are wrong, 130 if stopped.
+    """
+    parser = _parser()
+    args = parser.parse_args(argv)
+    logging.basicConfig(level=logging.INFO if args.verbose else logging.WARNING)
+    try:
+        code: int = args.run(args)
+    except MedusaError as error:
+        logging.getLogger(__name__).info("failed", exc_info=True)
+        print(f"error: {error.message}", file=sys.stderr)
+        if error.hint:
+            print(f"  {error.hint}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader has gone (as in `| head`); nobody is left to tell.
+        sys.stderr.close()
+        return 1
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="medusa_core", description=__doc__)
+    parser.add_argument("--verbose", action="store_true", help="log what is done")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    generate = commands.add_parser("generate", help="answer one prompt in the terminal")
+    add_generate_arguments(generate)
+    generate.set_defaults(run=run_generate)
+
+    bench = commands.add_parser("bench", help="compare decoding modes and peers on prompts")
+    bench_cli.add_arguments(bench)
+    bench.set_defaults(run=bench_cli.run)
+
+    train = commands.add_parser("train", help="train the demo model by its recipe")
+    training_cli.add_train_arguments(train)
+    train.set_defaults(run=training_cli.run_train)
+
+    evaluate = commands.add_parser("eval", help="measure the demo model")
+    training_cli.add_eval_arguments(evaluate)
+    evaluate.set_defaults(run=training_cli.run_eval)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

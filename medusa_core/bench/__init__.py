@@ -1,0 +1,1 @@
+"""`python -m medusa_core bench`: decoding modes and peers on the same prompts."""

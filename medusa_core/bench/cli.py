@@ -1,0 +1,104 @@
+"""The command line of the benchmark."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+from pathlib import Path
+
+from medusa_core.errors import PromptFileError, RequestError
+from medusa_core.generate.cli import add_model_arguments, model_dirs
+from medusa_core.messages import GenerateSettings
+
+log = logging.getLogger(__name__)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `bench`."""
+    parser.add_argument("--prompts", type=Path, required=True, help="file of prompts, JSON lines")
+    parser.add_argument("--modes", default="none,medusa", help="drafters, with commas between")
+    parser.add_argument("--peers", default="", help="other programs, such as transformers")
+    add_model_arguments(parser)
+    parser.add_argument("--limit", type=int, help="most prompts, in turns from each category")
+    parser.add_argument("--max-new-tokens", type=int, default=128)
+    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--tree-rows", type=int, default=0, help="rows per step (default: best)")
+    parser.add_argument("--json", type=Path, help="write all figures to this file")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the benchmark and print its table."""
+    # Torch takes a second to import: `--help` and wrong arguments shouldn't wait for it.
+    import torch
+
+    from medusa_core.bench.contestant import Contestant, OwnMode
+    from medusa_core.bench.peer import peer_registry
+    from medusa_core.bench.prompts import read_prompts
+    from medusa_core.bench.race import run_race
+    from medusa_core.bench.report import divergences, make_report, table
+    from medusa_core.engine.calibration import best_rows, measure_draft_s, measure_step_s
+    from medusa_core.engine.drafter import drafter_registry
+    from medusa_core.target import load_target
+
+    _check_counts(args)
+    modes, peers = _names(args.modes), _names(args.peers)
+    if not modes:
+        raise RequestError("There is no mode to run.", "Name some with --modes none,medusa.")
+    specs = {name: drafter_registry().get(name) for name in modes}
+    peer_specs = {name: peer_registry().get(name) for name in peers}
+    prompts = read_prompts(args.prompts, args.limit)
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    model_dir, heads_dir = model_dirs(args)
+    target = load_target(model_dir, heads_dir, args.dtype, args.device)
+    rows = args.tree_rows
+    if not rows and any(name != "none" for name in modes):
+        rows = best_rows(target, measure_step_s(target), measure_draft_s(target))
+        log.info("%d rows are best here", rows)
+    contestants: dict[str, Contestant] = {}
+    for name in specs:
+        settings = GenerateSettings(
+            drafter=name, max_new_tokens=args.max_new_tokens, tree_rows=rows
+        )
+        contestants[name] = OwnMode(target, settings)
+    for name, spec in peer_specs.items():
+        contestants[name] = spec.build(model_dir, target, args.max_new_tokens)
+    race = run_race(contestants, prompts, args.repeats, _show_progress)
+    report = make_report(race, modes, peers, target)
+    print(table(report))
+    print(f"{rows or 1} rows per step · {race.num_skipped} prompts skipped as too long")
+    if "none" in modes:
+        for name in (*modes, *peers):
+            for divergence in divergences(race, name, target):
+                print(f"{name} differs from plain decoding: {divergence}")
+    if args.json is not None:
+        _write(args.json, report)
+    return 0
+
+
+def _names(text: str) -> list[str]:
+    return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+
+
+def _check_counts(args: argparse.Namespace) -> None:
+    for name in ("limit", "max_new_tokens", "repeats"):
+        value = getattr(args, name)
+        if value is not None and value < 1:
+            raise RequestError(f"--{name.replace('_', '-')} is {value}.", "Choose 1 or more.")
+
+
+def _show_progress(num_done: int, num_prompts: int) -> None:
+    if sys.stderr.isatty():
+        end = "\n" if num_done == num_prompts else ""
+        print(f"\r{num_done}/{num_prompts} prompts", end=end, file=sys.stderr, flush=True)
+
+
+def _write(path: Path, report: object) -> None:
+    try:
+        path.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise PromptFileError(
+            f"{path} can't be written: {error}.", "Name another file with --json."
+        ) from error

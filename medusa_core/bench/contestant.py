@@ -1,0 +1,63 @@
+"""Who takes part in a benchmark: our own modes, and peers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from medusa_core.engine.session import Session
+from medusa_core.generate.direct import generate
+from medusa_core.messages import ChatMessage, GenerateSettings
+from medusa_core.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class TurnResult:
+    """One answered turn.
+
+    Attributes:
+        text: The answer.
+        token_ids: Its tokens, EOS included.
+        accept_lengths: Tokens of each decoding step; a peer reports ones.
+        wall_s: Seconds with prefill.
+        decode_s: Seconds of decoding alone.
+    """
+
+    text: str
+    token_ids: tuple[int, ...]
+    accept_lengths: tuple[int, ...]
+    wall_s: float
+    decode_s: float
+
+
+class Contestant(Protocol):
+    """Answers conversations turn by turn."""
+
+    def begin(self) -> None:
+        """Start a new conversation."""
+
+    def answer(self, messages: Sequence[ChatMessage]) -> TurnResult:
+        """Answer a conversation's last message, greedily."""
+
+
+class OwnMode:
+    """This engine with one drafter."""
+
+    def __init__(self, target: Target, settings: GenerateSettings) -> None:
+        self._target = target
+        self._settings = settings
+        self._session = Session(target)
+
+    def begin(self) -> None:
+        self._session.cut(0)
+
+    def answer(self, messages: Sequence[ChatMessage]) -> TurnResult:
+        done = generate(self._target, messages, self._settings, session=self._session)
+        return TurnResult(
+            text=done.text,
+            token_ids=done.token_ids,
+            accept_lengths=done.accept_lengths,
+            wall_s=done.prefill_s + done.decode_s,
+            decode_s=done.decode_s,
+        )

@@ -1,0 +1,76 @@
+"""Prompts for benchmarks, one JSON object a line: `id, suite, category, turns[]`."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+from pathlib import Path
+from typing import Any
+
+from medusa_core.errors import PromptFileError
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One conversation to lead.
+
+    Attributes:
+        prompt_id: Its name in the file.
+        category: What it is about.
+        turns: The user's messages; between them come the model's own answers.
+    """
+
+    prompt_id: str
+    category: str
+    turns: tuple[str, ...]
+
+
+def read_prompts(path: Path, limit: int | None = None) -> list[Prompt]:
+    """Read a file of prompts.
+
+    Args:
+        path: JSON lines; fields beyond the known ones are ignored.
+        limit: Most prompts to take, in turns from each category; None takes all.
+
+    Raises:
+        PromptFileError: The file can't be read; the message names the line.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise PromptFileError(
+            f"{path} can't be read: {error}.", "Name a file of prompts with --prompts."
+        ) from error
+    prompts = [_parse(line, n, path) for n, line in enumerate(lines, 1) if line.strip()]
+    if not prompts:
+        raise PromptFileError(f"{path} holds no prompt.", "Each line is one JSON object.")
+    return prompts if limit is None else _take_turns(prompts)[:limit]
+
+
+def _parse(line: str, number: int, path: Path) -> Prompt:
+    try:
+        raw: Any = json.loads(line)
+        turns = tuple(raw["turns"])
+        prompt = Prompt(str(raw["id"]), str(raw["category"]), turns)
+    except (ValueError, TypeError, KeyError) as error:
+        raise PromptFileError(
+            f"{path.name}, line {number}, is no prompt: {error!r}.",
+            'Each line needs "id", "category" and "turns".',
+        ) from error
+    if not turns or not all(isinstance(turn, str) and turn.strip() for turn in turns):
+        raise PromptFileError(
+            f"{path.name}, line {number}: turns is no list of texts.",
+            'Write "turns": ["first message", ...].',
+        )
+    return prompt
+
+
+def _take_turns(prompts: Sequence[Prompt]) -> list[Prompt]:
+    by_category: dict[str, list[Prompt]] = defaultdict(list)
+    for prompt in prompts:
+        by_category[prompt.category].append(prompt)
+    rounds = zip_longest(*by_category.values())
+    return [prompt for prompt in chain.from_iterable(rounds) if prompt is not None]

@@ -1,0 +1,117 @@
+"""Letting contestants answer the same prompts in turns."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from medusa_core.bench.contestant import Contestant, TurnResult
+from medusa_core.bench.prompts import Prompt
+from medusa_core.errors import RequestError
+from medusa_core.messages import ChatMessage, Role
+
+log = logging.getLogger(__name__)
+
+OnPrompt = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """One prompt led by one contestant.
+
+    Attributes:
+        prompt: What was asked.
+        turns: One result per turn.
+    """
+
+    prompt: Prompt
+    turns: tuple[TurnResult, ...]
+
+    @property
+    def token_ids(self) -> tuple[tuple[int, ...], ...]:
+        """Tokens of every answer."""
+        return tuple(turn.token_ids for turn in self.turns)
+
+
+@dataclass(frozen=True, slots=True)
+class Race:
+    """What came out.
+
+    Attributes:
+        results: Per contestant one list per repeat, in the order of the prompts that fit.
+        num_skipped: Prompts too long for the context.
+    """
+
+    results: Mapping[str, Sequence[Sequence[Conversation]]]
+    num_skipped: int
+
+
+def run_race(
+    contestants: Mapping[str, Contestant],
+    prompts: Sequence[Prompt],
+    repeats: int,
+    on_prompt: OnPrompt,
+) -> Race:
+    """Let all contestants answer all prompts, prompt by prompt, after one warm-up each.
+
+    Args:
+        contestants: By name; the first one's answers decide which prompts fit.
+        prompts: What to ask.
+        repeats: How often to ask everything.
+        on_prompt: Told how many prompts of how many are done.
+    """
+    fitting = _warm_up(contestants, prompts)
+    results: dict[str, list[list[Conversation]]] = {name: [] for name in contestants}
+    skipped: set[str] = set()
+    for repeat in range(repeats):
+        for per_repeat in results.values():
+            per_repeat.append([])
+        for done, prompt in enumerate(fitting):
+            conversations = _ask_all(contestants, prompt, repeat)
+            if conversations is None:
+                skipped.add(prompt.prompt_id)
+            else:
+                for name, conversation in conversations.items():
+                    results[name][-1].append(conversation)
+            on_prompt(repeat * len(fitting) + done + 1, repeats * len(fitting))
+    return Race(results, len(skipped))
+
+
+def _warm_up(contestants: Mapping[str, Contestant], prompts: Sequence[Prompt]) -> Sequence[Prompt]:
+    """Kernels are chosen and memory is taken at the first call: let that not be timed."""
+    shortest = min(prompts, key=lambda prompt: len(prompt.turns[0]))
+    _ask_all(contestants, Prompt(shortest.prompt_id, shortest.category, shortest.turns[:1]), 0)
+    return prompts
+
+
+def _ask_all(
+    contestants: Mapping[str, Contestant], prompt: Prompt, repeat: int
+) -> dict[str, Conversation] | None:
+    """Every contestant's conversation, or None if one of its turns is too long for the context."""
+    names = list(contestants)
+    # The one that starts changes, so that no one always runs on a warm or a hot machine.
+    start = repeat % len(names)
+    conversations = {}
+    for name in names[start:] + names[:start]:
+        turns = _lead(contestants[name], prompt)
+        if turns is None:
+            return None
+        conversations[name] = Conversation(prompt, turns)
+    return conversations
+
+
+def _lead(contestant: Contestant, prompt: Prompt) -> tuple[TurnResult, ...] | None:
+    contestant.begin()
+    messages: list[ChatMessage] = []
+    turns: list[TurnResult] = []
+    for text in prompt.turns:
+        messages.append(ChatMessage(Role.USER, text))
+        try:
+            turn = contestant.answer(messages)
+        except RequestError as error:
+            log.info("skipped %s: %s", prompt.prompt_id, error.message)
+            return None
+        turns.append(turn)
+        messages.append(ChatMessage(Role.ASSISTANT, turn.text))
+    return tuple(turns)

@@ -1,0 +1,145 @@
+"""Figures of a race, as JSON and as a table."""
+
+from __future__ import annotations
+
+import platform
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import torch
+
+from medusa_core.bench.divergence import Divergence, find_divergence
+from medusa_core.bench.race import Conversation, Race
+from medusa_core.target import Target
+
+Figures = dict[str, float | int | None]
+Report = dict[str, object]
+
+
+def machine(target: Target) -> dict[str, str | int]:
+    """What the figures were measured on."""
+    device = target.precision.device
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor()
+    return {
+        "system": platform.platform(),
+        "device": str(device),
+        "device_name": name or platform.machine(),
+        "threads": torch.get_num_threads(),
+        "torch": str(torch.__version__),
+        "dtype": target.precision.name,
+        "model": target.name,
+    }
+
+
+def make_report(race: Race, modes: Sequence[str], peers: Sequence[str], target: Target) -> Report:
+    """All figures.
+
+    Args:
+        race: What the contestants answered.
+        modes: Names of our own modes.
+        peers: Names of the peers.
+        target: What they ran on.
+    """
+    reference = _flat(race, modes[0]) if "none" not in modes else _flat(race, "none")
+    figures = {name: _figures(_flat(race, name), reference) for name in (*modes, *peers)}
+    plain = figures.get("none")
+    for name in modes:
+        figures[name]["speedup_vs_none"] = _ratio(figures[name], plain)
+        figures[name]["num_skipped"] = race.num_skipped
+        figures[name]["num_prompts"] = len(race.results[name][0])
+    for name in peers:
+        figures[name] = {key: figures[name][key] for key in _PEER_KEYS}
+    return {
+        "machine": machine(target),
+        "modes": {name: figures[name] for name in modes},
+        "peers": {name: figures[name] for name in peers},
+        "categories": _categories(race, modes),
+    }
+
+
+_PEER_KEYS = ("tokens_per_s", "decode_tokens_per_s", "identical_outputs")
+
+
+def divergences(race: Race, name: str, target: Target) -> list[Divergence]:
+    """Where a contestant's answers part from plain decoding's; one entry a prompt."""
+    found: dict[str, Divergence] = {}
+    for answered, plain in zip(_flat(race, name), _flat(race, "none"), strict=True):
+        divergence = find_divergence(target, answered, plain)
+        if divergence is not None:
+            found.setdefault(divergence.prompt_id, divergence)
+    return [found[prompt_id] for prompt_id in sorted(found)]
+
+
+def table(report: Report) -> str:
+    """The figures for people."""
+    titles = (("tokens/s", 10), ("decode", 10), ("tau", 7), ("step ms", 9), ("x none", 8))
+    lines = [" " * 14 + "".join(f"{title:>{width}}" for title, width in titles) + "  identical"]
+    for group in ("modes", "peers"):
+        rows = report[group]
+        assert isinstance(rows, dict)
+        lines += [_line(name, figures) for name, figures in rows.items()]
+    return "\n".join(lines)
+
+
+def _line(name: str, figures: Figures) -> str:
+    def cell(key: str, width: int, digits: int) -> str:
+        value = figures.get(key)
+        return f"{'' if value is None else format(value, f'.{digits}f'):>{width}}"
+
+    return (
+        f"{name:14}{cell('tokens_per_s', 10, 1)}{cell('decode_tokens_per_s', 10, 1)}"
+        f"{cell('mean_acceptance_length', 7, 2)}{cell('step_ms', 9, 2)}"
+        f"{cell('speedup_vs_none', 8, 2)}{cell('identical_outputs', 11, 0)}"
+    )
+
+
+def _flat(race: Race, name: str) -> list[Conversation]:
+    return [conversation for repeat in race.results[name] for conversation in repeat]
+
+
+def _figures(conversations: Sequence[Conversation], reference: Sequence[Conversation]) -> Figures:
+    turns = [turn for conversation in conversations for turn in conversation.turns]
+    lengths = [length for turn in turns for length in turn.accept_lengths]
+    num_tokens = sum(len(turn.token_ids) for turn in turns)
+    wall_s = sum(turn.wall_s for turn in turns)
+    decode_s = sum(turn.decode_s for turn in turns)
+    return {
+        "tokens_per_s": num_tokens / wall_s if wall_s else 0.0,
+        "decode_tokens_per_s": sum(lengths) / decode_s if decode_s else 0.0,
+        "mean_acceptance_length": statistics.fmean(lengths) if lengths else 0.0,
+        "step_ms": decode_s / len(lengths) * 1000 if lengths else 0.0,
+        "identical_outputs": _num_identical(conversations, reference),
+    }
+
+
+def _num_identical(found: Iterable[Conversation], wanted: Iterable[Conversation]) -> int:
+    """Prompts all of whose turns, in every repeat, equal the reference token for token."""
+    equal: dict[str, bool] = defaultdict(lambda: True)
+    for a, b in zip(found, wanted, strict=True):
+        equal[a.prompt.prompt_id] &= a.token_ids == b.token_ids
+    return sum(equal.values())
+
+
+def _ratio(figures: Figures, plain: Figures | None) -> float | None:
+    """Speed-up in decode time only; None where plain decoding didn't take part."""
+    if plain is None or not plain["decode_tokens_per_s"]:
+        return None
+    return (figures["decode_tokens_per_s"] or 0.0) / plain["decode_tokens_per_s"]
+
+
+def _categories(race: Race, modes: Sequence[str]) -> dict[str, dict[str, Figures]]:
+    names = sorted({c.prompt.category for c in _flat(race, modes[0])})
+    return {name: _category(race, modes, name) for name in names}
+
+
+def _category(race: Race, modes: Sequence[str], category: str) -> dict[str, Figures]:
+    def of(mode: str) -> list[Conversation]:
+        return [c for c in _flat(race, mode) if c.prompt.category == category]
+
+    reference = of("none" if "none" in modes else modes[0])
+    figures = {mode: _figures(of(mode), reference) for mode in modes}
+    for values in figures.values():
+        values["speedup_vs_none"] = _ratio(values, figures.get("none"))
+        values["num_prompts"] = len(reference) // len(race.results[modes[0]])
+    return figures

@@ -1,0 +1,159 @@
+"""`python -m medusa_core generate`: one answer in the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TextIO
+
+from medusa_core.messages import (
+    ChatMessage,
+    GenerateSettings,
+    GenerationDone,
+    Role,
+    StepDone,
+)
+from medusa_core.resources import demo_heads_dir, demo_model_dir
+
+DTYPES = ("float64", "float32", "bfloat16", "float16")
+
+# Underlined, in one colour per head: told apart without colours as well as with them.
+_HEAD_STYLES = ("\x1b[4;36m", "\x1b[4;33m", "\x1b[4;35m", "\x1b[4;32m", "\x1b[4;34m")
+_RESET = "\x1b[0m"
+
+
+def add_model_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments that choose a model; shared with the benchmark."""
+    parser.add_argument("--model", type=Path, help="model folder (default: the demo model)")
+    parser.add_argument("--heads", type=Path, help="folder of Medusa heads")
+    parser.add_argument("--dtype", choices=DTYPES, default="", help="default: best on the device")
+    parser.add_argument("--device", default="", help="cpu, cuda or cuda:N (default: best there is)")
+    parser.add_argument("--threads", type=int, default=0, help="CPU threads (default: torch's own)")
+
+
+def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `generate`."""
+    defaults = GenerateSettings()
+    parser.add_argument("--prompt", required=True, help="what to ask; - reads standard input")
+    add_model_arguments(parser)
+    parser.add_argument("--drafter", default="", help="medusa or none (default: medusa if it can)")
+    parser.add_argument("--rule", default=defaults.rule, help="greedy or sample")
+    parser.add_argument("--temperature", type=float, default=defaults.temperature)
+    parser.add_argument("--top-p", type=float, default=defaults.top_p)
+    parser.add_argument("--top-k", type=int, default=defaults.top_k)
+    parser.add_argument("--seed", type=int, default=defaults.seed)
+    parser.add_argument("--max-new-tokens", type=int, default=defaults.max_new_tokens)
+    parser.add_argument("--stop", action="append", default=[], help="end before this string")
+    parser.add_argument("--tree-rows", type=int, default=0, help="rows per step (default: best)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object, don't stream")
+
+
+def model_dirs(args: argparse.Namespace) -> tuple[Path, Path | None]:
+    """The model and heads that the arguments choose; the demo model brings its own heads."""
+    if args.model is None:
+        return demo_model_dir(), args.heads or demo_heads_dir()
+    return args.model, args.heads
+
+
+def run_generate(args: argparse.Namespace) -> int:
+    """Answer the prompt and print it with a line of statistics."""
+    # Torch takes a second to import: `--help` and wrong arguments shouldn't wait for it.
+    import torch
+
+    from medusa_core.generate.direct import generate
+    from medusa_core.target import load_target
+
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    model_dir, heads_dir = model_dirs(args)
+    target = load_target(model_dir, heads_dir, args.dtype, args.device)
+    drafter = args.drafter or ("medusa" if target.heads is not None else "none")
+    settings = GenerateSettings(
+        drafter=drafter,
+        rule=args.rule,
+        temperature=args.temperature,
+        top_k=args.top_k,
+        top_p=args.top_p,
+        seed=args.seed,
+        max_new_tokens=args.max_new_tokens,
+        stop=tuple(args.stop),
+        tree_rows=args.tree_rows,
+    )
+    prompt = sys.stdin.read() if args.prompt == "-" else args.prompt
+    messages = (ChatMessage(Role.USER, prompt),)
+    if args.json:
+        done = generate(target, messages, settings)
+        print(json.dumps(as_json(done, target.name), ensure_ascii=False))
+        return 0
+    printer = _Printer(sys.stdout)
+    done = generate(target, messages, settings, printer.print_step)
+    printer.end()
+    print(statistics_line(done))
+    return 0
+
+
+def as_json(done: GenerationDone, model: str) -> dict[str, object]:
+    """The figures of an answer under the names that `--json` promises."""
+    return {
+        "text": done.text,
+        "token_ids": list(done.token_ids),
+        "num_tokens": len(done.token_ids),
+        "num_steps": done.num_steps,
+        "accept_lengths": list(done.accept_lengths),
+        "mean_acceptance_length": done.mean_acceptance_length,
+        "time_to_first_token_s": done.time_to_first_token_s,
+        "prefill_s": done.prefill_s,
+        "decode_s": done.decode_s,
+        "tokens_per_s": done.tokens_per_s,
+        "stop_reason": done.stop_reason.value,
+        "drafter": done.settings.drafter,
+        "rule": done.settings.rule,
+        "model": model,
+        "seed": done.settings.seed,
+    }
+
+
+def statistics_line(done: GenerationDone) -> str:
+    """One line on how the answer came about."""
+    return (
+        f"{len(done.token_ids)} tokens · {done.tokens_per_s:.0f} tokens/s · "
+        f"{done.mean_acceptance_length:.2f} tokens per step · "
+        f"first after {done.time_to_first_token_s * 1000:.0f} ms · "
+        f"{done.settings.drafter}, {done.settings.rule} · ended by {done.stop_reason.value}"
+    )
+
+
+class _Printer:
+    """Streams an answer; in a terminal accepted tokens are coloured and underlined by head."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._has_colour = stream.isatty()
+        self._held: list[tuple[bytes, int]] = []
+        self._num_shown = 0
+
+    def print_step(self, step: StepDone) -> None:
+        """Print what has become visible."""
+        heads = (source.head for source in step.sources)
+        self._held.extend(zip(step.pieces, heads, strict=True))
+        while self._held and self._num_shown < step.num_visible_bytes:
+            piece, head = self._held.pop(0)
+            room = step.num_visible_bytes - self._num_shown
+            self._write(piece[:room], head)
+            if len(piece) > room:
+                self._held.insert(0, (piece[room:], head))
+        self._stream.flush()
+
+    def end(self) -> None:
+        """Close the answer with an empty line."""
+        self._stream.write("\n\n")
+
+    def _write(self, piece: bytes, head: int) -> None:
+        text = piece.decode("utf-8", "replace")
+        self._num_shown += len(piece)
+        if head and self._has_colour and text.strip():
+            style = _HEAD_STYLES[(head - 1) % len(_HEAD_STYLES)]
+            text = f"{style}{text}{_RESET}"
+        self._stream.write(text)

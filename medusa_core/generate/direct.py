@@ -1,0 +1,48 @@
+"""Answering without a worker: what the command line and the benchmark use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from medusa_core.engine.generation import Generation
+from medusa_core.engine.session import Session
+from medusa_core.messages import (
+    ChatMessage,
+    Generate,
+    GenerateSettings,
+    GenerationDone,
+    StepDone,
+)
+from medusa_core.target import Target
+
+OnStep = Callable[[StepDone], None]
+
+
+def generate(
+    target: Target,
+    messages: Sequence[ChatMessage],
+    settings: GenerateSettings,
+    on_step: OnStep | None = None,
+    session: Session | None = None,
+) -> GenerationDone:
+    """Answer a conversation in the calling thread.
+
+    Args:
+        target: A loaded target.
+        messages: The turns, oldest first, the last one the user's.
+        settings: How to decode.
+        on_step: Called with every step, prefill included.
+        session: Where to look for cached rows; a new one if None.
+
+    Raises:
+        MedusaError: The request can't be served, or the engine failed.
+    """
+    request = Generate("direct", "direct", tuple(messages), settings)
+    default_rows = 1 if target.trees is None else target.trees.default_rows
+    generation = Generation(request, target, session or Session(target), default_rows)
+    while True:
+        for event in generation.advance():
+            if isinstance(event, GenerationDone):
+                return event
+            if isinstance(event, StepDone) and on_step is not None:
+                on_step(event)
