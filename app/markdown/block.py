@@ -1,8 +1,8 @@
 """Block structure with positions: markdown-it's own rules, watched.
 
 Block rules copy their content out of the source line by line (`getLines`, or a slice of one line
-for headings and table rows). The state notes, for every token with content, where that content was cut
-from; `meta["origins"]` then holds one position in the parsed text for each character.
+for headings and table rows). The state notes, for every token with content, where that content was
+cut from; `meta["origins"]` then holds one position in the parsed text for each character.
 """
 
 from __future__ import annotations

@@ -130,6 +130,8 @@ class Formats:
         fmt.setIndent(place.list_depth)
         fmt.setTopMargin(0.4 * self._unit_px)
         fmt.setBottomMargin(0.4 * self._unit_px)
+        # Qt draws the line in this colour.
+        fmt.setBackground(QColor(self._style.rule))
         fmt.setProperty(
             QTextFormat.Property.BlockTrailingHorizontalRulerWidth,
             QTextLength(QTextLength.Type.PercentageLength, 100),

@@ -91,9 +91,13 @@ class DocumentWriter:
         num_same = self._num_same(wanted)
         first = self._num_frozen + num_same
         self._cut(first + 1)
-        if first < len(self._written):
-            if num_same == len(wanted) or not self._patch(self._written[first], wanted[num_same]):
-                self._cut(first)
+        patched = (
+            num_same < len(wanted)
+            and first < len(self._written)
+            and self._patch(self._written[first], wanted[num_same])
+        )
+        if not patched:
+            self._cut(first)
         for block in wanted[len(self._written) - self._num_frozen :]:
             self._write(block)
         cursor.endEditBlock()
@@ -287,7 +291,7 @@ class DocumentWriter:
 
     def _insert(self, cursor: QTextCursor, spans: Sequence[Span], look: LineLook) -> None:
         """Insert spans, with one call for neighbours that look the same."""
-        for key, same in groupby(spans, key=lambda span: span[1:5]):
+        for _look_key, same in groupby(spans, key=lambda span: span[1:5]):
             pieces = list(same)
             text = "".join(span.text for span in pieces)
             cursor.insertText(text, self._formats.chars(pieces[0], look))
@@ -297,10 +301,10 @@ class DocumentWriter:
         lines = runs_of(block)
         if not isinstance(block, CodeBlock):
             return [spans_of_line(runs, self._tokens) for runs in lines]
+        old = written.block if written is not None else None
         num_same = 0
-        if written is not None and isinstance(written.block, CodeBlock):
-            if block.is_open and written.block.is_open:
-                num_same = _num_same_lines(written.block.lines, lines)
+        if isinstance(old, CodeBlock) and old.is_open and block.is_open:
+            num_same = _num_same_lines(old.lines, lines)
         fresh = lines[num_same:]
         texts = tuple("".join(run.text for run in runs) for runs in fresh)
         inks = line_inks(texts, block.language, is_open=block.is_open)
