@@ -100,6 +100,12 @@ def is_acceptable(document: Document) -> bool:
     return not any(repeats(answer.split(), 6, 3) for answer in answers)
 
 
+def answers_fit(document: Document, max_chars: int | None) -> bool:
+    """Whether no answer of the document is longer than `max_chars` characters."""
+    answers = (s.text for s in document.segments if s.role == "assistant")
+    return max_chars is None or all(len(answer) <= max_chars for answer in answers)
+
+
 def repeats(items: Sequence[Any], size: int, times: int) -> bool:
     """Whether some run of `size` items occurs at least `times` times."""
     grams = Counter(tuple(items[i : i + size]) for i in range(len(items) - size + 1))
@@ -134,7 +140,8 @@ def read_mixture(
         # the files are sorted by kind, and both ends must hold every kind
         random.Random(f"{seed}-{source.name}").shuffle(documents)
         pretrain += take_share(documents, source.pretrain_share, from_back=False)
-        tune += take_share(documents, source.tune_share, from_back=True)
+        chosen = take_share(documents, source.tune_share, from_back=True)
+        tune += [d for d in chosen if answers_fit(d, source.tune_max_chars)]
     random.Random(seed).shuffle(pretrain)
     random.Random(seed + 1).shuffle(tune)
     return pretrain, tune

@@ -26,6 +26,7 @@ from medusa_core.training.heads import collect, train_heads
 from medusa_core.training.loop import StageOptions, StageResult
 from medusa_core.training.network import PebbleNetwork
 from medusa_core.training.packing import ANSWER, PackedRows
+from medusa_core.training.polish import polish, repetitions
 from medusa_core.training.prepare import prepare
 from medusa_core.training.recipe import ASSISTANT, END, HeadRecipe, Recipe
 from medusa_core.training.self_answers import Answer, GenerationOptions, generate_answers
@@ -87,6 +88,7 @@ def train_pebble(recipe: Recipe, options: RunOptions) -> bool:
             log.info("stopped in stage %s at step %d of %d", name, result.step, result.num_steps)
             return False
     network = load_network(recipe, run_dir / "tune.pt")
+    unlearn_repetitions(network, recipe, run_dir)
     export_model(network, run_dir / "tokenizer", options.out_dir / MODEL_NAME)
     make_heads(network, recipe, run_dir, options.out_dir / HEADS_NAME)
     return True
@@ -128,6 +130,25 @@ def _run_stage(
     if name == "pretrain":
         return pretrain(recipe, run_dir, stage)
     return tune(recipe, run_dir, run_dir / "pretrain.pt", stage)
+
+
+def unlearn_repetitions(network: PebbleNetwork, recipe: Recipe, run_dir: Path) -> None:
+    """Polish the chat-tuned weights in place; the result is kept in `polish.pt`."""
+    path = run_dir / "polish.pt"
+    if path.is_file():
+        network.load_state_dict(torch.load(path, weights_only=True))
+        return
+    numbers = recipe.polish
+    if not numbers.schedule.num_steps:
+        return
+    rows = PackedRows.load(run_dir / "tune.npz")
+    prompts = tuning_prompts(rows, numbers.num_answers, recipe.seed + 1)
+    options = GenerationOptions(numbers.max_new_tokens, special_id(END))
+    found = repetitions(generate_answers(network, prompts, options), numbers.gram)
+    log.info("%d of %d own answers repeat themselves", len(found), len(prompts))
+    if found:
+        polish(network.train(), rows, found, recipe)
+    torch.save(network.eval().state_dict(), path)
 
 
 def make_heads(network: PebbleNetwork, recipe: Recipe, run_dir: Path, folder: Path) -> None:

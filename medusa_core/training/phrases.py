@@ -270,3 +270,10 @@ ASK_MINUS = (
 )
 ASK_TIMES = ("What is the product of {a} and {b}?", "Multiply {a} by {b}.", "Multiply {a} and {b}.")
 THINGS = ("apples", "books", "coins", "pens", "eggs", "cards", "balls", "stamps", "cookies")
+SYSTEM = (
+    "You are a helpful assistant.",
+    "You are Pebble, a small model inside Medusa Chat.",
+    "Answer briefly.",
+    "You are a friendly assistant. Answer in short sentences.",
+    "Be helpful and honest.",
+)

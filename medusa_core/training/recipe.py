@@ -44,11 +44,13 @@ class Source:
         name: file name without `.jsonl.xz`.
         pretrain_share: share of its rows in pretraining, taken from the front.
         tune_share: share of its rows in chat tuning, taken from the back.
+        tune_max_chars: longest answer in chat tuning, so that the model learns to come to an end.
     """
 
     name: str
     pretrain_share: float
     tune_share: float
+    tune_max_chars: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,27 @@ class HeadRecipe:
 
 
 @dataclass(frozen=True, slots=True)
+class PolishRecipe:
+    """How the model unlearns its own repetitions.
+
+    Attributes:
+        schedule: steps on chat rows; the learning rate falls to 0.
+        num_answers: own greedy answers searched for repetitions.
+        max_new_tokens: their length.
+        gram: tokens of a run that counts as repeated.
+        num_repetitions: repetitive answers unlearned at each step.
+        weight: of that loss.
+    """
+
+    schedule: Schedule
+    num_answers: int
+    max_new_tokens: int
+    gram: int
+    num_repetitions: int
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
 class Recipe:
     """One complete recipe."""
 
@@ -98,6 +121,7 @@ class Recipe:
     size: ModelSize
     pretrain: Schedule
     tune: Schedule
+    polish: PolishRecipe
     heads: HeadRecipe
     sources: tuple[Source, ...]
     template_tokens: int
@@ -108,8 +132,8 @@ SOURCES = (
     Source("snakes_stories", 0.42, 0.22),
     Source("snakes_scripts", 0.45, 0.28),
     Source("snakes_scenes", 0.65, 0.35),
-    Source("snakes_words", 0.75, 0.30),
-    Source("snakes_qa", 0.75, 0.40),
+    Source("snakes_words", 0.75, 0.45, 1250),
+    Source("snakes_qa", 0.75, 0.45, 1250),
     Source("snakes_short", 0.45, 0.25),
     Source("snakes_structured", 0.40, 0.09),
     Source("snakes_textbook", 0.05, 0.0),
@@ -123,11 +147,19 @@ SOURCES = (
     Source("pd_children_books", 0.04, 0.0),
     Source("asp_source", 0.5, 0.0),
     Source("pb_source", 0.5, 0.0),
-    Source("personality_chat", 10.0, 3.0),
-    Source("chatterbot_corpus", 6.0, 2.0),
+    Source("personality_chat", 10.0, 1.0),
+    Source("chatterbot_corpus", 6.0, 1.0),
     Source("self_instruct_seeds", 1.0, 1.0),
 )
 
+POLISH = PolishRecipe(
+    Schedule(60, 3, 1024, 5, 0.002, 4e-4, True, 0.0),
+    num_answers=600,
+    max_new_tokens=160,
+    gram=6,
+    num_repetitions=8,
+    weight=0.5,
+)
 HEADS = HeadRecipe(
     num_heads=4,
     num_layers=1,
@@ -158,6 +190,7 @@ RECIPES = {
         ModelSize(128, 3, 4, 352, 4096),
         pretrain_schedule(600, 8),
         tune_schedule(200, 4),
+        POLISH,
         HEADS,
         SOURCES,
         600_000,
@@ -167,6 +200,7 @@ RECIPES = {
         ModelSize(256, 6, 4, 704, 4096),
         pretrain_schedule(2000, 12),
         tune_schedule(700, 6),
+        POLISH,
         HEADS,
         SOURCES,
         1_500_000,
@@ -176,6 +210,7 @@ RECIPES = {
         ModelSize(384, 7, 6, 1024, 4096),
         pretrain_schedule(6000, 16, 0.015),
         tune_schedule(2000, 8, 0.015),
+        POLISH,
         HEADS,
         SOURCES,
         1_500_000,

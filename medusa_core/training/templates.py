@@ -25,7 +25,9 @@ def make_documents(num_tokens: int, seed: int) -> list[Document]:
     documents = []
     for _ in range(num_tokens // 40):
         turns = _conversation(rng)
-        segments = [
+        instructed = rng.random() < 0.06
+        segments = [Segment("system", rng.choice(phrases.SYSTEM))] if instructed else []
+        segments += [
             Segment(role, text)
             for question, answer in turns
             for role, text in (("user", question), ("assistant", answer))

@@ -18,6 +18,7 @@ from medusa_core.training.evaluate import bits_per_byte, is_loop, load_exported,
 from medusa_core.training.heads import HeadData, MedusaHeads, collect
 from medusa_core.training.network import PebbleNetwork, initialise
 from medusa_core.training.packing import document_mask
+from medusa_core.training.polish import Repetition, repetitions, unlikelihood
 from medusa_core.training.recipe import RECIPES, HeadRecipe, ModelSize
 from medusa_core.training.self_answers import Answer, GenerationOptions, generate_answers
 from medusa_core.training.templates import make_documents
@@ -128,6 +129,25 @@ def test_loops_are_three_repeats_of_eight_tokens_within_the_first_150() -> None:
     assert is_loop(eight * 3)
     assert not is_loop(eight * 2)
     assert not is_loop(list(range(100, 240)) + eight * 3)
+
+
+def test_repetitions_mark_the_tokens_that_complete_a_run_seen_before() -> None:
+    answers = [
+        Answer((0, 3, 9, 1, 4), (20, 21, 22, 20, 21, 22, 30), finished=False),
+        Answer((20, 21, 22, 1, 4), (20, 21, 22, 30), finished=True),
+    ]
+    found = repetitions(answers, gram=3)
+    assert [repetition.places for repetition in found] == [(10,)]
+
+
+def test_unlikelihood_lowers_the_chance_of_a_repeated_token(network: PebbleNetwork) -> None:
+    repetition = Repetition((0, 3, 9, 1, 4, 20, 21, 20, 21), (7, 8))
+    before = unlikelihood(network, [repetition], bf16=False)
+    before.backward()  # type: ignore[no-untyped-call]
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter -= 1e-2 * parameter.grad
+    assert unlikelihood(network, [repetition], bf16=False) < before
 
 
 def test_templates_hold_none_of_the_check_questions() -> None:

@@ -26,7 +26,7 @@ from medusa_core.training.packing import (
     pack_whole,
 )
 from medusa_core.training.pebble import RunOptions, train_pebble
-from medusa_core.training.recipe import RECIPES, ModelSize, Recipe, Schedule, Source
+from medusa_core.training.recipe import RECIPES, ModelSize, PolishRecipe, Recipe, Schedule, Source
 from medusa_core.training.templates import make_documents
 from medusa_core.training.tokenizer import encode_documents, encode_prompt, train_tokenizer
 
@@ -53,6 +53,7 @@ def tiny_recipe() -> Recipe:
         size=TINY,
         pretrain=Schedule(4, 2, 64, 2, 0.02, 4e-3, False, 0.3),
         tune=Schedule(3, 2, 96, 0, 0.02, 4e-3, True, 0.0),
+        polish=PolishRecipe(Schedule(2, 2, 96, 0, 2e-3, 4e-4, True, 0.0), 8, 40, 4, 4, 0.5),
         heads=heads,
         sources=(Source("rows", 1.0, 1.0),),
         template_tokens=4000,
@@ -91,7 +92,8 @@ def test_a_toy_run_writes_model_heads_and_trees(
     config = json.loads((tmp_path / "out/llama-pebble-medusa/config.json").read_text())
     assert config["version"] == "2"
     trees = json.loads((tmp_path / "out/llama-pebble-medusa/medusa_trees.json").read_text())
-    assert [len(paths) for paths in trees["trees"].values()] == [3, 7]
+    # a rank that was never right is in no tree
+    assert all(0 < len(paths) < int(rows) for rows, paths in trees["trees"].items())
     assert trees["measured"]["num_positions"] > 0
     assert all(0 <= sum(row) <= 1 for row in trees["head_accuracies"])
 
