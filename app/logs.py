@@ -95,7 +95,10 @@ def show_uncaught_errors(show: ShowError, log_path: Path) -> None:
 
 
 def _log_qt(kind: QtMsgType, _context: QMessageLogContext, message: str) -> None:
-    logging.getLogger("qt").log(QT_LEVELS.get(kind, logging.WARNING), "%s", message)
+    # Platforms without a screen say with each window what they can't do.
+    is_noise = message.startswith("This plugin does not support")
+    level = logging.DEBUG if is_noise else QT_LEVELS.get(kind, logging.WARNING)
+    logging.getLogger("qt").log(level, "%s", message)
     if kind is QtMsgType.QtFatalMsg:
         # Qt ends the process next: mostly for want of a display or of its libraries.
         sys.stderr.write(f"{message}\n{INSTALL}\n{COMMAND_LINE}\n")

@@ -34,6 +34,7 @@ class MainWindow(QMainWindow):
     Attributes:
         page: Its widgets.
         chat: Leads the conversation.
+        keeper: State of the model.
 
     Signals:
         closed: The user is done.
@@ -55,6 +56,7 @@ class MainWindow(QMainWindow):
         make_seed: NewSeed = new_seed,
     ) -> None:
         super().__init__()
+        self.keeper = keeper
         self._appearance = appearance
         self._preferences = preferences
         self._config_dir = config_dir

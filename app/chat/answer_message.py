@@ -14,7 +14,7 @@ from app.chat.message_widgets import Message
 from app.chat.text_view import InertDocument, TextView
 from app.theme.appearance import Appearance
 from app.theme.marks import mark_style
-from medusa_core.messages import Calibrated, GenerationDone, StepDone
+from medusa_core.messages import TARGET, Calibrated, GenerationDone, StepDone
 
 
 class AnswerMessage(Message):
@@ -25,6 +25,7 @@ class AnswerMessage(Message):
         view: Shows it.
         row: Figures and buttons; hidden until the answer is complete.
         done: How the answer ended, or None.
+        num_accepted: Tokens of it that a drafter proposed and the target accepted.
 
     Signals:
         regenerate_requested: Another answer is wanted in its place.
@@ -37,6 +38,7 @@ class AnswerMessage(Message):
     ) -> None:
         super().__init__(parent)
         self.done: GenerationDone | None = None
+        self.num_accepted = 0
         self._appearance = appearance
         rich = InertDocument()
         self.view = TextView(rich, "Answer")
@@ -48,6 +50,7 @@ class AnswerMessage(Message):
         self._waiting = QLabel("…")
         self._waiting.setObjectName("waiting")
         self._announcer = Announcer(self.view)
+        self._column = QVBoxLayout(self)
         self._build()
         self.restyle()
 
@@ -68,6 +71,7 @@ class AnswerMessage(Message):
         """Show what these steps added."""
         num_before = len(self.document.text)
         self.document.append(*steps)
+        self.num_accepted += sum(source != TARGET for step in steps for source in step.sources)
         self._announcer.feed(self.document.text[num_before:])
         if self.has_text and self.view.isHidden():
             self._waiting.hide()
@@ -107,12 +111,12 @@ class AnswerMessage(Message):
     def restyle(self) -> None:
         """Take the sizes and colours of the theme."""
         scale = self._appearance.scale
-        self.layout().setSpacing(scale.px(0.35))
+        self._column.setSpacing(scale.px(0.35))
         self.document.restyle(mark_style(self._appearance.theme, scale))
         self.row.restyle()
 
     def _build(self) -> None:
-        column = QVBoxLayout(self)
+        column = self._column
         column.setContentsMargins(0, 0, 0, 0)
         for widget in (self._speaker, self._waiting, self.view, self.row):
             column.addWidget(widget)

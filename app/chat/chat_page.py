@@ -100,7 +100,7 @@ class _Column(QWidget):
     def __init__(self, content: QWidget) -> None:
         super().__init__()
         self._content = content
-        row = QHBoxLayout(self)
+        self._row = row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.addStretch(1)
         row.addWidget(content, 1000)
@@ -109,7 +109,7 @@ class _Column(QWidget):
     def set_width(self, width_px: int, margin_px: int) -> None:
         """Be at most this wide, margins included."""
         self._content.setMaximumWidth(width_px - 2 * margin_px)
-        self.layout().setContentsMargins(margin_px, 0, margin_px, 0)
+        self._row.setContentsMargins(margin_px, 0, margin_px, 0)
 
 
 def _note(text: str) -> QLabel:

@@ -95,7 +95,7 @@ class Composer(QFrame):
         self.edit = PromptEdit(self)
         self.button = QToolButton(self)
         self.button.setObjectName("sendButton")
-        row = QHBoxLayout(self)
+        self._row = row = QHBoxLayout(self)
         row.addWidget(self.edit, 1, Qt.AlignmentFlag.AlignVCenter)
         holder = QVBoxLayout()
         holder.addStretch(1)
@@ -137,7 +137,7 @@ class Composer(QFrame):
     def restyle(self) -> None:
         """Take the sizes and colours of the theme."""
         scale = self._appearance.scale
-        self.layout().setContentsMargins(scale.px(1.0), scale.px(0.5), scale.px(0.5), scale.px(0.5))
+        self._row.setContentsMargins(scale.px(1.0), scale.px(0.5), scale.px(0.5), scale.px(0.5))
         self.button.setIconSize(QSize(scale.px(1.25), scale.px(1.25)))
         self.edit.fit()
         self._refresh()

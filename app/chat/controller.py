@@ -147,7 +147,6 @@ class ChatController(QObject):
         page.conversation.add(self._answer)
         page.show_messages(True)
         page.conversation.follow_end()
-        page.strip.begin()
         page.composer.set_busy(True)
         self._bridge.submit(
             Generate(
@@ -187,6 +186,8 @@ class ChatController(QObject):
         if self._replaced is not None and self._answer.has_text:
             self._page.conversation.remove(self._replaced[1])
             self._replaced = None
+        if steps[0].step == 0:
+            self._page.strip.begin()
         self._page.strip.add(steps)
         self._show_context(steps[-1].num_context_tokens)
 

@@ -40,6 +40,7 @@ class ConversationView(QScrollArea):
         self._appearance = appearance
         self._follows_end = True
         self._messages: list[Message] = []
+        self._page_row = QHBoxLayout()
         self._column, self._stack = self._build_column()
         self._jump = QToolButton(self)
         self._jump.setObjectName("jumpButton")
@@ -111,7 +112,8 @@ class ConversationView(QScrollArea):
         stack.addStretch(1)
         page = QWidget()
         page.setObjectName("page")
-        row = QHBoxLayout(page)
+        row = self._page_row
+        page.setLayout(row)
         row.setContentsMargins(0, 0, 0, 0)
         row.addStretch(1)
         # Almost all of the width, until the column is as wide as it may be.
@@ -121,8 +123,11 @@ class ConversationView(QScrollArea):
         return column, stack
 
     def _range_changed(self, _lowest: int, highest: int) -> None:
+        bar = self.verticalScrollBar()
+        # As much at the left as the bar takes at the right, so that the column stays in the middle.
+        self._page_row.setContentsMargins(bar.sizeHint().width() if highest else 0, 0, 0, 0)
         if self._follows_end:
-            self.verticalScrollBar().setValue(highest)
+            bar.setValue(highest)
         self._jump.setVisible(not self._follows_end)
 
     def _scrolled(self, value: int) -> None:

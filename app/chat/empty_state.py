@@ -43,9 +43,10 @@ class EmptyState(QWidget):
         self._hint = QFrame(self)
         self._hint.setObjectName("hint")
         self._grid = QGridLayout()
+        self._hint_column = QVBoxLayout(self._hint)
         self._fill_hint()
         self._fill_grid()
-        column = QVBoxLayout(self)
+        self._column = column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.addStretch(3)
         column.addWidget(self._title)
@@ -67,14 +68,13 @@ class EmptyState(QWidget):
     def restyle(self) -> None:
         """Take the sizes of the theme."""
         scale = self._appearance.scale
-        self.layout().setSpacing(scale.px(0.9))
+        self._column.setSpacing(scale.px(0.9))
         self._grid.setSpacing(scale.px(0.7))
         self._grid.setContentsMargins(0, scale.px(0.9), 0, scale.px(0.9))
-        self._hint.layout().setContentsMargins(*[scale.px(1.1)] * 4)
-        self._hint.layout().setSpacing(scale.px(0.6))
+        self._hint_column.setContentsMargins(*[scale.px(1.1)] * 4)
+        self._hint_column.setSpacing(scale.px(0.6))
 
     def _fill_hint(self) -> None:
-        inner = QVBoxLayout(self._hint)
         title = QLabel("What is this?")
         title.setObjectName("hintTitle")
         text = QLabel(HINT)
@@ -82,9 +82,9 @@ class EmptyState(QWidget):
         text.setProperty("class", "muted")
         button = QPushButton("Got it")
         button.clicked.connect(self.hint_dismissed)
-        inner.addWidget(title)
-        inner.addWidget(text)
-        inner.addWidget(button, 0, Qt.AlignmentFlag.AlignLeft)
+        self._hint_column.addWidget(title)
+        self._hint_column.addWidget(text)
+        self._hint_column.addWidget(button, 0, Qt.AlignmentFlag.AlignLeft)
 
     def _fill_grid(self) -> None:
         self._grid.setColumnStretch(0, 1)

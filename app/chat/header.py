@@ -55,6 +55,7 @@ class Header(QFrame):
         self._new_button = QPushButton("New chat")
         self._new_button.setToolTip("Start a new conversation (Ctrl+N)")
         self._new_button.clicked.connect(self.new_chat_requested)
+        self._row = QHBoxLayout(self)
         self._build()
         self.restyle()
 
@@ -68,8 +69,8 @@ class Header(QFrame):
     def restyle(self) -> None:
         """Take the sizes and colours of the theme."""
         scale, theme = self._appearance.scale, self._appearance.theme
-        self.layout().setContentsMargins(scale.px(1.4), scale.px(0.7), scale.px(1.0), scale.px(0.7))
-        self.layout().setSpacing(scale.px(0.7))
+        self._row.setContentsMargins(scale.px(1.4), scale.px(0.7), scale.px(1.0), scale.px(0.7))
+        self._row.setSpacing(scale.px(0.7))
         self._theme_button.setIcon(
             self._appearance.icon("sun" if theme.is_dark else "moon", theme.muted)
         )
@@ -80,7 +81,7 @@ class Header(QFrame):
         self.pickers.restyle()
 
     def _build(self) -> None:
-        row = QHBoxLayout(self)
+        row = self._row
         words = QVBoxLayout()
         words.setSpacing(1)
         words.addWidget(self.name_label)

@@ -42,8 +42,8 @@ class UserMessage(Message):
         self._bubble = QFrame(self)
         self._bubble.setObjectName("bubble")
         self._view = TextView(plain_document(text), "You", self._bubble)
-        inner = QVBoxLayout(self._bubble)
-        inner.addWidget(self._view)
+        self._inner = QVBoxLayout(self._bubble)
+        self._inner.addWidget(self._view)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.addStretch(1)
@@ -53,9 +53,7 @@ class UserMessage(Message):
     def restyle(self) -> None:
         """Take the sizes of the theme."""
         scale = self._appearance.scale
-        self._bubble.layout().setContentsMargins(
-            scale.px(0.95), scale.px(0.6), scale.px(0.95), scale.px(0.6)
-        )
+        self._inner.setContentsMargins(scale.px(0.95), scale.px(0.6), scale.px(0.95), scale.px(0.6))
         self._view.document().setDefaultFont(scale.font())
         self._fit()
 
@@ -64,7 +62,7 @@ class UserMessage(Message):
 
     def _fit(self) -> None:
         """As wide as the text wants to be, up to the bubble's share of the column."""
-        margins = self._bubble.layout().contentsMargins()
+        margins = self._inner.contentsMargins()
         sides = margins.left() + margins.right()
         widest = int(self.width() * BUBBLE_SHARE)
         metrics = self._view.fontMetrics()
@@ -107,21 +105,22 @@ class ErrorCard(Message):
         self._close.setAccessibleName("Dismiss")
         self._close.setToolTip("Dismiss")
         self._close.clicked.connect(self.dismissed)
+        self._row = QHBoxLayout(self)
         self._build(can_retry)
         self.restyle()
 
     def restyle(self) -> None:
         """Take the sizes and colours of the theme."""
         scale, theme = self._appearance.scale, self._appearance.theme
-        self.layout().setContentsMargins(scale.px(0.9), scale.px(0.7), scale.px(0.6), scale.px(0.7))
-        self.layout().setSpacing(scale.px(0.8))
+        self._row.setContentsMargins(scale.px(0.9), scale.px(0.7), scale.px(0.6), scale.px(0.7))
+        self._row.setSpacing(scale.px(0.8))
         side = scale.px(1.4)
         icon = self._appearance.icon("warning", theme.danger, 1.4)
         self._icon.setPixmap(icon.pixmap(QSize(side, side), self.devicePixelRatioF()))
         self._close.setIcon(self._appearance.icon("close", theme.muted, 1.0))
 
     def _build(self, can_retry: bool) -> None:
-        row = QHBoxLayout(self)
+        row = self._row
         row.addWidget(self._icon, 0, Qt.AlignmentFlag.AlignTop)
         words = QVBoxLayout()
         words.addWidget(_wrapped(self.message, "errorTitle"))

@@ -55,6 +55,7 @@ class Pickers(QWidget):
         self.temperature_box = _temperature_box()
         self._show(self.drafter_box, ("medusa", "none"), DRAFTER_NAMES)
         self._show(self.rule_box, ("greedy", "sample"), RULE_NAMES)
+        self._row = QHBoxLayout(self)
         self._build()
         self.rule_box.currentIndexChanged.connect(self._rule_changed)
         self.drafter_box.currentIndexChanged.connect(self.changed)
@@ -87,10 +88,10 @@ class Pickers(QWidget):
 
     def restyle(self) -> None:
         """Take the sizes of the theme."""
-        self.layout().setSpacing(self._appearance.scale.px(0.5))
+        self._row.setSpacing(self._appearance.scale.px(0.5))
 
     def _build(self) -> None:
-        row = QHBoxLayout(self)
+        row = self._row
         row.setContentsMargins(0, 0, 0, 0)
         for text, widget in (
             ("Drafter", self.drafter_box),

@@ -47,6 +47,7 @@ class StepsStrip(QFrame):
             "the model chose all others itself. The text is the same either way."
         )
         self.marks_box.toggled.connect(self.marking_changed)
+        self._row = QHBoxLayout(self)
         self._build()
         self.restyle()
         self._show()
@@ -75,8 +76,8 @@ class StepsStrip(QFrame):
     def restyle(self) -> None:
         """Take the sizes and colours of the theme."""
         scale = self._appearance.scale
-        self.layout().setContentsMargins(scale.px(1.4), scale.px(0.6), scale.px(1.4), scale.px(0.7))
-        self.layout().setSpacing(scale.px(1.8))
+        self._row.setContentsMargins(scale.px(1.4), scale.px(0.6), scale.px(1.4), scale.px(0.7))
+        self._row.setSpacing(scale.px(1.8))
         self._bars.setFixedHeight(scale.px(2.6))
         self._heads.setFixedHeight(scale.px(2.6))
         self._heads.updateGeometry()
@@ -84,7 +85,7 @@ class StepsStrip(QFrame):
         self._heads.update()
 
     def _build(self) -> None:
-        row = QHBoxLayout(self)
+        row = self._row
         title = _label("Tokens per step", "stripTitle")
         self._mean.setProperty("class", "stripText")
         self._mean.setToolTip(

@@ -1,0 +1,149 @@
+"""Goes through the screens with a real conversation and takes their pictures."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QCoreApplication, QEvent
+
+from app.model_keeper import Phase
+from app.theme.appearance import ThemeChoice
+
+if TYPE_CHECKING:
+    from app.application import Application
+
+log = logging.getLogger(__name__)
+
+INDEX = "index.json"
+POLL_S = 0.01
+# For layouts and paints that follow a change.
+SETTLE_S = 0.15
+LOAD_TIMEOUT_S = 120.0
+ANSWER_TIMEOUT_S = 120.0
+STREAMED_STEPS = 12
+
+STORY = "Tell me a short story about a fox who learns to share."
+FOLLOW_UP = "What is the capital of France?"
+STRUCTURED = "Write a list of three things to pack for a walk in the wood."
+# Longer than any context of the demo model.
+TOO_LONG = "Please remember this. " * 2000
+
+
+class TourError(Exception):
+    """A screen could not be reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """One entry of the index.
+
+    Attributes:
+        screen: What is shown.
+        theme: `light` or `dark`.
+        file: Picture, relative to the index.
+        answer_text: Text of the last answer on it; empty without one.
+        num_accepted: Tokens of that answer which a drafter proposed and the target accepted.
+    """
+
+    screen: str
+    theme: str
+    file: str
+    answer_text: str
+    num_accepted: int
+
+
+class Tour:
+    """Drives the window as a user would.
+
+    Args:
+        application: Built, not yet open.
+        folder: Where the pictures go.
+        themes: In which colours each screen is taken.
+    """
+
+    def __init__(
+        self, application: Application, folder: Path, themes: tuple[ThemeChoice, ...]
+    ) -> None:
+        self._app = application
+        self._folder = folder
+        self._themes = themes
+        self._pictures: list[Picture] = []
+
+    async def run(self) -> int:
+        """Take all pictures and write the index; returns the exit code."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._app.open()
+        try:
+            await self._visit()
+        except TourError as error:
+            sys.stderr.write(f"{error}\n")
+            return 1
+        finally:
+            self._app.close()
+        index = json.dumps([asdict(picture) for picture in self._pictures], indent=1)
+        (self._folder / INDEX).write_text(index + "\n", encoding="utf-8")
+        sys.stdout.write(f"{len(self._pictures)} pictures in {self._folder}\n")
+        return 0
+
+    async def _visit(self) -> None:
+        chat, keeper = self._app.window.chat, self._app.keeper
+        await self._until(lambda: keeper.status.phase is not Phase.LOADING, LOAD_TIMEOUT_S)
+        if keeper.status.failed is not None:
+            raise TourError(keeper.status.failed.message)
+        await self._until(lambda: keeper.status.calibrated is not None, LOAD_TIMEOUT_S)
+        await self._take("empty")
+        chat.send(STORY)
+        await self._until(self._has_streamed, ANSWER_TIMEOUT_S)
+        await self._take("streaming", settle_s=0.0)
+        await self._until(lambda: not chat.is_busy, ANSWER_TIMEOUT_S)
+        await self._take("answer")
+        await self._ask(FOLLOW_UP, "follow-up")
+        chat.new_chat()
+        self._app.window.page.header.pickers.choose_drafter("none")
+        await self._ask(STORY, "plain")
+        self._app.window.page.header.pickers.choose_drafter("medusa")
+        chat.new_chat()
+        await self._ask(STRUCTURED, "structured")
+        chat.send(TOO_LONG)
+        await self._until(lambda: not chat.is_busy, ANSWER_TIMEOUT_S)
+        await self._take("error")
+
+    async def _ask(self, prompt: str, screen: str) -> None:
+        chat = self._app.window.chat
+        chat.send(prompt)
+        await self._until(lambda: not chat.is_busy, ANSWER_TIMEOUT_S)
+        await self._take(screen)
+
+    def _has_streamed(self) -> bool:
+        """Whether enough of the answer is there; also true once it is complete."""
+        window = self._app.window
+        return not window.chat.is_busy or window.page.strip.tally.num_steps >= STREAMED_STEPS
+
+    async def _take(self, screen: str, settle_s: float = SETTLE_S) -> None:
+        """Save a screen in every theme; with nothing to wait for, at the same moment in all."""
+        answers = self._app.window.chat.answers
+        for theme in self._themes:
+            self._app.appearance.choose(theme)
+            if settle_s:
+                await asyncio.sleep(settle_s)
+            QCoreApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest.value)
+            name = f"{screen}-{theme.value}.png"
+            text = answers[-1].document.text if answers else ""
+            num_accepted = answers[-1].num_accepted if answers else 0
+            self._app.window.grab().save(str(self._folder / name))
+            self._pictures.append(Picture(screen, theme.value, name, text, num_accepted))
+
+    async def _until(self, is_true: Callable[[], bool], timeout_s: float) -> None:
+        deadline_s = time.monotonic() + timeout_s
+        while not is_true():
+            if time.monotonic() > deadline_s:
+                raise TourError(f"Waited {timeout_s:.0f} s in vain; the log says more.")
+            await asyncio.sleep(POLL_S)

@@ -1,0 +1,71 @@
+"""Windows for tests: the real widgets, with an engine of the test's choice."""
+
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.bridge import EngineBridge, StartEngine
+from app.model_keeper import ModelKeeper
+from app.preferences import Preferences
+from app.theme.appearance import Appearance, ThemeChoice
+from app.window import MainWindow
+from medusa_core.api import demo_model, resources_dir
+from tests.app.fakes import FakeEngine, Script
+
+Model = tuple[Path, Path | None]
+OpenWindow = Callable[..., MainWindow]
+Opened = tuple[MainWindow, FakeEngine]
+
+
+@pytest.fixture
+def appearance(qtbot: QtBot) -> Appearance:
+    """The light theme, applied."""
+    looks = Appearance(resources_dir(), ThemeChoice.LIGHT)
+    looks.apply()
+    return looks
+
+
+@pytest.fixture
+def open_window(qtbot: QtBot, appearance: Appearance, tmp_path: Path) -> Iterator[OpenWindow]:
+    """Opens a window on an engine and loads the demo model; all are closed at the end."""
+    bridges: list[EngineBridge] = []
+    seeds = count(100)
+
+    def open_on(start: StartEngine, model: Model | None = None) -> MainWindow:
+        bridge = EngineBridge(start)
+        bridges.append(bridge)
+        keeper = ModelKeeper(bridge, model or demo_model())
+        window = MainWindow(
+            bridge,
+            keeper,
+            appearance,
+            Preferences(),
+            tmp_path,
+            model_name="Llama-Pebble",
+            model_note="small built-in demo",
+            resources=resources_dir(),
+            make_seed=lambda: next(seeds),
+        )
+        qtbot.addWidget(window)
+        window.show()
+        bridge.start()
+        keeper.load()
+        return window
+
+    yield open_on
+    for bridge in bridges:
+        bridge.close()
+
+
+@pytest.fixture
+def open_fake(open_window: OpenWindow) -> Callable[[Script], Opened]:
+    """Opens a window on an engine that follows a script."""
+
+    def open_scripted(script: Script | None = None, num_before_gate: int = 0) -> Opened:
+        engine = FakeEngine(script or Script(), num_before_gate)
+        return open_window(engine.start), engine
+
+    return open_scripted

@@ -1,0 +1,105 @@
+"""Turns of a conversation, sentences of an answer, and what is remembered."""
+
+import json
+from itertools import count, pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.chat.conversation import Conversation, new_id
+from app.chat.sentences import SentenceStream
+from app.preferences import FILE_NAME, Preferences, load_preferences, save_preferences
+from medusa_core.messages import ChatMessage, GenerateSettings, Role
+
+PLAIN = GenerateSettings()
+
+
+def counted() -> Conversation:
+    ids = count()
+    return Conversation(lambda: str(next(ids)))
+
+
+def test_the_model_reads_all_turns_with_the_last_prompt_at_the_end() -> None:
+    talk = counted()
+    talk.ask("one", PLAIN).answer = "first"
+    talk.ask("two", PLAIN)
+    assert talk.messages() == (
+        ChatMessage(Role.USER, "one"),
+        ChatMessage(Role.ASSISTANT, "first"),
+        ChatMessage(Role.USER, "two"),
+    )
+
+
+def test_a_turn_stopped_before_its_first_word_is_left_out() -> None:
+    talk = counted()
+    talk.ask("stopped", PLAIN)
+    talk.ask("two", PLAIN)
+    assert talk.messages() == (ChatMessage(Role.USER, "two"),)
+
+
+def test_asking_again_keeps_the_prompt_and_changes_the_request() -> None:
+    talk = counted()
+    first = talk.ask("one", PLAIN)
+    first.answer = "old"
+    again = talk.ask_again(GenerateSettings(seed=7))
+    assert (again.prompt, again.answer, again.settings.seed) == ("one", "", 7)
+    assert again.request_id != first.request_id
+    assert talk.turns == [again]
+
+
+def test_new_ids_differ() -> None:
+    assert len({new_id() for _ in range(100)}) == 100
+
+
+def test_sentences_come_out_whole_however_they_are_cut() -> None:
+    stream = SentenceStream()
+    heard = [
+        s
+        for piece in ("Hello the", "re. How are", " you? I am fi", "ne")
+        for s in stream.feed(piece)
+    ]
+    assert heard == ["Hello there.", "How are you?"]
+    assert stream.finish() == "I am fine"
+    assert stream.finish() == ""
+
+
+def test_a_number_with_a_point_is_not_the_end_of_a_sentence() -> None:
+    assert SentenceStream().feed("It is 3.5 metres long. ") == ("It is 3.5 metres long.",)
+
+
+@given(st.text(alphabet='ab.!?\n "', max_size=40), st.lists(st.integers(0, 40)))
+def test_no_word_is_lost_between_sentences(text: str, cuts: list[int]) -> None:
+    stream = SentenceStream()
+    edges = sorted({0, len(text), *(min(cut, len(text)) for cut in cuts)})
+    heard = [s for a, b in pairwise(edges) for s in stream.feed(text[a:b])]
+    letters = "".join([*heard, stream.finish()])
+    assert [c for c in letters if c in "ab.!?"] == [c for c in text if c in "ab.!?"]
+
+
+def test_preferences_come_back_as_they_were_saved(tmp_path: Path) -> None:
+    chosen = Preferences("dark", 1.3, marks_accepted=False, has_read_hint=True)
+    save_preferences(chosen, tmp_path / "new")
+    assert load_preferences(tmp_path / "new") == chosen
+    assert [path.name for path in (tmp_path / "new").iterdir()] == [FILE_NAME]
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", '{"theme": "pink"}', '{"theme": "dark", "zoom": "wide"}', "\x00"]
+)
+def test_broken_preferences_are_as_at_the_first_start(tmp_path: Path, content: str) -> None:
+    (tmp_path / FILE_NAME).write_text(content)
+    assert load_preferences(tmp_path) == Preferences()
+
+
+def test_an_absurd_zoom_is_brought_back_into_its_limits(tmp_path: Path) -> None:
+    saved = {"theme": "light", "zoom": 90, "marks_accepted": True, "has_read_hint": False}
+    (tmp_path / FILE_NAME).write_text(json.dumps(saved))
+    assert load_preferences(tmp_path).zoom == 2.0
+
+
+def test_preferences_that_cannot_be_written_cost_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    save_preferences(Preferences(), tmp_path / "file" / "below")
+    assert load_preferences(tmp_path) == Preferences()

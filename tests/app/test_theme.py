@@ -1,0 +1,139 @@
+"""Themes: every text can be read, every mark can be seen, every file is there."""
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtGui import QFont, QFontInfo
+from pytestqt.qtbot import QtBot
+
+from app.theme.appearance import Appearance, ThemeChoice
+from app.theme.fonts import CODE_FAMILY, MAX_ZOOM, MIN_ZOOM, TEXT_FAMILY, FontScale
+from app.theme.marks import mark_style
+from app.theme.stylesheet import render_stylesheet
+from app.theme.tokens import DARK, LIGHT, Theme, contrast
+from medusa_core.api import resources_dir
+
+THEMES = pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)
+READABLE = 4.5
+VISIBLE = 3.0
+
+
+def test_contrast_agrees_with_the_examples_of_its_definition() -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#ffffff", "#ffffff") == pytest.approx(1)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
+
+
+@THEMES
+def test_all_text_can_be_read_on_what_is_behind_it(theme: Theme) -> None:
+    behind = (theme.window, theme.surface, theme.raised, theme.hover, theme.bubble, theme.code)
+    for ground in (*behind, theme.danger_surface, theme.selection):
+        assert contrast(theme.text, ground) >= READABLE
+    for ground in (theme.window, theme.surface, theme.raised, theme.code):
+        assert contrast(theme.muted, ground) >= READABLE
+    for ground in (theme.accent, theme.accent_hover):
+        assert contrast(theme.on_accent, ground) >= READABLE
+    assert contrast(theme.link, theme.window) >= READABLE
+
+
+@THEMES
+def test_marked_text_can_be_read_in_prose_and_in_code(theme: Theme) -> None:
+    inks = (
+        theme.text,
+        theme.link,
+        theme.muted,
+        theme.code_keyword,
+        theme.code_string,
+        theme.code_comment,
+        theme.code_number,
+        theme.code_name,
+    )
+    for ink in inks:
+        assert contrast(ink, theme.code) >= READABLE
+        for head in theme.heads:
+            assert contrast(ink, head.tint) >= READABLE, (ink, head)
+
+
+@THEMES
+def test_underlines_bars_and_the_focus_can_be_seen(theme: Theme) -> None:
+    for head in theme.heads:
+        for ground in (theme.window, theme.surface, theme.code, head.tint):
+            assert contrast(head.line, ground) >= VISIBLE, (head, ground)
+    assert contrast(theme.accent, theme.surface) >= VISIBLE
+    assert contrast(theme.danger, theme.danger_surface) >= VISIBLE
+
+
+@THEMES
+def test_the_colours_of_the_heads_differ_and_start_again(theme: Theme) -> None:
+    assert len({head.line for head in theme.heads}) == len(theme.heads) == 5
+    assert theme.head(1) == theme.head(6)
+    assert theme.head(1) != theme.head(2)
+
+
+@THEMES
+def test_the_style_sheet_has_no_gap(theme: Theme, qtbot: QtBot) -> None:
+    template = (resources_dir() / "styles" / "app.qss").read_text(encoding="utf-8")
+    filled = render_stylesheet(template, theme, FontScale(), Path("arrow.svg"))
+    assert "$" not in filled
+    assert "em(" not in filled.split("*/", 1)[1]
+    assert theme.window in filled
+
+
+def test_an_unknown_colour_in_the_style_sheet_is_an_error(qtbot: QtBot) -> None:
+    with pytest.raises(KeyError):
+        render_stylesheet("* { color: $pink; }", LIGHT, FontScale(), Path("arrow.svg"))
+
+
+def test_the_bundled_fonts_are_used(appearance: Appearance) -> None:
+    for family in (TEXT_FAMILY, CODE_FAMILY):
+        assert QFontInfo(QFont(family)).family() == family
+    semi_bold = QFontInfo(appearance.scale.font(weight=QFont.Weight.DemiBold))
+    assert semi_bold.weight() == QFont.Weight.DemiBold
+    fonts = resources_dir() / "fonts"
+    assert sum(path.stat().st_size for path in fonts.iterdir()) < 1_500_000
+    assert len(list(fonts.glob("LICENSE-*.txt"))) == 2
+
+
+def test_choosing_a_theme_changes_colours_and_tells(appearance: Appearance, qtbot: QtBot) -> None:
+    with qtbot.waitSignal(appearance.changed):
+        appearance.choose(ThemeChoice.DARK)
+    assert appearance.theme is DARK
+    appearance.choose(ThemeChoice.LIGHT)
+    assert appearance.theme is LIGHT
+
+
+def test_zoom_has_limits_and_a_way_back(appearance: Appearance) -> None:
+    for _ in range(20):
+        appearance.zoom(1)
+    assert appearance.scale.zoom == MAX_ZOOM
+    for _ in range(30):
+        appearance.zoom(-1)
+    assert appearance.scale.zoom == MIN_ZOOM
+    appearance.zoom(0)
+    assert appearance.scale.zoom == 1.0
+
+
+def test_lengths_follow_the_zoom(qtbot: QtBot) -> None:
+    assert FontScale(2.0).px(10) == pytest.approx(2 * FontScale(1.0).px(10), abs=4)
+
+
+def test_icons_take_the_colour_and_the_size_asked_for(appearance: Appearance) -> None:
+    for path in (resources_dir() / "icons").glob("*.svg"):
+        picture = appearance.icon(path.stem, "#ff0000", 2.0).pixmap(64, 64).toImage()
+        colours = {
+            picture.pixelColor(x, y).name()
+            for x in range(picture.width())
+            for y in range(picture.height())
+            if picture.pixelColor(x, y).alpha() == 255
+        }
+        assert colours, path.name
+        if b"currentColor" in path.read_bytes():
+            assert colours == {"#ff0000"}, path.name
+
+
+@THEMES
+def test_answers_are_drawn_in_the_colours_of_the_theme(theme: Theme, qtbot: QtBot) -> None:
+    style = mark_style(theme, FontScale(1.5))
+    assert style.head_underlines == tuple(head.line for head in theme.heads)
+    assert style.text == theme.text
+    assert style.text_size_pt == FontScale(1.5).point_size

@@ -1,0 +1,219 @@
+"""The real window with the real engine on the embedded model."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.chat.answer_message import AnswerMessage
+from app.chat.message_widgets import ErrorCard
+from app.model_keeper import Phase
+from app.window import MainWindow
+from medusa_core.api import Engine, EventSink, demo_model, start_engine
+from medusa_core.messages import (
+    TARGET,
+    Cancel,
+    ChatMessage,
+    Command,
+    Event,
+    GenerateSettings,
+    Role,
+    StepDone,
+    StopReason,
+)
+from tests.app.conftest import OpenWindow
+
+STORY = "Tell me a long story about a fox who lives in a wood."
+TIMEOUT_MS = 60_000
+
+
+class SharedEngine:
+    """One real engine for all windows of this module: importing torch once is enough."""
+
+    def __init__(self) -> None:
+        self._sink: EventSink | None = None
+        self._engine: Engine = start_engine(self._receive)
+
+    def start(self, on_event: EventSink) -> "SharedEngine":
+        self._sink = on_event
+        return self
+
+    def submit(self, command: Command) -> None:
+        self._engine.submit(command)
+
+    def close(self, timeout_s: float = 10.0) -> None:
+        """The window is gone; the engine stays for the next one."""
+        self._sink = None
+
+    def end(self) -> None:
+        self._engine.close()
+
+    def _receive(self, event: Event) -> None:
+        sink = self._sink
+        if sink is not None:
+            sink(event)
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[SharedEngine]:
+    shared = SharedEngine()
+    yield shared
+    shared.end()
+
+
+@pytest.fixture
+def window(qtbot: QtBot, engine: SharedEngine, open_window: OpenWindow) -> MainWindow:
+    """A window whose model is ready."""
+    opened = open_window(engine.start)
+    qtbot.waitUntil(lambda: opened.keeper.status.calibrated is not None, timeout=TIMEOUT_MS)
+    return opened
+
+
+def ask(qtbot: QtBot, window: MainWindow, text: str) -> AnswerMessage:
+    QTest.keyClicks(window.page.composer.edit, text)
+    QTest.keyClick(window.page.composer.edit, Qt.Key.Key_Return)
+    assert window.chat.is_busy
+    qtbot.waitUntil(lambda: not window.chat.is_busy, timeout=TIMEOUT_MS)
+    return window.chat.answers[-1]
+
+
+def errors(window: MainWindow) -> list[ErrorCard]:
+    return [m for m in window.page.conversation.messages if isinstance(m, ErrorCard)]
+
+
+def test_the_embedded_model_is_ready_and_named(window: MainWindow) -> None:
+    loaded = window.keeper.status.loaded
+    assert loaded is not None
+    assert loaded.num_heads >= 3
+    assert window.page.header.name_label.text() == "Llama-Pebble · small built-in demo"
+    assert "Medusa heads" in window.page.header.state_label.text()
+    assert loaded.drafters[:2] == ("medusa", "none") or set(loaded.drafters) >= {"medusa", "none"}
+
+
+def test_an_answer_streams_in_marked_as_its_steps_say(qtbot: QtBot, window: MainWindow) -> None:
+    steps: list[StepDone] = []
+    lengths: list[int] = []
+
+    def watch(events: tuple[Event, ...]) -> None:
+        steps.extend(event for event in events if isinstance(event, StepDone))
+        if window.chat.answers:
+            lengths.append(len(window.chat.answers[-1].document.text))
+
+    window.chat.answer_ended.connect(lambda: lengths.append(-1))
+    window.page.header.pickers.choose_drafter("medusa")
+    window.keeper._bridge.arrived.connect(watch)
+    answer = ask(qtbot, window, STORY)
+    assert answer.done is not None
+    assert answer.done.text == answer.document.text != ""
+    # It grew on the screen before it was complete.
+    assert len({length for length in lengths[: lengths.index(-1)] if length > 0}) > 2
+    sources = [source for step in steps for source in step.sources]
+    pieces = [piece for step in steps for piece in step.pieces]
+    accepted = {index for index, source in enumerate(sources) if source != TARGET}
+    assert len(accepted) == answer.num_accepted > 0
+    marked = {mark.token_index for mark in answer.marked_ranges()}
+    assert marked <= accepted
+    assert {index for index in accepted if pieces[index].strip().isalnum()} <= marked
+    assert window.page.strip.tally.num_steps == answer.done.num_steps
+    assert all("—" not in text for text in answer.row.figure_texts())
+
+
+def test_escape_stops_an_answer_in_prefill(qtbot: QtBot, window: MainWindow) -> None:
+    window.chat.send("Read this. " * 150)
+    QTest.keyClick(window, Qt.Key.Key_Escape)
+    qtbot.waitUntil(lambda: not window.chat.is_busy, timeout=TIMEOUT_MS)
+    answer = window.chat.answers[-1]
+    assert answer.done is not None
+    assert answer.done.stop_reason is StopReason.CANCELLED
+    assert answer.done.num_steps == 0
+    assert ask(qtbot, window, "Who are you?").has_text
+
+
+def test_escape_stops_an_answer_in_decode_and_keeps_its_text(
+    qtbot: QtBot, window: MainWindow
+) -> None:
+    window.chat.send(STORY)
+    answer = window.chat.answers[-1]
+    qtbot.waitUntil(lambda: answer.has_text, timeout=TIMEOUT_MS)
+    QTest.keyClick(window, Qt.Key.Key_Escape)
+    qtbot.waitUntil(lambda: not window.chat.is_busy, timeout=TIMEOUT_MS)
+    assert answer.done is not None
+    assert answer.done.stop_reason is StopReason.CANCELLED
+    assert answer.done.text == answer.document.text != ""
+    assert window.chat.conversation.messages()[0] == ChatMessage(Role.USER, STORY)
+    # The conversation goes on from the text that was kept.
+    assert ask(qtbot, window, "Go on.").done is not None
+    assert window.chat.conversation.messages()[1].content == answer.done.text
+
+
+def test_rule_and_drafter_can_be_switched_between_answers(qtbot: QtBot, window: MainWindow) -> None:
+    pickers = window.page.header.pickers
+    pickers.choose_rule("sample")
+    used: list[GenerateSettings] = []
+    for drafter in ("medusa", "none"):
+        pickers.choose_drafter(drafter)
+        answer = ask(qtbot, window, "What is the capital of France?")
+        assert answer.done is not None
+        used.append(answer.done.settings)
+        assert (answer.num_accepted == 0) or drafter == "medusa"
+    pickers.choose_rule("greedy")
+    last = ask(qtbot, window, "Who are you?").done
+    assert last is not None
+    used.append(last.settings)
+    assert [(s.drafter, s.rule) for s in used] == [
+        ("medusa", "sample"),
+        ("none", "sample"),
+        ("none", "greedy"),
+    ]
+
+
+@pytest.mark.expects_errors
+def test_a_prompt_longer_than_the_context_is_refused_and_given_back(
+    qtbot: QtBot, window: MainWindow
+) -> None:
+    prompt = "Please remember this. " * 600
+    window.chat.send(prompt)
+    qtbot.waitUntil(lambda: not window.chat.is_busy, timeout=TIMEOUT_MS)
+    assert window.page.composer.text == prompt.strip()
+    (card,) = errors(window)
+    assert card.message
+    assert card.hint
+    assert window.chat.answers == ()
+    window.page.composer.clear()
+    assert ask(qtbot, window, "Who are you?").has_text
+
+
+@pytest.mark.expects_errors
+def test_a_broken_model_is_explained_and_the_window_lives_on(
+    qtbot: QtBot, engine: SharedEngine, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    opened = open_window(engine.start, (tmp_path / "nothing", None))
+    qtbot.waitUntil(lambda: opened.keeper.status.phase is Phase.FAILED, timeout=TIMEOUT_MS)
+    (card,) = errors(opened)
+    assert card.message
+    assert opened.page.header.state_label.text() == "could not be loaded"
+    # A prompt that is sent nevertheless comes back.
+    opened.chat.send("Anyone?")
+    qtbot.waitUntil(lambda: not opened.chat.is_busy, timeout=TIMEOUT_MS)
+    assert opened.page.composer.text == "Anyone?"
+
+
+def test_stopping_twice_or_without_an_answer_does_no_harm(
+    qtbot: QtBot, window: MainWindow, engine: SharedEngine
+) -> None:
+    window.chat.stop()
+    window.chat.send(STORY)
+    window.chat.stop()
+    window.chat.stop()
+    qtbot.waitUntil(lambda: not window.chat.is_busy, timeout=TIMEOUT_MS)
+    engine.submit(Cancel("no", "such"))
+    assert ask(qtbot, window, "Who are you?").has_text
+
+
+def test_the_model_is_the_embedded_one() -> None:
+    model_dir, heads_dir = demo_model()
+    assert (model_dir / "config.json").is_file()
+    assert (heads_dir / "config.json").is_file()
