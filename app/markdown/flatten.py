@@ -146,4 +146,5 @@ def _is_unclosed(token: Token) -> bool:
     """Whether more lines may join this code: it is indented, or its closing fence is missing."""
     if token.type == "code_block" or token.map is None:
         return True
-    return token.map[1] - token.map[0] < token.content.count("\n") + 2
+    num_code_lines = len(token.content.removesuffix("\n").split("\n")) if token.content else 0
+    return token.map[1] - token.map[0] < num_code_lines + 2

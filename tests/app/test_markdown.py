@@ -1,0 +1,203 @@
+"""Parsing: every rendered character knows its source."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+
+from app.markdown.highlight import line_inks
+from app.markdown.model import Block, CodeBlock, Paragraph, Run, Table, TextStyle, runs_of
+from app.markdown.parser import MarkdownParser
+from app.markdown.style import Ink
+from tests.app.markdown_samples import filled_documents, is_unique_char, wild_documents
+
+REPLACED = {"\0": "\ufffd", "\ufdd0": "\ufffd", "\ufdd1": "\ufffd", "\ufffc": "\ufffd"}
+LINE_ENDS = "\n\r\u2029"
+
+
+def parse(text: str) -> tuple[Block, ...]:
+    return MarkdownParser().parse(text).blocks
+
+
+def all_runs(blocks: tuple[Block, ...]) -> list[Run]:
+    return [run for block in blocks for line in runs_of(block) for run in line]
+
+
+def shown_with_source(text: str) -> list[tuple[str, str]]:
+    return [(run.text, text[run.start : run.end]) for run in all_runs(parse(text))]
+
+
+def is_faithful(shown: str, source: str) -> bool:
+    """Whether a character may be shown for a source character."""
+    if shown == source or REPLACED.get(source) == shown:
+        return True
+    # A line end is shown as a break, and in code spans as a space.
+    return source in LINE_ENDS and shown in "\u2028 "
+
+
+def check_runs(text: str, blocks: tuple[Block, ...]) -> None:
+    for run in all_runs(blocks):
+        source = text[run.start : run.end]
+        if run.is_one_to_one:
+            for shown, char in zip(run.text, source, strict=True):
+                assert is_faithful(shown, char), (run, source)
+        else:
+            is_entity = source.startswith("&") and source.endswith(";")
+            is_tab = source == "\t" and run.text.strip(" ") == ""
+            is_break = run.text == "\u2028" and source[0] == "\\"
+            assert is_entity or is_tab or is_break, (run, source)
+
+
+def check_order(blocks: tuple[Block, ...]) -> None:
+    """No source character has two places, and places come in source order."""
+    for left, right in pairwise(all_runs(blocks)):
+        assert left.end <= right.start, (left, right)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a **b** c", [("a ", "a "), ("b", "b"), (" c", " c")]),
+        ("**a *b***", [("a ", "a "), ("b", "b")]),
+        ("2 ** 3 * 4", [("2 ** 3 * 4", "2 ** 3 * 4")]),
+        ("`` a`b ``", [("a`b", "a`b")]),
+        ("x &amp; y", [("x ", "x "), ("&", "&amp;"), (" y", " y")]),
+        ("x &#128512;", [("x ", "x "), ("😀", "&#128512;")]),
+        (r"\*a\q", [(r"*a\q", r"*a\q")]),
+        ("[a](javascript:b)", [("a", "a")]),
+        ("![a *b*](c)", [("a ", "a "), ("b", "b")]),
+        ("<http://a/%41>", [("http://a/%41", "http://a/%41")]),
+        ("a  \nb", [("a", "a"), ("\u2028b", "\nb")]),
+        ("a\\\nb", [("a", "a"), ("\u2028", "\\\n"), ("b", "b")]),
+        ("# a #", [("a", "a")]),
+        ("a\nb\n===", [("a\u2028b", "a\nb")]),
+        ("- a\n  - b", [("a", "a"), ("b", "b")]),
+        ("> a\n> b", [("a\u2028", "a\n"), ("b", "b")]),
+        ("[a]: http://b", [("[a]: http://b", "[a]: http://b")]),
+        ("<i>a</i>", [("<i>a</i>", "<i>a</i>")]),
+        ("```x\na\n\tb\n```", [("a", "a"), ("\tb", "\tb")]),
+        ("-\t\tb", [("  ", "\t"), ("b", "b")]),
+        ("a\r\nb", [("a", "a"), ("\u2028b", "\nb")]),
+        ("😀**é**", [("😀", "😀"), ("é", "é")]),
+    ],
+)
+def test_a_rendered_character_knows_its_source(text: str, expected: list[tuple[str, str]]) -> None:
+    assert shown_with_source(text) == expected
+
+
+def test_a_bar_that_is_escaped_stays_inside_its_cell() -> None:
+    text = "| a \\| b | c |\n|--|:-:|\n| d |\n"
+    (table,) = parse(text)
+    assert isinstance(table, Table)
+    assert [["".join(run.text for run in cell) for cell in row] for row in table.rows] == [
+        ["a | b", "c"],
+        ["d", ""],
+    ]
+    assert table.alignments == ("", "center")
+    check_runs(text, (table,))
+
+
+def test_only_web_links_can_be_followed() -> None:
+    text = "[a](http://x) [b](HTTPS://y) [c](file:///z) [d](javascript:e) <mailto:f@g.h>"
+    links = {run.text: run.href for run in all_runs(parse(text)) if run.text.strip()}
+    assert links == {"a": "http://x", "b": "HTTPS://y", "c": "", "d": "", "mailto:f@g.h": ""}
+
+
+def test_nested_styles_end_where_their_own_markup_ends() -> None:
+    runs = all_runs(parse("**a __b__ c** d"))
+    styles = {run.text.strip(): run.style for run in runs}
+    assert styles["c"] == TextStyle.STRONG
+    assert styles["d"] == TextStyle.PLAIN
+
+
+def test_items_know_their_number_and_depth() -> None:
+    blocks = parse("7. a\n8. b\n   - c\n\n     d\n")
+    places = [block.place for block in blocks]
+    markers = [(p.list_depth, p.marker.number if p.marker else None) for p in places]
+    assert markers == [(1, 7), (1, 8), (2, 0), (2, None)]
+
+
+@settings(max_examples=300, deadline=None)
+@given(wild_documents())
+def test_runs_equal_their_source_in_wild_documents(text: str) -> None:
+    blocks = parse(text)
+    check_runs(text, blocks)
+    check_order(blocks)
+
+
+@settings(max_examples=150, deadline=None)
+@given(filled_documents())
+def test_every_word_of_a_document_is_shown_once_from_where_it_stands(text: str) -> None:
+    blocks = parse(text)
+    check_runs(text, blocks)
+    check_order(blocks)
+    shown = [
+        (char, run.start + i)
+        for run in all_runs(blocks)
+        for i, char in enumerate(run.text)
+        if is_unique_char(char)
+    ]
+    assert shown == [(char, i) for i, char in enumerate(text) if is_unique_char(char)]
+
+
+@settings(max_examples=300, deadline=None)
+@given(wild_documents())
+def test_what_is_settled_is_parsed_as_in_the_whole(text: str) -> None:
+    """Parsing part by part, each time from where the last part was settled, changes nothing."""
+    parser = MarkdownParser()
+    kept: list[Block] = []
+    at, prefix = 0, ""
+    for end in [i + 1 for i, char in enumerate(text) if char == "\n"]:
+        parsed = parser.parse(text[at:end], at, prefix)
+        kept.extend(parsed.blocks[: parsed.settled.num_blocks])
+        if parsed.settled.end > at:
+            at, prefix = parsed.settled.end, parsed.settled.prefix
+    kept.extend(parser.parse(text[at:], at, prefix).blocks)
+    assert tuple(kept) == parse(text)
+
+
+def test_a_long_list_settles_item_by_item() -> None:
+    text = "".join(f"{i}. item {i}\n" for i in range(3, 40))
+    settled = MarkdownParser().parse(text).settled
+    assert text[settled.end :] == "39. item 39\n"
+    assert settled.prefix == "38.\n"
+    (last,) = MarkdownParser().parse(text[settled.end :], settled.end, settled.prefix).blocks
+    assert last.place.marker is not None
+    assert last.place.marker.number == 39
+
+
+def test_code_is_open_until_its_fence_closes() -> None:
+    texts = ("```\na", "```\na\n", "```\na\n```", "    a", "    a\n\nb", "> ```\n> a\n\nb")
+    is_open = [
+        next(block for block in parse(text) if isinstance(block, CodeBlock)).is_open
+        for text in texts
+    ]
+    assert is_open == [True, True, False, True, False, False]
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_inks_add_up_to_each_line(is_open: bool) -> None:
+    lines = ("def f(x):", "    '''a", "    b'''", "", "\treturn 1  # 😀", "  ")
+    inks = line_inks(lines, "python", is_open=is_open)
+    assert [sum(stretch.length for stretch in line) for line in inks] == [len(x) for x in lines]
+    assert Ink.KEYWORD in {stretch.ink for stretch in inks[0]}
+
+
+def test_strings_across_lines_are_coloured_once_the_code_is_complete() -> None:
+    lines = ("x = '''", "for", "'''")
+    assert line_inks(lines, "python", is_open=False)[1][0].ink is Ink.STRING
+    assert line_inks(lines, "python", is_open=True)[1][0].ink is Ink.KEYWORD
+
+
+def test_an_unknown_language_is_plain() -> None:
+    assert line_inks(("for x",), "no-such-language", is_open=False) == (((5, Ink.PLAIN),),)
+
+
+def test_an_empty_item_has_a_marker_of_its_own() -> None:
+    first, second = parse("-\n- a")
+    assert isinstance(first, Paragraph)
+    assert first.runs == ()
+    assert first.place.marker is not None
+    assert second.place.marker is not None
