@@ -14,6 +14,7 @@ from medusa_core.models.attention import choose_attention
 from medusa_core.models.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.linear import Linear, make_linear
+from medusa_core.models.norm import RmsNorm
 from medusa_core.models.precision import Precision
 from medusa_core.models.rope import Rope, interleave_rows, rotate
 
@@ -24,10 +25,10 @@ MODEL_TYPES = ("llama",)
 class Block:
     """Weights of one transformer block; projections of the same input are fused."""
 
-    attention_norm: Tensor
+    attention_norm: RmsNorm
     qkv: Linear
     output: Linear
-    mlp_norm: Tensor
+    mlp_norm: RmsNorm
     gate_up: Linear
     down: Linear
 
@@ -37,6 +38,9 @@ class Llama:
 
     Attributes:
         config: Its sizes.
+        embedding: Token vectors. [vocabulary, hidden]
+        lm_head: Projection to the vocabulary; Medusa heads may share it.
+        final_norm: What the projection and the heads read passes through it.
         num_parameters: Parameters, tied ones counted once.
         nbytes: Bytes of the weights.
     """
@@ -46,7 +50,7 @@ class Llama:
         reader = _Reader(config, precision, checkpoint)
         self.embedding = reader.weight("model.embed_tokens", config.vocab_size, config.hidden_size)
         self._blocks = [reader.block(index) for index in range(config.num_layers)]
-        self._norm = reader.vector("model.norm.weight", config.hidden_size)
+        self.final_norm = reader.norm("model.norm")
         self.lm_head = self._read_lm_head(reader, checkpoint)
         self.num_parameters = reader.num_parameters
         self.nbytes = reader.nbytes
@@ -90,21 +94,14 @@ class Llama:
             [n, hidden]
         """
         weights = self._blocks[index]
-        turned = rotate(weights.qkv(self._normed(x, weights.attention_norm)), rotations)
+        turned = rotate(weights.qkv(weights.attention_norm(x)), rotations)
         num_q = self.config.num_heads
         q, fresh = turned[:, :num_q], turned[:, num_q:]
         keys, values = kv.write(index, fresh)
         mixed = self._attend(q.to(self._cache_dtype), keys, values, mask)
         x = weights.output.plus(mixed.to(x.dtype), x)
-        gate, up = weights.gate_up(self._normed(x, weights.mlp_norm)).chunk(2, dim=-1)
+        gate, up = weights.gate_up(weights.mlp_norm(x)).chunk(2, dim=-1)
         return weights.down.plus(F.silu(gate).mul_(up), x)
-
-    def final_norm(self, x: Tensor) -> Tensor:
-        """The hidden state that the vocabulary projection and Medusa heads read. [n, hidden]"""
-        return self._normed(x, self._norm)
-
-    def _normed(self, x: Tensor, weight: Tensor) -> Tensor:
-        return F.rms_norm(x, (x.shape[-1],), weight, self.config.rms_norm_eps)
 
 
 class _Reader:
@@ -120,6 +117,10 @@ class _Reader:
     def vector(self, name: str, size: int) -> Tensor:
         return self._read(name, (size,))
 
+    def norm(self, name: str) -> RmsNorm:
+        weight = self.vector(f"{name}.weight", self._config.hidden_size)
+        return RmsNorm(weight, self._config.rms_norm_eps)
+
     def weight(self, name: str, rows: int, columns: int) -> Tensor:
         return self._read(f"{name}.weight", (rows, columns))
 
@@ -131,12 +132,12 @@ class _Reader:
         hidden = config.hidden_size
         inner = config.num_heads * config.head_dim
         return Block(
-            attention_norm=self.vector(f"{prefix}.input_layernorm.weight", hidden),
+            attention_norm=self.norm(f"{prefix}.input_layernorm"),
             qkv=self._qkv(f"{prefix}.self_attn"),
             output=self._fused(
                 [f"{prefix}.self_attn.o_proj"], hidden, inner, config.attention_bias
             ),
-            mlp_norm=self.vector(f"{prefix}.post_attention_layernorm.weight", hidden),
+            mlp_norm=self.norm(f"{prefix}.post_attention_layernorm"),
             gate_up=self._fused(
                 [f"{prefix}.mlp.gate_proj", f"{prefix}.mlp.up_proj"],
                 config.intermediate_size,

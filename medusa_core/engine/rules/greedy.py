@@ -14,6 +14,9 @@ class Greedy:
     """Takes the best token at every node; of equals the lowest id."""
 
     def walk(self, tree: TokenTree, logits: Tensor, position: int) -> Acceptance:
+        if logits.device.type == "cpu":
+            return descend(tree, lambda node, _: _best(logits[node]), position)
+        # Looking at one row at a time would wait for the device each time: bring all at once.
         best = logits.max(dim=-1)
         scores: list[float] = best.values.tolist()
         token_ids: list[int] = best.indices.tolist()
@@ -23,6 +26,12 @@ class Greedy:
             return token_ids[node]
 
         return descend(tree, choose, position)
+
+
+def _best(row: Tensor) -> int:
+    best = row.max(dim=0)
+    check_number(best.values.item())
+    return int(best.indices)
 
 
 def _build(_: GenerateSettings) -> Greedy:
