@@ -1,0 +1,90 @@
+"""Targets that the engine's tests decode with, loaded once."""
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+
+from medusa_core.api import demo_model
+from medusa_core.target import Target, load_target
+from tests.core.laws import Tie
+from tests.core.tiny import ACCURACIES, LLAMA3_ROPE, TinySpec, random_heads, write_heads, write_tiny
+
+TIES = pytest.StashKey[list[str]]()
+
+# Grouped queries, long-context rotation, a projection of its own, heads with theirs.
+GROUPED = TinySpec(num_layers=2, rope=LLAMA3_ROPE, seed=3)
+# Every query head with its keys, tied embeddings, biases, heads that share the projection.
+TIED = TinySpec(num_layers=3, num_kv_heads=4, is_tied=True, has_bias=True, seed=4)
+TARGET_NAMES = ("grouped", "tied", "pebble")
+
+LoadTarget = Callable[[str, str], Target]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread() -> Iterator[None]:
+    """Tiny matrices gain nothing from a second thread, and wait for it on a busy machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Path]]:
+    """Folders of every target and its heads, by name."""
+    root = tmp_path_factory.mktemp("targets")
+    return {
+        "grouped": (
+            write_tiny(root / "grouped", GROUPED),
+            write_heads(root / "grouped-heads", random_heads(GROUPED), ACCURACIES),
+        ),
+        "tied": (
+            write_tiny(root / "tied", TIED),
+            write_heads(root / "tied-heads", random_heads(TIED, num_layers=2, is_shared=True)),
+        ),
+        "pebble": demo_model(),
+    }
+
+
+@pytest.fixture(scope="session")
+def load(folders: dict[str, tuple[Path, Path]]) -> LoadTarget:
+    """Load a target by name and dtype, once."""
+
+    @cache
+    def load_once(name: str, dtype: str) -> Target:
+        return load_target(*folders[name], dtype=dtype, device="cpu")
+
+    return load_once
+
+
+@pytest.fixture
+def tiny(load: LoadTarget) -> Target:
+    """The target that most tests need: tiny, exact, with heads."""
+    return load("grouped", "float64")
+
+
+@pytest.fixture
+def report_ties(request: pytest.FixtureRequest) -> Callable[[list[Tie]], None]:
+    """Count and print the differences that rounding explains."""
+
+    def report(ties: list[Tie]) -> None:
+        lines = request.config.stash.setdefault(TIES, [])
+        lines += [
+            f"{request.node.name}: at {tie.position}, {tie.plain_id} or {tie.drafted_id}"
+            f" (scores are exact to {tie.rounding:.2g})"
+            for tie in ties
+        ]
+
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """List the ties of the run, also when all tests passed."""
+    lines = terminalreporter.config.stash.get(TIES, None)
+    if lines is not None:
+        terminalreporter.write_sep("-", f"differences at ties: {len(lines)}")
+        for line in lines:
+            terminalreporter.write_line(line)

@@ -1,0 +1,161 @@
+"""Planted faults: an engine that is wrong in one way, to show that the laws notice."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from medusa_core.engine.rule import Rule, RuleSpec
+from medusa_core.kv.cache import KvCache
+from medusa_core.messages import GenerateSettings
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.precision import Precision
+from medusa_core.runner.resident import ResidentRunner
+from medusa_core.runner.rows import LayoutCache, RowLayout
+from medusa_core.target import Target
+from medusa_core.tree.shape import TokenTree, TreeShape
+from medusa_core.types import Acceptance
+
+
+class ReversedCommit(KvCache):
+    """Keeps the accepted rows in the wrong order."""
+
+    def commit(self, slots: Sequence[int]) -> None:
+        super().commit((slots[0], *reversed(slots[1:])))
+
+
+class InPlaceCommit(KvCache):
+    """Keeps the first rows instead of the accepted ones."""
+
+    def commit(self, slots: Sequence[int]) -> None:
+        super().commit(range(len(slots)))
+
+
+class HoardingCommit(KvCache):
+    """Forgets to drop the last rejected row."""
+
+    def commit(self, slots: Sequence[int]) -> None:
+        num_pending = self._num_pending
+        super().commit(slots)
+        self.length += len(slots) < num_pending
+
+
+class SiblingMask(LayoutCache):
+    """Lets a node see the node before it, whose child it needn't be."""
+
+    def tree(self, shape: TreeShape, room: int) -> RowLayout:
+        layout = super().tree(shape, room)
+        if layout.mask is None:
+            return layout
+        num_rows, mask = layout.num_rows, layout.mask.clone()
+        among = mask[:, -num_rows:].view(-1, num_rows, num_rows)
+        for node in range(1, num_rows):
+            among[:, node, node - 1] = 0.0
+        return replace(layout, mask=mask)
+
+
+class ShiftedPositions(LayoutCache):
+    """Places the draft nodes one too far."""
+
+    def tree(self, shape: TreeShape, room: int) -> RowLayout:
+        layout = super().tree(shape, room)
+        offsets = layout.offsets + (layout.offsets > 0)
+        return replace(layout, offsets=offsets, max_offset=layout.max_offset + 1)
+
+
+class SequentialPositions(LayoutCache):
+    """Places the nodes by index, not by depth."""
+
+    def tree(self, shape: TreeShape, room: int) -> RowLayout:
+        layout = super().tree(shape, room)
+        offsets = torch.arange(layout.num_rows)
+        return replace(layout, offsets=offsets, max_offset=layout.num_rows - 1)
+
+
+class FaultyRunner(ResidentRunner):
+    """A runner with another cache or other layouts."""
+
+    def __init__(
+        self,
+        honest: ResidentRunner,
+        cache: type[KvCache] = KvCache,
+        layouts: type[LayoutCache] = LayoutCache,
+    ) -> None:
+        super().__init__(honest._model, honest._precision)
+        self._cache = cache
+        self._layouts = layouts(self._layouts._group, honest._precision)
+
+    def new_cache(self, capacity: int) -> KvCache:
+        config: ModelConfig = self._model.config
+        precision: Precision = self._precision
+        return self._cache(config, precision, capacity)
+
+
+class WrongStateRunner(FaultyRunner):
+    """Hands out the hidden states of the rows before, while the scores stay right."""
+
+    def __init__(self, honest: ResidentRunner) -> None:
+        super().__init__(honest)
+        self._right = torch.empty(0)
+        self._wrong = torch.empty(0)
+
+    def verify(self, tree: TokenTree, kv: KvCache) -> Tensor:
+        self._right = super().verify(tree, kv)
+        self._wrong = self._right.roll(1, dims=0)
+        return self._wrong
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        return super().logits(self._right if hidden is self._wrong else hidden)
+
+
+class BonusOfParent:
+    """A greedy rule that reads the bonus token one row too early."""
+
+    def __init__(self, rule: Rule) -> None:
+        self._rule = rule
+
+    def walk(self, tree: TokenTree, logits: Tensor, position: int) -> Acceptance:
+        acceptance = self._rule.walk(tree, logits, position)
+        if not acceptance.nodes:
+            return acceptance
+        parent = tree.shape.parents[acceptance.nodes[-1]]
+        return Acceptance(acceptance.nodes, int(logits[parent].argmax()))
+
+
+class Credulous:
+    """Accepts the first child whatever the target thinks of it: the distribution is biased."""
+
+    def __init__(self, rule: Rule) -> None:
+        self._rule = rule
+
+    def walk(self, tree: TokenTree, logits: Tensor, position: int) -> Acceptance:
+        acceptance = self._rule.walk(tree, logits, position)
+        children = tree.shape.children[0]
+        if acceptance.nodes or not children:
+            return acceptance
+        return Acceptance(children[:1], int(logits[children[0]].argmax()))
+
+
+def with_cache(target: Target, cache: type[KvCache]) -> Target:
+    """The target with a faulty cache."""
+    return replace(target, runner=FaultyRunner(target.runner, cache=cache))
+
+
+def with_layouts(target: Target, layouts: type[LayoutCache]) -> Target:
+    """The target with faulty masks or positions."""
+    return replace(target, runner=FaultyRunner(target.runner, layouts=layouts))
+
+
+def with_wrong_states(target: Target) -> Target:
+    """The target whose drafter reads the wrong row."""
+    return replace(target, runner=WrongStateRunner(target.runner))
+
+
+def faulty_rule(spec: RuleSpec, fault: type[BonusOfParent] | type[Credulous]) -> RuleSpec:
+    """The rule with a fault around it."""
+
+    def build(settings: GenerateSettings) -> Rule:
+        return fault(spec.build(settings))
+
+    return RuleSpec(spec.name, spec.is_exact, build)

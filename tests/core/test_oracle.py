@@ -1,0 +1,223 @@
+"""The laws with a drafter that is often right, and with planted faults, which they must notice."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from medusa_core.engine.rule import RuleSpec, rule_registry
+from medusa_core.messages import GenerateSettings
+from medusa_core.target import Target
+from tests.core import faults
+from tests.core.conftest import LoadTarget
+from tests.core.fakes import MAX_DEPTH, StateWitness, WalkWitness, oracle_spec, random_shape
+from tests.core.laws import (
+    Run,
+    check_cache,
+    check_same_tokens,
+    check_sources,
+    decode,
+    plain_states,
+    plainly,
+    user_says,
+)
+
+MESSAGES = user_says("the oracle knows the rest")
+# Enough seeds that every fault meets a tree in which it matters.
+SEEDS = range(4)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One target, right or faulty, to be judged by an honest one."""
+
+    target: Target
+    honest: Target
+    rule: RuleSpec
+    settings: GenerateSettings
+
+    def truth(self, num_more: int = MAX_DEPTH) -> list[int]:
+        """The prompt and how it goes on, a little further than asked."""
+        longer = replace(self.settings, max_new_tokens=self.settings.max_new_tokens + num_more)
+        plain = decode(self.honest, plainly(longer), MESSAGES)
+        return [*plain.prompt_ids, *plain.token_ids]
+
+    def plain(self) -> Run:
+        return decode(self.honest, plainly(self.settings), MESSAGES)
+
+
+def trial(honest: Target, target: Target | None = None, rule: RuleSpec | None = None) -> Trial:
+    """A greedy trial of 40 tokens."""
+    greedy = rule_registry().get("greedy")
+    return Trial(
+        target or honest, honest, rule or greedy, GenerateSettings(rule="greedy", max_new_tokens=40)
+    )
+
+
+def tokens_stay_the_same(trial: Trial) -> None:
+    """Laws 1 and 2."""
+    truth, plain = trial.truth(), trial.plain()
+    for seed in SEEDS:
+        drafter = oracle_spec(truth, seed)
+        run = decode(trial.target, trial.settings, MESSAGES, drafter=drafter, rule=trial.rule)
+        check_same_tokens(plain, run)
+        check_sources(run)
+
+
+def cache_stays_the_same(trial: Trial) -> None:
+    """Law 3."""
+    truth = trial.truth()
+    for seed in SEEDS:
+        decode(
+            trial.target,
+            trial.settings,
+            MESSAGES,
+            drafter=oracle_spec(truth, seed),
+            rule=trial.rule,
+            after_step=lambda session: check_cache(session, trial.honest, 1e-12),
+        )
+
+
+def drafter_sees_the_right_states(trial: Trial) -> None:
+    """Heads run on the row before the root, which no text would show: drafts only get worse."""
+    truth = trial.truth()
+    for seed in SEEDS:
+        witness = StateWitness()
+        drafter = witness.watch(oracle_spec(truth, seed))
+        run = decode(trial.target, trial.settings, MESSAGES, drafter=drafter, rule=trial.rule)
+        states, _ = plain_states(trial.honest, [*run.prompt_ids, *run.token_ids])
+        for num_decided, hidden in witness.states:
+            error = float((hidden - states[num_decided - 2]).abs().max())
+            assert error <= 1e-10, f"the state before token {num_decided} is off by {error:.2g}"
+
+
+Law = Callable[[Trial], None]
+LAWS: tuple[Law, ...] = (
+    tokens_stay_the_same,
+    cache_stays_the_same,
+    drafter_sees_the_right_states,
+)
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("name", ["grouped", "tied"])
+def test_an_honest_engine_passes_with_an_oracle(name: str, law: Law, load: LoadTarget) -> None:
+    law(trial(load(name, "float64")))
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_pebble_passes_with_an_oracle(law: Law, load: LoadTarget) -> None:
+    law(trial(load("pebble", "float64")))
+
+
+@pytest.mark.parametrize("rule", rule_registry().specs, ids=lambda rule: rule.name)
+def test_the_oracle_makes_paths_of_every_depth_and_later_siblings_accepted(
+    rule: RuleSpec, tiny: Target
+) -> None:
+    settings = GenerateSettings(rule=rule.name, temperature=1.2, seed=5, max_new_tokens=80)
+    chosen = Trial(tiny, tiny, rule, settings)
+    truth, plain, witness = chosen.truth(), chosen.plain(), WalkWitness()
+    for seed in SEEDS:
+        run = decode(
+            tiny, settings, MESSAGES, drafter=oracle_spec(truth, seed), rule=witness.watch(rule)
+        )
+        if rule.is_exact:
+            check_same_tokens(plain, run)
+    assert witness.accepted_depths >= set(range(MAX_DEPTH + 1))
+    assert witness.accepted_ranks >= {0, 1, 2, 3}
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32), num_rows=st.integers(1, 48), num_tokens=st.integers(1, 24))
+def test_any_tree_and_budget_gives_the_plain_text(
+    seed: int, num_rows: int, num_tokens: int, oracle_trial: Trial
+) -> None:
+    chosen = replace(
+        oracle_trial,
+        settings=replace(
+            oracle_trial.settings, max_new_tokens=num_tokens, tree_rows=num_rows, seed=seed
+        ),
+    )
+    drafter = oracle_spec(chosen.truth(), seed, num_rows)
+    run = decode(
+        chosen.target,
+        chosen.settings,
+        MESSAGES,
+        drafter=drafter,
+        after_step=lambda session: check_cache(session, chosen.honest, 1e-12),
+    )
+    check_same_tokens(chosen.plain(), run)
+
+
+@pytest.fixture(scope="module")
+def oracle_trial(load: LoadTarget) -> Trial:
+    """A sampled trial: its text doesn't run into a loop."""
+    target = load("grouped", "float64")
+    rule = rule_registry().get("sample")
+    return Trial(target, target, rule, GenerateSettings(rule="sample", temperature=1.2))
+
+
+Plant = Callable[[Target], tuple[Target, RuleSpec]]
+
+
+def _planted(target: Target) -> tuple[Target, RuleSpec]:
+    return target, rule_registry().get("greedy")
+
+
+FAULTS: dict[str, Plant] = {
+    "rows are committed in the wrong order": lambda honest: _planted(
+        faults.with_cache(honest, faults.ReversedCommit)
+    ),
+    "the first rows are committed": lambda honest: _planted(
+        faults.with_cache(honest, faults.InPlaceCommit)
+    ),
+    "a rejected row stays": lambda honest: _planted(
+        faults.with_cache(honest, faults.HoardingCommit)
+    ),
+    "a node sees its neighbour": lambda honest: _planted(
+        faults.with_layouts(honest, faults.SiblingMask)
+    ),
+    "positions are off by one": lambda honest: _planted(
+        faults.with_layouts(honest, faults.ShiftedPositions)
+    ),
+    "positions count nodes": lambda honest: _planted(
+        faults.with_layouts(honest, faults.SequentialPositions)
+    ),
+    "heads read the wrong row": lambda honest: _planted(faults.with_wrong_states(honest)),
+    "the bonus comes from the wrong row": lambda honest: (
+        honest,
+        faults.faulty_rule(rule_registry().get("greedy"), faults.BonusOfParent),
+    ),
+}
+CAUGHT_BY: dict[str, tuple[Law, ...]] = {
+    # Keys carry their positions, so that attention doesn't mind the order: only a later cut would.
+    "rows are committed in the wrong order": (cache_stays_the_same,),
+    "the first rows are committed": LAWS,
+    "a rejected row stays": (tokens_stay_the_same, cache_stays_the_same),
+    "a node sees its neighbour": LAWS,
+    "positions are off by one": LAWS,
+    "positions count nodes": LAWS,
+    "heads read the wrong row": (drafter_sees_the_right_states,),
+    "the bonus comes from the wrong row": (tokens_stay_the_same,),
+}
+
+
+@pytest.mark.parametrize(
+    ("fault", "law"),
+    [(fault, law) for fault, laws in CAUGHT_BY.items() for law in laws],
+    ids=lambda value: value if isinstance(value, str) else value.__name__,
+)
+def test_a_planted_fault_is_caught(fault: str, law: Law, tiny: Target) -> None:
+    target, rule = FAULTS[fault](tiny)
+    with pytest.raises(AssertionError):
+        law(trial(tiny, target, rule))
+
+
+def test_the_oracle_hides_the_truth_at_random_places() -> None:
+    rng = random.Random(7)
+    shapes = [random_shape(rng, 24) for _ in range(20)]
+    assert len(set(shapes)) == len(shapes)
+    assert {shape.max_depth for shape in shapes} >= {3, 4, 5}
