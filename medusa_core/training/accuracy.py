@@ -2,107 +2,112 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from medusa_core.training.heads import HeadData, MedusaHeads
-from medusa_core.tree.search import best_paths
+
+Path = tuple[int, ...]
+UNKNOWN = -1
 
 
 @torch.inference_mode()
-def rank_counts(heads: MedusaHeads, data: HeadData, num_ranks: int) -> tuple[Tensor, Tensor]:
-    """Count at which rank each head held the true later token.
+def true_ranks(heads: MedusaHeads, data: HeadData, num_ranks: int) -> Tensor:
+    """At which rank each head held the true later token.
 
     Args:
         heads: trained heads.
         data: positions of own answers.
-        num_ranks: ranks to count.
+        num_ranks: ranks to tell apart.
 
     Returns:
-        Hits int64 [heads, ranks] and positions counted int64 [heads].
+        int64 [N, heads]: the rank, `num_ranks` where it was beyond, UNKNOWN past the answer's end.
     """
-    hits = torch.zeros(heads.num_heads, num_ranks, dtype=torch.int64)
-    totals = torch.zeros(heads.num_heads, dtype=torch.int64)
+    parts = []
     for start in range(0, len(data.hidden), 2048):
         hidden = data.hidden[start : start + 2048].float()
         targets = data.targets[start : start + 2048]
+        columns = []
         for head in range(heads.num_heads):
-            known = targets[:, head] >= 0
             with torch.autocast("cpu", torch.bfloat16):
-                scores = heads.logits(head, hidden[known])
-            top = scores.topk(num_ranks, dim=-1).indices
-            hits[head] += (top == targets[known, head, None]).sum(0)
-            totals[head] += int(known.sum())
-    return hits, totals
+                top = heads.logits(head, hidden).topk(num_ranks, dim=-1).indices
+            match = top == targets[:, head, None]
+            rank = torch.where(match.any(-1), match.int().argmax(-1), num_ranks)
+            columns.append(torch.where(targets[:, head] < 0, UNKNOWN, rank))
+        parts.append(torch.stack(columns, dim=1))
+    return torch.cat(parts)
 
 
-def head_accuracies(hits: Tensor, totals: Tensor) -> list[list[float]]:
+def head_accuracies(ranks: Tensor, num_ranks: int) -> list[list[float]]:
     """Share of positions at which a rank was right, [heads][ranks].
 
     Counted over all positions, whether or not the depths before were right (unconditional).
     """
-    shares: list[list[float]] = (hits / totals.clamp(min=1)[:, None]).tolist()
+    known = (ranks != UNKNOWN).sum(0).clamp(min=1)
+    hits = torch.stack([(ranks == rank).sum(0) for rank in range(num_ranks)], dim=1)
+    shares: list[list[float]] = (hits / known[:, None]).tolist()
     return shares
 
 
-def best_trees(
-    accuracies: Sequence[Sequence[float]], tree_rows: Sequence[int]
-) -> dict[int, list[tuple[int, ...]]]:
-    """Best rank paths for each number of rows (the root is a row)."""
-    return {rows: best_paths(accuracies, rows - 1) for rows in tree_rows}
+def path_counts(ranks: Tensor, num_ranks: int) -> Counter[Path]:
+    """How often each rank path was the true one, over all positions.
+
+    Heads are not independent: where the first is right the next is right more often. Counting
+    whole paths sees that; the product of head accuracies doesn't.
+    """
+    counts: Counter[Path] = Counter()
+    for row in ranks.tolist():
+        path: Path = ()
+        for rank in row:
+            if not 0 <= rank < num_ranks:
+                break
+            path = (*path, rank)
+            counts[path] += 1
+    return counts
 
 
-@torch.inference_mode()
-def simulated_length(
-    heads: MedusaHeads,
-    answer_hidden: Sequence[Tensor],
-    answer_ids: Sequence[Sequence[int]],
-    paths: Sequence[tuple[int, ...]],
-) -> float:
+def best_trees(counts: Counter[Path], tree_rows: Sequence[int]) -> dict[int, list[Path]]:
+    """The most frequent paths for each number of rows (the root is a row).
+
+    A path is never more frequent than its parent, so the first n by count form a tree.
+    """
+    ordered = sorted(counts, key=lambda path: (-counts[path], len(path), path))
+    return {
+        rows: sorted(ordered[: rows - 1], key=lambda path: (len(path), path)) for rows in tree_rows
+    }
+
+
+def path_length(counts: Counter[Path], paths: Sequence[Path], num_positions: int) -> float:
+    """Expected tokens per step of a tree at a position like those counted, bonus included."""
+    return 1.0 + sum(counts[path] for path in paths) / max(1, num_positions)
+
+
+def replayed_length(ranks: Sequence[Tensor], paths: Sequence[Path]) -> float:
     """Mean acceptance length of greedy decoding with this tree, replayed over own answers.
 
     Args:
-        heads: trained heads.
-        answer_hidden: per answer, states [len, H]; row i is the state before token i.
-        answer_ids: the same answers' tokens.
+        ranks: per answer, from `true_ranks`: row i is the position whose next token is i.
         paths: rank paths of the tree.
 
     Returns:
         Tokens per step, the bonus included; the first token (prefill's) in neither.
     """
-    children = set(paths)
-    num_ranks = 1 + max(rank for path in paths for rank in path)
+    tree = set(paths)
     num_tokens = num_steps = 0
-    for hidden, ids in zip(answer_hidden, answer_ids, strict=True):
-        ranks = _true_ranks(heads, hidden, ids, num_ranks)
-        place = 0  # the root; its state predicted it, the heads draft from there
-        while place + 1 < len(ids):
-            path: tuple[int, ...] = ()
-            while len(path) < heads.num_heads and place + 1 + len(path) < len(ids):
-                longer = (*path, ranks[place][len(path)])
-                if longer not in children:
+    for answer in ranks:
+        rows = answer.tolist()
+        place = 0  # the root; the state that chose it feeds the heads
+        while place + 1 < len(rows):
+            path: Path = ()
+            for rank in rows[place]:
+                if (*path, rank) not in tree:
                     break
-                path = longer
-            accepted = min(len(path) + 1, len(ids) - 1 - place)
-            num_tokens += accepted
+                path = (*path, rank)
+            taken = min(len(path) + 1, len(rows) - 1 - place)
+            num_tokens += taken
             num_steps += 1
-            place += accepted
+            place += taken
     return num_tokens / max(1, num_steps)
-
-
-def _true_ranks(
-    heads: MedusaHeads, hidden: Tensor, ids: Sequence[int], num_ranks: int
-) -> list[list[int]]:
-    """Rank of each later token in its head at each place, `num_ranks` where beyond. [len, heads]"""
-    columns = []
-    padded = torch.tensor([*ids, *([-1] * (heads.num_heads + 1))])
-    for head in range(heads.num_heads):
-        with torch.autocast("cpu", torch.bfloat16):
-            top = heads.logits(head, hidden.float()).topk(num_ranks, dim=-1).indices
-        match = top == padded[head + 1 : head + 1 + len(ids), None]
-        rank = torch.where(match.any(-1), match.int().argmax(-1), num_ranks)
-        columns.append(rank)
-    result: list[list[int]] = torch.stack(columns, dim=1).tolist()
-    return result

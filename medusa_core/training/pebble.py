@@ -13,7 +13,13 @@ import numpy as np
 import torch
 
 from medusa_core.errors import TrainingError
-from medusa_core.training.accuracy import best_trees, head_accuracies, rank_counts
+from medusa_core.training.accuracy import (
+    best_trees,
+    head_accuracies,
+    path_counts,
+    path_length,
+    true_ranks,
+)
 from medusa_core.training.export import (
     HEADS_NAME,
     MODEL_NAME,
@@ -33,7 +39,6 @@ from medusa_core.training.self_answers import Answer, GenerationOptions, generat
 from medusa_core.training.stages import load_network, pretrain, tune
 from medusa_core.training.templates import make_documents
 from medusa_core.training.tokenizer import special_id
-from medusa_core.tree.search import expected_length
 
 log = logging.getLogger(__name__)
 
@@ -166,20 +171,17 @@ def make_heads(network: PebbleNetwork, recipe: Recipe, run_dir: Path, folder: Pa
     log.info("%d positions for the heads", len(data.hidden))
     heads = train_heads(network, data, recipe.heads, recipe.seed)
     test = collect(network, held_out, recipe.heads)
-    hits, totals = rank_counts(heads, test, recipe.heads.num_ranks)
-    accuracies = head_accuracies(hits, totals)
-    trees = best_trees(accuracies, recipe.heads.tree_rows)
+    ranks = true_ranks(heads, test, recipe.heads.num_ranks)
+    accuracies = head_accuracies(ranks, recipe.heads.num_ranks)
+    counts = path_counts(ranks, recipe.heads.num_ranks)
+    trees = best_trees(counts, recipe.heads.tree_rows)
     export_heads(heads.published_state(), heads.num_heads, recipe.heads.num_layers, folder)
-    export_trees(folder, accuracies, trees, int(totals[0]), recipe.heads.default_rows)
+    export_trees(folder, accuracies, trees, len(ranks), recipe.heads.default_rows)
     for head, row in enumerate(accuracies):
-        log.info(
-            "head %d: top 1 %.3f, top 2 %.3f, top 5 %.3f", head, row[0], sum(row[:2]), sum(row[:5])
-        )
+        log.info("head %d: top 1 %.3f, top 5 %.3f", head, row[0], sum(row[:5]))
     for rows, paths in trees.items():
         log.info(
-            "tree of %d rows: expected tokens per step %.2f",
-            rows,
-            expected_length(paths, accuracies),
+            "tree of %d rows: %.2f tokens per step", rows, path_length(counts, paths, len(ranks))
         )
 
 

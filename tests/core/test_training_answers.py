@@ -10,12 +10,14 @@ from medusa_core.errors import TrainingError
 from medusa_core.training.accuracy import (
     best_trees,
     head_accuracies,
-    rank_counts,
-    simulated_length,
+    path_counts,
+    path_length,
+    replayed_length,
+    true_ranks,
 )
 from medusa_core.training.checks import CHECKS
 from medusa_core.training.evaluate import bits_per_byte, is_loop, load_exported, read_split
-from medusa_core.training.heads import HeadData, MedusaHeads, collect
+from medusa_core.training.heads import HeadData, MedusaHeads, _later_tokens, collect
 from medusa_core.training.network import PebbleNetwork, initialise
 from medusa_core.training.packing import document_mask
 from medusa_core.training.polish import Repetition, repetitions, unlikelihood
@@ -103,25 +105,29 @@ class ListedHeads(MedusaHeads):
 def test_accuracies_count_every_rank_and_skip_positions_past_the_end() -> None:
     heads = ListedHeads([[5, 6], [7, 5], [9, 8], [8, 9]], 50)
     targets = torch.tensor([[5, 5, 9, 9], [6, 7, 8, -1], [5, 7, -1, -1], [1, -1, -1, -1]])
-    hits, totals = rank_counts(heads, HeadData(torch.zeros(4, 4), targets), 2)
-    assert totals.tolist() == [4, 3, 2, 1]
+    ranks = true_ranks(heads, HeadData(torch.zeros(4, 4), targets), 2)
+    assert ranks.tolist() == [[0, 1, 0, 1], [1, 0, 1, -1], [0, 0, -1, -1], [2, -1, -1, -1]]
     expected = [[0.5, 0.25], [2 / 3, 1 / 3], [0.5, 0.5], [0.0, 1.0]]
-    torch.testing.assert_close(torch.tensor(head_accuracies(hits, totals)), torch.tensor(expected))
+    assert head_accuracies(ranks, 2) == [pytest.approx(row) for row in expected]
 
 
-def test_simulated_length_counts_accepted_and_bonus_tokens_but_not_the_first() -> None:
+def test_replayed_length_counts_accepted_and_bonus_tokens_but_not_the_first() -> None:
     heads = ListedHeads([[5], [6], [7], [8]], 50)
-    ids = [4, 5, 6, 9, 5, 2, 3]
+    answer = Answer((0, 4), (4, 5, 6, 9, 5, 2, 3), finished=False)
+    data = HeadData(torch.zeros(7, 4), _later_tokens(answer, 4))
+    ranks = true_ranks(heads, data, 1)
     # from 4: 5 6 right, bonus 9; from 9: 5 right, bonus 2; from 2: bonus 3
-    length = simulated_length(heads, [torch.zeros(7, 4)], [ids], [(0,), (0, 0), (0, 0, 0)])
-    assert length == pytest.approx(6 / 3)
+    assert replayed_length([ranks], [(0,), (0, 0), (0, 0, 0)]) == pytest.approx(6 / 3)
+    assert replayed_length([ranks], []) == 1.0
 
 
-def test_a_tree_of_n_rows_has_n_minus_one_paths_and_every_parent() -> None:
-    trees = best_trees([[0.5, 0.2, 0.1], [0.4, 0.2, 0.1]], (4, 8))
-    for rows, paths in trees.items():
-        assert len(paths) == rows - 1
-        assert all(path[:-1] in paths for path in paths if len(path) > 1)
+def test_the_best_tree_holds_the_most_frequent_paths_and_every_parent() -> None:
+    ranks = torch.tensor([[0, 0, 0]] * 5 + [[1, 0, 2]] * 4 + [[0, 1, 2]] * 2 + [[2, 0, -1]])
+    counts = path_counts(ranks, 2)
+    trees = best_trees(counts, (4, 8))
+    assert trees[4] == [(0,), (0, 0), (0, 0, 0)]
+    assert trees[8] == [(0,), (1,), (0, 0), (0, 1), (1, 0), (0, 0, 0)]
+    assert path_length(counts, trees[4], len(ranks)) == pytest.approx(1 + (7 + 5 + 5) / 12)
 
 
 def test_loops_are_three_repeats_of_eight_tokens_within_the_first_150() -> None:
