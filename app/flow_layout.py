@@ -11,10 +11,14 @@ class FlowLayout(QLayout):
 
     Args:
         spacing_px: Between widgets, in both directions.
+        ends_right: Lines end at the right edge instead of beginning at the left one.
     """
 
-    def __init__(self, spacing_px: int, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, spacing_px: int, parent: QWidget | None = None, *, ends_right: bool = False
+    ) -> None:
         super().__init__(parent)
+        self._ends_right = ends_right
         self._items: list[QLayoutItem] = []
         self.setSpacing(spacing_px)
         self.setContentsMargins(0, 0, 0, 0)
@@ -58,7 +62,9 @@ class FlowLayout(QLayout):
         y = rect.y()
         for line in self._lines(rect.width()):
             height = max(item.sizeHint().height() for item in line)
-            x = rect.x()
+            used = sum(item.sizeHint().width() for item in line)
+            used += self.spacing() * (len(line) - 1)
+            x = rect.x() + (max(0, rect.width() - used) if self._ends_right else 0)
             for item in line:
                 size = item.sizeHint()
                 if move:

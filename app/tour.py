@@ -30,7 +30,7 @@ LOAD_TIMEOUT_S = 120.0
 ANSWER_TIMEOUT_S = 120.0
 STREAMED_STEPS = 12
 
-STORY = "Tell me a short story about a fox who learns to share."
+STORY = "Tell me a short story about a fox."
 FOLLOW_UP = "What is the capital of France?"
 STRUCTURED = "Write a list of three things to pack for a walk in the wood."
 # Longer than any context of the demo model.

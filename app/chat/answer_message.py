@@ -112,6 +112,7 @@ class AnswerMessage(Message):
         """Take the sizes and colours of the theme."""
         scale = self._appearance.scale
         self._column.setSpacing(scale.px(0.35))
+        self.view.set_font(scale.font())
         self.document.restyle(mark_style(self._appearance.theme, scale))
         self.row.restyle()
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject, Signal
 
 from app.bridge import EngineBridge
+from app.chat.announcer import Announcer
 from app.chat.answer_document import Marking
 from app.chat.answer_message import AnswerMessage
 from app.chat.chat_page import ChatPage
@@ -32,6 +33,7 @@ log = logging.getLogger(__name__)
 CONTEXT_NOTICE = (
     "The conversation fills the model's context; it can't be continued. Start a new chat (Ctrl+N)."
 )
+MODEL_NOTE = "It is tiny: expect simple stories and small talk rather than facts."
 
 
 class ChatController(QObject):
@@ -255,6 +257,7 @@ class ChatController(QObject):
         card.retry_requested.connect(lambda: self._remove_error(card))
         self._page.conversation.add(card)
         self._page.show_messages(True)
+        Announcer(card).say(f"{message} {hint}")
 
     def _remove_error(self, card: ErrorCard) -> None:
         self._page.conversation.remove(card)
@@ -276,7 +279,7 @@ class ChatController(QObject):
             self._page.empty.show_model("The model could not be loaded.")
             self._add_error(status.failed.message, status.failed.hint, can_retry=True)
         elif status.loaded is not None:
-            self._page.empty.show_model(f"{status.loaded.name} is ready and answers here.")
+            self._page.empty.show_model(f"{self._speaker} is ready. {MODEL_NOTE}")
             self._page.strip.set_num_heads(status.loaded.num_heads)
         else:
             self._page.empty.show_model("The model is being loaded; you can write already.")

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QPushButton, QVBoxLay
 from app.theme.appearance import Appearance
 
 SUGGESTIONS = (
-    "Tell me a short story about a fox who learns to share.",
+    "Tell me a short story about a fox.",
     "Who are you?",
     "What is the capital of France?",
     "Write a short poem about the sea.",
@@ -77,9 +77,9 @@ class EmptyState(QWidget):
     def _fill_hint(self) -> None:
         title = QLabel("What is this?")
         title.setObjectName("hintTitle")
-        text = QLabel(HINT)
+        text = QLabel(f'<p style="line-height: 140%">{HINT}</p>')
+        text.setObjectName("hintText")
         text.setWordWrap(True)
-        text.setProperty("class", "muted")
         button = QPushButton("Got it")
         button.clicked.connect(self.hint_dismissed)
         self._hint_column.addWidget(title)

@@ -76,19 +76,20 @@ class Header(QFrame):
         )
         self._theme_button.setToolTip("Light theme" if theme.is_dark else "Dark theme")
         self._new_button.setIcon(self._appearance.icon("plus", theme.text, 1.0))
-        side = scale.px(1.3)
-        self._theme_button.setIconSize(QSize(side, side))
+        for button, em in ((self._theme_button, 1.3), (self._new_button, 1.0)):
+            button.setIconSize(QSize(scale.px(em), scale.px(em)))
         self.pickers.restyle()
 
     def _build(self) -> None:
         row = self._row
         words = QVBoxLayout()
         words.setSpacing(1)
+        words.addStretch(1)
         words.addWidget(self.name_label)
         words.addWidget(self.state_label)
+        words.addStretch(1)
         row.addLayout(words)
-        row.addStretch(1)
-        row.addWidget(self.pickers)
+        row.addWidget(self.pickers, 1)
         row.addWidget(self._theme_button)
         row.addWidget(self._new_button)
 

@@ -54,7 +54,7 @@ class UserMessage(Message):
         """Take the sizes of the theme."""
         scale = self._appearance.scale
         self._inner.setContentsMargins(scale.px(0.95), scale.px(0.6), scale.px(0.95), scale.px(0.6))
-        self._view.document().setDefaultFont(scale.font())
+        self._view.set_font(scale.font())
         self._fit()
 
     def resizeEvent(self, event: object) -> None:
@@ -118,6 +118,7 @@ class ErrorCard(Message):
         icon = self._appearance.icon("warning", theme.danger, 1.4)
         self._icon.setPixmap(icon.pixmap(QSize(side, side), self.devicePixelRatioF()))
         self._close.setIcon(self._appearance.icon("close", theme.muted, 1.0))
+        self._close.setIconSize(QSize(scale.px(1.0), scale.px(1.0)))
 
     def _build(self, can_retry: bool) -> None:
         row = self._row

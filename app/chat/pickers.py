@@ -8,6 +8,7 @@ from collections.abc import Callable
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QComboBox, QDoubleSpinBox, QHBoxLayout, QLabel, QWidget
 
+from app.flow_layout import FlowLayout
 from app.theme.appearance import Appearance
 from medusa_core.messages import GenerateSettings, ModelLoaded
 
@@ -55,7 +56,8 @@ class Pickers(QWidget):
         self.temperature_box = _temperature_box()
         self._show(self.drafter_box, ("medusa", "none"), DRAFTER_NAMES)
         self._show(self.rule_box, ("greedy", "sample"), RULE_NAMES)
-        self._row = QHBoxLayout(self)
+        self._flow = FlowLayout(appearance.scale.px(0.7), self, ends_right=True)
+        self._pairs: list[QHBoxLayout] = []
         self._build()
         self.rule_box.currentIndexChanged.connect(self._rule_changed)
         self.drafter_box.currentIndexChanged.connect(self.changed)
@@ -88,11 +90,12 @@ class Pickers(QWidget):
 
     def restyle(self) -> None:
         """Take the sizes of the theme."""
-        self._row.setSpacing(self._appearance.scale.px(0.5))
+        scale = self._appearance.scale
+        self._flow.setSpacing(scale.px(0.7))
+        for pair in self._pairs:
+            pair.setSpacing(scale.px(0.5))
 
     def _build(self) -> None:
-        row = self._row
-        row.setContentsMargins(0, 0, 0, 0)
         for text, widget in (
             ("Drafter", self.drafter_box),
             ("Rule", self.rule_box),
@@ -101,8 +104,14 @@ class Pickers(QWidget):
             label = QLabel(text)
             label.setProperty("class", "pickerLabel")
             label.setBuddy(widget)
-            row.addWidget(label)
-            row.addWidget(widget)
+            # A name stays beside its picker where the header takes two lines.
+            holder = QWidget()
+            pair = QHBoxLayout(holder)
+            pair.setContentsMargins(0, 0, 0, 0)
+            pair.addWidget(label)
+            pair.addWidget(widget)
+            self._pairs.append(pair)
+            self._flow.addWidget(holder)
 
     def _rule_changed(self) -> None:
         self.temperature_box.setEnabled(self.rule_box.currentData() == SAMPLE)

@@ -11,6 +11,8 @@ from app.theme.appearance import Appearance
 
 # The scale of the bars grows with the highest bar, but never below a useful one.
 MIN_SCALE_TOKENS = 4
+HEAD_EM = 6.4
+MIN_HEAD_EM = 5.6
 
 
 class StepBars(QWidget):
@@ -31,6 +33,9 @@ class StepBars(QWidget):
     def sizeHint(self) -> QSize:
         scale = self._appearance.scale
         return QSize(scale.px(20), scale.px(3))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(self._appearance.scale.px(6), 1)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
@@ -59,7 +64,7 @@ class HeadBars(QWidget):
         super().__init__(parent)
         self._appearance = appearance
         self._heads: tuple[HeadTally, ...] = ()
-        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Expanding)
         self.setAccessibleName("Acceptance per head")
         self.setToolTip(
             "Acceptance of a head: accepted tokens that it drafted ÷ steps whose tree reached its "
@@ -78,18 +83,19 @@ class HeadBars(QWidget):
 
     def sizeHint(self) -> QSize:
         scale = self._appearance.scale
-        return QSize(len(self._heads) * scale.px(6.4), scale.px(3))
+        return QSize(len(self._heads) * scale.px(HEAD_EM), scale.px(3))
 
     def minimumSizeHint(self) -> QSize:
-        return self.sizeHint()
+        return QSize(len(self._heads) * self._appearance.scale.px(MIN_HEAD_EM), 1)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         scale = self._appearance.scale
         painter.setFont(scale.font(0.88))
+        pitch = min(scale.px(HEAD_EM), self.width() // max(1, len(self._heads)))
         for index, head in enumerate(self._heads):
-            left = index * scale.px(6.4)
-            self._paint_head(painter, head, QRect(left, 0, scale.px(5.6), self.height()))
+            cell = QRect(index * pitch, 0, pitch - scale.px(0.8), self.height())
+            self._paint_head(painter, head, cell)
         painter.end()
 
     def _paint_head(self, painter: QPainter, head: HeadTally, cell: QRect) -> None:

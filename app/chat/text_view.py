@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from PySide6.QtCore import QObject, Qt, QUrl
-from PySide6.QtGui import QDesktopServices, QTextDocument, QTextOption, QWheelEvent
+from PySide6.QtCore import QEvent, QObject, Qt, QUrl
+from PySide6.QtGui import QDesktopServices, QFont, QTextDocument, QTextOption, QWheelEvent
 from PySide6.QtWidgets import QFrame, QMessageBox, QSizePolicy, QTextBrowser, QWidget
 
 OPENABLE_SCHEMES = ("http", "https")
@@ -47,9 +47,20 @@ class TextView(QTextBrowser):
         self.anchorClicked.connect(self._ask_to_open)
         self._fit()
 
+    def set_font(self, font: QFont) -> None:
+        """Use this font where the document names none."""
+        if self.document().defaultFont() != font:
+            self.document().setDefaultFont(font)
+
     def loadResource(self, kind: int, name: QUrl | str) -> object:
         """Give nothing: answers may name pictures, on the web or on this disk."""
         return None
+
+    def changeEvent(self, event: QEvent) -> None:
+        # Who fills the document sets its fonts. Qt would lay out every answer again, twice, each
+        # time the style sheet changes.
+        if event.type() != QEvent.Type.FontChange:
+            super().changeEvent(event)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         # The conversation scrolls, not the message.

@@ -48,13 +48,13 @@ class Appearance(QObject):
         self.choice = choice
         self.scale = FontScale(zoom)
         self.theme = self._chosen()
+        QApplication.setStyle("Fusion")
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._follow_system)
 
     def apply(self) -> None:
         """Dress the whole application."""
         app = QApplication.instance()
         assert isinstance(app, QApplication)
-        app.setStyle("Fusion")
         app.setFont(self.scale.font())
         app.setPalette(_palette(self.theme))
         app.setStyleSheet(render_stylesheet(self._template, self.theme, self.scale, self._chevron))
