@@ -1,0 +1,185 @@
+"""The benchmark: its prompts, its figures, and its contract."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from medusa_core.__main__ import main
+from medusa_core.bench.contestant import TurnResult
+from medusa_core.bench.divergence import find_divergence
+from medusa_core.bench.prompts import Prompt, read_prompts
+from medusa_core.bench.race import Conversation, Race, run_race
+from medusa_core.bench.report import make_report
+from medusa_core.errors import PromptFileError, RequestError
+from medusa_core.messages import ChatMessage
+from medusa_core.resources import prompts_dir
+from medusa_core.target import Target
+
+MODE_KEYS = {
+    "tokens_per_s",
+    "decode_tokens_per_s",
+    "mean_acceptance_length",
+    "step_ms",
+    "speedup_vs_none",
+    "identical_outputs",
+    "num_prompts",
+    "num_skipped",
+}
+
+
+class Scripted:
+    """A contestant that answers with given tokens and notes when it was asked."""
+
+    def __init__(self, name: str, tokens: tuple[int, ...], asked: list[str]) -> None:
+        self.name = name
+        self.tokens = tokens
+        self.asked = asked
+
+    def begin(self) -> None:
+        self.asked.append(self.name)
+
+    def answer(self, messages: list[ChatMessage]) -> TurnResult:
+        if len(messages[-1].content) > 20:
+            raise RequestError("too long")
+        lengths = (2,) * ((len(self.tokens) - 1) // 2)
+        return TurnResult("text", self.tokens, lengths, wall_s=2.0, decode_s=1.0)
+
+
+def write_prompts(path: Path, rows: list[dict[str, object]]) -> Path:
+    path.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    return path
+
+
+def row(prompt_id: str, category: str, *turns: str) -> dict[str, object]:
+    return {"id": prompt_id, "suite": "s", "category": category, "turns": list(turns)}
+
+
+def test_a_limit_takes_prompts_in_turns_from_each_category(tmp_path: Path) -> None:
+    rows = [row("a1", "a", "x"), row("a2", "a", "x"), row("a3", "a", "x"), row("b1", "b", "x")]
+    prompts = read_prompts(write_prompts(tmp_path / "p.jsonl", rows), limit=3)
+    assert [prompt.prompt_id for prompt in prompts] == ["a1", "b1", "a2"]
+
+
+@pytest.mark.parametrize(
+    "line", ["{", "[]", '{"id": 1}', '{"id": 1, "category": "a", "turns": []}', '"text"']
+)
+def test_a_line_that_is_no_prompt_is_named(tmp_path: Path, line: str) -> None:
+    path = write_prompts(tmp_path / "p.jsonl", [row("a", "a", "x")])
+    path.write_text(path.read_text(encoding="utf-8") + "\n" + line, encoding="utf-8")
+    with pytest.raises(PromptFileError, match="line 2"):
+        read_prompts(path)
+
+
+def test_the_shipped_prompts_can_be_read() -> None:
+    for name in ("in_domain.jsonl", "general.jsonl"):
+        assert len({prompt.category for prompt in read_prompts(prompts_dir() / name)}) > 3
+
+
+def test_contestants_take_turns_and_long_prompts_are_skipped_for_all() -> None:
+    asked: list[str] = []
+    contestants = {name: Scripted(name, (1, 2, 3), asked) for name in ("none", "medusa")}
+    prompts = [Prompt("a", "c", ("x",)), Prompt("b", "c", ("x" * 30,)), Prompt("d", "c", ("xx",))]
+    race = run_race(contestants, prompts, repeats=2, on_prompt=lambda done, of: None)
+    assert race.num_skipped == 1
+    assert [c.prompt.prompt_id for c in race.results["medusa"][1]] == ["a", "d"]
+    # The warm-up, then a, b (given up by the first), d; the second round begins with the other.
+    assert asked[:2] == ["none", "medusa"]
+    assert asked[2:7] == ["none", "medusa", "none", "none", "medusa"]
+    assert asked[7:12] == ["medusa", "none", "medusa", "medusa", "none"]
+
+
+def test_the_figures_follow_from_what_was_measured(tiny: Target) -> None:
+    prompt = Prompt("a", "c", ("x",))
+    plain = TurnResult("t", (1, 2, 3, 4, 5), (1, 1, 1, 1), wall_s=5.0, decode_s=4.0)
+    fast = TurnResult("t", (1, 2, 3, 4, 5), (2, 2), wall_s=3.0, decode_s=2.0)
+    race = Race(
+        {
+            "none": [[Conversation(prompt, (plain,))]],
+            "medusa": [[Conversation(prompt, (fast,))]],
+        },
+        num_skipped=0,
+    )
+    report = make_report(race, ["none", "medusa"], [], tiny)
+    modes = report["modes"]
+    assert isinstance(modes, dict)
+    assert set(modes["medusa"]) == MODE_KEYS
+    assert modes["medusa"]["speedup_vs_none"] == 2.0
+    assert modes["medusa"]["mean_acceptance_length"] == 2.0
+    assert modes["medusa"]["step_ms"] == 1000.0
+    assert modes["medusa"]["tokens_per_s"] == pytest.approx(5 / 3)
+    assert modes["medusa"]["identical_outputs"] == 1
+    assert modes["none"]["decode_tokens_per_s"] == 1.0
+
+
+def test_a_wrong_token_is_found_and_is_no_tie(tiny: Target) -> None:
+    prompt = Prompt("a", "c", ("hello",))
+    plain = Conversation(prompt, (TurnResult("t", (30, 31, 32), (1, 1), 1.0, 1.0),))
+    other = Conversation(prompt, (TurnResult("t", (30, 99, 32), (1, 1), 1.0, 1.0),))
+    assert find_divergence(tiny, plain, plain) is None
+    divergence = find_divergence(tiny, other, plain)
+    assert divergence is not None
+    assert (divergence.turn, divergence.place, divergence.is_tie) == (0, 1, False)
+
+
+def test_bench_writes_what_it_promises(
+    tmp_path: Path, folders: dict[str, tuple[Path, Path]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, heads = folders["grouped"]
+    prompts = write_prompts(
+        tmp_path / "p.jsonl",
+        [row("a", "one", "hello", "and more"), row("b", "two", "x" * 2000), row("c", "two", "hi")],
+    )
+    out = tmp_path / "out.json"
+    code = main(
+        [
+            "bench",
+            "--prompts",
+            str(prompts),
+            "--model",
+            str(model),
+            "--heads",
+            str(heads),
+            "--dtype",
+            "float64",
+            "--max-new-tokens",
+            "12",
+            "--peers",
+            "transformers",
+            "--json",
+            str(out),
+        ]
+    )
+    assert code == 0
+    report = json.loads(out.read_text(encoding="utf-8"))
+    assert set(report) == {"machine", "modes", "peers", "categories"}
+    assert set(report["modes"]) == {"none", "medusa"}
+    for figures in report["modes"].values():
+        assert set(figures) == MODE_KEYS
+        assert (figures["num_prompts"], figures["num_skipped"]) == (2, 1)
+        assert figures["identical_outputs"] == 2
+    assert set(report["peers"]["transformers"]) == {
+        "tokens_per_s",
+        "decode_tokens_per_s",
+        "identical_outputs",
+    }
+    assert report["peers"]["transformers"]["identical_outputs"] == 2
+    assert set(report["categories"]) == {"one", "two"}
+    assert "differs" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--modes", "warp"], "Choose one of"),
+        (["--peers", "warp"], "Choose one of"),
+        (["--limit", "0"], "Choose 1 or more"),
+        (["--prompts", "nowhere.jsonl"], "can't be read"),
+    ],
+)
+def test_wrong_arguments_say_what_to_do(
+    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prompts = str(prompts_dir() / "in_domain.jsonl")
+    assert main(["bench", "--prompts", prompts, *arguments]) == 1
+    assert says in capsys.readouterr().err

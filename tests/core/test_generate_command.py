@@ -1,0 +1,106 @@
+"""`python -m medusa_core generate`."""
+
+import json
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from medusa_core.__main__ import main
+from medusa_core.generate.cli import _Printer
+from medusa_core.messages import TARGET, StepDone, TokenSource
+
+KEYS = {
+    "text",
+    "token_ids",
+    "num_tokens",
+    "num_steps",
+    "accept_lengths",
+    "mean_acceptance_length",
+    "time_to_first_token_s",
+    "prefill_s",
+    "decode_s",
+    "tokens_per_s",
+    "stop_reason",
+    "drafter",
+    "rule",
+    "model",
+    "seed",
+}
+
+Folders = dict[str, tuple[Path, Path]]
+
+
+class Terminal(StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def step(pieces: tuple[bytes, ...], heads: tuple[int, ...], num_visible: int) -> StepDone:
+    sources = tuple(TokenSource("medusa", head) if head else TARGET for head in heads)
+    ids = tuple(range(len(pieces)))
+    return StepDone("s", "r", 1, ids, pieces, sources, num_visible, 1, (), 0, 0, 0, 0, 0, 1)
+
+
+def run_json(folders: Folders, capsys: pytest.CaptureFixture[str], *more: str) -> dict[str, object]:
+    model, heads = folders["grouped"]
+    arguments = ["--model", str(model), "--heads", str(heads), "--dtype", "float64", "--json"]
+    code = main(["generate", "--prompt", "hello", "--max-new-tokens", "20", *arguments, *more])
+    assert code == 0
+    result: dict[str, object] = json.loads(capsys.readouterr().out)
+    return result
+
+
+def test_json_has_every_promised_key(folders: Folders, capsys: pytest.CaptureFixture[str]) -> None:
+    result = run_json(folders, capsys)
+    assert set(result) == KEYS
+    assert result["num_tokens"] == len(result["token_ids"])  # type: ignore[arg-type]
+    # Prefill gives one token; the steps give the others.
+    assert sum(result["accept_lengths"]) == result["num_tokens"] - 1  # type: ignore[arg-type,operator]
+
+
+def test_the_drafter_changes_the_steps_and_not_the_text(
+    folders: Folders, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for rule in ("greedy", "sample"):
+        plain = run_json(folders, capsys, "--drafter", "none", "--rule", rule)
+        drafted = run_json(folders, capsys, "--drafter", "medusa", "--rule", rule)
+        assert drafted["token_ids"] == plain["token_ids"]
+        assert drafted["drafter"] == "medusa"
+
+
+def test_without_heads_it_decodes_plainly(
+    folders: Folders, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, _ = folders["grouped"]
+    assert main(["generate", "--prompt", "hi", "--model", str(model), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["drafter"] == "none"
+
+
+def test_errors_are_two_sentences_and_no_traceback(
+    folders: Folders, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["generate", "--prompt", "hi", "--model", str(tmp_path)]) == 1
+    err = capsys.readouterr().err
+    assert "config.json is missing" in err
+    assert "Traceback" not in err
+    model, _ = folders["grouped"]
+    assert main(["generate", "--prompt", " ", "--model", str(model)]) == 1
+    assert "Write a message first" in capsys.readouterr().err
+
+
+def test_a_terminal_shows_accepted_tokens_by_head_and_holds_back_what_it_must() -> None:
+    terminal = Terminal()
+    printer = _Printer(terminal)
+    printer.print_step(step((b"The", b" fox"), (0, 1), num_visible=5))
+    assert terminal.getvalue() == "The\x1b[4;36m f\x1b[0m"
+    printer.print_step(step((b" ran",), (2,), num_visible=11))
+    assert terminal.getvalue().endswith("\x1b[4;36mox\x1b[0m\x1b[4;33m ran\x1b[0m")
+
+
+def test_a_pipe_gets_plain_text() -> None:
+    pipe = StringIO()
+    _Printer(pipe).print_step(step((b"The", b" fox"), (0, 1), num_visible=7))
+    assert pipe.getvalue() == "The fox"
