@@ -88,6 +88,7 @@ def _install_through_pip(layout: Layout, runner: Runner) -> None:
     reinstall = ["--force-reinstall", "--no-deps"] if installed_torch(layout) else []
     constraint = ["--constraint", str(layout.constraints)]
     runner.stream([*_pip(layout), "install", *reinstall, *constraint, pinned(layout, "torch")])
+    say(f"pip gave torch {installed_torch(layout)}.")
 
 
 def _pip(layout: Layout) -> list[str]:
