@@ -46,6 +46,9 @@ def main() -> int:
     """
     arguments = parser().parse_args()
     problem = screen_problem(arguments.platform)
+    if problem is not None and (arguments.tour or arguments.probe_startup):
+        # Nobody watches: these work without a screen.
+        arguments.platform, problem = "offscreen", None
     if problem is None:
         try:
             from app.application import Options, run

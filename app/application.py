@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -151,6 +152,10 @@ def _tour_themes(theme: str | None) -> tuple[ThemeChoice, ...]:
 async def _serve_user(application: Application) -> int:
     closed = asyncio.Event()
     application.window.closed.connect(closed.set)
+    if sys.platform != "win32":
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, application.window.close)
     application.open()
     await closed.wait()
     application.close()

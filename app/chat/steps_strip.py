@@ -17,6 +17,8 @@ from app.chat.tally import HeadTally, StepTally
 from app.theme.appearance import Appearance
 from medusa_core.messages import StepDone
 
+GREY_NOTE = "grey: the model's own tokens"
+
 
 class StepsStrip(QFrame):
     """Live figures of the answer being written, else of the last one.
@@ -99,7 +101,7 @@ class StepsStrip(QFrame):
     def _show(self) -> None:
         tally = self._tally
         self._mean.setText(
-            f"{tally.mean_acceptance_length:.2f} mean · {tally.num_steps} steps"
+            f"{tally.mean_acceptance_length:.2f} mean · {tally.num_steps:,} steps · {GREY_NOTE}"
             if tally.num_steps
             else "nothing decoded yet"
         )

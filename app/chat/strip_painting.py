@@ -24,6 +24,10 @@ class StepBars(QWidget):
         self._bars: tuple[StepBar, ...] = ()
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setAccessibleName("Tokens per step")
+        self.setToolTip(
+            "One bar for each decoding step, as high as the tokens it gave: grey those that the "
+            "model chose itself, in colours the accepted ones by the head that drafted them."
+        )
 
     def show_tally(self, tally: StepTally) -> None:
         """Draw the last steps."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from PySide6.QtCore import QSize, Qt, QUrl
-from PySide6.QtGui import QGuiApplication, QKeySequence, QTextCharFormat
+from PySide6.QtGui import QAccessible, QGuiApplication, QKeySequence, QTextCharFormat
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
@@ -427,6 +427,16 @@ def test_everything_that_can_be_used_has_a_name_and_can_be_reached_by_key(
         assert widget.accessibleName()
         assert widget.focusPolicy() & Qt.FocusPolicy.TabFocus, widget.accessibleName()
     assert page.strip.marks_box.text()
+
+
+def test_an_answer_can_be_listened_to(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    QAccessible.setActive(True)
+    try:
+        assert ask(qtbot, window, "Hello").document.text == engine.script.answer
+    finally:
+        QAccessible.setActive(False)
 
 
 def test_nothing_is_ever_loaded_for_an_answer(qtbot: QtBot, open_fake: Open, tmp_path) -> None:
