@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from app.markdown.block import ORIGINS
@@ -25,18 +24,20 @@ class Flattener:
     """Walks block tokens and emits flat blocks.
 
     Args:
-        markdown: Parser for inline text.
-        text: The text that was parsed.
-        origins: Source position of each of its characters.
+        inline_tokens: Parses inline text.
+        origins: Source position of each character of the text that was parsed.
 
     Attributes:
         blocks: What was emitted so far.
     """
 
-    def __init__(self, markdown: MarkdownIt, text: str, origins: Sequence[int]) -> None:
+    def __init__(
+        self,
+        inline_tokens: Callable[[str], Sequence[Token]],
+        origins: Sequence[int],
+    ) -> None:
         self.blocks: list[Block] = []
-        self._markdown = markdown
-        self._text = text
+        self._inline_tokens = inline_tokens
         self._origins = origins
         self._lists: list[_List] = []
         self._quote_depth = 0
@@ -111,7 +112,7 @@ class Flattener:
 
     def _inline(self, token: Token) -> None:
         inner = token.meta[ORIGINS][: len(token.content)]
-        tokens = self._markdown.inline.parse(token.content, self._markdown, {}, [])
+        tokens = self._inline_tokens(token.content)
         runs = runs_from_tokens(tokens, token.content, self._to_source(inner))
         if self._rows:
             self._rows[-1].append(runs)

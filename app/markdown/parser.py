@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -33,6 +34,12 @@ class WatchedMarkdown(MarkdownIt):
         self.enable(["table", "strikethrough"])
         # Joining fragments would lose where all but the last of them came from.
         self.disable(["html_block", "html_inline", "reference", "fragments_join"])
+        # While a table or a quotation grows, only its last text is new.
+        self.inline_tokens = lru_cache(maxsize=128)(self._inline_tokens)
+
+    def _inline_tokens(self, content: str) -> tuple[Token, ...]:
+        """Tokens of an inline text, with positions in it; not to be changed."""
+        return tuple(self.inline.parse(content, self, {}, []))
 
     def validateLink(self, url: str) -> bool:
         """Every target makes a link; only the safe ones can be followed."""
@@ -98,7 +105,7 @@ class MarkdownParser:
         env: EnvType = {}
         tokens = self._markdown.block.parse(source.text, self._markdown, env, []) or []
         cut = _last_start(tokens)
-        flattener = Flattener(self._markdown, source.text, source.origins)
+        flattener = Flattener(self._markdown.inline_tokens, source.origins)
         num_settled = 0
         for index, token in enumerate(tokens):
             if index == cut:

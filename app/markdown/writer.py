@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from PySide6.QtGui import QTextBlock, QTextCursor, QTextDocument
+from PySide6.QtGui import QTextBlock, QTextCursor, QTextDocument, QTextTable
 
 from app.markdown.formats import Formats, LineLook
 from app.markdown.highlight import line_inks
@@ -148,41 +148,27 @@ class DocumentWriter:
 
     def _patch(self, written: _Written, block: Block) -> bool:
         """Turn the last block of the document into another of its kind, if that can be done."""
-        old = written.block
-        if isinstance(old, Paragraph) and isinstance(block, Paragraph):
-            if (old.place, old.level) != (block.place, block.level) or not old.runs:
-                return False
-        elif isinstance(old, CodeBlock) and isinstance(block, CodeBlock):
-            if (old.place, old.language) != (block.place, block.language):
-                return False
-        elif isinstance(old, Table) and isinstance(block, Table):
-            if (old.place, old.alignments) != (block.place, block.alignments):
-                return False
-            if len(old.rows) > len(block.rows):
-                return False
-            self._grow_table(written, len(block.rows) - len(old.rows))
-        else:
+        if not _can_become(written.block, block):
             return False
-        self._patch_lines(written, block)
+        lines = self._lines_of(block, written)
+        if isinstance(block, Table):
+            self._grow_table(written, block)
+        self._patch_lines(written, block, lines)
         written.block = block
         return True
 
-    def _grow_table(self, written: _Written, num_rows: int) -> None:
-        if num_rows == 0:
-            return
-        assert isinstance(written.block, Table)
+    def _grow_table(self, written: _Written, block: Table) -> None:
         table = self._cursor(written.first_line).currentTable()
         first = table.rows()
-        table.appendRows(num_rows)
+        if first == len(block.rows):
+            return
+        table.appendRows(len(block.rows) - first)
         for row in range(first, table.rows()):
-            for column, alignment in enumerate(written.block.alignments):
-                cursor = table.cellAt(row, column).firstCursorPosition()
-                cursor.setBlockFormat(self._formats.cell(alignment))
-                cursor.setBlockCharFormat(self._formats.line(_look(written.block, 1)))
+            for column in range(table.columns()):
+                self._begin_cell(table, block, row, column)
                 written.lines.append(())
 
-    def _patch_lines(self, written: _Written, block: Block) -> None:
-        new_lines = self._lines_of(block, written)
+    def _patch_lines(self, written: _Written, block: Block, new_lines: list[Spans]) -> None:
         number = self._document.findBlock(written.first_line).blockNumber()
         for i, (old, new) in enumerate(zip(written.lines, new_lines, strict=False)):
             if old != new:
@@ -282,12 +268,17 @@ class DocumentWriter:
         num_columns = len(block.alignments)
         table = cursor.insertTable(len(block.rows), num_columns, self._formats.table(block.place))
         for i, spans in enumerate(lines):
-            row, column = divmod(i, num_columns)
-            cursor = table.cellAt(row, column).firstCursorPosition()
-            cursor.setBlockFormat(self._formats.cell(block.alignments[column]))
-            cursor.setBlockCharFormat(self._formats.line(_look(block, i)))
+            cursor = self._begin_cell(table, block, *divmod(i, num_columns))
             self._insert(cursor, spans, _look(block, i))
         return table.firstPosition()
+
+    def _begin_cell(self, table: QTextTable, block: Table, row: int, column: int) -> QTextCursor:
+        """Set the formats of an empty cell."""
+        look = _look(block, row * len(block.alignments) + column)
+        cursor = table.cellAt(row, column).firstCursorPosition()
+        cursor.setBlockFormat(self._formats.cell(block.alignments[column]))
+        cursor.setBlockCharFormat(self._formats.line(look))
+        return cursor
 
     def _insert(self, cursor: QTextCursor, spans: Sequence[Span], look: LineLook) -> None:
         """Insert spans, with one call for neighbours that look the same."""
@@ -297,11 +288,17 @@ class DocumentWriter:
             cursor.insertText(text, self._formats.chars(pieces[0], look))
 
     def _lines_of(self, block: Block, written: _Written | None) -> list[Spans]:
-        """Spans of each line of a block; those of unchanged open code are taken from before."""
+        """Spans of each line of a block; those of unchanged lines are taken from before."""
         lines = runs_of(block)
-        if not isinstance(block, CodeBlock):
-            return [spans_of_line(runs, self._tokens) for runs in lines]
         old = written.block if written is not None else None
+        if not isinstance(block, CodeBlock):
+            known = list(zip(runs_of(old), written.lines, strict=True)) if old and written else []
+            return [
+                known[i][1]
+                if i < len(known) and known[i][0] == runs
+                else spans_of_line(runs, self._tokens)
+                for i, runs in enumerate(lines)
+            ]
         num_same = 0
         if isinstance(old, CodeBlock) and old.is_open and block.is_open:
             num_same = _num_same_lines(old.lines, lines)
@@ -338,6 +335,21 @@ def _look(block: Block, line: int) -> LineLook:
             return LineLook(is_header=is_header, is_quoted=is_quoted)
         case Rule():
             return LineLook()
+
+
+def _can_become(old: Block, new: Block) -> bool:
+    """Whether a written block can be turned into another by changing its lines alone."""
+    if old.place != new.place:
+        return False
+    match old, new:
+        case Paragraph(), Paragraph():
+            # An empty paragraph has lost the format of its characters.
+            return old.level == new.level and bool(old.runs)
+        case CodeBlock(), CodeBlock():
+            return old.language == new.language
+        case Table(), Table():
+            return old.alignments == new.alignments and len(old.rows) <= len(new.rows)
+    return False
 
 
 def _is_empty(block: Block) -> bool:
