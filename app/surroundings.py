@@ -12,8 +12,16 @@ PACKAGES = (
     "libxcb-image0 libxcb-keysyms1 libxcb-render-util0 libxcb-xinerama0 libxcb-xkb1"
 )
 INSTALL = f"On Debian or Ubuntu: sudo apt-get install {PACKAGES}"
-# Qt loads it by itself and ends the process when it is missing.
-XCB_CURSOR = "libxcb-cursor.so.0"
+# Qt loads them with its plugin for X11, and ends the process when one is missing.
+XCB_LIBRARIES = (
+    "libxcb-cursor.so.0",
+    "libxcb-icccm.so.4",
+    "libxcb-image.so.0",
+    "libxcb-keysyms.so.1",
+    "libxcb-render-util.so.0",
+    "libxcb-xkb.so.1",
+    "libxkbcommon-x11.so.0",
+)
 # Platforms that draw on no screen.
 SCREENLESS = ("offscreen", "minimal", "vnc")
 
@@ -39,8 +47,9 @@ def screen_problem(platform: str | None) -> str | None:
             "There is no display (neither DISPLAY nor WAYLAND_DISPLAY is set). Start this from a "
             f"desktop, or through ssh -X.\n{COMMAND_LINE}"
         )
-    if not _can_load(XCB_CURSOR):
-        return f"Qt needs the library {XCB_CURSOR}. {INSTALL}\n{COMMAND_LINE}"
+    missing = [library for library in XCB_LIBRARIES if not _can_load(library)]
+    if missing:
+        return f"Qt can't draw here without {', '.join(missing)}. {INSTALL}\n{COMMAND_LINE}"
     return None
 
 

@@ -149,3 +149,14 @@ def test_the_stall_probe_notices_a_stall(qtbot: QtBot) -> None:
     qtbot.wait(30)
     probe.stop()
     assert probe.longest_stall_ms > 150
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="displays are Linux's affair")
+def test_a_missing_library_for_x11_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DISPLAY", ":0")
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.setattr(surroundings, "XCB_LIBRARIES", ("libno-such-thing.so.9",))
+    told = surroundings.screen_problem("xcb")
+    assert told is not None
+    assert "libno-such-thing.so.9" in told
+    assert surroundings.screen_problem("offscreen") is None
