@@ -17,8 +17,9 @@ from PySide6.QtGui import QTextDocument
 from app.markdown.formats import Formats
 from app.markdown.model import Block, CodeBlock
 from app.markdown.parser import MarkdownParser
+from app.markdown.spans import utf16_length
 from app.markdown.style import MarkStyle
-from app.markdown.tokens import NO_TOKEN, TokenMap, utf16_length
+from app.markdown.tokens import NO_TOKEN, TokenMap
 from app.markdown.writer import DocumentWriter
 from medusa_core.messages import GenerationDone, StepDone, TokenSource
 

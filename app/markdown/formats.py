@@ -20,8 +20,8 @@ from PySide6.QtGui import (
 )
 
 from app.markdown.model import Marker, Paragraph, Place, TextStyle
+from app.markdown.spans import Span
 from app.markdown.style import Ink, MarkStyle
-from app.markdown.tokens import Span
 
 _HEADING_SCALES = (1.5, 1.3, 1.15, 1.05, 1.0, 1.0)
 _BULLETS = (

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
-from PySide6.QtGui import QTextBlock, QTextCursor, QTextDocument, QTextTable
+from PySide6.QtGui import QTextCursor, QTextDocument
 
-from app.markdown.formats import Formats, LineLook
-from app.markdown.highlight import line_inks
-from app.markdown.model import Block, CodeBlock, Paragraph, Rule, Table, runs_of
-from app.markdown.tokens import Span, Spans, TokenMap, spans_of_line, utf16_length
+from app.markdown.formats import Formats
+from app.markdown.line_writer import LineWriter, look_of
+from app.markdown.model import Block, CodeBlock, Paragraph, Rule, Table
+from app.markdown.spans import Spans, spans_of_block
+from app.markdown.tokens import TokenMap
 
 
 @dataclass(slots=True)
@@ -53,6 +53,7 @@ class DocumentWriter:
         self._held: list[Block] = []
         self._on_spacer = True
         self._formats = formats
+        self._line_writer = LineWriter(document, formats)
         self.clear()
 
     def clear(self) -> None:
@@ -71,6 +72,7 @@ class DocumentWriter:
         blocks = [written.block for written in self._written]
         num_frozen, held = self._num_frozen, list(self._held)
         self._formats = formats
+        self._line_writer = LineWriter(self._document, formats)
         cursor = QTextCursor(self._document)
         cursor.beginEditBlock()
         self.clear()
@@ -150,81 +152,37 @@ class DocumentWriter:
         """Turn the last block of the document into another of its kind, if that can be done."""
         if not _can_become(written.block, block):
             return False
-        lines = self._lines_of(block, written)
+        lines = spans_of_block(block, self._tokens, written.block, written.lines)
         if isinstance(block, Table):
             self._grow_table(written, block)
-        self._patch_lines(written, block, lines)
-        written.block = block
+        self._line_writer.patch(written.first_line, block, written.lines, lines)
+        written.block, written.lines = block, lines
         return True
 
     def _grow_table(self, written: _Written, block: Table) -> None:
-        table = self._cursor(written.first_line).currentTable()
+        table = self._line_writer.cursor(written.first_line).currentTable()
         first = table.rows()
         if first == len(block.rows):
             return
         table.appendRows(len(block.rows) - first)
         for row in range(first, table.rows()):
             for column in range(table.columns()):
-                self._begin_cell(table, block, row, column)
+                self._line_writer.begin_cell(table, block, row, column)
                 written.lines.append(())
-
-    def _patch_lines(self, written: _Written, block: Block, new_lines: list[Spans]) -> None:
-        number = self._document.findBlock(written.first_line).blockNumber()
-        for i, (old, new) in enumerate(zip(written.lines, new_lines, strict=False)):
-            if old != new:
-                line = self._document.findBlockByNumber(number + i)
-                self._patch_line(line, old, new, _look(block, i))
-        num_shared = min(len(written.lines), len(new_lines))
-        last = self._document.findBlockByNumber(number + num_shared - 1)
-        if len(written.lines) > num_shared:
-            self._remove_lines(last, len(written.lines) - num_shared)
-        elif len(new_lines) > num_shared:
-            cursor = self._cursor(_end(last))
-            for i in range(num_shared, len(new_lines)):
-                self._add_code_line(cursor, new_lines[i], _look(block, i))
-        written.lines = new_lines
-
-    def _patch_line(self, line: QTextBlock, old: Spans, new: Spans, look: LineLook) -> None:
-        """Replace the end of a line, from the first character that differs."""
-        at, rest = line.position(), list(new)
-        for old_span in old:
-            if (
-                not rest
-                or rest[0][1:] != old_span[1:]
-                or not rest[0].text.startswith(old_span.text)
-            ):
-                break
-            at += utf16_length(old_span.text)
-            if rest[0].text != old_span.text:
-                rest[0] = rest[0]._replace(text=rest[0].text[len(old_span.text) :])
-                break
-            rest.pop(0)
-        cursor = self._cursor(at)
-        cursor.setPosition(_end(line), QTextCursor.MoveMode.KeepAnchor)
-        cursor.removeSelectedText()
-        self._insert(cursor, rest, look)
-
-    def _remove_lines(self, last_kept: QTextBlock, num_lines: int) -> None:
-        cursor = self._cursor(_end(last_kept))
-        end = last_kept
-        for _ in range(num_lines):
-            end = end.next()
-        cursor.setPosition(_end(end), QTextCursor.MoveMode.KeepAnchor)
-        cursor.removeSelectedText()
 
     # What is new ---------------------------------------------------------------------------------
 
     def _write(self, block: Block) -> None:
         start, on_spacer = self._document.characterCount() - 1, self._on_spacer
-        lines = self._lines_of(block, None)
-        cursor = self._cursor(start)
+        lines = spans_of_block(block, self._tokens)
+        cursor = self._line_writer.cursor(start)
         match block:
             case Paragraph():
                 first_line = self._write_paragraph(cursor, block, lines[0])
             case Rule():
                 self._begin_block(cursor)
                 cursor.setBlockFormat(self._formats.rule(block.place))
-                cursor.setBlockCharFormat(self._formats.line(_look(block, 0)))
+                cursor.setBlockCharFormat(self._formats.line(look_of(block, 0)))
                 first_line = cursor.position()
             case CodeBlock():
                 first_line = self._write_code(cursor, block, lines)
@@ -243,98 +201,35 @@ class DocumentWriter:
     def _write_paragraph(self, cursor: QTextCursor, block: Paragraph, spans: Spans) -> int:
         self._begin_block(cursor)
         cursor.setBlockFormat(self._formats.paragraph(block, is_first=not self._written))
-        cursor.setBlockCharFormat(self._formats.line(_look(block, 0)))
+        cursor.setBlockCharFormat(self._formats.line(look_of(block, 0)))
         if block.place.marker is not None:
             cursor.createList(self._formats.marker(block.place.marker, block.place))
         first_line = cursor.position()
-        self._insert(cursor, spans, _look(block, 0))
+        self._line_writer.insert(cursor, spans, look_of(block, 0))
         return first_line
 
     def _write_code(self, cursor: QTextCursor, block: CodeBlock, lines: list[Spans]) -> int:
         frame = cursor.insertFrame(self._formats.code_frame(block.place))
         cursor = frame.firstCursorPosition()
         cursor.setBlockFormat(self._formats.code_line())
-        cursor.setBlockCharFormat(self._formats.line(_look(block, 0)))
-        self._insert(cursor, lines[0], _look(block, 0))
+        cursor.setBlockCharFormat(self._formats.line(look_of(block, 0)))
+        self._line_writer.insert(cursor, lines[0], look_of(block, 0))
         for spans in lines[1:]:
-            self._add_code_line(cursor, spans, _look(block, 0))
+            self._line_writer.add_code_line(cursor, spans, look_of(block, 0))
         return frame.firstPosition()
-
-    def _add_code_line(self, cursor: QTextCursor, spans: Spans, look: LineLook) -> None:
-        cursor.insertBlock(self._formats.code_line(), self._formats.line(look))
-        self._insert(cursor, spans, look)
 
     def _write_table(self, cursor: QTextCursor, block: Table, lines: list[Spans]) -> int:
         num_columns = len(block.alignments)
         table = cursor.insertTable(len(block.rows), num_columns, self._formats.table(block.place))
         for i, spans in enumerate(lines):
-            cursor = self._begin_cell(table, block, *divmod(i, num_columns))
-            self._insert(cursor, spans, _look(block, i))
+            cursor = self._line_writer.begin_cell(table, block, *divmod(i, num_columns))
+            self._line_writer.insert(cursor, spans, look_of(block, i))
         return table.firstPosition()
-
-    def _begin_cell(self, table: QTextTable, block: Table, row: int, column: int) -> QTextCursor:
-        """Set the formats of an empty cell."""
-        look = _look(block, row * len(block.alignments) + column)
-        cursor = table.cellAt(row, column).firstCursorPosition()
-        cursor.setBlockFormat(self._formats.cell(block.alignments[column]))
-        cursor.setBlockCharFormat(self._formats.line(look))
-        return cursor
-
-    def _insert(self, cursor: QTextCursor, spans: Sequence[Span], look: LineLook) -> None:
-        """Insert spans, with one call for neighbours that look the same."""
-        for _look_key, same in groupby(spans, key=lambda span: span[1:5]):
-            pieces = list(same)
-            text = "".join(span.text for span in pieces)
-            cursor.insertText(text, self._formats.chars(pieces[0], look))
-
-    def _lines_of(self, block: Block, written: _Written | None) -> list[Spans]:
-        """Spans of each line of a block; those of unchanged lines are taken from before."""
-        lines = runs_of(block)
-        old = written.block if written is not None else None
-        if not isinstance(block, CodeBlock):
-            known = list(zip(runs_of(old), written.lines, strict=True)) if old and written else []
-            return [
-                known[i][1]
-                if i < len(known) and known[i][0] == runs
-                else spans_of_line(runs, self._tokens)
-                for i, runs in enumerate(lines)
-            ]
-        num_same = 0
-        if isinstance(old, CodeBlock) and old.is_open and block.is_open:
-            num_same = _num_same_lines(old.lines, lines)
-        fresh = lines[num_same:]
-        texts = tuple("".join(run.text for run in runs) for runs in fresh)
-        inks = line_inks(texts, block.language, is_open=block.is_open)
-        kept = written.lines[:num_same] if written is not None else []
-        return kept + [
-            spans_of_line(runs, self._tokens, stretches)
-            for runs, stretches in zip(fresh, inks, strict=True)
-        ]
 
     def _mark_spacer(self) -> None:
         """Make the last block of the document a spacer."""
-        cursor = self._cursor(self._document.characterCount() - 1)
+        cursor = self._line_writer.cursor(self._document.characterCount() - 1)
         cursor.setBlockFormat(self._formats.spacer())
-
-    def _cursor(self, position: int) -> QTextCursor:
-        cursor = QTextCursor(self._document)
-        cursor.setPosition(position)
-        return cursor
-
-
-def _look(block: Block, line: int) -> LineLook:
-    """What the characters of a line of a block share."""
-    is_quoted = block.place.quote_depth > 0
-    match block:
-        case Paragraph():
-            return LineLook(level=block.level, is_quoted=is_quoted)
-        case CodeBlock():
-            return LineLook(is_code=True)
-        case Table():
-            is_header = line < len(block.alignments)
-            return LineLook(is_header=is_header, is_quoted=is_quoted)
-        case Rule():
-            return LineLook()
 
 
 def _can_become(old: Block, new: Block) -> bool:
@@ -354,17 +249,3 @@ def _can_become(old: Block, new: Block) -> bool:
 
 def _is_empty(block: Block) -> bool:
     return isinstance(block, Rule) or (isinstance(block, Paragraph) and not block.runs)
-
-
-def _num_same_lines(old: Sequence[object], new: Sequence[object]) -> int:
-    num_same = 0
-    for old_line, new_line in zip(old, new, strict=False):
-        if old_line != new_line:
-            break
-        num_same += 1
-    return num_same
-
-
-def _end(block: QTextBlock) -> int:
-    """Document position after the last character of a block."""
-    return block.position() + block.length() - 1

@@ -1,0 +1,148 @@
+"""Runs cut by token: what is written into the document piece by piece."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from app.markdown.highlight import Stretches, line_inks
+from app.markdown.model import Block, CodeBlock, Runs, TextStyle, runs_of
+from app.markdown.style import Ink
+from app.markdown.tokens import NO_TOKEN, TokenMap
+
+
+class Span(NamedTuple):
+    """Characters of one look that belong to one accepted token, or to none.
+
+    Attributes:
+        text: What is shown.
+        style: How it looks.
+        href: Address it links to; may be empty.
+        ink: Colour in code.
+        head: Head that drafted it, 1-based; 0 if no drafter did.
+        token: Index of the accepted token; `NO_TOKEN` if no drafter gave it.
+    """
+
+    text: str
+    style: TextStyle
+    href: str
+    ink: Ink
+    head: int
+    token: int
+
+
+Spans = tuple[Span, ...]
+
+
+def spans_of_block(
+    block: Block, tokens: TokenMap, old: Block | None = None, old_lines: Sequence[Spans] = ()
+) -> list[Spans]:
+    """Spans of each line of a block.
+
+    Args:
+        block: Any block.
+        tokens: Tokens of the answer.
+        old: An earlier state of the block, or None.
+        old_lines: Its spans; those of unchanged lines are taken from here.
+
+    Returns:
+        As many lines as `runs_of` gives.
+    """
+    lines = runs_of(block)
+    if isinstance(block, CodeBlock):
+        return _spans_of_code(block, tokens, old, old_lines)
+    known = list(zip(runs_of(old), old_lines, strict=True)) if old is not None else []
+    return [
+        known[i][1] if i < len(known) and known[i][0] == runs else spans_of_line(runs, tokens)
+        for i, runs in enumerate(lines)
+    ]
+
+
+def _spans_of_code(
+    block: CodeBlock, tokens: TokenMap, old: Block | None, old_lines: Sequence[Spans]
+) -> list[Spans]:
+    num_same = 0
+    # Once code is complete, what stands in later lines may colour earlier ones.
+    if isinstance(old, CodeBlock) and old.is_open and block.is_open:
+        num_same = _num_same(old.lines, block.lines)
+    fresh = block.lines[num_same:]
+    texts = tuple("".join(run.text for run in runs) for runs in fresh)
+    inks = line_inks(texts, block.language, is_open=block.is_open)
+    return [*old_lines[:num_same]] + [
+        spans_of_line(runs, tokens, stretches) for runs, stretches in zip(fresh, inks, strict=True)
+    ]
+
+
+def _num_same(old: Sequence[Runs], new: Sequence[Runs]) -> int:
+    num_same = 0
+    for old_line, new_line in zip(old, new, strict=False):
+        if old_line != new_line:
+            break
+        num_same += 1
+    return num_same
+
+
+def spans_of_line(runs: Runs, tokens: TokenMap, inks: Stretches = ()) -> Spans:
+    """Cut the runs of a line where the token, the head or the ink changes.
+
+    Args:
+        runs: Runs of one line.
+        tokens: Tokens of the answer.
+        inks: Inks of the line's characters, for code; empty for plain ink.
+
+    Returns:
+        Spans in order; neighbours differ.
+    """
+    spans: list[Span] = []
+    for run in runs:
+        for text, token, head in _pieces(run.text, run.start, run.end, tokens):
+            _append(spans, Span(text, run.style, run.href, Ink.PLAIN, head, token))
+    return (
+        _inked(spans, inks)
+        if len(inks) > 1 or (inks and inks[0].ink is not Ink.PLAIN)
+        else (tuple(spans))
+    )
+
+
+def _pieces(text: str, start: int, end: int, tokens: TokenMap) -> list[tuple[str, int, int]]:
+    """Pieces of a run by owner: text, accepted token, head."""
+    if len(text) != end - start:
+        # One character written in several, such as an entity, is there when its last one is.
+        return [(text, *tokens.accepted_owner(end - 1))]
+    pieces: list[tuple[str, int, int]] = []
+    at = start
+    while at < end:
+        owner = tokens.owner(at)
+        stop = end if owner == NO_TOKEN else min(end, tokens.end(owner))
+        pieces.append((text[at - start : stop - start], *tokens.accepted_owner(at)))
+        at = stop
+    return pieces
+
+
+def _append(spans: list[Span], span: Span) -> None:
+    """Add a span, or its text to the last one if they differ in nothing else."""
+    if spans and spans[-1][1:] == span[1:]:
+        spans[-1] = span._replace(text=spans[-1].text + span.text)
+    else:
+        spans.append(span)
+
+
+def _inked(spans: list[Span], inks: Stretches) -> Spans:
+    """Cut spans once more where the ink changes."""
+    result: list[Span] = []
+    stretches = iter(inks)
+    left, ink = 0, Ink.PLAIN
+    for span in spans:
+        at = 0
+        while at < len(span.text):
+            if left == 0:
+                left, ink = next(stretches)
+            taken = min(left, len(span.text) - at)
+            _append(result, span._replace(text=span.text[at : at + taken], ink=ink))
+            at, left = at + taken, left - taken
+    return tuple(result)
+
+
+def utf16_length(text: str) -> int:
+    """Length of a text in UTF-16 code units, which Qt counts positions in."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2
