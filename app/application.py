@@ -129,7 +129,7 @@ def run(options: Options) -> int:
     with loop:
         application = build(options)
         if options.is_for_user:
-            show_uncaught_errors(application.window.chat.show_error, log_path)
+            show_uncaught_errors(application.window.chat.errors.show, log_path)
         code: int = loop.run_until_complete(_work(options)(application))
         return code
 

@@ -48,6 +48,7 @@ class ChatPage(QWidget):
         self._stack = QStackedLayout()
         self._narrow = (_Column(self.empty), _Column(self._composer_block()))
         self._build()
+        self.composer.edit.scrolled.connect(self.conversation.scroll_pages)
         self.restyle()
 
     def show_messages(self, has_messages: bool) -> None:

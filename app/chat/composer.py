@@ -27,10 +27,12 @@ class PromptEdit(QTextEdit):
     Signals:
         submitted: Enter was pressed.
         focused: The cursor came or went.
+        scrolled: The conversation is to scroll by so many pages, down if positive.
     """
 
     submitted = Signal()
     focused = Signal(bool)
+    scrolled = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -60,6 +62,9 @@ class PromptEdit(QTextEdit):
         is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
         if is_enter and not event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
             self.submitted.emit()
+            return
+        if event.key() in (Qt.Key.Key_PageUp, Qt.Key.Key_PageDown):
+            self.scrolled.emit(1 if event.key() == Qt.Key.Key_PageDown else -1)
             return
         super().keyPressEvent(event)
 

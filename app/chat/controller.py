@@ -8,12 +8,12 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject, Signal
 
 from app.bridge import EngineBridge
-from app.chat.announcer import Announcer
 from app.chat.answer_document import Marking
 from app.chat.answer_message import AnswerMessage
 from app.chat.chat_page import ChatPage
 from app.chat.conversation import Conversation, Turn, new_id
-from app.chat.message_widgets import ErrorCard, Notice, UserMessage
+from app.chat.error_board import ErrorBoard
+from app.chat.message_widgets import Notice, UserMessage
 from app.model_keeper import ModelKeeper, Phase
 from app.theme.appearance import Appearance
 from medusa_core.messages import (
@@ -41,6 +41,7 @@ class ChatController(QObject):
 
     Attributes:
         conversation: What has been said.
+        errors: What went wrong, as far as it is shown.
 
     Signals:
         answer_ended: The running answer is complete, stopped or failed.
@@ -71,6 +72,7 @@ class ChatController(QObject):
         # What a regenerated answer takes the place of, until it has a text of its own.
         self._replaced: tuple[Turn, AnswerMessage] | None = None
         self.conversation = Conversation(make_id)
+        self.errors = ErrorBoard(page, appearance)
         self._connect()
         self._model_changed()
 
@@ -122,24 +124,24 @@ class ChatController(QObject):
         self._page.composer.set_busy(False)
         self._page.composer.setFocus()
 
-    def show_error(self, message: str, hint: str) -> None:
-        """Show an error of the window itself."""
-        self._add_error(message, hint)
-
     def _connect(self) -> None:
         page = self._page
         page.composer.send_requested.connect(self.send)
         page.composer.stop_requested.connect(self.stop)
         page.empty.suggestion_chosen.connect(self.send)
         page.header.new_chat_requested.connect(self.new_chat)
+        self.errors.retry_requested.connect(self._keeper.load)
         page.strip.marking_changed.connect(self._set_marking)
         self._bridge.arrived.connect(self._receive)
         self._keeper.changed.connect(self._model_changed)
 
     def _begin(self, turn: Turn) -> None:
         """Show an empty answer and ask the engine to fill it."""
-        for answer in self.answers:
-            answer.set_is_last(False)
+        for message in self._page.conversation.messages:
+            if isinstance(message, AnswerMessage):
+                message.set_is_last(False)
+            elif isinstance(message, Notice):
+                self._page.conversation.remove(message)
         self._turn = turn
         self._answer = AnswerMessage(self._speaker, self._marking, self._appearance)
         self._answer.regenerate_requested.connect(self.regenerate)
@@ -222,7 +224,7 @@ class ChatController(QObject):
             self._restore(answer)
         else:
             self._take_back(turn, answer)
-        self._add_error(failed.message, failed.hint)
+        self.errors.show(failed.message, failed.hint)
         self._end()
 
     def _take_back(self, turn: Turn, answer: AnswerMessage) -> None:
@@ -250,19 +252,6 @@ class ChatController(QObject):
         self._page.composer.set_busy(False)
         self.answer_ended.emit()
 
-    def _add_error(self, message: str, hint: str, *, can_retry: bool = False) -> None:
-        card = ErrorCard(message, hint, self._appearance, can_retry=can_retry)
-        card.dismissed.connect(lambda: self._remove_error(card))
-        card.retry_requested.connect(self._keeper.load)
-        card.retry_requested.connect(lambda: self._remove_error(card))
-        self._page.conversation.add(card)
-        self._page.show_messages(True)
-        Announcer(card).say(f"{message} {hint}")
-
-    def _remove_error(self, card: ErrorCard) -> None:
-        self._page.conversation.remove(card)
-        self._page.show_messages(bool(self._page.conversation.messages))
-
     def _set_marking(self, is_on: bool) -> None:
         self._marking = Marking.ACCEPTED if is_on else Marking.OFF
         for answer in self.answers:
@@ -277,7 +266,7 @@ class ChatController(QObject):
         self._page.header.show_status(status)
         if status.phase is Phase.FAILED and status.failed is not None:
             self._page.empty.show_model("The model could not be loaded.")
-            self._add_error(status.failed.message, status.failed.hint, can_retry=True)
+            self.errors.show(status.failed.message, status.failed.hint, can_retry=True)
         elif status.loaded is not None:
             self._page.empty.show_model(f"{self._speaker} is ready. {MODEL_NOTE}")
             self._page.strip.set_num_heads(status.loaded.num_heads)

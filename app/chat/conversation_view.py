@@ -83,6 +83,11 @@ class ConversationView(QScrollArea):
         bar.setValue(bar.maximum())
         self._jump.hide()
 
+    def scroll_pages(self, num_pages: int) -> None:
+        """Scroll by so many pages, down if positive."""
+        bar = self.verticalScrollBar()
+        bar.setValue(bar.value() + num_pages * bar.pageStep())
+
     def restyle(self) -> None:
         """Take the sizes and colours of the theme."""
         scale = self._appearance.scale

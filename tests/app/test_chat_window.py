@@ -304,11 +304,15 @@ def test_copy_puts_the_markdown_on_the_clipboard(qtbot: QtBot, open_fake: Open) 
 
 
 def test_a_full_context_is_told(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake(Script(stop_reason=StopReason.CONTEXT))
+    window, engine = open_fake(Script(stop_reason=StopReason.CONTEXT))
     wait_ready(qtbot, window)
     ask(qtbot, window, "Hello")
     assert isinstance(window.page.conversation.messages[-1], Notice)
     assert "64 tokens" in window.page.context_label.text()
+    engine.script = Script()
+    window.chat.regenerate()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert not any(isinstance(m, Notice) for m in window.page.conversation.messages)
 
 
 def test_a_new_chat_forgets_the_old_one_even_while_it_is_answered(
@@ -368,6 +372,10 @@ def test_the_view_follows_the_end_only_while_the_user_is_there(
     engine.gate.set()
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     qtbot.wait(50)
+    assert bar.value() == 0
+    QTest.keyClick(window.page.composer.edit, Qt.Key.Key_PageDown)
+    assert 0 < bar.value() < bar.maximum()
+    QTest.keyClick(window.page.composer.edit, Qt.Key.Key_PageUp)
     assert bar.value() == 0
     window.page.conversation.follow_end()
     assert bar.value() == bar.maximum()
