@@ -120,9 +120,15 @@ class SystemRunner:
                 errors="replace",
             ) as child:
                 assert child.stdout is not None
-                for line in child.stdout:
-                    tail.append(line.rstrip())
-                    show(line.rstrip())
+                try:
+                    for line in child.stdout:
+                        tail.append(line.rstrip())
+                        show(line.rstrip())
+                except BaseException:
+                    # Nothing of ours may go on writing packages after the lock is released.
+                    child.terminate()
+                    child.wait()
+                    raise
         except OSError as error:
             raise SetupError(f"{command[0]} could not be started: {error}.") from error
         return Output(status=child.returncode, text="\n".join(tail))

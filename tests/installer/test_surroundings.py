@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import os
 import subprocess
 import sys
 import threading
@@ -178,6 +179,25 @@ def test_a_program_that_hangs_is_given_up(tmp_path: Path) -> None:
     runner = SystemRunner(tmp_path)
     answer = runner.capture([sys.executable, "-c", "import time; time.sleep(60)"], timeout_s=0.2)
     assert answer.status is None
+
+
+def test_an_interrupted_command_does_not_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(line: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("installer.process.say", interrupt)
+    code = (
+        "import os, pathlib, time\n"
+        "pathlib.Path('pid').write_text(str(os.getpid()))\n"
+        "print('started', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with pytest.raises(KeyboardInterrupt):
+        SystemRunner(tmp_path).echo([sys.executable, "-c", code])
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
 def test_a_missing_program_has_no_status(tmp_path: Path) -> None:
