@@ -227,7 +227,7 @@ class StepDone(Message):
         verify_s: Seconds of the target's forward pass.
         accept_s: Seconds of the acceptance rule.
         commit_s: Seconds to keep the accepted rows.
-        step_s: Seconds of the whole step.
+        step_s: Seconds of the whole step, the making of text included.
         num_context_tokens: Tokens of the session decided so far, prompt included.
     """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -53,11 +54,12 @@ class OwnMode:
         self._session.cut(0)
 
     def answer(self, messages: Sequence[ChatMessage]) -> TurnResult:
+        started = time.perf_counter()
         done = generate(self._target, messages, self._settings, session=self._session)
         return TurnResult(
             text=done.text,
             token_ids=done.token_ids,
             accept_lengths=done.accept_lengths,
-            wall_s=done.prefill_s + done.decode_s,
+            wall_s=time.perf_counter() - started,
             decode_s=done.decode_s,
         )

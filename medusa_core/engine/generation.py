@@ -14,7 +14,7 @@ from medusa_core.engine.drafter import DrafterSpec, Observation, drafter_registr
 from medusa_core.engine.loop import Step, StepTimes, decode_step
 from medusa_core.engine.rule import RuleSpec, rule_registry
 from medusa_core.engine.session import Session
-from medusa_core.errors import RequestError
+from medusa_core.errors import RequestError, TemplateError, TokenizerError
 from medusa_core.messages import (
     TARGET,
     ChatMessage,
@@ -32,6 +32,7 @@ from medusa_core.target import Target
 from medusa_core.text.detokenizer import Detokenizer
 from medusa_core.tree.shape import TokenTree, TreeShape
 
+_MAX_TREE_ROWS = 1024  # beyond, a step costs more than it could ever give
 _PREFILL_ROWS = 64  # small enough that Cancel is heard soon, large enough to use both cores
 
 
@@ -135,10 +136,11 @@ class Generation:
         times = StepTimes(0.0, self._prefill_s - (accepted - verified), accepted - verified, 0.0)
         kept = self._keep((first,), hidden[0])
         num_rows = len(self._prompt_ids) - self._num_cached
-        step = self._step_done(kept, (first,), (TARGET,), num_rows, (), times)
+        step = self._step_done(kept, (first,), (TARGET,), num_rows, (), times, self._prefill_s)
         return self._with_end(step, kept)
 
     def _decode(self) -> tuple[Event, ...]:
+        started = time.perf_counter()
         session = self._session
         step = decode_step(
             self._target.runner,
@@ -152,7 +154,8 @@ class Generation:
         kept = self._keep(step.token_ids, step.hidden)
         num_kept = len(kept.pieces)
         self._accept_lengths.append(num_kept)
-        self._decode_s += step.times.total_s
+        step_s = time.perf_counter() - started
+        self._decode_s += step_s
         tree = step.proposal.tree
         done = self._step_done(
             kept,
@@ -161,6 +164,7 @@ class Generation:
             tree.shape.num_nodes,
             tree.shape.num_per_depth,
             step.times,
+            step_s,
         )
         return self._with_end(done, kept)
 
@@ -184,6 +188,7 @@ class Generation:
         num_rows: int,
         proposed_per_depth: tuple[int, ...],
         times: StepTimes,
+        step_s: float,
     ) -> StepDone:
         return StepDone(
             session_id=self.request.session_id,
@@ -199,7 +204,7 @@ class Generation:
             verify_s=times.verify_s,
             accept_s=times.accept_s,
             commit_s=times.commit_s,
-            step_s=times.total_s,
+            step_s=step_s,
             num_context_tokens=len(self._session.token_ids),
         )
 
@@ -251,6 +256,7 @@ def _prompt_ids(messages: Sequence[ChatMessage], target: Target) -> list[int]:
     if not messages or messages[-1].role is not Role.USER or not messages[-1].content.strip():
         raise RequestError("There is nothing to answer.", "Write a message first.")
     token_ids = target.tokenizer.encode(target.template.render(messages))
+    _check_ids(token_ids, target)
     limit = target.config.context_tokens
     if len(token_ids) >= limit:
         raise RequestError(
@@ -263,6 +269,24 @@ def _prompt_ids(messages: Sequence[ChatMessage], target: Target) -> list[int]:
     return token_ids
 
 
+def _check_ids(token_ids: Sequence[int], target: Target) -> None:
+    """Refuse a prompt that the target's embedding doesn't know.
+
+    Raises:
+        ModelError: The template wrote nothing, or the tokenizer belongs to another model.
+    """
+    if not token_ids:
+        raise TemplateError(
+            f"The chat template of {target.name} writes nothing.", "Download the model again."
+        )
+    if max(token_ids) >= target.config.vocab_size:
+        raise TokenizerError(
+            f"The tokenizer gives token {max(token_ids)}, but {target.name} knows only "
+            f"{target.config.vocab_size}.",
+            "The tokenizer belongs to another model; download both again.",
+        )
+
+
 def _settle(
     settings: GenerateSettings, drafter: DrafterSpec, target: Target, default_rows: int
 ) -> GenerateSettings:
@@ -273,8 +297,11 @@ def _settle(
     """
     if settings.max_new_tokens < 1:
         raise RequestError("The answer needs a budget of at least one token.")
-    if settings.tree_rows < 0:
-        raise RequestError("A tree needs at least one row.", "Choose 0 to let the engine choose.")
+    if not 0 <= settings.tree_rows <= _MAX_TREE_ROWS:
+        raise RequestError(
+            f"A tree can't have {settings.tree_rows} rows.",
+            f"Choose 1 to {_MAX_TREE_ROWS}, or 0 to let the engine choose.",
+        )
     if not drafter.serves(target):
         raise RequestError(
             f"{target.name} can't use the drafter {drafter.name!r}.",

@@ -27,11 +27,6 @@ class StepTimes:
     accept_s: float
     commit_s: float
 
-    @property
-    def total_s(self) -> float:
-        """The whole step."""
-        return self.draft_s + self.verify_s + self.accept_s + self.commit_s
-
 
 @dataclass(frozen=True, slots=True)
 class Step:

@@ -32,10 +32,10 @@ class TransformersPeer:
 
     def answer(self, messages: Sequence[ChatMessage]) -> TurnResult:
         target = self._target
+        started = time.perf_counter()
         prompt = target.tokenizer.encode(target.template.render(messages))
         room = target.config.context_tokens - len(prompt)
         clock = _FirstTokenClock()
-        started = time.perf_counter()
         with torch.inference_mode():
             output = self._model.generate(
                 torch.tensor([prompt], device=target.precision.device),
@@ -48,9 +48,10 @@ class TransformersPeer:
                 streamer=clock,
             )
         token_ids = tuple(output[0, len(prompt) :].tolist())
+        text = target.tokenizer.decode(token_ids)
         ended = time.perf_counter()
         return TurnResult(
-            text=target.tokenizer.decode(token_ids),
+            text=text,
             token_ids=token_ids,
             accept_lengths=(1,) * (len(token_ids) - 1),
             wall_s=ended - started,
