@@ -39,6 +39,7 @@ def read_heads(
     """
     checkpoint = Checkpoint.open_file(_find_file(heads_dir))
     layout = _layout(checkpoint.names)
+    _check_places(checkpoint.names, layout)
     _check_sizes(checkpoint, layout, config)
     weights = [_read_head(checkpoint, head, n, config, precision) for head, n in layout]
     return MedusaHeads(weights, target_lm_head)
@@ -82,6 +83,19 @@ def _layout(names: frozenset[str]) -> _Layout:
     if sorted(layers) != list(range(len(layers))):
         raise HeadsError(f"Heads {sorted(layers)} are not numbered from 0 on.", "Download again.")
     return [(head, len(layers[head])) for head in range(len(layers))]
+
+
+def _check_places(names: frozenset[str], layout: _Layout) -> None:
+    """Refuse tensors that no head would read: a projection elsewhere would pass for none."""
+    places = {f"{head}.{num_layers}.weight" for head, num_layers in layout}
+    for head, num_layers in layout:
+        for layer in range(num_layers):
+            places |= {f"{head}.{layer}.linear.weight", f"{head}.{layer}.linear.bias"}
+    if misplaced := sorted(names - places):
+        raise HeadsError(
+            f"Tensors that belong to no layer of their head: {', '.join(misplaced[:8])}.",
+            "Choose heads in the v0.1 or the shared-lm_head format, or download them again.",
+        )
 
 
 def _check_sizes(checkpoint: Checkpoint, layout: _Layout, config: ModelConfig) -> None:

@@ -100,14 +100,14 @@ class Checkpoint:
                 "The download is incomplete, or this is another kind of model.",
             )
         if path not in self._open:
-            handle = _open(path)
-            if name not in handle.keys():  # noqa: SIM118 - safe_open is no mapping
-                raise CheckpointError(
-                    f"{path.name} lacks the tensor {name} that the index places there.",
-                    "Download the model again.",
-                )
-            self._open[path] = handle
-        return self._open[path]
+            self._open[path] = _open(path)
+        handle = self._open[path]
+        if name not in handle.keys():  # noqa: SIM118 - safe_open is no mapping
+            raise CheckpointError(
+                f"{path.name} lacks the tensor {name} that the index places there.",
+                "Download the model again.",
+            )
+        return handle
 
 
 def _open(path: Path) -> Any:

@@ -55,12 +55,13 @@ def choose_precision(dtype: str, device: str) -> Precision:
 
 
 def _choose_device(device: str) -> torch.device:
+    no_device = RequestError(f"There is no device {device!r}.", "Choose cpu, cuda or cuda:N.")
     try:
         chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     except RuntimeError as error:
-        raise RequestError(
-            f"There is no device {device!r}.", "Choose cpu, cuda or cuda:N."
-        ) from error
+        raise no_device from error
+    if chosen.type not in ("cpu", "cuda"):
+        raise no_device
     if chosen.type == "cuda" and not torch.cuda.is_available():
         raise RequestError(
             "This torch finds no CUDA device.",

@@ -40,7 +40,7 @@ class ChatTemplate:
         path = model_dir / "tokenizer_config.json"
         config = read_json(path) if path.exists() else {}
         file = model_dir / "chat_template.jinja"
-        source = file.read_text(encoding="utf-8") if file.exists() else config.get("chat_template")
+        source = _read(file) if file.exists() else config.get("chat_template")
         if not isinstance(source, str):
             raise TemplateError(
                 f"{model_dir.name} has no chat template.",
@@ -72,6 +72,15 @@ class ChatTemplate:
             raise TemplateError(
                 f"The chat template fails: {error}.", "Mend the model's chat_template.jinja."
             ) from error
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TemplateError(
+            f"{file.name} can't be read as UTF-8 text: {error}.", "Download the file again."
+        ) from error
 
 
 def _environment() -> ImmutableSandboxedEnvironment:

@@ -57,14 +57,22 @@ class Tokenizer:
 
 def _check_kind(path: Path) -> None:
     raw = read_json(path)
-    decoder = raw.get("decoder") or {}
-    kinds = {decoder.get("type"), *(d.get("type") for d in decoder.get("decoders", []))}
+    kinds = _decoder_kinds(raw.get("decoder"))
     if "ByteLevel" not in kinds:
-        named = ", ".join(sorted(str(kind) for kind in kinds))
+        named = ", ".join(sorted(kinds)) or "nothing known"
         raise TokenizerError(
-            f"The tokenizer decodes by {named}; only byte-level BPE can be streamed so far.",
+            f"{path.name} decodes by {named}; only byte-level BPE can be streamed so far.",
             "Choose a model with a byte-level BPE tokenizer, such as a Llama 3.",
         )
+
+
+def _decoder_kinds(decoder: object) -> set[str]:
+    """Types of a decoder and of those it is made of, whatever the file holds there."""
+    if not isinstance(decoder, dict):
+        return set()
+    parts = decoder.get("decoders")
+    kinds = {str(decoder["type"])} if "type" in decoder else set()
+    return kinds.union(*map(_decoder_kinds, parts if isinstance(parts, list) else []))
 
 
 def _byte_table(tokenizer: RustTokenizer) -> list[bytes]:

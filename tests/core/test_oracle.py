@@ -7,19 +7,24 @@ from dataclasses import dataclass, replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
 from medusa_core.engine.rule import RuleSpec, rule_registry
 from medusa_core.messages import GenerateSettings
+from medusa_core.runner.resident import ResidentRunner
 from medusa_core.target import Target
 from tests.core import faults
-from tests.core.conftest import LoadTarget
+from tests.core.conftest import TARGET_NAMES, LoadTarget
 from tests.core.fakes import MAX_DEPTH, StateWitness, WalkWitness, oracle_spec, random_shape
 from tests.core.laws import (
     Run,
+    Tie,
     check_cache,
+    check_same_but_for_ties,
     check_same_tokens,
     check_sources,
     decode,
+    plain_scores,
     plain_states,
     plainly,
     user_says,
@@ -130,6 +135,63 @@ def test_the_oracle_makes_paths_of_every_depth_and_later_siblings_accepted(
     assert witness.accepted_ranks >= {0, 1, 2, 3}
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", TARGET_NAMES)
+def test_in_lower_precision_an_oracle_changes_tokens_at_ties_alone(
+    name: str, dtype: str, load: LoadTarget, report_ties: Callable[[list[Tie]], None]
+) -> None:
+    chosen, exact = trial(load(name, dtype)), load(name, "float64")
+    truth, plain = chosen.truth(), chosen.plain()
+    ties = []
+    for seed in SEEDS:
+        drafter = oracle_spec(truth, seed)
+        run = decode(chosen.target, chosen.settings, MESSAGES, drafter=drafter)
+        ties.append(check_same_but_for_ties(plain, run, chosen.target, exact, chosen.rule))
+    report_ties([tie for tie in ties if tie is not None])
+
+
+@pytest.mark.parametrize(
+    "fault", ["positions are off by one", "the bonus comes from the wrong row"]
+)
+def test_rounding_does_not_excuse_a_planted_fault(fault: str, load: LoadTarget) -> None:
+    honest = load("grouped", "bfloat16")
+    chosen = trial(honest, *FAULTS[fault](honest))
+    truth, plain = chosen.truth(), chosen.plain()
+    runs = [
+        decode(
+            chosen.target,
+            chosen.settings,
+            MESSAGES,
+            drafter=oracle_spec(truth, seed),
+            rule=chosen.rule,
+        )
+        for seed in SEEDS
+    ]
+    with pytest.raises(AssertionError, match="rounding"):
+        for run in runs:
+            check_same_but_for_ties(
+                plain, run, honest, load("grouped", "float64"), rule_registry().get("greedy")
+            )
+
+
+def test_a_tie_is_excused_and_a_lesser_token_is_not(load: LoadTarget) -> None:
+    target, exact = load("grouped", "float32"), load("grouped", "float64")
+    rule = rule_registry().get("greedy")
+    plain = trial(target).plain()
+    scores = plain_scores(exact, [*plain.prompt_ids, *plain.token_ids[:5]])
+    best, second = scores.topk(2).indices.tolist()
+    assert plain.token_ids[5] == best
+    other = replace(plain, done=replace(plain.done, token_ids=(*plain.token_ids[:5], second)))
+    with pytest.raises(AssertionError, match="rounding"):
+        check_same_but_for_ties(plain, other, target, exact, rule)
+    # The same with a target that can't tell the two apart.
+    twins = with_equal_rows(exact, best, second)
+    tie = check_same_but_for_ties(plain, other, with_equal_rows(target, best, second), twins, rule)
+    assert tie is not None
+    assert {tie.plain_id, tie.drafted_id} == {best, second}
+    assert 0 < tie.rounding < 1e-4
+
+
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32), num_rows=st.integers(1, 48), num_tokens=st.integers(1, 24))
 def test_any_tree_and_budget_gives_the_plain_text(
@@ -158,6 +220,25 @@ def oracle_trial(load: LoadTarget) -> Trial:
     target = load("grouped", "float64")
     rule = rule_registry().get("sample")
     return Trial(target, target, rule, GenerateSettings(rule="sample", temperature=1.2))
+
+
+class TwinRunner(ResidentRunner):
+    """Scores one token as another."""
+
+    def __init__(self, honest: ResidentRunner, token_id: int, twin_id: int) -> None:
+        super().__init__(honest._model, honest._precision)
+        self._ids = token_id, twin_id
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        token_id, twin_id = self._ids
+        scores = super().logits(hidden).clone()
+        scores[:, twin_id] = scores[:, token_id]
+        return scores
+
+
+def with_equal_rows(target: Target, token_id: int, twin_id: int) -> Target:
+    """The target, unable to tell two tokens apart."""
+    return replace(target, runner=TwinRunner(target.runner, token_id, twin_id))
 
 
 Plant = Callable[[Target], tuple[Target, RuleSpec]]

@@ -1,4 +1,4 @@
-"""Random tiny targets on disk, in the layout of Hugging Face, with Medusa heads of either format."""
+"""Random tiny targets on disk in the layout of Hugging Face, with heads of either format."""
 
 import json
 from dataclasses import dataclass, field

@@ -1,0 +1,254 @@
+"""Medusa heads: both formats read, evaluated, fitted to the tree, refused when wrong."""
+
+import pickle
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from safetensors.torch import save_file
+from torch import Tensor
+
+from medusa_core.drafters.medusa import SPEC, MedusaDrafter
+from medusa_core.engine.drafter import Observation
+from medusa_core.errors import CheckpointError, HeadsError
+from medusa_core.heads.medusa import MedusaHeads
+from medusa_core.heads.reader import read_heads
+from medusa_core.messages import TARGET, TokenSource
+from medusa_core.models.linear import make_linear
+from medusa_core.target import Target, load_target
+from medusa_core.tree.shape import TreeShape
+from tests.core.conftest import GROUPED, LoadTarget
+from tests.core.tiny import ACCURACIES, random_heads, write_heads
+
+FILE = "medusa_lm_head.safetensors"
+
+
+def read(folder: Path, target: Target) -> MedusaHeads:
+    lm_head = target.runner._model.lm_head
+    return read_heads(folder, target.config, target.precision, lm_head)
+
+
+def naive_logits(
+    tensors: dict[str, Tensor], hidden: Tensor, head: int, num_layers: int, shared: Tensor
+) -> Tensor:
+    """One head by the formula of the paper."""
+    state = hidden
+    for layer in range(num_layers):
+        weight = tensors[f"{head}.{layer}.linear.weight"].double()
+        bias = tensors[f"{head}.{layer}.linear.bias"].double()
+        state = state + F.silu(weight @ state + bias)
+    own = tensors.get(f"{head}.{num_layers}.weight")
+    return (shared if own is None else own.double()) @ state
+
+
+@pytest.mark.parametrize("is_shared", [False, True], ids=["v0.1", "shared"])
+@pytest.mark.parametrize("num_layers", [1, 2, 3])
+def test_both_formats_compute_residual_blocks_then_a_projection(
+    is_shared: bool, num_layers: int, tiny: Target, tmp_path: Path
+) -> None:
+    tensors = random_heads(GROUPED, 4, num_layers, is_shared)
+    heads = read(write_heads(tmp_path, tensors), tiny)
+    assert heads.num_heads == 4
+    hidden = torch.randn(GROUPED.hidden_size, dtype=torch.float64)
+    shared = tiny.runner._model.lm_head(torch.eye(GROUPED.hidden_size).double()).T
+    for wanted in (1, 3, 4):
+        logits = heads.logits(hidden, wanted)
+        assert logits.shape == (wanted, GROUPED.vocab_size)
+        for head in range(wanted):
+            expected = naive_logits(tensors, hidden, head, num_layers, shared)
+            torch.testing.assert_close(logits[head], expected)
+
+
+def test_heads_without_residual_layers_are_projections(tiny: Target, tmp_path: Path) -> None:
+    tensors = {
+        f"{head}.0.weight": torch.randn(GROUPED.vocab_size, GROUPED.hidden_size)
+        for head in range(2)
+    }
+    heads = read(write_heads(tmp_path, tensors), tiny)
+    hidden = torch.randn(GROUPED.hidden_size, dtype=torch.float64)
+    expected = torch.stack([tensors[f"{head}.0.weight"].double() @ hidden for head in range(2)])
+    torch.testing.assert_close(heads.logits(hidden, 2), expected)
+
+
+def test_ranked_lists_the_best_tokens_of_each_head_best_first(tiny: Target) -> None:
+    assert tiny.heads is not None
+    hidden = torch.randn(GROUPED.hidden_size, dtype=torch.float64)
+    logits = tiny.heads.logits(hidden, 2)
+    ranked = tiny.heads.ranked(hidden, (3, 5))
+    for head in range(2):
+        assert ranked[head] == logits[head].argsort(descending=True)[:5].tolist()
+
+
+def test_heads_run_in_the_dtype_of_the_target(load: LoadTarget) -> None:
+    heads = load("grouped", "bfloat16").heads
+    assert heads is not None
+    hidden = torch.randn(GROUPED.hidden_size).bfloat16()
+    assert heads.logits(hidden, 3).dtype == torch.bfloat16
+
+
+def test_published_counts_are_ignored_in_favour_of_the_tensors(
+    tiny: Target, tmp_path: Path
+) -> None:
+    write_heads(tmp_path, random_heads(GROUPED, 5))
+    config = '{"medusa_num_heads": 2, "medusa_num_layers": 1, "base_model_name_or_path": "N/A"}'
+    (tmp_path / "config.json").write_text(config)
+    assert read(tmp_path, tiny).num_heads == 5
+
+
+# The drafter ------------------------------------------------------------------------------------
+
+
+def test_the_tree_holds_the_ranked_tokens_at_their_paths(tiny: Target) -> None:
+    heads = tiny.heads
+    assert heads is not None
+    shape = TreeShape.from_paths([(0,), (1,), (0, 0), (0, 2), (0, 2, 1)])
+    drafter = MedusaDrafter(heads, shape)
+    hidden = torch.randn(GROUPED.hidden_size, dtype=torch.float64)
+    drafter.begin([1, 2])
+    drafter.observe(Observation((7,), hidden))
+    proposal = drafter.propose(7, 64)
+    best = heads.ranked(hidden, shape.num_ranks)
+    assert proposal.tree.token_ids == (
+        7,
+        best[0][0],
+        best[0][1],
+        best[1][0],
+        best[1][2],
+        best[2][1],
+    )
+    depths = [source.head for source in proposal.sources]
+    assert depths == [0, 1, 1, 2, 2, 3]
+    assert proposal.sources[0] == TARGET
+    assert proposal.sources[-1] == TokenSource("medusa", 3)
+
+
+def test_the_tree_is_cut_to_the_rows_there_is_room_for(tiny: Target) -> None:
+    assert tiny.heads is not None
+    drafter = MedusaDrafter(tiny.heads, TreeShape.from_paths([(0,), (1,), (0, 0)]))
+    drafter.begin([1])
+    drafter.observe(Observation((7,), torch.zeros(GROUPED.hidden_size, dtype=torch.float64)))
+    for max_rows in (1, 2, 3, 4):
+        proposal = drafter.propose(7, max_rows)
+        assert proposal.tree.shape.num_nodes == max_rows == len(proposal.sources)
+
+
+def test_without_a_state_the_drafter_proposes_nothing(tiny: Target) -> None:
+    assert tiny.heads is not None
+    drafter = MedusaDrafter(tiny.heads, TreeShape.from_paths([(0,), (1,)]))
+    drafter.begin([1])
+    assert drafter.propose(7, 64).tree.shape.num_nodes == 1
+    drafter.observe(Observation((7,), torch.zeros(GROUPED.hidden_size, dtype=torch.float64)))
+    assert drafter.propose(7, 64).tree.shape.num_nodes == 3
+    drafter.truncate(1)
+    assert drafter.propose(7, 64).tree.shape.num_nodes == 1
+
+
+def test_trees_are_pruned_to_the_heads_at_hand(
+    folders: dict[str, tuple[Path, Path]], tmp_path: Path
+) -> None:
+    deep = [*ACCURACIES, [0.9, 0.5], [0.9, 0.5]]
+    one = write_heads(tmp_path, random_heads(GROUPED, 1), deep)
+    target = load_target(folders["grouped"][0], one, "float64", "cpu")
+    drafter = SPEC.build(target, 12)
+    drafter.begin([1])
+    drafter.observe(Observation((7,), torch.zeros(GROUPED.hidden_size, dtype=torch.float64)))
+    shape = drafter.propose(7, 12).tree.shape
+    assert shape.max_depth == 1
+    assert shape.num_nodes > 1
+
+
+# What is refused ----------------------------------------------------------------------------------
+
+
+def test_heads_for_another_hidden_size_are_refused_with_both_sizes(
+    tiny: Target, tmp_path: Path
+) -> None:
+    tensors = {"0.0.linear.weight": torch.zeros(8, 8), "0.0.linear.bias": torch.zeros(8)}
+    with pytest.raises(HeadsError, match=r"8.*32") as caught:
+        read(write_heads(tmp_path, tensors), tiny)
+    assert caught.value.hint
+
+
+def test_heads_for_another_vocabulary_are_refused_with_both_sizes(
+    tiny: Target, tmp_path: Path
+) -> None:
+    tensors = random_heads(GROUPED)
+    tensors |= {f"{head}.1.weight": torch.zeros(321, 32) for head in range(3)}
+    with pytest.raises(HeadsError, match=r"321.*320") as caught:
+        read(write_heads(tmp_path, tensors), tiny)
+    assert caught.value.data == {"heads": 321, "model": 320}
+
+
+@pytest.mark.parametrize(
+    "extra", ["model.norm.weight", "0.0.linear.scale", "blocks.0.layers.0.weight", "medusa_head.0"]
+)
+def test_unknown_tensors_are_refused_by_name(extra: str, tiny: Target, tmp_path: Path) -> None:
+    tensors = random_heads(GROUPED) | {extra: torch.zeros(1)}
+    with pytest.raises(HeadsError, match=extra):
+        read(write_heads(tmp_path, tensors), tiny)
+
+
+def test_a_projection_at_an_odd_place_is_refused_by_name(tiny: Target, tmp_path: Path) -> None:
+    tensors = random_heads(GROUPED, 1, is_shared=True) | {"0.4.weight": torch.zeros(320, 32)}
+    with pytest.raises(HeadsError, match=r"0\.4\.weight"):
+        read(write_heads(tmp_path, tensors), tiny)
+
+
+@pytest.mark.parametrize("missing", ["1.0.linear.bias", "1.0.linear.weight", "2.1.weight"])
+def test_a_head_with_a_missing_tensor_is_refused(
+    missing: str, tiny: Target, tmp_path: Path
+) -> None:
+    tensors = random_heads(GROUPED)
+    del tensors[missing]
+    with pytest.raises((HeadsError, CheckpointError)) as caught:
+        read(write_heads(tmp_path, tensors), tiny)
+    assert caught.value.hint
+
+
+def test_heads_that_are_not_numbered_from_zero_are_refused(tiny: Target, tmp_path: Path) -> None:
+    tensors = {f"{int(k[0]) + 1}{k[1:]}": v for k, v in random_heads(GROUPED).items()}
+    with pytest.raises(HeadsError, match="numbered"):
+        read(write_heads(tmp_path, tensors), tiny)
+
+
+def test_a_pickle_is_refused_unopened(tiny: Target, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+
+    class Bomb:
+        def __reduce__(self) -> tuple[object, ...]:
+            return Path.touch, (ran,)
+
+    (tmp_path / "medusa_lm_head.pt").write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(HeadsError, match="pickle") as caught:
+        read(tmp_path, tiny)
+    assert "safetensors" in caught.value.hint
+    assert not ran.exists()
+
+
+def test_a_folder_without_heads_is_refused(tiny: Target, tmp_path: Path) -> None:
+    with pytest.raises(HeadsError, match=FILE) as caught:
+        read(tmp_path, tiny)
+    assert caught.value.hint
+
+
+def test_an_empty_file_of_heads_is_refused(tiny: Target, tmp_path: Path) -> None:
+    save_file({}, tmp_path / FILE)
+    with pytest.raises(HeadsError, match="none"):
+        read(tmp_path, tiny)
+
+
+def test_truncated_heads_are_refused(tiny: Target, tmp_path: Path) -> None:
+    write_heads(tmp_path, random_heads(GROUPED))
+    whole = (tmp_path / FILE).read_bytes()
+    (tmp_path / FILE).write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(CheckpointError, match="damaged"):
+        read(tmp_path, tiny)
+
+
+def test_the_shared_projection_is_the_targets_own(tiny: Target) -> None:
+    weight = torch.randn(11, 4)
+    hidden = torch.randn(4)
+    heads = MedusaHeads([], make_linear(weight))
+    assert heads.num_heads == 0
+    torch.testing.assert_close(heads._target_lm_head(hidden.unsqueeze(0))[0], weight @ hidden)

@@ -1,0 +1,162 @@
+"""Tokens to text and conversations to tokens."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medusa_core.errors import TemplateError, TokenizerError
+from medusa_core.messages import ChatMessage, Role
+from medusa_core.text.detokenizer import Detokenizer
+from medusa_core.text.template import ChatTemplate
+from medusa_core.text.tokenizer import Tokenizer
+from tests.core.tiny import SPECIALS, TEMPLATE, make_tokenizer, write_text_files
+
+RUST = make_tokenizer()
+TOKENIZER = Tokenizer(RUST)
+TURNS = (ChatMessage(Role.SYSTEM, "s"), ChatMessage(Role.USER, "u"))
+
+
+def stream(token_ids: list[int]) -> list[bytes]:
+    """Pieces of all tokens, and what the end leaves."""
+    detokenizer = Detokenizer(TOKENIZER)
+    return [*(detokenizer.push(token) for token in token_ids), detokenizer.flush()]
+
+
+# Text without surrogates, which no UTF-8 holds.
+@given(text=st.text(alphabet=st.characters(exclude_categories=["Cs"])))
+def test_a_text_comes_back_from_its_tokens(text: str) -> None:
+    if any(special in text for special in SPECIALS):
+        return
+    token_ids = TOKENIZER.encode(text)
+    pieces = stream(token_ids)
+    assert b"".join(pieces).decode() == text == TOKENIZER.decode(token_ids)
+    for piece in pieces:
+        piece.decode()  # a piece holds whole characters
+
+
+@given(token_ids=st.lists(st.integers(0, 330), max_size=40))
+def test_pieces_of_any_tokens_are_utf_8_and_equal_the_whole(token_ids: list[int]) -> None:
+    pieces = stream(token_ids)
+    text = b"".join(pieces).decode()
+    raw = b"".join(map(TOKENIZER.bytes_of, token_ids))
+    assert text == raw.decode("utf-8", "replace") == TOKENIZER.decode(token_ids)
+
+
+def test_a_character_belongs_to_the_token_that_completes_it() -> None:
+    ids = [next(t for t in range(320) if TOKENIZER.bytes_of(t) == bytes([b])) for b in "é".encode()]
+    assert stream(ids) == [b"", "é".encode(), b""]
+
+
+def test_the_bytes_of_tokens_are_those_of_the_library() -> None:
+    text = "The cats' naïve café – 12 € \t\n 𝄞"
+    ids = TOKENIZER.encode(text)
+    assert ids == RUST.encode(text, add_special_tokens=False).ids
+    assert b"".join(map(TOKENIZER.bytes_of, ids)).decode() == RUST.decode(ids)
+
+
+def test_special_tokens_are_one_token_and_have_no_text() -> None:
+    ids = TOKENIZER.encode("<|user|>a<|end|>")
+    assert ids[0] == SPECIALS.index("<|user|>")
+    assert ids[-1] == SPECIALS.index("<|end|>")
+    assert TOKENIZER.decode(ids) == "a"
+    assert TOKENIZER.bytes_of(10_000) == b""
+
+
+def test_a_missing_tokenizer_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TokenizerError, match=r"tokenizer\.json") as caught:
+        Tokenizer.open(tmp_path)
+    assert caught.value.hint
+
+
+def test_a_tokenizer_that_is_not_byte_level_is_refused(tmp_path: Path) -> None:
+    raw = json.loads(RUST.to_str()) | {"decoder": {"type": "Metaspace"}}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(raw))
+    with pytest.raises(TokenizerError, match="Metaspace"):
+        Tokenizer.open(tmp_path)
+
+
+# Chat templates -----------------------------------------------------------------------------------
+
+
+def template(source: str) -> ChatTemplate:
+    return ChatTemplate(source, {"bos_token": "<s>"})
+
+
+def test_a_template_sees_the_turns_and_the_special_tokens() -> None:
+    source = "{{ bos_token }}{% for m in messages %}[{{ m.role }}:{{ m['content'] }}]{% endfor %}"
+    source += "{% if add_generation_prompt %}>{% endif %}"
+    assert template(source).render(TURNS) == "<s>[system:s][user:u]>"
+    assert template(source).render(TURNS, opens_answer=False) == "<s>[system:s][user:u]"
+
+
+def test_templates_of_the_hub_may_break_loops_dump_json_and_ask_the_date() -> None:
+    source = "{% for m in messages %}{% if loop.last %}{% break %}{% endif %}{{ m | tojson }}"
+    source += "{% endfor %}{{ strftime_now('%%') }}"
+    assert template(source).render(TURNS) == '{"role": "system", "content": "s"}%'
+
+
+def test_blocks_leave_no_blank_lines() -> None:
+    source = (
+        "{% for m in messages %}\n  {% if true %}\n{{ m.content }}\n  {% endif %}\n{% endfor %}"
+    )
+    assert template(source).render(TURNS) == "s\nu\n"
+
+
+def test_raise_exception_becomes_an_error_with_its_words() -> None:
+    with pytest.raises(TemplateError, match="no system prompts here") as caught:
+        template("{{ raise_exception('no system prompts here') }}").render(TURNS)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ ''.__class__.__mro__[1].__subclasses__() }}",
+        "{{ messages.append(1) }}",
+        "{{ messages.__class__.__base__ }}",
+        "{{ cycler.__init__.__globals__.os.system('true') }}",
+        "{% set m = messages[0] %}{{ m.update({'role': 'user'}) }}",
+    ],
+)
+def test_a_template_can_not_leave_the_sandbox(source: str) -> None:
+    with pytest.raises(TemplateError) as caught:
+        template(source).render(TURNS)
+    assert caught.value.hint
+
+
+def test_a_syntax_error_names_its_line() -> None:
+    with pytest.raises(TemplateError, match="line 3") as caught:
+        template("{{ messages }}\nfine\n{% if %}\n")
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "source", ["{{ messages[99].content.x }}", "{{ 1 / 0 }}", "{{ 'a' + 1 }}", "{{ x.y.z }}"]
+)
+def test_a_template_that_fails_is_a_template_error(source: str) -> None:
+    with pytest.raises(TemplateError):
+        template(source).render(TURNS)
+
+
+def test_the_file_wins_over_the_key_in_the_config(tmp_path: Path) -> None:
+    write_text_files(tmp_path)
+    config = json.dumps({"chat_template": "old", "bos_token": {"content": "<|bos|>"}})
+    (tmp_path / "tokenizer_config.json").write_text(config)
+    assert ChatTemplate.open(tmp_path).render(TURNS).startswith("<|bos|><|system|>s")
+    (tmp_path / "chat_template.jinja").unlink()
+    assert ChatTemplate.open(tmp_path).render(TURNS) == "old"
+
+
+def test_a_model_without_a_template_is_no_chat_model(tmp_path: Path) -> None:
+    with pytest.raises(TemplateError, match="no chat template") as caught:
+        ChatTemplate.open(tmp_path)
+    assert caught.value.hint
+
+
+def test_the_tiny_template_marks_every_turn() -> None:
+    turns = (*TURNS, ChatMessage(Role.ASSISTANT, "a"), ChatMessage(Role.USER, "v"))
+    rendered = ChatTemplate(TEMPLATE, {}).render(turns)
+    assert rendered == "<|bos|><|system|>s<|user|>u<|assistant|>a<|end|><|user|>v<|assistant|>"

@@ -1,0 +1,216 @@
+"""Token trees: shape, mask, positions, pruning, and the search for the best one."""
+
+import itertools
+import random
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from medusa_core.errors import HeadsError, RequestError
+from medusa_core.models.precision import choose_precision
+from medusa_core.runner.rows import LayoutCache
+from medusa_core.tree.presets import TreeTable, read_tree_table
+from medusa_core.tree.search import best_paths, expected_length
+from medusa_core.tree.shape import TokenTree, TreeShape
+from tests.core.fakes import random_shape
+
+PATHS = [(1,), (0,), (0, 1), (0, 0), (1, 0), (0, 0, 0)]
+shapes = st.builds(
+    lambda seed, num_nodes: random_shape(random.Random(seed), num_nodes),
+    st.integers(0, 10**6),
+    st.integers(1, 40),
+)
+
+
+def test_nodes_are_sorted_by_length_then_rank_with_parents_first() -> None:
+    shape = TreeShape.from_paths(PATHS)
+    assert shape.paths == ((), (0,), (1,), (0, 0), (0, 1), (1, 0), (0, 0, 0))
+    assert shape.parents == (-1, 0, 0, 1, 1, 2, 3)
+    assert shape.children == ((1, 2), (3, 4), (5,), (6,), (), (), ())
+    assert shape.depths == (0, 1, 1, 2, 2, 2, 3)
+    assert shape.num_per_depth == (2, 3, 1)
+    assert shape.num_ranks == (2, 2, 1)
+    assert shape.max_depth == 3
+
+
+def test_mask_lets_a_node_see_itself_and_its_ancestors_alone() -> None:
+    shape = TreeShape.from_paths(PATHS)
+    seen = [{j for j, sees in enumerate(row) if sees} for row in shape.mask]
+    assert seen == [{0}, {0, 1}, {0, 2}, {0, 1, 3}, {0, 1, 4}, {0, 2, 5}, {0, 1, 3, 6}]
+
+
+def test_retrieve_indices_are_the_root_to_leaf_paths_padded_with_minus_one() -> None:
+    shape = TreeShape.from_paths(PATHS)
+    assert shape.retrieve_indices == ((0, 1, 4, -1), (0, 2, 5, -1), (0, 1, 3, 6))
+    assert TreeShape.root_only().retrieve_indices == ((0,),)
+
+
+@pytest.mark.parametrize(
+    "paths", [[(0, 0)], [(0,), (1, 0)], [(0,), (0, 0, 0)], [()], [(0,), (-1,)]]
+)
+def test_from_paths_refuses_orphans_and_senseless_paths(paths: list[tuple[int, ...]]) -> None:
+    with pytest.raises(RequestError):
+        TreeShape.from_paths(paths)
+
+
+def test_pruning_drops_what_the_heads_do_not_offer_with_everything_below_it() -> None:
+    shape = TreeShape.from_paths(PATHS)
+    assert shape.pruned(2, 10).paths == ((), (0,), (1,), (0, 0), (0, 1), (1, 0))
+    assert shape.pruned(3, 1).paths == ((), (0,), (0, 0), (0, 0, 0))
+    assert shape.pruned(0, 10) == TreeShape.root_only()
+
+
+@given(shape=shapes, num_rows=st.integers(-1, 50))
+def test_the_first_rows_of_a_tree_are_a_tree(shape: TreeShape, num_rows: int) -> None:
+    cut = shape.first_rows(num_rows)
+    assert cut.num_nodes == min(max(1, num_rows), shape.num_nodes)
+    assert cut == TreeShape.from_paths(cut.paths[1:])
+
+
+@given(shape=shapes)
+def test_mask_paths_and_parents_tell_the_same_story(shape: TreeShape) -> None:
+    for node in range(shape.num_nodes):
+        path = shape.path_to(node)
+        assert [j for j, sees in enumerate(shape.mask[node]) if sees] == sorted(path)
+        assert len(path) == shape.depths[node] + 1
+        assert all(parent < child for parent, child in itertools.pairwise(path))
+    leaves = {path[shape.depths[max(path)]] for path in shape.retrieve_indices}
+    assert leaves == {n for n in range(shape.num_nodes) if not shape.children[n]}
+
+
+def test_child_with_finds_the_token_among_the_children_alone() -> None:
+    tree = TokenTree(TreeShape.from_paths(PATHS), (9, 5, 6, 7, 8, 5, 9))
+    assert tree.child_with(0, 6) == 2
+    assert tree.child_with(1, 8) == 4
+    assert tree.child_with(2, 5) == 5
+    assert tree.child_with(0, 7) is None
+    assert tree.child_with(6, 9) is None
+
+
+@given(shape=shapes, length=st.integers(0, 20), room=st.integers(20, 30))
+@settings(deadline=None)
+def test_the_layout_shows_the_prefix_and_the_ancestors_to_every_query_head(
+    shape: TreeShape, length: int, room: int
+) -> None:
+    layouts = LayoutCache(2, choose_precision("float32", "cpu"))
+    layouts.chain(3, room - 10)  # an earlier, smaller room must not linger
+    layout = layouts.tree(shape, room)
+    assert layout.offsets.tolist() == list(shape.depths)
+    assert layout.max_offset == shape.max_depth
+    mask = layout.mask_for(length)
+    if shape.num_nodes == 1:
+        assert mask is None
+        return
+    assert mask is not None
+    sees = torch.cat([torch.ones(shape.num_nodes, length).bool(), torch.tensor(shape.mask)], dim=1)
+    expected = torch.zeros(sees.shape).masked_fill_(~sees, float("-inf"))
+    assert torch.equal(mask, expected.repeat(2, 1))
+
+
+def test_chains_see_what_came_before() -> None:
+    layout = LayoutCache(1, choose_precision("float32", "cpu")).chain(4, 8)
+    mask = layout.mask_for(2)
+    assert mask is not None
+    assert torch.equal(mask == 0, torch.ones(4, 6).tril(diagonal=2).bool())
+
+
+def test_layouts_beyond_the_kept_ones_are_built_again_the_same() -> None:
+    layouts = LayoutCache(1, choose_precision("float32", "cpu"))
+    first = layouts.chain(2, 4)
+    for num_rows in range(3, 40):
+        layouts.chain(num_rows, 4)
+    again = layouts.chain(2, 4)
+    assert again is not first
+    assert first.mask is not None
+    assert again.mask is not None
+    assert torch.equal(again.mask, first.mask)
+
+
+# The best tree ------------------------------------------------------------------------------------
+
+accuracy_rows = st.lists(
+    st.lists(st.floats(0.01, 0.6), min_size=1, max_size=3).map(lambda r: sorted(r, reverse=True)),
+    min_size=1,
+    max_size=3,
+)
+
+
+def brute_force(accuracies: list[list[float]], num_nodes: int) -> float:
+    """The best expected length over all trees of that size, by trying them all."""
+    deep = range(1, len(accuracies) + 1)
+    everything = [
+        path
+        for depth in deep
+        for path in itertools.product(*(range(len(row)) for row in accuracies[:depth]))
+    ]
+    best = 1.0
+    for chosen in itertools.combinations(everything, min(num_nodes, len(everything))):
+        kept = {(), *chosen}
+        if all(path[:-1] in kept for path in chosen):
+            best = max(best, expected_length(chosen, accuracies))
+    return best
+
+
+@settings(max_examples=40, deadline=None)
+@given(accuracies=accuracy_rows, num_nodes=st.integers(0, 4))
+def test_best_paths_are_as_good_as_the_best_of_all_trees(
+    accuracies: list[list[float]], num_nodes: int
+) -> None:
+    paths = best_paths(accuracies, num_nodes)
+    TreeShape.from_paths(paths)  # whole: no orphans
+    assert expected_length(paths, accuracies) == pytest.approx(brute_force(accuracies, num_nodes))
+
+
+@given(accuracies=accuracy_rows)
+@settings(deadline=None)
+def test_a_larger_best_tree_contains_the_smaller(accuracies: list[list[float]]) -> None:
+    trees = [set(best_paths(accuracies, n)) for n in range(8)]
+    assert all(small <= large for small, large in itertools.pairwise(trees))
+
+
+def test_best_paths_cope_with_no_heads_and_worthless_ranks() -> None:
+    assert best_paths([], 5) == []
+    assert best_paths([[]], 5) == []
+    assert best_paths([[0.5, 0.0, 0.0]], 5) == [(0,), (1,)]
+    # A later rank that was counted better than an earlier one is held down to it.
+    assert best_paths([[0.2, 0.9], [0.5]], 2) == [(0,), (1,)]
+
+
+def test_expected_length_is_the_sum_of_the_paths_chances() -> None:
+    accuracies = [[0.5, 0.2], [0.4]]
+    assert expected_length([(0,), (1,), (0, 0)], accuracies) == pytest.approx(1.9)
+    assert expected_length([(0, 0, 0), (7,)], accuracies) == 1.0
+
+
+def test_a_table_without_a_file_serves_any_number_of_heads(tmp_path: Path) -> None:
+    for num_heads in (1, 5, 9):
+        table = read_tree_table(tmp_path, num_heads)
+        shape = table.tree(16)
+        # A single head offers ten ranks and no more.
+        assert shape.num_nodes == (11 if num_heads == 1 else 16)
+        assert 1 <= shape.max_depth <= num_heads
+        assert table.expected_length(shape) > 1.5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"default_rows": 4}',
+        '{"head_accuracies": 3, "default_rows": 4}',
+        '{"head_accuracies": [[0.5, "x"]], "default_rows": 4}',
+        '{"head_accuracies": [[1.5]], "default_rows": 4}',
+        '{"head_accuracies": [[0.5]], "default_rows": "many"}',
+    ],
+)
+def test_a_damaged_table_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "medusa_trees.json").write_text(text)
+    with pytest.raises(HeadsError) as caught:
+        read_tree_table(tmp_path, 2)
+    assert caught.value.hint
+
+
+def test_a_table_of_one_row_is_the_root() -> None:
+    assert TreeTable(((0.5,),), 1).tree(1) == TreeShape.root_only()

@@ -1,0 +1,304 @@
+"""The engine through its public door: events, cancelling, sessions in turns, errors, the end."""
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from medusa_core.messages import (
+    TARGET,
+    Calibrate,
+    Calibrated,
+    Cancel,
+    CloseSession,
+    Event,
+    Failed,
+    Generate,
+    GenerateSettings,
+    GenerationDone,
+    LoadModel,
+    ModelLoaded,
+    Progress,
+    StepDone,
+    StopReason,
+    Unload,
+    Unloaded,
+)
+from medusa_core.target import Target
+from tests.core.engine_harness import EngineHarness
+from tests.core.laws import decode, user_says
+
+SETTINGS = GenerateSettings(rule="sample", temperature=1.2, seed=3, max_new_tokens=20)
+LONG = replace(SETTINGS, max_new_tokens=400)
+LONG_PROMPT = "many words to read " * 20  # several chunks of prefill
+Folders = dict[str, tuple[Path, Path]]
+
+
+@pytest.fixture(scope="module")
+def shared(folders: Folders) -> Iterator[EngineHarness]:
+    """One engine with the tiny target for all tests that leave it as it was."""
+    harness = EngineHarness()
+    assert isinstance(harness.load(load_command(folders, harness)), ModelLoaded)
+    yield harness
+    harness.close()
+
+
+@pytest.fixture
+def engine(shared: EngineHarness) -> Iterator[EngineHarness]:
+    shared.events.clear()
+    yield shared
+    shared.on_event = lambda _: None
+
+
+@pytest.fixture
+def fresh() -> Iterator[EngineHarness]:
+    """An engine of the test's own, without a model."""
+    harness = EngineHarness()
+    yield harness
+    harness.close()
+
+
+def load_command(folders: Folders, harness: EngineHarness) -> LoadModel:
+    model_dir, heads_dir = folders["grouped"]
+    return LoadModel("", harness.name_request(), model_dir, heads_dir, "float64", "cpu")
+
+
+def test_loading_tells_progress_then_what_was_loaded(
+    fresh: EngineHarness, folders: Folders
+) -> None:
+    loaded = fresh.load(load_command(folders, fresh))
+    assert isinstance(loaded, ModelLoaded)
+    assert [e.stage for e in fresh.events if isinstance(e, Progress)][:2] == ["import", "weights"]
+    assert (loaded.name, loaded.num_heads, loaded.dtype) == ("grouped", 3, "float64")
+    assert loaded.context_tokens == 512
+    assert loaded.vocab_size == 320
+    assert set(loaded.drafters) >= {"medusa", "none"}
+    assert set(loaded.rules) >= {"greedy", "sample"}
+    assert len(loaded.head_accuracies) == 3
+    assert loaded.load_s > 0
+
+
+def test_every_step_is_told_and_adds_up_to_the_answer(engine: EngineHarness, tiny: Target) -> None:
+    done = engine.answer("tell me", SETTINGS)
+    assert isinstance(done, GenerationDone)
+    steps = engine.of(done.request_id, StepDone)
+    assert [step.step for step in steps] == list(range(done.num_steps + 1))
+    assert tuple(t for step in steps for t in step.token_ids) == done.token_ids
+    assert tuple(len(step.token_ids) for step in steps[1:]) == done.accept_lengths
+    text = b"".join(piece for step in steps for piece in step.pieces)
+    assert text[: steps[-1].num_visible_bytes].decode() == done.text
+    assert [step.num_context_tokens for step in steps][-1] == done.num_prompt_tokens + len(
+        done.token_ids
+    )
+    assert steps[0].num_rows == done.num_prompt_tokens - done.num_cached_tokens
+    assert steps[0].sources == (TARGET,)
+    for step in steps[1:]:
+        assert step.num_rows == 1 + sum(step.proposed_per_depth)
+        parts = step.draft_s + step.verify_s + step.accept_s + step.commit_s
+        assert step.step_s == pytest.approx(parts)
+    assert done.decode_s == pytest.approx(sum(step.step_s for step in steps[1:]))
+    assert done.time_to_first_token_s > 0
+    assert done.settings.tree_rows == 12  # what the table beside the heads says
+    expected = decode(tiny, SETTINGS, user_says("tell me"))
+    assert done.token_ids == expected.token_ids
+
+
+def test_cancel_in_decode_takes_effect_within_one_step(engine: EngineHarness) -> None:
+    request_id = engine.name_request()
+
+    def cancel_after_the_third(event: Event) -> None:
+        if isinstance(event, StepDone) and event.step == 3:
+            engine.submit(Cancel("c", request_id))
+
+    engine.on_event = cancel_after_the_third
+    engine.submit(Generate("c", request_id, user_says("go on and on"), LONG))
+    done = engine.wait(request_id, GenerationDone)
+    assert isinstance(done, GenerationDone)
+    assert done.stop_reason is StopReason.CANCELLED
+    assert 3 <= done.num_steps <= 4
+    steps = engine.of(request_id, StepDone)
+    assert done.token_ids == tuple(t for step in steps for t in step.token_ids)
+    assert done.text
+
+
+def test_cancel_in_prefill_takes_effect_within_one_chunk(engine: EngineHarness) -> None:
+    request_id = engine.name_request()
+
+    def cancel_at_once(event: Event) -> None:
+        if isinstance(event, Progress) and event.stage == "prefill":
+            engine.submit(Cancel("p", request_id))
+
+    engine.on_event = cancel_at_once
+    engine.submit(Generate("p", request_id, user_says(LONG_PROMPT), LONG))
+    done = engine.wait(request_id, GenerationDone)
+    assert isinstance(done, GenerationDone)
+    assert (done.stop_reason, done.token_ids, done.text) == (StopReason.CANCELLED, (), "")
+    assert len(engine.of(request_id, Progress)) <= 2
+    assert not engine.of(request_id, StepDone)
+    engine.on_event = lambda _: None
+    # What was read before the cancel is not read again.
+    again = engine.answer(LONG_PROMPT, SETTINGS, "p")
+    assert isinstance(again, GenerationDone)
+    assert again.num_cached_tokens >= 64
+
+
+def test_prefill_tells_how_far_it_is(engine: EngineHarness) -> None:
+    done = engine.answer(LONG_PROMPT, SETTINGS, "progress")
+    fractions = [e.fraction for e in engine.of(done.request_id, Progress)]
+    assert len(fractions) >= 2
+    assert fractions == sorted(fractions)
+    assert fractions[0] > 0
+    assert fractions[-1] < 1
+
+
+def test_a_cancel_for_another_request_or_after_the_end_is_ignored(engine: EngineHarness) -> None:
+    engine.submit(Cancel("s", "nobody"))
+    done = engine.answer("still here", SETTINGS)
+    engine.submit(Cancel("s", done.request_id))
+    again = engine.answer("still here", SETTINGS)
+    assert isinstance(done, GenerationDone)
+    assert isinstance(again, GenerationDone)
+    assert again.text == done.text
+    assert len(engine.of(done.request_id, GenerationDone)) == 1
+
+
+def test_two_sessions_are_answered_in_turns_each_as_if_alone(
+    engine: EngineHarness, tiny: Target
+) -> None:
+    prompts = {"left": "the left hand", "right": "the right hand"}
+    requests = {name: engine.name_request() for name in prompts}
+
+    def start_the_other(event: Event) -> None:
+        if isinstance(event, StepDone) and (event.session_id, event.step) == ("left", 0):
+            engine.submit(Generate("right", requests["right"], user_says(prompts["right"]), LONG))
+
+    engine.on_event = start_the_other
+    engine.submit(Generate("left", requests["left"], user_says(prompts["left"]), LONG))
+    dones = {name: engine.wait(requests[name], GenerationDone) for name in prompts}
+    for name, prompt in prompts.items():
+        done = dones[name]
+        assert isinstance(done, GenerationDone)
+        assert done.token_ids == decode(tiny, LONG, user_says(prompt)).token_ids
+    turns = [event.session_id for event in engine.events if isinstance(event, StepDone)]
+    # The left one has had two turns before the right one's first.
+    together = turns[2 : 2 * min(turns.count("left"), turns.count("right")) - 2]
+    assert len(together) > 10
+    assert all(a != b for a, b in pairwise(together))
+
+
+@pytest.mark.expects_errors
+def test_a_conversation_has_one_answer_at_a_time(engine: EngineHarness) -> None:
+    first, second = engine.name_request(), engine.name_request()
+
+    def ask_again(event: Event) -> None:
+        if isinstance(event, StepDone) and (event.request_id, event.step) == (first, 1):
+            engine.submit(Generate("one", second, user_says("b"), SETTINGS))
+
+    engine.on_event = ask_again
+    engine.submit(Generate("one", first, user_says("a"), SETTINGS))
+    failed = engine.wait(second, Failed)
+    assert isinstance(failed, Failed)
+    assert failed.kind == "RequestError"
+    assert failed.hint
+    assert isinstance(engine.wait(first, GenerationDone), GenerationDone)
+
+
+def test_closing_a_session_ends_its_answer_and_forgets_its_cache(engine: EngineHarness) -> None:
+    request_id = engine.name_request()
+
+    def close(event: Event) -> None:
+        if isinstance(event, StepDone) and event.step == 2:
+            engine.submit(CloseSession("gone", "close"))
+
+    engine.on_event = close
+    engine.submit(Generate("gone", request_id, user_says("soon over"), LONG))
+    done = engine.wait(request_id, GenerationDone)
+    assert isinstance(done, GenerationDone)
+    assert done.stop_reason is StopReason.CANCELLED
+    engine.on_event = lambda _: None
+    again = engine.answer("soon over", SETTINGS, "gone")
+    assert isinstance(again, GenerationDone)
+    assert again.num_cached_tokens == 0
+
+
+def test_calibration_measures_steps_and_chooses_a_tree(
+    fresh: EngineHarness, folders: Folders
+) -> None:
+    fresh.load(load_command(folders, fresh))
+    fresh.submit(Calibrate("", "calibrate"))
+    calibrated = fresh.wait("calibrate", Calibrated, Failed)
+    assert isinstance(calibrated, Calibrated)
+    rows = [rows for rows, _ in calibrated.step_s]
+    assert rows[0] == 1
+    assert rows == sorted(rows)
+    assert all(seconds > 0 for _, seconds in calibrated.step_s)
+    assert calibrated.tree_rows in rows
+    done = fresh.answer("now", SETTINGS)
+    assert isinstance(done, GenerationDone)
+    assert done.settings.tree_rows == calibrated.tree_rows
+
+
+@pytest.mark.expects_errors
+def test_without_a_model_requests_fail_and_the_engine_lives_on(
+    fresh: EngineHarness, folders: Folders
+) -> None:
+    for _ in range(2):
+        failed = fresh.answer("hello", SETTINGS)
+        assert isinstance(failed, Failed)
+        assert (failed.kind, bool(failed.hint)) == ("RequestError", True)
+    fresh.load(load_command(folders, fresh))
+    assert isinstance(fresh.answer("hello", SETTINGS), GenerationDone)
+    fresh.submit(Unload("", "unload"))
+    assert isinstance(fresh.wait("unload", Unloaded), Unloaded)
+    assert isinstance(fresh.answer("hello", SETTINGS), Failed)
+
+
+def test_loading_another_model_ends_the_answers_of_the_first(
+    fresh: EngineHarness, folders: Folders
+) -> None:
+    fresh.load(load_command(folders, fresh))
+    model_dir, heads_dir = folders["tied"]
+    request_id = fresh.name_request()
+
+    def load_other(event: Event) -> None:
+        if isinstance(event, StepDone) and event.step == 1:
+            fresh.submit(LoadModel("", "other", model_dir, heads_dir, "float32", "cpu"))
+
+    fresh.on_event = load_other
+    fresh.submit(Generate("s", request_id, user_says("cut short"), LONG))
+    done = fresh.wait(request_id, GenerationDone)
+    assert isinstance(done, GenerationDone)
+    assert done.stop_reason is StopReason.CANCELLED
+    loaded = fresh.wait("other", ModelLoaded)
+    assert isinstance(loaded, ModelLoaded)
+    assert loaded.name == "tied"
+    after = fresh.answer("cut short", SETTINGS)
+    assert isinstance(after, GenerationDone)
+    assert after.num_cached_tokens == 0  # rows of the other model are worth nothing
+
+
+def test_closing_in_the_middle_of_an_answer_ends_the_thread_and_the_answer(
+    folders: Folders,
+) -> None:
+    before = set(threading.enumerate())
+    harness = EngineHarness()
+    started = threading.Event()
+    harness.on_event = lambda event: started.set() if isinstance(event, StepDone) else None
+    harness.load(load_command(folders, harness))
+    harness.submit(Generate("s", "last", user_says("never ends"), LONG))
+    assert started.wait(60)
+    harness.close()
+    harness.close()
+    ends = harness.of("last", GenerationDone)
+    assert [end.stop_reason for end in ends] == [StopReason.CANCELLED]
+    assert set(threading.enumerate()) <= before
+
+
+def test_closing_an_engine_that_never_worked_is_quick() -> None:
+    harness = EngineHarness()
+    harness.close()
+    harness.submit(Unload("", "too late"))
+    assert harness.events == []
