@@ -13,13 +13,15 @@ from typing import Literal
 from markdown_it import MarkdownIt
 from markdown_it.common.utils import MD_TRIM_CHARS
 from markdown_it.parser_block import ParserBlock
-from markdown_it.rules_block import StateBlock
+from markdown_it.rules_block import StateBlock, paragraph
 from markdown_it.token import Token
 from markdown_it.utils import EnvType
 
 ORIGINS = "origins"
 LINE_STARTS = "line_starts"
 
+# Levels of nesting: a quotation is one, a list with its item two.
+_MAX_DEPTH = 40
 _CODE_TOKENS = ("fence", "code_block")
 _CELLS = ("th_open", "td_open")
 
@@ -90,6 +92,20 @@ class WatchedBlockState(StateBlock):
 
 class WatchedBlockParser(ParserBlock):
     """Block parser whose content tokens carry the positions of their characters."""
+
+    def tokenize(self, state: StateBlock, startLine: int, endLine: int) -> None:
+        """Parse lines; where quotations and lists are nested too deep, as paragraphs alone."""
+        if state.level < _MAX_DEPTH:
+            super().tokenize(state, startLine, endLine)
+            return
+        # markdown-it itself would leave out what stands there.
+        line = startLine
+        while (line := state.skipEmptyLines(line)) < endLine:
+            if state.sCount[line] < state.blkIndent:
+                break
+            paragraph(state, line, endLine, False)
+            line = state.line
+        state.line = line
 
     def parse(
         self, src: str, md: MarkdownIt, env: EnvType, outTokens: list[Token]
