@@ -7,6 +7,7 @@ Slots `length … length + n` take the rows of the forward pass under way; `comm
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -14,6 +15,21 @@ from torch import Tensor
 from medusa_core.errors import EngineError, OutOfMemoryError
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """Views into the cache for the forward pass under way, one per layer.
+
+    Attributes:
+        fresh: The reserved slots. [2, kv heads, n, head_dim]
+        keys: All keys up to the last reserved slot. [kv heads, s, head_dim]
+        values: All values likewise.
+    """
+
+    fresh: tuple[Tensor, ...]
+    keys: tuple[Tensor, ...]
+    values: tuple[Tensor, ...]
 
 
 class KvCache:
@@ -28,7 +44,7 @@ class KvCache:
         shape = (config.num_layers, 2, config.num_kv_heads, capacity, config.head_dim)
         self._data = _allocate(shape, precision)
         self._precision = precision
-        self._num_pending = 0
+        self._pending = _Pending((), (), ())
         self.length = 0
 
     @property
@@ -55,7 +71,13 @@ class KvCache:
             raise EngineError(
                 f"{num_rows} rows don't fit behind {self.length} of {self.capacity} slots."
             )
-        self._num_pending = num_rows
+        end = self.length + num_rows
+        # Once for all layers: slicing layer by layer would cost as much as the copies.
+        self._pending = _Pending(
+            fresh=self._data[:, :, :, self.length : end].unbind(0),
+            keys=self._data[:, 0, :, :end].unbind(0),
+            values=self._data[:, 1, :, :end].unbind(0),
+        )
 
     def write(self, layer: int, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Store the reserved rows of one layer.
@@ -67,13 +89,11 @@ class KvCache:
         Returns:
             All keys and all values up to the last reserved row, each [kv heads, s, head_dim].
         """
-        end = self.length + self._num_pending
-        data = self._data[layer]
-        num_kv, head_dim = data.shape[1], data.shape[3]
-        by_head = rows.view(-1, 2, num_kv, head_dim).permute(1, 2, 0, 3)
-        data[:, :, self.length : end].copy_(by_head)
-        visible = data[:, :, :end]
-        return visible[0], visible[1]
+        pending = self._pending
+        fresh = pending.fresh[layer]
+        _, num_kv, num_rows, head_dim = fresh.shape
+        fresh.copy_(rows.view(num_rows, 2, num_kv, head_dim).permute(1, 2, 0, 3))
+        return pending.keys[layer], pending.values[layer]
 
     def commit(self, slots: Sequence[int]) -> None:
         """Keep some of the reserved rows, in order, and forget the rest.
@@ -89,12 +109,10 @@ class KvCache:
             kept = self._data.index_select(3, index)
             self._data[:, :, :, start : start + count] = kept
         self.length = start + count
-        self._num_pending = 0
 
     def truncate(self, length: int) -> None:
         """Forget all rows from `length` on."""
         self.length = min(self.length, length)
-        self._num_pending = 0
 
     def committed(self) -> Tensor:
         """A copy of what is committed. [layers, 2, kv heads, length, head_dim]"""

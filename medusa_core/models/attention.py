@@ -27,32 +27,46 @@ def attend_by_products(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | N
     Returns:
         [n, q heads · head_dim]
     """
-    num_rows, num_q, head_dim = q.shape
-    num_kv = keys.shape[0]
-    grouped = q.view(num_rows, num_kv, num_q // num_kv, head_dim).permute(1, 2, 0, 3)
-    grouped = grouped.reshape(num_kv, -1, head_dim)
+    num_rows, num_kv = len(q), len(keys)
+    grouped = _by_kv_head(q, num_kv)
     transposed = keys.transpose(1, 2)
     if mask is None:
         scores = torch.bmm(grouped, transposed)
     else:
         scores = torch.baddbmm(mask, grouped, transposed)
     mixed = torch.bmm(torch.softmax(scores, dim=-1), values)
-    return mixed.view(num_kv, -1, num_rows, head_dim).permute(2, 0, 1, 3).reshape(num_rows, -1)
+    return _by_row(mixed, num_rows)
 
 
 def attend_fused(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
     """Torch's fused kernel; arguments as in `attend_by_products`."""
-    num_rows, num_q, head_dim = q.shape
-    num_kv = keys.shape[0]
-    # Query heads of a group become rows, so that keys are read once and never repeated.
-    grouped = q.view(num_rows, num_kv, num_q // num_kv, head_dim).permute(1, 2, 0, 3)
-    grouped = grouped.reshape(1, num_kv, -1, head_dim)
+    num_rows, num_kv = len(q), len(keys)
+    grouped = _by_kv_head(q, num_kv).unsqueeze(0)
     mixed = F.scaled_dot_product_attention(
         grouped, keys.unsqueeze(0), values.unsqueeze(0), attn_mask=mask, scale=1.0
     )
-    return mixed.view(num_kv, -1, num_rows, head_dim).permute(2, 0, 1, 3).reshape(num_rows, -1)
+    return _by_row(mixed.squeeze(0), num_rows)
 
 
 def choose_attention(device: torch.device) -> Attend:
     """The backend for a device."""
     return attend_by_products if device.type == "cpu" else attend_fused
+
+
+def _by_kv_head(q: Tensor, num_kv: int) -> Tensor:
+    """Query heads of a group become rows, so that keys are read once and never repeated.
+
+    [n, q heads, head_dim] → [kv heads, group · n, head_dim]
+    """
+    num_rows, num_q, head_dim = q.shape
+    if num_q == num_kv:
+        return q.transpose(0, 1)
+    grouped = q.view(num_rows, num_kv, num_q // num_kv, head_dim).permute(1, 2, 0, 3)
+    return grouped.reshape(num_kv, -1, head_dim)
+
+
+def _by_row(mixed: Tensor, num_rows: int) -> Tensor:
+    """[kv heads, group · n, head_dim] → [n, q heads · head_dim]"""
+    num_kv, _, head_dim = mixed.shape
+    by_row = mixed.view(num_kv, -1, num_rows, head_dim).permute(2, 0, 1, 3)
+    return by_row.reshape(num_rows, -1)

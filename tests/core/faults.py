@@ -36,7 +36,7 @@ class HoardingCommit(KvCache):
     """Forgets to drop the last rejected row."""
 
     def commit(self, slots: Sequence[int]) -> None:
-        num_pending = self._num_pending
+        num_pending = self._pending.keys[0].shape[1] - self.length
         super().commit(slots)
         self.length += len(slots) < num_pending
 
@@ -124,17 +124,19 @@ class BonusOfParent:
 
 
 class Credulous:
-    """Accepts the first child whatever the target thinks of it: the distribution is biased."""
+    """Accepts the first child if it is likely, as typical acceptance does: a biased text."""
 
     def __init__(self, rule: Rule) -> None:
         self._rule = rule
 
     def walk(self, tree: TokenTree, logits: Tensor, position: int) -> Acceptance:
         acceptance = self._rule.walk(tree, logits, position)
-        children = tree.shape.children[0]
-        if acceptance.nodes or not children:
+        children = tree.shape.children[0][:1]
+        chances = logits[0].softmax(dim=-1)
+        if not children or chances[tree.token_ids[children[0]]] < 0.3:
             return acceptance
-        return Acceptance(children[:1], int(logits[children[0]].argmax()))
+        rest = self._rule.walk(TokenTree(TreeShape.root_only(), (0,)), logits[1:], position + 1)
+        return Acceptance(children, rest.bonus_id)
 
 
 def with_cache(target: Target, cache: type[KvCache]) -> Target:
