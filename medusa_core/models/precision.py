@@ -67,6 +67,8 @@ def _choose_device(device: str) -> torch.device:
             "This torch finds no CUDA device.",
             "Check the driver with nvidia-smi, or choose the device cpu.",
         )
+    if chosen.type == "cuda" and (chosen.index or 0) >= torch.cuda.device_count():
+        raise no_device
     return chosen
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 import torch
@@ -20,7 +21,11 @@ GROUPED = TinySpec(num_layers=2, rope=LLAMA3_ROPE, seed=3)
 TIED = TinySpec(num_layers=3, num_kv_heads=4, is_tied=True, has_bias=True, seed=4)
 TARGET_NAMES = ("grouped", "tied", "pebble")
 
-LoadTarget = Callable[[str, str], Target]
+
+class LoadTarget(Protocol):
+    """Loads a target by name, dtype and device, each once."""
+
+    def __call__(self, name: str, dtype: str, device: str = "cpu") -> Target: ...
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -51,11 +56,11 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, P
 
 @pytest.fixture(scope="session")
 def load(folders: dict[str, tuple[Path, Path]]) -> LoadTarget:
-    """Load a target by name and dtype, once."""
+    """Targets on demand."""
 
     @cache
-    def load_once(name: str, dtype: str) -> Target:
-        return load_target(*folders[name], dtype=dtype, device="cpu")
+    def load_once(name: str, dtype: str, device: str = "cpu") -> Target:
+        return load_target(*folders[name], dtype=dtype, device=device)
 
     return load_once
 
@@ -71,12 +76,13 @@ def report_ties(request: pytest.FixtureRequest) -> Callable[[list[Tie]], None]:
     """Count and print the differences that rounding explains."""
 
     def report(ties: list[Tie]) -> None:
-        lines = request.config.stash.setdefault(TIES, [])
-        lines += [
+        found = [
             f"{request.node.name}: at {tie.position}, {tie.plain_id} or {tie.drafted_id}"
             f" (scores are exact to {tie.rounding:.2g})"
             for tie in ties
         ]
+        print(*found, sep="\n")
+        request.config.stash.setdefault(TIES, []).extend(found)
 
     return report
 

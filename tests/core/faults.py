@@ -133,7 +133,7 @@ class Credulous:
         acceptance = self._rule.walk(tree, logits, position)
         children = tree.shape.children[0][:1]
         chances = logits[0].softmax(dim=-1)
-        if not children or chances[tree.token_ids[children[0]]] < 0.3:
+        if not children or chances[tree.token_ids[children[0]]] < 0.1:
             return acceptance
         rest = self._rule.walk(TokenTree(TreeShape.root_only(), (0,)), logits[1:], position + 1)
         return Acceptance(children, rest.bonus_id)

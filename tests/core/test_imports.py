@@ -1,0 +1,61 @@
+"""Who may import whom, seen in fresh processes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+LIGHT = """
+import sys
+import medusa_core.api
+from medusa_core import errors, messages, types
+heavy = {"torch", "transformers", "tokenizers", "numpy", "jinja2", "PySide6", "app", "qasync"}
+print(sorted(heavy & set(sys.modules)))
+"""
+
+LAZY = """
+import sys, threading
+from medusa_core.api import start_engine
+engine = start_engine(print)
+print("torch" in sys.modules)
+engine.close()
+print(threading.active_count())
+"""
+
+ALL = """
+import importlib, pkgutil, sys
+import medusa_core
+names = [m.name for m in pkgutil.walk_packages(medusa_core.__path__, "medusa_core.")]
+assert len(names) > 40, names
+for name in names:
+    if not name.endswith("__main__"):
+        importlib.import_module(name)
+print(sorted({"PySide6", "app", "qasync"} & {name.split(".")[0] for name in sys.modules}))
+"""
+
+
+def run(code: str) -> list[str]:
+    """Lines that a fresh interpreter prints."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_the_public_door_loads_neither_torch_nor_qt() -> None:
+    assert run(LIGHT) == ["[]"]
+
+
+def test_starting_the_engine_loads_no_torch_until_there_is_work() -> None:
+    assert run(LAZY) == ["False", "1"]
+
+
+def test_no_module_of_the_engine_imports_the_window_or_qt() -> None:
+    assert run(ALL) == ["[]"]

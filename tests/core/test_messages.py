@@ -1,0 +1,103 @@
+"""Messages are frozen and picklable, so that the worker may become a process."""
+
+import dataclasses
+import pickle
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from medusa_core import errors, messages
+from medusa_core.messages import (
+    TARGET,
+    Calibrate,
+    Calibrated,
+    Cancel,
+    ChatMessage,
+    CloseSession,
+    Failed,
+    Generate,
+    GenerateSettings,
+    GenerationDone,
+    LoadModel,
+    Message,
+    ModelLoaded,
+    Progress,
+    Role,
+    StepDone,
+    StopReason,
+    TokenSource,
+    Unload,
+    Unloaded,
+)
+
+IDS = ("session", "request")
+STEP = StepDone(
+    *IDS, 1, (5, 6), (b"\xe2", b"x"), (TokenSource("medusa", 1), TARGET), 3, 16, (4, 11), 0.1, 0.2,
+    0.1, 0.1, 0.5, 9,
+)  # fmt: skip
+DONE = GenerationDone(
+    *IDS, "text", (4, 5, 6), StopReason.EOS, 7, 3, 1, (2,), 0.5, 0.5, 0.5, GenerateSettings()
+)
+EXAMPLES: tuple[Message, ...] = (
+    LoadModel(*IDS, Path("/m"), Path("/h"), "float32", "cpu"),
+    Unload(*IDS),
+    Calibrate(*IDS),
+    Generate(*IDS, (ChatMessage(Role.USER, "hi"),), GenerateSettings(stop=("\n",))),
+    Cancel(*IDS),
+    CloseSession(*IDS),
+    Progress(*IDS, "weights", 0.5, "Reading"),
+    ModelLoaded(
+        *IDS, "m", 10, 3, 512, 320, "float32", "cpu", ("medusa",), ("greedy",), ((0.5,),), 1.0
+    ),
+    Unloaded(*IDS),
+    Calibrated(*IDS, ((1, 0.1),), 16),
+    STEP,
+    DONE,
+    Failed(*IDS, "EngineError", "what", "do"),
+)
+
+
+def test_there_is_an_example_of_every_message() -> None:
+    kinds = {*get_args(messages.Command), *get_args(messages.Event)}
+    assert {type(example) for example in EXAMPLES} == kinds
+
+
+@pytest.mark.parametrize("message", EXAMPLES, ids=lambda message: type(message).__name__)
+def test_a_message_survives_pickling_and_can_not_be_changed(message: Message) -> None:
+    assert pickle.loads(pickle.dumps(message)) == message  # noqa: S301 - our own bytes
+    assert hash(message) == hash(message)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        message.session_id = "other"  # type: ignore[misc]
+    assert not vars_of(message)
+
+
+def vars_of(message: Any) -> bool:
+    """Has it a dictionary in which anything could be put?"""
+    return hasattr(message, "__dict__")
+
+
+def test_the_rates_of_an_answer_count_what_they_say() -> None:
+    assert DONE.mean_acceptance_length == 2.0
+    assert DONE.decode_tokens_per_s == 4.0
+    assert DONE.tokens_per_s == 3.0
+    unstepped = dataclasses.replace(DONE, num_steps=0, accept_lengths=(), decode_s=0.0)
+    assert unstepped.mean_acceptance_length == unstepped.decode_tokens_per_s == 0.0
+
+
+def all_errors(kind: type[errors.MedusaError]) -> list[type[errors.MedusaError]]:
+    return [kind, *(below for sub in kind.__subclasses__() for below in all_errors(sub))]
+
+
+@pytest.mark.parametrize("kind", all_errors(errors.MedusaError), ids=lambda kind: kind.__name__)
+def test_an_error_keeps_its_hint_and_data_when_pickled(kind: type[errors.MedusaError]) -> None:
+    error = pickle.loads(pickle.dumps(kind("What.", "Do.", num_tokens=3)))  # noqa: S301
+    assert type(error) is kind
+    assert (error.message, error.hint, error.data) == ("What.", "Do.", {"num_tokens": 3})
+    assert str(error) == "What. Do."
+
+
+def test_the_drawing_in_the_docstring_names_every_error() -> None:
+    assert errors.__doc__ is not None
+    for kind in all_errors(errors.MedusaError):
+        assert kind.__name__ in errors.__doc__

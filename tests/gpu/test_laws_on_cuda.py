@@ -1,0 +1,148 @@
+"""Laws 1 to 3 on a CUDA device, with every registered drafter and rule and with the oracle."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from medusa_core.engine.drafter import DrafterSpec, drafter_registry
+from medusa_core.engine.rule import RuleSpec, rule_registry
+from medusa_core.messages import Failed, GenerateSettings, GenerationDone, LoadModel, ModelLoaded
+from medusa_core.models.attention import attend_by_products, attend_fused
+from tests.core import faults
+from tests.core.conftest import TARGET_NAMES, LoadTarget
+from tests.core.engine_harness import EngineHarness
+from tests.core.fakes import oracle_spec
+from tests.core.laws import (
+    Tie,
+    check_cache,
+    check_same_but_for_ties,
+    check_same_tokens,
+    check_sources,
+    decode,
+    plain_scores,
+    plainly,
+    user_says,
+)
+
+DEVICE = "cuda"
+DTYPES = ("float64", "float32", "bfloat16", "float16")
+TOLERANCE = {"float64": 1e-10, "float32": 1e-4, "bfloat16": 0.1, "float16": 0.02}
+MESSAGES = user_says("Tell me a story about a lighthouse.")
+SETTINGS = GenerateSettings(temperature=0.9, top_p=0.9, seed=4, max_new_tokens=48)
+
+RULES = pytest.mark.parametrize("rule", rule_registry().specs, ids=lambda rule: rule.name)
+DRAFTERS = pytest.mark.parametrize("drafter", drafter_registry().specs, ids=lambda d: d.name)
+
+
+@RULES
+@DRAFTERS
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", TARGET_NAMES)
+def test_a_drafter_changes_tokens_at_ties_alone(
+    name: str,
+    dtype: str,
+    drafter: DrafterSpec,
+    rule: RuleSpec,
+    load: LoadTarget,
+    report_ties: Callable[[list[Tie]], None],
+) -> None:
+    target, exact = load(name, dtype, DEVICE), load(name, "float64", DEVICE)
+    if not (drafter.serves(target) and rule.is_exact):
+        pytest.skip("not an exact method for this target")
+    settings = replace(SETTINGS, drafter=drafter.name, rule=rule.name)
+    plain = decode(target, plainly(settings), MESSAGES)
+    drafted = decode(target, settings, MESSAGES)
+    check_sources(drafted)
+    if dtype == "float64":
+        check_same_tokens(plain, drafted)
+    else:
+        tie = check_same_but_for_ties(plain, drafted, target, exact, rule)
+        report_ties([] if tie is None else [tie])
+
+
+@RULES
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", TARGET_NAMES)
+def test_the_cache_is_one_that_never_drafted_whatever_an_oracle_has_accepted(
+    name: str, dtype: str, rule: RuleSpec, load: LoadTarget
+) -> None:
+    target = load(name, dtype, DEVICE)
+    settings = replace(SETTINGS, rule=rule.name)
+    plain = decode(target, plainly(settings), MESSAGES)
+    for seed in range(3):
+        run = decode(
+            target,
+            settings,
+            MESSAGES,
+            drafter=oracle_spec([*plain.prompt_ids, *plain.token_ids], seed),
+            rule=rule,
+            after_step=lambda session: check_cache(session, target, TOLERANCE[dtype]),
+        )
+        assert run.done.num_steps < plain.done.num_steps
+
+
+def test_planted_faults_are_caught_here_too(load: LoadTarget) -> None:
+    honest = load("grouped", "float64", DEVICE)
+    plain = decode(honest, plainly(SETTINGS), MESSAGES)
+    drafter = oracle_spec([*plain.prompt_ids, *plain.token_ids])
+    for faulty in (
+        faults.with_cache(honest, faults.ReversedCommit),
+        faults.with_layouts(honest, faults.SiblingMask),
+        faults.with_layouts(honest, faults.ShiftedPositions),
+    ):
+        with pytest.raises(AssertionError):
+            decode(
+                faulty,
+                SETTINGS,
+                MESSAGES,
+                drafter=drafter,
+                after_step=lambda session: check_cache(session, honest, 1e-10),
+            )
+
+
+@pytest.mark.parametrize("name", TARGET_NAMES)
+def test_scores_are_those_of_the_cpu(name: str, load: LoadTarget) -> None:
+    ids = [3, 50, 60, 200, 9, 11, 50]
+    here = plain_scores(load(name, "float64", DEVICE), ids).cpu()
+    torch.testing.assert_close(here, plain_scores(load(name, "float64"), ids), atol=1e-9, rtol=0)
+
+
+def test_a_seed_gives_the_text_it_gives_on_the_cpu(load: LoadTarget) -> None:
+    settings = replace(SETTINGS, rule="sample")
+    here = decode(load("grouped", "float64", DEVICE), settings, MESSAGES)
+    check_same_tokens(decode(load("grouped", "float64"), settings, MESSAGES), here)
+
+
+def test_both_attention_backends_agree() -> None:
+    q = torch.randn(9, 4, 64, device=DEVICE)
+    keys, values = torch.randn(2, 2, 40, 64, device=DEVICE)
+    mask = torch.zeros(18, 40, device=DEVICE).masked_fill_(
+        torch.rand(18, 40, device=DEVICE) < 0.5, -1e9
+    )
+    for given in (None, mask):
+        torch.testing.assert_close(
+            attend_fused(q / 8, keys, values, given),
+            attend_by_products(q / 8, keys, values, given),
+            atol=1e-3,
+            rtol=1e-3,
+        )
+
+
+@pytest.mark.expects_errors
+def test_a_device_that_is_not_there_fails_in_words_and_the_engine_lives_on(
+    folders: dict[str, tuple[Path, Path]],
+) -> None:
+    harness = EngineHarness()
+    try:
+        failed = harness.load(LoadModel("", "far", *folders["grouped"], "", "cuda:99"))
+        assert isinstance(failed, Failed)
+        assert failed.kind == "RequestError"
+        assert isinstance(
+            harness.load(LoadModel("", "near", *folders["grouped"], "", DEVICE)), ModelLoaded
+        )
+        assert isinstance(harness.answer("hello", SETTINGS), GenerationDone)
+    finally:
+        harness.close()
