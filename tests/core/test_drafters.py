@@ -1,0 +1,112 @@
+"""What every registered drafter must keep to, whoever wrote it."""
+
+import random
+from dataclasses import replace
+
+import pytest
+import torch
+
+from medusa_core.engine.drafter import Drafter, DrafterSpec, Observation, drafter_registry
+from medusa_core.errors import RequestError
+from medusa_core.messages import TARGET, GenerateSettings
+from medusa_core.target import Target
+from tests.core.conftest import TARGET_NAMES, LoadTarget
+from tests.core.laws import check_cache, check_same_tokens, decode, plainly, user_says
+
+DRAFTERS = pytest.mark.parametrize("spec", drafter_registry().specs, ids=lambda spec: spec.name)
+MESSAGES = user_says("the trees are many")
+SETTINGS = GenerateSettings(rule="sample", temperature=1.1, seed=6, max_new_tokens=24)
+
+
+def states(target: Target, count: int) -> list[torch.Tensor]:
+    """Hidden states to draft from."""
+    config, precision = target.config, target.precision
+    return [torch.randn(config.hidden_size, dtype=precision.compute) for _ in range(count)]
+
+
+def check_proposal(drafter: Drafter, target: Target, root_id: int, max_rows: int) -> int:
+    """A whole tree under the root, within the rows, of tokens that exist; returns its nodes."""
+    proposal = drafter.propose(root_id, max_rows)
+    tree = proposal.tree
+    num_nodes = tree.shape.num_nodes
+    assert 1 <= num_nodes <= max_rows
+    assert len(tree.token_ids) == len(proposal.sources) == num_nodes
+    assert tree.token_ids[0] == root_id
+    assert all(0 <= token < target.config.vocab_size for token in tree.token_ids)
+    assert proposal.sources[0] == TARGET
+    drafted = zip(tree.shape.depths, proposal.sources, strict=True)
+    assert all(source.head == depth for depth, source in drafted)
+    assert all(source.drafter != TARGET.drafter for source in proposal.sources[1:])
+    for node in range(num_nodes):
+        siblings = [tree.token_ids[child] for child in tree.shape.children[node]]
+        assert len(set(siblings)) == len(siblings), "a token drafted twice can't be accepted twice"
+    return num_nodes
+
+
+@DRAFTERS
+@pytest.mark.parametrize("name", TARGET_NAMES)
+@torch.inference_mode()
+def test_a_proposal_is_a_whole_tree_within_its_rows(
+    name: str, spec: DrafterSpec, load: LoadTarget
+) -> None:
+    target, rng = load(name, "float32"), random.Random(1)
+    if not spec.serves(target):
+        pytest.skip("not for this target")
+    for num_rows in (1, 2, 5, 16, 64):
+        drafter = spec.build(target, num_rows)
+        drafter.begin([1, 2, 3])
+        check_proposal(drafter, target, 3, num_rows)
+        for length, hidden in enumerate(states(target, 4)):
+            drafter.observe(Observation((7, 8), hidden))
+            check_proposal(drafter, target, 8, num_rows)
+            check_proposal(drafter, target, 8, rng.randint(1, num_rows))
+            if length == 2:
+                drafter.truncate(2)
+                check_proposal(drafter, target, 2, num_rows)
+
+
+@DRAFTERS
+@torch.inference_mode()
+def test_a_new_answer_starts_without_memory_of_the_last(spec: DrafterSpec, tiny: Target) -> None:
+    fresh, used = spec.build(tiny, 12), spec.build(tiny, 12)
+    first, second = states(tiny, 2)
+    used.begin([9, 9])
+    used.observe(Observation((9,), first))
+    used.propose(9, 12)
+    for drafter in (fresh, used):
+        drafter.begin([1, 2])
+        drafter.observe(Observation((5,), second))
+    assert used.propose(5, 12) == fresh.propose(5, 12)
+
+
+@DRAFTERS
+@pytest.mark.parametrize("tree_rows", [1, 2, 7, 40])
+def test_trees_of_any_size_leave_text_and_cache_alone(
+    tree_rows: int, spec: DrafterSpec, tiny: Target
+) -> None:
+    settings = replace(SETTINGS, drafter=spec.name, tree_rows=tree_rows)
+    run = decode(
+        tiny,
+        settings,
+        MESSAGES,
+        after_step=lambda session: check_cache(session, tiny, 1e-12),
+    )
+    check_same_tokens(decode(tiny, plainly(SETTINGS), MESSAGES), run)
+    assert all(step.num_rows <= tree_rows for step in run.steps[1:])
+
+
+def test_drafters_and_rules_are_found_by_name_and_strangers_are_refused() -> None:
+    registry = drafter_registry()
+    assert {"medusa", "none"} <= set(registry.names)
+    assert registry.get("none").name == "none"
+    with pytest.raises(RequestError, match="psychic") as caught:
+        registry.get("psychic")
+    assert "medusa" in caught.value.hint
+
+
+def test_medusa_heads_are_really_accepted_on_pebble(load: LoadTarget) -> None:
+    # Else all laws hold of it because it never does anything.
+    settings = GenerateSettings(rule="greedy", max_new_tokens=64)
+    run = decode(load("pebble", "float32"), settings, user_says("Tell me a story about a cat."))
+    assert run.done.mean_acceptance_length > 1.2
+    assert {source.head for step in run.steps for source in step.sources} >= {0, 1, 2}
