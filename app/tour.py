@@ -30,9 +30,9 @@ LOAD_TIMEOUT_S = 120.0
 ANSWER_TIMEOUT_S = 120.0
 STREAMED_STEPS = 12
 
-STORY = "Tell me a short story about a fox."
+STORY = "Write a bedtime story about a small bear."
 FOLLOW_UP = "What is the capital of France?"
-STRUCTURED = "Write a list of three things to pack for a walk in the wood."
+STRUCTURED = "Generate example sentences using the word 'small'."
 # Longer than any context of the demo model.
 TOO_LONG = "Please remember this. " * 2000
 

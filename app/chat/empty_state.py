@@ -8,10 +8,10 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QPushButton, QVBoxLay
 from app.theme.appearance import Appearance
 
 SUGGESTIONS = (
-    "Tell me a short story about a fox.",
+    "Write a bedtime story about a small bear.",
     "Who are you?",
     "What is the capital of France?",
-    "Write a short poem about the sea.",
+    "Write a podcast about the moon.",
 )
 
 HINT = (
