@@ -31,6 +31,7 @@ ANSWER_TIMEOUT_S = 120.0
 STREAMED_STEPS = 12
 
 STORY = "Write a bedtime story about a small bear."
+GREETING = "Who are you?"
 FOLLOW_UP = "What is the capital of France?"
 STRUCTURED = "Generate example sentences using the word 'small'."
 # Longer than any context of the demo model.
@@ -105,6 +106,8 @@ class Tour:
         await self._take("streaming", settle_s=0.0)
         await self._until(lambda: not chat.is_busy, ANSWER_TIMEOUT_S)
         await self._take("answer")
+        chat.new_chat()
+        await self._ask(GREETING)
         await self._ask(FOLLOW_UP, "follow-up")
         chat.new_chat()
         self._app.window.page.header.pickers.choose_drafter("none")
@@ -116,11 +119,13 @@ class Tour:
         await self._until(lambda: not chat.is_busy, ANSWER_TIMEOUT_S)
         await self._take("error")
 
-    async def _ask(self, prompt: str, screen: str) -> None:
+    async def _ask(self, prompt: str, screen: str = "") -> None:
+        """Send a prompt, wait for its answer, and take a picture where a screen is named."""
         chat = self._app.window.chat
         chat.send(prompt)
         await self._until(lambda: not chat.is_busy, ANSWER_TIMEOUT_S)
-        await self._take(screen)
+        if screen:
+            await self._take(screen)
 
     def _has_streamed(self) -> bool:
         """Whether enough of the answer is there; also true once it is complete."""

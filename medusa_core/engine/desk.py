@@ -162,8 +162,12 @@ class Desk:
             torch.cuda.empty_cache()
 
     def _fail(self, command: Message, error: Exception) -> None:
-        log.error("%s failed", type(command).__name__, exc_info=error)
         told = _as_medusa_error(error)
+        if isinstance(told, RequestError):
+            # The asker's mistake, which the asker is told; nothing here failed.
+            log.info("%s refused: %s", type(command).__name__, told.message)
+        else:
+            log.error("%s failed", type(command).__name__, exc_info=error)
         if isinstance(told, OutOfMemoryError):
             gc.collect()
             if torch.cuda.is_available():
