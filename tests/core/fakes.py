@@ -89,9 +89,10 @@ def oracle_spec(truth: Sequence[int], seed: int = 0, num_rows: int = 24) -> Draf
 
 @dataclass
 class WalkWitness:
-    """Remembers the trees that a rule walked and what it accepted."""
+    """Remembers the trees that a rule walked, what it accepted, and at which positions."""
 
     walks: list[tuple[TokenTree, Acceptance]] = field(default_factory=list)
+    positions: list[int] = field(default_factory=list)
 
     @property
     def accepted_depths(self) -> set[int]:
@@ -111,19 +112,20 @@ class WalkWitness:
         """The same rule, watched."""
 
         def build(settings: GenerateSettings) -> Rule:
-            return _WatchedRule(spec.build(settings), self.walks)
+            return _WatchedRule(spec.build(settings), self)
 
         return RuleSpec(spec.name, spec.is_exact, build)
 
 
 class _WatchedRule:
-    def __init__(self, rule: Rule, walks: list[tuple[TokenTree, Acceptance]]) -> None:
+    def __init__(self, rule: Rule, witness: WalkWitness) -> None:
         self._rule = rule
-        self._walks = walks
+        self._witness = witness
 
     def walk(self, tree: TokenTree, logits: Tensor, position: int) -> Acceptance:
         acceptance = self._rule.walk(tree, logits, position)
-        self._walks.append((tree, acceptance))
+        self._witness.walks.append((tree, acceptance))
+        self._witness.positions.append(position)
         return acceptance
 
 

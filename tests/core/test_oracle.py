@@ -135,6 +135,25 @@ def test_the_oracle_makes_paths_of_every_depth_and_later_siblings_accepted(
     assert witness.accepted_ranks >= {0, 1, 2, 3}
 
 
+def test_every_token_has_a_position_and_so_a_noise_of_its_own(tiny: Target) -> None:
+    settings = GenerateSettings(rule="sample", temperature=1.2, max_new_tokens=40)
+    chosen = Trial(tiny, tiny, rule_registry().get("sample"), settings)
+    truth, witness = chosen.truth(), WalkWitness()
+    run = decode(
+        tiny,
+        chosen.settings,
+        MESSAGES,
+        drafter=oracle_spec(truth),
+        rule=witness.watch(chosen.rule),
+    )
+    num_decided = len(run.prompt_ids)
+    for position, (_, acceptance) in zip(witness.positions, witness.walks, strict=True):
+        assert position == num_decided
+        num_decided += len(acceptance.nodes) + 1
+    assert max(witness.accepted_depths) >= 2
+    assert num_decided >= len(run.prompt_ids) + len(run.token_ids)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("name", TARGET_NAMES)
 def test_in_lower_precision_an_oracle_changes_tokens_at_ties_alone(
