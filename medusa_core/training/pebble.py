@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from tokenizers import Tokenizer
 
 from medusa_core.errors import TrainingError
 from medusa_core.training.accuracy import (
@@ -32,17 +33,18 @@ from medusa_core.training.heads import collect, train_heads
 from medusa_core.training.loop import StageOptions, StageResult
 from medusa_core.training.network import PebbleNetwork
 from medusa_core.training.packing import ANSWER, PackedRows
-from medusa_core.training.polish import polish, repetitions
-from medusa_core.training.prepare import prepare
+from medusa_core.training.polish import PolishRun, polish, repetitions
+from medusa_core.training.prepare import load_tokenizer, pack_tuning, prepare
 from medusa_core.training.recipe import ASSISTANT, END, HeadRecipe, Recipe
 from medusa_core.training.self_answers import Answer, GenerationOptions, generate_answers
 from medusa_core.training.stages import load_network, pretrain, tune
-from medusa_core.training.templates import make_documents
-from medusa_core.training.tokenizer import special_id
+from medusa_core.training.templates import make_documents, make_sums
+from medusa_core.training.tokenizer import encode_documents, special_id
 
 log = logging.getLogger(__name__)
 
 NUM_HELD_OUT = 300
+TEMPLATE_SHARE = 0.12
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,14 +148,19 @@ def unlearn_repetitions(network: PebbleNetwork, recipe: Recipe, run_dir: Path) -
     numbers = recipe.polish
     if not numbers.schedule.num_steps:
         return
+    tokenizer = load_tokenizer(run_dir)
     rows = PackedRows.load(run_dir / "tune.npz")
-    prompts = tuning_prompts(rows, numbers.num_answers, recipe.seed + 1)
-    options = GenerationOptions(numbers.max_new_tokens, special_id(END))
-    found = repetitions(generate_answers(network, prompts, options), numbers.gram)
-    log.info("%d of %d own answers repeat themselves", len(found), len(prompts))
-    if found:
-        polish(network.train(), rows, found, recipe)
-    torch.save(network.eval().state_dict(), path)
+    for round_seed in range(recipe.seed + 1, recipe.seed + 1 + numbers.num_rounds):
+        prompts = tuning_prompts(rows, numbers.num_answers, recipe, round_seed, tokenizer)
+        options = GenerationOptions(numbers.max_new_tokens, special_id(END))
+        found = repetitions(generate_answers(network, prompts, options), numbers.gram)
+        log.info("%d of %d own answers repeat themselves", len(found), len(prompts))
+        num_sums = numbers.schedule.num_steps * numbers.num_sum_rows * recipe.tune.row_length // 25
+        sums = pack_tuning(tokenizer, make_sums(num_sums, round_seed), recipe)
+        equals_id = tokenizer.encode("1 =", add_special_tokens=False).ids[-1]
+        polish(network.train(), rows, sums, found, PolishRun(recipe, round_seed, equals_id))
+        network.eval()
+    torch.save(network.state_dict(), path)
 
 
 def make_heads(network: PebbleNetwork, recipe: Recipe, run_dir: Path, folder: Path) -> None:
@@ -189,12 +196,13 @@ def own_answers(network: PebbleNetwork, recipe: Recipe, run_dir: Path) -> list[A
     """Greedy and sampled answers to prompts of the tuning rows, greedy held-out ones first."""
     path = run_dir / "answers.pt"
     if path.is_file():
-        rows = torch.load(path, weights_only=True)
-        return [Answer(tuple(p), tuple(a), bool(f)) for p, a, f in rows]
+        kept = torch.load(path, weights_only=True)
+        return [Answer(tuple(p), tuple(a), bool(f)) for p, a, f in kept]
     heads = recipe.heads
     num_greedy = heads.num_greedy_answers + NUM_HELD_OUT
     num_prompts = num_greedy + heads.num_sampled_answers
-    prompts = tuning_prompts(PackedRows.load(run_dir / "tune.npz"), num_prompts, recipe.seed)
+    rows = PackedRows.load(run_dir / "tune.npz")
+    prompts = tuning_prompts(rows, num_prompts, recipe, recipe.seed, load_tokenizer(run_dir))
     answers = generate_answers(network, prompts[:num_greedy], _options(heads, 0.0, recipe.seed))
     rest = prompts[num_greedy:]
     for place, temperature in enumerate(heads.temperatures):
@@ -208,18 +216,37 @@ def _options(heads: HeadRecipe, temperature: float, seed: int) -> GenerationOpti
     return GenerationOptions(heads.max_new_tokens, special_id(END), temperature, seed=seed)
 
 
-def tuning_prompts(rows: PackedRows, num_prompts: int, seed: int) -> list[list[int]]:
-    """First prompts of tuning documents, in a seeded order; none longer than half a context."""
-    order = np.random.default_rng([seed, 7]).permutation(len(rows))
+def tuning_prompts(
+    rows: PackedRows, num_prompts: int, recipe: Recipe, seed: int, tokenizer: Tokenizer
+) -> list[list[int]]:
+    """First prompts of tuning documents, in a seeded order; none longer than half a context.
+
+    The recipe's own templates are most of the documents but little of the text: only a few of
+    their prompts are taken.
+    """
+    rng = np.random.default_rng([seed, 7])
+    templates = template_prompts(recipe, tokenizer)
     prompts: list[list[int]] = []
-    for index in order:
-        numbers = rows.document_ids[index]
-        for number in range(int(numbers.max()) + 1):
+    for index in rng.permutation(len(rows)):
+        for number in range(int(rows.document_ids[index].max()) + 1):
             prompt = _prompt_of(rows, int(index), number)
-            if prompt is not None:
-                prompts.append(prompt)
+            if prompt is None:
+                continue
+            if tuple(prompt) in templates and rng.random() > TEMPLATE_SHARE:
+                continue
+            prompts.append(prompt)
             if len(prompts) == num_prompts:
                 return prompts
+    return prompts
+
+
+def template_prompts(recipe: Recipe, tokenizer: Tokenizer) -> set[tuple[int, ...]]:
+    """First prompts of the recipe's own templates."""
+    documents = make_documents(recipe.template_tokens, recipe.seed)
+    prompts = set()
+    for encoded in encode_documents(tokenizer, documents):
+        first_answer = int((encoded.kinds == ANSWER).argmax())
+        prompts.add(tuple(encoded.ids[:first_answer].tolist()))
     return prompts
 
 

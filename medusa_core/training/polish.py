@@ -18,7 +18,7 @@ from torch import Tensor
 from medusa_core.training.loop import weighted_loss
 from medusa_core.training.network import PebbleNetwork
 from medusa_core.training.optimizer import Optimizers
-from medusa_core.training.packing import PackedRows, batch_at, document_mask
+from medusa_core.training.packing import Batch, PackedRows, batch_at, document_mask
 from medusa_core.training.recipe import PolishRecipe, Recipe
 from medusa_core.training.self_answers import Answer
 
@@ -38,6 +38,15 @@ class Repetition:
 
     ids: tuple[int, ...]
     places: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PolishRun:
+    """One round: the recipe, the seed of its batches, and the token before a sum's result."""
+
+    recipe: Recipe
+    seed: int
+    equals_id: int
 
 
 def repetitions(answers: Sequence[Answer], gram: int) -> list[Repetition]:
@@ -75,25 +84,42 @@ def unlikelihood(network: PebbleNetwork, group: Sequence[Repetition], bf16: bool
     return -torch.log1p(-probs.clamp(max=0.999)).mean()
 
 
+def only_results(batch: Batch, equals_id: int) -> Batch:
+    """The same batch with loss on the result of each sum alone (up to two digits and the end)."""
+    equals = batch.input_ids == equals_id
+    near = equals.clone()
+    for distance in range(1, 4):
+        near[:, distance:] |= equals[:, :-distance]
+    return Batch(batch.input_ids, batch.target_ids, batch.weights * near, batch.document_ids)
+
+
 def polish(
-    network: PebbleNetwork, rows: PackedRows, found: Sequence[Repetition], recipe: Recipe
+    network: PebbleNetwork,
+    rows: PackedRows,
+    sums: PackedRows,
+    found: Sequence[Repetition],
+    run: PolishRun,
 ) -> None:
-    """Train a few steps on chat rows and, at each step, against some of the repetitions.
+    """Train a few steps on chat rows and sums and, at each step, against some repetitions.
 
     Args:
         network: chat-tuned weights, changed in place.
         rows: rows of chat tuning.
+        sums: rows of small sums.
         found: repetitions of the model itself.
-        recipe: numbers; the learning rate falls to 0.
+        run: numbers; the learning rate falls to 0.
     """
-    numbers: PolishRecipe = recipe.polish
+    numbers: PolishRecipe = run.recipe.polish
     optimizers = Optimizers(network, numbers.schedule)
-    rng = np.random.default_rng(recipe.seed)
+    rng = np.random.default_rng(run.seed)
     reported_s = time.monotonic()
     for step in range(numbers.schedule.num_steps):
-        batch = batch_at(rows, step, numbers.schedule.num_rows, 0.0, recipe.seed + 3)
+        batch = batch_at(rows, step, numbers.schedule.num_rows, 0.0, run.seed)
         loss = weighted_loss(network, batch, bf16=True)
         loss.backward()  # type: ignore[no-untyped-call]
+        by_heart = batch_at(sums, step, numbers.num_sum_rows, 0.0, run.seed)
+        results = weighted_loss(network, only_results(by_heart, run.equals_id), bf16=True)
+        (results * numbers.sum_weight).backward()  # type: ignore[no-untyped-call]
         picked = rng.choice(
             len(found), size=min(len(found), numbers.num_repetitions), replace=False
         )
@@ -103,9 +129,10 @@ def polish(
         if time.monotonic() - reported_s > REPORT_EVERY_S or step + 1 == numbers.schedule.num_steps:
             reported_s = time.monotonic()
             log.info(
-                "polish: step %d/%d, loss %.3f, unlikelihood %.3f",
+                "polish: step %d/%d, loss %.3f, results %.3f, unlikelihood %.3f",
                 step + 1,
                 numbers.schedule.num_steps,
                 float(loss.detach()),
+                float(results.detach()),
                 float(against.detach()),
             )

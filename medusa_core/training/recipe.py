@@ -94,10 +94,13 @@ class HeadRecipe:
 
 @dataclass(frozen=True, slots=True)
 class PolishRecipe:
-    """How the model unlearns its own repetitions.
+    """How the model unlearns its own repetitions and learns small sums by heart.
 
     Attributes:
-        schedule: steps on chat rows; the learning rate falls to 0.
+        schedule: steps on chat rows in each round; the learning rate falls to 0.
+        num_rounds: how often answers are made anew and unlearned.
+        num_sum_rows: rows of sums beside the chat rows at each step.
+        sum_weight: of the loss on their results.
         num_answers: own greedy answers searched for repetitions.
         max_new_tokens: their length.
         gram: tokens of a run that counts as repeated.
@@ -106,6 +109,9 @@ class PolishRecipe:
     """
 
     schedule: Schedule
+    num_rounds: int
+    num_sum_rows: int
+    sum_weight: float
     num_answers: int
     max_new_tokens: int
     gram: int
@@ -153,12 +159,15 @@ SOURCES = (
 )
 
 POLISH = PolishRecipe(
-    Schedule(60, 3, 1024, 5, 0.002, 4e-4, True, 0.0),
+    Schedule(150, 2, 1024, 5, 0.006, 1.2e-3, True, 0.0),
+    num_rounds=2,
+    num_sum_rows=2,
+    sum_weight=0.6,
     num_answers=600,
-    max_new_tokens=160,
-    gram=6,
+    max_new_tokens=180,
+    gram=5,
     num_repetitions=8,
-    weight=0.5,
+    weight=1.0,
 )
 HEADS = HeadRecipe(
     num_heads=4,
@@ -198,8 +207,8 @@ RECIPES = {
     "small": Recipe(
         "small",
         ModelSize(256, 6, 4, 704, 4096),
-        pretrain_schedule(2000, 12),
-        tune_schedule(700, 6),
+        pretrain_schedule(2732, 12),
+        tune_schedule(1000, 6),
         POLISH,
         HEADS,
         SOURCES,

@@ -36,6 +36,22 @@ def make_documents(num_tokens: int, seed: int) -> list[Document]:
     return documents
 
 
+def make_sums(num_documents: int, seed: int) -> list[Document]:
+    """Seeded one-turn rows of sums, most of them small: results are learnt by heart.
+
+    Args:
+        num_documents: how many rows.
+        seed: of the choices.
+    """
+    rng = random.Random(f"sums-{seed}")
+    documents = []
+    for _ in range(num_documents):
+        question, answer = _arithmetic(rng, most=rng.choice((10, 10, 10, 20)))
+        segments = (Segment("user", question), Segment("assistant", answer))
+        documents.append(Document(TEMPLATES, segments))
+    return documents
+
+
 def _conversation(rng: random.Random) -> list[Turn]:
     """One to three turns; questions may come after a greeting and before thanks."""
     if rng.random() < 0.12:
@@ -115,9 +131,9 @@ def _capital(rng: random.Random) -> Turn:
     return _vary(rng, form.format(place)), answer if answer.endswith(".") else answer + "."
 
 
-def _arithmetic(rng: random.Random) -> Turn:
+def _arithmetic(rng: random.Random, most: int = 20) -> Turn:
     op = rng.choices("+-*", (6, 2, 1))[0]
-    a, b = rng.randint(0, 20), rng.randint(0, 20)
+    a, b = rng.randint(0, most), rng.randint(0, most)
     if op == "-":
         a, b = max(a, b), min(a, b)
     if op == "*":

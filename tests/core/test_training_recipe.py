@@ -53,7 +53,7 @@ def tiny_recipe() -> Recipe:
         size=TINY,
         pretrain=Schedule(4, 2, 64, 2, 0.02, 4e-3, False, 0.3),
         tune=Schedule(3, 2, 96, 0, 0.02, 4e-3, True, 0.0),
-        polish=PolishRecipe(Schedule(2, 2, 96, 0, 2e-3, 4e-4, True, 0.0), 8, 40, 4, 4, 0.5),
+        polish=PolishRecipe(Schedule(2, 2, 96, 0, 2e-3, 4e-4, True, 0.0), 1, 1, 0.5, 8, 40, 4, 4, 0.5),
         heads=heads,
         sources=(Source("rows", 1.0, 1.0),),
         template_tokens=4000,
