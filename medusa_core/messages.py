@@ -251,7 +251,8 @@ class GenerationDone(Message):
     """An answer is complete.
 
     Attributes:
-        text: The whole answer; equals the visible bytes of its steps, decoded.
+        text: The whole answer; equals the visible bytes of its steps, decoded, and after a cancel
+            also what was held back for a stop string.
         token_ids: Its tokens, EOS included when there was one.
         stop_reason: Why it ended.
         num_prompt_tokens: Tokens of the rendered conversation.

@@ -64,6 +64,8 @@ class KvCache:
         data = _allocate(shape, self._precision)
         data[:, :, :, : self.length] = self._data[:, :, :, : self.length]
         self._data = data
+        # Its views would keep the old tensor alive.
+        self._pending = _Pending((), (), ())
 
     def reserve(self, num_rows: int) -> None:
         """Open `num_rows` slots behind the committed rows for one forward pass."""

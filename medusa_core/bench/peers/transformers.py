@@ -22,8 +22,9 @@ class TransformersPeer:
         from transformers import AutoModelForCausalLM
 
         precision = target.precision
-        model = AutoModelForCausalLM.from_pretrained(model_dir, dtype=precision.compute)
-        self._model: Any = model.to(precision.device).eval()
+        # Its own annotations of to() don't fit a device.
+        model: Any = AutoModelForCausalLM.from_pretrained(model_dir, dtype=precision.compute)
+        self._model = model.to(precision.device).eval()
         self._target = target
         self._max_new_tokens = max_new_tokens
 
