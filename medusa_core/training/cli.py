@@ -74,4 +74,6 @@ def run_eval(args: argparse.Namespace) -> int:
 
 def log_to_stderr() -> None:
     """Progress lines on stderr, so that stdout holds the result alone."""
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(message)s")
+    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(message)s")
+    # whatever the command line chose for the rest: a run of an hour must say where it is
+    logging.getLogger("medusa_core.training").setLevel(logging.INFO)

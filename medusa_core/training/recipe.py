@@ -171,15 +171,15 @@ POLISH = PolishRecipe(
 )
 HEADS = HeadRecipe(
     num_heads=4,
-    num_layers=1,
+    num_layers=2,
     own_lm_head=False,
-    num_greedy_answers=2400,
-    num_sampled_answers=2400,
+    num_greedy_answers=1700,
+    num_sampled_answers=800,
     temperatures=(0.7, 1.0),
-    max_new_tokens=240,
-    num_epochs=3,
-    batch_size=4096,
-    learning_rate=2e-3,
+    max_new_tokens=200,
+    num_epochs=14,
+    batch_size=1024,
+    learning_rate=4e-3,
 )
 
 
