@@ -120,11 +120,12 @@ def polish(
         by_heart = batch_at(sums, step, numbers.num_sum_rows, 0.0, run.seed)
         results = weighted_loss(network, only_results(by_heart, run.equals_id), bf16=True)
         (results * numbers.sum_weight).backward()  # type: ignore[no-untyped-call]
-        picked = rng.choice(
-            len(found), size=min(len(found), numbers.num_repetitions), replace=False
-        )
-        against = unlikelihood(network, [found[i] for i in picked], bf16=True)
-        (against * numbers.weight).backward()  # type: ignore[no-untyped-call]
+        against = torch.zeros(())
+        if found:
+            size = min(len(found), numbers.num_repetitions)
+            picked = rng.choice(len(found), size=size, replace=False)
+            against = unlikelihood(network, [found[i] for i in picked], bf16=True)
+            (against * numbers.weight).backward()  # type: ignore[no-untyped-call]
         optimizers.step(step)
         if time.monotonic() - reported_s > REPORT_EVERY_S or step + 1 == numbers.schedule.num_steps:
             reported_s = time.monotonic()

@@ -30,6 +30,7 @@ from medusa_core.training.recipe import RECIPES, ModelSize, PolishRecipe, Recipe
 from medusa_core.training.templates import make_documents
 from medusa_core.training.tokenizer import encode_documents, encode_prompt, train_tokenizer
 
+POLISH_SCHEDULE = Schedule(2, 2, 96, 0, 2e-3, 4e-4, True, 0.0)
 TINY = ModelSize(32, 2, 2, 64, 512, max_positions=128)
 
 
@@ -53,7 +54,9 @@ def tiny_recipe() -> Recipe:
         size=TINY,
         pretrain=Schedule(4, 2, 64, 2, 0.02, 4e-3, False, 0.3),
         tune=Schedule(3, 2, 96, 0, 0.02, 4e-3, True, 0.0),
-        polish=PolishRecipe(Schedule(2, 2, 96, 0, 2e-3, 4e-4, True, 0.0), 1, 1, 0.5, 8, 40, 4, 4, 0.5),
+        polish=PolishRecipe(
+            Schedule(2, 2, 96, 0, 2e-3, 4e-4, True, 0.0), 1, 1, 0.5, 8, 40, 4, 4, 0.5
+        ),
         heads=heads,
         sources=(Source("rows", 1.0, 1.0),),
         template_tokens=4000,
@@ -88,7 +91,12 @@ def test_a_toy_run_writes_model_heads_and_trees(
 ) -> None:
     assert run(data_dir, tmp_path / "out")
     heads = load_file(tmp_path / "out/llama-pebble-medusa/medusa_lm_head.safetensors")
-    assert sorted(heads) == [f"{h}.0.linear.{p}" for h in range(2) for p in ("bias", "weight")]
+    assert sorted(heads) == [
+        f"{head}.{layer}.linear.{part}"
+        for head in range(2)
+        for layer in range(2)
+        for part in ("bias", "weight")
+    ]
     config = json.loads((tmp_path / "out/llama-pebble-medusa/config.json").read_text())
     assert config["version"] == "2"
     trees = json.loads((tmp_path / "out/llama-pebble-medusa/medusa_trees.json").read_text())
