@@ -216,7 +216,7 @@ RECIPES = {
     ),
     "medium": Recipe(
         "medium",
-        ModelSize(384, 7, 6, 1024, 4096),
+        ModelSize(384, 6, 6, 1024, 4096),
         pretrain_schedule(6000, 16, 0.015),
         tune_schedule(2000, 8, 0.015),
         POLISH,

@@ -100,8 +100,9 @@ def test_a_toy_run_writes_model_heads_and_trees(
     config = json.loads((tmp_path / "out/llama-pebble-medusa/config.json").read_text())
     assert config["version"] == "2"
     trees = json.loads((tmp_path / "out/llama-pebble-medusa/medusa_trees.json").read_text())
-    # a rank that was never right is in no tree
-    assert all(0 < len(paths) < int(rows) for rows, paths in trees["trees"].items())
+    # a rank that was never right is in no tree, so a toy's may even be empty
+    assert list(trees["trees"]) == ["4", "8"]
+    assert all(len(paths) < int(rows) for rows, paths in trees["trees"].items())
     assert trees["measured"]["num_positions"] > 0
     assert all(0 <= sum(row) <= 1 for row in trees["head_accuracies"])
 
