@@ -40,6 +40,7 @@ def run(args: argparse.Namespace) -> int:
     from medusa_core.bench.report import divergences, make_report, table
     from medusa_core.engine.calibration import best_rows, measure_draft_s, measure_step_s
     from medusa_core.engine.drafter import drafter_registry
+    from medusa_core.engine.threads import settle_threads
     from medusa_core.target import load_target
 
     _check_counts(args)
@@ -53,6 +54,8 @@ def run(args: argparse.Namespace) -> int:
         torch.set_num_threads(args.threads)
     model_dir, heads_dir = model_dirs(args)
     target = load_target(model_dir, heads_dir, args.dtype, args.device)
+    if not args.threads:
+        settle_threads(target, torch.get_num_threads())
     rows = args.tree_rows
     if not rows and any(name != "none" for name in modes):
         rows = best_rows(target, measure_step_s(target), measure_draft_s(target))
@@ -68,7 +71,10 @@ def run(args: argparse.Namespace) -> int:
     race = run_race(contestants, prompts, args.repeats, _show_progress)
     report = make_report(race, modes, peers, target)
     print(table(report))
-    print(f"{rows or 1} rows per step · {race.num_skipped} prompts skipped as too long")
+    print(
+        f"{torch.get_num_threads()} threads · {rows or 1} rows per step · "
+        f"{race.num_skipped} prompts skipped as too long"
+    )
     if "none" in modes:
         for name in (*modes, *peers):
             for divergence in divergences(race, name, target):

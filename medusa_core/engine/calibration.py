@@ -7,7 +7,9 @@ import time
 
 import torch
 
+from medusa_core.engine.rule import Rule, rule_registry
 from medusa_core.kv.cache import KvCache
+from medusa_core.messages import GenerateSettings
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
 
@@ -31,11 +33,12 @@ def measure_step_s(target: Target) -> dict[int, float]:
     kv = target.runner.new_cache(length + max(counts))
     target.runner.extend([0] * length, kv)
     trees = {rows: _filled_tree(target, rows) for rows in counts}
+    rule = rule_registry().get("greedy").build(GenerateSettings())
     seconds: dict[int, list[float]] = {rows: [] for rows in counts}
     # Row counts take turns, so that a machine that slows down slows them all.
     for repeat in range(_REPEATS + 1):
         for rows, tree in trees.items():
-            elapsed = _verify_s(target, tree, kv)
+            elapsed = _verify_s(target, rule, tree, kv)
             if repeat:  # the first round warms up
                 seconds[rows].append(elapsed)
     return {rows: statistics.median(measured) for rows, measured in seconds.items()}
@@ -82,11 +85,11 @@ def _filled_tree(target: Target, rows: int) -> TokenTree:
     return TokenTree(shape, (0,) * shape.num_nodes)
 
 
-def _verify_s(target: Target, tree: TokenTree, kv: KvCache) -> float:
+def _verify_s(target: Target, rule: Rule, tree: TokenTree, kv: KvCache) -> float:
     started = time.perf_counter()
     logits = target.runner.logits(target.runner.verify(tree, kv))
-    # As the greedy rule does; bringing the result over also waits for the device.
-    logits.max(dim=-1).indices.tolist()
+    # The rule's choice also waits for the device.
+    rule.walk(tree, logits, kv.length + 1)
     elapsed = time.perf_counter() - started
     kv.truncate(kv.length)
     return elapsed

@@ -14,6 +14,7 @@ from medusa_core.engine.drafter import drafter_registry
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.rule import rule_registry
 from medusa_core.engine.session import Session
+from medusa_core.engine.threads import settle_threads
 from medusa_core.errors import EngineError, MedusaError, OutOfMemoryError, RequestError
 from medusa_core.messages import (
     Calibrate,
@@ -47,6 +48,7 @@ class Desk:
         self._tell = on_event
         self._target: Target | None = None
         self._tree_rows = 1
+        self._most_threads = torch.get_num_threads()
         self._sessions: dict[str, Session] = {}
         self._running: list[Generation] = []
 
@@ -113,6 +115,7 @@ class Desk:
 
     def _calibrate(self, command: Calibrate) -> None:
         target = self._need_target()
+        settle_threads(target, self._most_threads)
         step_s = measure_step_s(target)
         self._tree_rows = best_rows(target, step_s, measure_draft_s(target))
         measured = tuple(sorted(step_s.items()))

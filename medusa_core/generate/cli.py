@@ -30,7 +30,9 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--heads", type=Path, help="folder of Medusa heads")
     parser.add_argument("--dtype", choices=DTYPES, default="", help="default: best on the device")
     parser.add_argument("--device", default="", help="cpu, cuda or cuda:N (default: best there is)")
-    parser.add_argument("--threads", type=int, default=0, help="CPU threads (default: torch's own)")
+    parser.add_argument(
+        "--threads", type=int, default=0, help="CPU threads (default: the fastest count, measured)"
+    )
 
 
 def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,6 +64,7 @@ def run_generate(args: argparse.Namespace) -> int:
     # Torch takes a second to import: `--help` and wrong arguments shouldn't wait for it.
     import torch
 
+    from medusa_core.engine.threads import settle_threads
     from medusa_core.generate.direct import generate
     from medusa_core.target import load_target
 
@@ -69,6 +72,8 @@ def run_generate(args: argparse.Namespace) -> int:
         torch.set_num_threads(args.threads)
     model_dir, heads_dir = model_dirs(args)
     target = load_target(model_dir, heads_dir, args.dtype, args.device)
+    if not args.threads:
+        settle_threads(target, torch.get_num_threads())
     drafter = args.drafter or ("medusa" if target.heads is not None else "none")
     settings = GenerateSettings(
         drafter=drafter,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
 from typing import Any
 
 from medusa_core.errors import HeadsError
 from medusa_core.models.config import read_json
-from medusa_core.tree.search import best_paths, expected_length
+from medusa_core.tree.search import Path, best_paths, expected_length
 from medusa_core.tree.shape import TreeShape
 
 _FILE = "medusa_trees.json"
+_MAX_RANKS = 64
 
 # Accuracies published for Medusa-1 on Vicuna-7B (top 1 and top 5 per head, interpolated between):
 # what to expect of heads that come without a table of their own.
@@ -31,21 +33,26 @@ class TreeTable:
     Attributes:
         head_accuracies: Per head, the probability that rank 0, 1, ... is right.
         default_rows: Rows of the tree to use where step costs are unknown.
+        measured: By row count, trees chosen by how often whole paths were right; better than
+            what the heads' accuracies alone can tell, as heads are not independent.
     """
 
     head_accuracies: tuple[tuple[float, ...], ...]
     default_rows: int
+    measured: Mapping[int, tuple[Path, ...]] = field(default_factory=dict)
 
     def tree(self, num_rows: int) -> TreeShape:
         """The best tree with this many rows, root included."""
-        return TreeShape.from_paths(best_paths(self.head_accuracies, num_rows - 1))
+        paths = self.measured.get(num_rows) or best_paths(self.head_accuracies, num_rows - 1)
+        shape = TreeShape.from_paths(paths)
+        return shape.pruned(len(self.head_accuracies), _MAX_RANKS)
 
     def expected_length(self, shape: TreeShape) -> float:
         """Expected tokens per step of a tree, bonus included."""
         return expected_length(shape.paths[1:], self.head_accuracies)
 
 
-def read_tree_table(heads_dir: Path, num_heads: int) -> TreeTable:
+def read_tree_table(heads_dir: FilePath, num_heads: int) -> TreeTable:
     """The table that lies beside the heads, else what is typical of Medusa heads.
 
     Raises:
@@ -60,11 +67,19 @@ def read_tree_table(heads_dir: Path, num_heads: int) -> TreeTable:
             tuple(_probability(value) for value in row) for row in raw["head_accuracies"]
         )
         default_rows = int(raw["default_rows"])
-    except (KeyError, TypeError, ValueError) as error:
+        measured = {int(rows): _paths(paths) for rows, paths in raw.get("trees", {}).items()}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise HeadsError(
             f"{path.name} is damaged: {error!r}.", "Download the heads again, or delete the file."
         ) from error
-    return TreeTable(accuracies[:num_heads], max(1, default_rows))
+    return TreeTable(accuracies[:num_heads], max(1, default_rows), measured)
+
+
+def _paths(raw: Any) -> tuple[Path, ...]:
+    paths = tuple(tuple(int(rank) for rank in path) for path in raw)
+    if any(not 0 <= rank < _MAX_RANKS for path in paths for rank in path):
+        raise ValueError("a rank of a tree is out of range")
+    return paths
 
 
 def _probability(value: Any) -> float:

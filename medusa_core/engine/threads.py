@@ -1,0 +1,64 @@
+"""How many CPU threads a step runs best with.
+
+A small model's step is made of hundreds of short operations. After each of them the threads wait for
+each other, and if one of them has to share its core with another program, all wait: steps of one
+millisecond have been seen to take three hundred. A large model's step needs all cores.
+"""
+
+from __future__ import annotations
+
+import logging
+import statistics
+import time
+
+import torch
+
+from medusa_core.target import Target
+
+log = logging.getLogger(__name__)
+
+_REPEATS = 9
+_NUM_TOKENS = 8
+_LARGE_S = 0.05  # too long to be tried often
+_WORTHWHILE = 0.75  # more threads must save a quarter to be worth what they risk
+
+
+@torch.inference_mode()
+def settle_threads(target: Target, most: int) -> int:
+    """Measure short passes with 1, 2, 4, ... threads and take more while that is worthwhile.
+
+    Args:
+        target: A loaded target.
+        most: Threads that may be used.
+
+    Returns:
+        The count that torch now uses in the calling thread.
+    """
+    if target.precision.device.type != "cpu":
+        return torch.get_num_threads()
+    best, best_s = 1, _pass_s(target, 1)
+    count = 2
+    while count < 2 * most:
+        tried = min(count, most)
+        tried_s = _pass_s(target, tried)
+        if tried_s < best_s * _WORTHWHILE:
+            best, best_s = tried, tried_s
+        count *= 2
+    torch.set_num_threads(best)
+    log.info("%d of %d threads serve best", best, most)
+    return best
+
+
+def _pass_s(target: Target, num_threads: int) -> float:
+    """Median seconds of one pass over a few rows."""
+    torch.set_num_threads(num_threads)
+    kv = target.runner.new_cache(_NUM_TOKENS)
+    measured = []
+    for _ in range(_REPEATS):
+        kv.truncate(0)
+        started = time.perf_counter()
+        target.runner.logits(target.runner.extend([0] * _NUM_TOKENS, kv))
+        measured.append(time.perf_counter() - started)
+        if measured[-1] > _LARGE_S:
+            break
+    return statistics.median(measured)
