@@ -10,6 +10,7 @@ from PySide6.QtCore import QKeyCombination, QSize, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QIcon, QKeySequence, QShortcut
 from PySide6.QtWidgets import QMainWindow
 
+from app.about import AboutDialog
 from app.bridge import EngineBridge
 from app.chat.chat_page import ChatPage
 from app.chat.controller import ChatController
@@ -60,6 +61,7 @@ class MainWindow(QMainWindow):
         self._appearance = appearance
         self._preferences = preferences
         self._config_dir = config_dir
+        self._resources = resources
         self.page = ChatPage(f"{model_name} · {model_note}", appearance, make_seed)
         self.chat = ChatController(self.page, bridge, keeper, appearance, model_name)
         self.setWindowTitle(TITLE)
@@ -84,6 +86,12 @@ class MainWindow(QMainWindow):
         self._appearance.zoom(steps)
         self._remember(zoom=self._appearance.scale.zoom)
 
+    def show_about(self) -> None:
+        """Say what this is and whose work is in it."""
+        dialog = AboutDialog(self._resources, self._appearance, self)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.open()
+
     def closeEvent(self, event: QCloseEvent) -> None:
         self.closed.emit()
         super().closeEvent(event)
@@ -91,6 +99,7 @@ class MainWindow(QMainWindow):
     def _connect(self) -> None:
         self._appearance.changed.connect(self.page.restyle)
         self.page.header.theme_toggled.connect(self.toggle_theme)
+        self.page.header.about_requested.connect(self.show_about)
         self.page.strip.marking_changed.connect(lambda on: self._remember(marks_accepted=on))
         self.page.empty.hint_dismissed.connect(self._dismiss_hint)
 
@@ -101,6 +110,7 @@ class MainWindow(QMainWindow):
             (QKeySequence(standard.New), self.chat.new_chat),
             (QKeySequence(Qt.Key.Key_Escape), self.chat.stop),
             (QKeySequence(QKeyCombination(ctrl, Qt.Key.Key_Return)), self.chat.regenerate),
+            (QKeySequence(standard.HelpContents), self.show_about),
             (QKeySequence(standard.ZoomIn), lambda: self.zoom(1)),
             # The same key without Shift on most keyboards.
             (QKeySequence(QKeyCombination(ctrl, Qt.Key.Key_Equal)), lambda: self.zoom(1)),

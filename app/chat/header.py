@@ -29,10 +29,12 @@ class Header(QFrame):
     Signals:
         new_chat_requested: A new conversation is wanted.
         theme_toggled: The other theme is wanted.
+        about_requested: The user wants to know what this is.
     """
 
     new_chat_requested = Signal()
     theme_toggled = Signal()
+    about_requested = Signal()
 
     def __init__(
         self,
@@ -52,6 +54,10 @@ class Header(QFrame):
         self._theme_button = QToolButton()
         self._theme_button.setAccessibleName("Light or dark")
         self._theme_button.clicked.connect(self.theme_toggled)
+        self._about_button = QToolButton()
+        self._about_button.setAccessibleName("About Medusa Chat")
+        self._about_button.setToolTip("About Medusa Chat (F1)")
+        self._about_button.clicked.connect(self.about_requested)
         self._new_button = QPushButton("New chat")
         self._new_button.setToolTip("Start a new conversation (Ctrl+N)")
         self._new_button.clicked.connect(self.new_chat_requested)
@@ -75,8 +81,10 @@ class Header(QFrame):
             self._appearance.icon("sun" if theme.is_dark else "moon", theme.muted)
         )
         self._theme_button.setToolTip("Light theme" if theme.is_dark else "Dark theme")
+        self._about_button.setIcon(self._appearance.icon("info", theme.muted))
         self._new_button.setIcon(self._appearance.icon("plus", theme.text, 1.0))
-        for button, em in ((self._theme_button, 1.3), (self._new_button, 1.0)):
+        buttons = ((self._theme_button, 1.3), (self._about_button, 1.3), (self._new_button, 1.0))
+        for button, em in buttons:
             button.setIconSize(QSize(scale.px(em), scale.px(em)))
         self.pickers.restyle()
 
@@ -91,6 +99,7 @@ class Header(QFrame):
         row.addLayout(words)
         row.addWidget(self.pickers, 1)
         row.addWidget(self._theme_button)
+        row.addWidget(self._about_button)
         row.addWidget(self._new_button)
 
 
