@@ -35,12 +35,12 @@ def run(args: argparse.Namespace) -> int:
 
     from medusa_core.bench.contestant import Contestant, OwnMode
     from medusa_core.bench.peer import peer_registry
-    from medusa_core.bench.prompts import read_prompts
     from medusa_core.bench.race import run_race
     from medusa_core.bench.report import divergences, make_report, table
     from medusa_core.engine.calibration import best_rows, measure_draft_s, measure_step_s
     from medusa_core.engine.drafter import drafter_registry
     from medusa_core.engine.threads import settle_threads
+    from medusa_core.prompts import read_prompts
     from medusa_core.target import load_target
 
     _check_counts(args)

@@ -1,7 +1,7 @@
 """How many CPU threads a step runs best with.
 
-A small model's step is made of hundreds of short operations. After each of them the threads wait for
-each other, and if one of them has to share its core with another program, all wait: steps of one
+A small model's step is made of hundreds of short operations, and after each of them the threads wait
+for each other. If one of them has to share its core with another program, all wait: steps of one
 millisecond have been seen to take three hundred. A large model's step needs all cores.
 """
 

@@ -58,7 +58,8 @@ def add_eval_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_eval(args: argparse.Namespace) -> int:
     """Measure the gates and print them."""
-    from medusa_core.training.evaluate import evaluate, load_exported, read_prompts
+    from medusa_core.prompts import read_prompts
+    from medusa_core.training.evaluate import evaluate, load_exported
 
     log_to_stderr()
     network, tokenizer = load_exported(args.model or demo_model_dir())

@@ -18,6 +18,7 @@ from safetensors.torch import load_file
 from tokenizers import Tokenizer
 
 from medusa_core.errors import TrainingError
+from medusa_core.prompts import Prompt
 from medusa_core.training.checks import CHECKS
 from medusa_core.training.corpus import Document, Segment, repeats
 from medusa_core.training.network import PebbleNetwork
@@ -68,14 +69,6 @@ class Evaluation:
         return asdict(self)
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """First turn of one prompt of a prompt file."""
-
-    category: str
-    text: str
-
-
 def load_exported(folder: Path) -> tuple[PebbleNetwork, Tokenizer]:
     """Read an exported demo model into the trainable network, in float32.
 
@@ -113,11 +106,11 @@ def evaluate(
     Args:
         network: the model.
         tokenizer: its tokenizer.
-        prompts: in-domain prompts.
+        prompts: in-domain prompts; their first turns are asked.
         rows: `split.tar.xz` or a folder of `.jsonl` files for the bits per byte.
     """
     started_s = time.monotonic()
-    encoded = [encode_prompt(tokenizer, [("user", prompt.text)]) for prompt in prompts]
+    encoded = [encode_prompt(tokenizer, [("user", prompt.turns[0])]) for prompt in prompts]
     room = network.size.max_positions - LOOP_WINDOW
     kept = [index for index, ids in enumerate(encoded) if len(ids) <= room]
     options = GenerationOptions(STOP_WITHIN, special_id(END))
@@ -252,15 +245,3 @@ def _answer_nats(network: PebbleNetwork, group: Sequence[EncodedDocument]) -> fl
     chosen = answer[:, 1:]
     logits = network.logits(hidden[chosen])
     return float(F.cross_entropy(logits, ids[:, 1:][chosen], reduction="sum"))
-
-
-def read_prompts(path: Path) -> list[Prompt]:
-    """First turns of a prompt file (`category`, `turns`).
-
-    Raises:
-        TrainingError: the file is missing.
-    """
-    if not path.is_file():
-        raise TrainingError(f"{path} is missing.", "Name a .jsonl file of prompts.")
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
-    return [Prompt(row["category"], row["turns"][0]) for row in rows]

@@ -8,11 +8,11 @@ import pytest
 from medusa_core.__main__ import main
 from medusa_core.bench.contestant import TurnResult
 from medusa_core.bench.divergence import find_divergence
-from medusa_core.bench.prompts import Prompt, read_prompts
 from medusa_core.bench.race import Conversation, Race, run_race
 from medusa_core.bench.report import make_report
 from medusa_core.errors import PromptFileError, RequestError
 from medusa_core.messages import ChatMessage
+from medusa_core.prompts import Prompt, read_prompts
 from medusa_core.resources import prompts_dir
 from medusa_core.target import Target
 

@@ -1,4 +1,4 @@
-"""Prompts for benchmarks, one JSON object a line: `id, suite, category, turns[]`."""
+"""Prompts for benchmarks and evaluation, one JSON object a line: `id, suite, category, turns[]`."""
 
 from __future__ import annotations
 
