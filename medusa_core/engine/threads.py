@@ -1,8 +1,8 @@
 """How many CPU threads a step runs best with.
 
-A small model's step is made of hundreds of short operations, and after each of them the threads wait
-for each other. If one of them has to share its core with another program, all wait: steps of one
-millisecond have been seen to take three hundred. A large model's step needs all cores.
+A small model's step is made of hundreds of short operations, and after each of them the threads
+wait for each other. If one of them has to share its core with another program, all wait: steps of
+one millisecond have been seen to take three hundred. A large model's step needs all cores.
 """
 
 from __future__ import annotations
