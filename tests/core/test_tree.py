@@ -1,6 +1,7 @@
 """Token trees: shape, mask, positions, pruning, and the search for the best one."""
 
 import itertools
+import json
 import random
 from pathlib import Path
 
@@ -214,3 +215,37 @@ def test_a_damaged_table_is_refused(text: str, tmp_path: Path) -> None:
 
 def test_a_table_of_one_row_is_the_root() -> None:
     assert TreeTable(((0.5,),), 1).tree(1) == TreeShape.root_only()
+
+
+def write_table(folder: Path, **more: object) -> Path:
+    table = {"head_accuracies": [[0.6, 0.1], [0.5, 0.1]], "default_rows": 3, **more}
+    (folder / "medusa_trees.json").write_text(json.dumps(table), encoding="utf-8")
+    return folder
+
+
+def test_a_measured_tree_comes_before_a_computed_one(tmp_path: Path) -> None:
+    table = read_tree_table(write_table(tmp_path, trees={"3": [[0], [1]]}), num_heads=2)
+    assert table.tree(3).paths == ((), (0,), (1,))
+    # No tree of four rows was measured: the accuracies choose.
+    assert table.tree(4).paths == ((), (0,), (1,), (0, 0))
+
+
+def test_a_measured_tree_is_pruned_to_the_heads_at_hand(tmp_path: Path) -> None:
+    table = read_tree_table(write_table(tmp_path, trees={"3": [[0], [0, 0]]}), num_heads=1)
+    assert table.tree(3).paths == ((), (0,))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"trees": [1]},
+        {"trees": {"3": [[-1]]}},
+        {"trees": {"x": [[0]]}},
+        {"trees": {"3": 7}},
+        {"head_accuracies": [[2.0]]},
+        {"default_rows": "many"},
+    ],
+)
+def test_a_damaged_value_in_a_table_is_refused(tmp_path: Path, more: dict[str, object]) -> None:
+    with pytest.raises(HeadsError, match="damaged"):
+        read_tree_table(write_table(tmp_path, **more), num_heads=2)
