@@ -109,13 +109,13 @@ class Desk:
         target = load_target(
             command.model_dir, command.heads_dir, command.dtype, command.device, on_progress
         )
+        settle_threads(target, self._most_threads)
         self._target = target
         self._tree_rows = 1 if target.trees is None else target.trees.default_rows
         self._tell(_describe(command, target, time.perf_counter() - started))
 
     def _calibrate(self, command: Calibrate) -> None:
         target = self._need_target()
-        settle_threads(target, self._most_threads)
         step_s = measure_step_s(target)
         self._tree_rows = best_rows(target, step_s, measure_draft_s(target))
         measured = tuple(sorted(step_s.items()))
