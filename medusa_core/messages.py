@@ -22,10 +22,19 @@ class Role(str, Enum):
 
 
 class ChatMessage(NamedTuple):
-    """One turn of a conversation."""
+    """One turn of a conversation.
+
+    Attributes:
+        role: Who speaks.
+        content: What is said.
+        token_ids: Of an answer, the tokens it was decoded as (`GenerationDone.token_ids`): the
+            model then reads what it wrote, and nothing of it is computed again. Where they don't
+            fit the content, the content counts.
+    """
 
     role: Role
     content: str
+    token_ids: tuple[int, ...] = ()
 
 
 class StopReason(str, Enum):
@@ -43,8 +52,9 @@ class TokenSource(NamedTuple):
 
     Attributes:
         drafter: `"target"` for a token the target chose itself (the first token and every bonus
-            token), else the name of the drafter whose proposal was accepted.
-        head: Draft depth of the accepted token, 1-based (head k drafts depth k); 0 for the target.
+            token), `"given"` for a token of an answer that is gone on with, else the name of the
+            drafter whose proposal was accepted.
+        head: Draft depth of the accepted token, 1-based (head k drafts depth k); 0 for the others.
     """
 
     drafter: str
@@ -52,6 +62,7 @@ class TokenSource(NamedTuple):
 
 
 TARGET = TokenSource("target", 0)
+GIVEN = TokenSource("given", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +132,22 @@ class Calibrate(Message):
 
 @dataclass(frozen=True, slots=True)
 class Generate(Message):
-    """Answer a conversation; what the session already holds in its cache is not computed again."""
+    """Answer a conversation; what the session already holds in its cache is not computed again.
+
+    Attributes:
+        messages: The turns, oldest first. An assistant's message at the end is an answer to go on
+            with: the text is what it would have been without the pause.
+        settings: How to decode.
+        keep_tokens: How many tokens of that answer to keep, for another one from there on; None
+            for all. Under a rule that chooses without chance, the token that stood there is
+            forbidden there; else `settings.seed` makes the difference.
+        records: Send a `StepTrace` for every step.
+    """
 
     messages: tuple[ChatMessage, ...]
     settings: GenerateSettings = field(default_factory=GenerateSettings)
+    keep_tokens: int | None = None
+    records: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +240,8 @@ class StepDone(Message):
 
     Attributes:
         step: 0 for prefill, then 1, 2, ...
-        token_ids: Tokens decided in this step, in order: accepted ones, then the bonus token.
+        token_ids: Tokens decided in this step, in order: accepted ones, then the bonus token. In
+            prefill: those that were given, then the first token.
         pieces: Bytes that each of them completes.
         sources: Where each of them came from.
         num_visible_bytes: Bytes of the answer so far that may be shown.
@@ -253,10 +277,11 @@ class GenerationDone(Message):
     Attributes:
         text: The whole answer; equals the visible bytes of its steps, decoded, and after a cancel
             also what was held back for a stop string.
-        token_ids: Its tokens, EOS included when there was one.
+        token_ids: Its tokens, the given ones and EOS included when there were any.
         stop_reason: Why it ended.
         num_prompt_tokens: Tokens of the rendered conversation.
-        num_cached_tokens: Of those, tokens that the session's cache already held.
+        num_given_tokens: Tokens at the answer's beginning that were given.
+        num_cached_tokens: Of both, tokens that the session's cache already held.
         num_steps: Decoding steps (prefill not counted).
         accept_lengths: Tokens each decoding step gave, bonus token included.
         time_to_first_token_s: Seconds from the start of the request to the first token.
@@ -269,6 +294,7 @@ class GenerationDone(Message):
     token_ids: tuple[int, ...]
     stop_reason: StopReason
     num_prompt_tokens: int
+    num_given_tokens: int
     num_cached_tokens: int
     num_steps: int
     accept_lengths: tuple[int, ...]
@@ -289,8 +315,9 @@ class GenerationDone(Message):
 
     @property
     def tokens_per_s(self) -> float:
-        """All tokens of the answer per second, prefill included."""
-        return len(self.token_ids) / (self.prefill_s + self.decode_s)
+        """All new tokens of the answer per second, prefill included."""
+        seconds = self.prefill_s + self.decode_s
+        return (len(self.token_ids) - self.num_given_tokens) / seconds if seconds else 0.0
 
 
 @dataclass(frozen=True, slots=True)

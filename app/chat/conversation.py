@@ -73,5 +73,6 @@ class Conversation:
         for turn in earlier:
             if turn.answer:
                 read.append(ChatMessage(Role.USER, turn.prompt))
-                read.append(ChatMessage(Role.ASSISTANT, turn.answer))
+                token_ids = () if turn.done is None else turn.done.token_ids
+                read.append(ChatMessage(Role.ASSISTANT, turn.answer, token_ids))
         return (*read, ChatMessage(Role.USER, last.prompt))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from medusa_core.bench.race import Conversation
+from medusa_core.engine.transcript import transcribe
 from medusa_core.messages import ChatMessage, Role
 from medusa_core.target import Target
 
@@ -74,8 +75,9 @@ def _prompt_ids(target: Target, conversation: Conversation, turn: int) -> list[i
     for index in range(turn + 1):
         messages.append(ChatMessage(Role.USER, conversation.prompt.turns[index]))
         if index < turn:
-            messages.append(ChatMessage(Role.ASSISTANT, conversation.turns[index].text))
-    return target.tokenizer.encode(target.template.render(messages))
+            answered = conversation.turns[index]
+            messages.append(ChatMessage(Role.ASSISTANT, answered.text, answered.token_ids))
+    return transcribe(messages, None, target).prompt_ids
 
 
 @torch.inference_mode()

@@ -113,5 +113,5 @@ def _lead(contestant: Contestant, prompt: Prompt) -> tuple[TurnResult, ...] | No
             log.info("skipped %s: %s", prompt.prompt_id, error.message)
             return None
         turns.append(turn)
-        messages.append(ChatMessage(Role.ASSISTANT, turn.text))
+        messages.append(ChatMessage(Role.ASSISTANT, turn.text, turn.token_ids))
     return tuple(turns)

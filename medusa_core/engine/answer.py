@@ -58,6 +58,19 @@ class Answer:
         """Tokens left in the budget."""
         return self._max_tokens - len(self.token_ids)
 
+    def resume(self, token_ids: Sequence[int]) -> tuple[bytes, ...]:
+        """Begin with tokens that are given: they end nothing and cost nothing.
+
+        Returns:
+            UTF-8 that each of them completes.
+        """
+        pieces = tuple(map(self._detokenizer.push, token_ids))
+        self._text += b"".join(pieces)
+        self.token_ids.extend(token_ids)
+        self._max_tokens += len(token_ids)
+        self.num_visible_bytes = len(self._text) - self._num_held_back()
+        return pieces
+
     def take(self, token_ids: Sequence[int]) -> Kept:
         """Add a run of tokens, up to the one that ends the answer."""
         pieces: list[bytes] = []

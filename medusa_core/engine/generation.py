@@ -14,16 +14,16 @@ from medusa_core.engine.drafter import DrafterSpec, Observation, drafter_registr
 from medusa_core.engine.loop import Step, StepTimes, decode_step
 from medusa_core.engine.rule import RuleSpec, rule_registry
 from medusa_core.engine.session import Session
-from medusa_core.errors import RequestError, TemplateError, TokenizerError
+from medusa_core.engine.transcript import transcribe
+from medusa_core.errors import RequestError
 from medusa_core.messages import (
+    GIVEN,
     TARGET,
-    ChatMessage,
     Event,
     Generate,
     GenerateSettings,
     GenerationDone,
     Progress,
-    Role,
     StepDone,
     StopReason,
     TokenSource,
@@ -72,11 +72,13 @@ class Generation:
         self.is_done = False
         self._target = target
         self._session = session
-        self._prompt_ids = _prompt_ids(request.messages, target)
+        self._transcript = transcribe(request.messages, request.keep_tokens, target)
+        self._read_ids = self._transcript.token_ids
         self._settings = _settle(request.settings, drafter, target, default_tree_rows)
         self._drafter = drafter.build(target, self._settings.tree_rows)
         self._rule = rule.build(self._settings)
-        self._answer = _answer(self._settings, target, len(self._prompt_ids))
+        self._answer = _answer(self._settings, target, len(self._read_ids))
+        self._given_pieces = self._answer.resume(self._transcript.given_ids)
         self._started = time.perf_counter()
         self._num_cached = self._prepare()
         self._first_token_s = 0.0
@@ -85,11 +87,11 @@ class Generation:
         self._accept_lengths: list[int] = []
 
     def _prepare(self) -> int:
-        num_cached = self._session.reuse(self._prompt_ids)
+        num_cached = self._session.reuse(self._read_ids)
         self._session.make_room(
-            len(self._prompt_ids) + self._answer.num_left + self._settings.tree_rows
+            len(self._read_ids) + self._answer.num_left + self._settings.tree_rows
         )
-        self._drafter.begin(self._prompt_ids)
+        self._drafter.begin(self._read_ids)
         return num_cached
 
     @torch.inference_mode()
@@ -104,7 +106,7 @@ class Generation:
         """
         if self.is_done:
             return ()
-        if len(self._session.token_ids) < len(self._prompt_ids):
+        if len(self._session.token_ids) < len(self._read_ids):
             return self._prefill_chunk()
         return self._decode()
 
@@ -115,7 +117,7 @@ class Generation:
 
     def _prefill_chunk(self) -> tuple[Event, ...]:
         started = time.perf_counter()
-        session, prompt = self._session, self._prompt_ids
+        session, prompt = self._session, self._read_ids
         chunk = prompt[len(session.token_ids) : len(session.token_ids) + _PREFILL_ROWS]
         hidden = self._target.runner.extend(chunk, session.kv)
         session.token_ids.extend(chunk)
@@ -126,17 +128,25 @@ class Generation:
 
     def _first_token(self, hidden: Tensor, started: float) -> tuple[Event, ...]:
         """Prefill's own token: the rule walks a tree that is nothing but its root."""
-        tree = TokenTree(TreeShape.root_only(), (self._prompt_ids[-1],))
+        tree = TokenTree(TreeShape.root_only(), (self._read_ids[-1],))
         logits = self._target.runner.logits(hidden)
         verified = time.perf_counter()
-        first = self._rule.walk(tree, logits, len(self._prompt_ids)).bonus_id
+        first = self._rule.walk(tree, logits, len(self._read_ids)).bonus_id
         accepted = time.perf_counter()
         self._prefill_s += accepted - started
         self._first_token_s = accepted - self._started
         times = StepTimes(0.0, self._prefill_s - (accepted - verified), accepted - verified, 0.0)
         kept = self._keep((first,), hidden[0])
-        num_rows = len(self._prompt_ids) - self._num_cached
-        step = self._step_done(kept, (first,), (TARGET,), num_rows, (), times, self._prefill_s)
+        given = self._transcript.given_ids
+        step = self._step_done(
+            (*self._given_pieces, *kept.pieces),
+            (*given, first),
+            (*[GIVEN] * len(given), TARGET),
+            len(self._read_ids) - self._num_cached,
+            (),
+            times,
+            self._prefill_s,
+        )
         return self._with_end(step, kept)
 
     def _decode(self) -> tuple[Event, ...]:
@@ -158,7 +168,7 @@ class Generation:
         self._decode_s += step_s
         tree = step.proposal.tree
         done = self._step_done(
-            kept,
+            kept.pieces,
             step.token_ids[:num_kept],
             _sources(step)[:num_kept],
             tree.shape.num_nodes,
@@ -182,7 +192,7 @@ class Generation:
 
     def _step_done(
         self,
-        kept: Kept,
+        pieces: tuple[bytes, ...],
         token_ids: tuple[int, ...],
         sources: tuple[TokenSource, ...],
         num_rows: int,
@@ -195,7 +205,7 @@ class Generation:
             request_id=self.request.request_id,
             step=len(self._accept_lengths),
             token_ids=token_ids,
-            pieces=kept.pieces,
+            pieces=pieces,
             sources=sources,
             num_visible_bytes=self._answer.num_visible_bytes,
             num_rows=num_rows,
@@ -221,7 +231,8 @@ class Generation:
             text=self._answer.text,
             token_ids=tuple(self._answer.token_ids),
             stop_reason=reason,
-            num_prompt_tokens=len(self._prompt_ids),
+            num_prompt_tokens=len(self._transcript.prompt_ids),
+            num_given_tokens=len(self._transcript.given_ids),
             num_cached_tokens=self._num_cached,
             num_steps=len(self._accept_lengths),
             accept_lengths=tuple(self._accept_lengths),
@@ -232,7 +243,7 @@ class Generation:
         )
 
     def _progress(self) -> Progress:
-        fraction = len(self._session.token_ids) / len(self._prompt_ids)
+        fraction = len(self._session.token_ids) / len(self._read_ids)
         return Progress(
             self.request.session_id,
             self.request.request_id,
@@ -245,46 +256,6 @@ class Generation:
 def _sources(step: Step) -> tuple[TokenSource, ...]:
     accepted = (step.proposal.sources[node] for node in step.acceptance.nodes)
     return (*accepted, TARGET)
-
-
-def _prompt_ids(messages: Sequence[ChatMessage], target: Target) -> list[int]:
-    """Token ids of a conversation.
-
-    Raises:
-        RequestError: There is nothing to answer, or no room for an answer.
-    """
-    if not messages or messages[-1].role is not Role.USER or not messages[-1].content.strip():
-        raise RequestError("There is nothing to answer.", "Write a message first.")
-    token_ids = target.tokenizer.encode(target.template.render(messages))
-    _check_ids(token_ids, target)
-    limit = target.config.context_tokens
-    if len(token_ids) >= limit:
-        raise RequestError(
-            f"The conversation has {len(token_ids)} tokens, but {target.name} reads {limit} "
-            "with its answer.",
-            "Shorten the message, or start a new chat.",
-            num_tokens=len(token_ids),
-            context_tokens=limit,
-        )
-    return token_ids
-
-
-def _check_ids(token_ids: Sequence[int], target: Target) -> None:
-    """Refuse a prompt that the target's embedding doesn't know.
-
-    Raises:
-        ModelError: The template wrote nothing, or the tokenizer belongs to another model.
-    """
-    if not token_ids:
-        raise TemplateError(
-            f"The chat template of {target.name} writes nothing.", "Download the model again."
-        )
-    if max(token_ids) >= target.config.vocab_size:
-        raise TokenizerError(
-            f"The tokenizer gives token {max(token_ids)}, but {target.name} knows only "
-            f"{target.config.vocab_size}.",
-            "The tokenizer belongs to another model; download both again.",
-        )
 
 
 def _settle(

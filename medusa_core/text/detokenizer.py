@@ -14,6 +14,11 @@ class Detokenizer:
         self._tokenizer = tokenizer
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
+    @property
+    def is_open(self) -> bool:
+        """Has a character begun that isn't complete?"""
+        return bool(self._decoder.getstate()[0])
+
     def push(self, token_id: int) -> bytes:
         """Bytes that this token completes; empty while a character stays open."""
         return self._decoder.decode(self._tokenizer.bytes_of(token_id)).encode()

@@ -101,6 +101,7 @@ def done_of(
         token_ids=tuple(token for step in steps for token in step.token_ids),
         stop_reason=stop_reason,
         num_prompt_tokens=10,
+        num_given_tokens=0,
         num_cached_tokens=4,
         num_steps=len(decode),
         accept_lengths=tuple(len(step.token_ids) for step in decode),

@@ -37,7 +37,7 @@ STEP = StepDone(
     0.1, 0.1, 0.5, 9,
 )  # fmt: skip
 DONE = GenerationDone(
-    *IDS, "text", (4, 5, 6), StopReason.EOS, 7, 3, 1, (2,), 0.5, 0.5, 0.5, GenerateSettings()
+    *IDS, "text", (4, 5, 6), StopReason.EOS, 7, 0, 3, 1, (2,), 0.5, 0.5, 0.5, GenerateSettings()
 )
 EXAMPLES: tuple[Message, ...] = (
     LoadModel(*IDS, Path("/m"), Path("/h"), "float32", "cpu"),

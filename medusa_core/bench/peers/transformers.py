@@ -11,6 +11,7 @@ import torch
 
 from medusa_core.bench.contestant import TurnResult
 from medusa_core.bench.peer import PeerSpec
+from medusa_core.engine.transcript import transcribe
 from medusa_core.messages import ChatMessage
 from medusa_core.target import Target
 
@@ -34,7 +35,7 @@ class TransformersPeer:
     def answer(self, messages: Sequence[ChatMessage]) -> TurnResult:
         target = self._target
         started = time.perf_counter()
-        prompt = target.tokenizer.encode(target.template.render(messages))
+        prompt = transcribe(messages, None, target).prompt_ids
         room = target.config.context_tokens - len(prompt)
         clock = _FirstTokenClock()
         with torch.inference_mode():

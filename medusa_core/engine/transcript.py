@@ -1,0 +1,195 @@
+"""A conversation as token ids, in which every answer stays the tokens it was decoded as.
+
+An answer read back from its text may become other tokens than the model wrote: its cached rows
+would be worthless, and the model would read a history that it never wrote. So the template is
+rendered with a mark in the place of each answer, and the answer's own tokens are put there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from medusa_core.errors import RequestError, TemplateError, TokenizerError
+from medusa_core.messages import ChatMessage, Role
+from medusa_core.target import Target
+from medusa_core.text.detokenizer import Detokenizer
+
+_MARK = "\ue0a7{}\ue0a8"  # of the private use area: no text means anything by it
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """What the target reads before it writes.
+
+    Attributes:
+        prompt_ids: The conversation, up to where the answer begins.
+        given_ids: Tokens of the answer that are given already; it goes on behind them.
+        next_id: The token that followed them in the answer they are taken from, if any.
+    """
+
+    prompt_ids: list[int]
+    given_ids: list[int]
+    next_id: int | None
+
+    @property
+    def token_ids(self) -> list[int]:
+        """All that is to be read."""
+        return self.prompt_ids + self.given_ids
+
+
+def transcribe(
+    messages: Sequence[ChatMessage], keep_tokens: int | None, target: Target
+) -> Transcript:
+    """The token ids of a conversation.
+
+    Args:
+        messages: The turns; an assistant's message at the end is an answer to go on with.
+        keep_tokens: How many tokens of that answer to keep; None for all.
+        target: Its tokenizer and template are used.
+
+    Raises:
+        RequestError: There is nothing to answer, or no room for an answer.
+        ModelError: The template or the tokenizer can't serve.
+    """
+    goes_on = bool(messages) and messages[-1].role is Role.ASSISTANT
+    turns = messages[:-1] if goes_on else messages
+    if not turns or turns[-1].role is not Role.USER or not turns[-1].content.strip():
+        raise RequestError("There is nothing to answer.", "Write a message first.")
+    prompt_ids = _prompt_ids(turns, target)
+    given = _written_ids(messages[-1], target) if goes_on else []
+    kept = _keep(given, messages[-1], keep_tokens, target)
+    transcript = Transcript(prompt_ids, kept, given[len(kept)] if len(kept) < len(given) else None)
+    _check_ids(transcript.token_ids, target)
+    return transcript
+
+
+def _keep(
+    given: list[int], answer: ChatMessage, keep_tokens: int | None, target: Target
+) -> list[int]:
+    if keep_tokens is None:
+        # What comes behind the end of an answer is no part of it.
+        return given[:-1] if given and given[-1] in target.eos_token_ids else given
+    if not 0 <= keep_tokens <= len(given) or tuple(given) != answer.token_ids:
+        raise RequestError(
+            f"The answer can't be taken up again at token {keep_tokens}.",
+            "Its tokens belong to another model or to another text: ask again instead.",
+        )
+    return given[:keep_tokens]
+
+
+def _prompt_ids(turns: Sequence[ChatMessage], target: Target) -> list[int]:
+    written = {
+        index: _written_ids(message, target)
+        for index, message in enumerate(turns)
+        if message.role is Role.ASSISTANT and message.token_ids
+    }
+    text = target.template.render(turns)
+    segments = _segments(turns, written, text, target)
+    token_ids: list[int] = []
+    for segment, index in zip(segments, (*written, None), strict=True):
+        token_ids += target.tokenizer.encode(segment)
+        answer = [] if index is None else written[index]
+        if answer and answer[-1] in target.eos_token_ids:
+            answer = answer[:-1]  # the template ends its answers itself
+        token_ids += answer
+    return token_ids
+
+
+def _segments(
+    turns: Sequence[ChatMessage], written: dict[int, list[int]], text: str, target: Target
+) -> list[str]:
+    """What the template writes before, between and behind the answers in `written`.
+
+    Empties `written` if the template doesn't show the answers as they are.
+    """
+    marks = {index: _MARK.format(index) for index in written}
+    marked = [
+        message._replace(content=marks.get(index, message.content))
+        for index, message in enumerate(turns)
+    ]
+    segments = _split(target.template.render(marked), marks.values())
+    if len(segments) != len(marks) + 1 or not _shows(text, segments, [turns[i] for i in marks]):
+        written.clear()
+        return [text]
+    for place, index in enumerate(marks):
+        opening = _split(target.template.render(marked[:index]), marks.values())[-1]
+        # Many templates put a space or a line break before an answer that they did not write
+        # when they asked for it: the model read the latter.
+        if opening.rstrip() == segments[place].rstrip():
+            segments[place] = opening
+    return segments
+
+
+def _split(text: str, marks: Iterable[str]) -> list[str]:
+    """The parts of a text between the marks it holds, which must come in order."""
+    parts = []
+    for mark in marks:
+        before, found, text = text.partition(mark)
+        if not found:
+            return [*parts, before]
+        parts.append(before)
+    return [*parts, text]
+
+
+def _shows(text: str, segments: Sequence[str], answers: Sequence[ChatMessage]) -> bool:
+    """Is the text these segments with the answers between them, but for space at their ends?"""
+    at = 0
+    for segment, answer in zip(segments, (*answers, None), strict=True):
+        if not text.startswith(segment, at):
+            return False
+        at += len(segment)
+        if answer is None:
+            return at == len(text)
+        forms = (answer.content, answer.content.lstrip(), answer.content.rstrip())
+        fitting = [form for form in (*forms, answer.content.strip()) if text.startswith(form, at)]
+        if not fitting:
+            return False
+        at += len(fitting[0])
+    return False
+
+
+def _written_ids(answer: ChatMessage, target: Target) -> list[int]:
+    """The tokens an answer was decoded as, as far as they still are its text; the rest anew."""
+    detokenizer = Detokenizer(target.tokenizer)
+    wanted = answer.content.encode()
+    num_kept, num_bytes, text = 0, 0, b""
+    for index, token_id in enumerate(answer.token_ids, start=1):
+        text += detokenizer.push(token_id)
+        if not wanted.startswith(text):
+            break
+        if not detokenizer.is_open:
+            num_kept, num_bytes = index, len(text)
+    else:
+        if text + detokenizer.flush() == wanted:  # the last character may never have been finished
+            return list(answer.token_ids)
+    rest = wanted[num_bytes:].decode()
+    return [*answer.token_ids[:num_kept], *(target.tokenizer.encode(rest) if rest else [])]
+
+
+def _check_ids(token_ids: Sequence[int], target: Target) -> None:
+    """Refuse what the target can't read.
+
+    Raises:
+        RequestError: There is no room for an answer.
+        ModelError: The template wrote nothing, or the tokenizer belongs to another model.
+    """
+    if not token_ids:
+        raise TemplateError(
+            f"The chat template of {target.name} writes nothing.", "Download the model again."
+        )
+    if max(token_ids) >= target.config.vocab_size:
+        raise TokenizerError(
+            f"The tokenizer gives token {max(token_ids)}, but {target.name} knows only "
+            f"{target.config.vocab_size}.",
+            "The tokenizer belongs to another model; download both again.",
+        )
+    limit = target.config.context_tokens
+    if len(token_ids) >= limit:
+        raise RequestError(
+            f"The conversation has {len(token_ids)} tokens, but {target.name} reads {limit} "
+            "with its answer.",
+            "Shorten the message, or start a new chat.",
+            num_tokens=len(token_ids),
+            context_tokens=limit,
+        )
