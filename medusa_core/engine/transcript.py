@@ -161,7 +161,8 @@ def _written_ids(answer: ChatMessage, target: Target) -> list[int]:
         if not detokenizer.is_open:
             num_kept, num_bytes = index, len(text)
     else:
-        if text + detokenizer.flush() == wanted:  # the last character may never have been finished
+        # The last character may never have been finished: then it shows as U+FFFD, or not at all.
+        if wanted in (text, text + detokenizer.flush()):
             return list(answer.token_ids)
     rest = wanted[num_bytes:].decode()
     return [*answer.token_ids[:num_kept], *(target.tokenizer.encode(rest) if rest else [])]

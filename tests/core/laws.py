@@ -11,6 +11,8 @@ from medusa_core.engine.generation import Generation
 from medusa_core.engine.rule import RuleSpec
 from medusa_core.engine.session import Session
 from medusa_core.messages import (
+    GIVEN,
+    TARGET,
     ChatMessage,
     Generate,
     GenerateSettings,
@@ -72,10 +74,11 @@ def decode(
     drafter: DrafterSpec | None = None,
     rule: RuleSpec | None = None,
     after_step: Callable[[Session], None] | None = None,
+    keep_tokens: int | None = None,
 ) -> Run:
     """Decode one answer by the engine's own loop, and look at the session after every step."""
     session = session or Session(target)
-    request = Generate("session", "request", messages, settings)
+    request = Generate("session", "request", messages, settings, keep_tokens)
     generation = Generation(request, target, session, 12, drafter, rule)
     steps: list[StepDone] = []
     done: GenerationDone | None = None
@@ -177,9 +180,12 @@ def check_sources(run: Run) -> None:
     for step in run.steps:
         assert len(step.token_ids) == len(step.pieces) == len(step.sources)
         for place, source in enumerate(step.sources):
+            if source == GIVEN:
+                assert step.step == 0
+                continue
             is_bonus = place == len(step.sources) - 1 and source.head == 0
             assert is_bonus or source.head == place + 1
-            assert (source.drafter == "target") == (source.head == 0)
+            assert (source == TARGET) == (source.head == 0)
     visible = b"".join(b"".join(step.pieces) for step in run.steps)
     assert visible[: run.steps[-1].num_visible_bytes].decode() == run.done.text
     assert tuple(t for step in run.steps for t in step.token_ids) == run.token_ids
