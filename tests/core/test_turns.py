@@ -61,6 +61,7 @@ def test_every_turn_computes_the_new_message_and_the_template_alone(load: LoadTa
     target, runner = counted(load("pebble", "float32"))
     session = Session(target)
     messages: tuple[ChatMessage, ...] = ()
+    was_cut = False
     for turn, text in enumerate(TURNS):
         messages += user_says(text)
         runner.num_prefilled = 0
@@ -68,10 +69,10 @@ def test_every_turn_computes_the_new_message_and_the_template_alone(load: LoadTa
         opening = "<|bos|>" if turn == 0 else "<|end|>"
         new = target.tokenizer.encode(f"{opening}<|user|>{text}<|end|><|assistant|>")
         # The last token of an answer that was cut was decided, but never had a row.
-        num_without_row = int(turn > 0 and cut)
+        num_without_row = int(was_cut)
         assert runner.num_prefilled == len(new) + num_without_row
         assert run.done.num_cached_tokens == len(run.prompt_ids) - runner.num_prefilled
-        cut = run.done.stop_reason is not StopReason.EOS
+        was_cut = run.done.stop_reason is not StopReason.EOS
         messages += (said(run.done),)
     assert len(session.token_ids) > 200
 
