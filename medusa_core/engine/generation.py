@@ -66,6 +66,7 @@ class Generation:
         Raises:
             MedusaError: The request can't be served; the session is as it was.
         """
+        self._started = time.perf_counter()
         drafter = drafter or drafter_registry().get(request.settings.drafter)
         rule = rule or rule_registry().get(request.settings.rule)
         self.request = request
@@ -79,7 +80,6 @@ class Generation:
         self._rule = rule.build(self._settings)
         self._answer = _answer(self._settings, target, len(self._read_ids))
         self._given_pieces = self._answer.resume(self._transcript.given_ids)
-        self._started = time.perf_counter()
         self._num_cached = self._prepare()
         self._first_token_s = 0.0
         self._prefill_s = 0.0
