@@ -11,6 +11,7 @@ from typing import Protocol
 
 from medusa_core import messages
 from medusa_core.resources import demo_heads_dir, demo_model_dir, resources_dir
+from medusa_core.trace_file import Recording, read_trace, write_trace
 
 EventSink = Callable[[messages.Event], None]
 
@@ -45,4 +46,14 @@ def demo_model() -> tuple[Path, Path]:
     return demo_model_dir(), demo_heads_dir()
 
 
-__all__ = ["Engine", "EventSink", "demo_model", "messages", "resources_dir", "start_engine"]
+__all__ = [
+    "Engine",
+    "EventSink",
+    "Recording",
+    "demo_model",
+    "messages",
+    "read_trace",
+    "resources_dir",
+    "start_engine",
+    "write_trace",
+]

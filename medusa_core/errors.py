@@ -11,6 +11,7 @@ MedusaError
 │   ├── NumericsError     the target's logits hold no number
 │   └── OutOfMemoryError  the device has no memory left
 ├── PromptFileError       a file of prompts can't be read
+├── TraceError            a recording can't be written or read
 └── TrainingError         a training run can't start or go on
 
 Every error says what happened (`message`), what to do (`hint`) and with which values (`data`).
@@ -86,6 +87,10 @@ class OutOfMemoryError(EngineError):
 
 class PromptFileError(MedusaError):
     """A file of prompts that can't be read."""
+
+
+class TraceError(MedusaError):
+    """A recording that can't be written, or a file that is none."""
 
 
 class TrainingError(MedusaError):

@@ -71,10 +71,20 @@ class GenerateSettings:
 
     Attributes:
         drafter: Name of a registered drafter: `medusa` or `none` (plain decoding).
-        rule: Name of a registered acceptance rule: `greedy` or `sample`.
-        temperature: Divides the logits under `sample`; > 0.
-        top_k: Keep the k best tokens under `sample`; 0 keeps all.
+        rule: Name of a registered acceptance rule: `greedy`, `sample` or `typical`.
+        temperature: Divides the logits under `sample` and `typical`; > 0.
+        top_k: Keep the k best tokens when drawing; 0 keeps all.
         top_p: Keep the smallest set of tokens whose probability reaches this, in (0, 1].
+        min_p: Keep the tokens at least this share as probable as the best, in [0, 1]; 0 keeps all.
+        repetition_penalty: Divides positive and multiplies negative logits of every token that the
+            prompt or the answer holds; > 0, 1 changes nothing (CTRL, Keskar et al. 2019).
+        presence_penalty: Subtracted from the logit of every token that the answer holds.
+        frequency_penalty: Subtracted once for every time the answer holds it.
+        logit_bias: Pairs (token id, what is added to its logit).
+        banned: Tokens that never come.
+        forbidden: Pairs (place in the answer, counted from 0; token that may not stand there).
+        epsilon: `typical` accepts what is more probable than this, in (0, 1); see the rule.
+        delta: `typical` asks for less than that where the target is unsure; > 0.
         seed: Key of the sampling noise; the same seed repeats the same text.
         max_new_tokens: Token budget of the answer, EOS included; >= 1.
         stop: Strings that end the answer; they are not part of it.
@@ -86,6 +96,15 @@ class GenerateSettings:
     temperature: float = 0.7
     top_k: int = 0
     top_p: float = 1.0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    logit_bias: tuple[tuple[int, float], ...] = ()
+    banned: tuple[int, ...] = ()
+    forbidden: tuple[tuple[int, int], ...] = ()
+    epsilon: float = 0.09
+    delta: float = 0.3
     seed: int = 0
     max_new_tokens: int = 512
     stop: tuple[str, ...] = ()
@@ -270,6 +289,85 @@ class StepDone(Message):
     num_context_tokens: int
 
 
+class TraceNode(NamedTuple):
+    """A node of a verified tree.
+
+    Attributes:
+        token_id: Its token.
+        text: The token's bytes; empty for a special token.
+        parent: Index of its parent; −1 for the root.
+        rank: Place among the drafter's guesses for its depth, from 0; −1 for the root.
+        source: Who drafted it.
+        probability: What the drafter gave it, given nothing but the root's past (head k doesn't
+            know what heads 1 to k−1 drafted); None for the root, or where the drafter doesn't say.
+    """
+
+    token_id: int
+    text: bytes
+    parent: int
+    rank: int
+    source: TokenSource
+    probability: float | None
+
+
+class Alternative(NamedTuple):
+    """A token that the target might have chosen.
+
+    Attributes:
+        token_id: The token.
+        text: Its bytes.
+        probability: The target's own, before the rule changes anything.
+    """
+
+    token_id: int
+    text: bytes
+    probability: float
+
+
+class Verdict(NamedTuple):
+    """What was decided behind one node of the path.
+
+    Attributes:
+        node: Index of the node.
+        choice: The token that the rule put behind it.
+        alternatives: The five most probable tokens besides, best first.
+        numbers: What the rule decided by, by name; see `docs/trace.md`.
+    """
+
+    node: int
+    choice: Alternative
+    alternatives: tuple[Alternative, ...]
+    numbers: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StepTrace(Message):
+    """All about one step; sent while recording, in order, some steps after its `StepDone`.
+
+    Attributes:
+        step: Number of the step, as in its `StepDone`.
+        root_place: Place of the root in the session.
+        nodes: The verified tree; the root first.
+        verdicts: One for the root and one for every accepted node, in order: the choice of each is
+            the token of the next, the last one's is the bonus token.
+        num_kept: How many of these choices the answer kept: it may have ended among them.
+        draft_s: Seconds spent proposing.
+        verify_s: Seconds of the target's forward pass.
+        accept_s: Seconds of the acceptance rule.
+        commit_s: Seconds to keep the accepted rows.
+    """
+
+    step: int
+    root_place: int
+    nodes: tuple[TraceNode, ...]
+    verdicts: tuple[Verdict, ...]
+    num_kept: int
+    draft_s: float
+    verify_s: float
+    accept_s: float
+    commit_s: float
+
+
 @dataclass(frozen=True, slots=True)
 class GenerationDone(Message):
     """An answer is complete.
@@ -335,4 +433,6 @@ class Failed(Message):
     hint: str
 
 
-Event = Progress | ModelLoaded | Unloaded | Calibrated | StepDone | GenerationDone | Failed
+Event = (
+    Progress | ModelLoaded | Unloaded | Calibrated | StepDone | StepTrace | GenerationDone | Failed
+)

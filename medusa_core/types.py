@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from medusa_core.messages import TokenSource
 from medusa_core.tree.shape import TokenTree
+
+if TYPE_CHECKING:
+    from torch import Tensor  # whoever reads messages needn't wait for torch
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,10 +20,33 @@ class Proposal:
     Attributes:
         tree: The token tree to verify.
         sources: Where each node came from; the root's is the target.
+        scores: What the drafter gave its vocabulary at depth 1, 2, ..., for traces; None where it
+            doesn't score. [depths, drafter's vocabulary]
+        columns: Where in `scores` each draft node stands; empty without scores.
     """
 
     tree: TokenTree
     sources: tuple[TokenSource, ...]
+    scores: Tensor | None = None
+    columns: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WalkContext:
+    """What a rule knows besides the tree.
+
+    Attributes:
+        history: All decided tokens, the root last; grows as the session does.
+        num_prompt_tokens: How many of them come before the answer.
+    """
+
+    history: Sequence[int]
+    num_prompt_tokens: int
+
+    @property
+    def position(self) -> int:
+        """Place of the first token to choose."""
+        return len(self.history)
 
 
 @dataclass(frozen=True, slots=True)

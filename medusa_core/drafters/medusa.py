@@ -37,8 +37,9 @@ class MedusaDrafter:
         if self._hidden is None or shape.num_nodes == 1:
             return Proposal(TokenTree(TreeShape.root_only(), (root_id,)), (TARGET,))
         ranked = self._heads.ranked(self._hidden, shape.num_ranks)
-        drafts = (ranked[len(path) - 1][path[-1]] for path in shape.paths[1:])
-        return Proposal(TokenTree(shape, (root_id, *drafts)), self._sources[: shape.num_nodes])
+        drafts = tuple(ranked.token_ids[len(path) - 1][path[-1]] for path in shape.paths[1:])
+        tree = TokenTree(shape, (root_id, *drafts))
+        return Proposal(tree, self._sources[: shape.num_nodes], ranked.scores, drafts)
 
     def observe(self, observation: Observation) -> None:
         self._hidden = observation.hidden

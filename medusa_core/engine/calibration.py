@@ -12,6 +12,7 @@ from medusa_core.kv.cache import KvCache
 from medusa_core.messages import GenerateSettings
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
+from medusa_core.types import WalkContext
 
 ROW_COUNTS = (1, 4, 8, 16, 24, 32, 48, 64)
 _CONTEXT_TOKENS = 192
@@ -97,7 +98,7 @@ def _verify_s(target: Target, rule: Rule, tree: TokenTree, kv: KvCache) -> float
     started = time.perf_counter()
     logits = target.runner.logits(target.runner.verify(tree, kv))
     # The rule's choice also waits for the device.
-    rule.walk(tree, logits, kv.length + 1)
+    rule.walk(tree, logits, WalkContext((0,) * (kv.length + 1), 0))
     elapsed = time.perf_counter() - started
     kv.truncate(kv.length)
     return elapsed

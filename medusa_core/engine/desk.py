@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 
@@ -67,8 +67,7 @@ class Desk:
         """Let the answer whose turn it is do one piece of work."""
         generation = self._running.pop(0)
         try:
-            for event in generation.advance():
-                self._tell(event)
+            self._tell_all(generation.advance())
         except Exception as error:  # noqa: BLE001 - the thread must outlive any answer
             self._sessions.pop(generation.request.session_id, None)
             self._fail(generation.request, error)
@@ -137,20 +136,24 @@ class Desk:
             request = generation.request
             if (request.session_id, request.request_id) == (command.session_id, command.request_id):
                 self._running.remove(generation)
-                self._tell(generation.cancel())
+                self._tell_all(generation.cancel())
                 return
 
     def _close_session(self, command: CloseSession) -> None:
         for generation in list(self._running):
             if generation.request.session_id == command.session_id:
                 self._running.remove(generation)
-                self._tell(generation.cancel())
+                self._tell_all(generation.cancel())
         self._sessions.pop(command.session_id, None)
 
     def _cancel_all(self) -> None:
         for generation in self._running:
-            self._tell(generation.cancel())
+            self._tell_all(generation.cancel())
         self._running.clear()
+
+    def _tell_all(self, events: Iterable[Event]) -> None:
+        for event in events:
+            self._tell(event)
 
     def _need_target(self) -> Target:
         if self._target is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -12,9 +11,11 @@ from torch import Tensor
 from medusa_core.engine.answer import Answer, Kept
 from medusa_core.engine.drafter import DrafterSpec, Observation, drafter_registry
 from medusa_core.engine.loop import Step, StepTimes, decode_step
+from medusa_core.engine.recorder import Recorder
 from medusa_core.engine.rule import RuleSpec, rule_registry
 from medusa_core.engine.session import Session
-from medusa_core.engine.transcript import transcribe
+from medusa_core.engine.shaping import check_tokens
+from medusa_core.engine.transcript import Transcript, transcribe
 from medusa_core.errors import RequestError
 from medusa_core.messages import (
     GIVEN,
@@ -25,12 +26,14 @@ from medusa_core.messages import (
     GenerationDone,
     Progress,
     StepDone,
+    StepTrace,
     StopReason,
     TokenSource,
 )
 from medusa_core.target import Target
 from medusa_core.text.detokenizer import Detokenizer
 from medusa_core.tree.shape import TokenTree, TreeShape
+from medusa_core.types import Proposal, WalkContext
 
 _MAX_TREE_ROWS = 1024  # beyond, a step costs more than it could ever give
 _PREFILL_ROWS = 64  # small enough that Cancel is heard soon, large enough to use both cores
@@ -75,7 +78,9 @@ class Generation:
         self._session = session
         self._transcript = transcribe(request.messages, request.keep_tokens, target)
         self._read_ids = self._transcript.token_ids
-        self._settings = _settle(request.settings, drafter, target, default_tree_rows)
+        self._context = WalkContext(session.token_ids, len(self._transcript.prompt_ids))
+        settings = _settle(request.settings, drafter, target, default_tree_rows)
+        self._settings = settings if rule.draws else _without_repeat(settings, self._transcript)
         self._drafter = drafter.build(target, self._settings.tree_rows)
         self._rule = rule.build(self._settings)
         self._answer = _answer(self._settings, target, len(self._read_ids))
@@ -85,6 +90,9 @@ class Generation:
         self._prefill_s = 0.0
         self._decode_s = 0.0
         self._accept_lengths: list[int] = []
+        self._recorder = (
+            Recorder(request, target.tokenizer, self._rule) if request.records else None
+        )
 
     def _prepare(self) -> int:
         num_cached = self._session.reuse(self._read_ids)
@@ -110,8 +118,8 @@ class Generation:
             return self._prefill_chunk()
         return self._decode()
 
-    def cancel(self) -> GenerationDone:
-        """End the answer as it is."""
+    def cancel(self) -> tuple[Event, ...]:
+        """End the answer as it is; the last event is `GenerationDone`."""
         self._answer.finish()
         return self._finish(StopReason.CANCELLED)
 
@@ -131,23 +139,15 @@ class Generation:
         tree = TokenTree(TreeShape.root_only(), (self._read_ids[-1],))
         logits = self._target.runner.logits(hidden)
         verified = time.perf_counter()
-        first = self._rule.walk(tree, logits, len(self._read_ids)).bonus_id
+        acceptance = self._rule.walk(tree, logits, self._context)
         accepted = time.perf_counter()
         self._prefill_s += accepted - started
         self._first_token_s = accepted - self._started
         times = StepTimes(0.0, self._prefill_s - (accepted - verified), accepted - verified, 0.0)
-        kept = self._keep((first,), hidden[0])
-        given = self._transcript.given_ids
-        step = self._step_done(
-            (*self._given_pieces, *kept.pieces),
-            (*given, first),
-            (*[GIVEN] * len(given), TARGET),
-            len(self._read_ids) - self._num_cached,
-            (),
-            times,
-            self._prefill_s,
-        )
-        return self._with_end(step, kept)
+        run = (acceptance.bonus_id,)
+        step = Step(Proposal(tree, (TARGET,)), acceptance, run, logits, hidden[0], times)
+        num_rows = len(self._read_ids) - self._num_cached
+        return self._conclude(step, self._keep(step), num_rows, self._prefill_s)
 
     def _decode(self) -> tuple[Event, ...]:
         started = time.perf_counter()
@@ -157,50 +157,38 @@ class Generation:
             session.kv,
             self._drafter,
             self._rule,
-            session.token_ids[-1],
+            self._context,
             # A path longer than the budget could not be kept: no rows for it near the end.
             min(self._settings.tree_rows, session.kv.capacity - session.kv.length),
         )
-        kept = self._keep(step.token_ids, step.hidden)
-        num_kept = len(kept.pieces)
-        self._accept_lengths.append(num_kept)
+        kept = self._keep(step)
+        self._accept_lengths.append(len(kept.pieces))
         step_s = time.perf_counter() - started
         self._decode_s += step_s
-        tree = step.proposal.tree
-        done = self._step_done(
-            kept.pieces,
-            step.token_ids[:num_kept],
-            _sources(step)[:num_kept],
-            tree.shape.num_nodes,
-            tree.shape.num_per_depth,
-            step.times,
-            step_s,
-        )
-        return self._with_end(done, kept)
+        return self._conclude(step, kept, step.proposal.tree.shape.num_nodes, step_s)
 
-    def _keep(self, token_ids: Sequence[int], hidden: Tensor) -> Kept:
+    def _keep(self, step: Step) -> Kept:
         """Take the run into the answer and the session; what is cut leaves no rows behind."""
         session = self._session
-        kept = self._answer.take(token_ids)
-        session.token_ids.extend(token_ids[: len(kept.pieces)])
+        kept = self._answer.take(step.token_ids)
+        session.token_ids.extend(step.token_ids[: len(kept.pieces)])
         if kept.stop_reason is None:
-            self._drafter.observe(Observation(token_ids, hidden))
+            self._drafter.observe(Observation(step.token_ids, step.hidden))
         else:
             session.kv.truncate(len(session.token_ids) - 1)
             self._drafter.truncate(session.kv.length)
         return kept
 
-    def _step_done(
-        self,
-        pieces: tuple[bytes, ...],
-        token_ids: tuple[int, ...],
-        sources: tuple[TokenSource, ...],
-        num_rows: int,
-        proposed_per_depth: tuple[int, ...],
-        times: StepTimes,
-        step_s: float,
-    ) -> StepDone:
-        return StepDone(
+    def _conclude(self, step: Step, kept: Kept, num_rows: int, step_s: float) -> tuple[Event, ...]:
+        """What is told of a step."""
+        num_kept = len(kept.pieces)
+        token_ids, pieces = step.token_ids[:num_kept], kept.pieces
+        sources = _sources(step)[:num_kept]
+        if not self._accept_lengths:  # prefill also tells of what was given
+            token_ids = (*self._transcript.given_ids, *token_ids)
+            pieces = (*self._given_pieces, *pieces)
+            sources = (*[GIVEN] * len(self._given_pieces), *sources)
+        done = StepDone(
             session_id=self.request.session_id,
             request_id=self.request.request_id,
             step=len(self._accept_lengths),
@@ -209,23 +197,24 @@ class Generation:
             sources=sources,
             num_visible_bytes=self._answer.num_visible_bytes,
             num_rows=num_rows,
-            proposed_per_depth=proposed_per_depth,
-            draft_s=times.draft_s,
-            verify_s=times.verify_s,
-            accept_s=times.accept_s,
-            commit_s=times.commit_s,
+            proposed_per_depth=step.proposal.tree.shape.num_per_depth,
+            draft_s=step.times.draft_s,
+            verify_s=step.times.verify_s,
+            accept_s=step.times.accept_s,
+            commit_s=step.times.commit_s,
             step_s=step_s,
             num_context_tokens=len(self._session.token_ids),
         )
-
-    def _with_end(self, step: StepDone, kept: Kept) -> tuple[Event, ...]:
         if kept.stop_reason is None:
-            return (step,)
-        return step, self._finish(kept.stop_reason)
+            return (done, *self._traces(is_end=False))
+        return (done, *self._finish(kept.stop_reason))
 
-    def _finish(self, reason: StopReason) -> GenerationDone:
+    def _traces(self, is_end: bool) -> tuple[StepTrace, ...]:
+        return () if self._recorder is None else self._recorder.take(is_end)
+
+    def _finish(self, reason: StopReason) -> tuple[Event, ...]:
         self.is_done = True
-        return GenerationDone(
+        done = GenerationDone(
             session_id=self.request.session_id,
             request_id=self.request.request_id,
             text=self._answer.text,
@@ -241,6 +230,7 @@ class Generation:
             decode_s=self._decode_s,
             settings=self._settings,
         )
+        return (*self._traces(is_end=True), done)
 
     def _progress(self) -> Progress:
         fraction = len(self._session.token_ids) / len(self._read_ids)
@@ -278,8 +268,17 @@ def _settle(
             f"{target.name} can't use the drafter {drafter.name!r}.",
             "Load Medusa heads for this model, or choose the drafter 'none'.",
         )
+    check_tokens(settings, target.config.vocab_size)
     rows = 1 if drafter.name == "none" else settings.tree_rows or default_rows
     return replace(settings, tree_rows=rows)
+
+
+def _without_repeat(settings: GenerateSettings, transcript: Transcript) -> GenerateSettings:
+    """Settings under which a reroll without chance can't choose the old token again."""
+    if transcript.next_id is None:
+        return settings
+    again = (len(transcript.given_ids), transcript.next_id)
+    return replace(settings, forbidden=(*settings.forbidden, again))
 
 
 def _answer(settings: GenerateSettings, target: Target, num_prompt_tokens: int) -> Answer:

@@ -11,7 +11,7 @@ from medusa_core.engine.drafter import Drafter
 from medusa_core.engine.rule import Rule
 from medusa_core.kv.cache import KvCache
 from medusa_core.runner.resident import ResidentRunner
-from medusa_core.types import Acceptance, Proposal
+from medusa_core.types import Acceptance, Proposal, WalkContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,7 @@ class Step:
         proposal: What was verified.
         acceptance: What the rule made of it.
         token_ids: The accepted tokens, then the bonus token.
+        logits: The target's scores at every node. [n, vocabulary]
         hidden: The target's state at the last accepted row, which the next drafts build on.
         times: Where the time went.
     """
@@ -43,12 +44,18 @@ class Step:
     proposal: Proposal
     acceptance: Acceptance
     token_ids: tuple[int, ...]
+    logits: Tensor
     hidden: Tensor
     times: StepTimes
 
 
 def decode_step(
-    runner: ResidentRunner, kv: KvCache, drafter: Drafter, rule: Rule, root_id: int, max_rows: int
+    runner: ResidentRunner,
+    kv: KvCache,
+    drafter: Drafter,
+    rule: Rule,
+    context: WalkContext,
+    max_rows: int,
 ) -> Step:
     """Decide one or more tokens with one forward pass of the target.
 
@@ -57,19 +64,19 @@ def decode_step(
         kv: Holds the rows of everything decided but the root; grows by the accepted rows.
         drafter: Proposes the tree.
         rule: Picks the path.
-        root_id: The last decided token, which has no row yet.
+        context: What is decided; its last token has no row yet and becomes the root.
         max_rows: Most rows to verify, root included.
 
     Returns:
         The step; the caller tells the drafter by `observe` once it knows what is kept.
     """
     started = time.perf_counter()
-    proposal = drafter.propose(root_id, max_rows)
+    proposal = drafter.propose(context.history[-1], max_rows)
     drafted = time.perf_counter()
     hidden = runner.verify(proposal.tree, kv)
     logits = runner.logits(hidden)
     verified = time.perf_counter()
-    acceptance = rule.walk(proposal.tree, logits, kv.length + 1)
+    acceptance = rule.walk(proposal.tree, logits, context)
     accepted = time.perf_counter()
     kv.commit((0, *acceptance.nodes))
     token_ids = tuple(proposal.tree.token_ids[node] for node in acceptance.nodes)
@@ -80,4 +87,5 @@ def decode_step(
         accept_s=accepted - verified,
         commit_s=time.perf_counter() - accepted,
     )
-    return Step(proposal, acceptance, (*token_ids, acceptance.bonus_id), hidden[last], times)
+    run = (*token_ids, acceptance.bonus_id)
+    return Step(proposal, acceptance, run, logits, hidden[last], times)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
@@ -15,22 +15,35 @@ from medusa_core.errors import NumericsError
 from medusa_core.messages import GenerateSettings
 from medusa_core.registry import Registry
 from medusa_core.tree.shape import TokenTree
-from medusa_core.types import Acceptance
+from medusa_core.types import Acceptance, WalkContext
+
+Path = Sequence[int]
+Numbers = tuple[tuple[str, float], ...]
 
 
 class Rule(Protocol):
     """Decides which path of a verified tree becomes text."""
 
-    def walk(self, tree: TokenTree, logits: Tensor, position: int) -> Acceptance:
+    def walk(self, tree: TokenTree, logits: Tensor, context: WalkContext) -> Acceptance:
         """Follow the target through the tree.
 
         Args:
             tree: The verified tree.
             logits: The target's scores at every node. [n, vocabulary]
-            position: Place of the first token to choose (the root's place plus one).
+            context: What is decided so far; its last token is the tree's root.
 
         Raises:
             NumericsError: The scores on the way hold no number.
+        """
+
+    def numbers(self, row: Tensor, context: WalkContext, path: Path, token_id: int) -> Numbers:
+        """What decided about a token, for traces.
+
+        Args:
+            row: The target's scores at the node that the token comes behind. [vocabulary]
+            context: As `walk` had it.
+            path: Draft tokens from the root's child down to that node.
+            token_id: The token.
         """
 
 
@@ -41,11 +54,13 @@ class RuleSpec:
     Attributes:
         name: Its name in settings.
         is_exact: The text has the target's own distribution.
+        draws: It chooses by the seed's noise; else the same scores always give the same token.
         build: Makes the rule for one answer.
     """
 
     name: str
     is_exact: bool
+    draws: bool
     build: Callable[[GenerateSettings], Rule]
 
 
@@ -55,25 +70,26 @@ def rule_registry() -> Registry[RuleSpec]:
     return Registry(rules, "acceptance rule", RuleSpec)
 
 
-def descend(tree: TokenTree, choose: Callable[[int, int], int], position: int) -> Acceptance:
+def descend(tree: TokenTree, choose: Callable[[int, Path], int]) -> Acceptance:
     """Walk down while the chosen token is among the children.
 
     Args:
         tree: The verified tree.
-        choose: The token to put behind a node, given the node and the token's position.
-        position: Position of the first token to choose.
+        choose: The token to put behind a node, given the node and the draft tokens down to it.
 
     Returns:
         The nodes walked through and the first choice that no child holds.
     """
     nodes: list[int] = []
+    path: list[int] = []
     node = 0
     while True:
-        token_id = choose(node, position + len(nodes))
+        token_id = choose(node, path)
         child = tree.child_with(node, token_id)
         if child is None:
             return Acceptance(tuple(nodes), token_id)
         nodes.append(child)
+        path.append(token_id)
         node = child
 
 

@@ -9,6 +9,8 @@ Source: Philox (Salmon et al. 2011); Gumbel-max (Gumbel 1954; Maddison et al. 20
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -22,13 +24,24 @@ _SEED_MASK = (1 << 64) - 1
 
 def gumbel_noise(seed: int, position: int, vocab_size: int) -> Tensor:
     """Standard Gumbel noise of one position. [vocabulary], float64, on the CPU"""
-    key = np.array([seed & _SEED_MASK, 0], dtype=np.uint64)
-    # The first counter word counts blocks within a stream: the position goes above it.
-    counter = np.array([0, 0, position, 0], dtype=np.uint64)
-    uniform = np.random.Generator(np.random.Philox(key=key, counter=counter)).random(vocab_size)
+    uniform = _generator(seed, position).random(vocab_size)
     # random() may return 0, whose logarithm is no number to add.
     np.maximum(uniform, np.finfo(np.float64).tiny, out=uniform)
     return torch.from_numpy(-np.log(-np.log(uniform)))
+
+
+def gumbel_noise_of(seed: int, position: int, token_id: int) -> float:
+    """The entry of `gumbel_noise` for one token, without drawing the others."""
+    block, place = divmod(token_id, 4)  # a counter gives four numbers
+    uniform = _generator(seed, position, block).random(place + 1)[place]
+    return float(-np.log(-np.log(max(uniform, np.finfo(np.float64).tiny))))
+
+
+def _generator(seed: int, position: int, block: int = 0) -> np.random.Generator:
+    key = np.array([seed & _SEED_MASK, 0], dtype=np.uint64)
+    # The first counter word counts blocks within a stream: the position goes above it.
+    counter = np.array([block, 0, position, 0], dtype=np.uint64)
+    return np.random.Generator(np.random.Philox(key=key, counter=counter))
 
 
 class Sampler:
@@ -50,7 +63,7 @@ class Sampler:
         return int((filtered + noise).argmax())
 
     def filtered(self, scores: Tensor) -> Tensor:
-        """Log-scores after temperature, top-k and top-p; −inf for what is filtered out.
+        """Log-scores after temperature, top-k, top-p and min-p; −inf for what is filtered out.
 
         Args:
             scores: The target's logits. [vocabulary], any device and float dtype
@@ -70,7 +83,14 @@ class Sampler:
             kept = kept.masked_fill(kept < threshold, float("-inf"))
         if settings.top_p < 1:
             kept = _keep_nucleus(kept, settings.top_p)
+        if settings.min_p > 0:
+            # Probabilities relate as exp of the difference; normalising would change nothing.
+            kept = kept.masked_fill(kept < kept.max() + math.log(settings.min_p), float("-inf"))
         return kept
+
+    def log_probabilities(self, scores: Tensor) -> Tensor:
+        """What `draw` draws from: `filtered`, normalised. [vocabulary], float64, on the CPU"""
+        return torch.log_softmax(self.filtered(scores), dim=-1)
 
 
 def _keep_nucleus(scores: Tensor, top_p: float) -> Tensor:
@@ -89,5 +109,7 @@ def _check(settings: GenerateSettings) -> None:
         )
     if not 0 < settings.top_p <= 1:
         raise RequestError(f"top-p is {settings.top_p}.", "Choose one above 0, at most 1.")
+    if not 0 <= settings.min_p <= 1:
+        raise RequestError(f"min-p is {settings.min_p}.", "Choose one from 0 (off) to 1.")
     if settings.top_k < 0:
         raise RequestError(f"top-k is {settings.top_k}.", "Choose 0 (off) or more.")

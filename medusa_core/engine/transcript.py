@@ -123,7 +123,7 @@ def _segments(
 
 def _split(text: str, marks: Iterable[str]) -> list[str]:
     """The parts of a text between the marks it holds, which must come in order."""
-    parts = []
+    parts: list[str] = []
     for mark in marks:
         before, found, text = text.partition(mark)
         if not found:

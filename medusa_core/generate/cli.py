@@ -14,6 +14,7 @@ from medusa_core.messages import (
     GenerationDone,
     Role,
     StepDone,
+    StepTrace,
 )
 from medusa_core.resources import demo_heads_dir, demo_model_dir
 
@@ -50,6 +51,7 @@ def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stop", action="append", default=[], help="end before this string")
     parser.add_argument("--tree-rows", type=int, default=0, help="rows per step (default: best)")
     parser.add_argument("--json", action="store_true", help="print one JSON object, don't stream")
+    parser.add_argument("--trace", type=Path, help="write a trace of every step to this file")
 
 
 def model_dirs(args: argparse.Namespace) -> tuple[Path, Path | None]:
@@ -67,6 +69,7 @@ def run_generate(args: argparse.Namespace) -> int:
     from medusa_core.engine.threads import settle_threads
     from medusa_core.generate.direct import generate
     from medusa_core.target import load_target
+    from medusa_core.trace_file import Recording, write_trace
 
     if args.threads:
         torch.set_num_threads(args.threads)
@@ -88,14 +91,22 @@ def run_generate(args: argparse.Namespace) -> int:
     )
     prompt = sys.stdin.read() if args.prompt == "-" else args.prompt
     messages = (ChatMessage(Role.USER, prompt),)
-    if args.json:
-        done = generate(target, messages, settings)
+    printer = None if args.json else _Printer(sys.stdout)
+    traces: list[StepTrace] = []
+    done = generate(
+        target,
+        messages,
+        settings,
+        on_step=None if printer is None else printer.print_step,
+        on_trace=None if args.trace is None else traces.append,
+    )
+    if printer is None:
         print(json.dumps(as_json(done, target.name), ensure_ascii=False))
-        return 0
-    printer = _Printer(sys.stdout)
-    done = generate(target, messages, settings, printer.print_step)
-    printer.end()
-    print(statistics_line(done))
+    else:
+        printer.end()
+        print(statistics_line(done))
+    if args.trace is not None:
+        write_trace(args.trace, Recording(target.name, tuple(traces), done))
     return 0
 
 

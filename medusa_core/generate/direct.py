@@ -12,10 +12,12 @@ from medusa_core.messages import (
     GenerateSettings,
     GenerationDone,
     StepDone,
+    StepTrace,
 )
 from medusa_core.target import Target
 
 OnStep = Callable[[StepDone], None]
+OnTrace = Callable[[StepTrace], None]
 
 
 def generate(
@@ -24,6 +26,7 @@ def generate(
     settings: GenerateSettings,
     on_step: OnStep | None = None,
     session: Session | None = None,
+    on_trace: OnTrace | None = None,
 ) -> GenerationDone:
     """Answer a conversation in the calling thread.
 
@@ -33,11 +36,13 @@ def generate(
         settings: How to decode.
         on_step: Called with every step, prefill included.
         session: Where to look for cached rows; a new one if None.
+        on_trace: Called with the trace of every step; None records nothing.
 
     Raises:
         MedusaError: The request can't be served, or the engine failed.
     """
-    request = Generate("direct", "direct", tuple(messages), settings)
+    records = on_trace is not None
+    request = Generate("direct", "direct", tuple(messages), settings, records=records)
     default_rows = 1 if target.trees is None else target.trees.default_rows
     generation = Generation(request, target, session or Session(target), default_rows)
     while True:
@@ -46,3 +51,5 @@ def generate(
                 return event
             if isinstance(event, StepDone) and on_step is not None:
                 on_step(event)
+            if isinstance(event, StepTrace) and on_trace is not None:
+                on_trace(event)

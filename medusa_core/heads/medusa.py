@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -30,6 +31,18 @@ class HeadWeights:
 
     layers: tuple[tuple[Tensor, Tensor], ...]
     projection: Tensor | None
+
+
+class Ranked(NamedTuple):
+    """What the heads guess behind one row.
+
+    Attributes:
+        token_ids: Per head its best tokens, best first.
+        scores: The heads' scores. [heads, vocabulary]
+    """
+
+    token_ids: list[list[int]]
+    scores: Tensor
 
 
 class MedusaHeads:
@@ -64,7 +77,7 @@ class MedusaHeads:
         pairs = zip(self._own_projections[:num_heads], states.unsqueeze(1), strict=True)
         return torch.cat([project(state) for project, state in pairs])
 
-    def ranked(self, hidden: Tensor, num_ranks: Sequence[int]) -> list[list[int]]:
+    def ranked(self, hidden: Tensor, num_ranks: Sequence[int]) -> Ranked:
         """The best tokens of every head.
 
         Args:
@@ -72,11 +85,11 @@ class MedusaHeads:
             num_ranks: How many tokens are wanted of head 1, 2, ...; heads beyond aren't run.
 
         Returns:
-            Per head its best tokens, best first; all of the longest wanted length.
+            Per head its best tokens, best first, all of the longest wanted length; and the scores
+            that they were chosen by.
         """
         scores = self.logits(hidden, len(num_ranks))
-        best: list[list[int]] = scores.topk(max(num_ranks), dim=-1).indices.tolist()
-        return best
+        return Ranked(scores.topk(max(num_ranks), dim=-1).indices.tolist(), scores)
 
 
 class _Residuals:

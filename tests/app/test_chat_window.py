@@ -169,7 +169,9 @@ def test_the_button_stops_an_answer_and_keeps_what_there_is(qtbot: QtBot, open_f
     engine.gate.set()
     ask(qtbot, window, "more")
     told = engine.of_kind(Generate)[-1].messages
-    assert told[1] == ChatMessage(Role.ASSISTANT, answer.document.text)
+    assert answer.done is not None
+    assert answer.done.token_ids
+    assert told[1] == ChatMessage(Role.ASSISTANT, answer.document.text, answer.done.token_ids)
 
 
 def test_nothing_is_sent_while_an_answer_is_written_and_the_text_stays(

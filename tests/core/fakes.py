@@ -2,16 +2,16 @@
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
 from medusa_core.engine.drafter import Drafter, DrafterSpec, Observation
-from medusa_core.engine.rule import Rule, RuleSpec
+from medusa_core.engine.rule import Numbers, Path, Rule, RuleSpec
 from medusa_core.messages import TARGET, GenerateSettings, TokenSource
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
-from medusa_core.types import Acceptance, Proposal
+from medusa_core.types import Acceptance, Proposal, WalkContext
 
 MAX_DEPTH = 5
 
@@ -114,7 +114,7 @@ class WalkWitness:
         def build(settings: GenerateSettings) -> Rule:
             return _WatchedRule(spec.build(settings), self)
 
-        return RuleSpec(spec.name, spec.is_exact, build)
+        return replace(spec, build=build)
 
 
 class _WatchedRule:
@@ -122,11 +122,14 @@ class _WatchedRule:
         self._rule = rule
         self._witness = witness
 
-    def walk(self, tree: TokenTree, logits: Tensor, position: int) -> Acceptance:
-        acceptance = self._rule.walk(tree, logits, position)
+    def walk(self, tree: TokenTree, logits: Tensor, context: WalkContext) -> Acceptance:
+        acceptance = self._rule.walk(tree, logits, context)
         self._witness.walks.append((tree, acceptance))
-        self._witness.positions.append(position)
+        self._witness.positions.append(context.position)
         return acceptance
+
+    def numbers(self, row: Tensor, context: WalkContext, path: Path, token_id: int) -> Numbers:
+        return self._rule.numbers(row, context, path, token_id)
 
 
 @dataclass

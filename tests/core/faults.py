@@ -6,7 +6,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from medusa_core.engine.rule import Rule, RuleSpec
+from medusa_core.engine.rule import Numbers, Path, Rule, RuleSpec
+from medusa_core.engine.rules.greedy import Greedy
+from medusa_core.engine.shaping import Shaping
 from medusa_core.kv.cache import KvCache
 from medusa_core.messages import GenerateSettings
 from medusa_core.models.config import ModelConfig
@@ -15,7 +17,7 @@ from medusa_core.runner.resident import ResidentRunner
 from medusa_core.runner.rows import LayoutCache, RowLayout
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
-from medusa_core.types import Acceptance
+from medusa_core.types import Acceptance, WalkContext
 
 
 class ReversedCommit(KvCache):
@@ -109,34 +111,53 @@ class WrongStateRunner(FaultyRunner):
         return super().logits(self._right if hidden is self._wrong else hidden)
 
 
-class BonusOfParent:
-    """A greedy rule that reads the bonus token one row too early."""
+class _Around:
+    """A rule around another; traces ask the one inside."""
 
     def __init__(self, rule: Rule) -> None:
         self._rule = rule
 
-    def walk(self, tree: TokenTree, logits: Tensor, position: int) -> Acceptance:
-        acceptance = self._rule.walk(tree, logits, position)
+    def numbers(self, row: Tensor, context: WalkContext, path: Path, token_id: int) -> Numbers:
+        return self._rule.numbers(row, context, path, token_id)
+
+
+class BonusOfParent(_Around):
+    """A greedy rule that reads the bonus token one row too early."""
+
+    def walk(self, tree: TokenTree, logits: Tensor, context: WalkContext) -> Acceptance:
+        acceptance = self._rule.walk(tree, logits, context)
         if not acceptance.nodes:
             return acceptance
         parent = tree.shape.parents[acceptance.nodes[-1]]
         return Acceptance(acceptance.nodes, int(logits[parent].argmax()))
 
 
-class Credulous:
+class Credulous(_Around):
     """Accepts the first child if it is likely, as typical acceptance does: a biased text."""
 
-    def __init__(self, rule: Rule) -> None:
-        self._rule = rule
-
-    def walk(self, tree: TokenTree, logits: Tensor, position: int) -> Acceptance:
-        acceptance = self._rule.walk(tree, logits, position)
+    def walk(self, tree: TokenTree, logits: Tensor, context: WalkContext) -> Acceptance:
+        acceptance = self._rule.walk(tree, logits, context)
         children = tree.shape.children[0][:1]
         chances = logits[0].softmax(dim=-1)
         if not children or chances[tree.token_ids[children[0]]] < 0.1:
             return acceptance
-        rest = self._rule.walk(TokenTree(TreeShape.root_only(), (0,)), logits[1:], position + 1)
+        further = WalkContext([*context.history, tree.token_ids[children[0]]], 0)
+        rest = self._rule.walk(TokenTree(TreeShape.root_only(), (0,)), logits[1:], further)
         return Acceptance(children, rest.bonus_id)
+
+
+class PathlessShaping(Shaping):
+    """Penalises a node as if nothing had been drafted above it."""
+
+    def __call__(self, row: Tensor, context: WalkContext, path: Path) -> Tensor:
+        return super().__call__(row, context, ())
+
+
+def pathless_greedy() -> RuleSpec:
+    """Greedy with such penalties."""
+    return RuleSpec(
+        "greedy", is_exact=True, draws=False, build=lambda s: Greedy(PathlessShaping(s))
+    )
 
 
 def with_cache(target: Target, cache: type[KvCache]) -> Target:
@@ -154,10 +175,10 @@ def with_wrong_states(target: Target) -> Target:
     return replace(target, runner=WrongStateRunner(target.runner))
 
 
-def faulty_rule(spec: RuleSpec, fault: type[BonusOfParent] | type[Credulous]) -> RuleSpec:
+def faulty_rule(spec: RuleSpec, fault: type[_Around]) -> RuleSpec:
     """The rule with a fault around it."""
 
     def build(settings: GenerateSettings) -> Rule:
         return fault(spec.build(settings))
 
-    return RuleSpec(spec.name, spec.is_exact, build)
+    return replace(spec, build=build)

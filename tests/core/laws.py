@@ -22,6 +22,7 @@ from medusa_core.messages import (
 )
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
+from medusa_core.types import WalkContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,7 @@ def check_same_but_for_ties(
     tree = TokenTree(TreeShape.root_only(), (context[-1],))
     # Either pass may be off by that much at every score.
     chosen = {
-        walker.walk(tree, moved.unsqueeze(0), len(context)).bonus_id
+        walker.walk(tree, moved.unsqueeze(0), WalkContext(context, len(plain.prompt_ids))).bonus_id
         for moved in _perturbed(scores, ids, 2 * rounding)
     }
     assert set(ids) <= chosen, (

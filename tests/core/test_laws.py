@@ -40,6 +40,7 @@ VARIANTS = (
     GenerateSettings(temperature=0.6, top_k=7, seed=2),
     GenerateSettings(temperature=1.3, top_p=0.8, seed=3),
     GenerateSettings(temperature=0.9, top_k=40, top_p=0.9, seed=2**64 - 1),
+    GenerateSettings(temperature=0.8, min_p=0.1, repetition_penalty=1.2, seed=4),
 )
 TOLERANCE = {"float64": 1e-12, "float32": 1e-5}
 

@@ -10,6 +10,7 @@ import pytest
 from medusa_core import errors, messages
 from medusa_core.messages import (
     TARGET,
+    Alternative,
     Calibrate,
     Calibrated,
     Cancel,
@@ -25,10 +26,13 @@ from medusa_core.messages import (
     Progress,
     Role,
     StepDone,
+    StepTrace,
     StopReason,
     TokenSource,
+    TraceNode,
     Unload,
     Unloaded,
+    Verdict,
 )
 
 IDS = ("session", "request")
@@ -39,6 +43,20 @@ STEP = StepDone(
 DONE = GenerationDone(
     *IDS, "text", (4, 5, 6), StopReason.EOS, 7, 0, 3, 1, (2,), 0.5, 0.5, 0.5, GenerateSettings()
 )
+TRACE = StepTrace(
+    *IDS,
+    1,
+    9,
+    (
+        TraceNode(4, b"a", -1, -1, TARGET, None),
+        TraceNode(5, b"\xe2", 0, 0, TokenSource("medusa", 1), 0.5),
+    ),
+    (
+        Verdict(0, Alternative(5, b"\xe2", 0.75), (Alternative(6, b"b", 0.25),), (("margin", 1.0),)),
+        Verdict(1, Alternative(6, b"b", 1.0), (), ()),
+    ),
+    2, 0.1, 0.2, 0.1, 0.1,
+)  # fmt: skip
 EXAMPLES: tuple[Message, ...] = (
     LoadModel(*IDS, Path("/m"), Path("/h"), "float32", "cpu"),
     Unload(*IDS),
@@ -53,6 +71,7 @@ EXAMPLES: tuple[Message, ...] = (
     Unloaded(*IDS),
     Calibrated(*IDS, ((1, 0.1),), 16),
     STEP,
+    TRACE,
     DONE,
     Failed(*IDS, "EngineError", "what", "do"),
 )

@@ -62,6 +62,23 @@ def trial(honest: Target, target: Target | None = None, rule: RuleSpec | None = 
     )
 
 
+Shaped = dict[str, object]
+SHAPED: tuple[Shaped, ...] = (
+    {"repetition_penalty": 1.5},
+    {"presence_penalty": 2.0},
+    {"frequency_penalty": 1.0},
+    {"logit_bias": ((20, 6.0), (21, -6.0))},
+    {"banned": tuple(range(10, 200))},
+    {"forbidden": tuple((place, token_id) for place in (1, 3, 8) for token_id in range(300))},
+)
+
+
+def shaped_trial(target: Target, shaped: Shaped, rule: RuleSpec | None = None) -> Trial:
+    """A greedy trial with penalties, bias or bans."""
+    chosen = trial(target, rule=rule)
+    return replace(chosen, settings=replace(chosen.settings, **shaped))
+
+
 def tokens_stay_the_same(trial: Trial) -> None:
     """Laws 1 and 2."""
     truth, plain = trial.truth(), trial.plain()
@@ -113,6 +130,20 @@ def test_an_honest_engine_passes_with_an_oracle(name: str, law: Law, load: LoadT
     law(trial(load(name, "float64")))
 
 
+@pytest.mark.parametrize("shaped", SHAPED, ids=str)
+def test_penalties_follow_the_path_that_was_drafted(shaped: Shaped, tiny: Target) -> None:
+    chosen = shaped_trial(tiny, shaped)
+    assert chosen.plain().token_ids != trial(tiny).plain().token_ids
+    tokens_stay_the_same(chosen)
+
+
+def test_penalties_that_forget_the_path_are_caught(tiny: Target) -> None:
+    for shaped in SHAPED:
+        if "penalty" in str(shaped):
+            with pytest.raises(AssertionError):
+                tokens_stay_the_same(shaped_trial(tiny, shaped, faults.pathless_greedy()))
+
+
 @pytest.mark.parametrize("law", LAWS)
 def test_pebble_passes_with_an_oracle(law: Law, load: LoadTarget) -> None:
     law(trial(load("pebble", "float64")))
@@ -131,7 +162,9 @@ def test_the_oracle_makes_paths_of_every_depth_and_later_siblings_accepted(
         )
         if rule.is_exact:
             check_same_tokens(plain, run)
-    assert witness.accepted_depths >= set(range(MAX_DEPTH + 1))
+    # Where the text leaves the truth, the oracle knows nothing more.
+    wanted = MAX_DEPTH if rule.is_exact else 2
+    assert witness.accepted_depths >= set(range(wanted + 1))
     assert witness.accepted_ranks >= {0, 1, 2, 3}
 
 

@@ -15,13 +15,13 @@ from torch import Tensor
 from medusa_core.drafters.none import NoDrafter
 from medusa_core.engine.drafter import Drafter, DrafterSpec, Observation, drafter_registry
 from medusa_core.engine.rule import RuleSpec, rule_registry
-from medusa_core.engine.sampling import Sampler, gumbel_noise
+from medusa_core.engine.sampling import Sampler, gumbel_noise, gumbel_noise_of
 from medusa_core.engine.session import Session
 from medusa_core.errors import NumericsError, RequestError
 from medusa_core.messages import TARGET, GenerateSettings, TokenSource
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
-from medusa_core.types import Proposal
+from medusa_core.types import Proposal, WalkContext
 from tests.core.faults import Credulous, faulty_rule
 from tests.core.laws import decode, plain_scores, user_says
 
@@ -31,7 +31,23 @@ VARIANTS = (
     GenerateSettings(rule="sample", temperature=1.0, max_new_tokens=NUM_TOKENS),
     GenerateSettings(rule="sample", temperature=1.5, top_k=3, max_new_tokens=NUM_TOKENS),
     GenerateSettings(rule="sample", temperature=1.3, top_p=0.6, max_new_tokens=NUM_TOKENS),
+    # Everything at once; what is drafted counts for the penalties of what comes behind it.
+    GenerateSettings(
+        rule="sample",
+        temperature=1.2,
+        top_k=9,
+        top_p=0.9,
+        min_p=0.05,
+        repetition_penalty=1.3,
+        presence_penalty=0.4,
+        frequency_penalty=0.3,
+        logit_bias=((193, -2.0), (153, 1.0)),  # tokens that are likely there
+        banned=(167,),
+        forbidden=((1, 232),),
+        max_new_tokens=NUM_TOKENS,
+    ),
 )
+CONTEXT = WalkContext((4, 5, 6), 2)
 LIKELY_NOISE = 1e-4  # the seeds are fixed: a p-value below this is a bias, not bad luck
 
 
@@ -74,9 +90,30 @@ def likely_spec(target: Target) -> DrafterSpec:
     return DrafterSpec("likely", serves=lambda _: True, build=lambda _, __: drafter)
 
 
-def naive_probabilities(scores: Tensor, settings: GenerateSettings) -> np.ndarray:
-    """Softmax after temperature, top-k and top-p, written anew with numpy."""
-    values = scores.double().numpy() / settings.temperature
+def naive_scores(
+    scores: Tensor, settings: GenerateSettings, prompt_ids: Sequence[int], answer: Sequence[int]
+) -> np.ndarray:
+    """Penalties, bias and bans, token by token, from their definitions."""
+    values = scores.double().numpy().copy()
+    for token in {*prompt_ids, *answer}:
+        factor = settings.repetition_penalty
+        values[token] = values[token] / factor if values[token] > 0 else values[token] * factor
+    for token in answer:
+        values[token] -= settings.frequency_penalty
+    for token in set(answer):
+        values[token] -= settings.presence_penalty
+    for token, bias in settings.logit_bias:
+        values[token] += bias
+    values[list(settings.banned)] = -np.inf
+    for place, token in settings.forbidden:
+        if place == len(answer):
+            values[token] = -np.inf
+    return values
+
+
+def naive_probabilities(values: np.ndarray, settings: GenerateSettings) -> np.ndarray:
+    """Softmax after temperature, top-k, top-p and min-p, written anew with numpy."""
+    values = values / settings.temperature
     weights = np.exp(values - values.max())
     order = np.argsort(-values, kind="stable")
     if settings.top_k:
@@ -85,6 +122,7 @@ def naive_probabilities(scores: Tensor, settings: GenerateSettings) -> np.ndarra
     if settings.top_p < 1:
         num_kept = int(np.searchsorted(np.cumsum(weights[order]), settings.top_p)) + 1
         weights[order[num_kept:]] = 0
+    weights[weights < settings.min_p * weights.max()] = 0
     return weights / weights.sum()
 
 
@@ -97,7 +135,9 @@ def exact_distribution(
     for _ in range(settings.max_new_tokens):
         longer: dict[tuple[int, ...], float] = {}
         for text, chance in open_ends.items():
-            row = naive_probabilities(plain_scores(target, (*prompt_ids, *text)), settings)
+            scores = plain_scores(target, (*prompt_ids, *text))
+            values = naive_scores(scores, settings, prompt_ids, text)
+            row = naive_probabilities(values, settings)
             for token in np.flatnonzero(row * chance > 2e-3).tolist():
                 ends = token in target.eos_token_ids
                 (closed if ends else longer)[(*text, token)] = chance * float(row[token])
@@ -140,7 +180,7 @@ EXACT_RULES = [r for r in rule_registry().specs if r.is_exact and r.name != "gre
 
 
 @pytest.mark.parametrize("rule", EXACT_RULES, ids=lambda rule: rule.name)
-@pytest.mark.parametrize("settings", VARIANTS, ids=["plain", "top-k", "top-p"])
+@pytest.mark.parametrize("settings", VARIANTS, ids=["plain", "top-k", "top-p", "everything"])
 def test_law_2_accepted_drafts_keep_the_distribution(
     settings: GenerateSettings, rule: RuleSpec, tiny: Target
 ) -> None:
@@ -180,7 +220,9 @@ def test_filters_keep_what_a_naive_filter_keeps(seed: int, top_k: int, top_p: fl
     scores = torch.randn(50, generator=torch.Generator().manual_seed(seed)) * 2
     settings = GenerateSettings(rule="sample", temperature=0.7, top_k=top_k, top_p=top_p)
     ours = torch.softmax(Sampler(settings).filtered(scores), dim=0).numpy()
-    np.testing.assert_allclose(ours, naive_probabilities(scores, settings), atol=1e-12)
+    np.testing.assert_allclose(
+        ours, naive_probabilities(scores.double().numpy(), settings), atol=1e-12
+    )
 
 
 def test_top_k_of_one_and_a_tiny_nucleus_are_greedy() -> None:
@@ -199,6 +241,11 @@ def test_noise_depends_on_seed_and_position_alone() -> None:
         assert abs(np.corrcoef(noise, other)[0, 1]) < 0.4
     assert torch.isfinite(gumbel_noise(-1, 0, 10_000)).all()
     assert torch.equal(gumbel_noise(-1, 5, 10), gumbel_noise(2**64 - 1, 5, 10))
+
+
+def test_the_noise_of_one_token_is_found_without_the_others() -> None:
+    noise = gumbel_noise(5, 77, 64)
+    assert [gumbel_noise_of(5, 77, token_id) for token_id in range(64)] == noise.tolist()
 
 
 def test_noise_is_standard_gumbel() -> None:
@@ -239,7 +286,7 @@ def test_scores_that_are_no_numbers_are_refused(rule: RuleSpec, value: float) ->
     logits[0, 7] = value
     tree = TokenTree(TreeShape.root_only(), (1,))
     with pytest.raises(NumericsError) as caught:
-        rule.build(GenerateSettings(rule=rule.name)).walk(tree, logits, 3)
+        rule.build(GenerateSettings(rule=rule.name)).walk(tree, logits, CONTEXT)
     assert caught.value.hint
 
 
@@ -250,7 +297,7 @@ def test_a_walk_ends_at_the_first_choice_that_no_child_holds(rule: RuleSpec) -> 
     logits = torch.full((5, 10), -50.0)
     for node, token in enumerate((6, 1, 8, 2, 9)):
         logits[node, token] = 50.0
-    acceptance = rule.build(GenerateSettings(rule=rule.name)).walk(tree, logits, 3)
+    acceptance = rule.build(GenerateSettings(rule=rule.name)).walk(tree, logits, CONTEXT)
     assert acceptance.nodes == (2, 4)
     assert acceptance.bonus_id == 9
 

@@ -13,7 +13,13 @@ from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
 from medusa_core.errors import EngineError, RequestError
 from medusa_core.kv.cache import KvCache
-from medusa_core.messages import ChatMessage, Generate, GenerateSettings, Role
+from medusa_core.messages import (
+    ChatMessage,
+    Generate,
+    GenerateSettings,
+    GenerationDone,
+    Role,
+)
 from medusa_core.runner.resident import ResidentRunner
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree
@@ -152,7 +158,8 @@ def test_a_cancelled_answer_leaves_a_session_that_goes_on(tiny: Target) -> None:
         generation = Generation(request, tiny, session, 12)
         for _ in range(num_pieces):
             generation.advance()
-        done = generation.cancel()
+        *_, done = generation.cancel()
+        assert isinstance(done, GenerationDone)
         assert done.token_ids == tuple(session.token_ids[done.num_prompt_tokens :])
         assert generation.advance() == ()
         run = decode(tiny, SAMPLED, user_says(prompt), session=session)

@@ -4,28 +4,38 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from medusa_core.engine.rule import RuleSpec, check_number, descend
+from medusa_core.engine.rule import Numbers, Path, RuleSpec, check_number, descend
+from medusa_core.engine.shaping import Shaping
 from medusa_core.messages import GenerateSettings
 from medusa_core.tree.shape import TokenTree
-from medusa_core.types import Acceptance
+from medusa_core.types import Acceptance, WalkContext
 
 
 class Greedy:
     """Takes the best token at every node; of equals the lowest id."""
 
-    def walk(self, tree: TokenTree, logits: Tensor, position: int) -> Acceptance:
-        if logits.device.type == "cpu":
-            return descend(tree, lambda node, _: _best(logits[node]), position)
+    def __init__(self, shaping: Shaping) -> None:
+        self._shaping = shaping
+
+    def walk(self, tree: TokenTree, logits: Tensor, context: WalkContext) -> Acceptance:
+        if logits.device.type == "cpu" or not self._shaping.is_idle:
+            return descend(
+                tree, lambda node, path: _best(self._shaping(logits[node], context, path))
+            )
         # Looking at one row at a time would wait for the device each time: bring all at once.
         best = logits.max(dim=-1)
         scores: list[float] = best.values.tolist()
         token_ids: list[int] = best.indices.tolist()
 
-        def choose(node: int, _: int) -> int:
+        def choose(node: int, _: Path) -> int:
             check_number(scores[node])
             return token_ids[node]
 
-        return descend(tree, choose, position)
+        return descend(tree, choose)
+
+    def numbers(self, row: Tensor, context: WalkContext, path: Path, token_id: int) -> Numbers:
+        best, second = self._shaping(row, context, path).topk(2).values.tolist()
+        return (("margin", best - second),)
 
 
 def _best(row: Tensor) -> int:
@@ -34,8 +44,8 @@ def _best(row: Tensor) -> int:
     return int(best.indices)
 
 
-def _build(_: GenerateSettings) -> Greedy:
-    return Greedy()
+def _build(settings: GenerateSettings) -> Greedy:
+    return Greedy(Shaping(settings))
 
 
-SPEC = RuleSpec("greedy", is_exact=True, build=_build)
+SPEC = RuleSpec("greedy", is_exact=True, draws=False, build=_build)

@@ -5,30 +5,37 @@ The drafts are chosen without randomness of their own, so the text keeps the tar
 
 from __future__ import annotations
 
+import math
+
 from torch import Tensor
 
-from medusa_core.engine.rule import RuleSpec, descend
-from medusa_core.engine.sampling import Sampler
+from medusa_core.engine.rule import Numbers, Path, RuleSpec, descend
+from medusa_core.engine.sampling import Sampler, gumbel_noise_of
+from medusa_core.engine.shaping import Shaping
 from medusa_core.messages import GenerateSettings
 from medusa_core.tree.shape import TokenTree
-from medusa_core.types import Acceptance
+from medusa_core.types import Acceptance, WalkContext
 
 
 class Sample:
     """Draws with noise keyed by position, so that a seed gives one text with any drafter."""
 
-    def __init__(self, sampler: Sampler) -> None:
-        self._sampler = sampler
+    def __init__(self, settings: GenerateSettings) -> None:
+        self._seed = settings.seed
+        self._shaping = Shaping(settings)
+        self._sampler = Sampler(settings)
 
-    def walk(self, tree: TokenTree, logits: Tensor, position: int) -> Acceptance:
-        def choose(node: int, at: int) -> int:
-            return self._sampler.draw(logits[node], at)
+    def walk(self, tree: TokenTree, logits: Tensor, context: WalkContext) -> Acceptance:
+        def choose(node: int, path: Path) -> int:
+            row = self._shaping(logits[node], context, path)
+            return self._sampler.draw(row, context.position + len(path))
 
-        return descend(tree, choose, position)
+        return descend(tree, choose)
+
+    def numbers(self, row: Tensor, context: WalkContext, path: Path, token_id: int) -> Numbers:
+        scores = self._sampler.log_probabilities(self._shaping(row, context, path))
+        noise = gumbel_noise_of(self._seed, context.position + len(path), token_id)
+        return (("probability", math.exp(scores[token_id])), ("noise", noise))
 
 
-def _build(settings: GenerateSettings) -> Sample:
-    return Sample(Sampler(settings))
-
-
-SPEC = RuleSpec("sample", is_exact=True, build=_build)
+SPEC = RuleSpec("sample", is_exact=True, draws=True, build=Sample)

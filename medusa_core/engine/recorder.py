@@ -1,0 +1,188 @@
+"""Recording: what a step looked at and how it decided, for those who want to watch.
+
+While a step runs, the recorder keeps the few rows of scores that the decision was read from.
+Probabilities are computed for several steps at once: for one step at a time, starting the kernels
+would cost more than their work.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from medusa_core.engine.loop import Step
+from medusa_core.engine.rule import Rule
+from medusa_core.messages import Alternative, Message, StepTrace, TraceNode, Verdict
+from medusa_core.text.tokenizer import Tokenizer
+from medusa_core.types import Proposal, WalkContext
+
+_NUM_ALTERNATIVES = 5
+_MOST_STEPS = 8  # as many kernel starts fewer, and not late enough for an eye to see
+_LONGEST_WAIT_S = 0.1  # a large model's steps are shown as they come
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A step that waits for its probabilities.
+
+    Attributes:
+        number: Number of the step.
+        step: What was decided.
+        nodes: The root and the accepted nodes.
+        rows: The target's scores behind them. [nodes, vocabulary]
+        context: What the rule knew.
+        num_kept: How many tokens of the run the answer kept.
+    """
+
+    number: int
+    step: Step
+    nodes: tuple[int, ...]
+    rows: Tensor
+    context: WalkContext
+    num_kept: int
+
+    @property
+    def choices(self) -> tuple[int, ...]:
+        """The token put behind every node of the path."""
+        return self.step.token_ids
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranking:
+    """One row of the target's probabilities.
+
+    Attributes:
+        choice: Probability of the token chosen there.
+        best: The most probable tokens with their probabilities, best first.
+    """
+
+    choice: float
+    best: tuple[tuple[int, float], ...]
+
+
+class Recorder:
+    """Turns steps into traces."""
+
+    def __init__(self, request: Message, tokenizer: Tokenizer, rule: Rule) -> None:
+        self._request = request
+        self._tokenizer = tokenizer
+        self._rule = rule
+        self._seen: list[_Seen] = []
+        self._waits_since = 0.0
+
+    def add(self, number: int, step: Step, context: WalkContext, num_kept: int) -> None:
+        """Remember a step.
+
+        Args:
+            number: Its number; 0 for prefill.
+            step: What was decided.
+            context: What the rule knew.
+            num_kept: How many tokens of the run the answer kept.
+        """
+        if not self._seen:
+            self._waits_since = time.perf_counter()
+        nodes = (0, *step.acceptance.nodes)
+        rows = step.logits[torch.tensor(nodes, device=step.logits.device)]
+        # The session's history grows while the step waits.
+        known = WalkContext(tuple(context.history), context.num_prompt_tokens)
+        self._seen.append(_Seen(number, step, nodes, rows, known, num_kept))
+
+    def take(self, is_end: bool) -> tuple[StepTrace, ...]:
+        """Traces that are ready: those of several steps at once, or none yet.
+
+        Args:
+            is_end: No step will follow.
+        """
+        if not self._seen:
+            return ()
+        waited_s = time.perf_counter() - self._waits_since
+        if not is_end and len(self._seen) < _MOST_STEPS and waited_s < _LONGEST_WAIT_S:
+            return ()
+        seen, self._seen = self._seen, []
+        rankings = iter(_rankings(seen))
+        drafted = _draft_probabilities([one.step.proposal for one in seen])
+        return tuple(
+            self._trace(one, rankings, given) for one, given in zip(seen, drafted, strict=True)
+        )
+
+    def _trace(
+        self, seen: _Seen, rankings: Iterator[_Ranking], given: Sequence[float | None]
+    ) -> StepTrace:
+        step, times = seen.step, seen.step.times
+        return StepTrace(
+            session_id=self._request.session_id,
+            request_id=self._request.request_id,
+            step=seen.number,
+            root_place=len(seen.context.history) - 1,
+            nodes=self._nodes(step.proposal, given),
+            verdicts=tuple(
+                self._verdict(seen, place, next(rankings)) for place in range(len(seen.nodes))
+            ),
+            num_kept=seen.num_kept,
+            draft_s=times.draft_s,
+            verify_s=times.verify_s,
+            accept_s=times.accept_s,
+            commit_s=times.commit_s,
+        )
+
+    def _nodes(self, proposal: Proposal, given: Sequence[float | None]) -> tuple[TraceNode, ...]:
+        tree, bytes_of = proposal.tree, self._tokenizer.bytes_of
+        ranks = (path[-1] if path else -1 for path in tree.shape.paths)
+        return tuple(
+            TraceNode(token_id, bytes_of(token_id), parent, rank, source, probability)
+            for token_id, parent, rank, source, probability in zip(
+                tree.token_ids, tree.shape.parents, ranks, proposal.sources, given, strict=True
+            )
+        )
+
+    def _verdict(self, seen: _Seen, place: int, ranking: _Ranking) -> Verdict:
+        bytes_of = self._tokenizer.bytes_of
+        choice = seen.choices[place]
+        others = (best for best in ranking.best if best[0] != choice)
+        alternatives = [Alternative(i, bytes_of(i), p) for i, p in others][:_NUM_ALTERNATIVES]
+        return Verdict(
+            node=seen.nodes[place],
+            choice=Alternative(choice, bytes_of(choice), ranking.choice),
+            alternatives=tuple(alternatives),
+            numbers=self._rule.numbers(
+                seen.rows[place], seen.context, seen.choices[:place], choice
+            ),
+        )
+
+
+def _rankings(seen: Sequence[_Seen]) -> list[_Ranking]:
+    """The target's probabilities at every node of every path, in one piece of work."""
+    rows = torch.cat([one.rows for one in seen])
+    wanted = torch.tensor([token for one in seen for token in one.choices], device=rows.device)
+    probabilities = torch.softmax(rows, dim=-1, dtype=torch.float32)
+    best = probabilities.topk(min(_NUM_ALTERNATIVES + 1, rows.shape[-1]), dim=-1)
+    chosen: list[float] = probabilities.gather(1, wanted.unsqueeze(1)).squeeze(1).tolist()
+    pairs = zip(chosen, best.indices.tolist(), best.values.tolist(), strict=True)
+    return [_Ranking(choice, tuple(zip(ids, ps, strict=True))) for choice, ids, ps in pairs]
+
+
+def _draft_probabilities(proposals: Sequence[Proposal]) -> list[list[float | None]]:
+    """Per proposal what its drafter gave every node; None for the root and where it doesn't say."""
+    scored = [p.scores for p in proposals if p.scores is not None]
+    if not scored:
+        return [[None] * p.tree.shape.num_nodes for p in proposals]
+    probabilities = torch.softmax(torch.cat(scored), dim=-1, dtype=torch.float32)
+    rows: list[int] = []
+    columns: list[int] = []
+    start = 0
+    for proposal in proposals:
+        if proposal.scores is not None:
+            rows += [start + depth - 1 for depth in proposal.tree.shape.depths[1:]]
+            columns += proposal.columns
+            start += len(proposal.scores)
+    values = iter(probabilities[rows, columns].tolist())
+    return [
+        [None, *(next(values) for _ in p.columns)]
+        if p.scores is not None
+        else [None] * p.tree.shape.num_nodes
+        for p in proposals
+    ]

@@ -1,0 +1,310 @@
+"""Recorded answers as JSON files; the format is described in `docs/trace.md`."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import fastjsonschema
+
+from medusa_core.errors import TraceError
+from medusa_core.messages import (
+    Alternative,
+    GenerateSettings,
+    GenerationDone,
+    StepTrace,
+    StopReason,
+    TokenSource,
+    TraceNode,
+    Verdict,
+)
+from medusa_core.resources import resources_dir
+
+_FORMAT = "medusa-chat-trace"
+_VERSION = 1
+_SCHEMA = "trace-1.json"
+
+_Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """One recorded answer.
+
+    Attributes:
+        model: Name of the target.
+        steps: All of its steps; prefill first.
+        done: How it ended.
+    """
+
+    model: str
+    steps: tuple[StepTrace, ...]
+    done: GenerationDone
+
+
+def write_trace(path: Path, recording: Recording) -> None:
+    """Write a recording; the file is complete, or as it was before.
+
+    Raises:
+        TraceError: The file can't be written.
+    """
+    text = json.dumps(_to_json(recording), ensure_ascii=False, allow_nan=False)
+    temporary = None
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
+        ) as file:
+            temporary = Path(file.name)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise TraceError(
+            f"{path} can't be written: {error.strerror or error}.",
+            "Choose another folder, or make space.",
+        ) from error
+
+
+def read_trace(path: Path) -> Recording:
+    """Read a recording.
+
+    Raises:
+        TraceError: The file is missing, cut off, no trace, of another version, or contradicts
+            itself; the message says where.
+    """
+    raw = _read_json(path)
+    _check_kind(raw, path)
+    try:
+        _validator()(raw)
+    except fastjsonschema.JsonSchemaValueException as error:
+        raise TraceError(
+            f"{path.name} is no valid trace: {error.message.replace('data.', '', 1)}.",
+            "It was changed after it was written: record the answer again.",
+        ) from error
+    return _from_json(raw, path)
+
+
+@cache
+def _validator() -> Callable[[object], object]:
+    schema = json.loads((resources_dir() / "schemas" / _SCHEMA).read_text(encoding="utf-8"))
+    return fastjsonschema.compile(schema)
+
+
+def _read_json(path: Path) -> object:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise TraceError(
+            f"{path} can't be read: {error.strerror or error}.", "Choose another file."
+        ) from error
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise TraceError(
+            f"{path.name} is no complete JSON file: {error}.",
+            "It may have been cut off while it was copied: copy or record it again.",
+        ) from error
+
+
+def _check_kind(raw: object, path: Path) -> None:
+    if not isinstance(raw, dict) or raw.get("format") != _FORMAT:
+        raise TraceError(f"{path.name} is no trace of Medusa Chat.", "Choose a recorded trace.")
+    if raw.get("version") != _VERSION:
+        raise TraceError(
+            f"{path.name} is a trace of version {raw.get('version')!r}; "
+            f"this program reads version {_VERSION}.",
+            "Update Medusa Chat, or record the answer again.",
+        )
+
+
+# To JSON ------------------------------------------------------------------------------------------
+
+
+def _to_json(recording: Recording) -> _Json:
+    return {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "model": recording.model,
+        "tokens": {str(i): _token(text) for i, text in sorted(_texts(recording.steps).items())},
+        "steps": [_step(step) for step in recording.steps],
+        "end": _end(recording.done),
+    }
+
+
+def _texts(steps: Iterable[StepTrace]) -> dict[int, bytes]:
+    texts = {}
+    for step in steps:
+        texts.update({node.token_id: node.text for node in step.nodes})
+        for verdict in step.verdicts:
+            texts.update({a.token_id: a.text for a in (verdict.choice, *verdict.alternatives)})
+    return texts
+
+
+def _token(text: bytes) -> dict[str, str]:
+    try:
+        return {"text": text.decode()}
+    except UnicodeDecodeError:
+        return {"hex": text.hex()}
+
+
+def _step(step: StepTrace) -> _Json:
+    nodes = step.nodes
+    return {
+        "step": step.step,
+        "root_place": step.root_place,
+        "nodes": {
+            "token_ids": [node.token_id for node in nodes],
+            "parents": [node.parent for node in nodes],
+            "ranks": [node.rank for node in nodes],
+            "drafters": [node.source.drafter for node in nodes],
+            "heads": [node.source.head for node in nodes],
+            "probabilities": [node.probability for node in nodes],
+        },
+        "verdicts": [_verdict(verdict) for verdict in step.verdicts],
+        "num_kept": step.num_kept,
+        "times_s": {part: getattr(step, f"{part}_s") for part in _TIMES},
+    }
+
+
+_TIMES = ("draft", "verify", "accept", "commit")
+
+
+def _verdict(verdict: Verdict) -> _Json:
+    return {
+        "node": verdict.node,
+        "choice": [verdict.choice.token_id, verdict.choice.probability],
+        "alternatives": [[a.token_id, a.probability] for a in verdict.alternatives],
+        # JSON has no infinity.
+        "numbers": {name: x if math.isfinite(x) else None for name, x in verdict.numbers},
+    }
+
+
+def _end(done: GenerationDone) -> _Json:
+    raw = asdict(done)
+    del raw["session_id"], raw["request_id"]
+    raw["stop_reason"] = done.stop_reason.value
+    return raw
+
+
+# From JSON ----------------------------------------------------------------------------------------
+
+
+def _from_json(raw: Any, path: Path) -> Recording:
+    texts = {
+        int(token_id): token["text"].encode() if "text" in token else bytes.fromhex(token["hex"])
+        for token_id, token in raw["tokens"].items()
+    }
+    reader = _Reader(texts, path.name)
+    return Recording(
+        raw["model"], tuple(map(reader.step, raw["steps"])), _read_end(raw["end"], path.name)
+    )
+
+
+class _Reader:
+    """Rebuilds steps, and refuses what contradicts itself."""
+
+    def __init__(self, texts: Mapping[int, bytes], file_name: str) -> None:
+        self._texts = texts
+        self._file_name = file_name
+
+    def step(self, raw: _Json) -> StepTrace:
+        nodes = self._nodes(raw["nodes"], raw["step"])
+        verdicts = tuple(map(self._verdict, raw["verdicts"]))
+        self._check_path(nodes, verdicts, raw["step"])
+        times = {f"{part}_s": float(raw["times_s"][part]) for part in _TIMES}
+        return StepTrace(
+            "", "", raw["step"], raw["root_place"], nodes, verdicts, raw["num_kept"], **times
+        )
+
+    def _nodes(self, raw: _Json, number: int) -> tuple[TraceNode, ...]:
+        if len({len(column) for column in raw.values()}) > 1:
+            raise self._contradiction(number, "its lists of nodes differ in length")
+        if any(
+            parent >= node or (parent < 0) != (node == 0)
+            for node, parent in enumerate(raw["parents"])
+        ):
+            raise self._contradiction(number, "a node comes before its parent")
+        sources = map(TokenSource, raw["drafters"], raw["heads"])
+        texts = map(self._text, raw["token_ids"])
+        columns = (raw["token_ids"], texts, raw["parents"], raw["ranks"], sources)
+        return tuple(map(TraceNode, *columns, raw["probabilities"]))
+
+    def _verdict(self, raw: _Json) -> Verdict:
+        return Verdict(
+            raw["node"],
+            self._alternative(raw["choice"]),
+            tuple(map(self._alternative, raw["alternatives"])),
+            tuple((n, math.inf if x is None else float(x)) for n, x in raw["numbers"].items()),
+        )
+
+    def _alternative(self, raw: Sequence[Any]) -> Alternative:
+        return Alternative(raw[0], self._text(raw[0]), float(raw[1]))
+
+    def _text(self, token_id: int) -> bytes:
+        text = self._texts.get(token_id)
+        if text is None:
+            raise TraceError(
+                f"{self._file_name} doesn't say what token {token_id} is.", "Record it again."
+            )
+        return text
+
+    def _check_path(
+        self, nodes: Sequence[TraceNode], verdicts: Sequence[Verdict], number: int
+    ) -> None:
+        at = -1
+        for verdict in verdicts:
+            if verdict.node >= len(nodes) or nodes[verdict.node].parent != at:
+                raise self._contradiction(number, "its accepted nodes are no path")
+            at = verdict.node
+        for before, after in pairwise(verdicts):
+            if before.choice.token_id != nodes[after.node].token_id:
+                raise self._contradiction(number, "its accepted nodes aren't what was chosen")
+
+    def _contradiction(self, number: int, what: str) -> TraceError:
+        return TraceError(
+            f"{self._file_name} contradicts itself: in step {number}, {what}.", "Record it again."
+        )
+
+
+def _read_end(raw: _Json, file_name: str) -> GenerationDone:
+    return GenerationDone(
+        session_id="",
+        request_id="",
+        **{
+            **raw,
+            "token_ids": tuple(raw["token_ids"]),
+            "accept_lengths": tuple(raw["accept_lengths"]),
+            "stop_reason": StopReason(raw["stop_reason"]),
+            "settings": _read_settings(raw["settings"], file_name),
+        },
+    )
+
+
+def _read_settings(raw: _Json, file_name: str) -> GenerateSettings:
+    defaults = GenerateSettings()
+    values: dict[str, Any] = {}
+    for name, value in raw.items():
+        if name not in {field.name for field in fields(GenerateSettings)}:
+            raise TraceError(f"{file_name} has the unknown setting {name!r}.", "Record it again.")
+        default = getattr(defaults, name)
+        read = _as_tuple(value)
+        if type(read) is not type(default) and not (
+            isinstance(default, float) and type(read) is int
+        ):
+            raise TraceError(f"{file_name}: the setting {name!r} is {value!r}.", "Record it again.")
+        values[name] = float(value) if isinstance(default, float) else read
+    return GenerateSettings(**values)
+
+
+def _as_tuple(value: Any) -> Any:
+    """JSON's lists are tuples in settings, within others too."""
+    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
