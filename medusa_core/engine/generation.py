@@ -182,6 +182,8 @@ class Generation:
     def _conclude(self, step: Step, kept: Kept, num_rows: int, step_s: float) -> tuple[Event, ...]:
         """What is told of a step."""
         num_kept = len(kept.pieces)
+        if self._recorder is not None:
+            self._recorder.add(len(self._accept_lengths), step, self._context, num_kept)
         token_ids, pieces = step.token_ids[:num_kept], kept.pieces
         sources = _sources(step)[:num_kept]
         if not self._accept_lengths:  # prefill also tells of what was given

@@ -80,15 +80,16 @@ class Recorder:
         Args:
             number: Its number; 0 for prefill.
             step: What was decided.
-            context: What the rule knew.
+            context: What is decided, this step's tokens included.
             num_kept: How many tokens of the run the answer kept.
         """
         if not self._seen:
             self._waits_since = time.perf_counter()
         nodes = (0, *step.acceptance.nodes)
         rows = step.logits[torch.tensor(nodes, device=step.logits.device)]
-        # The session's history grows while the step waits.
-        known = WalkContext(tuple(context.history), context.num_prompt_tokens)
+        # As the rule knew it: the history has grown by what was kept, and will grow further.
+        history = tuple(context.history[: len(context.history) - num_kept])
+        known = WalkContext(history, context.num_prompt_tokens)
         self._seen.append(_Seen(number, step, nodes, rows, known, num_kept))
 
     def take(self, is_end: bool) -> tuple[StepTrace, ...]:

@@ -75,7 +75,7 @@ def test_ranked_lists_the_best_tokens_of_each_head_best_first(tiny: Target) -> N
     assert tiny.heads is not None
     hidden = torch.randn(GROUPED.hidden_size, dtype=torch.float64)
     logits = tiny.heads.logits(hidden, 2)
-    ranked = tiny.heads.ranked(hidden, (3, 5))
+    ranked = tiny.heads.ranked(hidden, (3, 5)).token_ids
     for head in range(2):
         assert ranked[head] == logits[head].argsort(descending=True)[:5].tolist()
 
@@ -108,7 +108,7 @@ def test_the_tree_holds_the_ranked_tokens_at_their_paths(tiny: Target) -> None:
     drafter.begin([1, 2])
     drafter.observe(Observation((7,), hidden))
     proposal = drafter.propose(7, 64)
-    best = heads.ranked(hidden, shape.num_ranks)
+    best = heads.ranked(hidden, shape.num_ranks).token_ids
     assert proposal.tree.token_ids == (
         7,
         best[0][0],

@@ -52,7 +52,7 @@ TRACE = StepTrace(
         TraceNode(5, b"\xe2", 0, 0, TokenSource("medusa", 1), 0.5),
     ),
     (
-        Verdict(0, Alternative(5, b"\xe2", 0.75), (Alternative(6, b"b", 0.25),), (("margin", 1.0),)),
+        Verdict(0, Alternative(5, b"\xe2", 0.75), (Alternative(6, b"b", 0.2),), (("margin", 1),)),
         Verdict(1, Alternative(6, b"b", 1.0), (), ()),
     ),
     2, 0.1, 0.2, 0.1, 0.1,
