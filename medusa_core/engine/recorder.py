@@ -86,7 +86,7 @@ class Recorder:
         if not self._seen:
             self._waits_since = time.perf_counter()
         nodes = (0, *step.acceptance.nodes)
-        rows = step.logits[torch.tensor(nodes, device=step.logits.device)]
+        rows = step.logits.index_select(0, torch.tensor(nodes, device=step.logits.device))
         # As the rule knew it: the history has grown by what was kept, and will grow further.
         history = tuple(context.history[: len(context.history) - num_kept])
         known = WalkContext(history, context.num_prompt_tokens)
@@ -132,13 +132,10 @@ class Recorder:
 
     def _nodes(self, proposal: Proposal, given: Sequence[float | None]) -> tuple[TraceNode, ...]:
         tree, bytes_of = proposal.tree, self._tokenizer.bytes_of
-        ranks = (path[-1] if path else -1 for path in tree.shape.paths)
-        return tuple(
-            TraceNode(token_id, bytes_of(token_id), parent, rank, source, probability)
-            for token_id, parent, rank, source, probability in zip(
-                tree.token_ids, tree.shape.parents, ranks, proposal.sources, given, strict=True
-            )
-        )
+        texts = map(bytes_of, tree.token_ids)
+        shape = tree.shape
+        columns = (tree.token_ids, texts, shape.parents, shape.ranks, proposal.sources, given)
+        return tuple(map(TraceNode, *columns))
 
     def _verdict(self, seen: _Seen, place: int, ranking: _Ranking) -> Verdict:
         bytes_of = self._tokenizer.bytes_of

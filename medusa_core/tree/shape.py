@@ -67,6 +67,11 @@ class TreeShape:
         return tuple(len(path) for path in self.paths)
 
     @cached_property
+    def ranks(self) -> tuple[int, ...]:
+        """Rank of every node among its head's guesses; −1 for the root."""
+        return tuple(path[-1] if path else -1 for path in self.paths)
+
+    @cached_property
     def max_depth(self) -> int:
         """Depth of the deepest node."""
         return max(self.depths)

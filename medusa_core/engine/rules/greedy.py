@@ -34,6 +34,8 @@ class Greedy:
         return descend(tree, choose)
 
     def numbers(self, row: Tensor, context: WalkContext, path: Path, token_id: int) -> Numbers:
+        if self._shaping.is_idle:
+            return ()  # the probabilities say it all
         best, second = self._shaping(row, context, path).topk(2).values.tolist()
         return (("margin", best - second),)
 
