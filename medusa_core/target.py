@@ -11,8 +11,8 @@ from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.heads.reader import read_heads
 from medusa_core.models.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig, read_config
+from medusa_core.models.decoder import build_decoder
 from medusa_core.models.precision import Precision, choose_precision
-from medusa_core.models.registry import build_model
 from medusa_core.runner.resident import ResidentRunner
 from medusa_core.text.template import ChatTemplate
 from medusa_core.text.tokenizer import Tokenizer
@@ -78,7 +78,7 @@ def load_target(
     tokenizer = Tokenizer.open(model_dir)
     template = ChatTemplate.open(model_dir)
     tell("weights", 0.0, f"Reading the weights of {model_dir.name}")
-    model = build_model(config, precision, Checkpoint.open_model(model_dir))
+    model = build_decoder(config, precision, Checkpoint.open_model(model_dir))
     heads, trees = None, None
     if heads_dir is not None:
         tell("heads", 0.9, f"Reading the Medusa heads of {heads_dir.name}")

@@ -28,6 +28,7 @@ class Checkpoint:
     def __init__(self, files: dict[str, Path]) -> None:
         self._file_of = files
         self._open: dict[Path, Any] = {}
+        self._read: set[str] = set()
 
     @classmethod
     def open_model(cls, model_dir: Path) -> Checkpoint:
@@ -78,6 +79,7 @@ class Checkpoint:
         Raises:
             CheckpointError: It is missing, of another shape, or holds no floating-point numbers.
         """
+        self._read.add(name)
         found = self.shape(name)
         if found != shape:
             raise CheckpointError(
@@ -91,6 +93,11 @@ class Checkpoint:
                 "Choose the unquantized version of this model.",
             )
         return tensor.to(dtype)
+
+    @property
+    def unread(self) -> frozenset[str]:
+        """Names of the tensors that nobody asked for."""
+        return self.names - self._read
 
     def _handle(self, name: str) -> Any:
         path = self._file_of.get(name)

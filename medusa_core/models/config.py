@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from medusa_core.errors import CheckpointError, ModelError
+from medusa_core.models.family import Traits, find_family
 
 _MAX_SIZE = 1 << 24  # no dimension of a real model is larger; a larger one is a damaged file
 
@@ -50,8 +51,7 @@ class ModelConfig:
     context_tokens: int
     rope: RopeConfig
     tie_embeddings: bool
-    attention_bias: bool
-    mlp_bias: bool
+    traits: Traits
     eos_token_ids: tuple[int, ...]
 
 
@@ -88,6 +88,8 @@ def read_config(model_dir: Path) -> ModelConfig:
         ModelError: It describes something that this engine doesn't run.
     """
     raw = read_json(model_dir / "config.json")
+    traits = find_family(str(raw.get("model_type", ""))).traits(raw)
+    context = _size(raw, "max_position_embeddings", 2048)
     hidden_size = _size(raw, "hidden_size")
     num_heads = _size(raw, "num_attention_heads")
     config = ModelConfig(
@@ -100,11 +102,10 @@ def read_config(model_dir: Path) -> ModelConfig:
         num_kv_heads=_size(raw, "num_key_value_heads", num_heads),
         head_dim=_size(raw, "head_dim", hidden_size // num_heads),
         rms_norm_eps=_number(raw, "rms_norm_eps", 1e-6),
-        context_tokens=_size(raw, "max_position_embeddings", 2048),
+        context_tokens=min(context, traits.window or context),
         rope=_read_rope(raw),
         tie_embeddings=bool(raw.get("tie_word_embeddings", False)),
-        attention_bias=bool(raw.get("attention_bias", False)),
-        mlp_bias=bool(raw.get("mlp_bias", False)),
+        traits=traits,
         eos_token_ids=_read_eos(raw, model_dir),
     )
     _check(config, raw)
@@ -133,10 +134,12 @@ def _read_rope(raw: Mapping[str, Any]) -> RopeConfig:
     if not isinstance(scaling, Mapping):
         raise ModelError("config.json: rope_scaling is no object.", "Download the file again.")
     kind = str(scaling.get("rope_type", scaling.get("type", "default")))
+    if kind == "dynamic":
+        kind = "default"  # it changes nothing within the context that is offered
     if kind not in ("default", "linear", "llama3"):
         raise ModelError(
             f"Rope scaling of type {kind!r} isn't supported.",
-            "Supported are default, linear and llama3.",
+            "Supported are default, linear, dynamic and llama3.",
         )
     theta = _number(scaling, "rope_theta", _number(raw, "rope_theta", 10000.0))
     old_context = scaling.get("original_max_position_embeddings")

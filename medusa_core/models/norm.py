@@ -27,3 +27,23 @@ class RmsNorm:
         length = torch.linalg.vector_norm(x, dim=-1, keepdim=True, dtype=self._wide)
         scale = torch.addcmul(self._eps, length, length, value=self._mean).rsqrt_()
         return (x * scale).mul_(self._weight).to(self._dtype)
+
+
+class HeadNorm:
+    """`RmsNorm` of every query and key head on its own, before they are turned.
+
+    Source: Qwen3 (Yang et al. 2025), section 2.
+    """
+
+    def __init__(self, weight: Tensor, eps: float) -> None:
+        """Take a weight per query and key head. [q heads + kv heads, head_dim]"""
+        self._norm = RmsNorm(weight.new_ones(weight.shape[-1]), eps)
+        self._weight = weight
+
+    def __call__(self, qkv: Tensor) -> Tensor:
+        """[n, (q heads + 2 · kv heads) · head_dim], normalised but for the values."""
+        num_heads, head_dim = self._weight.shape
+        rows = qkv.view(len(qkv), -1, head_dim)
+        turned = rows[:, :num_heads]
+        normed = self._norm(turned.reshape(-1, head_dim)).view(turned.shape) * self._weight
+        return torch.cat([normed, rows[:, num_heads:]], dim=1).view(qkv.shape)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.kv.cache import KvCache
-from medusa_core.models.llama import Llama
+from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
 from medusa_core.runner.rows import LayoutCache, RowLayout
 from medusa_core.tree.shape import TokenTree
@@ -17,7 +17,7 @@ from medusa_core.tree.shape import TokenTree
 class ResidentRunner:
     """Runs forward passes; rows of a pass are written behind the committed rows of a cache."""
 
-    def __init__(self, model: Llama, precision: Precision) -> None:
+    def __init__(self, model: Decoder, precision: Precision) -> None:
         self._model = model
         self._precision = precision
         group = model.config.num_heads // model.config.num_kv_heads

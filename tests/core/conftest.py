@@ -19,7 +19,12 @@ TIES = pytest.StashKey[list[str]]()
 GROUPED = TinySpec(num_layers=2, rope=LLAMA3_ROPE, seed=3)
 # Every query head with its keys, tied embeddings, biases, heads that share the projection.
 TIED = TinySpec(num_layers=3, num_kv_heads=4, is_tied=True, has_bias=True, seed=4)
-TARGET_NAMES = ("grouped", "tied", "pebble")
+# One of every other family.
+FAMILIES = {
+    name: TinySpec(model_type=name, seed=seed)
+    for seed, name in enumerate(("mistral", "qwen2", "qwen3"), start=5)
+}
+TARGET_NAMES = ("grouped", "tied", *FAMILIES, "pebble")
 
 
 class LoadTarget(Protocol):
@@ -50,6 +55,13 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, P
             write_tiny(root / "tied", TIED),
             write_heads(root / "tied-heads", random_heads(TIED, num_layers=2, is_shared=True)),
         ),
+        **{
+            name: (
+                write_tiny(root / name, spec),
+                write_heads(root / f"{name}-heads", random_heads(spec), ACCURACIES),
+            )
+            for name, spec in FAMILIES.items()
+        },
         "pebble": demo_model(),
     }
 

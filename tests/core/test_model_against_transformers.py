@@ -16,8 +16,8 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from medusa_core.models.attention import attend_by_products, attend_fused
 from medusa_core.models.checkpoint import Checkpoint
 from medusa_core.models.config import read_config
+from medusa_core.models.decoder import build_decoder
 from medusa_core.models.precision import choose_precision
-from medusa_core.models.registry import build_model
 from medusa_core.runner.resident import ResidentRunner
 from medusa_core.tree.shape import TokenTree
 from tests.core.conftest import LoadTarget
@@ -78,7 +78,7 @@ def peer_of(spec: TinySpec) -> LlamaForCausalLM:
 def runner_of(model_dir: Path, dtype: str = "float32") -> ResidentRunner:
     """Our runner on a folder's weights."""
     precision = choose_precision(dtype, "cpu")
-    model = build_model(read_config(model_dir), precision, Checkpoint.open_model(model_dir))
+    model = build_decoder(read_config(model_dir), precision, Checkpoint.open_model(model_dir))
     return ResidentRunner(model, precision)
 
 

@@ -31,8 +31,9 @@ ACCURACIES = [[0.4, 0.2, 0.1, 0.05], [0.3, 0.2, 0.1, 0.05], [0.3, 0.1, 0.1, 0.05
 
 @dataclass(frozen=True, slots=True)
 class TinySpec:
-    """Sizes of a random target."""
+    """Sizes and family of a random target."""
 
+    model_type: str = "llama"
     num_layers: int = 2
     num_heads: int = 4
     num_kv_heads: int = 2
@@ -71,8 +72,7 @@ def make_tokenizer(vocab_size: int = VOCAB_SIZE) -> Tokenizer:
 def config_of(spec: TinySpec) -> dict[str, Any]:
     """`config.json` of a random target."""
     return {
-        "architectures": ["LlamaForCausalLM"],
-        "model_type": "llama",
+        "model_type": spec.model_type,
         "vocab_size": spec.vocab_size,
         "hidden_size": spec.hidden_size,
         "intermediate_size": spec.intermediate_size,
@@ -121,8 +121,13 @@ def random_weights(spec: TinySpec) -> dict[str, Tensor]:
             weights[f"{prefix}.{norm}.weight"] = normal(hidden, scale=0.1) + 1
         for name, (rows, columns) in sizes.items():
             weights[f"{prefix}.{name}.weight"] = normal(rows, columns, scale=2 / columns**0.5)
-            if spec.has_bias:
+            has_bias = spec.has_bias or (spec.model_type == "qwen2" and name[-6:-5] in "qkv")
+            if has_bias:
                 weights[f"{prefix}.{name}.bias"] = normal(rows, scale=0.3)
+        if spec.model_type == "qwen3":
+            for norm in ("q_norm", "k_norm"):
+                name = f"{prefix}.self_attn.{norm}.weight"
+                weights[name] = normal(spec.head_dim, scale=0.1) + 1
     return weights
 
 

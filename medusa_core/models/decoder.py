@@ -1,7 +1,11 @@
-"""The Llama family: how it embeds, runs one block, and projects to the vocabulary."""
+"""The decoder that all families share: it embeds, runs one block, and projects.
+
+In what they differ, `Traits` say.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import torch
@@ -14,11 +18,9 @@ from medusa_core.models.attention import choose_attention
 from medusa_core.models.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.linear import Linear, make_linear
-from medusa_core.models.norm import RmsNorm
+from medusa_core.models.norm import HeadNorm, RmsNorm
 from medusa_core.models.precision import Precision
 from medusa_core.models.rope import Rope, interleave_rows, rotate
-
-MODEL_TYPES = ("llama",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +29,15 @@ class Block:
 
     attention_norm: RmsNorm
     qkv: Linear
+    qk_norm: HeadNorm | None
     output: Linear
     mlp_norm: RmsNorm
     gate_up: Linear
     down: Linear
 
 
-class Llama:
-    """A Llama-family target.
+class Decoder:
+    """A target.
 
     Attributes:
         config: Its sizes.
@@ -94,7 +97,10 @@ class Llama:
             [n, hidden]
         """
         weights = self._blocks[index]
-        turned = rotate(weights.qkv(weights.attention_norm(x)), rotations)
+        qkv = weights.qkv(weights.attention_norm(x))
+        if weights.qk_norm is not None:
+            qkv = weights.qk_norm(qkv)
+        turned = rotate(qkv, rotations)
         num_q = self.config.num_heads
         q, fresh = turned[:, :num_q], turned[:, num_q:]
         keys, values = kv.write(index, fresh)
@@ -129,23 +135,23 @@ class _Reader:
 
     def block(self, index: int) -> Block:
         config, prefix = self._config, f"model.layers.{index}"
+        traits = config.traits
         hidden = config.hidden_size
         inner = config.num_heads * config.head_dim
         return Block(
             attention_norm=self.norm(f"{prefix}.input_layernorm"),
             qkv=self._qkv(f"{prefix}.self_attn"),
-            output=self._fused(
-                [f"{prefix}.self_attn.o_proj"], hidden, inner, config.attention_bias
-            ),
+            qk_norm=self._qk_norm(f"{prefix}.self_attn") if traits.qk_norm else None,
+            output=self._fused([f"{prefix}.self_attn.o_proj"], hidden, inner, traits.output_bias),
             mlp_norm=self.norm(f"{prefix}.post_attention_layernorm"),
             gate_up=self._fused(
                 [f"{prefix}.mlp.gate_proj", f"{prefix}.mlp.up_proj"],
                 config.intermediate_size,
                 hidden,
-                config.mlp_bias,
+                traits.mlp_bias,
             ),
             down=self._fused(
-                [f"{prefix}.mlp.down_proj"], hidden, config.intermediate_size, config.mlp_bias
+                [f"{prefix}.mlp.down_proj"], hidden, config.intermediate_size, traits.mlp_bias
             ),
         )
 
@@ -159,12 +165,22 @@ class _Reader:
         weights, biases = [], []
         for name, rows in sizes.items():
             weight = self.weight(f"{prefix}.{name}", rows, config.hidden_size)
-            bias = self.vector(f"{prefix}.{name}.bias", rows) if config.attention_bias else None
+            bias = self.vector(f"{prefix}.{name}.bias", rows) if config.traits.qkv_bias else None
             turns = name != "v_proj"
             weights.append(interleave_rows(weight, config.head_dim) if turns else weight)
             if bias is not None:
                 biases.append(interleave_rows(bias, config.head_dim) if turns else bias)
         return make_linear(torch.cat(weights), torch.cat(biases) if biases else None)
+
+    def _qk_norm(self, prefix: str) -> HeadNorm:
+        config = self._config
+        size = config.head_dim
+        q, k = (
+            interleave_rows(self.vector(f"{prefix}.{name}.weight", size), size)
+            for name in ("q_norm", "k_norm")
+        )
+        weight = torch.cat([q.expand(config.num_heads, -1), k.expand(config.num_kv_heads, -1)])
+        return HeadNorm(weight, config.rms_norm_eps)
 
     def _fused(self, names: list[str], rows: int, columns: int, has_bias: bool) -> Linear:
         weights = [self.weight(name, rows, columns) for name in names]
@@ -176,3 +192,26 @@ class _Reader:
         self.num_parameters += tensor.numel()
         self.nbytes += tensor.nbytes
         return tensor.to(self._precision.device)
+
+
+# Written by old programs, and computed anew by all; and what belongs to others.
+_HARMLESS = re.compile(r".*rotary_emb\.inv_freq|medusa_heads?\..*")
+
+
+def build_decoder(config: ModelConfig, precision: Precision, checkpoint: Checkpoint) -> Decoder:
+    """Build a target from its weights.
+
+    Raises:
+        CheckpointError: A tensor is missing, misshapen, or none that this family has.
+    """
+    decoder = Decoder(config, precision, checkpoint)
+    unread = sorted(name for name in checkpoint.unread if not _HARMLESS.fullmatch(name))
+    if config.tie_embeddings and "lm_head.weight" in unread:
+        unread.remove("lm_head.weight")  # the embedding again
+    if unread:
+        listed = ", ".join(unread[:8]) + (", ..." if len(unread) > 8 else "")
+        raise CheckpointError(
+            f"A {config.model_type} model has no place for {len(unread)} of the tensors: {listed}.",
+            "Without them it would be another model: choose a checkpoint of a supported kind.",
+        )
+    return decoder

@@ -1,0 +1,1 @@
+"""Architecture families: one file each, exporting `SPEC`."""

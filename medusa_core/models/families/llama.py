@@ -1,0 +1,20 @@
+"""Llama 2 and 3, and all that took its architecture: Vicuna, TinyLlama, Yi."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from medusa_core.models.family import FamilySpec, Traits
+
+
+def _traits(raw: Mapping[str, Any]) -> Traits:
+    attention_bias = bool(raw.get("attention_bias", False))
+    return Traits(
+        qkv_bias=attention_bias,
+        output_bias=attention_bias,
+        mlp_bias=bool(raw.get("mlp_bias", False)),
+    )
+
+
+SPEC = FamilySpec("llama", _traits)

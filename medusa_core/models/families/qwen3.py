@@ -1,0 +1,21 @@
+"""Qwen 3 (dense): queries and keys normalised per head."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from medusa_core.models.family import FamilySpec, Traits, sliding_window
+
+
+def _traits(raw: Mapping[str, Any]) -> Traits:
+    attention_bias = bool(raw.get("attention_bias", False))
+    return Traits(
+        qkv_bias=attention_bias,
+        output_bias=attention_bias,
+        qk_norm=True,
+        window=sliding_window(raw) if raw.get("use_sliding_window") else None,
+    )
+
+
+SPEC = FamilySpec("qwen3", _traits)

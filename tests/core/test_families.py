@@ -1,0 +1,168 @@
+"""Every architecture family against transformers' own, and what is no family of ours."""
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import (
+    LlamaConfig,
+    MistralConfig,
+    PreTrainedModel,
+    Qwen2Config,
+    Qwen3Config,
+)
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
+
+from medusa_core.errors import CheckpointError, MedusaError, ModelError
+from medusa_core.models.config import read_config
+from medusa_core.models.family import family_registry
+from tests.core.test_model_against_transformers import (
+    TOKEN_IDS,
+    our_logits,
+    peer_logits,
+    runner_of,
+)
+
+SIZES: dict[str, Any] = {
+    "vocab_size": 320,
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 512,
+    "initializer_range": 0.3,
+    "eos_token_id": 1,
+}
+LLAMA3_ROPE = {
+    "rope_type": "llama3",
+    "rope_theta": 500000.0,
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 32,
+}
+# The models that people run, as their config.json describes them, with small sizes.
+CONFIGS: dict[str, Callable[[], Any]] = {
+    "llama 2, vicuna": lambda: LlamaConfig(**{**SIZES, "num_key_value_heads": 4}),
+    "llama 3": lambda: LlamaConfig(**SIZES, rope_parameters=LLAMA3_ROPE),
+    "llama 3.2": lambda: LlamaConfig(
+        **SIZES, rope_parameters=LLAMA3_ROPE, tie_word_embeddings=True, head_dim=16
+    ),
+    "tinyllama": lambda: LlamaConfig(**{**SIZES, "num_key_value_heads": 1}),
+    "yi": lambda: LlamaConfig(
+        **SIZES, rope_parameters={"rope_type": "default", "rope_theta": 5000000.0}
+    ),
+    "a longer llama 2": lambda: LlamaConfig(
+        **SIZES, rope_parameters={"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 4.0}
+    ),
+    "mistral": lambda: MistralConfig(**SIZES, sliding_window=128),
+    "mistral without a window": lambda: MistralConfig(**SIZES, sliding_window=None),
+    "mistral nemo": lambda: MistralConfig(**SIZES, sliding_window=None, head_dim=16),
+    "qwen 2.5": lambda: Qwen2Config(**SIZES),
+    "qwen 2.5, small": lambda: Qwen2Config(**SIZES, tie_word_embeddings=True),
+    "qwen 3": lambda: Qwen3Config(**SIZES, head_dim=16),
+    "qwen 3, small": lambda: Qwen3Config(**SIZES, head_dim=16, tie_word_embeddings=True),
+    "qwen 3 with biases": lambda: Qwen3Config(**SIZES, head_dim=16, attention_bias=True),
+}
+
+
+def peer_of(name: str) -> PreTrainedModel:
+    """Transformers' model with random weights, norms and biases included."""
+    torch.manual_seed(random.Random(name).randrange(1000))
+    config = CONFIGS[name]()
+    model: PreTrainedModel = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)](config).eval()
+    with torch.no_grad():
+        for parameter_name, parameter in model.named_parameters():
+            if parameter_name.endswith("bias") or "norm" in parameter_name:
+                parameter.add_(torch.randn_like(parameter) * 0.2)
+    return model
+
+
+def test_every_family_is_compared() -> None:
+    compared = {CONFIGS[name]().model_type for name in CONFIGS}
+    assert compared == set(family_registry().names)
+
+
+@pytest.mark.parametrize("max_shard_size", ["1GB", "30KB"], ids=["single", "sharded"])
+@pytest.mark.parametrize("name", CONFIGS)
+def test_logits_are_those_of_transformers(name: str, max_shard_size: str, tmp_path: Path) -> None:
+    peer = peer_of(name)
+    peer.save_pretrained(tmp_path, max_shard_size=max_shard_size)
+    is_sharded = (tmp_path / "model.safetensors.index.json").exists()
+    assert is_sharded == (max_shard_size == "30KB")
+    theirs = peer_logits(peer, TOKEN_IDS)
+    assert float(theirs.abs().max()) > 1
+    torch.testing.assert_close(
+        our_logits(runner_of(tmp_path), TOKEN_IDS), theirs, atol=1e-4, rtol=0
+    )
+
+
+def saved(name: str, folder: Path, **changes: object) -> Path:
+    """A checkpoint with changes in its config.json."""
+    peer_of(name).save_pretrained(folder)
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "context"),
+    [
+        ("mistral", {}, 128),
+        ("mistral without a window", {}, 512),
+        ("qwen 2.5", {"sliding_window": 64, "use_sliding_window": False}, 512),
+        ("qwen 2.5", {"sliding_window": 64, "use_sliding_window": True}, 64),
+        ("qwen 3", {"sliding_window": 64, "use_sliding_window": True}, 64),
+    ],
+)
+def test_no_more_context_is_offered_than_a_window_shows(
+    name: str, changes: dict[str, object], context: int, tmp_path: Path
+) -> None:
+    assert read_config(saved(name, tmp_path, **changes)).context_tokens == context
+
+
+@pytest.mark.parametrize("model_type", ["mixtral", "gpt2", "gemma2", ""])
+def test_another_family_names_itself_and_what_is_supported(model_type: str, tmp_path: Path) -> None:
+    saved("llama 3", tmp_path, model_type=model_type)
+    with pytest.raises(ModelError, match=model_type or "unknown") as caught:
+        read_config(tmp_path)
+    for name in family_registry().names:
+        assert name in caught.value.hint
+
+
+def test_a_tensor_that_would_be_left_out_is_refused_by_name(tmp_path: Path) -> None:
+    # A Qwen2 that says it is a Llama: without the biases its answers would be nonsense.
+    saved("qwen 2.5", tmp_path, model_type="llama")
+    with pytest.raises(CheckpointError, match=r"6 of the tensors: .*k_proj\.bias"):
+        runner_of(tmp_path)
+
+
+def test_a_norm_that_is_missing_is_named(tmp_path: Path) -> None:
+    saved("mistral", tmp_path, model_type="qwen3")
+    with pytest.raises(CheckpointError, match="q_norm"):
+        runner_of(tmp_path)
+
+
+def test_frequencies_in_the_file_and_heads_beside_the_model_are_no_matter(tmp_path: Path) -> None:
+    saved("llama 3", tmp_path)
+    expected = our_logits(runner_of(tmp_path), TOKEN_IDS)
+    tensors = load_file(tmp_path / "model.safetensors")
+    more = {
+        "model.layers.0.self_attn.rotary_emb.inv_freq": torch.ones(4),
+        "medusa_head.0.0.linear.weight": torch.ones(32, 32),
+    }
+    save_file(tensors | more, tmp_path / "model.safetensors")
+    assert our_logits(runner_of(tmp_path), TOKEN_IDS).equal(expected)
+
+
+@pytest.mark.parametrize("window", [0, -1, "wide", True, 1.5])
+def test_a_senseless_window_is_refused(window: object, tmp_path: Path) -> None:
+    saved("mistral", tmp_path, sliding_window=window)
+    with pytest.raises(MedusaError, match="sliding_window"):
+        read_config(tmp_path)
