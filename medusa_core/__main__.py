@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from medusa_core.bench import cli as bench_cli
 from medusa_core.errors import MedusaError
 from medusa_core.generate.cli import add_generate_arguments, run_generate
+from medusa_core.heads import cli as heads_cli
 from medusa_core.training import cli as training_cli
 
 
@@ -52,6 +53,9 @@ def _parser() -> argparse.ArgumentParser:
     bench = commands.add_parser("bench", help="compare decoding modes and peers on prompts")
     bench_cli.add_arguments(bench)
     bench.set_defaults(run=bench_cli.run)
+
+    heads = commands.add_parser("heads", help="look at Medusa heads, and convert them")
+    heads_cli.add_arguments(heads)
 
     train = commands.add_parser("train", help="train the demo model by its recipe")
     training_cli.add_train_arguments(train)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medusa_core.heads.medusa import MedusaHeads
-from medusa_core.heads.reader import read_heads
+from medusa_core.heads.reader import has_merged_heads, read_heads
 from medusa_core.models.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig, read_config
 from medusa_core.models.decoder import build_decoder
@@ -63,7 +63,7 @@ def load_target(
 
     Args:
         model_dir: Folder in Hugging Face layout.
-        heads_dir: Folder with Medusa heads, or None.
+        heads_dir: Folder with Medusa heads, or None: heads that lie in the model's own files serve.
         dtype: Name of a dtype; empty for the best on the device.
         device: Torch device name; empty for the best there is.
         on_progress: Told the stage, the share done and a text for people.
@@ -78,7 +78,10 @@ def load_target(
     tokenizer = Tokenizer.open(model_dir)
     template = ChatTemplate.open(model_dir)
     tell("weights", 0.0, f"Reading the weights of {model_dir.name}")
-    model = build_decoder(config, precision, Checkpoint.open_model(model_dir))
+    checkpoint = Checkpoint.open_model(model_dir)
+    model = build_decoder(config, precision, checkpoint)
+    if heads_dir is None and has_merged_heads(checkpoint):
+        heads_dir = model_dir
     heads, trees = None, None
     if heads_dir is not None:
         tell("heads", 0.9, f"Reading the Medusa heads of {heads_dir.name}")

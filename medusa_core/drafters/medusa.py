@@ -37,9 +37,11 @@ class MedusaDrafter:
         if self._hidden is None or shape.num_nodes == 1:
             return Proposal(TokenTree(TreeShape.root_only(), (root_id,)), (TARGET,))
         ranked = self._heads.ranked(self._hidden, shape.num_ranks)
-        drafts = tuple(ranked.token_ids[len(path) - 1][path[-1]] for path in shape.paths[1:])
+        places = [(depth - 1, rank) for depth, rank in zip(shape.depths, shape.ranks, strict=True)]
+        drafts = (ranked.token_ids[head][rank] for head, rank in places[1:])
+        columns = tuple(ranked.columns[head][rank] for head, rank in places[1:])
         tree = TokenTree(shape, (root_id, *drafts))
-        return Proposal(tree, self._sources[: shape.num_nodes], ranked.scores, drafts)
+        return Proposal(tree, self._sources[: shape.num_nodes], ranked.scores, columns)
 
     def observe(self, observation: Observation) -> None:
         self._hidden = observation.hidden
@@ -66,7 +68,7 @@ def _build(target: Target, num_rows: int) -> MedusaDrafter:
         )
     tree = target.trees.tree(num_rows)
     return MedusaDrafter(
-        target.heads, tree.pruned(target.heads.num_heads, target.config.vocab_size)
+        target.heads, tree.pruned(target.heads.num_heads, target.heads.num_columns)
     )
 
 

@@ -10,27 +10,14 @@ Source: Medusa (Cai et al. 2024), section 2.1.1.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from medusa_core.heads.weights import HeadSet, HeadWeights
 from medusa_core.models.linear import Linear, make_linear
-
-
-@dataclass(frozen=True, slots=True)
-class HeadWeights:
-    """Weights of one head.
-
-    Attributes:
-        layers: Per residual layer the weight [hidden, hidden] and the bias [hidden].
-        projection: [vocabulary, hidden], or None to share the target's.
-    """
-
-    layers: tuple[tuple[Tensor, Tensor], ...]
-    projection: Tensor | None
 
 
 class Ranked(NamedTuple):
@@ -38,10 +25,12 @@ class Ranked(NamedTuple):
 
     Attributes:
         token_ids: Per head its best tokens, best first.
-        scores: The heads' scores. [heads, vocabulary]
+        columns: Where they stand in `scores`.
+        scores: The heads' scores. [heads, columns]
     """
 
     token_ids: list[list[int]]
+    columns: list[list[int]]
     scores: Tensor
 
 
@@ -50,12 +39,23 @@ class MedusaHeads:
 
     Attributes:
         num_heads: How many there are.
+        num_columns: From how many tokens they draft.
         nbytes: Bytes of their weights.
     """
 
-    def __init__(self, weights: Sequence[HeadWeights], target_lm_head: Linear) -> None:
+    def __init__(self, heads: HeadSet, target_lm_head: Linear, vocab_size: int) -> None:
+        """Take the heads of a target.
+
+        Args:
+            heads: Their weights, where they are to run.
+            target_lm_head: What heads without a projection share.
+            vocab_size: Its rows.
+        """
+        weights = heads.heads
         self.num_heads = len(weights)
-        self._residuals = _Residuals([head.layers for head in weights])
+        self.num_columns = heads.num_columns or vocab_size
+        self._token_map = None if heads.token_map is None else heads.token_map.tolist()
+        self._residuals = _Residuals(weights)
         own = [make_linear(h.projection) for h in weights if h.projection is not None]
         self._own_projections = own
         self._target_lm_head = target_lm_head
@@ -69,7 +69,7 @@ class MedusaHeads:
             num_heads: How many heads are wanted.
 
         Returns:
-            [num_heads, vocabulary]
+            [num_heads, num_columns]
         """
         states = self._residuals(hidden, num_heads)
         if not self._own_projections:
@@ -89,13 +89,18 @@ class MedusaHeads:
             that they were chosen by.
         """
         scores = self.logits(hidden, len(num_ranks))
-        return Ranked(scores.topk(max(num_ranks), dim=-1).indices.tolist(), scores)
+        columns: list[list[int]] = scores.topk(max(num_ranks), dim=-1).indices.tolist()
+        mapped = self._token_map
+        if mapped is None:
+            return Ranked(columns, columns, scores)
+        return Ranked([[mapped[column] for column in row] for row in columns], columns, scores)
 
 
 class _Residuals:
     """The residual layers of all heads; the first is one product, as all heads share its input."""
 
-    def __init__(self, layers_of: Sequence[tuple[tuple[Tensor, Tensor], ...]]) -> None:
+    def __init__(self, heads: Sequence[HeadWeights]) -> None:
+        layers_of = [_with_biases(head) for head in heads]
         firsts = [layers[0] for layers in layers_of if layers]
         self._first = (
             make_linear(torch.cat([w for w, _ in firsts]), torch.cat([b for _, b in firsts]))
@@ -123,3 +128,8 @@ class _Residuals:
             turned = torch.baddbmm(bias[:num_heads], state.unsqueeze(1), weight[:num_heads])
             state = state + F.silu(turned.squeeze(1))
         return state
+
+
+def _with_biases(head: HeadWeights) -> list[tuple[Tensor, Tensor]]:
+    """Layers without a bias get one of nothing: then all heads run alike."""
+    return [(w, w.new_zeros(len(w)) if b is None else b) for w, b in head.layers]

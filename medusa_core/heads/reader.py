@@ -1,25 +1,38 @@
-"""Reading Medusa heads from the published formats.
+"""Reading Medusa heads from every published format.
 
-`{h}.{l}.linear.{weight,bias}` are the residual layers, `{h}.{L}.weight` a head's own projection.
-Files without any projection share the target's (format 2). The tensors decide how many heads and
-layers there are: the counts in published `config.json` files are often wrong.
+The tensors decide how many heads and layers there are: the counts in published `config.json` files
+are often wrong. A tensor that no head would read is an error: it would be another head without it.
 """
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 
+import torch
+from torch import Tensor
+
 from medusa_core.errors import HeadsError
-from medusa_core.heads.medusa import HeadWeights, MedusaHeads
+from medusa_core.heads.format import HeadsFormat, Kind, Part, find_format
+from medusa_core.heads.formats import merged
+from medusa_core.heads.medusa import MedusaHeads
+from medusa_core.heads.weights import HeadSet, HeadWeights
 from medusa_core.models.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.linear import Linear
 from medusa_core.models.precision import Precision
 
 _FILE = "medusa_lm_head.safetensors"
-_KEY = re.compile(r"(\d+)\.(\d+)\.(linear\.weight|linear\.bias|weight)")
+_PICKLES = ("medusa_lm_head.pt", "medusa_lm_head.bin", "pytorch_model.bin")
+# Vocabularies are padded to rounder numbers: 32000, 32001 and 32064 are one.
+_MOST_PADDING = 128
+
+_Parts = Mapping[Part, str]
+
+
+def has_merged_heads(checkpoint: Checkpoint) -> bool:
+    """Do heads lie among the tensors of this target?"""
+    return merged.SPEC.claims(checkpoint.names)
 
 
 def read_heads(
@@ -28,125 +41,235 @@ def read_heads(
     """Read the heads of a folder for a target.
 
     Args:
-        heads_dir: Folder with `medusa_lm_head.safetensors`.
+        heads_dir: Folder with Medusa heads in any format, or the target's own with heads inside.
         config: Sizes of the target that they must fit.
         precision: Where and in which dtype they run.
         target_lm_head: The projection that heads without their own share.
 
     Raises:
-        CheckpointError: The file is damaged.
+        CheckpointError: A file is damaged.
         HeadsError: The folder holds no heads, or heads for another target.
     """
-    checkpoint = Checkpoint.open_file(_find_file(heads_dir))
-    layout = _layout(checkpoint.names)
-    _check_places(checkpoint.names, layout)
-    _check_sizes(checkpoint, layout, config)
-    weights = [_read_head(checkpoint, head, n, config, precision) for head, n in layout]
-    return MedusaHeads(weights, target_lm_head)
+    heads, _ = read_head_set(heads_dir, precision.compute)
+    _check_fit(heads, config)
+    return MedusaHeads(_placed(heads, config, precision.device), target_lm_head, config.vocab_size)
 
 
-def _find_file(heads_dir: Path) -> Path:
-    path = heads_dir / _FILE
-    if path.exists():
-        return path
-    if list(heads_dir.glob("medusa_lm_head.pt")):
+def read_head_set(heads_dir: Path, dtype: torch.dtype | None) -> tuple[HeadSet, HeadsFormat]:
+    """Read heads as plain tensors.
+
+    Args:
+        heads_dir: As in `read_heads`.
+        dtype: The dtype wanted; None for the file's own.
+
+    Returns:
+        The heads, and the format that they were in.
+
+    Raises:
+        CheckpointError: A file is damaged.
+        HeadsError: The folder holds no heads that are whole.
+    """
+    checkpoint = _open(heads_dir)
+    spec = find_format(checkpoint.names)
+    parts = _parts(checkpoint.names, spec)
+    num_layers = _num_layers(parts)
+    token_map = parts.get(Part(Kind.TOKEN_MAP))
+    heads = HeadSet(
+        tuple(
+            _read_head(checkpoint, parts, head, layers, dtype)
+            for head, layers in enumerate(num_layers)
+        ),
+        None if token_map is None else checkpoint.integers(token_map),
+    )
+    _check_alike(heads)
+    return heads, spec
+
+
+def _open(heads_dir: Path) -> Checkpoint:
+    if (heads_dir / _FILE).exists():
+        return Checkpoint.open_file(heads_dir / _FILE)
+    names = ("model.safetensors", "model.safetensors.index.json")
+    if any((heads_dir / name).exists() for name in names):
+        return Checkpoint.open_model(heads_dir)
+    pickled = [path for name in _PICKLES if (path := heads_dir / name).exists()]
+    if pickled:
         raise HeadsError(
-            "These heads are a pickle (medusa_lm_head.pt), which can run code when it is opened.",
-            "Get a version of the heads in safetensors format.",
+            f"These heads are a pickle ({pickled[0].name}), which can run code when it is opened.",
+            "Get them as safetensors; or, if you trust where they come from, convert them once: "
+            + _conversion(pickled[0]),
         )
     raise HeadsError(
         f"No {_FILE} in {heads_dir}.", "Choose a folder with Medusa heads, or go without heads."
     )
 
 
-_Layout = list[tuple[int, int]]
+def _conversion(pickled: Path) -> str:
+    """A command that turns a pickle of tensors into safetensors without running its code."""
+    return (
+        'python -c "import torch, safetensors.torch as s; '
+        f"t = torch.load(r'{pickled}', map_location='cpu', weights_only=True); "
+        "s.save_file({k: v.contiguous().clone() for k, v in t.items()}, "
+        f"r'{pickled.parent / _FILE}')\""
+    )
 
 
-def _layout(names: frozenset[str]) -> _Layout:
-    """(head, residual layers) for every head, from the tensors' names."""
-    layers: dict[int, set[int]] = defaultdict(set)
+def _parts(names: frozenset[str], spec: HeadsFormat) -> dict[Part, str]:
+    """Names by what they are.
+
+    Raises:
+        HeadsError: Some are nothing, or two are the same.
+    """
+    parts: dict[Part, str] = {}
     unknown = []
-    for name in names:
-        match = _KEY.fullmatch(name)
-        if match is None:
+    for name in sorted(name for name in names if not spec.ignores(name)):
+        part = spec.part(name)
+        if part is None or part in parts:
             unknown.append(name)
         else:
-            head = layers[int(match[1])]
-            if match[3] != "weight":
-                head.add(int(match[2]))
-    if unknown or not layers:
-        listed = ", ".join(sorted(unknown)[:8]) or "none at all"
+            parts[part] = name
+    if unknown:
         raise HeadsError(
-            f"Tensors that belong to no Medusa head: {listed}.",
-            "Choose a folder with Medusa heads in the v0.1 or the shared-lm_head format.",
+            f"Tensors that belong to no Medusa head: {', '.join(unknown)}.",
+            f"In the format {spec.name} they have no place: choose other heads, or download again.",
         )
-    if sorted(layers) != list(range(len(layers))):
-        raise HeadsError(f"Heads {sorted(layers)} are not numbered from 0 on.", "Download again.")
-    return [(head, len(layers[head])) for head in range(len(layers))]
+    return parts
 
 
-def _check_places(names: frozenset[str], layout: _Layout) -> None:
-    """Refuse tensors that no head would read: a projection elsewhere would pass for none."""
-    places = {f"{head}.{num_layers}.weight" for head, num_layers in layout}
-    for head, num_layers in layout:
-        for layer in range(num_layers):
-            places |= {f"{head}.{layer}.linear.weight", f"{head}.{layer}.linear.bias"}
-    if misplaced := sorted(names - places):
+def _num_layers(parts: _Parts) -> list[int]:
+    """Residual layers of head 0, 1, ...
+
+    Raises:
+        HeadsError: A head or a layer is missing, or a tensor stands where no head would read it.
+    """
+    own = [part for part in parts if part.kind in (Kind.WEIGHT, Kind.BIAS, Kind.PROJECTION)]
+    heads = sorted({part.head for part in own})
+    if heads != list(range(len(heads))):
+        raise HeadsError(f"Heads {heads} are not numbered from 0 on.", "Download them again.")
+    counts = []
+    misplaced: list[str] = []
+    for head in heads:
+        layers = {p.layer for p in own if p.head == head and p.kind is Kind.WEIGHT}
+        counts.append(len(layers))
+        its = (part for part in own if part.head == head)
+        misplaced += [parts[part] for part in its if not _is_in_place(part, layers)]
+    if misplaced:
         raise HeadsError(
-            f"Tensors that belong to no layer of their head: {', '.join(misplaced[:8])}.",
-            "Choose heads in the v0.1 or the shared-lm_head format, or download them again.",
+            f"Tensors that belong to no layer of their head: {', '.join(sorted(misplaced))}.",
+            "A layer before them is missing: download the heads again.",
         )
+    return counts
 
 
-def _check_sizes(checkpoint: Checkpoint, layout: _Layout, config: ModelConfig) -> None:
-    """Say in words which size differs: a bare shape error doesn't tell what to do."""
-    head, num_layers = layout[0]
-    if num_layers and f"{head}.0.linear.weight" in checkpoint.names:
-        hidden = checkpoint.shape(f"{head}.0.linear.weight")[-1]
-        if hidden != config.hidden_size:
-            raise HeadsError(
-                f"The heads are for a hidden size of {hidden}, the model has {config.hidden_size}.",
-                "Choose the heads that were trained for this model.",
-                heads=hidden,
-                model=config.hidden_size,
-            )
-    if (name := f"{head}.{num_layers}.weight") in checkpoint.names:
-        vocabulary = checkpoint.shape(name)[0]
-        if vocabulary != config.vocab_size:
-            raise HeadsError(
-                f"The heads have a vocabulary of {vocabulary}, the model {config.vocab_size}.",
-                "Choose the heads that were trained for this model.",
-                heads=vocabulary,
-                model=config.vocab_size,
-            )
-    if len({n for _, n in layout}) > 1 or any(
-        (f"{h}.{n}.weight" in checkpoint.names) != (name in checkpoint.names) for h, n in layout
-    ):
-        raise HeadsError("The heads differ in their layers.", "Download the heads again.")
+def _is_in_place(part: Part, layers: set[int]) -> bool:
+    if part.kind is Kind.PROJECTION:
+        return part.layer in (-1, len(layers))
+    return part.layer in layers and part.layer < len(layers)
 
 
 def _read_head(
-    checkpoint: Checkpoint,
-    head: int,
-    num_layers: int,
-    config: ModelConfig,
-    precision: Precision,
+    checkpoint: Checkpoint, parts: _Parts, head: int, num_layers: int, dtype: torch.dtype | None
 ) -> HeadWeights:
-    hidden, device = config.hidden_size, precision.device
-    layers = tuple(
+    def read(kind: Kind, *layers: int) -> Tensor | None:
+        places = (Part(kind, head, layer) for layer in layers)
+        found = [parts[place] for place in places if place in parts]
+        return checkpoint.floats(found[0], dtype) if found else None
+
+    layers = []
+    for layer in range(num_layers):
+        weight, bias = read(Kind.WEIGHT, layer), read(Kind.BIAS, layer)
+        assert weight is not None  # it is what the layers were counted by
+        layers.append((weight, bias))
+    one = parts.get(Part(Kind.ONE_PROJECTION))
+    projection = read(Kind.PROJECTION, -1, num_layers)
+    if projection is None and one is not None:
+        projection = checkpoint.floats(one, dtype)
+    return HeadWeights(tuple(layers), projection)
+
+
+def _check_alike(heads: HeadSet) -> None:
+    """Refuse heads that are not all of one build.
+
+    Raises:
+        HeadsError: Layers, biases, projections or sizes differ.
+    """
+    hidden = heads.hidden_size
+    if hidden is None:
+        raise HeadsError("The heads hold no weights.", "Download the heads again.")
+    builds = {
         (
-            checkpoint.tensor(
-                f"{head}.{layer}.linear.weight", (hidden, hidden), precision.compute
-            ).to(device),
-            checkpoint.tensor(f"{head}.{layer}.linear.bias", (hidden,), precision.compute).to(
-                device
-            ),
+            tuple((tuple(w.shape), None if b is None else tuple(b.shape)) for w, b in head.layers),
+            None if head.projection is None else tuple(head.projection.shape),
         )
-        for layer in range(num_layers)
-    )
-    name = f"{head}.{num_layers}.weight"
-    projection = None
-    if name in checkpoint.names:
-        shape = (config.vocab_size, hidden)
-        projection = checkpoint.tensor(name, shape, precision.compute).to(device)
-    return HeadWeights(layers, projection)
+        for head in heads.heads
+    }
+    if len(builds) > 1:
+        raise HeadsError("The heads differ in their layers.", "Download the heads again.")
+    layers, projection = builds.pop()
+    wrong = any(w != (hidden, hidden) or b not in (None, (hidden,)) for w, b in layers)
+    if wrong or len({b for _, b in layers}) > 1:
+        raise HeadsError(
+            f"The residual layers are not all {hidden} wide.", "Download the heads again."
+        )
+    if projection is not None and (len(projection) != 2 or projection[1] != hidden):
+        raise HeadsError(
+            f"A projection has shape {list(projection)}, not [vocabulary, {hidden}].",
+            "Download the heads again.",
+        )
+    _check_token_map(heads)
+
+
+def _check_token_map(heads: HeadSet) -> None:
+    if heads.token_map is None:
+        return
+    ids = heads.token_map
+    if heads.num_columns is None or tuple(ids.shape) != (heads.num_columns,):
+        raise HeadsError(
+            f"token_map has shape {list(ids.shape)}, the heads draft from {heads.num_columns} "
+            "tokens.",
+            "Download the heads again.",
+        )
+    if len(set(ids.tolist())) != len(ids) or int(ids.min()) < 0:
+        raise HeadsError("token_map names a token twice, or none.", "Download the heads again.")
+
+
+def _check_fit(heads: HeadSet, config: ModelConfig) -> None:
+    """Say in words which size differs: a bare shape error doesn't tell what to do.
+
+    Raises:
+        HeadsError: The heads are for another target.
+    """
+    hidden = heads.hidden_size or 0
+    if hidden != config.hidden_size:
+        raise HeadsError(
+            f"The heads are for a hidden size of {hidden}, the model has {config.hidden_size}.",
+            "Choose the heads that were trained for this model.",
+            heads=hidden,
+            model=config.hidden_size,
+        )
+    columns = heads.num_columns
+    vocabulary = columns or config.vocab_size
+    fits = abs(vocabulary - config.vocab_size) <= _MOST_PADDING
+    if heads.token_map is not None:
+        vocabulary = int(heads.token_map.max()) + 1
+        fits = vocabulary <= config.vocab_size
+    if not fits:
+        raise HeadsError(
+            f"The heads have a vocabulary of {vocabulary}, the model {config.vocab_size}.",
+            "Choose the heads that were trained for this model.",
+            heads=vocabulary,
+            model=config.vocab_size,
+        )
+
+
+def _placed(heads: HeadSet, config: ModelConfig, device: torch.device) -> HeadSet:
+    """The heads on a device, without columns that are no tokens of the target."""
+
+    def place(head: HeadWeights) -> HeadWeights:
+        layers = tuple((w.to(device), None if b is None else b.to(device)) for w, b in head.layers)
+        projection = head.projection
+        if projection is not None:
+            # Padding can never be proposed.
+            projection = projection[: config.vocab_size].to(device)
+        return HeadWeights(layers, projection)
+
+    return HeadSet(tuple(map(place, heads.heads)), heads.token_map)

@@ -86,13 +86,39 @@ class Checkpoint:
                 f"{name} has shape {list(found)}, but config.json asks for {list(shape)}.",
                 "The weights and config.json belong to different models; download both again.",
             )
+        return self.floats(name, dtype)
+
+    def floats(self, name: str, dtype: torch.dtype | None) -> Tensor:
+        """Read a tensor of any shape.
+
+        Args:
+            name: Its name.
+            dtype: The dtype wanted; None for the file's own.
+
+        Raises:
+            CheckpointError: It is missing, or holds no floating-point numbers.
+        """
+        self._read.add(name)
         tensor: Tensor = self._handle(name).get_tensor(name)
         if not tensor.is_floating_point():
             raise CheckpointError(
                 f"{name} holds {tensor.dtype}, not floating-point numbers.",
                 "Choose the unquantized version of this model.",
             )
-        return tensor.to(dtype)
+        return tensor if dtype is None else tensor.to(dtype)
+
+    def integers(self, name: str) -> Tensor:
+        """Read a tensor of whole numbers, as int64.
+
+        Raises:
+            CheckpointError: It is missing, or holds other numbers.
+        """
+        tensor: Tensor = self._handle(name).get_tensor(name)
+        if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
+            raise CheckpointError(
+                f"{name} holds {tensor.dtype}, not whole numbers.", "Download the file again."
+            )
+        return tensor.to(torch.int64)
 
     @property
     def unread(self) -> frozenset[str]:

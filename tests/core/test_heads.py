@@ -14,6 +14,7 @@ from medusa_core.engine.drafter import Observation
 from medusa_core.errors import CheckpointError, HeadsError
 from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.heads.reader import read_heads
+from medusa_core.heads.weights import HeadSet, HeadWeights
 from medusa_core.messages import TARGET, TokenSource
 from medusa_core.models.linear import make_linear
 from medusa_core.target import Target, load_target
@@ -174,10 +175,10 @@ def test_heads_for_another_vocabulary_are_refused_with_both_sizes(
     tiny: Target, tmp_path: Path
 ) -> None:
     tensors = random_heads(GROUPED)
-    tensors |= {f"{head}.1.weight": torch.zeros(321, 32) for head in range(3)}
-    with pytest.raises(HeadsError, match=r"321.*320") as caught:
+    tensors |= {f"{head}.1.weight": torch.zeros(700, 32) for head in range(3)}
+    with pytest.raises(HeadsError, match=r"700.*320") as caught:
         read(write_heads(tmp_path, tensors), tiny)
-    assert caught.value.data == {"heads": 321, "model": 320}
+    assert caught.value.data == {"heads": 700, "model": 320}
 
 
 @pytest.mark.parametrize(
@@ -249,6 +250,7 @@ def test_truncated_heads_are_refused(tiny: Target, tmp_path: Path) -> None:
 def test_the_shared_projection_is_the_targets_own(tiny: Target) -> None:
     weight = torch.randn(11, 4)
     hidden = torch.randn(4)
-    heads = MedusaHeads([], make_linear(weight))
-    assert heads.num_heads == 0
+    heads = MedusaHeads(HeadSet((HeadWeights((), None),)), make_linear(weight), len(weight))
+    assert heads.num_heads == 1
+    torch.testing.assert_close(heads.logits(hidden, 1)[0], weight @ hidden)
     torch.testing.assert_close(heads._target_lm_head(hidden.unsqueeze(0))[0], weight @ hidden)

@@ -1,0 +1,1 @@
+"""Published formats of Medusa heads: one file each, exporting `SPEC`."""

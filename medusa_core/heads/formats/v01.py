@@ -1,0 +1,65 @@
+"""v0.1: every head with a projection of its own. Also TGI's and TensorRT-LLM's.
+
+`{head}.{layer}.linear.{weight,bias}`, then `{head}.{layers}.weight`; TensorRT-LLM's checkpoints may
+put `medusa_heads.` before them.
+"""
+
+from __future__ import annotations
+
+import re
+
+from torch import Tensor
+
+from medusa_core.errors import HeadsError
+from medusa_core.heads.format import HeadsFormat, Kind, Part, Written
+from medusa_core.heads.weights import HeadSet
+
+_KEY = re.compile(r"(?:medusa_heads\.)?(\d{1,4})\.(\d{1,4})\.(linear\.weight|linear\.bias|weight)")
+_KINDS = {"linear.weight": Kind.WEIGHT, "linear.bias": Kind.BIAS, "weight": Kind.PROJECTION}
+
+
+def part_of(name: str) -> Part | None:
+    """What a tensor is; the shared-projection format has the same names."""
+    match = _KEY.fullmatch(name)
+    return None if match is None else Part(_KINDS[match[3]], int(match[1]), int(match[2]))
+
+
+def _claims(names: frozenset[str]) -> bool:
+    parts = [part for name in names if (part := part_of(name))]
+    return any(part.kind is Kind.PROJECTION for part in parts)
+
+
+def residual_tensors(heads: HeadSet, prefix: str = "") -> dict[str, Tensor]:
+    """The residual layers under the names of this format."""
+    tensors = {}
+    for index, head in enumerate(heads.heads):
+        for layer, (weight, bias) in enumerate(head.layers):
+            tensors[f"{prefix}{index}.{layer}.linear.weight"] = weight
+            if bias is not None:
+                tensors[f"{prefix}{index}.{layer}.linear.bias"] = bias
+    return tensors
+
+
+def _write(heads: HeadSet, base_model: str) -> Written:
+    if heads.token_map is not None:
+        raise HeadsError(
+            "These heads draft from a reduced vocabulary, which v0.1 can't say.",
+            "Convert them to vllm.",
+        )
+    tensors = residual_tensors(heads)
+    for index, head in enumerate(heads.heads):
+        if head.projection is None:
+            raise HeadsError(
+                "These heads share the model's projection; v0.1 needs one for each.",
+                "Name the model with --model, or convert to v2.",
+            )
+        tensors[f"{index}.{heads.num_layers}.weight"] = head.projection
+    config = {
+        "base_model_name_or_path": base_model,
+        "medusa_num_heads": len(heads.heads),
+        "medusa_num_layers": heads.num_layers,
+    }
+    return Written("medusa_lm_head.safetensors", tensors, config)
+
+
+SPEC = HeadsFormat("v0.1", claims=_claims, part=part_of, write=_write)

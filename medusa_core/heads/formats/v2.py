@@ -1,0 +1,31 @@
+"""v2: residual layers alone; every head shares the target's projection. Also TGI's."""
+
+from __future__ import annotations
+
+from medusa_core.errors import HeadsError
+from medusa_core.heads.format import HeadsFormat, Kind, Written
+from medusa_core.heads.formats.v01 import part_of, residual_tensors
+from medusa_core.heads.weights import HeadSet
+
+
+def _claims(names: frozenset[str]) -> bool:
+    parts = [part for name in names if (part := part_of(name))]
+    return bool(parts) and all(part.kind is not Kind.PROJECTION for part in parts)
+
+
+def _write(heads: HeadSet, base_model: str) -> Written:
+    if heads.num_columns is not None:
+        raise HeadsError(
+            "These heads have projections of their own; v2 has no place for them.",
+            "Convert them to v0.1 or vllm.",
+        )
+    config = {
+        "base_model_name_or_path": base_model,
+        "medusa_num_heads": len(heads.heads),
+        "medusa_num_layers": heads.num_layers,
+        "version": "2",
+    }
+    return Written("medusa_lm_head.safetensors", residual_tensors(heads), config)
+
+
+SPEC = HeadsFormat("v2", claims=_claims, part=part_of, write=_write)

@@ -1,0 +1,67 @@
+"""vLLM: `blocks.{head}.layers.{layer}`, `lm_heads.{head}`, and a vocabulary that may be reduced.
+
+`token_map` holds the token id of every row of the projections. Instead of one projection a head,
+there may be one for all (`lm_head.weight`).
+"""
+
+from __future__ import annotations
+
+import re
+
+from torch import Tensor
+
+from medusa_core.errors import HeadsError
+from medusa_core.heads.format import HeadsFormat, Kind, Part, Written
+from medusa_core.heads.weights import HeadSet
+
+_LAYER = re.compile(r"(?:medusa_heads\.)?blocks\.(\d{1,4})\.layers\.(\d{1,4})\.(weight|bias)")
+_PROJECTION = re.compile(r"(?:medusa_heads\.)?lm_heads\.(\d{1,4})\.weight")
+_OTHERS = {"token_map": Part(Kind.TOKEN_MAP), "lm_head.weight": Part(Kind.ONE_PROJECTION)}
+
+
+def _part(name: str) -> Part | None:
+    if match := _LAYER.fullmatch(name):
+        kind = Kind.WEIGHT if match[3] == "weight" else Kind.BIAS
+        return Part(kind, int(match[1]), int(match[2]))
+    if match := _PROJECTION.fullmatch(name):
+        return Part(Kind.PROJECTION, int(match[1]))
+    return _OTHERS.get(name.removeprefix("medusa_heads."))
+
+
+def _claims(names: frozenset[str]) -> bool:
+    return any(_LAYER.fullmatch(name) or _PROJECTION.fullmatch(name) for name in names)
+
+
+def _write(heads: HeadSet, base_model: str) -> Written:
+    tensors: dict[str, Tensor] = {}
+    for index, head in enumerate(heads.heads):
+        if head.projection is None or heads.hidden_size is None or heads.num_columns is None:
+            raise HeadsError(
+                "These heads share the model's projection; vLLM needs one for each.",
+                "Name the model with --model.",
+            )
+        for layer, (weight, bias) in enumerate(head.layers):
+            tensors[f"blocks.{index}.layers.{layer}.weight"] = weight
+            if bias is not None:
+                tensors[f"blocks.{index}.layers.{layer}.bias"] = bias
+        tensors[f"lm_heads.{index}.weight"] = head.projection
+    vocab_size = heads.num_columns
+    if heads.token_map is not None:
+        tensors["token_map"] = heads.token_map
+        vocab_size = int(heads.token_map.max()) + 1
+    config = {
+        "model_type": "medusa",
+        "architectures": ["MedusaModel"],
+        "base_model_name_or_path": base_model,
+        "num_heads": len(heads.heads),
+        "num_hidden_layers": heads.num_layers,
+        "hidden_size": heads.hidden_size,
+        "vocab_size": vocab_size,
+        "truncated_vocab_size": heads.num_columns,
+        "medusa_fc_bias": any(bias is not None for _, bias in heads.heads[0].layers),
+        "original_lm_head": False,
+    }
+    return Written("model.safetensors", tensors, config)
+
+
+SPEC = HeadsFormat("vllm", claims=_claims, part=_part, write=_write)

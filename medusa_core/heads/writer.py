@@ -1,0 +1,82 @@
+"""Writing Medusa heads in the published formats, so that they serve elsewhere too."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from safetensors.torch import save_file
+from torch import Tensor
+
+from medusa_core.errors import HeadsError
+from medusa_core.heads.format import format_registry
+from medusa_core.heads.weights import HeadSet
+
+
+def with_projection(heads: HeadSet, lm_head: Tensor) -> HeadSet:
+    """Heads that share the target's projection, each with a copy of its own.
+
+    Args:
+        heads: Without projections.
+        lm_head: The target's. [vocabulary, hidden]
+    """
+    return replace(
+        heads, heads=tuple(replace(head, projection=lm_head.clone()) for head in heads.heads)
+    )
+
+
+def write_heads(heads: HeadSet, format_name: str, folder: Path, base_model: str) -> Path:
+    """Write heads with their `config.json`.
+
+    Args:
+        heads: What to write.
+        format_name: A registered format that can be written.
+        folder: Where to; made if it is missing.
+        base_model: Name of the target, for the configuration.
+
+    Returns:
+        The file of tensors. Every file is complete, or as it was before.
+
+    Raises:
+        RequestError: There is no such format.
+        HeadsError: The format can't hold these heads, or the folder can't be written.
+    """
+    spec = format_registry().get(format_name)
+    if spec.write is None:
+        raise HeadsError(
+            f"Heads aren't written as {format_name}.", "Choose v0.1, v2 or vllm instead."
+        )
+    written = spec.write(heads, base_model)
+    tensors = {name: tensor.contiguous() for name, tensor in written.tensors.items()}
+    path = folder / written.file_name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _replace(path, lambda part: save_file(tensors, part, metadata={"format": "pt"}))
+        config = json.dumps(written.config, indent=2) + "\n"
+        _replace(folder / "config.json", lambda part: part.write_text(config, encoding="utf-8"))
+    except OSError as error:
+        raise HeadsError(
+            f"{folder} can't be written: {error.strerror or error}.",
+            "Choose another folder, or make space.",
+        ) from error
+    return path
+
+
+def copy_trees(source: Path, folder: Path) -> None:
+    """Take along the measured trees that lie beside the heads."""
+    name = "medusa_trees.json"
+    if (source / name).exists() and source.resolve() != folder.resolve():
+        shutil.copyfile(source / name, folder / name)
+
+
+def _replace(path: Path, write: Callable[[Path], object]) -> None:
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        write(part)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
