@@ -13,9 +13,13 @@ from app.theme.appearance import Appearance
 from medusa_core.messages import GenerateSettings, ModelLoaded
 
 DRAFTER_NAMES = {"medusa": "Medusa heads", "none": "None (plain)"}
-RULE_NAMES = {"greedy": "Greedy", "sample": "Sample"}
+RULE_NAMES = {
+    "greedy": "Greedy",
+    "sample": "Sample",
+    "typical": "Typical (creative, not exact)",
+}
 DEFAULT_DRAFTER = "medusa"
-SAMPLE = "sample"
+GREEDY = "greedy"
 
 NewSeed = Callable[[], int]
 
@@ -51,7 +55,8 @@ class Pickers(QWidget):
         )
         self.rule_box = _box(
             "Rule",
-            "Greedy takes the likeliest token each time; Sample draws one by its probability.",
+            "Greedy takes the likeliest token each time; Sample draws one by its probability. "
+            "Typical also keeps guesses that are merely likely: more of them, in other words.",
         )
         self.temperature_box = _temperature_box()
         self._show(self.drafter_box, ("medusa", "none"), DRAFTER_NAMES)
@@ -79,13 +84,13 @@ class Pickers(QWidget):
         self.rule_box.setCurrentIndex(self.rule_box.findData(name))
 
     def settings(self) -> GenerateSettings:
-        """What the next answer is decoded with; under `sample` with a new seed."""
+        """What the next answer is decoded with; a rule that draws gets a new seed."""
         rule = str(self.rule_box.currentData())
         return GenerateSettings(
             drafter=str(self.drafter_box.currentData()),
             rule=rule,
             temperature=self.temperature_box.value(),
-            seed=self._make_seed() if rule == SAMPLE else 0,
+            seed=0 if rule == GREEDY else self._make_seed(),
         )
 
     def restyle(self) -> None:
@@ -114,7 +119,7 @@ class Pickers(QWidget):
             self._flow.addWidget(holder)
 
     def _rule_changed(self) -> None:
-        self.temperature_box.setEnabled(self.rule_box.currentData() == SAMPLE)
+        self.temperature_box.setEnabled(self.rule_box.currentData() != GREEDY)
         self.changed.emit()
 
     def _show(self, box: QComboBox, values: tuple[str, ...], names: dict[str, str]) -> None:

@@ -6,11 +6,18 @@ import argparse
 import json
 import logging
 import sys
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from medusa_core.errors import PromptFileError, RequestError
+from medusa_core.generate.arguments import add_rule_arguments, settings_of
 from medusa_core.generate.cli import add_model_arguments, model_dirs
-from medusa_core.messages import GenerateSettings
+
+if TYPE_CHECKING:
+    from medusa_core.prompts import Prompt
+    from medusa_core.target import Target
 
 log = logging.getLogger(__name__)
 
@@ -24,31 +31,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", type=int, help="most prompts, in turns from each category")
     parser.add_argument("--max-new-tokens", type=int, default=128)
     parser.add_argument("--repeats", type=int, default=1)
-    parser.add_argument("--tree-rows", type=int, default=0, help="rows per step (default: best)")
+    add_rule_arguments(parser)
+    parser.add_argument(
+        "--sweep",
+        choices=("epsilon",),
+        help="instead of comparing modes: tokens per step of typical acceptance against epsilon, "
+        "and its agreement with exact sampling",
+    )
+    parser.add_argument("--epsilons", default="", help="values to sweep over, commas between")
     parser.add_argument("--json", type=Path, help="write all figures to this file")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the benchmark and print its table."""
+    """Run the benchmark and print its tables."""
     # Torch takes a second to import: `--help` and wrong arguments shouldn't wait for it.
     import torch
 
-    from medusa_core.bench.contestant import Contestant, OwnMode
-    from medusa_core.bench.peer import peer_registry
-    from medusa_core.bench.race import run_race
-    from medusa_core.bench.report import divergences, make_report, table
-    from medusa_core.engine.calibration import best_rows, measure_draft_s, measure_step_s
-    from medusa_core.engine.drafter import drafter_registry
+    from medusa_core.bench.sweep import sweep_epsilon, sweep_table
     from medusa_core.engine.threads import settle_threads
     from medusa_core.prompts import read_prompts
     from medusa_core.target import load_target
 
     _check_counts(args)
-    modes, peers = _names(args.modes), _names(args.peers)
-    if not modes:
-        raise RequestError("There is no mode to run.", "Name some with --modes none,medusa.")
-    specs = {name: drafter_registry().get(name) for name in modes}
-    peer_specs = {name: peer_registry().get(name) for name in peers}
     prompts = read_prompts(args.prompts, args.limit)
     if args.threads:
         torch.set_num_threads(args.threads)
@@ -56,16 +60,48 @@ def run(args: argparse.Namespace) -> int:
     target = load_target(model_dir, heads_dir, args.dtype, args.device)
     if not args.threads:
         settle_threads(target, torch.get_num_threads())
-    rows = args.tree_rows
-    if not rows and any(name != "none" for name in modes):
-        rows = best_rows(target, measure_step_s(target), measure_draft_s(target))
-        log.info("%d rows are best here", rows)
-    contestants: dict[str, Contestant] = {}
-    for name in specs:
-        settings = GenerateSettings(
-            drafter=name, max_new_tokens=args.max_new_tokens, tree_rows=rows
+    if args.sweep is not None:
+        epsilons = _epsilons(args.epsilons)
+        rows = _rows(args, target, ["medusa"])
+        points = sweep_epsilon(
+            target, prompts, settings_of(args, "medusa", rows), epsilons, _show_progress
         )
-        contestants[name] = OwnMode(target, settings)
+        print(sweep_table(points))
+        report: dict[str, object] = {"sweep": [asdict(point) for point in points]}
+    else:
+        report = _race(args, target, model_dir, prompts)
+    if args.json is not None:
+        _write(args.json, report)
+    return 0
+
+
+def _race(
+    args: argparse.Namespace, target: Target, model_dir: Path, prompts: Sequence[Prompt]
+) -> dict[str, object]:
+    import torch
+
+    from medusa_core.bench.contestant import Contestant, OwnMode
+    from medusa_core.bench.peer import peer_registry
+    from medusa_core.bench.race import run_race
+    from medusa_core.bench.report import divergences, make_report, table
+    from medusa_core.engine.drafter import drafter_registry
+    from medusa_core.engine.rule import rule_registry
+
+    modes, peers = _names(args.modes), _names(args.peers)
+    if not modes:
+        raise RequestError("There is no mode to run.", "Name some with --modes none,medusa.")
+    for name in modes:
+        drafter_registry().get(name)
+    peer_specs = {name: peer_registry().get(name) for name in peers}
+    if peers and args.rule != "greedy":
+        raise RequestError(
+            f"Peers decode greedily: under {args.rule} there is nothing to compare.",
+            "Leave out --peers, or --rule.",
+        )
+    rows = _rows(args, target, modes)
+    contestants: dict[str, Contestant] = {
+        name: OwnMode(target, settings_of(args, name, rows)) for name in modes
+    }
     for name, spec in peer_specs.items():
         contestants[name] = spec.build(model_dir, target, args.max_new_tokens)
     race = run_race(contestants, prompts, args.repeats, _show_progress)
@@ -75,13 +111,33 @@ def run(args: argparse.Namespace) -> int:
         f"{torch.get_num_threads()} threads · {rows or 1} rows per step · "
         f"{race.num_skipped} prompts skipped as too long"
     )
-    if "none" in modes:
+    if "none" in modes and rule_registry().get(args.rule).is_exact:
         for name in (*modes, *peers):
-            for divergence in divergences(race, name, target):
+            for divergence in divergences(race, name, target, settings_of(args, name, rows)):
                 print(f"{name} differs from plain decoding: {divergence}")
-    if args.json is not None:
-        _write(args.json, report)
-    return 0
+    return report
+
+
+def _rows(args: argparse.Namespace, target: Target, modes: Sequence[str]) -> int:
+    """The row count asked for, or the best here."""
+    from medusa_core.engine.calibration import best_rows, measure_draft_s, measure_step_s
+
+    rows: int = args.tree_rows
+    if not rows and any(name != "none" for name in modes):
+        rows = best_rows(target, measure_step_s(target), measure_draft_s(target))
+        log.info("%d rows are best here", rows)
+    return rows
+
+
+def _epsilons(text: str) -> tuple[float, ...]:
+    from medusa_core.bench.sweep import EPSILONS
+
+    try:
+        return tuple(float(part) for part in text.split(",")) if text else EPSILONS
+    except ValueError as error:
+        raise RequestError(
+            f"--epsilons {text} is no list of numbers.", "Write it as 0.05,0.1,0.3."
+        ) from error
 
 
 def _names(text: str) -> list[str]:

@@ -1,4 +1,7 @@
-"""Where two greedy answers part, and whether the target's scores were as good as equal there."""
+"""Where two answers part, and whether the target's scores were as good as equal there.
+
+Under `sample` the scores are those that decide: filtered, with the noise of their place.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,12 @@ from dataclasses import dataclass
 import torch
 
 from medusa_core.bench.race import Conversation
+from medusa_core.engine.sampling import Sampler, gumbel_noise
+from medusa_core.engine.shaping import Shaping
 from medusa_core.engine.transcript import transcribe
-from medusa_core.messages import ChatMessage, Role
+from medusa_core.messages import ChatMessage, GenerateSettings, Role
 from medusa_core.target import Target
+from medusa_core.types import WalkContext
 
 # Units in the last place of the best score: rounding differs with the number of rows computed.
 _TIE_ULPS = 16
@@ -41,13 +47,16 @@ class Divergence:
         )
 
 
-def find_divergence(target: Target, found: Conversation, plain: Conversation) -> Divergence | None:
+def find_divergence(
+    target: Target, found: Conversation, plain: Conversation, settings: GenerateSettings
+) -> Divergence | None:
     """Compare an answer with plain decoding's.
 
     Args:
         target: What both ran on.
         found: The conversation to judge.
         plain: The same prompt by plain decoding.
+        settings: What both were decoded with, but for the drafter.
 
     Returns:
         The first difference, or None if there is none.
@@ -62,15 +71,17 @@ def find_divergence(target: Target, found: Conversation, plain: Conversation) ->
                 ),
                 min(len(a.token_ids), len(b.token_ids)),
             )
-            prefix = _prompt_ids(target, plain, turn) + list(b.token_ids[:place])
+            prompt = prompt_ids_of(target, plain, turn)
+            context = WalkContext([*prompt, *b.token_ids[:place]], len(prompt))
             tokens = [ids[place] for ids in (a.token_ids, b.token_ids) if place < len(ids)]
-            gap, ulp = _gap(target, prefix, tokens)
+            gap, ulp = _gap(target, context, tokens, settings)
             is_tie = len(tokens) == 2 and gap <= _TIE_ULPS * ulp
             return Divergence(found.prompt.prompt_id, turn, place, gap, is_tie)
     return None
 
 
-def _prompt_ids(target: Target, conversation: Conversation, turn: int) -> list[int]:
+def prompt_ids_of(target: Target, conversation: Conversation, turn: int) -> list[int]:
+    """Tokens that a contestant read before it answered a turn."""
     messages: list[ChatMessage] = []
     for index in range(turn + 1):
         messages.append(ChatMessage(Role.USER, conversation.prompt.turns[index]))
@@ -81,11 +92,17 @@ def _prompt_ids(target: Target, conversation: Conversation, turn: int) -> list[i
 
 
 @torch.inference_mode()
-def _gap(target: Target, prefix: list[int], tokens: list[int]) -> tuple[float, float]:
-    """Difference of two tokens' scores behind a prefix, and the rounding unit of the better."""
-    kv = target.runner.new_cache(len(prefix))
-    logits = target.runner.logits(target.runner.extend(prefix, kv)[-1:])[0]
-    scores = logits[torch.tensor(tokens, device=logits.device)].double()
-    best = float(scores.abs().max())
-    ulp = best * torch.finfo(logits.dtype).eps
-    return float(scores.max() - scores.min()), ulp
+def _gap(
+    target: Target, context: WalkContext, tokens: list[int], settings: GenerateSettings
+) -> tuple[float, float]:
+    """Difference of two tokens' deciding scores, and the rounding unit of the best score."""
+    kv = target.runner.new_cache(len(context.history))
+    row = target.runner.logits(target.runner.extend(context.history, kv)[-1:])[0]
+    ulp = float(row.double().abs().max()) * torch.finfo(row.dtype).eps
+    scores = Shaping(settings)(row, context, ()).double().cpu()
+    if settings.rule == "sample":
+        noise = gumbel_noise(settings.seed, context.position, len(row))
+        scores = Sampler(settings).filtered(scores) + noise
+        ulp /= settings.temperature
+    chosen = scores[torch.tensor(tokens)]
+    return float(chosen.max() - chosen.min()), ulp

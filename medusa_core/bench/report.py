@@ -11,6 +11,7 @@ import torch
 
 from medusa_core.bench.divergence import Divergence, find_divergence
 from medusa_core.bench.race import Conversation, Race
+from medusa_core.messages import GenerateSettings
 from medusa_core.target import Target
 
 Figures = dict[str, float | int | None]
@@ -61,11 +62,13 @@ def make_report(race: Race, modes: Sequence[str], peers: Sequence[str], target: 
 _PEER_KEYS = ("tokens_per_s", "decode_tokens_per_s", "identical_outputs")
 
 
-def divergences(race: Race, name: str, target: Target) -> list[Divergence]:
+def divergences(
+    race: Race, name: str, target: Target, settings: GenerateSettings
+) -> list[Divergence]:
     """Where a contestant's answers part from plain decoding's; one entry a prompt."""
     found: dict[str, Divergence] = {}
     for answered, plain in zip(_flat(race, name), _flat(race, "none"), strict=True):
-        divergence = find_divergence(target, answered, plain)
+        divergence = find_divergence(target, answered, plain, settings)
         if divergence is not None:
             found.setdefault(divergence.prompt_id, divergence)
     return [found[prompt_id] for prompt_id in sorted(found)]

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
+from medusa_core.generate.arguments import add_rule_arguments, settings_of
 from medusa_core.messages import (
     ChatMessage,
     GenerateSettings,
@@ -42,14 +43,9 @@ def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--prompt", required=True, help="what to ask; - reads standard input")
     add_model_arguments(parser)
     parser.add_argument("--drafter", default="", help="medusa or none (default: medusa if it can)")
-    parser.add_argument("--rule", default=defaults.rule, help="greedy or sample")
-    parser.add_argument("--temperature", type=float, default=defaults.temperature)
-    parser.add_argument("--top-p", type=float, default=defaults.top_p)
-    parser.add_argument("--top-k", type=int, default=defaults.top_k)
-    parser.add_argument("--seed", type=int, default=defaults.seed)
+    add_rule_arguments(parser)
     parser.add_argument("--max-new-tokens", type=int, default=defaults.max_new_tokens)
     parser.add_argument("--stop", action="append", default=[], help="end before this string")
-    parser.add_argument("--tree-rows", type=int, default=0, help="rows per step (default: best)")
     parser.add_argument("--json", action="store_true", help="print one JSON object, don't stream")
     parser.add_argument("--trace", type=Path, help="write a trace of every step to this file")
 
@@ -78,17 +74,7 @@ def run_generate(args: argparse.Namespace) -> int:
     if not args.threads:
         settle_threads(target, torch.get_num_threads())
     drafter = args.drafter or ("medusa" if target.heads is not None else "none")
-    settings = GenerateSettings(
-        drafter=drafter,
-        rule=args.rule,
-        temperature=args.temperature,
-        top_k=args.top_k,
-        top_p=args.top_p,
-        seed=args.seed,
-        max_new_tokens=args.max_new_tokens,
-        stop=tuple(args.stop),
-        tree_rows=args.tree_rows,
-    )
+    settings = settings_of(args, drafter, args.tree_rows, tuple(args.stop))
     prompt = sys.stdin.read() if args.prompt == "-" else args.prompt
     messages = (ChatMessage(Role.USER, prompt),)
     printer = None if args.json else _Printer(sys.stdout)

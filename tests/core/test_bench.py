@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,8 @@ from medusa_core.bench.divergence import find_divergence
 from medusa_core.bench.race import Conversation, Race, run_race
 from medusa_core.bench.report import make_report
 from medusa_core.errors import PromptFileError, RequestError
-from medusa_core.messages import ChatMessage
+from medusa_core.generate.direct import generate
+from medusa_core.messages import ChatMessage, GenerateSettings, Role
 from medusa_core.prompts import Prompt, read_prompts
 from medusa_core.resources import prompts_dir
 from medusa_core.target import Target
@@ -116,8 +118,8 @@ def test_a_wrong_token_is_found_and_is_no_tie(tiny: Target) -> None:
     prompt = Prompt("a", "c", ("hello",))
     plain = Conversation(prompt, (TurnResult("t", (30, 31, 32), (1, 1), 1.0, 1.0),))
     other = Conversation(prompt, (TurnResult("t", (30, 99, 32), (1, 1), 1.0, 1.0),))
-    assert find_divergence(tiny, plain, plain) is None
-    divergence = find_divergence(tiny, other, plain)
+    assert find_divergence(tiny, plain, plain, GenerateSettings()) is None
+    divergence = find_divergence(tiny, other, plain, GenerateSettings())
     assert divergence is not None
     assert (divergence.turn, divergence.place, divergence.is_tie) == (0, 1, False)
 
@@ -183,3 +185,77 @@ def test_wrong_arguments_say_what_to_do(
     prompts = str(prompts_dir() / "in_domain.jsonl")
     assert main(["bench", "--prompts", prompts, *arguments]) == 1
     assert says in capsys.readouterr().err
+
+
+def bench(
+    folders: dict[str, tuple[Path, Path]], folder: Path, *more: str
+) -> tuple[int, dict[str, Any]]:
+    """Run the benchmark on a tiny target; its exit code and report."""
+    model, heads = folders["grouped"]
+    prompts = write_prompts(
+        folder / "p.jsonl", [row("a", "one", "hello", "and more"), row("b", "two", "hi")]
+    )
+    out = folder / "out.json"
+    arguments = ["bench", "--prompts", str(prompts), "--model", str(model), "--heads", str(heads)]
+    options = ["--dtype", "float64", "--max-new-tokens", "20", "--json", str(out)]
+    code = main([*arguments, *options, *more])
+    return code, json.loads(out.read_text()) if out.exists() else {}
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        ("--rule", "sample", "--temperature", "0.7", "--seed", "1"),
+        ("--rule", "sample", "--min-p", "0.1", "--repetition-penalty", "1.3", "--ban", "40"),
+        ("--rule", "greedy", "--presence-penalty", "1.5", "--logit-bias", "50:2"),
+    ],
+    ids=["sample", "sample with filters and penalties", "greedy with penalties"],
+)
+def test_bench_compares_modes_under_any_exact_rule(
+    rule: tuple[str, ...],
+    folders: dict[str, tuple[Path, Path]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, report = bench(folders, tmp_path, *rule)
+    assert code == 0
+    assert report["modes"]["medusa"]["identical_outputs"] == 2
+    assert report["modes"]["medusa"]["mean_acceptance_length"] > 1
+    assert "differs" not in capsys.readouterr().out
+
+
+def test_peers_take_part_under_greedy_alone(
+    folders: dict[str, tuple[Path, Path]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _ = bench(folders, tmp_path, "--rule", "sample", "--peers", "transformers")
+    assert code == 1
+    assert "greedily" in capsys.readouterr().err
+
+
+def test_a_sweep_trades_agreement_for_tokens_per_step(
+    folders: dict[str, tuple[Path, Path]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ("--sweep", "epsilon", "--epsilons", "0.999,0.2,0.01", "--temperature", "1.5")
+    code, report = bench(folders, tmp_path, *options, "--delta", "1")
+    assert code == 0
+    assert "agreement" in capsys.readouterr().out
+    strict, middle, lax = report["sweep"]
+    assert [point["epsilon"] for point in report["sweep"]] == [0.999, 0.2, 0.01]
+    assert strict["mean_acceptance_length"] < lax["mean_acceptance_length"]
+    assert 1 >= strict["agreement"] > lax["agreement"] > 0
+    assert strict["agreement"] >= middle["agreement"] >= lax["agreement"]
+    code, _ = bench(folders, tmp_path, "--sweep", "epsilon", "--epsilons", "a,b")
+    assert code == 1
+
+
+def test_a_tie_under_sampling_is_judged_by_the_noisy_scores(tiny: Target) -> None:
+    settings = GenerateSettings(rule="sample", temperature=1.0, seed=3)
+    prompt = Prompt("a", "c", ("hello",))
+    answer = generate(tiny, [ChatMessage(Role.USER, "hello")], settings).token_ids[:3]
+    plain = Conversation(prompt, (TurnResult("t", answer, (1, 1), 1.0, 1.0),))
+    wrong = (answer[0], (answer[1] + 1) % 300, answer[2])
+    other = Conversation(prompt, (TurnResult("t", wrong, (1, 1), 1.0, 1.0),))
+    divergence = find_divergence(tiny, other, plain, settings)
+    assert divergence is not None
+    assert (divergence.place, divergence.is_tie) == (1, False)
+    assert divergence.gap > 0
