@@ -76,7 +76,7 @@ def load_target(
     precision = choose_precision(dtype, device)
     config = read_config(model_dir)
     tokenizer = Tokenizer.open(model_dir)
-    template = ChatTemplate.open(model_dir)
+    template = ChatTemplate.open(model_dir, tokenizer)
     tell("weights", 0.0, f"Reading the weights of {model_dir.name}")
     checkpoint = Checkpoint.open_model(model_dir)
     model = build_decoder(config, precision, checkpoint)

@@ -88,7 +88,8 @@ def _prompt_ids(turns: Sequence[ChatMessage], target: Target) -> list[int]:
     segments = _segments(turns, written, text, target)
     token_ids: list[int] = []
     for segment, index in zip(segments, (*written, None), strict=True):
-        token_ids += target.tokenizer.encode(segment)
+        encode = target.tokenizer.encode if token_ids else target.tokenizer.encode_prompt
+        token_ids += encode(segment)
         answer = [] if index is None else written[index]
         if answer and answer[-1] in target.eos_token_ids:
             answer = answer[:-1]  # the template ends its answers itself
@@ -165,7 +166,8 @@ def _written_ids(answer: ChatMessage, target: Target) -> list[int]:
         if wanted in (text, text + detokenizer.flush()):
             return list(answer.token_ids)
     rest = wanted[num_bytes:].decode()
-    return [*answer.token_ids[:num_kept], *(target.tokenizer.encode(rest) if rest else [])]
+    encode = target.tokenizer.encode_within if num_kept else target.tokenizer.encode
+    return [*answer.token_ids[:num_kept], *encode(rest)]
 
 
 def _check_ids(token_ids: Sequence[int], target: Target) -> None:

@@ -13,6 +13,7 @@ class Detokenizer:
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._strips = tokenizer.strips_space
 
     @property
     def is_open(self) -> bool:
@@ -21,7 +22,11 @@ class Detokenizer:
 
     def push(self, token_id: int) -> bytes:
         """Bytes that this token completes; empty while a character stays open."""
-        return self._decoder.decode(self._tokenizer.bytes_of(token_id)).encode()
+        piece = self._decoder.decode(self._tokenizer.bytes_of(token_id))
+        if self._strips and piece:
+            self._strips = False
+            piece = piece.removeprefix(" ")
+        return piece.encode()
 
     def flush(self) -> bytes:
         """What an unfinished character leaves behind: U+FFFD, or nothing."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from medusa_core.errors import TemplateError
 from medusa_core.messages import ChatMessage
 from medusa_core.models.config import read_json
+from medusa_core.text.known_templates import known_template
+from medusa_core.text.tokenizer import Tokenizer
 
 
 class ChatTemplate:
@@ -31,8 +34,10 @@ class ChatTemplate:
             ) from error
 
     @classmethod
-    def open(cls, model_dir: Path) -> ChatTemplate:
+    def open(cls, model_dir: Path, tokenizer: Tokenizer) -> ChatTemplate:
         """Read `chat_template.jinja`, else the template in `tokenizer_config.json`.
+
+        Models that have neither but are known (Vicuna, Llama 2) get the one they were trained on.
 
         Raises:
             TemplateError: The model has none, or it doesn't parse.
@@ -40,8 +45,10 @@ class ChatTemplate:
         path = model_dir / "tokenizer_config.json"
         config = read_json(path) if path.exists() else {}
         file = model_dir / "chat_template.jinja"
-        source = _read(file) if file.exists() else config.get("chat_template")
-        if not isinstance(source, str):
+        source = _read(file) if file.exists() else _named(config.get("chat_template"))
+        if source is None:
+            source = known_template(model_dir, _names(model_dir), tokenizer)
+        if source is None:
             raise TemplateError(
                 f"{model_dir.name} has no chat template.",
                 "Choose a chat model: a base model doesn't know how to answer.",
@@ -65,13 +72,39 @@ class ChatTemplate:
             )
         except jinja2.TemplateError as error:
             raise TemplateError(
-                f"The chat template refuses this conversation: {error}.",
+                f"The chat template refuses this conversation{_line(error)}: {error}.",
                 "Check that user and assistant turns alternate, or leave out the system prompt.",
             ) from error
-        except (TypeError, ValueError, ArithmeticError, LookupError) as error:
+        except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
             raise TemplateError(
-                f"The chat template fails: {error}.", "Mend the model's chat_template.jinja."
+                f"The chat template fails{_line(error)}: {error}.",
+                "Mend the model's chat_template.jinja.",
             ) from error
+
+
+def _named(templates: object) -> str | None:
+    """The template to chat with: some models list several by name."""
+    if isinstance(templates, list):
+        found = [t for t in templates if isinstance(t, dict) and isinstance(t.get("template"), str)]
+        default = [t for t in found if t.get("name") == "default"]
+        templates = next((t["template"] for t in default or found), None)
+    return templates if isinstance(templates, str) else None
+
+
+def _names(model_dir: Path) -> str:
+    """Names that a model's configuration calls it."""
+    path = model_dir / "config.json"
+    return str(read_json(path).get("_name_or_path", "")) if path.exists() else ""
+
+
+def _line(error: Exception) -> str:
+    """Where in the template an error arose; Jinja maps its frames to the template's lines."""
+    lines = [
+        number
+        for frame, number in traceback.walk_tb(error.__traceback__)
+        if frame.f_code.co_filename == "<template>"
+    ]
+    return f" in line {lines[-1]}" if lines else ""
 
 
 def _read(file: Path) -> str:

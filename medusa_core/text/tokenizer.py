@@ -1,50 +1,77 @@
-"""A byte-level BPE tokenizer whose tokens are known as bytes."""
+"""A tokenizer whose tokens are known as bytes: byte-level BPE, or SentencePiece's with bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tokenizers import Tokenizer as RustTokenizer
 
 from medusa_core.errors import TokenizerError
 from medusa_core.models.config import read_json
+from medusa_core.text.sentencepiece import read_sentencepiece
+
+_BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+_SPACE = "\u2581"  # SentencePiece writes spaces as this
+_GUARD = "\n"  # merges with nothing, so that what stands behind it is not a beginning
 
 
 class Tokenizer:
-    """Text to token ids, and every token id to the bytes it stands for."""
+    """Text to token ids, and every token id to the bytes it stands for.
 
-    def __init__(self, tokenizer: RustTokenizer) -> None:
+    Attributes:
+        strips_space: A text's first space is the tokenizer's own and is not shown.
+    """
+
+    def __init__(self, tokenizer: RustTokenizer, is_byte_level: bool = True) -> None:
         self._tokenizer = tokenizer
-        self._bytes_of = _byte_table(tokenizer)
+        self.strips_space = not is_byte_level
+        self._bytes_of = _byte_table(tokenizer, _byte_level() if is_byte_level else _piece_bytes)
+        self._opening = _opening(tokenizer)
 
     @classmethod
     def open(cls, model_dir: Path) -> Tokenizer:
-        """Read `tokenizer.json`.
+        """Read `tokenizer.json`, else SentencePiece's `tokenizer.model`.
 
         Raises:
-            TokenizerError: It is missing, damaged, or no byte-level BPE.
+            TokenizerError: It is missing, damaged, or of a kind that can't be streamed.
         """
         path = model_dir / "tokenizer.json"
-        if not path.exists():
-            raise TokenizerError(f"tokenizer.json is missing in {model_dir}.", "Download it again.")
-        _check_kind(path)
-        try:
-            return cls(RustTokenizer.from_file(str(path)))
-        except Exception as error:  # the Rust library raises bare Exception
-            raise TokenizerError(
-                f"tokenizer.json can't be read: {error}.", "Download the file again."
-            ) from error
+        if path.exists():
+            is_byte_level = _is_byte_level(path)
+            return cls(_read(path), is_byte_level)
+        pieces = model_dir / "tokenizer.model"
+        if pieces.exists():
+            return cls(read_sentencepiece(pieces), is_byte_level=False)
+        raise TokenizerError(f"tokenizer.json is missing in {model_dir}.", "Download it again.")
 
     @property
     def vocab_size(self) -> int:
         """Token ids, added ones included."""
         return len(self._bytes_of)
 
+    def knows(self, text: str) -> bool:
+        """Is this text one token?"""
+        return self._tokenizer.token_to_id(text) is not None
+
     def encode(self, text: str) -> list[int]:
-        """Token ids of a text; special tokens written in it become themselves."""
+        """Token ids of a text on its own; special tokens written in it become themselves."""
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return ids
+
+    def encode_prompt(self, text: str) -> list[int]:
+        """Token ids of a whole prompt: begun as the model's were, once."""
+        ids = self.encode(text)
+        begun = ids[: len(self._opening)] == self._opening
+        return ids if begun else self._opening + ids
+
+    def encode_within(self, text: str) -> list[int]:
+        """Token ids of a text that goes on behind another: no space is put before it."""
+        if not self.strips_space or not text:
+            return self.encode(text)
+        guard, ids = self.encode(_GUARD), self.encode(_GUARD + text)
+        return ids[len(guard) :] if ids[: len(guard)] == guard else self.encode(text)
 
     def bytes_of(self, token_id: int) -> bytes:
         """Bytes of one token; empty for special tokens and for ids beyond the vocabulary."""
@@ -52,18 +79,31 @@ class Tokenizer:
 
     def decode(self, token_ids: Sequence[int]) -> str:
         """Text of all tokens; what is no UTF-8 becomes U+FFFD."""
-        return b"".join(map(self.bytes_of, token_ids)).decode("utf-8", "replace")
+        text = b"".join(map(self.bytes_of, token_ids)).decode("utf-8", "replace")
+        return text.removeprefix(" ") if self.strips_space else text
 
 
-def _check_kind(path: Path) -> None:
-    raw = read_json(path)
-    kinds = _decoder_kinds(raw.get("decoder"))
-    if "ByteLevel" not in kinds:
-        named = ", ".join(sorted(kinds)) or "nothing known"
+def _read(path: Path) -> RustTokenizer:
+    try:
+        return RustTokenizer.from_file(str(path))
+    except Exception as error:  # the Rust library raises bare Exception
         raise TokenizerError(
-            f"{path.name} decodes by {named}; only byte-level BPE can be streamed so far.",
-            "Choose a model with a byte-level BPE tokenizer, such as a Llama 3.",
-        )
+            f"{path.name} can't be read: {error}.", "Download the file again."
+        ) from error
+
+
+def _is_byte_level(path: Path) -> bool:
+    kinds = _decoder_kinds(read_json(path).get("decoder"))
+    if "ByteLevel" in kinds:
+        return True
+    if "ByteFallback" in kinds:
+        return False
+    named = ", ".join(sorted(kinds)) or "nothing known"
+    raise TokenizerError(
+        f"{path.name} decodes by {named}; only byte-level BPE and SentencePiece with bytes can be "
+        "streamed.",
+        "Choose another model, such as a Llama.",
+    )
 
 
 def _decoder_kinds(decoder: object) -> set[str]:
@@ -75,18 +115,36 @@ def _decoder_kinds(decoder: object) -> set[str]:
     return kinds.union(*map(_decoder_kinds, parts if isinstance(parts, list) else []))
 
 
-def _byte_table(tokenizer: RustTokenizer) -> list[bytes]:
+def _opening(tokenizer: RustTokenizer) -> list[int]:
+    """What the tokenizer itself puts before a text, such as BOS."""
+    ids: list[int] = tokenizer.encode(_GUARD, add_special_tokens=True).ids
+    bare: list[int] = tokenizer.encode(_GUARD, add_special_tokens=False).ids
+    starts = (at for at in range(len(ids)) if ids[at : at + len(bare)] == bare)
+    return ids[: next(starts, 0)]
+
+
+def _byte_table(tokenizer: RustTokenizer, bytes_of: Callable[[str], bytes]) -> list[bytes]:
     vocabulary: dict[str, int] = tokenizer.get_vocab(with_added_tokens=True)
     added = tokenizer.get_added_tokens_decoder()
-    byte_of = _byte_alphabet()
-    table = [b""] * (max(vocabulary.values()) + 1)
+    table = [b""] * (max(vocabulary.values(), default=-1) + 1)
     for text, token_id in vocabulary.items():
         if token_id in added:
-            special = added[token_id].special
-            table[token_id] = b"" if special else text.encode()
+            table[token_id] = b"" if added[token_id].special else text.encode()
         else:
-            table[token_id] = bytes(byte_of[char] for char in text if char in byte_of)
+            table[token_id] = bytes_of(text)
     return table
+
+
+def _piece_bytes(piece: str) -> bytes:
+    """Bytes of a SentencePiece piece."""
+    if match := _BYTE_PIECE.fullmatch(piece):
+        return bytes([int(match[1], 16)])
+    return piece.replace(_SPACE, " ").encode()
+
+
+def _byte_level() -> Callable[[str], bytes]:
+    byte_of = _byte_alphabet()
+    return lambda text: bytes(byte_of[char] for char in text if char in byte_of)
 
 
 def _byte_alphabet() -> dict[str, int]:

@@ -145,14 +145,14 @@ def test_the_file_wins_over_the_key_in_the_config(tmp_path: Path) -> None:
     write_text_files(tmp_path)
     config = json.dumps({"chat_template": "old", "bos_token": {"content": "<|bos|>"}})
     (tmp_path / "tokenizer_config.json").write_text(config)
-    assert ChatTemplate.open(tmp_path).render(TURNS).startswith("<|bos|><|system|>s")
+    assert ChatTemplate.open(tmp_path, TOKENIZER).render(TURNS).startswith("<|bos|><|system|>s")
     (tmp_path / "chat_template.jinja").unlink()
-    assert ChatTemplate.open(tmp_path).render(TURNS) == "old"
+    assert ChatTemplate.open(tmp_path, TOKENIZER).render(TURNS) == "old"
 
 
 def test_a_model_without_a_template_is_no_chat_model(tmp_path: Path) -> None:
     with pytest.raises(TemplateError, match="no chat template") as caught:
-        ChatTemplate.open(tmp_path)
+        ChatTemplate.open(tmp_path, TOKENIZER)
     assert caught.value.hint
 
 
@@ -160,3 +160,91 @@ def test_the_tiny_template_marks_every_turn() -> None:
     turns = (*TURNS, ChatMessage(Role.ASSISTANT, "a"), ChatMessage(Role.USER, "v"))
     rendered = ChatTemplate(TEMPLATE, {}).render(turns)
     assert rendered == "<|bos|><|system|>s<|user|>u<|assistant|>a<|end|><|user|>v<|assistant|>"
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("one\ntwo {{ messages[9].content.x }}\n", 2),
+        ("{# a #}\n\n{{ raise_exception('no system turn') }}", 3),
+        ("a\nb\nc\n{{ 1 // 0 }}", 4),
+        ("{% for m in messages %}\n{{ m.content + 3 }}{% endfor %}", 2),
+    ],
+)
+def test_a_template_that_fails_names_its_line(source: str, line: int) -> None:
+    with pytest.raises(TemplateError, match=f"in line {line}"):
+        template(source).render(TURNS)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ ''.__class__.__mro__ }}",
+        "{{ messages.append(1) }}",
+        "{{ cycler.__init__.__globals__ }}",
+        "{% for i in range(10**9) %}x{% endfor %}",
+    ],
+)
+def test_a_template_stays_in_its_sandbox(source: str) -> None:
+    with pytest.raises(TemplateError):
+        template(source).render(TURNS)
+
+
+def test_of_several_templates_the_default_one_is_taken(tmp_path: Path) -> None:
+    templates = [
+        {"name": "tool_use", "template": "tools"},
+        {"name": "default", "template": "chat"},
+        {"name": "odd", "template": 3},
+    ]
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"chat_template": templates}))
+    assert ChatTemplate.open(tmp_path, TOKENIZER).render(TURNS) == "chat"
+
+
+CHAT = (
+    ChatMessage(Role.USER, "Hi"),
+    ChatMessage(Role.ASSISTANT, "Hello."),
+    ChatMessage(Role.USER, "Bye"),
+)
+ABOUT = "A chat between a curious user and an artificial intelligence assistant."
+KNOWN = {
+    "models--lmsys--vicuna-7b-v1.5/snapshots/12ab": "USER: Hi ASSISTANT: Hello.</s> USER: Bye "
+    "ASSISTANT:",
+    "Llama-2-7b-chat-hf": "<s>[INST] Hi [/INST] Hello. </s><s>[INST] Bye [/INST]",
+    "Mistral-7B-Instruct-v0.1": "<s>[INST] Hi [/INST] Hello.</s>[INST] Bye [/INST]",
+    "TinyLlama-1.1B-Chat-v1.0": "<|user|>\nHi</s>\n<|assistant|>\nHello.</s>\n<|user|>\nBye</s>\n"
+    "<|assistant|>\n",
+    "Yi-6B-Chat": "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nHello.<|im_end|>\n"
+    "<|im_start|>user\nBye<|im_end|>\n<|im_start|>assistant\n",
+}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_a_known_model_without_a_template_gets_the_one_it_was_trained_on(
+    name: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / name
+    folder.mkdir(parents=True)
+    rendered = ChatTemplate.open(folder, TOKENIZER).render(CHAT)
+    assert rendered.endswith(KNOWN[name])
+    assert rendered == KNOWN[name] or rendered.startswith(ABOUT)
+
+
+def test_special_tokens_and_the_configuration_tell_a_model_too(tmp_path: Path) -> None:
+    rust = make_tokenizer()
+    rust.add_special_tokens(["<|start_header_id|>"])
+    rendered = ChatTemplate.open(tmp_path, Tokenizer(rust)).render(CHAT)
+    assert rendered.startswith(
+        "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nHi<|eot"
+    )
+    assert rendered.endswith("<|start_header_id|>assistant<|end_header_id|>\n\n")
+    (tmp_path / "config.json").write_text('{"_name_or_path": "lmsys/vicuna-13b-v1.3"}')
+    assert ChatTemplate.open(tmp_path, TOKENIZER).render(CHAT).startswith(ABOUT)
+
+
+@pytest.mark.parametrize("name", ["vicuna", "Llama-2-7b-chat", "Mistral-7B-Instruct", "Yi-6B-Chat"])
+def test_a_system_turn_has_its_place_in_known_templates(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).mkdir()
+    system = ChatMessage(Role.SYSTEM, "Be kind.")
+    rendered = ChatTemplate.open(tmp_path / name, TOKENIZER).render((system, *CHAT))
+    assert rendered.index("Be kind.") < rendered.index("Hi")
+    assert ABOUT not in rendered
