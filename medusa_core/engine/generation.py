@@ -32,10 +32,10 @@ from medusa_core.messages import (
 )
 from medusa_core.target import Target
 from medusa_core.text.detokenizer import Detokenizer
+from medusa_core.tree.presets import MAX_TREE_ROWS
 from medusa_core.tree.shape import TokenTree, TreeShape
 from medusa_core.types import Proposal, WalkContext
 
-_MAX_TREE_ROWS = 1024  # beyond, a step costs more than it could ever give
 _PREFILL_ROWS = 64  # small enough that Cancel is heard soon, large enough to use both cores
 
 
@@ -260,10 +260,10 @@ def _settle(
     """
     if settings.max_new_tokens < 1:
         raise RequestError("The answer needs a budget of at least one token.")
-    if not 0 <= settings.tree_rows <= _MAX_TREE_ROWS:
+    if not 0 <= settings.tree_rows <= MAX_TREE_ROWS:
         raise RequestError(
             f"A tree can't have {settings.tree_rows} rows.",
-            f"Choose 1 to {_MAX_TREE_ROWS}, or 0 to let the engine choose.",
+            f"Choose 1 to {MAX_TREE_ROWS}, or 0 to let the engine choose.",
         )
     if not drafter.serves(target):
         raise RequestError(

@@ -14,6 +14,7 @@ from medusa_core.text.sentencepiece import read_sentencepiece
 
 _BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _SPACE = "\u2581"  # SentencePiece writes spaces as this
+_MOST_TOKENS = 1 << 22  # sixteen times the largest vocabulary there is
 _GUARD = "\n"  # merges with nothing, so that what stands behind it is not a beginning
 
 
@@ -126,7 +127,12 @@ def _opening(tokenizer: RustTokenizer) -> list[int]:
 def _byte_table(tokenizer: RustTokenizer, bytes_of: Callable[[str], bytes]) -> list[bytes]:
     vocabulary: dict[str, int] = tokenizer.get_vocab(with_added_tokens=True)
     added = tokenizer.get_added_tokens_decoder()
-    table = [b""] * (max(vocabulary.values(), default=-1) + 1)
+    size = max(vocabulary.values(), default=-1) + 1
+    if size > _MOST_TOKENS:
+        raise TokenizerError(
+            f"The tokenizer numbers its tokens up to {size:,}.", "Download tokenizer.json again."
+        )
+    table = [b""] * size
     for text, token_id in vocabulary.items():
         if token_id in added:
             table[token_id] = b"" if added[token_id].special else text.encode()

@@ -14,6 +14,7 @@ from medusa_core.tree.shape import TreeShape
 
 _FILE = "medusa_trees.json"
 _MAX_RANKS = 64
+MAX_TREE_ROWS = 1024  # beyond, a step costs more than it could ever give
 
 # Accuracies published for Medusa-1 on Vicuna-7B (top 1 and top 5 per head, interpolated between):
 # what to expect of heads that come without a table of their own.
@@ -66,13 +67,13 @@ def read_tree_table(heads_dir: FilePath, num_heads: int) -> TreeTable:
         accuracies = tuple(
             tuple(_probability(value) for value in row) for row in raw["head_accuracies"]
         )
-        default_rows = int(raw["default_rows"])
-        measured = {int(rows): _paths(paths) for rows, paths in raw.get("trees", {}).items()}
+        default_rows = _num_rows(raw["default_rows"])
+        measured = {_num_rows(rows): _paths(paths) for rows, paths in raw.get("trees", {}).items()}
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise HeadsError(
             f"{path.name} is damaged: {error!r}.", "Download the heads again, or delete the file."
         ) from error
-    return TreeTable(accuracies[:num_heads], max(1, default_rows), measured)
+    return TreeTable(accuracies[:num_heads], default_rows, measured)
 
 
 def _paths(raw: Any) -> tuple[Path, ...]:
@@ -80,6 +81,13 @@ def _paths(raw: Any) -> tuple[Path, ...]:
     if any(not 0 <= rank < _MAX_RANKS for path in paths for rank in path):
         raise ValueError("a rank of a tree is out of range")
     return paths
+
+
+def _num_rows(raw: Any) -> int:
+    rows = int(raw)
+    if not 1 <= rows <= MAX_TREE_ROWS:
+        raise ValueError(f"a tree of {rows} rows is out of range")
+    return rows
 
 
 def _probability(value: Any) -> float:

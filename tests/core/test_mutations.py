@@ -1,0 +1,45 @@
+"""A damaged checkpoint is refused with a message: no crash, no other error, no endless memory."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from safetensors.torch import load_file, save_file
+
+from tests.core.tiny import ACCURACIES, TinySpec, random_heads, write_heads, write_tiny
+
+ROOT = Path(__file__).parents[2]
+
+
+def checkpoint(folder: Path) -> Path:
+    """A sharded target with all files that a published one has, and its heads."""
+    spec = TinySpec(model_type="qwen3", seed=9)
+    model = write_tiny(folder / "model", spec)
+    tensors = load_file(model / "model.safetensors")
+    (model / "model.safetensors").unlink()
+    weight_map = {}
+    for index, name in enumerate(sorted(tensors)):
+        weight_map[name] = f"model-{index % 2}.safetensors"
+    for shard in set(weight_map.values()):
+        save_file({n: t for n, t in tensors.items() if weight_map[n] == shard}, model / shard)
+    (model / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
+    (model / "generation_config.json").write_text('{"eos_token_id": [1, 4]}')
+    write_heads(folder / "heads", random_heads(spec), ACCURACIES)
+    return folder
+
+
+def check(folder: Path, first: int, last: int) -> None:
+    command = [sys.executable, "-m", "tests.core.mutations", str(folder), str(first), str(last)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert not told["wrong"], "\n".join(told["wrong"])
+    assert sum(told["outcomes"].values()) == last - first
+    refused = {kind: count for kind, count in told["outcomes"].items() if kind != "works"}
+    assert sum(refused.values()) > (last - first) / 3
+    assert len(refused) >= 3, told["outcomes"]
+
+
+def test_1000_damaged_checkpoints_are_refused_or_work(tmp_path: Path) -> None:
+    check(checkpoint(tmp_path / "whole"), 0, 1000)
