@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from medusa_core.messages import TokenSource
@@ -27,7 +27,7 @@ class Proposal:
 
     tree: TokenTree
     sources: tuple[TokenSource, ...]
-    scores: Tensor | None = None
+    scores: Tensor | None = field(default=None, compare=False)
     columns: Sequence[int] = ()
 
 
