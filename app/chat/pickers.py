@@ -52,11 +52,13 @@ class Pickers(QWidget):
         self.drafter_box = _box(
             "Drafter",
             "Who guesses the next tokens: the Medusa heads, or nobody. The words are the same.",
+            9,
         )
         self.rule_box = _box(
             "Rule",
             "Greedy takes the likeliest token each time; Sample draws one by its probability. "
             "Typical also keeps guesses that are merely likely: more of them, in other words.",
+            6,
         )
         self.temperature_box = _temperature_box()
         self._show(self.drafter_box, ("medusa", "none"), DRAFTER_NAMES)
@@ -128,6 +130,7 @@ class Pickers(QWidget):
         box.clear()
         for value in values:
             box.addItem(names.get(value, value), value)
+        box.view().setMinimumWidth(box.view().sizeHintForColumn(0) + self._appearance.scale.px(2))
         wanted = chosen if chosen is not None else DEFAULT_DRAFTER
         box.setCurrentIndex(max(0, box.findData(wanted)))
         box.blockSignals(False)
@@ -135,11 +138,14 @@ class Pickers(QWidget):
             box.currentIndexChanged.emit(box.currentIndex())
 
 
-def _box(name: str, tooltip: str) -> QComboBox:
+def _box(name: str, tooltip: str, num_chars: int) -> QComboBox:
+    """A picker that wide; longer names are whole in its list, and cut short while chosen."""
     box = QComboBox()
     box.setAccessibleName(name)
     box.setToolTip(tooltip)
-    box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+    policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+    box.setSizeAdjustPolicy(policy)
+    box.setMinimumContentsLength(num_chars)
     return box
 
 

@@ -190,7 +190,7 @@ class FakeEngine:
                 dtype="float32",
                 device="cpu",
                 drafters=("medusa", "none"),
-                rules=("greedy", "sample"),
+                rules=("greedy", "sample", "typical"),
                 head_accuracies=(),
                 load_s=0.1,
             )

@@ -255,6 +255,18 @@ def test_the_pickers_decide_how_the_next_answer_is_decoded(qtbot: QtBot, open_fa
     assert answer.marked_ranges() == ()
 
 
+def test_a_rule_with_a_long_name_leaves_the_header_as_it_is(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake(Script())
+    wait_ready(qtbot, window)
+    pickers = window.page.header.pickers
+    width = pickers.rule_box.width()
+    pickers.choose_rule("typical")
+    assert pickers.rule_box.currentText() == "Typical (creative, not exact)"
+    assert pickers.rule_box.width() == width < 200
+    assert pickers.rule_box.view().minimumWidth() > width
+    assert pickers.temperature_box.isEnabled()
+
+
 def test_regenerating_a_sample_takes_a_new_seed_and_replaces_the_answer(
     qtbot: QtBot, open_fake: Open
 ) -> None:
