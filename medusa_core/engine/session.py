@@ -9,6 +9,7 @@ from medusa_core.kv.cache import KvCache
 from medusa_core.target import Target
 
 _BUCKET = 256  # caches grow in steps, so that a longer answer rarely copies
+_SMALL_BYTES = 256 << 20
 
 
 class Session:
@@ -23,7 +24,7 @@ class Session:
 
     def __init__(self, target: Target) -> None:
         self.token_ids: list[int] = []
-        self.kv: KvCache = target.runner.new_cache(_BUCKET)
+        self.kv: KvCache = target.runner.new_cache(_first_capacity(target))
 
     def reuse(self, prompt_ids: Sequence[int]) -> int:
         """Keep the cached rows that begin a prompt and forget the rest.
@@ -52,3 +53,12 @@ class Session:
         """Forget the tokens from `num_tokens` on, and their rows."""
         del self.token_ids[num_tokens:]
         self.kv.truncate(num_tokens)
+
+
+def _first_capacity(target: Target) -> int:
+    """Room for the whole context where that costs nothing: a CPU takes pages when they are used."""
+    config, precision = target.config, target.precision
+    row = 2 * config.num_layers * config.num_kv_heads * config.head_dim * precision.cache.itemsize
+    whole = config.context_tokens + _BUCKET
+    is_cheap = precision.device.type == "cpu" and whole * row <= _SMALL_BYTES
+    return whole if is_cheap else _BUCKET

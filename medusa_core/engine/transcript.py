@@ -152,6 +152,8 @@ def _shows(text: str, segments: Sequence[str], answers: Sequence[ChatMessage]) -
 
 def _written_ids(answer: ChatMessage, target: Target) -> list[int]:
     """The tokens an answer was decoded as, as far as they still are its text; the rest anew."""
+    if target.tokenizer.decode(answer.token_ids) == answer.content:
+        return list(answer.token_ids)
     detokenizer = Detokenizer(target.tokenizer)
     wanted = answer.content.encode()
     num_kept, num_bytes, text = 0, 0, b""

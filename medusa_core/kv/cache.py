@@ -123,7 +123,8 @@ class KvCache:
 
 def _allocate(shape: tuple[int, ...], precision: Precision) -> Tensor:
     try:
-        return torch.zeros(shape, dtype=precision.cache, device=precision.device)
+        # Slots are written before they are read, and a CPU takes their pages only then.
+        return torch.empty(shape, dtype=precision.cache, device=precision.device)
     except RuntimeError as error:
         raise OutOfMemoryError(
             f"No memory for a KV cache of {shape[3]} tokens.",
