@@ -184,7 +184,7 @@ def test_the_bound_follows_the_entropy() -> None:
     assert accepted(flat, delta=1.5) == ()
     sure = {0: {6: 0.9, 5: 0.08}}
     assert accepted(sure)[:1] == (2,)
-    assert accepted(sure, epsilon=0.95) == ()
+    assert accepted(sure, epsilon=0.95, delta=100.0) == ()
 
 
 def test_the_reference_numbers_of_the_bound() -> None:
