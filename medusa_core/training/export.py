@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from safetensors.torch import save_file
-from torch import Tensor
 
 from medusa_core.training.network import PebbleNetwork
 from medusa_core.training.recipe import BOS, END, PAD, SPECIAL_TOKENS, ModelSize
@@ -68,33 +67,6 @@ def export_model(network: PebbleNetwork, tokenizer_dir: Path, folder: Path) -> N
     for name in TOKENIZER_FILES:
         if (tokenizer_dir / name).resolve() != (folder / name).resolve():
             shutil.copyfile(tokenizer_dir / name, folder / name)
-
-
-def export_heads(
-    state: Mapping[str, Tensor], num_heads: int, num_layers: int, folder: Path
-) -> None:
-    """Write heads in a published Medusa format.
-
-    Heads without a projection of their own are written as the shared-lm_head format
-    (`"version": "2"`), others as v0.1.
-
-    Args:
-        state: `{head}.{layer}.linear.weight|bias` and, for v0.1, `{head}.{num_layers}.weight`.
-        num_heads: number of heads.
-        num_layers: ResBlocks of each head.
-        folder: receives config.json and medusa_lm_head.safetensors.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    weights = {k: v.detach().to("cpu", torch.bfloat16).contiguous() for k, v in state.items()}
-    save_file(weights, folder / "medusa_lm_head.safetensors", metadata={"format": "pt"})
-    config: dict[str, Any] = {
-        "base_model_name_or_path": MODEL_NAME,
-        "medusa_num_heads": num_heads,
-        "medusa_num_layers": num_layers,
-    }
-    if f"0.{num_layers}.weight" not in weights:
-        config["version"] = "2"
-    write_json(folder / "config.json", config)
 
 
 def export_trees(

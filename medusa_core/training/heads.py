@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from medusa_core.heads.weights import HeadSet, HeadWeights
 from medusa_core.training.losses import chunked_cross_entropy
 from medusa_core.training.network import PebbleNetwork
 from medusa_core.training.packing import document_mask
@@ -82,18 +83,22 @@ class MedusaHeads(nn.Module):
         """Scores of the token `head + 2` places on, [N, H] to [N, V]."""
         return F.linear(self.state_of(head, hidden), self.projection_of(head))
 
-    def published_state(self) -> dict[str, Tensor]:
-        """Weights under the names of the published formats."""
-        state: dict[str, Tensor] = {}
+    def weights(self) -> HeadSet:
+        """The weights as they are published: bfloat16, on the CPU."""
+        heads = []
         for head, blocks in enumerate(self.blocks):
             assert isinstance(blocks, nn.ModuleList)
-            for layer, block in enumerate(blocks):
+            layers = []
+            for block in blocks:
                 assert isinstance(block, nn.Linear)
-                state[f"{head}.{layer}.linear.weight"] = block.weight
-                state[f"{head}.{layer}.linear.bias"] = block.bias
-            if len(self.projections):
-                state[f"{head}.{len(blocks)}.weight"] = self.projections[head]
-        return state
+                layers.append((_published(block.weight), _published(block.bias)))
+            own = _published(self.projections[head]) if len(self.projections) else None
+            heads.append(HeadWeights(tuple(layers), own))
+        return HeadSet(tuple(heads))
+
+
+def _published(tensor: Tensor) -> Tensor:
+    return tensor.detach().to("cpu", torch.bfloat16).contiguous()
 
 
 @torch.inference_mode()

@@ -14,6 +14,7 @@ import torch
 from tokenizers import Tokenizer
 
 from medusa_core.errors import TrainingError
+from medusa_core.heads.writer import write_heads
 from medusa_core.training.accuracy import (
     best_trees,
     head_accuracies,
@@ -24,7 +25,6 @@ from medusa_core.training.accuracy import (
 from medusa_core.training.export import (
     HEADS_NAME,
     MODEL_NAME,
-    export_heads,
     export_model,
     export_trees,
     write_json,
@@ -182,7 +182,9 @@ def make_heads(network: PebbleNetwork, recipe: Recipe, run_dir: Path, folder: Pa
     accuracies = head_accuracies(ranks, recipe.heads.num_ranks)
     counts = path_counts(ranks, recipe.heads.num_ranks)
     trees = best_trees(counts, recipe.heads.tree_rows)
-    export_heads(heads.published_state(), heads.num_heads, recipe.heads.num_layers, folder)
+    published = heads.weights()
+    kind = "v2" if published.num_columns is None else "v0.1"
+    write_heads(published, kind, folder, MODEL_NAME)
     export_trees(folder, accuracies, trees, len(ranks), recipe.heads.default_rows)
     for head, row in enumerate(accuracies):
         log.info("head %d: top 1 %.3f, top 5 %.3f", head, row[0], sum(row[:5]))
