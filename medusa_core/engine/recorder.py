@@ -8,13 +8,14 @@ would cost more than their work.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from medusa_core.engine.loop import Step
+from medusa_core.engine.loop import Step, StepTimes
 from medusa_core.engine.rule import Rule
 from medusa_core.messages import Alternative, Message, StepTrace, TraceNode, Verdict
 from medusa_core.text.tokenizer import Tokenizer
@@ -31,37 +32,37 @@ class _Seen:
 
     Attributes:
         number: Number of the step.
-        step: What was decided.
-        nodes: The root and the accepted nodes.
+        proposal: What was verified.
+        choices: The token put behind every node of the path.
+        times: Where the time went.
+        nodes: The path: the root and the accepted nodes.
         rows: The target's scores behind them. [nodes, vocabulary]
         context: What the rule knew.
         num_kept: How many tokens of the run the answer kept.
     """
 
     number: int
-    step: Step
+    proposal: Proposal
+    choices: tuple[int, ...]
+    times: StepTimes
     nodes: tuple[int, ...]
     rows: Tensor
     context: WalkContext
     num_kept: int
 
-    @property
-    def choices(self) -> tuple[int, ...]:
-        """The token put behind every node of the path."""
-        return self.step.token_ids
 
-
-@dataclass(frozen=True, slots=True)
-class _Ranking:
-    """One row of the target's probabilities.
+class _Rankings(NamedTuple):
+    """The target's probabilities at all nodes of several paths, one entry each.
 
     Attributes:
         choice: Probability of the token chosen there.
-        best: The most probable tokens with their probabilities, best first.
+        token_ids: The most probable tokens, best first.
+        probabilities: Theirs.
     """
 
-    choice: float
-    best: tuple[tuple[int, float], ...]
+    choice: list[float]
+    token_ids: list[list[int]]
+    probabilities: list[list[float]]
 
 
 class Recorder:
@@ -90,7 +91,10 @@ class Recorder:
         # As the rule knew it: the history has grown by what was kept, and will grow further.
         history = tuple(context.history[: len(context.history) - num_kept])
         known = WalkContext(history, context.num_prompt_tokens)
-        self._seen.append(_Seen(number, step, nodes, rows, known, num_kept))
+        # Not the step itself: its scores of all nodes would stay, and each step take new memory.
+        self._seen.append(
+            _Seen(number, step.proposal, step.token_ids, step.times, nodes, rows, known, num_kept)
+        )
 
     def take(self, is_end: bool) -> tuple[StepTrace, ...]:
         """Traces that are ready: those of several steps at once, or none yet.
@@ -104,24 +108,28 @@ class Recorder:
         if not is_end and len(self._seen) < _MOST_STEPS and waited_s < _LONGEST_WAIT_S:
             return ()
         seen, self._seen = self._seen, []
-        rankings = iter(_rankings(seen))
-        drafted = _draft_probabilities([one.step.proposal for one in seen])
-        return tuple(
-            self._trace(one, rankings, given) for one, given in zip(seen, drafted, strict=True)
-        )
+        rankings = _rankings(seen)
+        drafted = _draft_probabilities([one.proposal for one in seen])
+        traces, start = [], 0
+        for one, given in zip(seen, drafted, strict=True):
+            traces.append(self._trace(one, rankings, start, given))
+            start += len(one.nodes)
+        return tuple(traces)
 
     def _trace(
-        self, seen: _Seen, rankings: Iterator[_Ranking], given: Sequence[float | None]
+        self, seen: _Seen, rankings: _Rankings, start: int, given: Sequence[float | None]
     ) -> StepTrace:
-        step, times = seen.step, seen.step.times
+        """The trace of a step whose first node is entry `start` of the rankings."""
+        times = seen.times
         return StepTrace(
             session_id=self._request.session_id,
             request_id=self._request.request_id,
             step=seen.number,
             root_place=len(seen.context.history) - 1,
-            nodes=self._nodes(step.proposal, given),
+            nodes=self._nodes(seen.proposal, given),
             verdicts=tuple(
-                self._verdict(seen, place, next(rankings)) for place in range(len(seen.nodes))
+                self._verdict(seen, place, rankings, start + place)
+                for place in range(len(seen.nodes))
             ),
             num_kept=seen.num_kept,
             draft_s=times.draft_s,
@@ -137,30 +145,31 @@ class Recorder:
         columns = (tree.token_ids, texts, shape.parents, shape.ranks, proposal.sources, given)
         return tuple(map(TraceNode, *columns))
 
-    def _verdict(self, seen: _Seen, place: int, ranking: _Ranking) -> Verdict:
+    def _verdict(self, seen: _Seen, place: int, rankings: _Rankings, entry: int) -> Verdict:
         bytes_of = self._tokenizer.bytes_of
         choice = seen.choices[place]
-        others = (best for best in ranking.best if best[0] != choice)
-        alternatives = [Alternative(i, bytes_of(i), p) for i, p in others][:_NUM_ALTERNATIVES]
+        ids, chances = rankings.token_ids[entry], rankings.probabilities[entry]
+        # Without the choice, which is among them or far down.
+        left_out = ids.index(choice) if choice in ids else _NUM_ALTERNATIVES
+        del ids[left_out : left_out + 1], chances[left_out : left_out + 1]
         return Verdict(
             node=seen.nodes[place],
-            choice=Alternative(choice, bytes_of(choice), ranking.choice),
-            alternatives=tuple(alternatives),
+            choice=Alternative(choice, bytes_of(choice), rankings.choice[entry]),
+            alternatives=tuple(map(Alternative, ids, map(bytes_of, ids), chances)),
             numbers=self._rule.numbers(
                 seen.rows[place], seen.context, seen.choices[:place], choice
             ),
         )
 
 
-def _rankings(seen: Sequence[_Seen]) -> list[_Ranking]:
+def _rankings(seen: Sequence[_Seen]) -> _Rankings:
     """The target's probabilities at every node of every path, in one piece of work."""
     rows = torch.cat([one.rows for one in seen])
     wanted = torch.tensor([token for one in seen for token in one.choices], device=rows.device)
     probabilities = torch.softmax(rows, dim=-1, dtype=torch.float32)
     best = probabilities.topk(min(_NUM_ALTERNATIVES + 1, rows.shape[-1]), dim=-1)
-    chosen: list[float] = probabilities.gather(1, wanted.unsqueeze(1)).squeeze(1).tolist()
-    pairs = zip(chosen, best.indices.tolist(), best.values.tolist(), strict=True)
-    return [_Ranking(choice, tuple(zip(ids, ps, strict=True))) for choice, ids, ps in pairs]
+    chosen = probabilities.gather(1, wanted.unsqueeze(1)).squeeze(1)
+    return _Rankings(chosen.tolist(), best.indices.tolist(), best.values.tolist())
 
 
 def _draft_probabilities(proposals: Sequence[Proposal]) -> list[list[float | None]]:
@@ -177,10 +186,13 @@ def _draft_probabilities(proposals: Sequence[Proposal]) -> list[list[float | Non
             rows += [start + depth - 1 for depth in proposal.tree.shape.depths[1:]]
             columns += proposal.columns
             start += len(proposal.scores)
-    values = iter(probabilities[rows, columns].tolist())
-    return [
-        [None, *(next(values) for _ in p.columns)]
-        if p.scores is not None
-        else [None] * p.tree.shape.num_nodes
-        for p in proposals
-    ]
+    values: list[float] = probabilities[rows, columns].tolist()
+    given: list[list[float | None]] = []
+    for proposal in proposals:
+        if proposal.scores is None:
+            given.append([None] * proposal.tree.shape.num_nodes)
+        else:
+            count = len(proposal.columns)
+            given.append([None, *values[:count]])
+            del values[:count]
+    return given
