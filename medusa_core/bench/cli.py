@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from medusa_core.errors import PromptFileError, RequestError
 from medusa_core.generate.arguments import add_rule_arguments, settings_of
-from medusa_core.generate.cli import add_model_arguments, model_dirs
+from medusa_core.generate.cli import add_model_arguments, model_dirs, open_target
 
 if TYPE_CHECKING:
     from medusa_core.prompts import Prompt
@@ -45,21 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the benchmark and print its tables."""
     # Torch takes a second to import: `--help` and wrong arguments shouldn't wait for it.
-    import torch
-
     from medusa_core.bench.sweep import sweep_epsilon, sweep_table
-    from medusa_core.engine.threads import settle_threads
     from medusa_core.prompts import read_prompts
-    from medusa_core.target import load_target
 
     _check_counts(args)
     prompts = read_prompts(args.prompts, args.limit)
-    if args.threads:
-        torch.set_num_threads(args.threads)
-    model_dir, heads_dir = model_dirs(args)
-    target = load_target(model_dir, heads_dir, args.dtype, args.device)
-    if not args.threads:
-        settle_threads(target, torch.get_num_threads())
+    target = open_target(args)
     if args.sweep is not None:
         epsilons = _epsilons(args.epsilons)
         rows = _rows(args, target, ["medusa"])
@@ -69,15 +60,13 @@ def run(args: argparse.Namespace) -> int:
         print(sweep_table(points))
         report: dict[str, object] = {"sweep": [asdict(point) for point in points]}
     else:
-        report = _race(args, target, model_dir, prompts)
+        report = _race(args, target, prompts)
     if args.json is not None:
         _write(args.json, report)
     return 0
 
 
-def _race(
-    args: argparse.Namespace, target: Target, model_dir: Path, prompts: Sequence[Prompt]
-) -> dict[str, object]:
+def _race(args: argparse.Namespace, target: Target, prompts: Sequence[Prompt]) -> dict[str, object]:
     import torch
 
     from medusa_core.bench.contestant import Contestant, OwnMode
@@ -103,7 +92,7 @@ def _race(
         name: OwnMode(target, settings_of(args, name, rows)) for name in modes
     }
     for name, spec in peer_specs.items():
-        contestants[name] = spec.build(model_dir, target, args.max_new_tokens)
+        contestants[name] = spec.build(model_dirs(args)[0], target, args.max_new_tokens)
     race = run_race(contestants, prompts, args.repeats, _show_progress)
     report = make_report(race, modes, peers, target)
     print(table(report))

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from medusa_core.generate.arguments import add_rule_arguments, settings_of
 from medusa_core.messages import (
@@ -18,6 +18,9 @@ from medusa_core.messages import (
     StepTrace,
 )
 from medusa_core.resources import demo_heads_dir, demo_model_dir
+
+if TYPE_CHECKING:
+    from medusa_core.target import Target
 
 DTYPES = ("float64", "float32", "bfloat16", "float16")
 
@@ -57,15 +60,16 @@ def model_dirs(args: argparse.Namespace) -> tuple[Path, Path | None]:
     return args.model, args.heads
 
 
-def run_generate(args: argparse.Namespace) -> int:
-    """Answer the prompt and print it with a line of statistics."""
-    # Torch takes a second to import: `--help` and wrong arguments shouldn't wait for it.
+def open_target(args: argparse.Namespace) -> Target:
+    """Load what the arguments choose, with the threads that they ask for or that serve best.
+
+    Raises:
+        MedusaError: It can't be loaded.
+    """
     import torch
 
     from medusa_core.engine.threads import settle_threads
-    from medusa_core.generate.direct import generate
     from medusa_core.target import load_target
-    from medusa_core.trace_file import Recording, write_trace
 
     if args.threads:
         torch.set_num_threads(args.threads)
@@ -73,6 +77,16 @@ def run_generate(args: argparse.Namespace) -> int:
     target = load_target(model_dir, heads_dir, args.dtype, args.device)
     if not args.threads:
         settle_threads(target, torch.get_num_threads())
+    return target
+
+
+def run_generate(args: argparse.Namespace) -> int:
+    """Answer the prompt and print it with a line of statistics."""
+    # Torch takes a second to import: `--help` and wrong arguments shouldn't wait for it.
+    from medusa_core.generate.direct import generate
+    from medusa_core.trace_file import Recording, write_trace
+
+    target = open_target(args)
     drafter = args.drafter or ("medusa" if target.heads is not None else "none")
     settings = settings_of(args, drafter, args.tree_rows, tuple(args.stop))
     prompt = sys.stdin.read() if args.prompt == "-" else args.prompt
