@@ -6,6 +6,8 @@ MedusaError
 │   ├── HeadsError        Medusa heads that don't fit, or aren't Medusa heads
 │   ├── TokenizerError    a tokenizer of a kind that can't be streamed
 │   └── TemplateError     a chat template that fails to render
+├── PlanError             the device has no room for a model, as is known before it is loaded
+├── Cancelled             whoever asked for it doesn't want it any more
 ├── RequestError          what was asked for can't be done: empty prompt, too long, bad setting
 ├── EngineError           the engine failed while it worked
 │   ├── NumericsError     the target's logits hold no number
@@ -67,6 +69,14 @@ class TokenizerError(ModelError):
 
 class TemplateError(ModelError):
     """A chat template that fails to parse or render."""
+
+
+class PlanError(MedusaError):
+    """The device has no room for a model."""
+
+
+class Cancelled(MedusaError):  # noqa: N818 - nothing went wrong
+    """Whoever asked for it doesn't want it any more."""
 
 
 class RequestError(MedusaError):

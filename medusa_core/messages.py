@@ -111,6 +111,64 @@ class GenerateSettings:
     tree_rows: int = 0
 
 
+class Fit(str, Enum):
+    """Does a model fit a device?"""
+
+    FITS = "fits"
+    TIGHT = "tight"
+    NO = "no"
+
+
+@dataclass(frozen=True, slots=True)
+class HeadsShape:
+    """Sizes of Medusa heads.
+
+    Attributes:
+        num_heads: How many there are.
+        num_layers: Residual layers of each.
+        columns: Tokens that each drafts from; 0 where they share the target's projection.
+    """
+
+    num_heads: int = 0
+    num_layers: int = 1
+    columns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """Where a device's memory goes.
+
+    Attributes:
+        weights_bytes: The target.
+        heads_bytes: Its Medusa heads.
+        kv_bytes: The cache for the context.
+        scratch_bytes: What a step needs besides; an upper estimate.
+        runtime_bytes: Torch, CUDA and their kernels.
+        other_bytes: Other programs.
+        free_bytes: What is left; negative if it doesn't fit.
+        total_bytes: All of the device's memory.
+        ram_bytes: Token vectors that stay in the computer's memory.
+        context_tokens: The context that was planned for.
+        max_context: The longest context that has room; 0 if none has.
+        fit: Whether it fits.
+        is_live: Other programs' share was measured, not assumed.
+    """
+
+    weights_bytes: int
+    heads_bytes: int
+    kv_bytes: int
+    scratch_bytes: int
+    runtime_bytes: int
+    other_bytes: int
+    free_bytes: int
+    total_bytes: int
+    ram_bytes: int
+    context_tokens: int
+    max_context: int
+    fit: Fit
+    is_live: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """What every command and event carries."""
@@ -122,21 +180,50 @@ class Message:
 # Commands ---------------------------------------------------------------------------------------
 
 
+class WeightFormats(NamedTuple):
+    """Which weight format each part of a model takes; empty for what suits the others.
+
+    Attributes:
+        linears: The linear layers of all blocks: `fp32`, `bf16`, `fp16`, `int8`, `nf4`, `nf4-dq`.
+        lm_head: The projection to the vocabulary; dense unless told otherwise.
+        embedding: The token vectors: a dense format.
+        heads: The Medusa heads; as the linear layers unless told otherwise.
+        embedding_in_ram: Keep the token vectors in the computer's memory: a step reads few of them.
+    """
+
+    linears: str = ""
+    lm_head: str = ""
+    embedding: str = ""
+    heads: str = ""
+    embedding_in_ram: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class LoadModel(Message):
     """Load a target and, if given, its Medusa heads; replaces what is loaded.
 
+    If that fails, what was loaded before is loaded again.
+
     Attributes:
         model_dir: Folder in Hugging Face layout.
         heads_dir: Folder with Medusa heads, or None.
-        dtype: `float64`, `float32`, `bfloat16` or `float16`; empty for the best on this device.
+        dtype: `float64`, `float32`, `bfloat16` or `float16`, to compute in; empty for the best on
+            this device with these formats.
         device: A torch device name; empty for CUDA where there is one, else the CPU.
+        formats: Weight formats.
+        context_tokens: Longest prompt plus answer; 0 for what fits, up to 8,192.
+        ignores_plan: Load although the plan says that it doesn't fit.
+        kept_dir: Folder where quantized models are kept for the next load; None keeps nothing.
     """
 
     model_dir: Path
     heads_dir: Path | None = None
     dtype: str = ""
     device: str = ""
+    formats: WeightFormats = field(default_factory=WeightFormats)
+    context_tokens: int = 0
+    ignores_plan: bool = False
+    kept_dir: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +297,8 @@ class ModelLoaded(Message):
         context_tokens: Longest prompt plus answer.
         vocab_size: Rows of the target's output projection.
         dtype: Name of the compute dtype.
+        quant: Weight format of the blocks' linear layers.
+        plan: Where the device's memory goes.
         device: Torch device name.
         drafters: Names of the drafters that can run on it.
         rules: Names of the acceptance rules.
@@ -223,6 +312,8 @@ class ModelLoaded(Message):
     context_tokens: int
     vocab_size: int
     dtype: str
+    quant: str
+    plan: MemoryPlan
     device: str
     drafters: tuple[str, ...]
     rules: tuple[str, ...]
@@ -232,7 +323,13 @@ class ModelLoaded(Message):
 
 @dataclass(frozen=True, slots=True)
 class Unloaded(Message):
-    """The model is gone and its memory is free."""
+    """The model is gone and its memory is free.
+
+    Attributes:
+        freed_bytes: What its weights and caches had taken.
+    """
+
+    freed_bytes: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import platformdirs
+
 
 def resources_dir() -> Path:
     """Folder of shipped files; `MEDUSA_RESOURCES` overrides it for packaged builds."""
@@ -25,3 +27,13 @@ def demo_heads_dir() -> Path:
 def prompts_dir() -> Path:
     """Folder of the prompts that tests and benchmarks use."""
     return resources_dir() / "prompts"
+
+
+def shapes_dir() -> Path:
+    """Folder of the configurations of well-known models, which can be planned by name."""
+    return resources_dir() / "shapes"
+
+
+def kept_models_dir() -> Path:
+    """Where quantized models are kept for the next load; nothing there is precious."""
+    return Path(platformdirs.user_cache_path("medusa-chat")) / "quantized"

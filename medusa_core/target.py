@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from medusa_core.errors import PlanError
 from medusa_core.heads.medusa import MedusaHeads
-from medusa_core.heads.reader import has_merged_heads, read_heads
+from medusa_core.heads.reader import has_merged_heads, read_heads, read_heads_shape
+from medusa_core.kv.size import row_bytes, whole_capacity
+from medusa_core.memory.budget import GIB
+from medusa_core.memory.plan import plan_memory, weights_bytes
+from medusa_core.memory.probe import live_budget
+from medusa_core.messages import Fit, HeadsShape, MemoryPlan, WeightFormats
 from medusa_core.models.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig, read_config
-from medusa_core.models.decoder import build_decoder
-from medusa_core.models.precision import Precision, choose_precision
+from medusa_core.models.decoder import Decoder, build_decoder
+from medusa_core.models.kept import KeptModels, kept_key
+from medusa_core.models.kept_weights import KeptWeights
+from medusa_core.models.parts import linear_parts
+from medusa_core.models.precision import Precision, choose_device, hardware_of, precision_of
+from medusa_core.models.weights import AfterPart, CheckpointWeights
+from medusa_core.quant.choice import PartFormats, settle_formats
 from medusa_core.runner.resident import ResidentRunner
 from medusa_core.text.template import ChatTemplate
 from medusa_core.text.tokenizer import Tokenizer
@@ -22,6 +33,8 @@ log = logging.getLogger(__name__)
 
 OnProgress = Callable[[str, float, str], None]
 
+_MOST_CONTEXT = 8192  # where nobody asks for more: a cache for 128,000 tokens would fill any card
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -29,8 +42,10 @@ class Target:
 
     Attributes:
         name: Name of its folder.
-        config: Its sizes.
+        config: Its sizes; the context is what was planned for.
         precision: Dtypes and device.
+        formats: Weight formats of its parts.
+        plan: Where the device's memory goes.
         runner: Runs its forward passes.
         tokenizer: Its tokenizer.
         template: Its chat template.
@@ -38,11 +53,14 @@ class Target:
         heads: Medusa heads, or None.
         trees: Trees for the heads, or None without heads.
         num_parameters: Parameters of the target.
+        weights_bytes: Bytes that its weights take.
     """
 
     name: str
     config: ModelConfig
     precision: Precision
+    formats: PartFormats
+    plan: MemoryPlan
     runner: ResidentRunner
     tokenizer: Tokenizer
     template: ChatTemplate
@@ -50,13 +68,40 @@ class Target:
     heads: MedusaHeads | None
     trees: TreeTable | None
     num_parameters: int
+    weights_bytes: int
+
+    @property
+    def whole_cache_bytes(self) -> int:
+        """Bytes of a cache for the whole context."""
+        row = row_bytes(self.config, self.precision.cache.itemsize)
+        return row * whole_capacity(self.config.context_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """How a target is to be loaded.
+
+    Attributes:
+        dtype: Name of the dtype to compute in; empty for the best on the device.
+        device: Torch device name; empty for the best there is.
+        formats: Weight formats.
+        context_tokens: Longest prompt plus answer; 0 for what fits, up to 8,192.
+        ignores_plan: Load although the plan says that it doesn't fit.
+        kept: Where quantized models are kept; None keeps nothing.
+    """
+
+    dtype: str = ""
+    device: str = ""
+    formats: WeightFormats = field(default_factory=WeightFormats)
+    context_tokens: int = 0
+    ignores_plan: bool = False
+    kept: KeptModels | None = None
 
 
 def load_target(
     model_dir: Path,
     heads_dir: Path | None = None,
-    dtype: str = "",
-    device: str = "",
+    options: LoadOptions | None = None,
     on_progress: OnProgress | None = None,
 ) -> Target:
     """Load a target and its heads.
@@ -64,34 +109,43 @@ def load_target(
     Args:
         model_dir: Folder in Hugging Face layout.
         heads_dir: Folder with Medusa heads, or None: heads that lie in the model's own files serve.
-        dtype: Name of a dtype; empty for the best on the device.
-        device: Torch device name; empty for the best there is.
-        on_progress: Told the stage, the share done and a text for people.
+        options: How.
+        on_progress: Told the stage, the share done and a text for people. What it raises ends the
+            load.
 
     Raises:
         ModelError: The model or the heads can't be used.
-        RequestError: The dtype or the device isn't there.
+        OutOfMemoryError: The device has no room.
+        PlanError: The device has no room, as is known before.
+        RequestError: The dtype, the format or the device isn't there.
     """
+    options = options or LoadOptions()
     tell = on_progress or _ignore
-    precision = choose_precision(dtype, device)
+    device = choose_device(options.device)
+    formats = settle_formats(options.formats, options.dtype, hardware_of(device))
+    precision = precision_of(formats.compute, device)
     config = read_config(model_dir)
     tokenizer = Tokenizer.open(model_dir)
     template = ChatTemplate.open(model_dir, tokenizer)
-    tell("weights", 0.0, f"Reading the weights of {model_dir.name}")
     checkpoint = Checkpoint.open_model(model_dir)
-    model = build_decoder(config, precision, checkpoint)
     if heads_dir is None and has_merged_heads(checkpoint):
         heads_dir = model_dir
+    shape = HeadsShape() if heads_dir is None else read_heads_shape(heads_dir)
+    plan = _plan(config, shape, formats, options)
+    config = replace(config, context_tokens=plan.context_tokens)
+    model = _read_decoder(model_dir, config, precision, formats, checkpoint, options.kept, tell)
     heads, trees = None, None
     if heads_dir is not None:
-        tell("heads", 0.9, f"Reading the Medusa heads of {heads_dir.name}")
-        heads = read_heads(heads_dir, config, precision, model.lm_head)
+        tell("heads", 1.0, f"Reading the Medusa heads of {heads_dir.name}")
+        heads = read_heads(heads_dir, config, precision, model.lm_head, formats)
         trees = read_tree_table(heads_dir, heads.num_heads)
-    log.info("loaded %s in %s on %s", model_dir.name, precision.name, precision.device)
+    log.info("loaded %s as %s on %s", model_dir.name, formats.linears.name, precision.device)
     return Target(
         name=model_dir.name,
         config=config,
         precision=precision,
+        formats=formats,
+        plan=plan,
         runner=ResidentRunner(model, precision),
         tokenizer=tokenizer,
         template=template,
@@ -99,7 +153,79 @@ def load_target(
         heads=heads,
         trees=trees,
         num_parameters=model.num_parameters,
+        weights_bytes=model.nbytes,
     )
+
+
+def _plan(
+    config: ModelConfig, heads: HeadsShape, formats: PartFormats, options: LoadOptions
+) -> MemoryPlan:
+    """The plan for this device as it is now.
+
+    Raises:
+        PlanError: There is no room, and nobody said to try.
+    """
+    budget = live_budget(options.device)
+    wanted = min(options.context_tokens or _MOST_CONTEXT, config.context_tokens)
+    plan = plan_memory(config, heads, formats, budget, wanted)
+    if plan.fit is not Fit.NO:
+        return plan
+    if not options.context_tokens and plan.max_context:
+        return plan_memory(config, heads, formats, budget, plan.max_context)
+    if options.ignores_plan:
+        log.warning("%d bytes are missing by the plan, which is ignored", -plan.free_bytes)
+        return plan
+    raise PlanError(
+        f"{-plan.free_bytes / GIB:.1f} GiB of {budget.name} are missing for this model.",
+        f"It fits with a context of {plan.max_context:,} tokens; or choose a smaller weight format."
+        if plan.max_context
+        else "Choose a smaller weight format or a smaller model, or close other programs.",
+        missing_bytes=-plan.free_bytes,
+        max_context=plan.max_context,
+    )
+
+
+def _read_decoder(
+    model_dir: Path,
+    config: ModelConfig,
+    precision: Precision,
+    formats: PartFormats,
+    checkpoint: Checkpoint,
+    kept: KeptModels | None,
+    tell: OnProgress,
+) -> Decoder:
+    """The weights, from what was kept of an earlier load if there is such."""
+    after_part = _progress(config, f"Reading the weights of {model_dir.name}", tell)
+    is_worth_keeping = not formats.linears.is_dense and not config.quantization
+    if kept is None or not is_worth_keeping:
+        weights = CheckpointWeights(checkpoint, config, precision, formats, None, after_part)
+        return build_decoder(config, precision, checkpoint, weights)
+    key = kept_key(checkpoint.files | {model_dir / "config.json"}, formats.names)
+    if (path := kept.find(key)) is not None:
+        kept_weights = KeptWeights(path, config, precision, formats, after_part)
+        return Decoder(config, precision, kept_weights)
+    writer = kept.writer(key, weights_bytes(config, formats))
+    if writer is None:
+        weights = CheckpointWeights(checkpoint, config, precision, formats, None, after_part)
+        return build_decoder(config, precision, checkpoint, weights)
+    with writer:
+        weights = CheckpointWeights(checkpoint, config, precision, formats, writer.keep, after_part)
+        return build_decoder(config, precision, checkpoint, weights)
+
+
+def _progress(config: ModelConfig, text: str, tell: OnProgress) -> AfterPart:
+    """Tells the share of the parameters that are read."""
+    tell("weights", 0.0, text)
+    total = sum(part.rows * part.columns for part in linear_parts(config))
+    total += 2 * config.vocab_size * config.hidden_size
+    done = 0
+
+    def after_part(num_parameters: int) -> None:
+        nonlocal done
+        done += num_parameters
+        tell("weights", min(1.0, done / total), text)
+
+    return after_part
 
 
 def _ignore(stage: str, fraction: float, text: str) -> None:

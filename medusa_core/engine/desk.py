@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import time
+import weakref
 from collections.abc import Callable, Iterable
 
 import torch
@@ -15,7 +16,14 @@ from medusa_core.engine.generation import Generation
 from medusa_core.engine.rule import rule_registry
 from medusa_core.engine.session import Session
 from medusa_core.engine.threads import settle_threads
-from medusa_core.errors import EngineError, MedusaError, OutOfMemoryError, RequestError
+from medusa_core.errors import (
+    Cancelled,
+    EngineError,
+    MedusaError,
+    OutOfMemoryError,
+    PlanError,
+    RequestError,
+)
 from medusa_core.messages import (
     Calibrate,
     Calibrated,
@@ -32,7 +40,8 @@ from medusa_core.messages import (
     Unload,
     Unloaded,
 )
-from medusa_core.target import Target, load_target
+from medusa_core.models.kept import KeptModels
+from medusa_core.target import LoadOptions, Target, load_target
 
 log = logging.getLogger(__name__)
 
@@ -44,9 +53,21 @@ class Desk:
         has_work: An answer is under way.
     """
 
-    def __init__(self, on_event: Callable[[Event], None]) -> None:
+    def __init__(
+        self,
+        on_event: Callable[[Event], None],
+        is_cancelled: Callable[[Message], bool],
+    ) -> None:
+        """Serve commands.
+
+        Args:
+            on_event: Told every event.
+            is_cancelled: Has a Cancel for this command come in that waits to be handled?
+        """
         self._tell = on_event
+        self._is_cancelled = is_cancelled
         self._target: Target | None = None
+        self._loaded: LoadModel | None = None
         self._tree_rows = 1
         self._most_threads = torch.get_num_threads()
         self._sessions: dict[str, Session] = {}
@@ -86,8 +107,8 @@ class Desk:
                 self._load(command)
             case Unload():
                 self._cancel_all()
-                self._free()
-                self._tell(Unloaded(command.session_id, command.request_id))
+                freed = self._free()
+                self._tell(Unloaded(command.session_id, command.request_id, freed))
             case Calibrate():
                 self._calibrate(command)
             case Generate():
@@ -98,18 +119,29 @@ class Desk:
                 self._close_session(command)
 
     def _load(self, command: LoadModel) -> None:
-        started = time.perf_counter()
+        """Load a model; if that fails, load again what was there before."""
+        before = self._loaded
         self._cancel_all()
         self._free()
+        try:
+            self._open(command)
+        except Exception as error:  # noqa: BLE001 - told, and what was there before must come back
+            self._fail(command, error)
+            self._free()
+            if before is not None:
+                self._open(before)
+
+    def _open(self, command: LoadModel) -> None:
+        started = time.perf_counter()
 
         def on_progress(stage: str, fraction: float, text: str) -> None:
+            if self._is_cancelled(command):
+                raise Cancelled("Loading was stopped.")
             self._tell(Progress(command.session_id, command.request_id, stage, fraction, text))
 
-        target = load_target(
-            command.model_dir, command.heads_dir, command.dtype, command.device, on_progress
-        )
+        target = load_target(command.model_dir, command.heads_dir, _options(command), on_progress)
         settle_threads(target, self._most_threads)
-        self._target = target
+        self._target, self._loaded = target, command
         self._tree_rows = 1 if target.trees is None else target.trees.default_rows
         self._tell(_describe(command, target, time.perf_counter() - started))
 
@@ -126,10 +158,24 @@ class Desk:
             raise RequestError(
                 "This conversation is still being answered.", "Wait for the answer, or stop it."
             )
-        session = self._sessions.get(command.session_id) or Session(target)
+        session = self._sessions.get(command.session_id) or self._new_session(target)
         generation = Generation(command, target, session, self._tree_rows)
-        self._sessions[command.session_id] = session
+        self._sessions.pop(command.session_id, None)
+        self._sessions[command.session_id] = session  # the last one used is the last
         self._running.append(generation)
+
+    def _new_session(self, target: Target) -> Session:
+        """A session; others give way, the longest unused first, if there is no memory for it."""
+        busy = {generation.request.session_id for generation in self._running}
+        while True:
+            try:
+                return Session(target)
+            except OutOfMemoryError:
+                idle = [name for name in self._sessions if name not in busy]
+                if not idle:
+                    raise
+                log.info("the cache of a session gives way to a new one")
+                del self._sessions[idle[0]]
 
     def _cancel(self, command: Cancel) -> None:
         for generation in self._running:
@@ -160,16 +206,31 @@ class Desk:
             raise RequestError("No model is loaded.", "Load a model first.")
         return self._target
 
-    def _free(self) -> None:
+    def _free(self) -> int:
+        """Forget the model and its caches, and see that they are gone.
+
+        Returns:
+            The bytes that they had taken.
+        """
+        target, self._target, self._loaded = self._target, None, None
+        if target is None:
+            return 0
+        caches = sum(session.kv.nbytes for session in self._sessions.values())
+        in_heads = 0 if target.heads is None else target.heads.nbytes
+        held = target.weights_bytes + in_heads + caches
+        left = weakref.ref(target.runner)
         self._sessions.clear()
-        self._target = None
+        del target
         gc.collect()
+        if left() is not None:
+            log.error("the model is still held after it was unloaded")
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
+        return held
 
     def _fail(self, command: Message, error: Exception) -> None:
         told = _as_medusa_error(error)
-        if isinstance(told, RequestError):
+        if isinstance(told, RequestError | PlanError | Cancelled):
             # The asker's mistake, which the asker is told; nothing here failed.
             log.info("%s refused: %s", type(command).__name__, told.message)
         else:
@@ -198,6 +259,17 @@ def _as_medusa_error(error: Exception) -> MedusaError:
     )
 
 
+def _options(command: LoadModel) -> LoadOptions:
+    return LoadOptions(
+        dtype=command.dtype,
+        device=command.device,
+        formats=command.formats,
+        context_tokens=command.context_tokens,
+        ignores_plan=command.ignores_plan,
+        kept=None if command.kept_dir is None else KeptModels(command.kept_dir),
+    )
+
+
 def _describe(command: LoadModel, target: Target, load_s: float) -> ModelLoaded:
     return ModelLoaded(
         session_id=command.session_id,
@@ -208,6 +280,8 @@ def _describe(command: LoadModel, target: Target, load_s: float) -> ModelLoaded:
         context_tokens=target.config.context_tokens,
         vocab_size=target.config.vocab_size,
         dtype=target.precision.name,
+        quant=target.formats.linears.name,
+        plan=target.plan,
         device=str(target.precision.device),
         drafters=tuple(s.name for s in drafter_registry().specs if s.serves(target)),
         rules=rule_registry().names,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from medusa_core.kv.cache import KvCache
+from medusa_core.kv.size import whole_capacity
 from medusa_core.target import Target
 
 _BUCKET = 256  # caches grow in steps, so that a longer answer rarely copies
@@ -47,7 +48,8 @@ class Session:
         Raises:
             OutOfMemoryError: The device has no room for it.
         """
-        self.kv.grow(-(-num_tokens // _BUCKET) * _BUCKET)
+        if num_tokens > self.kv.capacity:
+            self.kv.grow(-(-num_tokens // _BUCKET) * _BUCKET)
 
     def cut(self, num_tokens: int) -> None:
         """Forget the tokens from `num_tokens` on, and their rows."""
@@ -56,9 +58,12 @@ class Session:
 
 
 def _first_capacity(target: Target) -> int:
-    """Room for the whole context where that costs nothing: a CPU takes pages when they are used."""
-    config, precision = target.config, target.precision
-    row = 2 * config.num_layers * config.num_kv_heads * config.head_dim * precision.cache.itemsize
-    whole = config.context_tokens + _BUCKET
-    is_cheap = precision.device.type == "cpu" and whole * row <= _SMALL_BYTES
-    return whole if is_cheap else _BUCKET
+    """Room for the whole context where it was planned for, or where it costs nothing.
+
+    A card's memory was planned, and growing would need the old and the new cache at once. A CPU
+    takes pages when they are used.
+    """
+    is_cheap = target.whole_cache_bytes <= _SMALL_BYTES
+    if is_cheap or target.precision.device.type == "cuda":
+        return whole_capacity(target.config.context_tokens)
+    return _BUCKET

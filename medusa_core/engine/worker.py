@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from medusa_core.engine.preload import preload_torch_libraries
-from medusa_core.messages import Command, Event, Progress
+from medusa_core.messages import Cancel, Command, Event, Message, Progress
 
 if TYPE_CHECKING:
     from medusa_core.engine.desk import Desk
@@ -27,12 +27,15 @@ class Worker:
     def __init__(self, on_event: Callable[[Event], None]) -> None:
         self._on_event = on_event
         self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
+        self._cancelled: set[tuple[str, str]] = set()  # of Cancels that wait to be handled
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="medusa-engine", daemon=True)
         self._thread.start()
 
     def submit(self, command: Command) -> None:
         """Queue a command; returns at once."""
+        if isinstance(command, Cancel):
+            self._cancelled.add((command.session_id, command.request_id))
         self._commands.put(command)
 
     def close(self, timeout_s: float = 10.0) -> None:
@@ -52,10 +55,15 @@ class Worker:
             if command is not None:
                 desk = desk or self._open_desk(command)
                 desk.handle(command)
+                if isinstance(command, Cancel):
+                    self._cancelled.discard((command.session_id, command.request_id))
             elif desk is not None and desk.has_work:
                 desk.work()
         if desk is not None:
             desk.close()
+
+    def _is_cancelled(self, command: Message) -> bool:
+        return self._closing.is_set() or (command.session_id, command.request_id) in self._cancelled
 
     def _next_command(self, waits: bool) -> Command | None:
         try:
@@ -76,4 +84,4 @@ class Worker:
         finally:
             gc.freeze()
             gc.enable()
-        return Desk(self._on_event)
+        return Desk(self._on_event, self._is_cancelled)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 
 from medusa_core.errors import RequestError
-from medusa_core.messages import GenerateSettings
+from medusa_core.messages import GenerateSettings, WeightFormats
+from medusa_core.quant.format import quant_registry
 
 
 def add_rule_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,6 +39,29 @@ def add_rule_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--epsilon", type=float, default=defaults.epsilon, help="of typical")
     parser.add_argument("--delta", type=float, default=defaults.delta, help="of typical")
     parser.add_argument("--tree-rows", type=int, default=0, help="rows per step (default: best)")
+
+
+def add_format_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments for the weight format of every part; shared with the plan."""
+    names = quant_registry().names
+    parser.add_argument("--quant", choices=names, default="", help="weight format of the model")
+    parser.add_argument("--heads-quant", choices=names, default="", help="of the Medusa heads")
+    parser.add_argument("--lm-head-quant", choices=names, default="", help="of the last projection")
+    parser.add_argument("--embedding-quant", choices=names, default="", help="of the token vectors")
+    parser.add_argument(
+        "--embedding-in-ram", action="store_true", help="keep the token vectors off the card"
+    )
+
+
+def formats_of(args: argparse.Namespace) -> WeightFormats:
+    """The weight formats that the arguments ask for."""
+    return WeightFormats(
+        linears=args.quant,
+        lm_head=args.lm_head_quant,
+        embedding=args.embedding_quant,
+        heads=args.heads_quant,
+        embedding_in_ram=args.embedding_in_ram,
+    )
 
 
 def settings_of(

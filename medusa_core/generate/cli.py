@@ -8,7 +8,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from medusa_core.generate.arguments import add_rule_arguments, settings_of
+from medusa_core.generate.arguments import (
+    add_format_arguments,
+    add_rule_arguments,
+    formats_of,
+    settings_of,
+)
 from medusa_core.messages import (
     ChatMessage,
     GenerateSettings,
@@ -17,12 +22,12 @@ from medusa_core.messages import (
     StepDone,
     StepTrace,
 )
-from medusa_core.resources import demo_heads_dir, demo_model_dir
+from medusa_core.quant.choice import DTYPES
+from medusa_core.resources import demo_heads_dir, demo_model_dir, kept_models_dir
 
 if TYPE_CHECKING:
     from medusa_core.target import Target
 
-DTYPES = ("float64", "float32", "bfloat16", "float16")
 
 # Underlined, in one colour per head: told apart without colours as well as with them.
 _HEAD_STYLES = ("\x1b[4;36m", "\x1b[4;33m", "\x1b[4;35m", "\x1b[4;32m", "\x1b[4;34m")
@@ -34,6 +39,11 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", type=Path, help="model folder (default: the demo model)")
     parser.add_argument("--heads", type=Path, help="folder of Medusa heads")
     parser.add_argument("--dtype", choices=DTYPES, default="", help="default: best on the device")
+    add_format_arguments(parser)
+    parser.add_argument("--context", type=int, default=0, help="tokens (default: what fits)")
+    parser.add_argument(
+        "--anyway", action="store_true", help="load although the plan says that it doesn't fit"
+    )
     parser.add_argument("--device", default="", help="cpu, cuda or cuda:N (default: best there is)")
     parser.add_argument(
         "--threads", type=int, default=0, help="CPU threads (default: the fastest count, measured)"
@@ -69,12 +79,21 @@ def open_target(args: argparse.Namespace) -> Target:
     import torch
 
     from medusa_core.engine.threads import settle_threads
-    from medusa_core.target import load_target
+    from medusa_core.models.kept import KeptModels
+    from medusa_core.target import LoadOptions, load_target
 
     if args.threads:
         torch.set_num_threads(args.threads)
     model_dir, heads_dir = model_dirs(args)
-    target = load_target(model_dir, heads_dir, args.dtype, args.device)
+    options = LoadOptions(
+        dtype=args.dtype,
+        device=args.device,
+        formats=formats_of(args),
+        context_tokens=args.context,
+        ignores_plan=args.anyway,
+        kept=KeptModels(kept_models_dir()),
+    )
+    target = load_target(model_dir, heads_dir, options)
     if not args.threads:
         settle_threads(target, torch.get_num_threads())
     return target

@@ -9,7 +9,7 @@ Source: Medusa (Cai et al. 2024), section 2.1.1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -17,7 +17,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from medusa_core.heads.weights import HeadSet, HeadWeights
-from medusa_core.models.linear import Linear, make_linear
+from medusa_core.quant.linear import QuantLinear, make_linear
+
+MakeLinear = Callable[[Tensor, Tensor | None], QuantLinear]
 
 
 class Ranked(NamedTuple):
@@ -43,20 +45,27 @@ class MedusaHeads:
         nbytes: Bytes of their weights.
     """
 
-    def __init__(self, heads: HeadSet, target_lm_head: Linear, vocab_size: int) -> None:
+    def __init__(
+        self,
+        heads: HeadSet,
+        target_lm_head: QuantLinear,
+        vocab_size: int,
+        make: MakeLinear = make_linear,
+    ) -> None:
         """Take the heads of a target.
 
         Args:
             heads: Their weights, where they are to run.
             target_lm_head: What heads without a projection share.
             vocab_size: Its rows.
+            make: Makes a layer of a weight and a bias, in the heads' format.
         """
         weights = heads.heads
         self.num_heads = len(weights)
         self.num_columns = heads.num_columns or vocab_size
         self._token_map = None if heads.token_map is None else heads.token_map.tolist()
-        self._residuals = _Residuals(weights)
-        own = [make_linear(h.projection) for h in weights if h.projection is not None]
+        self._residuals = _Residuals(weights, make)
+        own = [make(h.projection, None) for h in weights if h.projection is not None]
         self._own_projections = own
         self._target_lm_head = target_lm_head
         self.nbytes = self._residuals.nbytes + sum(linear.nbytes for linear in own)
@@ -99,11 +108,11 @@ class MedusaHeads:
 class _Residuals:
     """The residual layers of all heads; the first is one product, as all heads share its input."""
 
-    def __init__(self, heads: Sequence[HeadWeights]) -> None:
+    def __init__(self, heads: Sequence[HeadWeights], make: MakeLinear) -> None:
         layers_of = [_with_biases(head) for head in heads]
         firsts = [layers[0] for layers in layers_of if layers]
         self._first = (
-            make_linear(torch.cat([w for w, _ in firsts]), torch.cat([b for _, b in firsts]))
+            make(torch.cat([w for w, _ in firsts]), torch.cat([b for _, b in firsts]))
             if firsts
             else None
         )
@@ -115,7 +124,8 @@ class _Residuals:
             )
             for i in range(1, depth)
         ]
-        self.nbytes = sum(w.nbytes + b.nbytes for layers in layers_of for w, b in layers)
+        deeper = sum(w.nbytes + b.nbytes for w, b in self._rest)
+        self.nbytes = deeper + (0 if self._first is None else self._first.nbytes)
 
     def __call__(self, hidden: Tensor, num_heads: int) -> Tensor:
         """[hidden] → [num_heads, hidden]"""

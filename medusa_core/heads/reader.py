@@ -17,10 +17,13 @@ from medusa_core.heads.format import HeadsFormat, Kind, Part, find_format
 from medusa_core.heads.formats import merged
 from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.heads.weights import HeadSet, HeadWeights
+from medusa_core.messages import HeadsShape
 from medusa_core.models.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.linear import Linear
 from medusa_core.models.precision import Precision
+from medusa_core.models.weights import no_memory
+from medusa_core.quant.choice import PartFormats
+from medusa_core.quant.linear import QuantLinear
 
 _FILE = "medusa_lm_head.safetensors"
 _PICKLES = ("medusa_lm_head.pt", "medusa_lm_head.bin", "pytorch_model.bin")
@@ -36,7 +39,11 @@ def has_merged_heads(checkpoint: Checkpoint) -> bool:
 
 
 def read_heads(
-    heads_dir: Path, config: ModelConfig, precision: Precision, target_lm_head: Linear
+    heads_dir: Path,
+    config: ModelConfig,
+    precision: Precision,
+    target_lm_head: QuantLinear,
+    formats: PartFormats,
 ) -> MedusaHeads:
     """Read the heads of a folder for a target.
 
@@ -45,6 +52,7 @@ def read_heads(
         config: Sizes of the target that they must fit.
         precision: Where and in which dtype they run.
         target_lm_head: The projection that heads without their own share.
+        formats: Tells theirs.
 
     Raises:
         CheckpointError: A file is damaged.
@@ -52,7 +60,35 @@ def read_heads(
     """
     heads, _ = read_head_set(heads_dir, precision.compute)
     _check_fit(heads, config)
-    return MedusaHeads(_placed(heads, config, precision.device), target_lm_head, config.vocab_size)
+
+    def make(weight: Tensor, bias: Tensor | None) -> QuantLinear:
+        spec = formats.fitting(formats.heads, *weight.shape)
+        return spec.build(spec.quantize(weight), len(weight), bias, precision.compute)
+
+    try:
+        placed = _placed(heads, config, precision.device)
+        return MedusaHeads(placed, target_lm_head, config.vocab_size, make)
+    except torch.OutOfMemoryError as error:
+        raise no_memory("the Medusa heads") from error
+
+
+def read_heads_shape(heads_dir: Path) -> HeadsShape:
+    """Sizes of the heads of a folder, without reading a tensor.
+
+    Raises:
+        CheckpointError: A file is damaged.
+        HeadsError: The folder holds no heads.
+    """
+    checkpoint = _open(heads_dir)
+    parts = _parts(checkpoint.names, find_format(checkpoint.names))
+    num_layers = _num_layers(parts)
+    projections = [
+        checkpoint.shape(name)
+        for part, name in parts.items()
+        if part.kind in (Kind.PROJECTION, Kind.ONE_PROJECTION)
+    ]
+    columns = projections[0][0] if projections and projections[0] else 0
+    return HeadsShape(len(num_layers), max(num_layers, default=0), columns)
 
 
 def read_head_set(heads_dir: Path, dtype: torch.dtype | None) -> tuple[HeadSet, HeadsFormat]:

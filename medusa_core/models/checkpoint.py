@@ -1,21 +1,33 @@
-"""Reading tensors out of safetensors files, single or sharded."""
+"""Reading tensors out of safetensors files, single or sharded.
+
+Files are read, not mapped: of a mapped file every page that was touched counts as the process's
+memory, and a model would take its size on disk beside its size when loaded.
+"""
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
-from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
 from medusa_core.models.config import read_json
-
-log = logging.getLogger(__name__)
+from medusa_core.models.safetensors_header import TensorEntry, read_header
 
 _INDEX = "model.safetensors.index.json"
+_DTYPES = {
+    "F64": torch.float64,
+    "F32": torch.float32,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+    "I64": torch.int64,
+    "I32": torch.int32,
+    "I16": torch.int16,
+    "I8": torch.int8,
+    "U8": torch.uint8,
+    "BOOL": torch.bool,
+}
 
 
 class Checkpoint:
@@ -27,7 +39,7 @@ class Checkpoint:
 
     def __init__(self, files: dict[str, Path]) -> None:
         self._file_of = files
-        self._open: dict[Path, Any] = {}
+        self._entries: dict[Path, dict[str, TensorEntry]] = {}
         self._read: set[str] = set()
 
     @classmethod
@@ -58,15 +70,20 @@ class Checkpoint:
         Raises:
             CheckpointError: The file is missing or damaged.
         """
-        return cls(dict.fromkeys(_open(path).keys(), path))
+        return cls(dict.fromkeys(read_header(path), path))
 
     @property
     def names(self) -> frozenset[str]:
         return frozenset(self._file_of)
 
+    @property
+    def files(self) -> frozenset[Path]:
+        """The files that hold the tensors."""
+        return frozenset(self._file_of.values())
+
     def shape(self, name: str) -> tuple[int, ...]:
         """Shape of a tensor, without reading it."""
-        return tuple(self._handle(name).get_slice(name).get_shape())
+        return self._entry(name).shape
 
     def tensor(self, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
         """Read a tensor.
@@ -99,7 +116,7 @@ class Checkpoint:
             CheckpointError: It is missing, or holds no floating-point numbers.
         """
         self._read.add(name)
-        tensor: Tensor = self._handle(name).get_tensor(name)
+        tensor = self.raw(name)
         if not tensor.is_floating_point():
             raise CheckpointError(
                 f"{name} holds {tensor.dtype}, not floating-point numbers.",
@@ -113,7 +130,7 @@ class Checkpoint:
         Raises:
             CheckpointError: It is missing, or holds other numbers.
         """
-        tensor: Tensor = self._handle(name).get_tensor(name)
+        tensor = self.raw(name)
         if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
             raise CheckpointError(
                 f"{name} holds {tensor.dtype}, not whole numbers.", "Download the file again."
@@ -125,36 +142,56 @@ class Checkpoint:
         """Names of the tensors that nobody asked for."""
         return self.names - self._read
 
-    def _handle(self, name: str) -> Any:
+    def raw(self, name: str) -> Tensor:
+        """Read a tensor as it is.
+
+        Raises:
+            CheckpointError: It is missing, of a dtype that nothing here reads, or its file fails.
+        """
+        self._read.add(name)
+        entry = self._entry(name)
+        dtype = _DTYPES.get(entry.dtype)
+        if dtype is None:
+            raise CheckpointError(
+                f"{name} holds {entry.dtype}, which isn't supported.",
+                "Choose the unquantized version of this model.",
+            )
+        return _read_bytes(self._file_of[name], entry).view(dtype).view(entry.shape)
+
+    def _entry(self, name: str) -> TensorEntry:
         path = self._file_of.get(name)
         if path is None:
             raise CheckpointError(
                 f"The weights lack the tensor {name}.",
                 "The download is incomplete, or this is another kind of model.",
             )
-        if path not in self._open:
-            self._open[path] = _open(path)
-        handle = self._open[path]
-        if name not in handle.keys():  # noqa: SIM118 - safe_open is no mapping
+        if path not in self._entries:
+            self._entries[path] = read_header(path)
+        entry = self._entries[path].get(name)
+        if entry is None:
             raise CheckpointError(
                 f"{path.name} lacks the tensor {name} that the index places there.",
                 "Download the model again.",
             )
-        return handle
+        return entry
 
 
-def _open(path: Path) -> Any:
-    if not path.exists():
-        raise CheckpointError(
-            f"{path.name} is missing in {path.parent}.", "Download the model again."
-        )
+def _read_bytes(path: Path, entry: TensorEntry) -> Tensor:
+    """The bytes of a tensor. uint8"""
+    buffer = torch.empty(entry.nbytes, dtype=torch.uint8)
     try:
-        return safe_open(path, framework="pt")
-    except (SafetensorError, OSError) as error:
-        log.info("can't open %s", path, exc_info=True)
-        raise CheckpointError(
-            f"{path.name} is damaged or incomplete ({error}).", "Download the file again."
-        ) from error
+        # Unbuffered, as Python's own buffer would be one more copy.
+        with path.open("rb", buffering=0) as file:
+            file.seek(entry.start)
+            view = buffer.numpy().data
+            done = 0
+            while done < entry.nbytes and (count := file.readinto(view[done:])):
+                done += count
+    except OSError as error:
+        raise CheckpointError(f"{path} can't be read: {error}.", "Check the disk.") from error
+    if done < entry.nbytes:
+        raise CheckpointError(f"{path.name} has become shorter.", "Download the file again.")
+    return buffer
 
 
 def _read_index(model_dir: Path, index: Path) -> dict[str, Path]:

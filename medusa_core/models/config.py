@@ -37,7 +37,10 @@ class RopeConfig:
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """Sizes of a Llama-family target; names as in Hugging Face's `config.json`."""
+    """Sizes of a Llama-family target; names as in Hugging Face's `config.json`.
+
+    `quantization` is the format that the checkpoint's linear layers have already, or empty.
+    """
 
     model_type: str
     vocab_size: int
@@ -53,6 +56,7 @@ class ModelConfig:
     tie_embeddings: bool
     traits: Traits
     eos_token_ids: tuple[int, ...]
+    quantization: str = ""
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -87,7 +91,18 @@ def read_config(model_dir: Path) -> ModelConfig:
         CheckpointError: The file is missing or damaged.
         ModelError: It describes something that this engine doesn't run.
     """
-    raw = read_json(model_dir / "config.json")
+    path = model_dir / "generation_config.json"
+    return parse_config(
+        read_json(model_dir / "config.json"), read_json(path) if path.exists() else {}
+    )
+
+
+def parse_config(raw: Mapping[str, Any], generation: Mapping[str, Any]) -> ModelConfig:
+    """Check what `config.json` and `generation_config.json` hold.
+
+    Raises:
+        ModelError: It describes something that this engine doesn't run.
+    """
     traits = find_family(str(raw.get("model_type", ""))).traits(raw)
     context = _size(raw, "max_position_embeddings", 2048)
     hidden_size = _size(raw, "hidden_size")
@@ -106,7 +121,8 @@ def read_config(model_dir: Path) -> ModelConfig:
         rope=_read_rope(raw),
         tie_embeddings=bool(raw.get("tie_word_embeddings", False)),
         traits=traits,
-        eos_token_ids=_read_eos(raw, model_dir),
+        eos_token_ids=_read_eos(raw, generation),
+        quantization=_read_quantization(raw),
     )
     _check(config, raw)
     return config
@@ -121,11 +137,6 @@ def _check(config: ModelConfig, raw: Mapping[str, Any]) -> None:
         raise ModelError(f"head_dim {config.head_dim} is odd; rotary embedding needs pairs.")
     if (activation := raw.get("hidden_act", "silu")) != "silu":
         raise ModelError(f"The activation {activation!r} isn't supported; only silu is.")
-    if raw.get("quantization_config"):
-        raise ModelError(
-            "The checkpoint is quantized already.",
-            "Choose the unquantized version of this model.",
-        )
 
 
 def _read_rope(raw: Mapping[str, Any]) -> RopeConfig:
@@ -155,10 +166,38 @@ def _read_rope(raw: Mapping[str, Any]) -> RopeConfig:
     )
 
 
-def _read_eos(raw: Mapping[str, Any], model_dir: Path) -> tuple[int, ...]:
+def _read_quantization(raw: Mapping[str, Any]) -> str:
+    """The format that a `config.json` says its weights have.
+
+    Returns:
+        `nf4` or `nf4-dq`; empty for weights that aren't quantized.
+
+    Raises:
+        ModelError: They are, in a way that isn't supported.
+    """
+    said = raw.get("quantization_config")
+    if not said:
+        return ""
+    if not isinstance(said, Mapping) or said.get("quant_method", "bitsandbytes") != "bitsandbytes":
+        method = said.get("quant_method") if isinstance(said, Mapping) else said
+        raise _unsupported(str(method))
+    if not said.get("load_in_4bit") or said.get("bnb_4bit_quant_type", "fp4") != "nf4":
+        raise _unsupported("bitsandbytes, but not nf4")
+    if said.get("bnb_4bit_quant_storage", "uint8") != "uint8":
+        raise _unsupported(f"stored as {said['bnb_4bit_quant_storage']}")
+    return "nf4-dq" if said.get("bnb_4bit_use_double_quant") else "nf4"
+
+
+def _unsupported(how: str) -> ModelError:
+    return ModelError(
+        f"The checkpoint is quantized already ({how}).",
+        "Of quantized ones only bitsandbytes' nf4 is supported: choose that, or the unquantized "
+        "version of this model.",
+    )
+
+
+def _read_eos(raw: Mapping[str, Any], generation: Mapping[str, Any]) -> tuple[int, ...]:
     """EOS ids; `generation_config.json` knows more of them than `config.json` where both speak."""
-    path = model_dir / "generation_config.json"
-    generation = read_json(path) if path.exists() else {}
     value = generation.get("eos_token_id", raw.get("eos_token_id"))
     ids = value if isinstance(value, list) else [] if value is None else [value]
     if not all(isinstance(token, int) and not isinstance(token, bool) for token in ids):

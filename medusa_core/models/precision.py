@@ -7,6 +7,10 @@ from dataclasses import dataclass
 import torch
 
 from medusa_core.errors import RequestError
+from medusa_core.messages import WeightFormats
+from medusa_core.quant.choice import settle_formats
+from medusa_core.quant.format import Hardware
+from medusa_core.quant.linear import packs_bfloat16
 
 DTYPES = {
     "float64": torch.float64,
@@ -43,18 +47,31 @@ def choose_precision(dtype: str, device: str) -> Precision:
     Raises:
         RequestError: The dtype or the device isn't there.
     """
-    chosen = _choose_device(device)
-    name = dtype or _best_dtype(chosen)
-    if name not in DTYPES:
-        raise RequestError(f"There is no dtype {name!r}.", f"Choose one of {', '.join(DTYPES)}.")
-    compute = DTYPES[name]
+    chosen = choose_device(device)
+    return precision_of(settle_formats(WeightFormats(), dtype, hardware_of(chosen)).compute, chosen)
+
+
+def precision_of(compute: str, device: torch.device) -> Precision:
+    """The dtypes to compute in `compute` on a device."""
+    dtype = DTYPES[compute]
     # On a CPU attention over a float32 cache is 2 to 5 times as fast as over bfloat16.
-    on_cpu = chosen.type == "cpu"
-    cache = torch.promote_types(compute, torch.float32) if on_cpu else compute
-    return Precision(name, compute, cache, chosen)
+    cache = torch.promote_types(dtype, torch.float32) if device.type == "cpu" else dtype
+    return Precision(compute, dtype, cache, device)
 
 
-def _choose_device(device: str) -> torch.device:
+def hardware_of(device: torch.device) -> Hardware:
+    """What weight formats may ask of a device."""
+    if device.type == "cuda":
+        return Hardware("cuda", torch.cuda.get_device_capability(device))
+    return Hardware("cpu", multiplies_bfloat16=packs_bfloat16("cpu"))
+
+
+def choose_device(device: str) -> torch.device:
+    """The device of that name, or the best there is for an empty one.
+
+    Raises:
+        RequestError: It isn't there.
+    """
     no_device = RequestError(f"There is no device {device!r}.", "Choose cpu, cuda or cuda:N.")
     try:
         chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
@@ -70,11 +87,3 @@ def _choose_device(device: str) -> torch.device:
     if chosen.type == "cuda" and (chosen.index or 0) >= torch.cuda.device_count():
         raise no_device
     return chosen
-
-
-def _best_dtype(device: torch.device) -> str:
-    """Pascal computes fast in float32 alone, Turing in float16, later cards in bfloat16."""
-    if device.type != "cuda":
-        return "bfloat16" if torch.ops.mkldnn._is_mkldnn_bf16_supported() else "float32"
-    major, _ = torch.cuda.get_device_capability(device)
-    return "bfloat16" if major >= 8 else "float16" if major == 7 else "float32"

@@ -13,9 +13,11 @@ from medusa_core.messages import (
     Command,
     Event,
     Failed,
+    Fit,
     Generate,
     GenerationDone,
     LoadModel,
+    MemoryPlan,
     ModelLoaded,
     Progress,
     StepDone,
@@ -25,6 +27,7 @@ from medusa_core.messages import (
 
 HEADS = tuple(TokenSource("medusa", head) for head in range(1, 5))
 CONTEXT_TOKENS = 64
+PLAN = MemoryPlan(10, 2, 3, 4, 5, 6, 70, 100, 0, CONTEXT_TOKENS, CONTEXT_TOKENS, Fit.FITS, True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +191,8 @@ class FakeEngine:
                 context_tokens=CONTEXT_TOKENS,
                 vocab_size=4096,
                 dtype="float32",
+                quant="fp32",
+                plan=PLAN,
                 device="cpu",
                 drafters=("medusa", "none"),
                 rules=("greedy", "sample", "typical"),

@@ -24,6 +24,7 @@ from medusa_core.messages import (
     Role,
     StepDone,
     StopReason,
+    Unload,
 )
 from tests.app.conftest import OpenWindow
 
@@ -199,6 +200,7 @@ def test_a_prompt_longer_than_the_context_is_refused_and_given_back(
 def test_a_broken_model_is_explained_and_the_window_lives_on(
     qtbot: QtBot, engine: SharedEngine, open_window: OpenWindow, tmp_path: Path
 ) -> None:
+    engine.submit(Unload("no", "model"))  # else that one would come back
     opened = open_window(engine.start, (tmp_path / "nothing", None))
     qtbot.waitUntil(lambda: opened.keeper.status.phase is Phase.FAILED, timeout=TIMEOUT_MS)
     (card,) = errors(opened)

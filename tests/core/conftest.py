@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from medusa_core.api import demo_model
-from medusa_core.target import Target, load_target
+from medusa_core.target import LoadOptions, Target, load_target
 from tests.core.laws import Tie
 from tests.core.tiny import ACCURACIES, LLAMA3_ROPE, TinySpec, random_heads, write_heads, write_tiny
 
@@ -72,7 +72,7 @@ def load(folders: dict[str, tuple[Path, Path]]) -> LoadTarget:
 
     @cache
     def load_once(name: str, dtype: str, device: str = "cpu") -> Target:
-        return load_target(*folders[name], dtype=dtype, device=device)
+        return load_target(*folders[name], LoadOptions(dtype, device))
 
     return load_once
 

@@ -19,7 +19,7 @@ from typing import Any
 from medusa_core.errors import MedusaError
 from medusa_core.generate.direct import generate
 from medusa_core.messages import ChatMessage, GenerateSettings, Role
-from medusa_core.target import load_target
+from medusa_core.target import LoadOptions, load_target
 
 MOST_BYTES = 1 << 30  # a tiny checkpoint has a hundred thousand
 MOST_S = 10.0
@@ -124,7 +124,7 @@ def damage(folder: Path, rng: random.Random) -> str:
 def try_out(folder: Path) -> str:
     """Load it and answer something; returns the name of the error, or `works`."""
     try:
-        target = load_target(folder / "model", folder / "heads", "float32", "cpu")
+        target = load_target(folder / "model", folder / "heads", LoadOptions("float32", "cpu"))
         drafter = "medusa" if target.heads is not None else "none"
         settings = GenerateSettings(drafter=drafter, max_new_tokens=4)
         generate(target, [ChatMessage(Role.USER, "hi")], settings)

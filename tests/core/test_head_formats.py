@@ -16,7 +16,7 @@ from medusa_core.heads.reader import read_head_set
 from medusa_core.heads.writer import write_heads
 from medusa_core.messages import GenerateSettings
 from medusa_core.resources import demo_heads_dir, demo_model_dir
-from medusa_core.target import Target, load_target
+from medusa_core.target import LoadOptions, Target, load_target
 from tests.core.conftest import GROUPED
 from tests.core.laws import check_same_tokens, decode, plainly, user_says
 from tests.core.tiny import random_heads, write_tiny
@@ -107,7 +107,7 @@ SHARED_FORMATS: dict[str, Put] = {
 def loaded(put: Put, root: Path, tensors: Tensors) -> Target:
     """A target with heads in a format."""
     model, heads = put(write_tiny(root / "model", GROUPED), root / "heads", tensors)
-    return load_target(model, heads, "float64")
+    return load_target(model, heads, LoadOptions("float64"))
 
 
 def drafts(target: Target) -> list[list[int]]:
@@ -161,7 +161,7 @@ def test_a_token_map_names_the_tokens_of_a_reduced_vocabulary(tmp_path: Path) ->
     model = write_tiny(tmp_path / "model", GROUPED)
     tensors = reduced(REDUCED) | {"token_map": REDUCED}
     heads = save(tmp_path / "heads", "model.safetensors", tensors, {})
-    target = load_target(model, heads, "float64")
+    target = load_target(model, heads, LoadOptions("float64"))
     assert target.heads is not None
     whole = loaded(FORMATS["v0.1"], tmp_path, random_heads(GROUPED)).heads
     assert whole is not None
@@ -180,7 +180,7 @@ def test_a_tree_never_asks_for_more_ranks_than_the_vocabulary_has(tmp_path: Path
     few = REDUCED[:3]
     tensors = reduced(few) | {"token_map": few}
     heads = save(tmp_path / "heads", "model.safetensors", tensors, {})
-    target = load_target(model, heads, "float64")
+    target = load_target(model, heads, LoadOptions("float64"))
     run = decode(target, GenerateSettings(max_new_tokens=8, tree_rows=64), user_says("few"))
     assert max(step.num_rows for step in run.steps[1:]) > 3
 
@@ -200,7 +200,7 @@ def test_a_wrong_token_map_is_refused(token_map: Tensor, told: str, tmp_path: Pa
     tensors = reduced(REDUCED) | {"token_map": token_map}
     heads = save(tmp_path / "heads", "model.safetensors", tensors, {})
     with pytest.raises(HeadsError, match=told):
-        load_target(model, heads, "float64")
+        load_target(model, heads, LoadOptions("float64"))
 
 
 @pytest.mark.parametrize("num_rows", [GROUPED.vocab_size - 1, GROUPED.vocab_size + 64])
@@ -236,7 +236,7 @@ def test_every_unmatched_tensor_is_listed(name: str, extra: str, tmp_path: Path)
     more = {f"{extra}{index}": torch.zeros(1) for index in range(12)}
     save_file(load_file(path) | more | {extra: torch.zeros(32, 32)}, path)
     with pytest.raises(HeadsError) as caught:
-        load_target(model, heads, "float64")
+        load_target(model, heads, LoadOptions("float64"))
     assert all(key in caught.value.message for key in more)
 
 
@@ -284,14 +284,14 @@ def test_the_command_converts_pebbles_heads_for_other_programs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model, heads = str(demo_model_dir()), str(demo_heads_dir())
-    expected = load_target(demo_model_dir(), demo_heads_dir(), "float32").heads
+    expected = load_target(demo_model_dir(), demo_heads_dir(), LoadOptions("float32")).heads
     assert expected is not None
     hidden = torch.randn(256)
     for name in ("v0.1", "v2", "vllm"):
         out = tmp_path / name
         given = [] if name == "v2" else ["--model", model]
         assert main(["heads", "convert", heads, str(out), "--to", name, *given]) == 0
-        target = load_target(demo_model_dir(), out, "float32")
+        target = load_target(demo_model_dir(), out, LoadOptions("float32"))
         assert target.heads is not None
         ranks = (8,) * expected.num_heads
         ours = target.heads.ranked(hidden, ranks).token_ids

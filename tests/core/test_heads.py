@@ -16,8 +16,8 @@ from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.heads.reader import read_heads
 from medusa_core.heads.weights import HeadSet, HeadWeights
 from medusa_core.messages import TARGET, TokenSource
-from medusa_core.models.linear import make_linear
-from medusa_core.target import Target, load_target
+from medusa_core.quant.linear import make_linear
+from medusa_core.target import LoadOptions, Target, load_target
 from medusa_core.tree.shape import TreeShape
 from tests.core.conftest import GROUPED, LoadTarget
 from tests.core.tiny import ACCURACIES, random_heads, write_heads
@@ -27,7 +27,7 @@ FILE = "medusa_lm_head.safetensors"
 
 def read(folder: Path, target: Target) -> MedusaHeads:
     lm_head = target.runner._model.lm_head
-    return read_heads(folder, target.config, target.precision, lm_head)
+    return read_heads(folder, target.config, target.precision, lm_head, target.formats)
 
 
 def naive_logits(
@@ -150,7 +150,7 @@ def test_trees_are_pruned_to_the_heads_at_hand(
 ) -> None:
     deep = [*ACCURACIES, [0.9, 0.5], [0.9, 0.5]]
     one = write_heads(tmp_path, random_heads(GROUPED, 1), deep)
-    target = load_target(folders["grouped"][0], one, "float64", "cpu")
+    target = load_target(folders["grouped"][0], one, LoadOptions("float64", "cpu"))
     drafter = SPEC.build(target, 12)
     drafter.begin([1])
     drafter.observe(Observation((7,), torch.zeros(GROUPED.hidden_size, dtype=torch.float64)))

@@ -13,11 +13,14 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from medusa_core.messages import WeightFormats
 from medusa_core.models.attention import attend_by_products, attend_fused
 from medusa_core.models.checkpoint import Checkpoint
 from medusa_core.models.config import read_config
 from medusa_core.models.decoder import build_decoder
-from medusa_core.models.precision import choose_precision
+from medusa_core.models.precision import choose_precision, hardware_of
+from medusa_core.models.weights import CheckpointWeights
+from medusa_core.quant.choice import settle_formats
 from medusa_core.runner.resident import ResidentRunner
 from medusa_core.tree.shape import TokenTree
 from tests.core.conftest import LoadTarget
@@ -78,7 +81,10 @@ def peer_of(spec: TinySpec) -> LlamaForCausalLM:
 def runner_of(model_dir: Path, dtype: str = "float32") -> ResidentRunner:
     """Our runner on a folder's weights."""
     precision = choose_precision(dtype, "cpu")
-    model = build_decoder(read_config(model_dir), precision, Checkpoint.open_model(model_dir))
+    config, checkpoint = read_config(model_dir), Checkpoint.open_model(model_dir)
+    formats = settle_formats(WeightFormats(), dtype, hardware_of(precision.device))
+    weights = CheckpointWeights(checkpoint, config, precision, formats)
+    model = build_decoder(config, precision, checkpoint, weights)
     return ResidentRunner(model, precision)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from medusa_core.engine.transcript import transcribe
 from medusa_core.errors import TokenizerError
 from medusa_core.messages import ChatMessage, GenerateSettings, Role
-from medusa_core.target import Target, load_target
+from medusa_core.target import LoadOptions, Target, load_target
 from medusa_core.text.detokenizer import Detokenizer
 from medusa_core.text.tokenizer import Tokenizer
 from tests.core.laws import check_same_tokens, check_sources, decode, plainly, user_says
@@ -169,7 +169,7 @@ def target(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Target:
     (model / "tokenizer.json").unlink()
     (model / "tokenizer.model").write_bytes((folder / "tokenizer.model").read_bytes())
     heads = write_heads(root / "heads", random_heads(spec))
-    return load_target(model, heads, "float64")
+    return load_target(model, heads, LoadOptions("float64"))
 
 
 def test_the_laws_hold_with_pieces(target: Target) -> None:

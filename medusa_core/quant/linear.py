@@ -1,4 +1,4 @@
-"""Linear layers behind one call: dense everywhere, prepacked where that is faster."""
+"""Linear layers behind one call, and the dense ones: prepacked where that is faster."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 
-class Linear(Protocol):
+class QuantLinear(Protocol):
     """y = x Wᵀ + b.
 
     Attributes:
-        nbytes: Bytes of the weights.
+        nbytes: Bytes that the layer holds, its bias included.
     """
 
     @property
@@ -63,14 +63,18 @@ class PackedLinear:
         return result
 
 
-def make_linear(weight: Tensor, bias: Tensor | None = None) -> Linear:
+def make_linear(weight: Tensor, bias: Tensor | None = None) -> QuantLinear:
     """The fastest linear layer for these weights where they are.
 
     Args:
         weight: [out, in]
         bias: [out], or None.
     """
-    packs = weight.device.type == "cpu" and weight.dtype == torch.bfloat16
-    if packs and torch.ops.mkldnn._is_mkldnn_bf16_supported():
+    if weight.dtype == torch.bfloat16 and packs_bfloat16(weight.device.type):
         return PackedLinear(weight, bias)
     return DenseLinear(weight.contiguous(), bias)
+
+
+def packs_bfloat16(device: str) -> bool:
+    """Are bfloat16 weights on this type of device kept in an order of their own?"""
+    return device == "cpu" and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())

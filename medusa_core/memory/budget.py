@@ -1,0 +1,46 @@
+"""How much memory a device has, and what of it is spoken for. Nothing here needs torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from medusa_core.quant.format import Hardware
+
+GIB = 1 << 30
+# What a card that isn't there is assumed to have lost: a desktop holds 0.3 to 0.8 GiB.
+_DESKTOP_BYTES = GIB // 2
+# CUDA's context and the kernels of torch and bitsandbytes: 0.3 to 0.5 GiB.
+RUNTIME_BYTES = GIB // 2
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A device's memory.
+
+    Attributes:
+        name: Its name for people.
+        hardware: What it can compute.
+        total_bytes: All of its memory.
+        other_bytes: What other programs hold.
+        runtime_bytes: What this program needs before any model.
+        is_live: Measured now, not assumed.
+    """
+
+    name: str
+    hardware: Hardware
+    total_bytes: int
+    other_bytes: int
+    runtime_bytes: int
+    is_live: bool
+
+
+def imagined_card(vram_gib: float) -> Budget:
+    """A card that isn't there: of the Ampere or Ada generation, in a computer with a desktop."""
+    return Budget(
+        name=f"a card with {vram_gib:g} GiB",
+        hardware=Hardware("cuda", (8, 6)),
+        total_bytes=round(vram_gib * GIB),
+        other_bytes=_DESKTOP_BYTES,
+        runtime_bytes=RUNTIME_BYTES,
+        is_live=False,
+    )

@@ -1,0 +1,161 @@
+"""The plan: what a model's parts will take of a device's memory.
+
+Weights, heads and cache are counted to the byte from the same descriptions that the loader follows;
+scratch is an upper estimate. Nothing here needs torch or a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from medusa_core.kv.size import row_bytes, whole_capacity
+from medusa_core.memory.budget import GIB, Budget
+from medusa_core.messages import Fit, HeadsShape, MemoryPlan
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.parts import LinearPart, linear_parts, lm_head_part, vector_sizes
+from medusa_core.quant.choice import PartFormats
+from medusa_core.quant.format import QuantSpec, quant_registry
+
+_STEP_ROWS = 64
+_NUM_LAYOUTS = 32  # masks that the runner keeps
+_TIGHT_BYTES = GIB * 3 // 10  # less than this left over, and another window may take it
+_ITEMSIZE = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
+
+
+def plan_memory(
+    config: ModelConfig,
+    heads: HeadsShape,
+    formats: PartFormats,
+    budget: Budget,
+    context_tokens: int,
+) -> MemoryPlan:
+    """Plan a target with heads on a device.
+
+    Args:
+        config: Sizes of the target.
+        heads: Sizes of the heads.
+        formats: Format of every part.
+        budget: What the device has.
+        context_tokens: Longest prompt plus answer.
+    """
+    context = min(context_tokens, config.context_tokens)
+    ram = embedding_bytes(config, formats) if formats.embedding_in_ram else 0
+    weights = weights_bytes(config, formats) - ram
+    in_heads = heads_bytes(config, heads, formats)
+    fixed = weights + in_heads + budget.runtime_bytes + budget.other_bytes
+
+    def needs(tokens: int) -> int:
+        return kv_bytes(config, formats, tokens) + scratch_bytes(config, formats, tokens)
+
+    free = budget.total_bytes - fixed - needs(context)
+    return MemoryPlan(
+        weights_bytes=weights,
+        heads_bytes=in_heads,
+        kv_bytes=kv_bytes(config, formats, context),
+        scratch_bytes=scratch_bytes(config, formats, context),
+        runtime_bytes=budget.runtime_bytes,
+        other_bytes=budget.other_bytes,
+        free_bytes=free,
+        total_bytes=budget.total_bytes,
+        ram_bytes=ram,
+        context_tokens=context,
+        max_context=_longest(config.context_tokens, budget.total_bytes - fixed, needs),
+        fit=_fit(free),
+        is_live=budget.is_live,
+    )
+
+
+def weights_bytes(config: ModelConfig, formats: PartFormats) -> int:
+    """Bytes of the target's weights, the token vectors included."""
+    item = max(4, _ITEMSIZE[formats.compute])  # norms are computed in 32 bits at least
+    linears = sum(_part_bytes(part, config, formats) for part in linear_parts(config))
+    # A norm keeps its epsilon beside its weight.
+    vectors = sum(size + 1 for size in vector_sizes(config)) * item
+    lm_head = 0
+    if not formats.shares_embedding(config.tie_embeddings):
+        lm_head = _matrix_bytes(lm_head_part(config), formats.lm_head, formats)
+    return linears + vectors + lm_head + embedding_bytes(config, formats)
+
+
+def embedding_bytes(config: ModelConfig, formats: PartFormats) -> int:
+    """Bytes of the token vectors."""
+    return formats.embedding.nbytes(config.vocab_size, config.hidden_size, formats.device)
+
+
+def heads_bytes(config: ModelConfig, heads: HeadsShape, formats: PartFormats) -> int:
+    """Bytes of Medusa heads; their first layers are one matrix, deeper ones stay dense."""
+    if not heads.num_heads:
+        return 0
+    hidden, count, item = config.hidden_size, heads.num_heads, _ITEMSIZE[formats.compute]
+    rows = count * hidden
+    total = 0
+    if heads.num_layers:
+        spec = formats.fitting(formats.heads, rows, hidden)
+        total += spec.nbytes(rows, hidden, formats.device) + rows * item
+    total += (heads.num_layers - 1) * (rows * hidden + rows) * item if heads.num_layers else 0
+    if heads.columns:
+        columns = min(heads.columns, config.vocab_size)
+        spec = formats.fitting(formats.heads, columns, hidden)
+        total += count * spec.nbytes(columns, hidden, formats.device)
+    return total
+
+
+def kv_bytes(config: ModelConfig, formats: PartFormats, context_tokens: int) -> int:
+    """Bytes of the cache for a whole context; a CPU keeps keys and values in 32 bits at least."""
+    item = _ITEMSIZE[formats.compute]
+    itemsize = max(4, item) if formats.device == "cpu" else item
+    return row_bytes(config, itemsize) * whole_capacity(context_tokens)
+
+
+def scratch_bytes(config: ModelConfig, formats: PartFormats, context_tokens: int) -> int:
+    """Upper estimate of what a step of 64 rows needs besides weights and cache."""
+    rows, item = _STEP_ROWS, max(4, _ITEMSIZE[formats.compute])
+    group = config.num_heads // config.num_kv_heads
+    hidden = rows * (8 * config.hidden_size + 4 * config.intermediate_size) * item
+    logits = 2 * rows * config.vocab_size * item
+    masks = _NUM_LAYOUTS * group * rows * context_tokens * _ITEMSIZE[formats.compute] // 4
+    scores = config.num_heads * rows * context_tokens * item
+    return hidden + logits + masks + scores + _unpacked_bytes(config, formats)
+
+
+def _unpacked_bytes(config: ModelConfig, formats: PartFormats) -> int:
+    """On CUDA, prefill unpacks one 4-bit matrix at a time."""
+    if formats.device == "cpu" or formats.linears.is_dense:
+        return 0
+    largest = max(part.rows * part.columns for part in linear_parts(config))
+    return largest * _ITEMSIZE[formats.compute]
+
+
+def _part_bytes(part: LinearPart, config: ModelConfig, formats: PartFormats) -> int:
+    bias = part.rows * _ITEMSIZE[formats.compute] if part.has_bias else 0
+    return _matrix_bytes(part, _format_of(part, config, formats), formats) + bias
+
+
+def _format_of(part: LinearPart, config: ModelConfig, formats: PartFormats) -> QuantSpec:
+    """What a part of a checkpoint that is quantized already has is settled."""
+    if not config.quantization:
+        return formats.linears
+    is_whole = len(part.pieces) == 1 and not part.pieces[0].turns
+    return quant_registry().get(config.quantization if is_whole else "nf4")
+
+
+def _matrix_bytes(part: LinearPart, spec: QuantSpec, formats: PartFormats) -> int:
+    fitting = formats.fitting(spec, part.rows, part.columns)
+    return fitting.nbytes(part.rows, part.columns, formats.device)
+
+
+def _longest(most: int, room: int, needs: Callable[[int], int]) -> int:
+    """The longest context whose needs have room; 0 if none has."""
+    if needs(1) > room:
+        return 0
+    low, high = 1, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if needs(middle) <= room else (low, middle - 1)
+    return low
+
+
+def _fit(free: int) -> Fit:
+    if free < 0:
+        return Fit.NO
+    return Fit.TIGHT if free < _TIGHT_BYTES else Fit.FITS

@@ -1,0 +1,43 @@
+"""The memory of this machine's devices, now."""
+
+from __future__ import annotations
+
+import psutil
+import torch
+
+from medusa_core.memory.budget import GIB, RUNTIME_BYTES, Budget
+from medusa_core.models.precision import choose_device, hardware_of
+
+# Torch and its libraries; the window's share is small beside them.
+_CPU_RUNTIME_BYTES = GIB // 2
+
+
+def live_budget(device: str = "", own_bytes: int = 0) -> Budget:
+    """What a device has.
+
+    Args:
+        device: A torch device name; empty for CUDA where there is one, else the CPU.
+        own_bytes: What this program's loaded model holds there, which a swap would free.
+
+    Raises:
+        RequestError: There is no such device.
+    """
+    chosen = choose_device(device)
+    if chosen.type == "cuda":
+        free, total = torch.cuda.mem_get_info(chosen)
+        name = torch.cuda.get_device_name(chosen)
+        # The context exists once this was asked: it is among what is used.
+        runtime = 0
+    else:
+        memory = psutil.virtual_memory()
+        free, total, name = memory.available, memory.total, "this computer's memory"
+        held = psutil.Process().memory_info().rss - own_bytes
+        runtime = max(0, _CPU_RUNTIME_BYTES - held)
+    return Budget(
+        name=name,
+        hardware=hardware_of(chosen),
+        total_bytes=total,
+        other_bytes=max(0, total - free - own_bytes),
+        runtime_bytes=runtime if chosen.type == "cpu" else min(RUNTIME_BYTES, runtime),
+        is_live=True,
+    )

@@ -1,0 +1,103 @@
+"""What to load a model as on a device. Nothing here needs torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from medusa_core.memory.budget import GIB, Budget
+from medusa_core.memory.plan import plan_memory, weights_bytes
+from medusa_core.messages import Fit, HeadsShape, MemoryPlan, WeightFormats
+from medusa_core.models.config import ModelConfig
+from medusa_core.quant.choice import settle_formats
+from medusa_core.quant.format import quant_registry
+
+_USUAL_CONTEXT = 4096
+_SHORT_CONTEXT = 2048
+_SMALL_BYTES = 2 * GIB
+_MOST_BITS = 32  # more are for checks
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One way to load a model.
+
+    Attributes:
+        formats: Weight formats.
+        context_tokens: Longest prompt plus answer.
+        plan: Where the memory goes.
+        lack: What the hardware lacks for it, for people; empty if nothing.
+    """
+
+    formats: WeightFormats
+    context_tokens: int
+    plan: MemoryPlan
+    lack: str
+
+
+def plan_choice(
+    config: ModelConfig,
+    heads: HeadsShape,
+    wanted: WeightFormats,
+    budget: Budget,
+    context_tokens: int,
+    dtype: str = "",
+) -> Choice:
+    """Plan one way to load a model.
+
+    Args:
+        config: Sizes of the target.
+        heads: Sizes of its heads.
+        wanted: Weight formats.
+        budget: What the device has.
+        context_tokens: Longest prompt plus answer.
+        dtype: Name of the compute dtype; empty for the best.
+
+    Raises:
+        RequestError: The formats don't go together.
+    """
+    formats = settle_formats(wanted, dtype, budget.hardware)
+    plan = plan_memory(config, heads, formats, budget, context_tokens)
+    return Choice(wanted, plan.context_tokens, plan, formats.linears.lack(budget.hardware))
+
+
+def choices(
+    config: ModelConfig, heads: HeadsShape, budget: Budget, context_tokens: int
+) -> tuple[Choice, ...]:
+    """Every weight format that one would choose, the finest first."""
+    offered = [spec for spec in quant_registry().specs if spec.bits <= _MOST_BITS]
+    specs = sorted(offered, key=lambda spec: -spec.bits)
+    return tuple(
+        plan_choice(config, heads, WeightFormats(spec.name), budget, context_tokens)
+        for spec in specs
+    )
+
+
+def recommend(config: ModelConfig, heads: HeadsShape, budget: Budget) -> Choice | None:
+    """The best way to load a model on a device, or None if no way fits.
+
+    A way that fits well is better than a tight one, and a shorter context than none. Of what fits,
+    the finest weights come first; large models take 4 bits even where 16 would fit, since a step
+    takes as long as it takes to read the weights.
+    """
+    context = min(_USUAL_CONTEXT, config.context_tokens)
+    for fit, tokens in ((Fit.FITS, context), (Fit.TIGHT, context), (Fit.TIGHT, _SHORT_CONTEXT)):
+        for formats in _candidates(config, budget):
+            choice = plan_choice(config, heads, formats, budget, tokens)
+            if not choice.lack and choice.plan.fit in (Fit.FITS, fit):
+                return choice
+    return None
+
+
+def _candidates(config: ModelConfig, budget: Budget) -> Iterator[WeightFormats]:
+    dense = settle_formats(WeightFormats(), "", budget.hardware)
+    is_small = weights_bytes(config, dense) <= _SMALL_BYTES
+    if is_small:
+        yield WeightFormats()
+    if not config.quantization:
+        yield WeightFormats("nf4")
+    yield WeightFormats("nf4-dq")
+    yield WeightFormats("nf4-dq", embedding_in_ram=True)
+    yield WeightFormats("nf4-dq", lm_head="nf4-dq", embedding_in_ram=True)
+    if not is_small:
+        yield WeightFormats()

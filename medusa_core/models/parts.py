@@ -1,0 +1,107 @@
+"""The parts that a target's weights are made of: what a loader fills, and what a plan counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from medusa_core.models.config import ModelConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Rows of a linear part that are one tensor in a checkpoint.
+
+    Attributes:
+        name: The tensor's name, without `.weight`.
+        rows: Its rows.
+        turns: Its rows belong to heads that rotary embedding turns.
+    """
+
+    name: str
+    rows: int
+    turns: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LinearPart:
+    """A linear layer; projections of the same input are one.
+
+    Attributes:
+        name: What it is called here, such as `layers.0.qkv`.
+        pieces: Tensors of a checkpoint, one below the other.
+        columns: Columns of all of them.
+        has_bias: Each piece has a bias.
+    """
+
+    name: str
+    pieces: tuple[Piece, ...]
+    columns: int
+    has_bias: bool = False
+
+    @property
+    def rows(self) -> int:
+        """Rows of all pieces."""
+        return sum(piece.rows for piece in self.pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockParts:
+    """The linear parts of one transformer block, and where its vectors are found."""
+
+    prefix: str
+    qkv: LinearPart
+    output: LinearPart
+    gate_up: LinearPart
+    down: LinearPart
+
+    @property
+    def linears(self) -> tuple[LinearPart, ...]:
+        return (self.qkv, self.output, self.gate_up, self.down)
+
+
+def block_parts(config: ModelConfig, index: int) -> BlockParts:
+    """The parts of a block."""
+    prefix, name = f"model.layers.{index}", f"layers.{index}"
+    attention, mlp = f"{prefix}.self_attn", f"{prefix}.mlp"
+    hidden, traits = config.hidden_size, config.traits
+    inner, kv = config.num_heads * config.head_dim, config.num_kv_heads * config.head_dim
+    qkv = (
+        Piece(f"{attention}.q_proj", inner, turns=True),
+        Piece(f"{attention}.k_proj", kv, turns=True),
+        Piece(f"{attention}.v_proj", kv),
+    )
+    gate_up = tuple(Piece(f"{mlp}.{p}_proj", config.intermediate_size) for p in ("gate", "up"))
+    output = (Piece(f"{attention}.o_proj", hidden),)
+    down = (Piece(f"{mlp}.down_proj", hidden),)
+    return BlockParts(
+        prefix=prefix,
+        qkv=LinearPart(f"{name}.qkv", qkv, hidden, traits.qkv_bias),
+        output=LinearPart(f"{name}.output", output, inner, traits.output_bias),
+        gate_up=LinearPart(f"{name}.gate_up", gate_up, hidden, traits.mlp_bias),
+        down=LinearPart(f"{name}.down", down, config.intermediate_size, traits.mlp_bias),
+    )
+
+
+def lm_head_part(config: ModelConfig) -> LinearPart:
+    """The projection to the vocabulary: the embedding again where the two are tied."""
+    name = EMBEDDING if config.tie_embeddings else "lm_head"
+    return LinearPart("lm_head", (Piece(name, config.vocab_size),), config.hidden_size)
+
+
+def linear_parts(config: ModelConfig) -> Iterator[LinearPart]:
+    """The linear parts of all blocks."""
+    for index in range(config.num_layers):
+        yield from block_parts(config, index).linears
+
+
+def vector_sizes(config: ModelConfig) -> Iterator[int]:
+    """Sizes of all norms."""
+    per_block = [config.hidden_size] * 2 + [config.head_dim] * (2 * config.traits.qk_norm)
+    for _ in range(config.num_layers):
+        yield from per_block
+    yield config.hidden_size
+
+
+EMBEDDING = "model.embed_tokens"
+FINAL_NORM = "model.norm"

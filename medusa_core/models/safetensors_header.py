@@ -1,0 +1,141 @@
+"""The head of a safetensors file: which tensors it holds, and where. Nothing here needs torch.
+
+Source: the format's description, https://huggingface.co/docs/safetensors.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeGuard
+
+from medusa_core.errors import CheckpointError
+
+LENGTH_BYTES = 8
+MOST_HEADER_BYTES = 100_000_000
+BITS = {
+    "F64": 64,
+    "F32": 32,
+    "F16": 16,
+    "BF16": 16,
+    "F8_E4M3": 8,
+    "F8_E5M2": 8,
+    "I64": 64,
+    "I32": 32,
+    "I16": 16,
+    "I8": 8,
+    "U64": 64,
+    "U32": 32,
+    "U16": 16,
+    "U8": 8,
+    "BOOL": 8,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TensorEntry:
+    """One tensor of a file.
+
+    Attributes:
+        dtype: Its dtype as the format names it.
+        shape: Its shape.
+        start: First byte, from the file's beginning.
+        nbytes: Its size.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    start: int
+    nbytes: int
+
+
+def read_header(path: Path) -> dict[str, TensorEntry]:
+    """The tensors of a file, by name.
+
+    Raises:
+        CheckpointError: The file is missing, or not what its header says.
+    """
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            length = header_bytes(file.read(LENGTH_BYTES), path.name)
+            return parse_header(file.read(length), size, path.name)
+    except FileNotFoundError as error:
+        raise CheckpointError(
+            f"{path.name} is missing in {path.parent}.", "Download the model again."
+        ) from error
+    except OSError as error:
+        raise CheckpointError(f"{path} can't be read: {error}.", "Check the disk.") from error
+
+
+def header_bytes(first: bytes, file_name: str) -> int:
+    """Length of the header, from the first eight bytes of a file.
+
+    Raises:
+        CheckpointError: There are fewer, or they say something impossible.
+    """
+    length = int.from_bytes(first, "little")
+    if len(first) < LENGTH_BYTES or not 2 <= length <= MOST_HEADER_BYTES:
+        raise _damaged(file_name, "its header has no possible length")
+    return length
+
+
+def parse_header(header: bytes, file_bytes: int | None, file_name: str) -> dict[str, TensorEntry]:
+    """Read and check a header.
+
+    Args:
+        header: The JSON behind the first eight bytes.
+        file_bytes: Size of the whole file; None if unknown.
+        file_name: For messages.
+
+    Raises:
+        CheckpointError: It is damaged, or the file isn't as long as it says.
+    """
+    try:
+        raw = json.loads(header)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(file_name, "its header is no JSON") from error
+    if not isinstance(raw, dict):
+        raise _damaged(file_name, "its header is no JSON object")
+    raw.pop("__metadata__", None)
+    begin = LENGTH_BYTES + len(header)
+    entries = {name: _entry(name, value, begin, file_name) for name, value in raw.items()}
+    end = begin
+    for name, entry in sorted(entries.items(), key=lambda item: (item[1].start, item[1].nbytes)):
+        if entry.start != end:
+            raise _damaged(file_name, f"{name} doesn't begin where the tensor before it ends")
+        end += entry.nbytes
+    if file_bytes is not None and end != file_bytes:
+        raise _damaged(file_name, f"it has {file_bytes} bytes, its header speaks of {end}")
+    return entries
+
+
+def _entry(name: str, value: object, begin: int, file_name: str) -> TensorEntry:
+    if not isinstance(value, Mapping):
+        raise _damaged(file_name, f"its header says nothing about {name}")
+    dtype, shape, offsets = (value.get(key) for key in ("dtype", "shape", "data_offsets"))
+    bits = BITS.get(dtype) if isinstance(dtype, str) else None
+    if bits is None:
+        raise _damaged(file_name, f"{name} is of the unknown dtype {dtype!r}")
+    if not (_are_sizes(shape) and _are_sizes(offsets)) or len(offsets) != 2:
+        raise _damaged(file_name, f"{name} has an impossible shape or place")
+    start, end = offsets
+    if math.prod(shape) * bits // 8 != end - start:
+        raise _damaged(file_name, f"{name} has another size than its shape")
+    return TensorEntry(str(dtype), tuple(shape), begin + start, end - start)
+
+
+def _are_sizes(value: object) -> TypeGuard[list[int]]:
+    return isinstance(value, list) and all(
+        isinstance(size, int) and not isinstance(size, bool) and 0 <= size < 1 << 62
+        for size in value
+    )
+
+
+def _damaged(file_name: str, reason: str) -> CheckpointError:
+    return CheckpointError(
+        f"{file_name} is damaged or incomplete: {reason}.", "Download the file again."
+    )

@@ -1,0 +1,200 @@
+"""Where a decoder's parts come from: a checkpoint, each part quantized as it is read.
+
+One part at a time is dense, so that the computer's memory never holds more than the quantized model
+and one part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from medusa_core.errors import CheckpointError, OutOfMemoryError
+from medusa_core.models.checkpoint import Checkpoint
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.parts import EMBEDDING, LinearPart, Piece
+from medusa_core.models.precision import DTYPES, Precision
+from medusa_core.models.prequantized import fused_tensors, holds_quantized
+from medusa_core.models.rope import interleave_rows
+from medusa_core.quant.choice import PartFormats
+from medusa_core.quant.format import QuantSpec
+from medusa_core.quant.linear import QuantLinear, make_linear
+
+Keep = Callable[[str, Tensor], None]
+AfterPart = Callable[[int], None]
+
+
+class Weights(Protocol):
+    """Gives the parts of a target, where they are to run.
+
+    Attributes:
+        num_parameters: Parameters given so far.
+        nbytes: Bytes of the parts given so far.
+    """
+
+    num_parameters: int
+    nbytes: int
+
+    def vector(self, name: str, size: int) -> Tensor:
+        """A norm's weight, in the compute dtype. [size]"""
+
+    def embedding(self) -> Tensor:
+        """The token vectors. [vocabulary, hidden]"""
+
+    def linear(self, part: LinearPart) -> QuantLinear:
+        """A linear layer of a block."""
+
+    def lm_head(self, part: LinearPart, embedding: Tensor) -> QuantLinear:
+        """The projection to the vocabulary, which may share the token vectors."""
+
+
+class CheckpointWeights:
+    """Reads a checkpoint and quantizes its parts."""
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        config: ModelConfig,
+        precision: Precision,
+        formats: PartFormats,
+        keep: Keep | None = None,
+        after_part: AfterPart | None = None,
+    ) -> None:
+        """Read from a checkpoint.
+
+        Args:
+            checkpoint: The tensors.
+            config: Sizes of the target.
+            precision: What it computes in, and where.
+            formats: Format of every part.
+            keep: Takes every tensor that a later load needs, by name.
+            after_part: Told the parameters that each part had.
+        """
+        self._checkpoint = checkpoint
+        self._config = config
+        self._precision = precision
+        self._formats = formats
+        self._keep = keep or _forget
+        self._after_part = after_part or _ignore
+        self.num_parameters = 0
+        self.nbytes = 0
+
+    def vector(self, name: str, size: int) -> Tensor:
+        return self._counted(self._vector(f"{name}.weight", size), name)
+
+    def embedding(self) -> Tensor:
+        config, formats = self._config, self._formats
+        shape = (config.vocab_size, config.hidden_size)
+        dtype = DTYPES[formats.embedding.compute[0]]
+        table = self._checkpoint.tensor(f"{EMBEDDING}.weight", shape, dtype)
+        table = _placed(table, embedding_device(formats, self._precision), "the token vectors")
+        return self._counted(table, EMBEDDING)
+
+    def linear(self, part: LinearPart) -> QuantLinear:
+        layer = self._layer(part, self._formats.linears)
+        self.nbytes += layer.nbytes
+        return layer
+
+    def lm_head(self, part: LinearPart, embedding: Tensor) -> QuantLinear:
+        names = self._checkpoint.names
+        if self._formats.shares_embedding(self._config.tie_embeddings):
+            return make_linear(embedding)
+        if f"{part.pieces[0].name}.weight" not in names:
+            raise CheckpointError(
+                "The weights lack the tensor lm_head.weight.", "Download the model again."
+            )
+        parameters = self.num_parameters
+        layer = self._layer(part, self._formats.lm_head)
+        if self._config.tie_embeddings:
+            self.num_parameters = parameters  # they are the embedding's
+        self.nbytes += layer.nbytes
+        return layer
+
+    def _layer(self, part: LinearPart, wanted: QuantSpec) -> QuantLinear:
+        device = self._precision.device
+        try:
+            spec, tensors = self._quantized(part, wanted)
+            bias = self._bias(part)
+            for key, tensor in tensors.items():
+                self._keep(f"{part.name}/{spec.name}/{key}", tensor)
+            if bias is not None:
+                self._keep(f"{part.name}/{spec.name}/bias", bias)
+            here = {key: tensor.to(device) for key, tensor in tensors.items()}
+            layer = spec.build(here, part.rows, bias, self._precision.compute)
+        except (torch.OutOfMemoryError, MemoryError) as error:
+            raise no_memory(part.name) from error
+        self._after(part.rows * part.columns + (0 if bias is None else part.rows))
+        return layer
+
+    def _quantized(
+        self, part: LinearPart, wanted: QuantSpec
+    ) -> tuple[QuantSpec, dict[str, Tensor]]:
+        """The format of a part, and its tensors in it."""
+        if holds_quantized(self._checkpoint, part):
+            return fused_tensors(self._checkpoint, part, self._config.head_dim, self._formats)
+        spec = self._formats.fitting(wanted, part.rows, part.columns)
+        weights = [self._piece(piece, part.columns) for piece in part.pieces]
+        weight = weights[0] if len(weights) == 1 else torch.cat(weights)
+        del weights
+        return spec, spec.quantize(weight.to(self._precision.device))
+
+    def _piece(self, piece: Piece, columns: int) -> Tensor:
+        name = f"{piece.name}.weight"
+        weight = self._checkpoint.tensor(name, (piece.rows, columns), self._precision.compute)
+        return interleave_rows(weight, self._config.head_dim) if piece.turns else weight
+
+    def _bias(self, part: LinearPart) -> Tensor | None:
+        if not part.has_bias:
+            return None
+        biases = []
+        for piece in part.pieces:
+            bias = self._vector(f"{piece.name}.bias", piece.rows)
+            biases.append(interleave_rows(bias, self._config.head_dim) if piece.turns else bias)
+        return torch.cat(biases)
+
+    def _vector(self, name: str, size: int) -> Tensor:
+        vector = self._checkpoint.tensor(name, (size,), self._precision.compute)
+        return vector.to(self._precision.device)
+
+    def _counted(self, tensor: Tensor, name: str) -> Tensor:
+        self._keep(name, tensor)
+        self.nbytes += tensor.nbytes
+        self._after(tensor.numel())
+        return tensor
+
+    def _after(self, num_parameters: int) -> None:
+        self.num_parameters += num_parameters
+        self._after_part(num_parameters)
+
+
+def embedding_device(formats: PartFormats, precision: Precision) -> torch.device:
+    """Where the token vectors lie."""
+    return torch.device("cpu") if formats.embedding_in_ram else precision.device
+
+
+def no_memory(part: str) -> OutOfMemoryError:
+    """What to say when a part finds no room."""
+    return OutOfMemoryError(
+        f"No memory for {part}.",
+        "Choose a smaller weight format such as nf4-dq, keep the token vectors in RAM, or close "
+        "other programs.",
+        part=part,
+    )
+
+
+def _placed(tensor: Tensor, device: torch.device, what: str) -> Tensor:
+    try:
+        return tensor.to(device)
+    except torch.OutOfMemoryError as error:
+        raise no_memory(what) from error
+
+
+def _forget(name: str, tensor: Tensor) -> None:
+    """For loads of which nothing is kept."""
+
+
+def _ignore(num_parameters: int) -> None:
+    """Progress that nobody watches."""

@@ -1,0 +1,173 @@
+"""`python -m medusa_core plan`: does a model fit, and where does the memory go?"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from medusa_core.errors import RequestError
+from medusa_core.generate.arguments import add_format_arguments, formats_of
+from medusa_core.memory.budget import GIB, Budget, imagined_card
+from medusa_core.memory.recommend import Choice, choices, plan_choice, recommend
+from medusa_core.messages import HeadsShape, MemoryPlan
+from medusa_core.models.config import ModelConfig, parse_config, read_config, read_json
+from medusa_core.resources import shapes_dir
+
+_USUAL_CONTEXT = 4096
+
+Facts = tuple[ModelConfig, HeadsShape]
+FindRemote = Callable[[str], ModelConfig]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `plan`."""
+    names = ", ".join(shape_names())
+    parser.add_argument("model", help=f"a folder, a repository, or one of {names}")
+    parser.add_argument("--num-heads", type=int, help="Medusa heads to plan for")
+    parser.add_argument("--heads", type=Path, help="folder of Medusa heads to plan for")
+    add_format_arguments(parser)
+    parser.add_argument("--context", type=int, default=0, help="tokens (default: 4096)")
+    parser.add_argument("--device", default="", help="cpu, cuda or cuda:N (default: best there is)")
+    parser.add_argument(
+        "--vram-gib", type=float, help="plan for a card with so much memory that isn't here"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the plan; the exit status is 0 whether it fits or not."""
+    config, heads = _facts(args)
+    budget = _budget(args)
+    context = args.context or min(_USUAL_CONTEXT, config.context_tokens)
+    if args.context > config.context_tokens:
+        raise RequestError(
+            f"{args.model} reads at most {config.context_tokens:,} tokens.",
+            "Ask for a shorter context.",
+        )
+    formats = formats_of(args)
+    best = recommend(config, heads, budget)
+    if formats.linears or not best:
+        choice = plan_choice(config, heads, formats, budget, context)
+    else:
+        choice = plan_choice(
+            config, heads, best.formats, budget, args.context or best.plan.context_tokens
+        )
+    if args.json:
+        print(json.dumps(as_json(choice)))
+    else:
+        print(_table(args.model, choice, choices(config, heads, budget, context), best, budget))
+    return 0
+
+
+def as_json(choice: Choice) -> dict[str, object]:
+    """A plan under the names that `--json` promises."""
+    plan = choice.plan
+    return {
+        "weights_bytes": plan.weights_bytes,
+        "heads_bytes": plan.heads_bytes,
+        "kv_bytes": plan.kv_bytes,
+        "scratch_bytes": plan.scratch_bytes,
+        "runtime_bytes": plan.runtime_bytes,
+        "other_bytes": plan.other_bytes,
+        "ram_bytes": plan.ram_bytes,
+        "free_bytes": plan.free_bytes,
+        "total_bytes": plan.total_bytes,
+        "context_tokens": plan.context_tokens,
+        "max_context": plan.max_context,
+        "verdict": plan.fit.value,
+        "is_measured": plan.is_live,
+        "lack": choice.lack,
+        "formats": choice.formats._asdict(),
+    }
+
+
+def shape_names() -> tuple[str, ...]:
+    """Names of the models that can be planned without files."""
+    return tuple(sorted(path.stem for path in shapes_dir().glob("*.json")))
+
+
+def shape_config(name: str) -> ModelConfig:
+    """Sizes of a well-known model."""
+    return parse_config(read_json(shapes_dir() / f"{name}.json"), {})
+
+
+def _facts(args: argparse.Namespace) -> Facts:
+    config = _config(args.model)
+    if args.heads is not None:
+        from medusa_core.heads.reader import read_heads_shape
+
+        return config, read_heads_shape(args.heads)
+    if args.num_heads is not None:
+        if not 0 <= args.num_heads <= 32:
+            raise RequestError(f"{args.num_heads} heads can't be planned.", "Choose 0 to 32.")
+        return config, HeadsShape(args.num_heads, 1, config.vocab_size)
+    return config, HeadsShape()
+
+
+def _config(model: str) -> ModelConfig:
+    if model in shape_names():
+        return shape_config(model)
+    if Path(model).is_dir():
+        return read_config(Path(model))
+    raise RequestError(
+        f"There is no model {model!r}.",
+        f"Give a folder with config.json, or one of {', '.join(shape_names())}.",
+    )
+
+
+def _budget(args: argparse.Namespace) -> Budget:
+    if args.vram_gib is not None:
+        if not 0 < args.vram_gib <= 1024:
+            raise RequestError(f"A card with {args.vram_gib} GiB can't be planned for.")
+        return imagined_card(args.vram_gib)
+    from medusa_core.memory.probe import live_budget
+
+    return live_budget(args.device)
+
+
+def _table(
+    model: str, choice: Choice, all_choices: tuple[Choice, ...], best: Choice | None, budget: Budget
+) -> str:
+    plan = choice.plan
+    lines = [f"{model} as {_name(choice)} on {budget.name}, context {plan.context_tokens:,}", ""]
+    rows = {
+        "weights": plan.weights_bytes,
+        "heads": plan.heads_bytes,
+        "KV cache": plan.kv_bytes,
+        "scratch": plan.scratch_bytes,
+        "runtime": plan.runtime_bytes,
+        "other programs": plan.other_bytes,
+        "free": plan.free_bytes,
+    }
+    lines += [f"  {name:<16}{size / GIB:>7.2f} GiB" for name, size in rows.items()]
+    lines += ["", f"  {_verdict(plan)}", ""]
+    lines += [f"  {'format':<10}{'weights':>12}{'free':>12}  verdict"]
+    lines += [_line(each) for each in all_choices]
+    advice = "no way to load it fits" if best is None else f"recommended: {_name(best)}"
+    if best is not None:
+        advice += f", context {best.plan.context_tokens:,}"
+    return "\n".join([*lines, "", f"  {advice}"])
+
+
+def _name(choice: Choice) -> str:
+    formats = choice.formats
+    name = formats.linears or "dense"
+    name += f", heads {formats.heads}" if formats.heads else ""
+    name += f", lm_head {formats.lm_head}" if formats.lm_head else ""
+    return name + (", token vectors in RAM" if formats.embedding_in_ram else "")
+
+
+def _verdict(plan: MemoryPlan) -> str:
+    if plan.free_bytes >= 0:
+        return f"{plan.fit.value}: {plan.free_bytes / GIB:.2f} GiB are left"
+    fits = f"fits if context ≤ {plan.max_context:,}" if plan.max_context else "fits at no context"
+    return f"{plan.fit.value}: {-plan.free_bytes / GIB:.2f} GiB are missing; {fits}"
+
+
+def _line(choice: Choice) -> str:
+    plan = choice.plan
+    said = choice.lack or plan.fit.value
+    weights, free = plan.weights_bytes / GIB, plan.free_bytes / GIB
+    return f"  {choice.formats.linears:<10}{weights:>8.2f} GiB{free:>8.2f} GiB  {said}"

@@ -1,0 +1,1 @@
+"""Weight formats behind one call: one file per format in `formats`."""

@@ -1,0 +1,134 @@
+"""Which format every part of a model takes on given hardware. Nothing here needs torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from medusa_core.errors import RequestError
+from medusa_core.messages import WeightFormats
+from medusa_core.quant.format import Hardware, QuantSpec, quant_registry
+
+DTYPES = ("float64", "float32", "bfloat16", "float16")
+
+
+@dataclass(frozen=True, slots=True)
+class PartFormats:
+    """Settled formats.
+
+    Attributes:
+        compute: Name of the dtype that is computed in.
+        device: `cpu` or `cuda`.
+        linears: Of the blocks' linear layers.
+        lm_head: Of the projection to the vocabulary.
+        embedding: Of the token vectors; dense.
+        heads: Of the Medusa heads.
+        embedding_in_ram: The token vectors stay in the computer's memory.
+        packs_bfloat16: The device keeps bfloat16 weights in an order of its own.
+    """
+
+    compute: str
+    device: str
+    linears: QuantSpec
+    lm_head: QuantSpec
+    embedding: QuantSpec
+    heads: QuantSpec
+    embedding_in_ram: bool
+    packs_bfloat16: bool
+
+    def shares_embedding(self, is_tied: bool) -> bool:
+        """Are the projection to the vocabulary and the token vectors one tensor in memory?"""
+        packs = self.packs_bfloat16 and self.compute == "bfloat16"
+        alike = self.lm_head is self.embedding and self.lm_head.is_dense
+        return is_tied and alike and not packs and not self.embedding_in_ram
+
+    def fitting(self, spec: QuantSpec, rows: int, columns: int) -> QuantSpec:
+        """The format for a matrix of this shape: dense where `spec` can't take it."""
+        return spec if spec.takes(rows, columns, self.device) else dense_format_of(self.compute)
+
+    @property
+    def names(self) -> dict[str, str | bool]:
+        """Names of all, as a key of what was made by them."""
+        return {
+            "compute": self.compute,
+            "device": self.device,
+            "linears": self.linears.name,
+            "lm_head": self.lm_head.name,
+        }
+
+
+def settle_formats(wanted: WeightFormats, dtype: str, hardware: Hardware) -> PartFormats:
+    """Fill in what was left open, and refuse what doesn't go together.
+
+    Args:
+        wanted: The formats asked for.
+        dtype: Name of the compute dtype asked for; empty for the best.
+        hardware: What they are to run on.
+
+    Raises:
+        RequestError: There is no such format or dtype, or they don't fit each other.
+    """
+    registry = quant_registry()
+    linears = registry.get(wanted.linears) if wanted.linears else None
+    compute = _compute(linears, dtype, hardware)
+    dense = dense_format_of(compute)
+    linears = linears or dense
+    embedding = registry.get(wanted.embedding) if wanted.embedding else dense
+    if not embedding.is_dense:
+        raise RequestError(
+            f"Token vectors can't be {embedding.name}: they are looked up, not multiplied.",
+            "Choose a dense format for the embedding, or keep it in RAM.",
+        )
+
+    def part(name: str, otherwise: QuantSpec) -> QuantSpec:
+        spec = registry.get(name) if name else otherwise
+        # One 16-bit format is as good as the other: that which is computed in.
+        return dense if spec.is_dense and spec.bits == dense.bits else spec
+
+    chosen = PartFormats(
+        compute=compute,
+        device=hardware.device,
+        linears=linears,
+        lm_head=part(wanted.lm_head, dense),
+        embedding=embedding,
+        heads=part(wanted.heads, linears),
+        embedding_in_ram=wanted.embedding_in_ram and hardware.device != "cpu",
+        packs_bfloat16=hardware.device == "cpu" and hardware.multiplies_bfloat16,
+    )
+    for spec in (chosen.linears, chosen.lm_head, chosen.heads):
+        _check(spec, compute)
+    return chosen
+
+
+def dense_format_of(compute: str) -> QuantSpec:
+    """The format of plain numbers of a dtype."""
+    return next(s for s in quant_registry().specs if s.is_dense and s.compute == (compute,))
+
+
+def _compute(linears: QuantSpec | None, dtype: str, hardware: Hardware) -> str:
+    if dtype:
+        if dtype not in DTYPES:
+            raise RequestError(
+                f"There is no dtype {dtype!r}.", f"Choose one of {', '.join(DTYPES)}."
+            )
+        return dtype
+    best = best_dtype(hardware)
+    if linears is None or best in linears.compute:
+        return best
+    return linears.compute[0]
+
+
+def best_dtype(hardware: Hardware) -> str:
+    """Pascal computes fast in float32 alone, Turing in float16, later cards in bfloat16."""
+    if hardware.device == "cpu":
+        return "bfloat16" if hardware.multiplies_bfloat16 else "float32"
+    if hardware.capability >= (8, 0):
+        return "bfloat16"
+    return "float16" if hardware.capability >= (7, 0) else "float32"
+
+
+def _check(spec: QuantSpec, compute: str) -> None:
+    if spec.compute and compute not in spec.compute:
+        raise RequestError(
+            f"{spec.name} weights can't be computed with in {compute}.",
+            f"Choose the dtype {' or '.join(spec.compute)}, or leave it open.",
+        )

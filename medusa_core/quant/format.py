@@ -1,0 +1,83 @@
+"""What a weight format is: its size, what it asks for, and how layers are made of it.
+
+This file and those in `formats` import torch only when weights are at hand: a plan needs sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from medusa_core.quant import formats
+from medusa_core.registry import Registry
+
+if TYPE_CHECKING:
+    from torch import Tensor, dtype
+
+    from medusa_core.quant.linear import QuantLinear
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """What a format asks of the machine.
+
+    Attributes:
+        device: `cpu` or `cuda`.
+        capability: Compute capability of the card, such as (8, 6); (0, 0) without one.
+        multiplies_bfloat16: A CPU that has instructions for products of bfloat16.
+    """
+
+    device: str
+    capability: tuple[int, int] = (0, 0)
+    multiplies_bfloat16: bool = True
+
+
+def dense_bytes(bits: int) -> Callable[[int, int, str], int]:
+    """Bytes of a matrix whose numbers have so many bits."""
+
+    def nbytes(rows: int, columns: int, device: str) -> int:
+        return rows * columns * bits // 8
+
+    return nbytes
+
+
+def any_shape(rows: int, columns: int, device: str) -> bool:
+    """For formats that take matrices of every shape."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class QuantSpec:
+    """A registered weight format.
+
+    Attributes:
+        name: Its name on the command line.
+        label: Its name for people.
+        bits: Bits of a weight, with its share of the scales.
+        is_dense: Weights stay numbers of the compute dtype, and nothing is lost.
+        nbytes: Bytes of a matrix of (rows, columns) on a type of device.
+        takes: Can it hold a matrix of (rows, columns) there? Others stay dense.
+        lack: What the hardware lacks for it, for people; empty if nothing.
+        compute: Names of the dtypes that may be computed in with it; empty for all.
+        quantize: A matrix as the tensors that are kept on disk. [rows, columns] →
+        build: A layer of these tensors, where they are: tensors, rows, bias, compute dtype.
+    """
+
+    name: str
+    label: str
+    bits: float
+    is_dense: bool
+    nbytes: Callable[[int, int, str], int]
+    takes: Callable[[int, int, str], bool]
+    lack: Callable[[Hardware], str]
+    compute: tuple[str, ...]
+    quantize: Callable[[Tensor], dict[str, Tensor]]
+    build: Callable[[Mapping[str, Tensor], int, Tensor | None, dtype], QuantLinear]
+
+
+@cache
+def quant_registry() -> Registry[QuantSpec]:
+    """All weight formats."""
+    return Registry(formats, "weight format", QuantSpec)

@@ -1,0 +1,1 @@
+"""One file per weight format; a module that exports `SPEC` is registered."""

@@ -1,0 +1,73 @@
+"""8-bit whole numbers with a scale per row.
+
+Only weights are rounded on a CPU. On CUDA the inputs are too, each row by its own largest number.
+No outlier columns are set apart (LLM.int8's threshold is 0): which ones are would depend on all
+rows of a step, and so siblings in a tree would change each other.
+
+Source: LLM.int8() (Dettmers et al. 2022), section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from medusa_core.quant.format import Hardware, QuantSpec
+
+if TYPE_CHECKING:
+    from torch import Tensor, dtype
+
+    from medusa_core.quant.linear import QuantLinear
+
+_LARGEST = 127
+_MULTIPLE = 32  # the CPU's kernel reads past the end of other shapes
+
+
+def _nbytes(rows: int, columns: int, device: str) -> int:
+    return rows * columns + rows * (2 if device == "cpu" else 4)
+
+
+def _takes(rows: int, columns: int, device: str) -> bool:
+    return rows % _MULTIPLE == 0 and columns % _MULTIPLE == 0
+
+
+def _lack(hardware: Hardware) -> str:
+    if hardware.device == "cpu" and not hardware.multiplies_bfloat16:
+        return "This CPU has no instructions for bfloat16, which 8-bit weights are multiplied with."
+    if hardware.device == "cuda" and hardware.capability < (7, 5):
+        return "Cards before Turing have no 8-bit products."
+    return ""
+
+
+def _quantize(weight: Tensor) -> dict[str, Tensor]:
+    import torch
+
+    wide = weight.float()
+    # A scale of 8 bits, rounded up, so that the CPU's kernel can take it as it is.
+    exact = wide.abs().amax(dim=1, keepdim=True).clamp_(min=1e-20) / _LARGEST
+    scale = (exact * (1 + 2**-8)).bfloat16()
+    rounded = torch.round(wide / scale.float()).clamp_(-_LARGEST, _LARGEST)
+    return {"weight": rounded.to(torch.int8), "scale": scale.squeeze(1)}
+
+
+def _build(
+    tensors: Mapping[str, Tensor], rows: int, bias: Tensor | None, compute: dtype
+) -> QuantLinear:
+    from medusa_core.quant.int8_linear import Int8Linear, Int8RowsLinear
+
+    kind = Int8Linear if tensors["weight"].device.type == "cpu" else Int8RowsLinear
+    return kind(tensors["weight"], tensors["scale"], bias)
+
+
+SPEC = QuantSpec(
+    name="int8",
+    label="8-bit",
+    bits=8.0,
+    is_dense=False,
+    nbytes=_nbytes,
+    takes=_takes,
+    lack=_lack,
+    compute=("bfloat16", "float16"),
+    quantize=_quantize,
+    build=_build,
+)

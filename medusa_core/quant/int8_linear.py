@@ -1,0 +1,52 @@
+"""Layers of 8-bit weights."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+class Int8Linear:
+    """8-bit weights times inputs as they are: a CPU's kernel, the same for every number of rows."""
+
+    def __init__(self, weight: Tensor, scale: Tensor, bias: Tensor | None) -> None:
+        """Take weights and their scales. [out, in] int8, [out] bfloat16"""
+        self._weight = weight.contiguous()
+        self._scale = scale
+        self._bias = bias
+        self._run = torch.ops.aten._weight_int8pack_mm.default
+        self.nbytes = weight.nbytes + scale.nbytes + (0 if bias is None else bias.nbytes)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        product: Tensor = self._run(x.contiguous(), self._weight, self._scale)
+        return product if self._bias is None else product.add_(self._bias)
+
+    def plus(self, x: Tensor, residual: Tensor) -> Tensor:
+        return self(x).add_(residual)
+
+
+class Int8RowsLinear:
+    """8-bit weights times inputs rounded to 8 bits, each row by its own largest number."""
+
+    def __init__(self, weight: Tensor, scale: Tensor, bias: Tensor | None) -> None:
+        """Take weights and their scales. [out, in] int8, [out] any float dtype"""
+        import medusa_core.quant.bitsandbytes_quietly  # noqa: F401 - registers the kernels
+
+        self._weight = weight.contiguous()
+        # The kernels divide by 127 themselves: they expect each row's largest number.
+        self._largest = scale.float() * 127
+        self._bias = bias
+        kernels = torch.ops.bitsandbytes
+        self._round = kernels.int8_vectorwise_quant.default
+        self._run = kernels.int8_scaled_mm.default
+        self.nbytes = weight.nbytes + self._largest.nbytes + (0 if bias is None else bias.nbytes)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        rounded, largest, _ = self._round(x.contiguous(), 0.0)
+        product: Tensor = self._run(
+            rounded, self._weight, largest, self._largest, self._bias, x.dtype
+        )
+        return product
+
+    def plus(self, x: Tensor, residual: Tensor) -> Tensor:
+        return self(x).add_(residual)

@@ -1,0 +1,86 @@
+"""4-bit NormalFloat weights: blocks of 64 numbers, each a level of 16 times the block's largest.
+
+With double quantization the blocks' largest numbers are themselves rounded to 8 bits.
+
+Source: QLoRA (Dettmers et al. 2023), section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from medusa_core.quant.format import Hardware, QuantSpec
+
+if TYPE_CHECKING:
+    from torch import Tensor, dtype
+
+    from medusa_core.quant.linear import QuantLinear
+
+BLOCK = 64
+_NESTED_BLOCK = 256  # blocks whose largest numbers share a scale
+_CPU_ROWS = 32  # rows that the CPU's kernel takes at a time
+_TABLES = (16 + 256) * 4 + 4  # levels, and the offset of the nested numbers
+
+
+def nf4_format(name: str, label: str, is_nested: bool) -> QuantSpec:
+    """The format, with or without double quantization."""
+    return QuantSpec(
+        name=name,
+        label=label,
+        bits=4 + 8 / BLOCK + 32 / BLOCK / _NESTED_BLOCK if is_nested else 4 + 32 / BLOCK,
+        is_dense=False,
+        nbytes=_nested_bytes if is_nested else _plain_bytes,
+        takes=_takes,
+        lack=_lack,
+        compute=("bfloat16", "float16", "float32"),
+        quantize=_quantizer(is_nested),
+        build=_build,
+    )
+
+
+def _plain_bytes(rows: int, columns: int, device: str) -> int:
+    blocks = rows * columns // BLOCK
+    return rows * columns // 2 + (_cpu_scales(blocks) if device == "cpu" else blocks * 4 + 64)
+
+
+def _nested_bytes(rows: int, columns: int, device: str) -> int:
+    blocks = rows * columns // BLOCK
+    if device == "cpu":
+        return rows * columns // 2 + _cpu_scales(blocks) + 4  # the offset stays behind
+    return rows * columns // 2 + blocks + -(-blocks // _NESTED_BLOCK) * 4 + _TABLES
+
+
+def _cpu_scales(blocks: int) -> int:
+    """The CPU's kernel keeps scales in 16 bits, nested or not."""
+    return blocks * 2 + 64
+
+
+def _takes(rows: int, columns: int, device: str) -> bool:
+    # Blocks may not reach from one row into the next: rows are put together by their packed bytes.
+    return columns % BLOCK == 0 and (device != "cpu" or rows % _CPU_ROWS == 0)
+
+
+def _lack(hardware: Hardware) -> str:
+    if hardware.device == "cpu" and not hardware.multiplies_bfloat16:
+        return "This CPU can't multiply bfloat16: 4-bit weights would be unpacked at each step."
+    if hardware.device == "cuda" and hardware.capability < (6, 0):
+        return "Cards before Pascal can't unpack 4-bit weights."
+    return ""
+
+
+def _quantizer(is_nested: bool) -> Callable[[Tensor], dict[str, Tensor]]:
+    def quantize(weight: Tensor) -> dict[str, Tensor]:
+        from medusa_core.quant import nf4_linear
+
+        return nf4_linear.quantize(weight, is_nested)
+
+    return quantize
+
+
+def _build(
+    tensors: Mapping[str, Tensor], rows: int, bias: Tensor | None, compute: dtype
+) -> QuantLinear:
+    from medusa_core.quant.nf4_linear import Nf4Linear
+
+    return Nf4Linear(tensors, rows, bias, compute)

@@ -1,0 +1,171 @@
+"""Layers of 4-bit weights, on bitsandbytes' kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from medusa_core.errors import CheckpointError
+from medusa_core.quant.bitsandbytes_quietly import bitsandbytes
+from medusa_core.quant.nf4 import BLOCK
+
+_kernels = bitsandbytes.functional
+_CHUNK = 1 << 18  # numbers whose steps of rounding stay in a core's own cache
+
+
+def quantize(weight: Tensor, is_nested: bool) -> dict[str, Tensor]:
+    """Round a matrix.
+
+    Args:
+        weight: [rows, columns], any float dtype; columns a multiple of 64.
+        is_nested: Round the blocks' largest numbers too.
+
+    Returns:
+        Tensors under the names that bitsandbytes gives them.
+    """
+    if weight.device.type == "cpu":
+        packed, largest = _round_on_cpu(weight)
+        return assemble(packed, largest, tuple(weight.shape), weight.dtype, is_nested)
+    packed, state = _kernels.quantize_4bit(
+        weight.contiguous(), blocksize=BLOCK, compress_statistics=is_nested, quant_type="nf4"
+    )
+    return {"weight": packed, **state.as_dict(packed=True)}
+
+
+def assemble(
+    packed: Tensor, largest: Tensor, shape: tuple[int, ...], dtype: torch.dtype, is_nested: bool
+) -> dict[str, Tensor]:
+    """Tensors of a matrix whose blocks are rounded already.
+
+    Args:
+        packed: Two levels a byte, row by row. uint8
+        largest: The largest number of every block. float32
+        shape: Shape of the matrix.
+        dtype: What it was before.
+        is_nested: Round the largest numbers too.
+    """
+    state = _kernels.QuantState(
+        absmax=largest,
+        shape=torch.Size(shape),
+        code=_levels(packed.device),
+        blocksize=BLOCK,
+        quant_type="nf4",
+        dtype=dtype,
+    )
+    if is_nested:
+        offset = largest.mean()
+        rounded, nested = _kernels.quantize_blockwise(largest - offset, blocksize=256)
+        state.absmax, state.offset, state.state2, state.nested = rounded, offset, nested, True
+    return {"weight": packed.view(-1, 1), **state.as_dict(packed=True)}
+
+
+def read_state(statistics: Mapping[str, Tensor]) -> Any:
+    """What bitsandbytes knows of a matrix, from its tensors without the weight.
+
+    Raises:
+        CheckpointError: They don't fit each other.
+    """
+    try:
+        state = _kernels.QuantState.from_dict(dict(statistics), device=torch.device("cpu"))
+    except (ValueError, KeyError, UnicodeDecodeError, TypeError) as error:
+        raise CheckpointError(
+            f"The statistics of a quantized tensor are damaged ({error}).", "Download it again."
+        ) from error
+    if state.blocksize != BLOCK or state.quant_type != "nf4":
+        raise CheckpointError(
+            f"A tensor is quantized to {state.quant_type} in blocks of {state.blocksize}.",
+            f"Only nf4 in blocks of {BLOCK} is supported.",
+        )
+    return state
+
+
+def plain_largest(state: Any) -> Tensor:
+    """The largest numbers of a matrix' blocks, nested or not. float32"""
+    if not state.nested:
+        return cast("Tensor", state.absmax)
+    unpacked: Tensor = _kernels.dequantize_blockwise(state.absmax, state.state2)
+    plain: Tensor = unpacked + state.offset
+    return plain
+
+
+def unpack(tensors: Mapping[str, Tensor]) -> Tensor:
+    """A matrix as numbers again."""
+    statistics = {key: tensor for key, tensor in tensors.items() if key != "weight"}
+    state = read_state(statistics)
+    numbers: Tensor = _kernels.dequantize_4bit(tensors["weight"], state)
+    return numbers
+
+
+def _levels(device: torch.device) -> Tensor:
+    levels: Tensor = _kernels.get_4bit_type("nf4", device=device)
+    return levels
+
+
+def _round_on_cpu(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """As bitsandbytes rounds, in half of its time."""
+    levels = _levels(weight.device)
+    borders = (levels[1:] + levels[:-1]) / 2
+    packed = torch.empty(weight.numel() // 2, dtype=torch.uint8)
+    largest = torch.empty(weight.numel() // BLOCK)
+    numbers = weight.reshape(-1)
+    for start in range(0, len(numbers), _CHUNK):
+        blocks = numbers[start : start + _CHUNK].float().view(-1, BLOCK)
+        tops = blocks.abs().amax(dim=1)
+        # A block of zeros: any scale will do.
+        shares = blocks / torch.where(tops > 0, tops, 1.0).unsqueeze(1)
+        nearest = torch.bucketize(shares, borders, out_int32=True).view(-1, 2)
+        pairs = (nearest[:, 0] << 4).bitwise_or_(nearest[:, 1])
+        packed[start // 2 : start // 2 + len(pairs)] = pairs
+        largest[start // BLOCK : start // BLOCK + len(tops)] = tops
+    return packed, largest
+
+
+class Nf4Linear:
+    """4-bit weights; inputs stay as they are."""
+
+    def __init__(
+        self, tensors: Mapping[str, Tensor], rows: int, bias: Tensor | None, compute: torch.dtype
+    ) -> None:
+        """Take a matrix as `quantize` gives it.
+
+        Args:
+            tensors: By name.
+            rows: Rows of the matrix.
+            bias: [rows], or None.
+            compute: The dtype to multiply in.
+        """
+        statistics = {name: tensor for name, tensor in tensors.items() if name != "weight"}
+        packed = tensors["weight"]
+        columns = packed.numel() * 2 // rows
+        layer = bitsandbytes.nn.Linear4bit(
+            columns, rows, bias=False, compute_dtype=compute, quant_type="nf4", device="meta"
+        )
+        layer.weight = bitsandbytes.nn.Params4bit.from_prequantized(
+            packed, statistics, requires_grad=False, device=packed.device
+        )
+        self._layer = layer.eval()
+        self._bias = bias
+        if packed.device.type == "cpu":
+            # Reorders the weights for the CPU's kernel, which the first call would do.
+            with torch.inference_mode():
+                layer(torch.zeros(1, columns, dtype=compute))
+
+    @property
+    def nbytes(self) -> int:
+        weight = self._layer.weight
+        state = weight.quant_state
+        held = [weight.data, state.absmax, state.code]
+        if state.nested:
+            held += [state.offset, state.state2.absmax, state.state2.code]
+        bias = 0 if self._bias is None else self._bias.nbytes
+        return sum(int(tensor.nbytes) for tensor in held) + bias
+
+    def __call__(self, x: Tensor) -> Tensor:
+        product: Tensor = self._layer(x)
+        return product if self._bias is None else product.add_(self._bias)
+
+    def plus(self, x: Tensor, residual: Tensor) -> Tensor:
+        return self(x).add_(residual)

@@ -1,0 +1,322 @@
+"""Weight formats: what they round, laws 1 to 3 under each, and law 4."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from medusa_core.api import demo_model
+from medusa_core.engine.drafter import DrafterSpec, drafter_registry
+from medusa_core.engine.rule import RuleSpec, rule_registry
+from medusa_core.engine.session import Session
+from medusa_core.errors import RequestError
+from medusa_core.messages import GenerateSettings, WeightFormats
+from medusa_core.quant.choice import best_dtype, settle_formats
+from medusa_core.quant.format import Hardware, QuantSpec, quant_registry
+from medusa_core.target import LoadOptions, Target, load_target
+from tests.core.fakes import oracle_spec
+from tests.core.laws import (
+    Tie,
+    check_cache,
+    check_same_but_for_ties,
+    check_sources,
+    decode,
+    plainly,
+    user_says,
+)
+from tests.core.tiny import ACCURACIES, TinySpec, random_heads, write_heads, write_tiny
+
+HERE = Hardware("cpu")
+SPECS = quant_registry().specs
+ROUNDING = [spec for spec in SPECS if not spec.is_dense]
+RULES = [rule for rule in rule_registry().specs if rule.is_exact]
+# Wide enough for every format; with biases, which go beside packed weights.
+WIDE = TinySpec(hidden_size=128, intermediate_size=192, has_bias=True, seed=11)
+NARROW = TinySpec(intermediate_size=96, seed=12)  # no block of 64 fits into a row
+SETTINGS = GenerateSettings(temperature=0.9, top_p=0.9, seed=4, max_new_tokens=40)
+PROMPTS = ("What is the capital of France?", "Tell me a story about a lighthouse.")
+# Shares of the norm that a format may lose on normally distributed weights.
+LOSS = {"int8": 0.012, "nf4": 0.1, "nf4-dq": 0.1, "bf16": 0.003, "fp16": 4e-4, "fp32": 0, "fp64": 0}
+
+LoadAs = Callable[[str, str], Target]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Path]]:
+    root = tmp_path_factory.mktemp("quantized")
+    return {
+        "wide": (
+            write_tiny(root / "wide", WIDE),
+            write_heads(root / "wide-heads", random_heads(WIDE), ACCURACIES),
+        ),
+        "pebble": demo_model(),
+    }
+
+
+@pytest.fixture(scope="module")
+def load_as(
+    folders: dict[str, tuple[Path, Path]], tmp_path_factory: pytest.TempPathFactory
+) -> LoadAs:
+    """Targets by name and format; the format `exact:X` is X's rounded weights in float64."""
+
+    @cache
+    def load(name: str, quant: str) -> Target:
+        model, heads = folders[name]
+        kind, _, rounded_as = quant.partition(":")
+        if kind == "exact":
+            folder = tmp_path_factory.mktemp("unpacked") / name
+            copytree(model, folder)
+            unpack_weights(folder, quant_registry().get(rounded_as))
+            return load_target(folder, heads, LoadOptions("float64"))
+        return load_target(model, heads, LoadOptions(formats=WeightFormats(quant)))
+
+    return load
+
+
+def unpack_weights(folder: Path, spec: QuantSpec) -> None:
+    """Replace the linear weights of a checkpoint by what a format makes of them."""
+    tensors = load_file(folder / "model.safetensors")
+    for name, tensor in tensors.items():
+        if name.endswith("proj.weight") and spec.takes(*tensor.shape, "cpu"):
+            tensors[name] = unpacked(spec.quantize(tensor)).view(tensor.shape)
+    save_file(tensors, folder / "model.safetensors")
+
+
+def unpacked(tensors: dict[str, Tensor]) -> Tensor:
+    """Rounded weights as numbers, by the formats' descriptions."""
+    if "scale" in tensors:
+        return tensors["weight"].double() * tensors["scale"].double().unsqueeze(1)
+    from medusa_core.quant import nf4_linear
+
+    statistics = {key: tensor for key, tensor in tensors.items() if key != "weight"}
+    # The CPU's kernel keeps the blocks' largest numbers in bfloat16.
+    largest = nf4_linear.plain_largest(nf4_linear.read_state(statistics)).bfloat16().double()
+    packed = tensors["weight"].view(-1)
+    codes = torch.stack([packed >> 4, packed & 15], dim=1).view(-1, 64).long()
+    return tensors["quant_map"].double()[codes] * largest.unsqueeze(1)
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
+def test_a_layer_multiplies_by_its_rounded_weights(spec: QuantSpec) -> None:
+    generator = torch.Generator().manual_seed(1)
+    weight = torch.randn(96, 128, generator=generator)
+    bias = torch.randn(96, generator=generator)
+    compute = getattr(torch, spec.compute[0])
+    tensors = spec.quantize(weight)
+    layer = spec.build(tensors, 96, bias.to(compute), compute)
+    x = torch.randn(7, 128, generator=generator).to(compute)
+    held = weight.to(compute) if spec.is_dense else unpacked(spec.quantize(weight)).view(96, 128)
+    lost = (held.double() - weight.double()).norm() / weight.norm()
+    assert lost <= LOSS[spec.name]
+    expected = x.double() @ held.double().t() + bias.to(compute).double()
+    error = (layer(x).double() - expected).abs().max() / expected.abs().max()
+    assert error <= 8 * torch.finfo(compute).eps
+    residual = torch.randn(7, 96, generator=generator).to(compute)
+    both = (layer.plus(x, residual.clone()).double() - expected - residual.double()).abs().max()
+    assert both / expected.abs().max() <= 8 * torch.finfo(compute).eps
+
+
+@pytest.mark.parametrize("spec", ROUNDING, ids=lambda spec: spec.name)
+def test_a_row_is_the_same_alone_and_among_others(spec: QuantSpec) -> None:
+    weight = torch.randn(128, 256)
+    layer = spec.build(spec.quantize(weight), 128, None, torch.bfloat16)
+    x = torch.randn(33, 256).bfloat16()
+    together = layer(x)
+    for count in (1, 2, 5, 16):
+        assert torch.equal(layer(x[:count]), together[:count])
+
+
+def test_cuda_rounds_rows_of_inputs_each_by_itself() -> None:
+    # The same kernels have a CPU version: what runs on a card can be checked here.
+    from medusa_core.quant.int8_linear import Int8RowsLinear
+
+    tensors = quant_registry().get("int8").quantize(weight := torch.randn(64, 128))
+    layer = Int8RowsLinear(tensors["weight"], tensors["scale"], None)
+    x = torch.randn(9, 128).bfloat16()
+    x[3] *= 100  # would be an outlier to its neighbours
+    expected = x.double() @ weight.double().t()
+    error = (layer(x).double() - expected).norm(dim=1) / expected.norm(dim=1)
+    assert float(error.max()) < 0.03
+    assert torch.equal(layer(x)[:1], layer(x[:1]))
+
+
+def test_nf4_is_what_bitsandbytes_makes_of_the_same_numbers() -> None:
+    from medusa_core.quant.bitsandbytes_quietly import bitsandbytes
+
+    weight = torch.randn(96, 128).bfloat16()
+    weight[5, :64] = 0
+    for name, is_nested in (("nf4", False), ("nf4-dq", True)):
+        ours = quant_registry().get(name).quantize(weight)
+        packed, state = bitsandbytes.functional.quantize_4bit(
+            weight, blocksize=64, compress_statistics=is_nested, quant_type="nf4"
+        )
+        theirs = {"weight": packed, **state.as_dict(packed=True)}
+        assert ours.keys() == theirs.keys()
+        for key, tensor in theirs.items():
+            assert torch.equal(ours[key], tensor), key
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+@pytest.mark.parametrize("drafter", drafter_registry().specs, ids=lambda drafter: drafter.name)
+@pytest.mark.parametrize("spec", ROUNDING, ids=lambda spec: spec.name)
+@pytest.mark.parametrize("name", ["wide", "pebble"])
+def test_laws_1_and_2_tokens_differ_at_ties_alone(
+    name: str,
+    spec: QuantSpec,
+    drafter: DrafterSpec,
+    rule: RuleSpec,
+    load_as: LoadAs,
+    report_ties: Callable[[list[Tie]], None],
+) -> None:
+    target, exact = load_as(name, spec.name), load_as(name, f"exact:{spec.name}")
+    settings = replace(SETTINGS, drafter=drafter.name, rule=rule.name)
+    ties = []
+    for prompt in PROMPTS:
+        plain = decode(target, plainly(settings), user_says(prompt))
+        for with_oracle in (None, oracle_spec([*plain.prompt_ids, *plain.token_ids])):
+            drafted = decode(target, settings, user_says(prompt), drafter=with_oracle)
+            check_sources(drafted)
+            ties.append(check_same_but_for_ties(plain, drafted, target, exact, rule))
+    report_ties([tie for tie in ties if tie is not None])
+
+
+@pytest.mark.parametrize("spec", ROUNDING, ids=lambda spec: spec.name)
+@pytest.mark.parametrize("name", ["wide", "pebble"])
+def test_law_3_the_cache_is_one_that_never_drafted(
+    name: str, spec: QuantSpec, load_as: LoadAs
+) -> None:
+    target = load_as(name, spec.name)
+    plain = decode(target, plainly(SETTINGS), user_says(PROMPTS[1]))
+    run = decode(
+        target,
+        SETTINGS,
+        user_says(PROMPTS[1]),
+        drafter=oracle_spec([*plain.prompt_ids, *plain.token_ids]),
+        after_step=lambda session: check_cache(session, target, 0.05),
+    )
+    assert run.done.num_steps < plain.done.num_steps
+
+
+def held_bytes(roots: list[object]) -> int:
+    """Bytes of all tensors that layers hold, each memory once."""
+    seen: set[int] = set()
+    sizes: dict[int, int] = {}
+    waiting = list(roots)
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, Tensor):
+            place = id(one) if one.is_mkldnn else one.untyped_storage().data_ptr()
+            is_whole = one.is_mkldnn or not one.untyped_storage().nbytes()
+            nbytes = one.numel() * one.itemsize if is_whole else one.untyped_storage().nbytes()
+            sizes[place] = nbytes
+        waiting += parts_of(one)
+    return sum(sizes.values())
+
+
+def parts_of(one: object) -> list[object]:
+    """What an object of a layer is made of."""
+    if isinstance(one, dict):
+        return list(one.values())
+    if isinstance(one, list | tuple):
+        return list(one)
+    if not isinstance(one, Tensor) and not type(one).__module__.startswith(
+        ("medusa_core", "bitsandbytes")
+    ):
+        return []
+    slots = [getattr(one, name, None) for name in getattr(type(one), "__slots__", ())]
+    return [*getattr(one, "__dict__", {}).values(), *slots]
+
+
+def weight_roots(target: Target) -> list[object]:
+    decoder = target.runner._model
+    return [*decoder._blocks, decoder.embedding, decoder.lm_head, decoder.final_norm]
+
+
+def combinations() -> Iterator[tuple[str, str, WeightFormats]]:
+    for name in ("wide", "narrow", "pebble"):
+        for dtype in ("float64", "float32"):
+            yield name, dtype, WeightFormats()
+        for quant in ("bf16", "int8", "nf4", "nf4-dq"):
+            yield name, "", WeightFormats(quant)
+        yield name, "", WeightFormats("nf4-dq", lm_head="nf4", heads="int8")
+        yield name, "", WeightFormats("int8", lm_head="int8", heads="bf16", embedding="fp32")
+
+
+@pytest.mark.parametrize(("name", "dtype", "formats"), list(combinations()))
+def test_law_4_the_plan_is_what_is_measured_and_at_most_a_twentieth_more(
+    name: str,
+    dtype: str,
+    formats: WeightFormats,
+    folders: dict[str, tuple[Path, Path]],
+    tmp_path: Path,
+) -> None:
+    if name == "narrow":
+        model = write_tiny(tmp_path / "narrow", NARROW)
+        heads = write_heads(tmp_path / "narrow-heads", random_heads(NARROW), ACCURACIES)
+    else:
+        model, heads = folders[name]
+    target = load_target(model, heads, LoadOptions(dtype, formats=formats))
+    measured = {
+        "weights": held_bytes(weight_roots(target)),
+        "heads": held_bytes([target.heads._residuals, *target.heads._own_projections])
+        if target.heads
+        else 0,
+        "kv": held_bytes([Session(target).kv._data]),
+    }
+    plan = target.plan
+    planned = {"weights": plan.weights_bytes, "heads": plan.heads_bytes, "kv": plan.kv_bytes}
+    for part, size in planned.items():
+        assert measured[part] <= size <= measured[part] * 1.05, (part, measured[part], size)
+
+
+def test_hardware_says_what_it_lacks() -> None:
+    pascal, turing, ampere = (Hardware("cuda", c) for c in ((6, 1), (7, 5), (8, 6)))
+    old_cpu = Hardware("cpu", multiplies_bfloat16=False)
+    lacks = {
+        spec.name: [bool(spec.lack(h)) for h in (pascal, turing, ampere, HERE, old_cpu)]
+        for spec in SPECS
+    }
+    assert lacks["fp32"] == [False] * 5
+    assert lacks["bf16"] == [True, True, False, False, True]
+    assert lacks["fp16"] == [True, False, False, True, True]
+    assert lacks["int8"] == [True, False, False, False, True]
+    assert lacks["nf4"] == lacks["nf4-dq"] == [False, False, False, False, True]
+    assert [best_dtype(h) for h in (pascal, turing, ampere, HERE, old_cpu)] == [
+        "float32",
+        "float16",
+        "bfloat16",
+        "bfloat16",
+        "float32",
+    ]
+
+
+def test_formats_that_do_not_go_together_are_refused_in_words() -> None:
+    with pytest.raises(RequestError, match="looked up, not multiplied"):
+        settle_formats(WeightFormats(embedding="nf4"), "", HERE)
+    with pytest.raises(RequestError, match="can't be computed with in float64"):
+        settle_formats(WeightFormats("nf4"), "float64", HERE)
+    with pytest.raises(RequestError, match="no weight format"):
+        settle_formats(WeightFormats("q4_k_m"), "", HERE)
+
+
+def test_one_16_bit_format_is_as_good_as_the_other() -> None:
+    chosen = settle_formats(WeightFormats("nf4", heads="fp16"), "bfloat16", HERE)
+    assert chosen.heads.name == "bf16"
+
+
+def test_shapes_that_a_format_can_not_take_stay_dense(tmp_path: Path) -> None:
+    model = write_tiny(tmp_path / "narrow", NARROW)
+    quantized = load_target(model, None, LoadOptions(formats=WeightFormats("nf4")))
+    dense = load_target(model, None, LoadOptions("bfloat16"))
+    settings = GenerateSettings(drafter="none", max_new_tokens=20)
+    answers = [decode(target, settings, user_says("hello")) for target in (quantized, dense)]
+    assert answers[0].token_ids == answers[1].token_ids
