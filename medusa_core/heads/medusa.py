@@ -9,17 +9,18 @@ Source: Medusa (Cai et al. 2024), section 2.1.1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from medusa_core.heads.weights import HeadSet, HeadWeights
+from medusa_core.heads.weights import HeadWeights
 from medusa_core.quant.linear import QuantLinear, make_linear
 
 MakeLinear = Callable[[Tensor, Tensor | None], QuantLinear]
+_Layers = list[tuple[Tensor, Tensor]]
 
 
 class Ranked(NamedTuple):
@@ -47,7 +48,8 @@ class MedusaHeads:
 
     def __init__(
         self,
-        heads: HeadSet,
+        heads: Iterable[HeadWeights],
+        token_map: Tensor | None,
         target_lm_head: QuantLinear,
         vocab_size: int,
         make: MakeLinear = make_linear,
@@ -55,17 +57,23 @@ class MedusaHeads:
         """Take the heads of a target.
 
         Args:
-            heads: Their weights, where they are to run.
+            heads: Their weights, where they are to run; taken one by one.
+            token_map: The token id of every column of a reduced vocabulary, or None.
             target_lm_head: What heads without a projection share.
             vocab_size: Its rows.
             make: Makes a layer of a weight and a bias, in the heads' format.
         """
-        weights = heads.heads
-        self.num_heads = len(weights)
-        self.num_columns = heads.num_columns or vocab_size
-        self._token_map = None if heads.token_map is None else heads.token_map.tolist()
-        self._residuals = _Residuals(weights, make)
-        own = [make(h.projection, None) for h in weights if h.projection is not None]
+        layers_of: list[_Layers] = []
+        own: list[QuantLinear] = []
+        self.num_columns = vocab_size
+        for head in heads:
+            layers_of.append(_with_biases(head))
+            if head.projection is not None:
+                self.num_columns = len(head.projection)
+                own.append(make(head.projection, None))
+        self.num_heads = len(layers_of)
+        self._token_map = None if token_map is None else token_map.tolist()
+        self._residuals = _Residuals(layers_of, make)
         self._own_projections = own
         self._target_lm_head = target_lm_head
         self.nbytes = self._residuals.nbytes + sum(linear.nbytes for linear in own)
@@ -108,8 +116,7 @@ class MedusaHeads:
 class _Residuals:
     """The residual layers of all heads; the first is one product, as all heads share its input."""
 
-    def __init__(self, heads: Sequence[HeadWeights], make: MakeLinear) -> None:
-        layers_of = [_with_biases(head) for head in heads]
+    def __init__(self, layers_of: Sequence[_Layers], make: MakeLinear) -> None:
         firsts = [layers[0] for layers in layers_of if layers]
         self._first = (
             make(torch.cat([w for w, _ in firsts]), torch.cat([b for _, b in firsts]))
@@ -140,6 +147,6 @@ class _Residuals:
         return state
 
 
-def _with_biases(head: HeadWeights) -> list[tuple[Tensor, Tensor]]:
+def _with_biases(head: HeadWeights) -> _Layers:
     """Layers without a bias get one of nothing: then all heads run alike."""
     return [(w, w.new_zeros(len(w)) if b is None else b) for w, b in head.layers]

@@ -6,7 +6,7 @@ are often wrong. A tensor that no head would read is an error: it would be anoth
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
@@ -31,6 +31,7 @@ _PICKLES = ("medusa_lm_head.pt", "medusa_lm_head.bin", "pytorch_model.bin")
 _MOST_PADDING = 128
 
 _Parts = Mapping[Part, str]
+_Read = Callable[[str], Tensor]
 
 
 def has_merged_heads(checkpoint: Checkpoint) -> bool:
@@ -58,16 +59,26 @@ def read_heads(
         CheckpointError: A file is damaged.
         HeadsError: The folder holds no heads, or heads for another target.
     """
-    heads, _ = read_head_set(heads_dir, precision.compute)
-    _check_fit(heads, config)
+    checkpoint = _open(heads_dir)
+    parts = _parts(checkpoint.names, find_format(checkpoint.names))
+    # By the shapes alone first: a set of heads may be larger than the memory that is left.
+    build = _head_set(checkpoint, parts, lambda name: _shape_only(checkpoint, name))
+    _check_alike(build)
+    _check_fit(build, config)
 
     def make(weight: Tensor, bias: Tensor | None) -> QuantLinear:
         spec = formats.fitting(formats.heads, *weight.shape)
         return spec.build(spec.quantize(weight), len(weight), bias, precision.compute)
 
+    def read(name: str) -> Tensor:
+        return checkpoint.floats(name, precision.compute)
+
+    heads = (
+        _placed(_read_head(parts, head, layers, read), config, precision.device)
+        for head, layers in enumerate(_num_layers(parts))
+    )
     try:
-        placed = _placed(heads, config, precision.device)
-        return MedusaHeads(placed, target_lm_head, config.vocab_size, make)
+        return MedusaHeads(heads, build.token_map, target_lm_head, config.vocab_size, make)
     except torch.OutOfMemoryError as error:
         raise no_memory("the Medusa heads") from error
 
@@ -108,17 +119,23 @@ def read_head_set(heads_dir: Path, dtype: torch.dtype | None) -> tuple[HeadSet, 
     checkpoint = _open(heads_dir)
     spec = find_format(checkpoint.names)
     parts = _parts(checkpoint.names, spec)
-    num_layers = _num_layers(parts)
+    heads = _head_set(checkpoint, parts, lambda name: checkpoint.floats(name, dtype))
+    _check_alike(heads)
+    return heads, spec
+
+
+def _head_set(checkpoint: Checkpoint, parts: _Parts, read: _Read) -> HeadSet:
     token_map = parts.get(Part(Kind.TOKEN_MAP))
-    heads = HeadSet(
+    return HeadSet(
         tuple(
-            _read_head(checkpoint, parts, head, layers, dtype)
-            for head, layers in enumerate(num_layers)
+            _read_head(parts, head, layers, read) for head, layers in enumerate(_num_layers(parts))
         ),
         None if token_map is None else checkpoint.integers(token_map),
     )
-    _check_alike(heads)
-    return heads, spec
+
+
+def _shape_only(checkpoint: Checkpoint, name: str) -> Tensor:
+    return torch.empty(checkpoint.shape(name), device="meta")
 
 
 def _open(heads_dir: Path) -> Checkpoint:
@@ -202,23 +219,21 @@ def _is_in_place(part: Part, layers: set[int]) -> bool:
     return part.layer in layers and part.layer < len(layers)
 
 
-def _read_head(
-    checkpoint: Checkpoint, parts: _Parts, head: int, num_layers: int, dtype: torch.dtype | None
-) -> HeadWeights:
-    def read(kind: Kind, *layers: int) -> Tensor | None:
+def _read_head(parts: _Parts, head: int, num_layers: int, read: _Read) -> HeadWeights:
+    def find(kind: Kind, *layers: int) -> Tensor | None:
         places = (Part(kind, head, layer) for layer in layers)
         found = [parts[place] for place in places if place in parts]
-        return checkpoint.floats(found[0], dtype) if found else None
+        return read(found[0]) if found else None
 
     layers = []
     for layer in range(num_layers):
-        weight, bias = read(Kind.WEIGHT, layer), read(Kind.BIAS, layer)
+        weight, bias = find(Kind.WEIGHT, layer), find(Kind.BIAS, layer)
         assert weight is not None  # it is what the layers were counted by
         layers.append((weight, bias))
     one = parts.get(Part(Kind.ONE_PROJECTION))
-    projection = read(Kind.PROJECTION, -1, num_layers)
+    projection = find(Kind.PROJECTION, -1, num_layers)
     if projection is None and one is not None:
-        projection = checkpoint.floats(one, dtype)
+        projection = read(one)
     return HeadWeights(tuple(layers), projection)
 
 
@@ -297,15 +312,11 @@ def _check_fit(heads: HeadSet, config: ModelConfig) -> None:
         )
 
 
-def _placed(heads: HeadSet, config: ModelConfig, device: torch.device) -> HeadSet:
-    """The heads on a device, without columns that are no tokens of the target."""
-
-    def place(head: HeadWeights) -> HeadWeights:
-        layers = tuple((w.to(device), None if b is None else b.to(device)) for w, b in head.layers)
-        projection = head.projection
-        if projection is not None:
-            # Padding can never be proposed.
-            projection = projection[: config.vocab_size].to(device)
-        return HeadWeights(layers, projection)
-
-    return HeadSet(tuple(map(place, heads.heads)), heads.token_map)
+def _placed(head: HeadWeights, config: ModelConfig, device: torch.device) -> HeadWeights:
+    """A head on a device, without columns that are no tokens of the target."""
+    layers = tuple((w.to(device), None if b is None else b.to(device)) for w, b in head.layers)
+    projection = head.projection
+    if projection is not None:
+        # Padding can never be proposed.
+        projection = projection[: config.vocab_size].to(device)
+    return HeadWeights(layers, projection)

@@ -13,6 +13,7 @@ from medusa_core.quant.bitsandbytes_quietly import bitsandbytes
 from medusa_core.quant.nf4 import BLOCK
 
 _kernels = bitsandbytes.functional
+_ROWS_AT_ONCE = 1024
 _CHUNK = 1 << 18  # numbers whose steps of rounding stay in a core's own cache
 
 
@@ -123,6 +124,34 @@ def _round_on_cpu(weight: Tensor) -> tuple[Tensor, Tensor]:
     return packed, largest
 
 
+def _reorder(weight: Any, rows: int) -> None:
+    """Reorder a weight for the CPU's kernel, as its first use would, a few rows at a time.
+
+    All at once takes six bytes for every number of the matrix.
+    """
+    state = weight.quant_state
+    packed, columns = weight.data.view(rows, -1), state.shape[1]
+    largest = plain_largest(state).view(rows, -1)
+    parts, scales = [], []
+    for start in range(0, rows, _ROWS_AT_ONCE):
+        some = slice(start, min(start + _ROWS_AT_ONCE, rows))
+        part_state = _kernels.QuantState(
+            absmax=largest[some].reshape(-1),
+            shape=torch.Size((some.stop - some.start, columns)),
+            code=state.code,
+            blocksize=BLOCK,
+            quant_type="nf4",
+            dtype=state.dtype,
+        )
+        part, part_state = _kernels._convert_weight_packed_for_cpu(packed[some], part_state)
+        parts.append(part)
+        scales.append(part_state.absmax)
+    weight.data = torch.cat(parts)
+    part_state.absmax = torch.cat(scales, dim=1)
+    part_state.shape = state.shape
+    weight.quant_state = part_state
+
+
 class Nf4Linear:
     """4-bit weights; inputs stay as they are."""
 
@@ -148,10 +177,8 @@ class Nf4Linear:
         )
         self._layer = layer.eval()
         self._bias = bias
-        if packed.device.type == "cpu":
-            # Reorders the weights for the CPU's kernel, which the first call would do.
-            with torch.inference_mode():
-                layer(torch.zeros(1, columns, dtype=compute))
+        if packed.device.type == "cpu" and self._layer.support_avx512bf16_for_cpu:
+            _reorder(layer.weight, rows)
 
     @property
     def nbytes(self) -> int:

@@ -14,7 +14,7 @@ from medusa_core.engine.drafter import Observation
 from medusa_core.errors import CheckpointError, HeadsError
 from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.heads.reader import read_heads
-from medusa_core.heads.weights import HeadSet, HeadWeights
+from medusa_core.heads.weights import HeadWeights
 from medusa_core.messages import TARGET, TokenSource
 from medusa_core.quant.linear import make_linear
 from medusa_core.target import LoadOptions, Target, load_target
@@ -250,7 +250,7 @@ def test_truncated_heads_are_refused(tiny: Target, tmp_path: Path) -> None:
 def test_the_shared_projection_is_the_targets_own(tiny: Target) -> None:
     weight = torch.randn(11, 4)
     hidden = torch.randn(4)
-    heads = MedusaHeads(HeadSet((HeadWeights((), None),)), make_linear(weight), len(weight))
+    heads = MedusaHeads([HeadWeights((), None)], None, make_linear(weight), len(weight))
     assert heads.num_heads == 1
     torch.testing.assert_close(heads.logits(hidden, 1)[0], weight @ hidden)
     torch.testing.assert_close(heads._target_lm_head(hidden.unsqueeze(0))[0], weight @ hidden)
