@@ -2,7 +2,7 @@
 
     python -m tests.checkpoints vicuna-7b FOLDER [--heads 3] [--heads-format v0.1]
 
-Numbers repeat within a file: what is tested is size and layout, and random numbers take long to make.
+Numbers repeat within a file: size and layout are what is tested, and random numbers take long.
 """
 
 import argparse
