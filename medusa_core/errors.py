@@ -12,6 +12,14 @@ MedusaError
 ├── EngineError           the engine failed while it worked
 │   ├── NumericsError     the target's logits hold no number
 │   └── OutOfMemoryError  the device has no memory left
+├── HubError              the Hub, or the way to it
+│   ├── OfflineError      offline mode is on, and this needs the Hub
+│   ├── NetworkError      the Hub can't be reached, or fails
+│   ├── AccessError       the Hub asks who you are, or for its terms to be accepted
+│   ├── NotFoundError     there is no such repository, revision or file
+│   ├── UnusableRepoError a repository without anything that can be loaded
+│   ├── IntegrityError    what arrived isn't what the Hub announced
+│   └── DiskFullError     the disk has no room
 ├── PromptFileError       a file of prompts can't be read
 ├── TraceError            a recording can't be written or read
 └── TrainingError         a training run can't start or go on
@@ -93,6 +101,38 @@ class NumericsError(EngineError):
 
 class OutOfMemoryError(EngineError):
     """The device ran out of memory."""
+
+
+class HubError(MedusaError):
+    """The Hub, or the way to it."""
+
+
+class OfflineError(HubError):
+    """Offline mode is on, and this needs the Hub."""
+
+
+class NetworkError(HubError):
+    """The Hub can't be reached, or fails."""
+
+
+class AccessError(HubError):
+    """The Hub asks who you are, or for its terms to be accepted."""
+
+
+class NotFoundError(HubError):
+    """There is no such repository, revision or file."""
+
+
+class UnusableRepoError(HubError):
+    """A repository without anything that can be loaded."""
+
+
+class IntegrityError(HubError):
+    """What arrived isn't what the Hub announced."""
+
+
+class DiskFullError(HubError):
+    """The disk has no room."""
 
 
 class PromptFileError(MedusaError):

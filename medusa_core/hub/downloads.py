@@ -1,0 +1,208 @@
+"""All downloads: queued, running, paused, and where each of them ended.
+
+Coroutines of one loop, whichever that is. States are on disk before anybody is told of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from medusa_core.errors import DiskFullError, HubError
+from medusa_core.hub.job import Job, JobState, Pair
+from medusa_core.hub.job_store import JobStore
+from medusa_core.hub.pair_download import Tally, download_pair, forget_pair
+from medusa_core.hub.settings import HubSettings
+from medusa_core.hub.transfer import Stopped, as_hub_error
+
+log = logging.getLogger(__name__)
+
+OnChange = Callable[[Job], None]
+
+_TELL_EVERY_S = 0.25
+_SAVE_EVERY = 8  # tellings; a restart counts the bytes on the disk anyway
+
+
+class Downloads:
+    """Runs downloads one after another, each with several files at a time."""
+
+    def __init__(self, store_path: Path, settings: HubSettings) -> None:
+        """Open the list of downloads.
+
+        Args:
+            store_path: File that it is kept in.
+            settings: How to deal with the Hub; `settings` may be set anew at any time.
+
+        Raises:
+            HubError: The list can't be opened.
+        """
+        self.settings = settings
+        self._store = JobStore(store_path)
+        self._jobs = {job.id: job for job in self._store.all()}
+        self._listeners: list[OnChange] = []
+        self._stops: dict[int, threading.Event] = {}
+        self._wanted: dict[int, JobState] = {}
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._turn = asyncio.Lock()
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """Every download, the oldest first."""
+        return tuple(self._jobs.values())
+
+    def subscribe(self, on_change: OnChange) -> None:
+        """Be told of every change."""
+        self._listeners.append(on_change)
+
+    def start(self) -> None:
+        """Go on with what ran or waited when the program ended."""
+        for job in self.jobs:
+            if job.state in (JobState.QUEUED, JobState.DOWNLOADING, JobState.VERIFYING):
+                self._run(job.id)
+
+    def add(self, pair: Pair) -> Job:
+        """Fetch a pair; one that is under way already isn't fetched twice."""
+        for job in self.jobs:
+            if job.pair == pair and not job.state.is_over:
+                if job.state is JobState.PAUSED:
+                    self.resume(job.id)
+                return self._jobs[job.id]
+        job = self._store.add(pair)
+        self._jobs[job.id] = job
+        self._tell(job)
+        self._run(job.id)
+        return job
+
+    def pause(self, job_id: int) -> None:
+        """Stop fetching and keep what is here."""
+        self._end(job_id, JobState.PAUSED)
+
+    def cancel(self, job_id: int) -> None:
+        """Stop fetching for good and remove what isn't whole."""
+        self._end(job_id, JobState.CANCELLED)
+
+    def resume(self, job_id: int) -> None:
+        """Go on with a download that is paused or failed."""
+        if self._jobs[job_id].state in (JobState.PAUSED, JobState.FAILED):
+            self._become(job_id, JobState.QUEUED)
+            self._run(job_id)
+
+    def forget(self, job_id: int) -> None:
+        """Take a download that is over off the list; its files stay."""
+        if self._jobs[job_id].state.is_over:
+            self._store.remove(job_id)
+            self._tell(self._jobs.pop(job_id))
+
+    async def wait(self, job_id: int) -> Job:
+        """A download once nothing more will happen to it by itself."""
+        if task := self._tasks.get(job_id):
+            await asyncio.wait([task])
+        return self._jobs[job_id]
+
+    async def close(self) -> None:
+        """Stop everything; the next start goes on where it was."""
+        for stop in self._stops.values():
+            stop.set()
+        if self._tasks:
+            await asyncio.wait(self._tasks.values())
+        self._store.close()
+
+    def _run(self, job_id: int) -> None:
+        self._stops[job_id] = threading.Event()
+        self._wanted.pop(job_id, None)
+        before = self._tasks.get(job_id)
+        self._tasks[job_id] = asyncio.ensure_future(self._work(job_id, before))
+
+    def _end(self, job_id: int, state: JobState) -> None:
+        if self._jobs[job_id].state.is_over:
+            return
+        self._wanted[job_id] = state
+        if self._jobs[job_id].state in (JobState.PAUSED, JobState.QUEUED):
+            self._become(job_id, state)
+        stop = self._stops.get(job_id)
+        if stop is not None:
+            stop.set()
+        if state is JobState.CANCELLED:
+            before = self._tasks.get(job_id)
+            self._tasks[job_id] = asyncio.ensure_future(self._clean(job_id, before))
+
+    async def _clean(self, job_id: int, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await asyncio.wait([before])
+        self._become(job_id, JobState.CANCELLED)
+        await forget_pair(self.settings, self._jobs[job_id].pair)
+
+    async def _work(self, job_id: int, before: asyncio.Task[None] | None) -> None:
+        """Fetch one pair when its turn comes, and end in one of the states."""
+        if before is not None:
+            await asyncio.wait([before])
+        stop = self._stops[job_id]
+        async with self._turn:
+            if stop.is_set():
+                return
+            self._become(job_id, JobState.DOWNLOADING)
+            tally = Tally()
+            teller = asyncio.ensure_future(self._tell_progress(job_id, tally))
+            try:
+                await download_pair(self.settings, self._jobs[job_id].pair, tally, stop)
+                outcome = (JobState.READY, "", "")
+            except Stopped:
+                # Nobody asked: the program ends, and the next start goes on.
+                outcome = (self._wanted.get(job_id, self._jobs[job_id].state), "", "")
+            except DiskFullError as error:
+                outcome = (JobState.PAUSED, error.message, error.hint)
+            except Exception as error:  # noqa: BLE001 - the list of downloads must live on
+                outcome = self._failure(error)
+            finally:
+                teller.cancel()
+                with suppress(asyncio.CancelledError):
+                    await teller
+        self._count(job_id, tally)
+        self._become(job_id, *outcome)
+
+    def _failure(self, error: Exception) -> tuple[JobState, str, str]:
+        if not isinstance(error, HubError):
+            log.error("a download failed", exc_info=error)
+        told = as_hub_error(self.settings, error)
+        return JobState.FAILED, told.message, told.hint
+
+    async def _tell_progress(self, job_id: int, tally: Tally) -> None:
+        count = 0
+        while True:
+            await asyncio.sleep(_TELL_EVERY_S)
+            count += 1
+            self._count(job_id, tally)
+            if count % _SAVE_EVERY == 0:
+                self._store.save(self._jobs[job_id])
+            self._tell(self._jobs[job_id])
+
+    def _count(self, job_id: int, tally: Tally) -> None:
+        job = self._jobs[job_id]
+        state = job.state
+        if state is JobState.DOWNLOADING and tally.verifies:
+            state = JobState.VERIFYING
+        self._jobs[job_id] = replace(
+            job,
+            state=state,
+            says=tally.said,
+            done_bytes=tally.done_bytes if tally.total_bytes else job.done_bytes,
+            total_bytes=tally.total_bytes or job.total_bytes,
+            bytes_per_s=tally.bytes_per_s,
+        )
+
+    def _become(self, job_id: int, state: JobState, reason: str = "", hint: str = "") -> None:
+        job = replace(
+            self._jobs[job_id], state=state, reason=reason, hint=hint, says="", bytes_per_s=0.0
+        )
+        self._jobs[job_id] = job
+        self._store.save(job)
+        self._tell(job)
+
+    def _tell(self, job: Job) -> None:
+        for listener in self._listeners:
+            listener(job)

@@ -1,0 +1,77 @@
+"""What is known of a download. Plain data, for the screens too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class JobState(str, Enum):
+    """How far a download is."""
+
+    QUEUED = "queued"
+    DOWNLOADING = "downloading"
+    PAUSED = "paused"
+    VERIFYING = "verifying"
+    READY = "ready"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing more will happen by itself."""
+        return self in (JobState.READY, JobState.FAILED, JobState.CANCELLED)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A target and the heads that go with it.
+
+    Attributes:
+        model: Repository of the target.
+        heads: Repository of its Medusa heads; empty for none.
+        revision: Revision of the target.
+    """
+
+    model: str
+    heads: str = ""
+    revision: str = "main"
+
+    @property
+    def repos(self) -> tuple[tuple[str, str], ...]:
+        """Repositories with their revisions."""
+        model = (self.model, self.revision)
+        return (model, (self.heads, "main")) if self.heads else (model,)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A download.
+
+    Attributes:
+        id: Its number.
+        pair: What is fetched.
+        state: How far it is.
+        reason: Why it failed or paused; empty otherwise.
+        hint: What to do about that.
+        says: What it waits for right now; empty if it goes on.
+        done_bytes: Bytes that are here and right.
+        total_bytes: Bytes in all; 0 while unknown.
+        bytes_per_s: Speed of the last seconds.
+    """
+
+    id: int
+    pair: Pair
+    state: JobState
+    reason: str = ""
+    hint: str = ""
+    says: str = ""
+    done_bytes: int = 0
+    total_bytes: int = 0
+    bytes_per_s: float = 0.0
+
+    @property
+    def eta_s(self) -> float | None:
+        """Seconds that are left at this speed; None while that is unknown."""
+        left = self.total_bytes - self.done_bytes
+        return left / self.bytes_per_s if self.bytes_per_s and self.total_bytes else None

@@ -1,0 +1,178 @@
+"""Fetching a pair of repositories, several files at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from medusa_core.hub.cache import RepoCache, missing_bytes
+from medusa_core.hub.job import Pair
+from medusa_core.hub.listing import Listing, RemoteFile, list_repo
+from medusa_core.hub.settings import HubSettings
+from medusa_core.hub.transfer import Limiter, Stopped, Transfer, Watch, disk_full, new_client
+
+log = logging.getLogger(__name__)
+
+_SPEED_OVER_S = 5.0
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a download has done; fed by its threads.
+
+    Attributes:
+        done_bytes: Bytes that are here.
+        total_bytes: Bytes in all; 0 while unknown.
+        fetched_bytes: Bytes that came over the network since the start.
+        says: What it waits for, by file.
+        verifies: All bytes are here; what is left is looking at them.
+    """
+
+    done_bytes: int = 0
+    total_bytes: int = 0
+    fetched_bytes: int = 0
+    says: dict[str, str] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _recent: deque[tuple[float, int]] = field(default_factory=deque)
+
+    def settle(self, nbytes: int) -> None:
+        """Count bytes on the disk."""
+        with self._lock:
+            self.done_bytes += nbytes
+
+    def fetch(self, nbytes: int) -> None:
+        """Count bytes from the network."""
+        with self._lock:
+            self.fetched_bytes += nbytes
+            self._recent.append((time.monotonic(), nbytes))
+
+    @property
+    def bytes_per_s(self) -> float:
+        """Speed over the last seconds."""
+        with self._lock:
+            now = time.monotonic()
+            while self._recent and now - self._recent[0][0] > _SPEED_OVER_S:
+                self._recent.popleft()
+            if not self._recent:
+                return 0.0
+            seconds = max(0.5, now - self._recent[0][0])
+            return sum(nbytes for _, nbytes in self._recent) / seconds
+
+    @property
+    def verifies(self) -> bool:
+        return bool(self.total_bytes) and self.done_bytes >= self.total_bytes
+
+    @property
+    def said(self) -> str:
+        """What the slowest file waits for, if any does."""
+        return next((text for text in list(self.says.values()) if text), "")
+
+
+async def download_pair(
+    settings: HubSettings, pair: Pair, tally: Tally, stop: threading.Event
+) -> tuple[Path, ...]:
+    """Have a pair whole in the cache.
+
+    Args:
+        settings: Where from and where to.
+        pair: What.
+        tally: Told of the progress.
+        stop: Set to end it; what was fetched stays.
+
+    Returns:
+        Folders of the repositories' commits.
+
+    Raises:
+        HubError: It can't be had; what was fetched stays.
+        Stopped: `stop` was set.
+    """
+    settings.require_online()
+    listings = await _listings(settings, pair)
+    tally.total_bytes = sum(listing.needed_bytes for listing in listings)
+    _make_ready(settings, listings)
+    limiter = Limiter(settings.bytes_per_s)
+    slots = asyncio.Semaphore(settings.num_connections)
+    client = new_client(settings)
+    try:
+        await _all_or_none(
+            [
+                _fetch(slots, Transfer(settings, listing, client, limiter), file, tally, stop)
+                for listing in listings
+                for file in listing.blobs
+            ],
+            stop,
+        )
+    finally:
+        client.close()
+    return tuple(RepoCache(settings.cache_dir, one.repo).place(one) for one in listings)
+
+
+async def forget_pair(settings: HubSettings, pair: Pair) -> None:
+    """Remove what was fetched of files that aren't whole."""
+    for repo, _ in pair.repos:
+        for part in RepoCache(settings.cache_dir, repo).folder.glob("blobs/*.part"):
+            await asyncio.to_thread(part.unlink, missing_ok=True)
+
+
+async def _listings(settings: HubSettings, pair: Pair) -> tuple[Listing, ...]:
+    asked = [
+        asyncio.to_thread(list_repo, settings, repo, revision) for repo, revision in pair.repos
+    ]
+    listings = tuple(await asyncio.gather(*asked))
+    for listing in listings:
+        listing.check()
+    return listings
+
+
+def _make_ready(settings: HubSettings, listings: Sequence[Listing]) -> None:
+    """See that there is room for what isn't here yet.
+
+    Raises:
+        DiskFullError: There isn't.
+    """
+    wanted = 0
+    for listing in listings:
+        cache = RepoCache(settings.cache_dir, listing.repo)
+        cache.prepare()
+        for file in listing.blobs:
+            part = cache.part(file)
+            have = part.stat().st_size if part.exists() else 0
+            wanted += 0 if cache.blob(file).exists() else max(0, file.size - have)
+    missing = missing_bytes(settings.cache_dir, wanted, settings.floor_bytes)
+    if wanted and missing:
+        raise disk_full(settings.cache_dir, missing)
+
+
+async def _fetch(
+    slots: asyncio.Semaphore,
+    transfer: Transfer,
+    file: RemoteFile,
+    tally: Tally,
+    stop: threading.Event,
+) -> None:
+    async with slots:
+        if stop.is_set():
+            raise Stopped
+
+        def says(text: str) -> None:
+            tally.says[file.path] = text
+
+        watch = Watch(stop=stop, fetched=tally.fetch, settled=tally.settle, says=says)
+        await asyncio.to_thread(transfer.fetch, file, watch)
+
+
+async def _all_or_none(work: Sequence[Coroutine[None, None, None]], stop: threading.Event) -> None:
+    """Run all; if one fails, stop the others, wait for their threads, and tell the failure."""
+    tasks = [asyncio.ensure_future(one) for one in work]
+    try:
+        await asyncio.gather(*tasks)
+    except BaseException:
+        stop.set()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
