@@ -11,6 +11,7 @@ from medusa_core.bench import cli as bench_cli
 from medusa_core.errors import MedusaError
 from medusa_core.generate.cli import add_generate_arguments, run_generate
 from medusa_core.heads import cli as heads_cli
+from medusa_core.hub import download_cli
 from medusa_core.plan import cli as plan_cli
 from medusa_core.training import cli as training_cli
 
@@ -57,6 +58,10 @@ def _parser() -> argparse.ArgumentParser:
 
     heads = commands.add_parser("heads", help="look at Medusa heads, and convert them")
     heads_cli.add_arguments(heads)
+
+    download = commands.add_parser("download", help="fetch a model and its heads from the Hub")
+    download_cli.add_arguments(download)
+    download.set_defaults(run=download_cli.run)
 
     plan = commands.add_parser("plan", help="does a model fit, and where does the memory go?")
     plan_cli.add_arguments(plan)

@@ -5,7 +5,8 @@ MedusaError
 │   ├── CheckpointError   a file is missing, truncated or not what its header says
 │   ├── HeadsError        Medusa heads that don't fit, or aren't Medusa heads
 │   ├── TokenizerError    a tokenizer of a kind that can't be streamed
-│   └── TemplateError     a chat template that fails to render
+│   ├── TemplateError     a chat template that fails to render
+│   └── ConversionError   a pickle that isn't converted: refused, damaged or stopped
 ├── PlanError             the device has no room for a model, as is known before it is loaded
 ├── Cancelled             whoever asked for it doesn't want it any more
 ├── RequestError          what was asked for can't be done: empty prompt, too long, bad setting
@@ -77,6 +78,10 @@ class TokenizerError(ModelError):
 
 class TemplateError(ModelError):
     """A chat template that fails to parse or render."""
+
+
+class ConversionError(ModelError):
+    """A pickle that can't or mustn't be turned into safetensors."""
 
 
 class PlanError(MedusaError):

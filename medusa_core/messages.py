@@ -127,11 +127,15 @@ class HeadsShape:
         num_heads: How many there are.
         num_layers: Residual layers of each.
         columns: Tokens that each drafts from; 0 where they share the target's projection.
+        hidden_size: Their width; 0 if unknown.
+        is_reduced: They draft from a choice of the target's vocabulary.
     """
 
     num_heads: int = 0
     num_layers: int = 1
     columns: int = 0
+    hidden_size: int = 0
+    is_reduced: bool = False
 
 
 @dataclass(frozen=True, slots=True)

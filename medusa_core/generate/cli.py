@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from medusa_core.errors import RequestError
 from medusa_core.generate.arguments import (
     add_format_arguments,
     add_rule_arguments,
     formats_of,
     settings_of,
 )
+from medusa_core.hub.cache import find_snapshot
+from medusa_core.hub.settings import settings_from
 from medusa_core.messages import (
     ChatMessage,
     GenerateSettings,
@@ -36,8 +40,10 @@ _RESET = "\x1b[0m"
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments that choose a model; shared with the benchmark."""
-    parser.add_argument("--model", type=Path, help="model folder (default: the demo model)")
-    parser.add_argument("--heads", type=Path, help="folder of Medusa heads")
+    parser.add_argument(
+        "--model", default="", help="folder, or repository in the cache (default: the demo model)"
+    )
+    parser.add_argument("--heads", default="", help="folder or repository of Medusa heads")
     parser.add_argument("--dtype", choices=DTYPES, default="", help="default: best on the device")
     add_format_arguments(parser)
     parser.add_argument("--context", type=int, default=0, help="tokens (default: what fits)")
@@ -65,9 +71,29 @@ def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
 
 def model_dirs(args: argparse.Namespace) -> tuple[Path, Path | None]:
     """The model and heads that the arguments choose; the demo model brings its own heads."""
-    if args.model is None:
-        return demo_model_dir(), args.heads or demo_heads_dir()
-    return args.model, args.heads
+    heads = installed(args.heads) if args.heads else None
+    if not args.model:
+        return demo_model_dir(), heads or demo_heads_dir()
+    return installed(args.model), heads
+
+
+def installed(name: str) -> Path:
+    """The folder that a name on the command line means.
+
+    Raises:
+        RequestError: It is neither a folder nor a repository that was downloaded.
+    """
+    if Path(name).is_dir():
+        return Path(name)
+    snapshot = find_snapshot(settings_from(os.environ).cache_dir, name)
+    if snapshot is None:
+        raise RequestError(
+            f"{name} is neither a folder nor a downloaded repository.",
+            f"Fetch it with: python -m medusa_core download {name}"
+            if "/" in name
+            else "Check the path.",
+        )
+    return snapshot
 
 
 def open_target(args: argparse.Namespace) -> Target:

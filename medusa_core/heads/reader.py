@@ -91,15 +91,28 @@ def read_heads_shape(heads_dir: Path) -> HeadsShape:
         HeadsError: The folder holds no heads.
     """
     checkpoint = _open(heads_dir)
-    parts = _parts(checkpoint.names, find_format(checkpoint.names))
+    return heads_shape({name: checkpoint.shape(name) for name in checkpoint.names})
+
+
+def heads_shape(shapes: Mapping[str, tuple[int, ...]]) -> HeadsShape:
+    """Sizes of the heads among tensors of which only names and shapes are known.
+
+    Raises:
+        HeadsError: They are no heads.
+    """
+    names = frozenset(shapes)
+    parts = _parts(names, find_format(names))
     num_layers = _num_layers(parts)
-    projections = [
-        checkpoint.shape(name)
-        for part, name in parts.items()
-        if part.kind in (Kind.PROJECTION, Kind.ONE_PROJECTION)
-    ]
-    columns = projections[0][0] if projections and projections[0] else 0
-    return HeadsShape(len(num_layers), max(num_layers, default=0), columns)
+    of = {part.kind: shapes[name] for part, name in parts.items()}
+    projection = of.get(Kind.PROJECTION) or of.get(Kind.ONE_PROJECTION) or (0,)
+    inner = of.get(Kind.WEIGHT) or projection
+    return HeadsShape(
+        num_heads=len(num_layers),
+        num_layers=max(num_layers, default=0),
+        columns=projection[0],
+        hidden_size=inner[-1],
+        is_reduced=Kind.TOKEN_MAP in of,
+    )
 
 
 def read_head_set(heads_dir: Path, dtype: torch.dtype | None) -> tuple[HeadSet, HeadsFormat]:

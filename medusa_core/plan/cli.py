@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+import os
 from pathlib import Path
 
 from medusa_core.errors import RequestError
 from medusa_core.generate.arguments import add_format_arguments, formats_of
+from medusa_core.hub.cache import find_snapshot
+from medusa_core.hub.settings import settings_from
 from medusa_core.memory.budget import GIB, Budget, imagined_card
 from medusa_core.memory.recommend import Choice, choices, plan_choice, recommend
 from medusa_core.messages import HeadsShape, MemoryPlan
@@ -18,7 +20,6 @@ from medusa_core.resources import shapes_dir
 _USUAL_CONTEXT = 4096
 
 Facts = tuple[ModelConfig, HeadsShape]
-FindRemote = Callable[[str], ModelConfig]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     names = ", ".join(shape_names())
     parser.add_argument("model", help=f"a folder, a repository, or one of {names}")
     parser.add_argument("--num-heads", type=int, help="Medusa heads to plan for")
-    parser.add_argument("--heads", type=Path, help="folder of Medusa heads to plan for")
+    parser.add_argument("--heads", default="", help="folder or repository of Medusa heads")
     add_format_arguments(parser)
     parser.add_argument("--context", type=int, default=0, help="tokens (default: 4096)")
     parser.add_argument("--device", default="", help="cpu, cuda or cuda:N (default: best there is)")
@@ -94,27 +95,45 @@ def shape_config(name: str) -> ModelConfig:
 
 
 def _facts(args: argparse.Namespace) -> Facts:
-    config = _config(args.model)
-    if args.heads is not None:
-        from medusa_core.heads.reader import read_heads_shape
-
-        return config, read_heads_shape(args.heads)
+    config, heads = _model_facts(args.model)
+    if args.heads:
+        return config, _heads_facts(args.heads)
     if args.num_heads is not None:
         if not 0 <= args.num_heads <= 32:
             raise RequestError(f"{args.num_heads} heads can't be planned.", "Choose 0 to 32.")
         return config, HeadsShape(args.num_heads, 1, config.vocab_size)
-    return config, HeadsShape()
+    return config, heads
 
 
-def _config(model: str) -> ModelConfig:
+def _model_facts(model: str) -> Facts:
+    """Sizes of a model: a name, a folder, a repository in the cache, or one on the Hub."""
     if model in shape_names():
-        return shape_config(model)
-    if Path(model).is_dir():
-        return read_config(Path(model))
-    raise RequestError(
-        f"There is no model {model!r}.",
-        f"Give a folder with config.json, or one of {', '.join(shape_names())}.",
-    )
+        return shape_config(model), HeadsShape()
+    settings = settings_from(os.environ)
+    folder = Path(model) if Path(model).is_dir() else find_snapshot(settings.cache_dir, model)
+    if folder is not None:
+        return read_config(folder), HeadsShape()
+    if "/" not in model:
+        raise RequestError(
+            f"There is no model {model!r}.",
+            f"Give a folder, a repository, or one of {', '.join(shape_names())}.",
+        )
+    from medusa_core.hub.remote import look_at_model
+
+    found = look_at_model(settings, model)
+    return found.config, found.heads
+
+
+def _heads_facts(heads: str) -> HeadsShape:
+    settings = settings_from(os.environ)
+    folder = Path(heads) if Path(heads).is_dir() else find_snapshot(settings.cache_dir, heads)
+    if folder is not None:
+        from medusa_core.heads.reader import read_heads_shape
+
+        return read_heads_shape(folder)
+    from medusa_core.hub.remote import look_at_heads
+
+    return look_at_heads(settings, heads)
 
 
 def _budget(args: argparse.Namespace) -> Budget:

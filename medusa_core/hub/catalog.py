@@ -1,0 +1,61 @@
+"""Pairs of models and heads that are known to go together; shipped, no network."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from medusa_core.hub.job import Pair
+from medusa_core.messages import HeadsShape
+from medusa_core.models.config import ModelConfig, parse_config, read_json
+from medusa_core.resources import resources_dir, shapes_dir
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogPair:
+    """A pair that is recommended to somebody.
+
+    Attributes:
+        title: Its name for people.
+        pair: Its repositories.
+        licence: The model's licence.
+        is_gated: Its owner asks who you are.
+        is_pickled: Its heads are published as a pickle and are converted once.
+        note: Who it is for.
+        config: Sizes of the model.
+        heads: Sizes of the heads.
+        download_bytes: About what is fetched.
+    """
+
+    title: str
+    pair: Pair
+    licence: str
+    is_gated: bool
+    is_pickled: bool
+    note: str
+    config: ModelConfig
+    heads: HeadsShape
+    download_bytes: int
+
+
+def read_catalog() -> tuple[CatalogPair, ...]:
+    """All pairs, the smallest first."""
+    raw = json.loads((resources_dir() / "catalog.json").read_text(encoding="utf-8"))
+    return tuple(_pair(entry) for entry in raw["pairs"])
+
+
+def _pair(entry: dict[str, object]) -> CatalogPair:
+    config = parse_config(read_json(shapes_dir() / f"{entry['shape']}.json"), {})
+    num_heads = int(str(entry["num_heads"]))
+    heads = HeadsShape(num_heads, 1, config.vocab_size, config.hidden_size)
+    return CatalogPair(
+        title=str(entry["title"]),
+        pair=Pair(str(entry["model"]), str(entry["heads"])),
+        licence=str(entry["licence"]),
+        is_gated=bool(entry["is_gated"]),
+        is_pickled=bool(entry["is_pickled"]),
+        note=str(entry["note"]),
+        config=config,
+        heads=heads if num_heads else HeadsShape(),
+        download_bytes=int(float(str(entry["download_gb"])) * 1e9),
+    )

@@ -1,0 +1,85 @@
+"""`python -m medusa_core download`: a model and its heads into the cache."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+import threading
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from medusa_core.errors import HubError
+from medusa_core.hub.job import Pair
+from medusa_core.hub.pair_download import Tally, download_pair
+from medusa_core.hub.settings import HubSettings, settings_from
+from medusa_core.hub.transfer import Stopped
+
+_TELL_EVERY_S = 0.5
+_STOPPED = 130
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `download`."""
+    parser.add_argument("repo", help="repository of the model, owner/name")
+    parser.add_argument("--heads", default="", help="repository of its Medusa heads")
+    parser.add_argument("--revision", default="main", help="branch, tag or commit of the model")
+    parser.add_argument("--limit-mb-s", type=float, default=0.0, help="most megabytes a second")
+    add_cache_argument(parser)
+
+
+def add_cache_argument(parser: argparse.ArgumentParser) -> None:
+    """The argument that names another cache."""
+    parser.add_argument("--cache-dir", type=Path, help="another folder than the Hugging Face cache")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Download, with a line of progress; Ctrl+C stops, and the next call goes on."""
+    settings = settings_from(os.environ, args.cache_dir)
+    if args.limit_mb_s < 0:
+        raise HubError("A limit can't be negative.", "Leave --limit-mb-s out for no limit.")
+    settings = replace(settings, bytes_per_s=int(args.limit_mb_s * 1e6))
+    pair = Pair(args.repo, args.heads, args.revision)
+    folders = asyncio.run(_download(settings, pair))
+    if folders is None:
+        print("stopped; the same command goes on where it was", file=sys.stderr)
+        return _STOPPED
+    for (repo, _), folder in zip(pair.repos, folders, strict=True):
+        print(f"{repo}: {folder}")
+    return 0
+
+
+async def _download(settings: HubSettings, pair: Pair) -> tuple[Path, ...] | None:
+    stop, tally = threading.Event(), Tally()
+    loop = asyncio.get_running_loop()
+    with suppress(NotImplementedError):  # Windows raises KeyboardInterrupt instead
+        loop.add_signal_handler(signal.SIGINT, stop.set)
+    teller = asyncio.ensure_future(_tell(tally))
+    try:
+        return await download_pair(settings, pair, tally, stop)
+    except Stopped:
+        return None
+    finally:
+        teller.cancel()
+        with suppress(asyncio.CancelledError):
+            await teller
+        if sys.stderr.isatty():
+            sys.stderr.write("\n")
+
+
+async def _tell(tally: Tally) -> None:
+    while True:
+        await asyncio.sleep(_TELL_EVERY_S)
+        if sys.stderr.isatty() and tally.total_bytes:
+            sys.stderr.write(f"\r\x1b[K{progress_line(tally)}")
+            sys.stderr.flush()
+
+
+def progress_line(tally: Tally) -> str:
+    """One line on how far it is."""
+    done, total = tally.done_bytes / 1e9, tally.total_bytes / 1e9
+    line = f"{done:.2f} of {total:.2f} GB · {tally.bytes_per_s / 1e6:.0f} MB/s"
+    return line + (f" · {tally.said}" if tally.said else "")
