@@ -1,0 +1,138 @@
+"""The process that opens pickles: `python -m medusa_core.hub.convert_worker`.
+
+Reads one job from its input, reports on its output, and waits for a word after each report.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import TextIO
+
+from medusa_core.errors import ConversionError, HeadsError, MedusaError
+from medusa_core.hub.convert_process import Job
+from medusa_core.hub.convert_source import HEADS_FILE, INDEX_FILE, MODEL_FILE
+
+log = logging.getLogger(__name__)
+
+_PARENT_GONE = 3
+
+
+class Line:
+    """The two pipes to whoever started this process."""
+
+    def __init__(self, hears: TextIO, says: TextIO) -> None:
+        self._hears, self._says = hears, says
+
+    def job(self) -> Job:
+        """What to do."""
+        raw = json.loads(self._hears.readline())
+        names = ("files", "expected_names")
+        return Job(**raw | {name: tuple(raw[name]) for name in names})
+
+    def report(self, written: int, total: int) -> None:
+        """Say how far it is, and wait to be told to go on."""
+        self.say(written=written, total=total)
+        if not self._hears.readline():
+            os._exit(_PARENT_GONE)
+
+    def say(self, **message: object) -> None:
+        """Say one thing."""
+        self._says.write(json.dumps(message) + "\n")
+        self._says.flush()
+
+
+def main() -> int:
+    """Do one job; the last line says `done` or `error`."""
+    # Whatever else is printed must not get between the reports.
+    says = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    with says:
+        line = Line(sys.stdin, says)
+        try:
+            run(line.job(), line)
+        except MedusaError as error:
+            line.say(error=type(error).__name__, message=error.message, hint=error.hint)
+        except OSError as error:
+            line.say(
+                error="DiskFullError",
+                message=f"The result can't be written: {error.strerror or error}.",
+                hint="Make space, or choose another folder.",
+            )
+        else:
+            line.say(done=True)
+    return 0
+
+
+def run(job: Job, line: Line) -> None:
+    """Convert within bounds."""
+    from medusa_core.hub.convert_tensors import limit_process
+
+    limit_process(job.memory_bytes, job.most_bytes)
+    out = Path(job.staging) / "out"
+    out.mkdir()
+    weight_map: dict[str, str] = {}
+    written = 0
+    for number, file in enumerate(job.files, start=1):
+        shard = f"model-{number:05}-of-{len(job.files):05}.safetensors"
+        path = out / (shard if job.is_sharded else MODEL_FILE)
+        written, names = _convert_file(Path(file), path, written, job, line)
+        if doubled := sorted(names & weight_map.keys()):
+            raise ConversionError(
+                f"Two weight files hold the tensor {doubled[0]}.", "Download the model again."
+            )
+        weight_map |= dict.fromkeys(sorted(names), path.name)
+    _check_names(job, weight_map)
+    if job.is_sharded:
+        index = {"metadata": {"total_size": written}, "weight_map": weight_map}
+        (out / INDEX_FILE).write_text(json.dumps(index, indent=2) + "\n", encoding="utf-8")
+    else:
+        _rewrite_heads(Path(job.files[0]).name, out, job)
+
+
+def _convert_file(
+    source: Path, path: Path, written: int, job: Job, line: Line
+) -> tuple[int, set[str]]:
+    """One pickle; returns bytes written so far, and the names of its tensors."""
+    from medusa_core.hub.convert_tensors import load_tensors, write_tensors
+
+    line.report(written, 0)
+    tensors = load_tensors(source, job.most_bytes - written)
+    return write_tensors(path, tensors, written, line.report), set(tensors)
+
+
+def _check_names(job: Job, weight_map: dict[str, str]) -> None:
+    if missing := sorted(set(job.expected_names) - weight_map.keys()):
+        raise ConversionError(
+            f"No weight file holds {len(missing)} of the tensors that the index names, such as "
+            f"{missing[0]}.",
+            "Download the model again.",
+        )
+
+
+def _rewrite_heads(source_name: str, out: Path, job: Job) -> None:
+    """Give heads the file and the configuration of their format; leave other weights alone."""
+    from medusa_core.heads.reader import read_head_set
+    from medusa_core.heads.writer import write_heads
+
+    raw = out.with_name("raw")
+    raw.mkdir()
+    staged = (out / MODEL_FILE).rename(raw / HEADS_FILE)
+    try:
+        heads, spec = read_head_set(raw, None)
+        if spec.write is None:
+            raise HeadsError("These weights hold a model beside the heads.")
+    except HeadsError:
+        if source_name.startswith("medusa_lm_head"):
+            raise
+        log.info("these are no heads by themselves; they are kept as weights")
+        staged.rename(out / MODEL_FILE)
+        return
+    write_heads(heads, spec.name, out, job.base_model)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
