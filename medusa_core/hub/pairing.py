@@ -1,15 +1,112 @@
-"""Which heads fit which model, and why the others don't. From sizes alone."""
+"""Which heads fit which model, and why the others don't. From sizes alone.
+
+Headers on this computer and on the Hub are compared by the same functions; nothing is loaded.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Protocol
+
 from medusa_core.messages import HeadsShape
-from medusa_core.models.config import ModelConfig
 
 # Vocabularies are padded to rounder numbers: 32000, 32001 and 32064 are one.
 _MOST_PADDING = 128
+# Endings that tell how a model is stored, not which it is.
+_STORAGE = re.compile(
+    r"[-_.](hf|bf16|fp16|f16|fp32|nf4|nf4-dq|int8|int4|8bit|4bit|bnb|bnb-4bit|bnb-8bit"
+    r"|safetensors|quantized|unquantized)$"
+)
 
 
-def misfit(config: ModelConfig, heads: HeadsShape) -> str:
+class Sizes(Protocol):
+    """What heads must agree with."""
+
+    @property
+    def hidden_size(self) -> int: ...
+
+    @property
+    def vocab_size(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFacts:
+    """A target, as far as heads are concerned.
+
+    Attributes:
+        name: Repository or folder.
+        hidden_size: Its width.
+        vocab_size: Its tokens.
+        num_layers: Its blocks.
+    """
+
+    name: str
+    hidden_size: int
+    vocab_size: int
+    num_layers: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HeadsFacts:
+    """Heads, as far as their target is concerned.
+
+    Attributes:
+        name: Repository or folder.
+        shape: Their sizes.
+        base_model: What they say they were trained for; empty if they don't.
+    """
+
+    name: str
+    shape: HeadsShape
+    base_model: str = ""
+
+
+class Fit(Enum):
+    """How well heads go with a target; the best first."""
+
+    MADE_FOR = "made for it"
+    FITS = "fits"
+    FOREIGN = "made for another"
+    MISFIT = "doesn't fit"
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Heads beside a target.
+
+    Attributes:
+        heads: The heads.
+        fit: How well they go with it.
+        reason: Why, for people.
+    """
+
+    heads: HeadsFacts
+    fit: Fit
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """A target and all heads there are; those that fit come first.
+
+    Attributes:
+        target: The target.
+        matches: Every set of heads; empty if there are none at all.
+    """
+
+    target: TargetFacts
+    matches: tuple[Match, ...]
+
+    @property
+    def fitting(self) -> tuple[Match, ...]:
+        """The heads that can be used with it."""
+        return tuple(match for match in self.matches if match.fit is not Fit.MISFIT)
+
+
+def misfit(sizes: Sizes, heads: HeadsShape) -> str:
     """Why heads can't be used with a model, for people; empty if they can.
 
     That the sizes agree doesn't mean that they were trained for it: then few drafts are accepted,
@@ -17,11 +114,81 @@ def misfit(config: ModelConfig, heads: HeadsShape) -> str:
     """
     if not heads.num_heads:
         return "these are no Medusa heads"
-    if heads.hidden_size and heads.hidden_size != config.hidden_size:
-        return f"hidden size {heads.hidden_size:,} ≠ {config.hidden_size:,}"
+    if heads.hidden_size and heads.hidden_size != sizes.hidden_size:
+        return f"hidden size {heads.hidden_size:,} ≠ {sizes.hidden_size:,}"
     if heads.columns and not heads.is_reduced:
-        if abs(heads.columns - config.vocab_size) > _MOST_PADDING:
-            return f"vocabulary {heads.columns:,} ≠ {config.vocab_size:,}"
-    elif heads.columns > config.vocab_size:
-        return f"vocabulary {heads.columns:,} > {config.vocab_size:,}"
+        if abs(heads.columns - sizes.vocab_size) > _MOST_PADDING:
+            return f"vocabulary {heads.columns:,} ≠ {sizes.vocab_size:,}"
+    elif heads.columns > sizes.vocab_size:
+        return f"vocabulary {heads.columns:,} > {sizes.vocab_size:,}"
     return ""
+
+
+def match(target: TargetFacts, heads: HeadsFacts) -> Match:
+    """Put heads beside a target."""
+    if reason := misfit(target, heads.shape):
+        return Match(heads, Fit.MISFIT, reason)
+    if not heads.base_model:
+        return Match(heads, Fit.FITS, "sizes agree; they don't say which model they are for")
+    if same_model(heads.base_model, target.name):
+        return Match(heads, Fit.MADE_FOR, f"made for {heads.base_model}")
+    return Match(
+        heads, Fit.FOREIGN, f"sizes agree, but made for {heads.base_model}: few drafts will hold"
+    )
+
+
+def pair(targets: Iterable[TargetFacts], heads: Iterable[HeadsFacts]) -> tuple[Pairing, ...]:
+    """All targets, those without heads too, each with all heads and the reason for each."""
+    sets = tuple(heads)
+    order = list(Fit)
+    return tuple(
+        Pairing(
+            target,
+            tuple(
+                sorted(
+                    (match(target, one) for one in sets),
+                    key=lambda found: (order.index(found.fit), found.heads.name),
+                )
+            ),
+        )
+        for target in targets
+    )
+
+
+def same_model(one: str, other: str) -> bool:
+    """Are these two names of one model, whoever stores it, and however it is quantized?"""
+    return _bare(one) == _bare(other)
+
+
+def target_facts(name: str, config: Mapping[str, Any]) -> TargetFacts | None:
+    """What heads must agree with, from a `config.json`; None if it says nothing of the kind."""
+    sizes = [config.get(key) for key in ("hidden_size", "vocab_size", "num_hidden_layers")]
+    counts = [size for size in sizes if isinstance(size, int) and size > 0]
+    return TargetFacts(name, *counts) if len(counts) == len(sizes) else None
+
+
+def heads_facts(
+    name: str, shapes: Mapping[str, tuple[int, ...]], config: Mapping[str, Any]
+) -> HeadsFacts:
+    """What the header and the `config.json` of heads say.
+
+    Args:
+        name: Repository or folder.
+        shapes: Of all tensors, by name.
+        config: Empty if there is none; its counts are often wrong and are not used.
+
+    Raises:
+        HeadsError: They are no heads.
+    """
+    from medusa_core.heads.reader import heads_shape  # takes torch along
+
+    said = config.get("base_model_name_or_path")
+    base = said if isinstance(said, str) and said not in ("N/A", "None") else ""
+    return HeadsFacts(name, heads_shape(shapes), base)
+
+
+def _bare(name: str) -> str:
+    last = name.replace("\\", "/").rstrip("/").rpartition("/")[2].casefold()
+    while (shorter := _STORAGE.sub("", last)) != last:
+        last = shorter
+    return re.sub(r"[-_.\s]+", "-", last)
