@@ -85,7 +85,7 @@ def _weights(
 ) -> Contents:
     """A model, with heads among its tensors or beside them; or heads in a model's file."""
     shapes = _read_shapes(folder, weights, problems)
-    if shapes and not _is_target(shapes, config):
+    if shapes and not any(tensor.endswith(_EMBEDDING) for tensor in shapes):
         heads = _heads(name, shapes, config, problems)
         kind = Kind.UNKNOWN if heads is None else Kind.HEADS
         return Contents(kind, "safetensors", tuple(problems), None, heads)
@@ -152,10 +152,6 @@ def _shapes(folder: Path, weights: str) -> dict[str, tuple[int, ...]]:
                 f"{len(missing)} of {len(files)} weight files are missing, such as {missing[0]}."
             )
     return {name: entry.shape for path in files for name, entry in read_header(path).items()}
-
-
-def _is_target(shapes: Shapes, config: Mapping[str, Any]) -> bool:
-    return any(name.endswith(_EMBEDDING) for name in shapes) and "vocab_size" in config
 
 
 def _check_target(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -184,11 +184,12 @@ def _through_library(cache_dir: Path, repo: Path, revision: str) -> DeleteCacheS
     from huggingface_hub import scan_cache_dir
 
     cache = scan_cache_dir(cache_dir)
+    known = frozenset(one for one in cache.repos if one.repo_path.resolve() == repo.resolve())
     commits = [
         one.commit_hash
-        for known in cache.repos
-        if known.repo_path.resolve() == repo.resolve()
-        for one in known.revisions
+        for found in known
+        for one in found.revisions
         if revision in ("", one.commit_hash)
     ]
-    return cache.delete_revisions(*commits)
+    # It looks for commits in all repositories, and copies of a repository have the same ones.
+    return replace(cache, repos=known).delete_revisions(*commits)
