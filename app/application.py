@@ -10,25 +10,28 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import platformdirs
 import qasync
 from PySide6.QtWidgets import QApplication
 
 from app.bridge import EngineBridge
+from app.garbage import Garbage
 from app.logs import show_uncaught_errors, start_logging
 from app.model_keeper import ModelKeeper, Phase
 from app.preferences import Preferences, load_preferences
 from app.startup_probe import FirstPaint, StallProbe
 from app.theme.appearance import Appearance, ThemeChoice
 from app.window import TITLE, MainWindow
-from medusa_core.api import demo_model, resources_dir, start_engine
+from medusa_core.api import kept_models_dir, resources_dir, start_engine
+
+if TYPE_CHECKING:
+    from medusa_core.api import Library
 
 log = logging.getLogger(__name__)
 
 NAME = "medusa-chat"
-DEMO_NAME = "Llama-Pebble"
-DEMO_NOTE = "small built-in demo"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,19 +102,27 @@ def build(options: Options) -> Application:
     resources = resources_dir()
     appearance = Appearance(resources, ThemeChoice(theme), preferences.zoom)
     bridge = EngineBridge(start_engine)
-    keeper = ModelKeeper(bridge, demo_model())
+    keeper = ModelKeeper(bridge, preferences.model, kept_dir=kept_models_dir())
     window = MainWindow(
         bridge,
         keeper,
         appearance,
         preferences,
         config_dir if options.is_for_user else None,
-        model_name=DEMO_NAME,
-        model_note=DEMO_NOTE,
         resources=resources,
+        open_library=_open_library,
     )
+    keeper.unload_after(preferences.unload_minutes)
     appearance.apply()
     return Application(bridge, keeper, appearance, window)
+
+
+def _open_library() -> Library:
+    """The library of this user, opened when it is needed first."""
+    from medusa_core.api import Library, user_hub_settings
+
+    store = Path(platformdirs.user_state_path(NAME)) / "downloads.db"
+    return Library(store, user_hub_settings())
 
 
 def run(options: Options) -> int:
@@ -126,6 +137,8 @@ def run(options: Options) -> int:
     qt.setQuitOnLastWindowClosed(False)
     loop = qasync.QEventLoop(qt)
     asyncio.set_event_loop(loop)
+    garbage = Garbage()
+    garbage.start()
     with loop:
         application = build(options)
         if options.is_for_user:
@@ -158,6 +171,8 @@ async def _serve_user(application: Application) -> int:
             loop.add_signal_handler(number, application.window.close)
     application.open()
     await closed.wait()
+    if (library := application.window.library) is not None:
+        await library.downloads.close()
     application.close()
     return 0
 

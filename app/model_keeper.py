@@ -8,18 +8,22 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.bridge import EngineBridge
 from app.chat.conversation import new_id
+from app.model_choice import ModelChoice
 from medusa_core.messages import (
     Calibrate,
     Calibrated,
+    Cancel,
     Event,
     Failed,
     LoadModel,
     ModelLoaded,
     Progress,
+    Unload,
+    Unloaded,
 )
 
 log = logging.getLogger(__name__)
@@ -34,6 +38,7 @@ class Phase(Enum):
     LOADING = "loading"
     READY = "ready"
     FAILED = "failed"
+    ASLEEP = "asleep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,43 +63,101 @@ class ModelStatus:
 
 
 class ModelKeeper(QObject):
-    """Loads the model and knows its state.
+    """Loads models and knows the state of the one that is chosen.
 
     Attributes:
         status: What is known now.
+        choice: The model that answers, or is being loaded.
 
     Signals:
         changed: The status is another one.
+        chosen: Another model is loaded and is the choice from now on.
     """
 
     changed = Signal()
+    chosen = Signal()
 
     def __init__(
         self,
         bridge: EngineBridge,
-        model: tuple[Path, Path | None],
+        choice: ModelChoice,
         *,
+        kept_dir: Path | None = None,
         make_id: Callable[[], str] = new_id,
     ) -> None:
+        """Keep a model.
+
+        Args:
+            bridge: To the engine.
+            choice: The model to begin with.
+            kept_dir: Where quantized models are kept; None keeps none.
+            make_id: Names requests.
+        """
         super().__init__()
         self._bridge = bridge
-        self._model = model
+        self._kept_dir = kept_dir
         self._make_id = make_id
+        self._loads: dict[str, ModelChoice] = {}
         self._load_id = ""
         self._calibrate_id = ""
+        self._unload_id = ""
+        self._idle = QTimer(self)
+        self._idle.setSingleShot(True)
+        self._idle.timeout.connect(self._fall_asleep)
+        self.choice = choice
         self.status = ModelStatus()
         bridge.arrived.connect(self._receive)
 
-    def load(self) -> None:
-        """Load the model, again if need be."""
+    def load(self, choice: ModelChoice | None = None) -> None:
+        """Load a model, or the chosen one again."""
+        self.choice = choice or self.choice
         self._load_id = self._make_id()
+        self._loads[self._load_id] = self.choice
         self._become(ModelStatus())
-        model_dir, heads_dir = self._model
-        self._bridge.submit(LoadModel(SESSION, self._load_id, model_dir, heads_dir))
+        wanted = self.choice
+        self._bridge.submit(
+            LoadModel(
+                SESSION,
+                self._load_id,
+                wanted.model_dir,
+                wanted.heads_dir,
+                formats=wanted.formats,
+                context_tokens=wanted.context_tokens,
+                ignores_plan=wanted.ignores_plan,
+                kept_dir=self._kept_dir,
+            )
+        )
+
+    def cancel(self) -> None:
+        """Stop loading; what was loaded before comes back."""
+        self._bridge.submit(Cancel(SESSION, self._load_id))
+
+    def unload_after(self, minutes: float) -> None:
+        """Give the memory back when nobody has asked for so long; 0 keeps the model."""
+        self._idle.stop()
+        self._idle.setInterval(round(minutes * 60_000))
+        self.touch()
+
+    def touch(self) -> None:
+        """Somebody uses the model."""
+        if self._idle.interval() > 0 and not self.choice.is_demo:
+            self._idle.start()
+
+    def wake(self) -> None:
+        """Load the model again if it has been unloaded; what is asked meanwhile waits."""
+        self.touch()
+        if self.status.phase is Phase.ASLEEP:
+            self.load()
+
+    def _fall_asleep(self) -> None:
+        if self.status.phase is Phase.READY:
+            self._unload_id = self._make_id()
+            self._bridge.submit(Unload(SESSION, self._unload_id))
 
     def _receive(self, events: tuple[Event, ...]) -> None:
         for event in events:
-            if event.request_id in (self._load_id, self._calibrate_id):
+            ours = (self._calibrate_id, self._unload_id)
+            if event.request_id in self._loads or event.request_id in ours:
                 self._take(event)
 
     def _take(self, event: Event) -> None:
@@ -102,11 +165,11 @@ class ModelKeeper(QObject):
             case Progress(request_id=self._load_id):
                 self._become(replace(self.status, text=event.text, fraction=event.fraction))
             case ModelLoaded():
-                self._become(ModelStatus(Phase.READY, loaded=event))
-                self._calibrate_id = self._make_id()
-                self._bridge.submit(Calibrate(SESSION, self._calibrate_id))
+                self._take_loaded(event)
             case Calibrated():
                 self._become(replace(self.status, calibrated=event))
+            case Unloaded():
+                self._become(ModelStatus(Phase.ASLEEP))
             case Failed(request_id=self._load_id):
                 self._become(ModelStatus(Phase.FAILED, failed=event))
             case Failed():
@@ -114,6 +177,16 @@ class ModelKeeper(QObject):
                 log.warning("The steps could not be measured: %s", event.message)
             case _:
                 log.debug("Nothing to do for %s.", type(event).__name__)
+
+    def _take_loaded(self, event: ModelLoaded) -> None:
+        """The model that was asked for; or, where that failed, the one from before."""
+        self.choice = self._loads[event.request_id]
+        self._loads = {event.request_id: self.choice}
+        self._become(ModelStatus(Phase.READY, loaded=event))
+        self.chosen.emit()
+        self.touch()
+        self._calibrate_id = self._make_id()
+        self._bridge.submit(Calibrate(SESSION, self._calibrate_id))
 
     def _become(self, status: ModelStatus) -> None:
         self.status = status

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from app.model_choice import ModelChoice, as_json, demo_choice, from_json
 from app.theme.appearance import ThemeChoice
 from app.theme.fonts import MAX_ZOOM, MIN_ZOOM
 
@@ -24,12 +25,16 @@ class Preferences:
         zoom: 1.0 for the normal size.
         marks_accepted: Whether accepted tokens are marked.
         has_read_hint: Whether the user has read what this is.
+        model: The model that was loaded last.
+        unload_minutes: Idle time after which a model's memory is given back; 0 for never.
     """
 
     theme: str = ThemeChoice.SYSTEM.value
     zoom: float = 1.0
     marks_accepted: bool = True
     has_read_hint: bool = False
+    model: ModelChoice = field(default_factory=demo_choice)
+    unload_minutes: float = 0.0
 
 
 def load_preferences(folder: Path) -> Preferences:
@@ -39,7 +44,14 @@ def load_preferences(folder: Path) -> Preferences:
         saved = json.loads(path.read_text(encoding="utf-8"))
         theme = ThemeChoice(saved["theme"]).value
         zoom = min(MAX_ZOOM, max(MIN_ZOOM, float(saved["zoom"])))
-        return Preferences(theme, zoom, bool(saved["marks_accepted"]), bool(saved["has_read_hint"]))
+        return Preferences(
+            theme,
+            zoom,
+            bool(saved["marks_accepted"]),
+            bool(saved["has_read_hint"]),
+            from_json(saved["model"]),
+            max(0.0, float(saved["unload_minutes"])),
+        )
     except FileNotFoundError:
         return Preferences()
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -53,7 +65,15 @@ def save_preferences(preferences: Preferences, folder: Path) -> None:
     part = path.with_suffix(".part")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        part.write_text(json.dumps(asdict(preferences), indent=1) + "\n", encoding="utf-8")
+        saved = {
+            "theme": preferences.theme,
+            "zoom": preferences.zoom,
+            "marks_accepted": preferences.marks_accepted,
+            "has_read_hint": preferences.has_read_hint,
+            "model": as_json(preferences.model),
+            "unload_minutes": preferences.unload_minutes,
+        }
+        part.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
         part.replace(path)
     except OSError as error:
         log.warning("%s can't be written: %s", path, error)

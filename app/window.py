@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QKeyCombination, QSize, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QIcon, QKeySequence, QShortcut
@@ -15,9 +16,17 @@ from app.bridge import EngineBridge
 from app.chat.chat_page import ChatPage
 from app.chat.controller import ChatController
 from app.chat.pickers import NewSeed, new_seed
+from app.model_choice import ModelChoice, demo_choice
 from app.model_keeper import ModelKeeper
 from app.preferences import Preferences, save_preferences
 from app.theme.appearance import Appearance, ThemeChoice
+from medusa_core.errors import MedusaError
+
+if TYPE_CHECKING:
+    from app.library.library_dialog import LibraryDialog
+    from medusa_core.api import Library
+
+    OpenLibrary = Callable[[], Library]
 
 TITLE = "Medusa Chat"
 START_SIZE = QSize(1120, 800)
@@ -29,8 +38,7 @@ class MainWindow(QMainWindow):
 
     Args:
         config_dir: Where choices are kept; None forgets them.
-        model_name: Who answers.
-        model_note: What one must know about that model.
+        open_library: Opens the library when it is needed first; None offers none.
 
     Attributes:
         page: Its widgets.
@@ -51,9 +59,8 @@ class MainWindow(QMainWindow):
         preferences: Preferences,
         config_dir: Path | None,
         *,
-        model_name: str,
-        model_note: str,
         resources: Path,
+        open_library: OpenLibrary | None = None,
         make_seed: NewSeed = new_seed,
     ) -> None:
         super().__init__()
@@ -62,8 +69,12 @@ class MainWindow(QMainWindow):
         self._preferences = preferences
         self._config_dir = config_dir
         self._resources = resources
-        self.page = ChatPage(f"{model_name} · {model_note}", appearance, make_seed)
-        self.chat = ChatController(self.page, bridge, keeper, appearance, model_name)
+        self._open_library = open_library
+        self.library: Library | None = None
+        self.models: LibraryDialog | None = None
+        self.page = ChatPage(appearance, make_seed)
+        self.chat = ChatController(self.page, bridge, keeper, appearance)
+        self._recent: tuple[ModelChoice, ...] = ()
         self.setWindowTitle(TITLE)
         self.setWindowIcon(QIcon(str(resources / "icons" / "app.svg")))
         self.setMinimumSize(MIN_SIZE)
@@ -92,6 +103,34 @@ class MainWindow(QMainWindow):
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.open()
 
+    def show_models(self) -> None:
+        """Open the model manager."""
+        library = self.need_library()
+        if library is None:
+            return
+        if self.models is None:
+            from app.library.library_dialog import LibraryDialog
+
+            self.models = LibraryDialog(library, self._appearance, self)
+            self.models.load_requested.connect(self.keeper.load)
+        loaded = self.keeper.status.loaded
+        plan = None if loaded is None else loaded.plan
+        own = 0 if plan is None else plan.weights_bytes + plan.heads_bytes + plan.kv_bytes
+        self.models.refresh(own)
+        self.models.show()
+        self.models.raise_()
+
+    def need_library(self) -> Library | None:
+        """The library, opened at the first call; None if there is none."""
+        if self.library is None and self._open_library is not None:
+            try:
+                self.library = self._open_library()
+            except MedusaError as error:
+                self.chat.errors.show(error.message, error.hint)
+                return None
+            self.library.downloads.start()
+        return self.library
+
     def closeEvent(self, event: QCloseEvent) -> None:
         self.closed.emit()
         super().closeEvent(event)
@@ -102,6 +141,9 @@ class MainWindow(QMainWindow):
         self.page.header.about_requested.connect(self.show_about)
         self.page.strip.marking_changed.connect(lambda on: self._remember(marks_accepted=on))
         self.page.empty.hint_dismissed.connect(self._dismiss_hint)
+        self.page.empty.models_requested.connect(self.show_models)
+        self.page.header.models_requested.connect(self.show_models)
+        self.keeper.chosen.connect(self._remember_model)
 
     def _add_shortcuts(self) -> None:
         standard = QKeySequence.StandardKey
@@ -111,6 +153,10 @@ class MainWindow(QMainWindow):
             (QKeySequence(Qt.Key.Key_Escape), self.chat.stop),
             (QKeySequence(QKeyCombination(ctrl, Qt.Key.Key_Return)), self.chat.regenerate),
             (QKeySequence(standard.HelpContents), self.show_about),
+            (
+                QKeySequence(ctrl | Qt.KeyboardModifier.ShiftModifier | Qt.Key.Key_M),
+                self.show_models,
+            ),
             (QKeySequence(standard.ZoomIn), lambda: self.zoom(1)),
             # The same key without Shift on most keyboards.
             (QKeySequence(QKeyCombination(ctrl, Qt.Key.Key_Equal)), lambda: self.zoom(1)),
@@ -126,6 +172,13 @@ class MainWindow(QMainWindow):
     def _dismiss_hint(self) -> None:
         self.page.empty.show_hint(False)
         self._remember(has_read_hint=True)
+
+    def _remember_model(self) -> None:
+        self._remember(model=self.keeper.choice)
+        known = {choice.model_dir: choice for choice in (demo_choice(), *self._recent)}
+        known[self.keeper.choice.model_dir] = self.keeper.choice
+        self._recent = tuple(known.values())
+        self.page.header.offer_models(self._recent, self.keeper.load)
 
     def _remember(self, **choices: object) -> None:
         # The names are fields of Preferences; mypy can't see through the star.

@@ -5,12 +5,26 @@ Importing this module loads neither torch nor Qt: both are slow, and a window mu
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 from medusa_core import messages
-from medusa_core.resources import demo_heads_dir, demo_model_dir, resources_dir
+from medusa_core.hub.job import Job, JobState, Pair
+from medusa_core.hub.settings import HubSettings, save_token, settings_from
+from medusa_core.library import Installed, InstalledKind, Library, Offer
+from medusa_core.memory.budget import Budget
+from medusa_core.memory.recommend import Choice, choices, plan_choice, recommend
+from medusa_core.models.config import ModelConfig
+from medusa_core.quant.format import quant_registry
+from medusa_core.resources import (
+    demo_heads_dir,
+    demo_model_dir,
+    kept_models_dir,
+    resources_dir,
+)
 from medusa_core.trace_file import Recording, read_trace, write_trace
 
 EventSink = Callable[[messages.Event], None]
@@ -46,14 +60,69 @@ def demo_model() -> tuple[Path, Path]:
     return demo_model_dir(), demo_heads_dir()
 
 
+def with_offline(settings: HubSettings, is_offline: bool) -> HubSettings:
+    """The same settings in offline mode, or out of it."""
+    return replace(settings, is_offline=is_offline)
+
+
+def converting(pair: Pair) -> Pair:
+    """The same pair with the user's consent to convert pickles."""
+    return replace(pair, converts=True)
+
+
+def with_token(settings: HubSettings, token: str) -> HubSettings:
+    """The same settings with another token."""
+    return replace(settings, token=token)
+
+
+def user_hub_settings() -> HubSettings:
+    """The Hub as this user's environment describes it."""
+    return settings_from(os.environ)
+
+
+def save_user_token(token: str) -> Path:
+    """Keep the user's token where all programs that use the Hub look for it.
+
+    Raises:
+        OSError: It can't be written.
+    """
+    return save_token(token, os.environ)
+
+
+def format_label(name: str) -> str:
+    """The name of a weight format for people."""
+    return quant_registry().get(name).label
+
+
 __all__ = [
+    "Budget",
+    "Choice",
     "Engine",
     "EventSink",
+    "HubSettings",
+    "Installed",
+    "InstalledKind",
+    "Job",
+    "JobState",
+    "Library",
+    "ModelConfig",
+    "Offer",
+    "Pair",
     "Recording",
+    "choices",
+    "converting",
     "demo_model",
+    "format_label",
+    "kept_models_dir",
     "messages",
+    "plan_choice",
     "read_trace",
+    "recommend",
     "resources_dir",
+    "save_user_token",
     "start_engine",
+    "user_hub_settings",
+    "with_offline",
+    "with_token",
     "write_trace",
 ]

@@ -30,7 +30,6 @@ class ChatPage(QWidget):
 
     def __init__(
         self,
-        model_label: str,
         appearance: Appearance,
         make_seed: NewSeed = new_seed,
         parent: QWidget | None = None,
@@ -38,7 +37,7 @@ class ChatPage(QWidget):
         super().__init__(parent)
         self.setObjectName("page")
         self._appearance = appearance
-        self.header = Header(model_label, appearance, make_seed)
+        self.header = Header(appearance, make_seed)
         self.empty = EmptyState(appearance)
         self.conversation = ConversationView(appearance)
         self.composer = Composer(appearance)

@@ -55,7 +55,6 @@ class ChatController(QObject):
         bridge: EngineBridge,
         keeper: ModelKeeper,
         appearance: Appearance,
-        speaker: str,
         *,
         make_id: Callable[[], str] = new_id,
     ) -> None:
@@ -64,7 +63,6 @@ class ChatController(QObject):
         self._bridge = bridge
         self._keeper = keeper
         self._appearance = appearance
-        self._speaker = speaker
         self._make_id = make_id
         self._marking = Marking.ACCEPTED
         self._turn: Turn | None = None
@@ -130,7 +128,7 @@ class ChatController(QObject):
         page.composer.stop_requested.connect(self.stop)
         page.empty.suggestion_chosen.connect(self.send)
         page.header.new_chat_requested.connect(self.new_chat)
-        self.errors.retry_requested.connect(self._keeper.load)
+        self.errors.retry_requested.connect(lambda: self._keeper.load())
         page.strip.marking_changed.connect(self._set_marking)
         self._bridge.arrived.connect(self._receive)
         self._keeper.changed.connect(self._model_changed)
@@ -143,7 +141,8 @@ class ChatController(QObject):
             elif isinstance(message, Notice):
                 self._page.conversation.remove(message)
         self._turn = turn
-        self._answer = AnswerMessage(self._speaker, self._marking, self._appearance)
+        self._keeper.wake()
+        self._answer = AnswerMessage(self._keeper.choice.name, self._marking, self._appearance)
         self._answer.regenerate_requested.connect(self.regenerate)
         is_ready = self._keeper.status.phase is Phase.READY
         self._answer.show_waiting("Thinking …" if is_ready else "Waiting for the model …")
@@ -247,6 +246,7 @@ class ChatController(QObject):
 
     def _end(self) -> None:
         self._turn = self._answer = None
+        self._keeper.touch()
         for answer in self.answers[-1:]:
             answer.set_is_last(True)
         self._page.composer.set_busy(False)
@@ -263,12 +263,17 @@ class ChatController(QObject):
 
     def _model_changed(self) -> None:
         status = self._keeper.status
+        self._page.header.show_model(self._keeper.choice)
         self._page.header.show_status(status)
         if status.phase is Phase.FAILED and status.failed is not None:
             self._page.empty.show_model("The model could not be loaded.")
-            self.errors.show(status.failed.message, status.failed.hint, can_retry=True)
+            if status.failed.kind != "Cancelled":
+                self.errors.show(status.failed.message, status.failed.hint, can_retry=True)
+        elif status.phase is Phase.ASLEEP:
+            self._page.empty.show_model("The model is asleep; it wakes with your next message.")
         elif status.loaded is not None:
-            self._page.empty.show_model(f"{self._speaker} is ready. {MODEL_NOTE}")
+            note = f" {MODEL_NOTE}" if self._keeper.choice.is_demo else ""
+            self._page.empty.show_model(f"{self._keeper.choice.name} is ready.{note}")
             self._page.strip.set_num_heads(status.loaded.num_heads)
         else:
             self._page.empty.show_model("The model is being loaded; you can write already.")

@@ -29,10 +29,12 @@ class EmptyState(QWidget):
     Signals:
         suggestion_chosen: The text of a prompt to send.
         hint_dismissed: The user has read what this is.
+        models_requested: The user wants a larger model.
     """
 
     suggestion_chosen = Signal(str)
     hint_dismissed = Signal()
+    models_requested = Signal()
 
     def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -52,6 +54,11 @@ class EmptyState(QWidget):
         column.addWidget(self._title)
         column.addWidget(self._text)
         column.addLayout(self._grid)
+        self._models_button = QPushButton("See which larger models fit this computer …")
+        self._models_button.setProperty("class", "action")
+        self._models_button.setFlat(True)
+        self._models_button.clicked.connect(self.models_requested)
+        column.addWidget(self._models_button, 0, Qt.AlignmentFlag.AlignCenter)
         column.addWidget(self._hint)
         column.addStretch(4)
         self.show_model("The model is being loaded.")

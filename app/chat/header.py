@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
+
 from PySide6.QtCore import QSize, Signal
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QLabel,
+    QMenu,
     QPushButton,
     QToolButton,
     QVBoxLayout,
@@ -14,8 +18,11 @@ from PySide6.QtWidgets import (
 )
 
 from app.chat.pickers import NewSeed, Pickers, new_seed
+from app.model_choice import ModelChoice
 from app.model_keeper import ModelStatus, Phase
 from app.theme.appearance import Appearance
+
+ChooseModel = Callable[[ModelChoice], None]
 
 
 class Header(QFrame):
@@ -23,22 +30,24 @@ class Header(QFrame):
 
     Attributes:
         pickers: How the next answer is decoded.
-        name_label: Which model answers.
+        model_button: Which model answers; opens the list of others.
+        model_menu: That list.
         state_label: How far it is.
 
     Signals:
         new_chat_requested: A new conversation is wanted.
         theme_toggled: The other theme is wanted.
         about_requested: The user wants to know what this is.
+        models_requested: The user wants the model manager.
     """
 
     new_chat_requested = Signal()
     theme_toggled = Signal()
     about_requested = Signal()
+    models_requested = Signal()
 
     def __init__(
         self,
-        model_label: str,
         appearance: Appearance,
         make_seed: NewSeed = new_seed,
         parent: QWidget | None = None,
@@ -46,8 +55,13 @@ class Header(QFrame):
         super().__init__(parent)
         self.setObjectName("header")
         self._appearance = appearance
-        self.name_label = QLabel(model_label)
-        self.name_label.setObjectName("modelName")
+        self.model_button = QToolButton()
+        self.model_button.setObjectName("modelName")
+        self.model_button.setToolTip("Another model (Ctrl+Shift+M manages them)")
+        self.model_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.model_menu = QMenu(self.model_button)
+        self.model_button.setMenu(self.model_menu)
+        self.model_menu.addAction("Manage models …", self.models_requested.emit)
         self.state_label = QLabel()
         self.state_label.setObjectName("modelState")
         self.pickers = Pickers(appearance, make_seed)
@@ -64,6 +78,20 @@ class Header(QFrame):
         self._row = QHBoxLayout(self)
         self._build()
         self.restyle()
+
+    def show_model(self, choice: ModelChoice) -> None:
+        """Say which model answers."""
+        label = f"{choice.name} · {choice.note}" if choice.note else choice.name
+        self.model_button.setText(label)
+        self.model_button.setAccessibleName(f"Model: {label}")
+
+    def offer_models(self, choices: Sequence[ModelChoice], choose: ChooseModel) -> None:
+        """Offer models to change to."""
+        self.model_menu.clear()
+        for choice in choices:
+            self.model_menu.addAction(choice.name, partial(choose, choice))
+        self.model_menu.addSeparator()
+        self.model_menu.addAction("Manage models …", self.models_requested.emit)
 
     def show_status(self, status: ModelStatus) -> None:
         """Say how far the model is."""
@@ -93,7 +121,7 @@ class Header(QFrame):
         words = QVBoxLayout()
         words.setSpacing(1)
         words.addStretch(1)
-        words.addWidget(self.name_label)
+        words.addWidget(self.model_button)
         words.addWidget(self.state_label)
         words.addStretch(1)
         row.addLayout(words)
@@ -107,9 +135,12 @@ def describe(status: ModelStatus) -> str:
     """The state of the model in a few words."""
     if status.phase is Phase.FAILED:
         return "could not be loaded"
+    if status.phase is Phase.ASLEEP:
+        return "asleep: wakes with the next message"
     if status.loaded is None:
         return f"{status.text.rstrip('.…')} … {status.fraction:.0%}"
     loaded = status.loaded
     heads = f"{loaded.num_heads} Medusa heads" if loaded.num_heads else "no heads"
-    millions = f"{loaded.num_parameters / 1e6:,.1f} M parameters"
-    return " · ".join((millions, heads, loaded.dtype, loaded.device.upper()))
+    count = loaded.num_parameters
+    size = f"{count / 1e9:,.1f} B" if count >= 10**9 else f"{count / 1e6:,.1f} M"
+    return " · ".join((f"{size} parameters", heads, loaded.quant, loaded.device.upper()))

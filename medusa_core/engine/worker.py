@@ -78,10 +78,12 @@ class Worker:
         preload_torch_libraries()
         # Torch brings 170,000 objects that stay: collecting among them while they come, or
         # ever again, would hold the interpreter lock and freeze the window for a tenth of a second.
+        collects = gc.isenabled()  # the window may do that itself
         gc.disable()
         try:
             from medusa_core.engine.desk import Desk
         finally:
             gc.freeze()
-            gc.enable()
+            if collects:
+                gc.enable()
         return Desk(self._on_event, self._is_cancelled)

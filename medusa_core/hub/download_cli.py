@@ -27,6 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("repo", help="repository of the model, owner/name")
     parser.add_argument("--heads", default="", help="repository of its Medusa heads")
     parser.add_argument("--revision", default="main", help="branch, tag or commit of the model")
+    parser.add_argument(
+        "--convert",
+        action="store_true",
+        help="where there are only pickles, which can run code: look through and convert them",
+    )
     parser.add_argument("--limit-mb-s", type=float, default=0.0, help="most megabytes a second")
     add_cache_argument(parser)
 
@@ -42,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     if args.limit_mb_s < 0:
         raise HubError("A limit can't be negative.", "Leave --limit-mb-s out for no limit.")
     settings = replace(settings, bytes_per_s=int(args.limit_mb_s * 1e6))
-    pair = Pair(args.repo, args.heads, args.revision)
+    pair = Pair(args.repo, args.heads, args.revision, args.convert)
     folders = asyncio.run(_download(settings, pair))
     if folders is None:
         print("stopped; the same command goes on where it was", file=sys.stderr)

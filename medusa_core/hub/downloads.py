@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from medusa_core.errors import DiskFullError, HubError
+from medusa_core.errors import DiskFullError, MedusaError
 from medusa_core.hub.job import Job, JobState, Pair
 from medusa_core.hub.job_store import JobStore
 from medusa_core.hub.pair_download import Tally, download_pair, forget_pair
@@ -166,9 +166,9 @@ class Downloads:
         self._become(job_id, *outcome)
 
     def _failure(self, error: Exception) -> tuple[JobState, str, str]:
-        if not isinstance(error, HubError):
+        if not isinstance(error, MedusaError):
             log.error("a download failed", exc_info=error)
-        told = as_hub_error(self.settings, error)
+        told = error if isinstance(error, MedusaError) else as_hub_error(self.settings, error)
         return JobState.FAILED, told.message, told.hint
 
     async def _tell_progress(self, job_id: int, tally: Tally) -> None:

@@ -31,11 +31,13 @@ class Pair:
         model: Repository of the target.
         heads: Repository of its Medusa heads; empty for none.
         revision: Revision of the target.
+        converts: Pickles may be fetched, looked through and converted: the user agreed.
     """
 
     model: str
     heads: str = ""
     revision: str = "main"
+    converts: bool = False
 
     @property
     def repos(self) -> tuple[tuple[str, str], ...]:

@@ -15,6 +15,7 @@ CREATE TABLE jobs (
     model TEXT NOT NULL,
     heads TEXT NOT NULL,
     revision TEXT NOT NULL,
+    converts INTEGER NOT NULL,
     state TEXT NOT NULL,
     reason TEXT NOT NULL DEFAULT '',
     hint TEXT NOT NULL DEFAULT '',
@@ -58,8 +59,8 @@ class JobStore:
     def add(self, pair: Pair) -> Job:
         """A new download, queued."""
         cursor = self._db.execute(
-            "INSERT INTO jobs (model, heads, revision, state) VALUES (?, ?, ?, ?)",
-            (pair.model, pair.heads, pair.revision, JobState.QUEUED.value),
+            "INSERT INTO jobs (model, heads, revision, converts, state) VALUES (?, ?, ?, ?, ?)",
+            (pair.model, pair.heads, pair.revision, pair.converts, JobState.QUEUED.value),
         )
         assert cursor.lastrowid is not None
         return Job(cursor.lastrowid, pair, JobState.QUEUED)
@@ -79,20 +80,20 @@ class JobStore:
     def all(self) -> tuple[Job, ...]:
         """Every download, the oldest first."""
         rows = self._db.execute(
-            "SELECT id, model, heads, revision, state, reason, hint, done_bytes, total_bytes"
-            " FROM jobs ORDER BY id"
+            "SELECT id, model, heads, revision, converts, state, reason, hint,"
+            " done_bytes, total_bytes FROM jobs ORDER BY id"
         )
         return tuple(
             Job(
                 id=number,
-                pair=Pair(model, heads, revision),
+                pair=Pair(model, heads, revision, bool(converts)),
                 state=JobState(state),
                 reason=reason,
                 hint=hint,
                 done_bytes=done,
                 total_bytes=total,
             )
-            for number, model, heads, revision, state, reason, hint, done, total in rows
+            for number, model, heads, revision, converts, state, reason, hint, done, total in rows
         )
 
     def close(self) -> None:

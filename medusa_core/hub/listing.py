@@ -59,12 +59,14 @@ class Listing:
         revision: What was asked for, such as `main`.
         sha: The commit.
         files: All of its files.
+        takes_pickles: Where there are no safetensors, pickles are taken, to be converted.
     """
 
     repo: str
     revision: str
     sha: str
     files: tuple[RemoteFile, ...]
+    takes_pickles: bool = False
 
     @property
     def needed(self) -> tuple[RemoteFile, ...]:
@@ -74,7 +76,13 @@ class Listing:
         shards = [file for file in weights if re.search(r"-\d+-of-\d+\.", file.path)]
         chosen = shards or weights
         texts = [file for file in self.files if _TEXT_FILES.fullmatch(file.path)]
-        return (*texts, *chosen)
+        return (*texts, *(self.pickles if self.converts else chosen))
+
+    @property
+    def converts(self) -> bool:
+        """Does it come as pickles that are converted once they are here?"""
+        has_weights = any(_is_weights(file.path) for file in self.files)
+        return self.takes_pickles and bool(self.pickles) and not has_weights
 
     @property
     def blobs(self) -> tuple[RemoteFile, ...]:
@@ -97,7 +105,7 @@ class Listing:
         Raises:
             UnusableRepoError: It holds no safetensors.
         """
-        if any(_is_weights(file.path) for file in self.files):
+        if self.converts or any(_is_weights(file.path) for file in self.files):
             return
         ggufs = [file.path for file in self.files if file.path.endswith(".gguf")]
         if ggufs:
@@ -110,8 +118,8 @@ class Listing:
             raise UnusableRepoError(
                 f"{self.repo} holds only pickles such as {self.pickles[0].path}, which can run "
                 "code when they are opened.",
-                "Look for a version in safetensors; or, if you trust the author, download it with "
-                "conversion.",
+                "Look for a version in safetensors; or, if you trust the author, download with "
+                "--convert, which looks through them first.",
                 kind="pickle",
             )
         raise UnusableRepoError(

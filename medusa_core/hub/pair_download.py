@@ -8,9 +8,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from medusa_core.errors import Cancelled
 from medusa_core.hub.cache import RepoCache, missing_bytes
 from medusa_core.hub.job import Pair
 from medusa_core.hub.listing import Listing, RemoteFile, list_repo
@@ -20,6 +21,7 @@ from medusa_core.hub.transfer import Limiter, Stopped, Transfer, Watch, disk_ful
 log = logging.getLogger(__name__)
 
 _SPEED_OVER_S = 5.0
+_CONVERSION = "conversion"
 
 
 @dataclass(slots=True)
@@ -110,7 +112,27 @@ async def download_pair(
         )
     finally:
         client.close()
-    return tuple(RepoCache(settings.cache_dir, one.repo).place(one) for one in listings)
+    folders = tuple(RepoCache(settings.cache_dir, one.repo).place(one) for one in listings)
+    for listing, folder in zip(listings, folders, strict=True):
+        if listing.converts:
+            await asyncio.to_thread(_convert, folder, tally, stop)
+    return folders
+
+
+def _convert(folder: Path, tally: Tally, stop: threading.Event) -> None:
+    """Make safetensors of the pickles in a folder, unless that was done before."""
+    from medusa_core.hub.convert import convert
+    from medusa_core.hub.convert_source import find_source
+
+    if any(folder.glob("*.safetensors")):
+        return
+    tally.says[_CONVERSION] = "converting the pickle"
+    try:
+        convert(find_source(folder), is_consented=True, is_cancelled=stop.is_set)
+    except Cancelled as error:
+        raise Stopped from error
+    finally:
+        tally.says[_CONVERSION] = ""
 
 
 async def forget_pair(settings: HubSettings, pair: Pair) -> None:
@@ -124,7 +146,8 @@ async def _listings(settings: HubSettings, pair: Pair) -> tuple[Listing, ...]:
     asked = [
         asyncio.to_thread(list_repo, settings, repo, revision) for repo, revision in pair.repos
     ]
-    listings = tuple(await asyncio.gather(*asked))
+    found = await asyncio.gather(*asked)
+    listings = tuple(replace(listing, takes_pickles=pair.converts) for listing in found)
     for listing in listings:
         listing.check()
     return listings

@@ -8,11 +8,12 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.bridge import EngineBridge, StartEngine
+from app.model_choice import ModelChoice, demo_choice
 from app.model_keeper import ModelKeeper
 from app.preferences import Preferences
 from app.theme.appearance import Appearance, ThemeChoice
 from app.window import MainWindow
-from medusa_core.api import demo_model, resources_dir
+from medusa_core.api import resources_dir
 from tests.app.fakes import FakeEngine, Script
 
 Model = tuple[Path, Path | None]
@@ -37,15 +38,14 @@ def open_window(qtbot: QtBot, appearance: Appearance, tmp_path: Path) -> Iterato
     def open_on(start: StartEngine, model: Model | None = None) -> MainWindow:
         bridge = EngineBridge(start)
         bridges.append(bridge)
-        keeper = ModelKeeper(bridge, model or demo_model())
+        choice = demo_choice() if model is None else ModelChoice("Other", *model)
+        keeper = ModelKeeper(bridge, choice)
         window = MainWindow(
             bridge,
             keeper,
             appearance,
             Preferences(),
             tmp_path,
-            model_name="Llama-Pebble",
-            model_note="small built-in demo",
             resources=resources_dir(),
             make_seed=lambda: next(seeds),
         )

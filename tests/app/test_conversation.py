@@ -94,8 +94,9 @@ def test_broken_preferences_are_as_at_the_first_start(tmp_path: Path, content: s
 
 
 def test_an_absurd_zoom_is_brought_back_into_its_limits(tmp_path: Path) -> None:
-    saved = {"theme": "light", "zoom": 90, "marks_accepted": True, "has_read_hint": False}
-    (tmp_path / FILE_NAME).write_text(json.dumps(saved))
+    save_preferences(Preferences(), tmp_path)
+    saved = json.loads((tmp_path / FILE_NAME).read_text())
+    (tmp_path / FILE_NAME).write_text(json.dumps({**saved, "zoom": 90}))
     assert load_preferences(tmp_path).zoom == 2.0
 
 

@@ -93,7 +93,7 @@ def test_the_embedded_model_is_ready_and_named(window: MainWindow) -> None:
     loaded = window.keeper.status.loaded
     assert loaded is not None
     assert loaded.num_heads >= 3
-    assert window.page.header.name_label.text() == "Llama-Pebble · small built-in demo"
+    assert window.page.header.model_button.text() == "Llama-Pebble · small built-in demo"
     assert "Medusa heads" in window.page.header.state_label.text()
     assert set(loaded.drafters) >= {"medusa", "none"}
     assert set(loaded.rules) >= {"greedy", "sample"}

@@ -1,0 +1,246 @@
+"""One model: where its memory would go, as what, with how much context."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtGui import QStandardItemModel
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QFormLayout,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.library.memory_bar import MemoryBar
+from app.library.sizes import FIT_WORDS, gib, verdict
+from app.theme.appearance import Appearance
+from medusa_core.api import (
+    Budget,
+    Choice,
+    ModelConfig,
+    choices,
+    format_label,
+    plan_choice,
+    recommend,
+)
+from medusa_core.messages import Fit, HeadsShape, WeightFormats
+
+_CONTEXTS = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What the details are about.
+
+    Attributes:
+        title: Its name.
+        note: A word about it.
+        config: Sizes of the model; None while unknown.
+        heads: Sizes of its heads.
+    """
+
+    title: str
+    note: str
+    config: ModelConfig | None
+    heads: HeadsShape
+
+
+class Details(QWidget):
+    """A panel with the memory bar, the controls that change it, and one button.
+
+    Attributes:
+        bar: Where the memory goes.
+        quant_box: Weight format.
+        context_box: Longest prompt plus answer.
+        ram_box: Keep the token vectors in RAM.
+        verdict_label: Does it fit?
+        shorten_button: Takes the longest context that fits.
+        action_button: What can be done with it.
+        choice: What is chosen now; None while the sizes are unknown.
+
+    Signals:
+        acted: The button was pressed.
+    """
+
+    acted = Signal()
+
+    def __init__(self, appearance: Appearance, action: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._appearance = appearance
+        self._subject: Subject | None = None
+        self._budget: Budget | None = None
+        self.choice: Choice | None = None
+        self.bar = MemoryBar(appearance)
+        self._title = _label("", "modelName")
+        self._note = _label("", "notice")
+        self.quant_box, self.context_box = _box("Weight format"), _box("Context")
+        self.ram_box = QCheckBox("Keep token vectors in RAM")
+        self.ram_box.setToolTip("A step reads few of them; the card gains their room.")
+        self.verdict_label = _label("", "verdict")
+        self.shorten_button = QPushButton()
+        self.action_button = QPushButton(action)
+        self.action_button.setObjectName("primaryButton")
+        self.head_row = QHBoxLayout()
+        self._build()
+        self.quant_box.currentIndexChanged.connect(self._replan)
+        self.context_box.currentIndexChanged.connect(self._replan)
+        self.ram_box.toggled.connect(self._replan)
+        self.shorten_button.clicked.connect(self._shorten)
+        self.action_button.clicked.connect(self.acted)
+        self.show_subject(None)
+
+    def set_budget(self, budget: Budget) -> None:
+        """Plan for this device."""
+        self._budget = budget
+        self.show_subject(self._subject)
+
+    def show_subject(self, subject: Subject | None) -> None:
+        """Show a model as it is best loaded, or nothing."""
+        is_another = (
+            subject is None or self._subject is None or subject.title != self._subject.title
+        )
+        self._subject = subject
+        self._title.setText(subject.title if subject else "Choose a model")
+        self._note.setText(subject.note if subject else "")
+        is_known = subject is not None and subject.config is not None and self._budget is not None
+        for widget in (self.quant_box, self.context_box, self.ram_box):
+            widget.setEnabled(is_known)
+        self.action_button.setEnabled(subject is not None)
+        if is_known:
+            self._offer(keeps_choice=not is_another)
+        self._replan()
+
+    def choose(self, formats: WeightFormats, context_tokens: int) -> None:
+        """Show what was chosen before."""
+        with QSignalBlocker(self.quant_box), QSignalBlocker(self.context_box):
+            self.quant_box.setCurrentIndex(max(0, self.quant_box.findData(formats.linears)))
+            self._choose_context(context_tokens)
+        self.ram_box.setChecked(formats.embedding_in_ram)
+        self._replan()
+
+    def restyle(self) -> None:
+        """Take the colours of the theme."""
+        self.bar.restyle()
+
+    def _build(self) -> None:
+        form = QFormLayout()
+        form.addRow("Weights", self.quant_box)
+        form.addRow("Context", self.context_box)
+        form.addRow("", self.ram_box)
+        column = QVBoxLayout(self)
+        column.addWidget(self._title)
+        column.addWidget(self._note)
+        column.addLayout(self.head_row)
+        column.addWidget(self.bar)
+        column.addLayout(form)
+        fit_row = QHBoxLayout()
+        fit_row.addWidget(self.verdict_label, 1)
+        fit_row.addWidget(self.shorten_button)
+        column.addLayout(fit_row)
+        column.addStretch(1)
+        column.addWidget(self.action_button, 0, Qt.AlignmentFlag.AlignRight)
+
+    def _offer(self, keeps_choice: bool) -> None:
+        """Fill the controls with what this model and this device allow."""
+        subject, budget = self._subject, self._budget
+        assert subject is not None
+        assert subject.config is not None
+        assert budget is not None
+        config = subject.config
+        best = recommend(config, subject.heads, budget)
+        before = (self.quant_box.currentData(), self.context_box.currentData())
+        boxes = (self.quant_box, self.context_box, self.ram_box)
+        blockers = [QSignalBlocker(box) for box in boxes]
+        self._offer_formats(config, subject.heads, budget, best)
+        self.context_box.clear()
+        for tokens in sorted({min(c, config.context_tokens) for c in _CONTEXTS}):
+            self.context_box.addItem(f"{tokens:,} tokens", tokens)
+        if keeps_choice and before[0] is not None:
+            self.quant_box.setCurrentIndex(max(0, self.quant_box.findData(before[0])))
+            self._choose_context(int(before[1] or 0))
+        else:
+            self._choose_context(best.plan.context_tokens if best else 2048)
+            self.ram_box.setChecked(bool(best and best.formats.embedding_in_ram))
+        del blockers
+
+    def _offer_formats(
+        self, config: ModelConfig, heads: HeadsShape, budget: Budget, best: Choice | None
+    ) -> None:
+        self.quant_box.clear()
+        recommended = "" if best is None else best.formats.linears
+        self.quant_box.addItem("Best for this computer", recommended)
+        if config.quantization:
+            return  # it comes in 4 bits and stays so
+        model = self.quant_box.model()
+        for choice in choices(config, heads, budget, 2048):
+            name = choice.formats.linears
+            words = choice.lack or FIT_WORDS[choice.plan.fit]
+            self.quant_box.addItem(f"{format_label(name)} · {words}", name)
+            if choice.lack and isinstance(model, QStandardItemModel):
+                item = model.item(self.quant_box.count() - 1)
+                item.setEnabled(False)
+                item.setToolTip(choice.lack)
+
+    def _choose_context(self, tokens: int) -> None:
+        fitting = [
+            index
+            for index in range(self.context_box.count())
+            if int(self.context_box.itemData(index)) <= max(tokens, 512)
+        ]
+        self.context_box.setCurrentIndex(fitting[-1] if fitting else 0)
+
+    def _replan(self) -> None:
+        subject, budget = self._subject, self._budget
+        self.choice = None
+        if subject is not None and subject.config is not None and budget is not None:
+            wanted = WeightFormats(
+                linears=str(self.quant_box.currentData() or ""),
+                embedding_in_ram=self.ram_box.isChecked(),
+            )
+            context = int(self.context_box.currentData() or 2048)
+            self.choice = plan_choice(subject.config, subject.heads, wanted, budget, context)
+        self._show_choice()
+
+    def _show_choice(self) -> None:
+        plan = self.choice.plan if self.choice else None
+        self.bar.show_plan(plan)
+        self.shorten_button.setVisible(
+            plan is not None and plan.fit is Fit.NO and plan.max_context > 0
+        )
+        if plan is None:
+            unknown = self._subject is not None
+            self.verdict_label.setText("Sizes are being read …" if unknown else "")
+            return
+        device = self._budget.name if self._budget else ""
+        ram = f", {gib(plan.ram_bytes)} in RAM" if plan.ram_bytes else ""
+        self.verdict_label.setText(f"{verdict(plan)} of {gib(plan.total_bytes)} ({device}){ram}")
+        self.shorten_button.setText(f"Fits if context ≤ {plan.max_context:,}")
+
+    def _shorten(self) -> None:
+        if self.choice is None:
+            return
+        longest = self.choice.plan.max_context
+        if self.context_box.findData(longest) < 0:
+            self.context_box.addItem(f"{longest:,} tokens", longest)
+        self.context_box.setCurrentIndex(self.context_box.findData(longest))
+
+
+def _label(text: str, name: str) -> QLabel:
+    label = QLabel(text)
+    label.setObjectName(name)
+    label.setWordWrap(True)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    return label
+
+
+def _box(name: str) -> QComboBox:
+    box = QComboBox()
+    box.setAccessibleName(name)
+    box.setMinimumContentsLength(18)
+    return box

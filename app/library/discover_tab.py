@@ -1,0 +1,208 @@
+"""What there is: the shipped catalog and what a search on the Hub finds."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any
+
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QSplitter,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.library.details import Details, Subject
+from app.library.sizes import on_disk, verdict
+from app.library.table import RowTable
+from app.theme.appearance import Appearance
+from medusa_core.api import Budget, Library, Offer, recommend
+from medusa_core.errors import MedusaError
+from medusa_core.messages import HeadsShape
+
+log = logging.getLogger(__name__)
+
+COLUMNS = ("Model", "On this computer", "Download", "Licence", "Files")
+SORTS = (("Most downloads", "downloads"), ("Most likes", "likes"), ("Newest", "last_modified"))
+_SEARCH_AFTER_MS = 400
+
+
+class DiscoverTab(QWidget):
+    """Catalog and search, with the details of what is chosen.
+
+    Attributes:
+        search_edit: What to look for.
+        fits_box: Show only what fits.
+        table: What was found.
+        details: The chosen offer.
+        status_label: What is going on.
+        offers: The rows, in order.
+
+    Signals:
+        download_requested: An offer is to be downloaded.
+    """
+
+    download_requested = Signal(object)
+
+    def __init__(self, library: Library, appearance: Appearance) -> None:
+        super().__init__()
+        self._library = library
+        self._budget: Budget | None = None
+        self._found: tuple[Offer, ...] = library.catalog()
+        self._looks: set[asyncio.Task[None]] = set()
+        self.offers: tuple[Offer, ...] = ()
+        self.search_edit = QLineEdit()
+        self.search_edit.setPlaceholderText("Search the Hub; empty shows what we recommend")
+        self.search_edit.setAccessibleName("Search")
+        self.search_edit.setClearButtonEnabled(True)
+        self.sort_box = QComboBox()
+        self.sort_box.setAccessibleName("Order")
+        for words, name in SORTS:
+            self.sort_box.addItem(words, name)
+        self.fits_box = QCheckBox("Fits this computer")
+        self.table = RowTable("Models", COLUMNS)
+        self.details = Details(appearance, "Download")
+        self.status_label = QLabel()
+        self.status_label.setObjectName("notice")
+        self.status_label.setWordWrap(True)
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(_SEARCH_AFTER_MS)
+        self._build()
+        self._connect()
+        self._show_offers()
+
+    @property
+    def chosen(self) -> Offer | None:
+        """The offer whose details are shown."""
+        row = self.table.currentRow()
+        return self.offers[row] if 0 <= row < len(self.offers) else None
+
+    def set_budget(self, budget: Budget) -> None:
+        """Plan for this device."""
+        self._budget = budget
+        self.details.set_budget(budget)
+        self._show_offers()
+
+    def close_work(self) -> None:
+        """Give up what is asked of the Hub."""
+        for task in self._looks:
+            task.cancel()
+
+    def _build(self) -> None:
+        top = QHBoxLayout()
+        top.addWidget(self.search_edit, 1)
+        top.addWidget(self.sort_box)
+        top.addWidget(self.fits_box)
+        split = QSplitter()
+        split.addWidget(self.table)
+        split.addWidget(self.details)
+        split.setStretchFactor(0, 3)
+        split.setStretchFactor(1, 2)
+        column = QVBoxLayout(self)
+        column.addLayout(top)
+        column.addWidget(split, 1)
+        column.addWidget(self.status_label)
+
+    def _connect(self) -> None:
+        self.search_edit.textChanged.connect(lambda _: self._timer.start())
+        self.sort_box.currentIndexChanged.connect(lambda _: self._timer.start())
+        self._timer.timeout.connect(self.search_now)
+        self.fits_box.toggled.connect(self._show_offers)
+        self.table.currentCellChanged.connect(lambda *_: self._choose())
+        self.details.acted.connect(self._download)
+
+    def search_now(self) -> None:
+        """Ask the Hub; an empty search shows the catalog."""
+        words = self.search_edit.text().strip()
+        if not words:
+            self._found = self._library.catalog()
+            self.status_label.clear()
+            self._show_offers()
+            return
+        self.status_label.setText("Searching …")
+        self._start(self._search(words, str(self.sort_box.currentData())))
+
+    async def _search(self, words: str, sort: str) -> None:
+        try:
+            found = await self._library.search(words, sort)  # type: ignore[arg-type]
+        except MedusaError as error:
+            self.status_label.setText(f"{error.message} {error.hint}")
+            return
+        if words != self.search_edit.text().strip():
+            return  # the user has gone on typing
+        self._found = found
+        self.status_label.setText("" if found else f"Nothing on the Hub is called {words}.")
+        self._show_offers()
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._looks.add(task)
+        task.add_done_callback(self._looks.discard)
+
+    def _show_offers(self) -> None:
+        self.offers = tuple(
+            o for o in self._found if not self.fits_box.isChecked() or self._fits(o)
+        )
+        self.table.show_rows([self._cells(offer) for offer in self.offers])
+        if self.offers and self.table.currentRow() < 0:
+            self.table.selectRow(0)
+        self._choose()
+
+    def _fits(self, offer: Offer) -> bool:
+        if offer.config is None or self._budget is None:
+            return True  # unknown is no reason to hide it
+        return recommend(offer.config, offer.heads, self._budget) is not None
+
+    def _cells(self, offer: Offer) -> tuple[str, ...]:
+        return (
+            offer.title,
+            self._verdict(offer),
+            f"about {on_disk(offer.download_bytes)}" if offer.download_bytes else "–",
+            offer.licence + (" · gated" if offer.is_gated else ""),
+            "safetensors, heads converted once" if offer.is_pickled else "safetensors",
+        )
+
+    def _verdict(self, offer: Offer) -> str:
+        if offer.config is None or self._budget is None:
+            return "–"
+        best = recommend(offer.config, offer.heads, self._budget)
+        if best is None:
+            return "too large"
+        return f"{verdict(best.plan)} as {best.formats.linears or 'it is'}"
+
+    def _choose(self) -> None:
+        offer = self.chosen
+        if offer is None:
+            self.details.show_subject(None)
+            return
+        heads = f"{offer.heads.num_heads} Medusa heads" if offer.heads.num_heads else ""
+        repos = " + ".join(repo for repo, _ in offer.pair.repos)
+        note = "\n".join(part for part in (offer.note, heads, repos) if part)
+        self.details.show_subject(Subject(offer.title, note, offer.config, offer.heads))
+        if offer.config is None:
+            self._start(self._look_at(offer))
+
+    async def _look_at(self, offer: Offer) -> None:
+        try:
+            known = await self._library.look_at(offer)
+        except MedusaError as error:
+            if self.chosen == offer:
+                refused = Subject(offer.title, f"{error.message} {error.hint}", None, HeadsShape())
+                self.details.show_subject(refused)
+                self.details.verdict_label.clear()
+                self.details.action_button.setEnabled(False)
+            return
+        self._found = tuple(known if one == offer else one for one in self._found)
+        self._show_offers()
+
+    def _download(self) -> None:
+        if self.chosen is not None:
+            self.download_requested.emit(self.chosen)

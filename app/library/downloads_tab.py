@@ -1,0 +1,141 @@
+"""What is on its way, and where each download ended."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from app.library.sizes import duration, on_disk
+from app.library.table import RowTable
+from medusa_core.api import Job, JobState, Library
+
+COLUMNS = ("Model", "State", "Progress", "Speed", "Left")
+STATE_WORDS = {
+    JobState.QUEUED: "waits for its turn",
+    JobState.DOWNLOADING: "downloading",
+    JobState.PAUSED: "paused",
+    JobState.VERIFYING: "verifying",
+    JobState.READY: "ready",
+    JobState.FAILED: "failed",
+    JobState.CANCELLED: "cancelled",
+}
+_SHOW_EVERY_MS = 100
+
+
+class DownloadsTab(QWidget):
+    """A row for every download, and the buttons for the chosen one.
+
+    Attributes:
+        table: The downloads, the newest first.
+        reason_label: Why the chosen one waits, paused or failed.
+        pause_button: Pauses, resumes or tries again.
+        cancel_button: Ends it for good.
+        forget_button: Takes one that is over off the list.
+
+    Signals:
+        finished: A download is ready.
+        access_needed: A download wants to know who the user is.
+    """
+
+    finished = Signal(object)
+
+    def __init__(self, library: Library) -> None:
+        super().__init__()
+        self._downloads = library.downloads
+        self._states = {job.id: job.state for job in self._downloads.jobs}
+        self.table = RowTable("Downloads", COLUMNS)
+        self.reason_label = QLabel()
+        self.reason_label.setObjectName("notice")
+        self.reason_label.setWordWrap(True)
+        self.pause_button = QPushButton("Pause")
+        self.cancel_button = QPushButton("Cancel")
+        self.forget_button = QPushButton("Remove from list")
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(_SHOW_EVERY_MS)
+        self._timer.timeout.connect(self.show_jobs)
+        self._build()
+        self._downloads.subscribe(self._changed)
+        self.table.currentCellChanged.connect(lambda *_: self._show_chosen())
+        self.show_jobs()
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """The rows, in order."""
+        return tuple(reversed(self._downloads.jobs))
+
+    @property
+    def chosen(self) -> Job | None:
+        """The download that the buttons act on."""
+        row = self.table.currentRow()
+        return self.jobs[row] if 0 <= row < len(self.jobs) else None
+
+    def show_jobs(self) -> None:
+        """Show all downloads as they are."""
+        self.table.show_rows([cells(job) for job in self.jobs])
+        if self.jobs and self.table.currentRow() < 0:
+            self.table.selectRow(0)
+        self._show_chosen()
+
+    def _build(self) -> None:
+        buttons = QHBoxLayout()
+        buttons.addWidget(self.reason_label, 1)
+        for button in (self.pause_button, self.cancel_button, self.forget_button):
+            buttons.addWidget(button)
+        column = QVBoxLayout(self)
+        column.addWidget(self.table, 1)
+        column.addLayout(buttons)
+        self.pause_button.clicked.connect(self._pause_or_resume)
+        self.cancel_button.clicked.connect(self._cancel)
+        self.forget_button.clicked.connect(self._forget)
+
+    def _changed(self, job: Job) -> None:
+        before = self._states.get(job.id)
+        self._states[job.id] = job.state
+        if not self._timer.isActive():
+            self._timer.start()
+        if job.state is JobState.READY and before is not JobState.READY:
+            self.finished.emit(job)
+
+    def _show_chosen(self) -> None:
+        job = self.chosen
+        is_over = job is None or job.state.is_over
+        can_resume = job is not None and job.state in (JobState.PAUSED, JobState.FAILED)
+        self.pause_button.setEnabled(can_resume or not is_over)
+        failed = job is not None and job.state is JobState.FAILED
+        self.pause_button.setText("Try again" if failed else "Resume" if can_resume else "Pause")
+        self.cancel_button.setEnabled(not is_over)
+        self.forget_button.setEnabled(job is not None and is_over)
+        words = "" if job is None else job.says or f"{job.reason} {job.hint}".strip()
+        self.reason_label.setText(words)
+
+    def _pause_or_resume(self) -> None:
+        job = self.chosen
+        if job is None:
+            return
+        if job.state in (JobState.PAUSED, JobState.FAILED):
+            self._downloads.resume(job.id)
+        else:
+            self._downloads.pause(job.id)
+
+    def _cancel(self) -> None:
+        if (job := self.chosen) is not None:
+            self._downloads.cancel(job.id)
+
+    def _forget(self) -> None:
+        if (job := self.chosen) is not None:
+            self._downloads.forget(job.id)
+            self.show_jobs()
+
+
+def cells(job: Job) -> tuple[str, ...]:
+    """A download as a row."""
+    progress, left = "–", ""
+    if job.total_bytes:
+        share = job.done_bytes / job.total_bytes
+        progress = f"{share:.0%} of {on_disk(job.total_bytes)}"
+    if job.eta_s is not None and job.state is JobState.DOWNLOADING:
+        left = duration(job.eta_s)
+    speed = f"{job.bytes_per_s / 1e6:.1f} MB/s" if job.bytes_per_s else ""
+    state = "stalled" if job.says else STATE_WORDS[job.state]
+    return (" + ".join(repo for repo, _ in job.pair.repos), state, progress, speed, left)

@@ -1,0 +1,266 @@
+"""What is here: how much disk it takes, whether it is whole, and loading it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+from PySide6.QtCore import QSignalBlocker, QUrl, Signal
+from PySide6.QtGui import QDesktopServices, QStandardItemModel
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFileDialog,
+    QHBoxLayout,
+    QLabel,
+    QMessageBox,
+    QPushButton,
+    QSplitter,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.library.details import Details, Subject
+from app.library.sizes import on_disk, verdict
+from app.library.table import RowTable
+from app.model_choice import ModelChoice
+from app.theme.appearance import Appearance
+from medusa_core.api import Budget, Installed, InstalledKind, Library, recommend
+from medusa_core.errors import MedusaError
+from medusa_core.messages import Fit, HeadsShape
+
+COLUMNS = ("Name", "What it is", "On this computer", "Disk")
+KIND_WORDS = {
+    InstalledKind.MODEL: "model",
+    InstalledKind.MERGED: "model with heads",
+    InstalledKind.HEADS: "Medusa heads",
+    InstalledKind.UNKNOWN: "not usable",
+}
+
+
+class InstalledTab(QWidget):
+    """Models and heads on this computer.
+
+    Attributes:
+        table: A row each.
+        details: The chosen model.
+        heads_box: Heads to load it with; those that don't fit say why.
+        items: The rows, in order.
+
+    Signals:
+        load_requested: A model is to be loaded, as a `ModelChoice`.
+    """
+
+    load_requested = Signal(object)
+
+    def __init__(self, library: Library, appearance: Appearance) -> None:
+        super().__init__()
+        self._library = library
+        self._budget: Budget | None = None
+        self._work: set[asyncio.Task[None]] = set()
+        self.items: tuple[Installed, ...] = ()
+        self.table = RowTable("Installed", COLUMNS)
+        self.details = Details(appearance, "Load")
+        self.heads_box = QComboBox()
+        self.heads_box.setAccessibleName("Medusa heads")
+        self.details.head_row.addWidget(QLabel("Heads"))
+        self.details.head_row.addWidget(self.heads_box, 1)
+        self.verify_button = QPushButton("Verify")
+        self.delete_button = QPushButton("Delete")
+        self.reveal_button = QPushButton("Show folder")
+        self.import_button = QPushButton("Add folder …")
+        self.status_label = QLabel()
+        self.status_label.setObjectName("notice")
+        self.status_label.setWordWrap(True)
+        self._build()
+        self._connect()
+
+    @property
+    def chosen(self) -> Installed | None:
+        """The row that the buttons act on."""
+        row = self.table.currentRow()
+        return self.items[row] if 0 <= row < len(self.items) else None
+
+    def set_budget(self, budget: Budget) -> None:
+        """Plan for this device."""
+        self._budget = budget
+        self.details.set_budget(budget)
+        self._show_items()
+
+    async def refresh(self) -> None:
+        """Look again at what is here."""
+        try:
+            self.items = await self._library.installed()
+        except MedusaError as error:
+            self.status_label.setText(f"{error.message} {error.hint}")
+            return
+        self._show_items()
+
+    def _build(self) -> None:
+        left = QWidget()
+        column = QVBoxLayout(left)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.table, 1)
+        buttons = QHBoxLayout()
+        for button in (
+            self.verify_button,
+            self.delete_button,
+            self.reveal_button,
+            self.import_button,
+        ):
+            buttons.addWidget(button)
+        buttons.addStretch(1)
+        column.addLayout(buttons)
+        split = QSplitter()
+        split.addWidget(left)
+        split.addWidget(self.details)
+        split.setStretchFactor(0, 3)
+        split.setStretchFactor(1, 2)
+        outer = QVBoxLayout(self)
+        outer.addWidget(split, 1)
+        outer.addWidget(self.status_label)
+
+    def _connect(self) -> None:
+        self.table.currentCellChanged.connect(lambda *_: self._choose())
+        self.heads_box.currentIndexChanged.connect(lambda _: self._show_subject())
+        self.details.acted.connect(self._load)
+        self.verify_button.clicked.connect(lambda: self._start(self._verify()))
+        self.delete_button.clicked.connect(self._delete)
+        self.reveal_button.clicked.connect(self._reveal)
+        self.import_button.clicked.connect(self._import)
+
+    def _show_items(self) -> None:
+        self.table.show_rows([self._cells(item) for item in self.items])
+        if self.items and self.table.currentRow() < 0:
+            self.table.selectRow(0)
+        total = sum(item.nbytes for item in self.items)
+        self.status_label.setText(f"{on_disk(total)} in {self._library.settings.cache_dir}")
+        self._choose()
+
+    def _cells(self, item: Installed) -> tuple[str, ...]:
+        words = KIND_WORDS[item.kind] if item.is_complete else "incomplete"
+        return (item.name, words, self._verdict(item), on_disk(item.nbytes))
+
+    def _verdict(self, item: Installed) -> str:
+        if item.config is None or self._budget is None:
+            return item.problem or "–"
+        best = recommend(item.config, item.heads, self._budget)
+        return "too large" if best is None else verdict(best.plan)
+
+    def _choose(self) -> None:
+        item = self.chosen
+        for button in (self.verify_button, self.delete_button, self.reveal_button):
+            button.setEnabled(item is not None)
+        with QSignalBlocker(self.heads_box):
+            self._offer_heads(item)
+        self._show_subject()
+
+    def _offer_heads(self, item: Installed | None) -> None:
+        """All heads that are here: those that fit, and the others with the reason why not."""
+        self.heads_box.clear()
+        self.heads_box.addItem("none", None)
+        if item is None or item.config is None:
+            return
+        model = self.heads_box.model()
+        if item.kind is InstalledKind.MERGED:
+            self.heads_box.addItem("its own", item)
+            self.heads_box.setCurrentIndex(1)
+        for heads, reason in self._library.heads_for(item, self.items):
+            self.heads_box.addItem(f"{heads.name} – {reason}" if reason else heads.name, heads)
+            last = self.heads_box.count() - 1
+            if reason and isinstance(model, QStandardItemModel):
+                model.item(last).setEnabled(False)
+            elif not reason and self.heads_box.currentIndex() == 0:
+                self.heads_box.setCurrentIndex(last)
+
+    def _show_subject(self) -> None:
+        item = self.chosen
+        if item is None or item.config is None:
+            problem = "" if item is None else item.problem
+            subject = None if item is None else Subject(item.name, problem, None, HeadsShape())
+            self.details.show_subject(subject)
+            self.details.verdict_label.clear()
+            self.details.action_button.setEnabled(False)
+            return
+        heads = self.heads_box.currentData()
+        shape = heads.heads if isinstance(heads, Installed) else HeadsShape()
+        self.details.show_subject(Subject(item.name, str(item.folder), item.config, shape))
+        self.details.action_button.setEnabled(item.is_complete)
+
+    def _load(self) -> None:
+        item, choice = self.chosen, self.details.choice
+        if item is None:
+            return
+        ignores_plan = False
+        if choice is not None and choice.plan.fit is Fit.NO:
+            asked = f"{verdict(choice.plan)}. Loading it may fail. Try nevertheless?"
+            answer = QMessageBox.question(self, "It shouldn't fit", asked)
+            ignores_plan = answer is QMessageBox.StandardButton.Yes
+            if not ignores_plan:
+                return
+        heads = self.heads_box.currentData()
+        wanted = ModelChoice(
+            name=item.name.rpartition("/")[2],
+            model_dir=item.folder,
+            heads_dir=heads.folder if isinstance(heads, Installed) else None,
+            ignores_plan=ignores_plan,
+        )
+        if choice is not None:
+            wanted = wanted.loaded_as(choice.formats, choice.plan.context_tokens)
+        self.load_requested.emit(wanted)
+
+    async def _verify(self) -> None:
+        item = self.chosen
+        if item is None:
+            return
+        self.status_label.setText(f"Looking at every byte of {item.name} …")
+        try:
+            problems = await self._library.verify(item)
+        except MedusaError as error:
+            self.status_label.setText(f"{error.message} {error.hint}")
+            return
+        self.status_label.setText(
+            f"{item.name}: {'; '.join(problems)}. Download it again to mend it."
+            if problems
+            else f"{item.name} is whole."
+        )
+
+    def _delete(self) -> None:
+        item = self.chosen
+        if item is None:
+            return
+        asked = f"Delete {item.name} ({on_disk(item.nbytes)})? {self._library.warning_for(item)}"
+        if QMessageBox.question(self, "Delete", asked.strip()) is QMessageBox.StandardButton.Yes:
+            self._start(self._remove(item))
+
+    async def _remove(self, item: Installed) -> None:
+        try:
+            freed = await self._library.remove(item)
+        except MedusaError as error:
+            self.status_label.setText(f"{error.message} {error.hint}")
+            return
+        await self.refresh()
+        self.status_label.setText(f"{item.name} is deleted: {on_disk(freed)} are free again.")
+
+    def _reveal(self) -> None:
+        if (item := self.chosen) is not None:
+            QDesktopServices.openUrl(QUrl.fromLocalFile(str(item.folder)))
+
+    def _import(self) -> None:
+        folder = QFileDialog.getExistingDirectory(self, "Folder of a model or of heads")
+        if folder:
+            self.add_folder(folder)
+
+    def add_folder(self, folder: str) -> None:
+        """Take a folder among what is here."""
+        try:
+            self._library.add_folder(folder)
+        except MedusaError as error:
+            self.status_label.setText(f"{error.message} {error.hint}")
+            return
+        self._start(self.refresh())
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._work.add(task)
+        task.add_done_callback(self._work.discard)

@@ -1,0 +1,48 @@
+"""A table of rows that are chosen whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableWidget, QTableWidgetItem
+
+
+class RowTable(QTableWidget):
+    """Text cells; the first column takes the room."""
+
+    def __init__(self, name: str, columns: Sequence[str]) -> None:
+        super().__init__(0, len(columns))
+        self.setAccessibleName(name)
+        self.setHorizontalHeaderLabels(list(columns))
+        self.verticalHeader().hide()
+        self.setShowGrid(False)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setTabKeyNavigation(False)
+        header = self.horizontalHeader()
+        header.setHighlightSections(False)
+        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+
+    def show_rows(self, rows: Sequence[Sequence[str]]) -> None:
+        """Show these cells; the chosen row stays chosen by its place."""
+        chosen = self.currentRow()
+        self.setRowCount(len(rows))
+        for row, cells in enumerate(rows):
+            self.show_row(row, cells)
+        if rows and 0 <= chosen < len(rows):
+            self.selectRow(chosen)
+
+    def show_row(self, row: int, cells: Sequence[str]) -> None:
+        """Show one row's cells."""
+        for column, text in enumerate(cells):
+            item = self.item(row, column)
+            if item is None:
+                item = QTableWidgetItem()
+                self.setItem(row, column, item)
+            if item.text() != text:
+                item.setText(text)
+                item.setToolTip(text)

@@ -1,0 +1,87 @@
+"""Which model is loaded, and as what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from medusa_core.api import demo_model
+from medusa_core.messages import WeightFormats
+
+DEMO_NAME = "Llama-Pebble"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """A model as the user wants it loaded.
+
+    Attributes:
+        name: Who answers.
+        model_dir: Folder of the model.
+        heads_dir: Folder of its Medusa heads, or None.
+        formats: Weight formats.
+        context_tokens: Longest prompt plus answer; 0 for what fits.
+        ignores_plan: Load although it shouldn't fit.
+        note: What one must know about it.
+    """
+
+    name: str
+    model_dir: Path
+    heads_dir: Path | None = None
+    formats: WeightFormats = field(default_factory=WeightFormats)
+    context_tokens: int = 0
+    ignores_plan: bool = False
+    note: str = ""
+
+    def loaded_as(self, formats: WeightFormats, context_tokens: int) -> ModelChoice:
+        """The same model in other formats."""
+        return replace(self, formats=formats, context_tokens=context_tokens)
+
+    @property
+    def is_demo(self) -> bool:
+        """Is it the built-in model?"""
+        return self.model_dir == demo_model()[0]
+
+
+def demo_choice() -> ModelChoice:
+    """The built-in model."""
+    model_dir, heads_dir = demo_model()
+    return ModelChoice(DEMO_NAME, model_dir, heads_dir, note="small built-in demo")
+
+
+def as_json(choice: ModelChoice) -> dict[str, Any]:
+    """A choice as it is remembered; the built-in model is remembered as nothing."""
+    if choice.is_demo:
+        return {}
+    return {
+        "name": choice.name,
+        "model_dir": str(choice.model_dir),
+        "heads_dir": "" if choice.heads_dir is None else str(choice.heads_dir),
+        "formats": choice.formats._asdict(),
+        "context_tokens": choice.context_tokens,
+    }
+
+
+def from_json(saved: Mapping[str, Any]) -> ModelChoice:
+    """A remembered choice; the built-in model if it makes no sense or is gone.
+
+    Raises:
+        ValueError: It makes no sense.
+        KeyError: It lacks something.
+        TypeError: It is of another kind.
+    """
+    if not saved:
+        return demo_choice()
+    model_dir, heads = Path(saved["model_dir"]), str(saved["heads_dir"])
+    if not model_dir.is_dir():
+        return demo_choice()
+    heads_dir = Path(heads) if heads and Path(heads).is_dir() else None
+    return ModelChoice(
+        name=str(saved["name"]),
+        model_dir=model_dir,
+        heads_dir=heads_dir,
+        formats=WeightFormats(**saved["formats"]),
+        context_tokens=int(saved["context_tokens"]),
+    )

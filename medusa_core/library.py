@@ -1,0 +1,313 @@
+"""All that a model manager asks: what there is, what fits, what is here. No Qt.
+
+Coroutines of whichever loop runs them; what blocks is done in threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+
+from medusa_core.errors import HubError, ModelError, RequestError
+from medusa_core.hub.catalog import read_catalog
+from medusa_core.hub.downloads import Downloads
+from medusa_core.hub.job import Pair
+from medusa_core.hub.library import Installed as FoundInstalled
+from medusa_core.hub.library import list_installed, repo_folder
+from medusa_core.hub.library_remove import plan_removal, remove
+from medusa_core.hub.library_verify import repair, verify
+from medusa_core.hub.pairing import Fit as HowHeadsFit
+from medusa_core.hub.pairing import match
+from medusa_core.hub.remote import look_at_heads, look_at_model
+from medusa_core.hub.search import Sort, search
+from medusa_core.hub.settings import HubSettings
+from medusa_core.memory.budget import Budget
+from medusa_core.messages import HeadsShape
+from medusa_core.models.config import ModelConfig, read_config
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A pair that could be downloaded.
+
+    Attributes:
+        title: Its name for people.
+        pair: Its repositories.
+        licence: The model's licence; empty if unknown.
+        is_gated: Its owner asks who you are.
+        is_pickled: Its heads are a pickle, which is converted once.
+        note: A word about it.
+        download_bytes: What is fetched; 0 while unknown.
+        config: Sizes of the model; None while unknown.
+        heads: Sizes of the heads.
+        is_curated: From the shipped catalog.
+    """
+
+    title: str
+    pair: Pair
+    licence: str = ""
+    is_gated: bool = False
+    is_pickled: bool = False
+    note: str = ""
+    download_bytes: int = 0
+    config: ModelConfig | None = None
+    heads: HeadsShape = HeadsShape()  # noqa: RUF009 - frozen
+    is_curated: bool = False
+
+
+class InstalledKind(str, Enum):
+    """What something on this computer is good for."""
+
+    MODEL = "target"
+    HEADS = "heads"
+    MERGED = "merged"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """Something on this computer.
+
+    Attributes:
+        name: Repository or folder.
+        folder: Where its files are.
+        kind: What it is good for.
+        nbytes: Bytes on disk.
+        is_complete: Nothing is missing that loading it takes.
+        problem: What is missing or wrong; empty otherwise.
+        config: Sizes of the model; None where it is none, or can't be loaded.
+        heads: Sizes of the heads in it.
+        found: All that was seen of it.
+    """
+
+    name: str
+    folder: Path
+    kind: InstalledKind
+    nbytes: int
+    is_complete: bool
+    problem: str
+    config: ModelConfig | None
+    heads: HeadsShape
+    found: FoundInstalled
+
+
+class Library:
+    """Models on the Hub and on this computer.
+
+    Attributes:
+        downloads: All downloads.
+    """
+
+    def __init__(self, store_path: Path, settings: HubSettings) -> None:
+        """Open the library.
+
+        Args:
+            store_path: File with the list of downloads.
+            settings: How to deal with the Hub.
+
+        Raises:
+            HubError: The list of downloads can't be opened.
+        """
+        self.downloads = Downloads(store_path, settings)
+        self._folders_path = store_path.with_name("folders.txt")
+
+    @property
+    def settings(self) -> HubSettings:
+        """How the Hub is dealt with."""
+        return self.downloads.settings
+
+    def change_settings(self, settings: HubSettings) -> None:
+        """Deal with the Hub in another way from the next request on."""
+        self.downloads.settings = settings
+
+    def catalog(self) -> tuple[Offer, ...]:
+        """Pairs that are known to be good; no network."""
+        return tuple(
+            Offer(
+                title=entry.title,
+                pair=entry.pair,
+                licence=entry.licence,
+                is_gated=entry.is_gated,
+                is_pickled=entry.is_pickled,
+                note=entry.note,
+                download_bytes=entry.download_bytes,
+                config=entry.config,
+                heads=entry.heads,
+                is_curated=True,
+            )
+            for entry in read_catalog()
+        )
+
+    async def search(self, words: str, sort: Sort = "downloads") -> tuple[Offer, ...]:
+        """Models on the Hub; their sizes are unknown until they are looked at.
+
+        Raises:
+            HubError: The Hub can't be reached.
+        """
+        found = await asyncio.to_thread(search, self.settings, words, sort)
+        return tuple(
+            Offer(
+                title=one.repo,
+                pair=Pair(one.repo),
+                is_gated=one.is_gated,
+                note=f"{one.downloads:,} downloads · {one.likes:,} likes · {one.changed}",
+            )
+            for one in found
+        )
+
+    async def look_at(self, offer: Offer) -> Offer:
+        """The offer with the sizes that the Hub tells.
+
+        Raises:
+            HubError: The Hub can't be reached, or there is nothing to load.
+            ModelError: It is a model of another kind.
+        """
+        settings, pair = self.settings, offer.pair
+        model = await asyncio.to_thread(look_at_model, settings, pair.model, pair.revision)
+        heads = model.heads
+        if pair.heads and not offer.is_pickled:
+            heads = await asyncio.to_thread(look_at_heads, settings, pair.heads)
+        elif pair.heads:
+            heads = offer.heads
+        return replace(
+            offer,
+            config=model.config,
+            heads=heads,
+            download_bytes=max(model.listing.needed_bytes, offer.download_bytes),
+        )
+
+    async def installed(self) -> tuple[Installed, ...]:
+        """What is on this computer, in the shared cache and in folders that were added."""
+        return await asyncio.to_thread(self._installed)
+
+    def _installed(self) -> tuple[Installed, ...]:
+        found = list_installed(self.settings.cache_dir, self._folders())
+        return tuple(_shown(one) for one in found)
+
+    def add_folder(self, folder: str) -> None:
+        """Take a folder with a model, or with several, among what is here.
+
+        Raises:
+            RequestError: It holds none.
+            HubError: The list of folders can't be written.
+        """
+        if not list_installed(Path(), [Path(folder)]):
+            raise RequestError(
+                f"{folder} holds neither a model nor heads.",
+                "Choose a folder with config.json and .safetensors files.",
+            )
+        folders = dict.fromkeys([*map(str, self._folders()), folder])
+        try:
+            self._folders_path.write_text("\n".join(folders), encoding="utf-8")
+        except OSError as error:
+            raise HubError(f"{self._folders_path} can't be written: {error.strerror}.") from error
+
+    def _folders(self) -> tuple[Path, ...]:
+        if not self._folders_path.exists():
+            return ()
+        lines = self._folders_path.read_text(encoding="utf-8").splitlines()
+        return tuple(Path(line) for line in lines if line)
+
+    def heads_for(
+        self, model: Installed, installed: Sequence[Installed]
+    ) -> tuple[tuple[Installed, str], ...]:
+        """All heads that are here, each with the reason why it doesn't fit; the best come first."""
+        target = model.found.contents.target
+        if target is None:
+            return ()
+        found = []
+        for one in installed:
+            facts = one.found.contents.heads
+            if one.kind is InstalledKind.HEADS and facts is not None and one.is_complete:
+                how = match(target, facts)
+                rank = list(HowHeadsFit).index(how.fit)
+                found.append((rank, one, how.reason if how.fit is HowHeadsFit.MISFIT else ""))
+        return tuple((one, reason) for _, one, reason in sorted(found, key=lambda each: each[0]))
+
+    async def verify(self, item: Installed) -> tuple[str, ...]:
+        """Look at every byte; returns what is wrong, after removing damaged files from the cache.
+
+        What is removed is fetched again by the next download, and nothing else.
+
+        Raises:
+            ModelError: A file can't be read.
+        """
+
+        def look() -> tuple[str, ...]:
+            report = verify(item.folder)
+            if not report.to_fetch:
+                return ()
+            if item.found.is_cached:
+                repair(report)
+            bad = [file for file in report.files if file.name in report.to_fetch]
+            return tuple(f"{file.name}: {file.reason}" for file in bad)
+
+        return await asyncio.to_thread(look)
+
+    def warning_for(self, item: Installed) -> str:
+        """What to know before it is deleted."""
+        if not item.found.is_cached:
+            return "Only its place in this list goes; the folder stays."
+        plan = plan_removal(
+            self.settings.cache_dir, repo_folder(self.settings.cache_dir, item.name)
+        )
+        words = "Other programs that use the Hugging Face cache lose it too."
+        return words + (f" Shared with {len(plan.sharers)} revisions." if plan.sharers else "")
+
+    async def remove(self, item: Installed) -> int:
+        """Delete it from the cache, or take its folder off the list; returns the bytes freed.
+
+        Raises:
+            RequestError: It isn't in the cache.
+            ModelError: A file can't be removed.
+        """
+        if not item.found.is_cached:
+            left = [str(f) for f in self._folders() if f not in (item.folder, item.folder.parent)]
+            self._folders_path.write_text("\n".join(left), encoding="utf-8")
+            return 0
+        cache = self.settings.cache_dir
+
+        def work() -> int:
+            plan = plan_removal(cache, repo_folder(cache, item.name), item.found.revision)
+            return remove(cache, plan)
+
+        return await asyncio.to_thread(work)
+
+    async def budget(self, own_bytes: int = 0) -> Budget:
+        """The memory of the device that models are loaded on, now.
+
+        Args:
+            own_bytes: What the loaded model holds of it, which another one would free.
+        """
+
+        def ask() -> Budget:
+            from medusa_core.memory.probe import live_budget
+
+            return live_budget("", own_bytes)
+
+        return await asyncio.to_thread(ask)
+
+
+def _shown(found: FoundInstalled) -> Installed:
+    kind = InstalledKind(found.contents.kind.value)
+    problem, config = "; ".join(found.contents.problems), None
+    if kind in (InstalledKind.MODEL, InstalledKind.MERGED) and found.is_complete:
+        try:
+            config = read_config(found.path)
+        except ModelError as error:
+            problem = f"{error.message} {error.hint}"
+    heads = found.contents.heads
+    return Installed(
+        name=found.name,
+        folder=found.path,
+        kind=kind,
+        nbytes=found.nbytes,
+        is_complete=found.is_complete and not problem,
+        problem=problem,
+        config=config,
+        heads=HeadsShape() if heads is None else heads.shape,
+        found=found,
+    )
