@@ -110,19 +110,26 @@ def build(options: Options) -> Application:
         preferences,
         config_dir if options.is_for_user else None,
         resources=resources,
-        open_library=_open_library,
+        open_library=_library_opener(options),
     )
     keeper.unload_after(preferences.unload_minutes)
     appearance.apply()
     return Application(bridge, keeper, appearance, window)
 
 
-def _open_library() -> Library:
-    """The library of this user, opened when it is needed first."""
-    from medusa_core.api import Library, user_hub_settings
+def _library_opener(options: Options) -> Callable[[], Library]:
+    """Opens the library of this user; a tour's is empty and asks nobody."""
 
-    store = Path(platformdirs.user_state_path(NAME)) / "downloads.db"
-    return Library(store, user_hub_settings())
+    def open_library() -> Library:
+        from medusa_core.api import Library, offline_hub_settings, user_hub_settings
+
+        if options.tour_dir is not None:
+            folder = options.tour_dir / ".library"
+            return Library(folder / "downloads.db", offline_hub_settings(folder / "hub"))
+        store = Path(platformdirs.user_state_path(NAME)) / "downloads.db"
+        return Library(store, user_hub_settings())
+
+    return open_library
 
 
 def run(options: Options) -> int:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication, QEvent
+from PySide6.QtWidgets import QWidget
 
 from app.model_keeper import Phase
 from app.theme.appearance import ThemeChoice
@@ -118,6 +119,25 @@ class Tour:
         chat.send(TOO_LONG)
         await self._until(lambda: not chat.is_busy, ANSWER_TIMEOUT_S)
         await self._take("error")
+        await self._visit_models()
+
+    async def _visit_models(self) -> None:
+        """The model manager, offline: the catalog, the built-in model, and a refused download."""
+        window = self._app.window
+        window.show_models()
+        dialog = window.models
+        assert dialog is not None
+        await self._until(lambda: dialog.discover.details.choice is not None, LOAD_TIMEOUT_S)
+        await self._take("models-discover", widget=dialog)
+        dialog.tabs.setCurrentWidget(dialog.installed)
+        dialog.installed.add_folder(str(window.keeper.choice.model_dir.parent))
+        await self._until(lambda: len(dialog.installed.items) > 1, LOAD_TIMEOUT_S)
+        await self._until(lambda: dialog.installed.details.choice is not None, LOAD_TIMEOUT_S)
+        await self._take("models-installed", widget=dialog)
+        dialog.download(dialog.discover.offers[0])
+        await self._until(lambda: dialog.downloads.jobs[0].state.is_over, LOAD_TIMEOUT_S)
+        await self._take("models-downloads", widget=dialog)
+        dialog.close()
 
     async def _ask(self, prompt: str, screen: str = "") -> None:
         """Send a prompt, wait for its answer, and take a picture where a screen is named."""
@@ -132,7 +152,9 @@ class Tour:
         window = self._app.window
         return not window.chat.is_busy or window.page.strip.tally.num_steps >= STREAMED_STEPS
 
-    async def _take(self, screen: str, settle_s: float = SETTLE_S) -> None:
+    async def _take(
+        self, screen: str, settle_s: float = SETTLE_S, widget: QWidget | None = None
+    ) -> None:
         """Save a screen in every theme; with nothing to wait for, at the same moment in all."""
         answers = self._app.window.chat.answers
         for theme in self._themes:
@@ -143,7 +165,7 @@ class Tour:
             name = f"{screen}-{theme.value}.png"
             text = answers[-1].document.text if answers else ""
             num_accepted = answers[-1].num_accepted if answers else 0
-            self._app.window.grab().save(str(self._folder / name))
+            (widget or self._app.window).grab().save(str(self._folder / name))
             self._pictures.append(Picture(screen, theme.value, name, text, num_accepted))
 
     async def _until(self, is_true: Callable[[], bool], timeout_s: float) -> None:

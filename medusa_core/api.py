@@ -80,6 +80,11 @@ def user_hub_settings() -> HubSettings:
     return settings_from(os.environ)
 
 
+def offline_hub_settings(cache_dir: Path) -> HubSettings:
+    """A cache of its own, and no request."""
+    return HubSettings(cache_dir=cache_dir, is_offline=True)
+
+
 def save_user_token(token: str) -> Path:
     """Keep the user's token where all programs that use the Hub look for it.
 
@@ -115,6 +120,7 @@ __all__ = [
     "format_label",
     "kept_models_dir",
     "messages",
+    "offline_hub_settings",
     "plan_choice",
     "read_trace",
     "recommend",

@@ -112,6 +112,8 @@ class Details(QWidget):
         for widget in (self.quant_box, self.context_box, self.ram_box):
             widget.setEnabled(is_known)
         self.action_button.setEnabled(subject is not None)
+        is_card = self._budget is not None and self._budget.hardware.device != "cpu"
+        self.ram_box.setVisible(is_card)  # without a card everything is in RAM
         if is_known:
             self._offer(keeps_choice=not is_another)
         self._replan()
@@ -174,7 +176,8 @@ class Details(QWidget):
     ) -> None:
         self.quant_box.clear()
         recommended = "" if best is None else best.formats.linears
-        self.quant_box.addItem("Best for this computer", recommended)
+        best_name = f" ({recommended})" if recommended else ""
+        self.quant_box.addItem(f"Best for this computer{best_name}", recommended)
         if config.quantization:
             return  # it comes in 4 bits and stays so
         model = self.quant_box.model()

@@ -29,8 +29,9 @@ from medusa_core.messages import HeadsShape
 
 log = logging.getLogger(__name__)
 
-COLUMNS = ("Model", "On this computer", "Download", "Licence", "Files")
+COLUMNS = ("Model", "On this computer", "Download", "Licence")
 SORTS = (("Most downloads", "downloads"), ("Most likes", "likes"), ("Newest", "last_modified"))
+SPLIT = [740, 420]
 _SEARCH_AFTER_MS = 400
 
 
@@ -104,8 +105,7 @@ class DiscoverTab(QWidget):
         split = QSplitter()
         split.addWidget(self.table)
         split.addWidget(self.details)
-        split.setStretchFactor(0, 3)
-        split.setStretchFactor(1, 2)
+        split.setSizes(SPLIT)
         column = QVBoxLayout(self)
         column.addLayout(top)
         column.addWidget(split, 1)
@@ -165,9 +165,8 @@ class DiscoverTab(QWidget):
         return (
             offer.title,
             self._verdict(offer),
-            f"about {on_disk(offer.download_bytes)}" if offer.download_bytes else "–",
+            on_disk(offer.download_bytes) if offer.download_bytes else "–",
             offer.licence + (" · gated" if offer.is_gated else ""),
-            "safetensors, heads converted once" if offer.is_pickled else "safetensors",
         )
 
     def _verdict(self, offer: Offer) -> str:
@@ -185,7 +184,8 @@ class DiscoverTab(QWidget):
             return
         heads = f"{offer.heads.num_heads} Medusa heads" if offer.heads.num_heads else ""
         repos = " + ".join(repo for repo, _ in offer.pair.repos)
-        note = "\n".join(part for part in (offer.note, heads, repos) if part)
+        pickle = "The heads are a pickle, which is converted once." if offer.is_pickled else ""
+        note = "\n".join(part for part in (offer.note, heads, pickle, repos) if part)
         self.details.show_subject(Subject(offer.title, note, offer.config, offer.heads))
         if offer.config is None:
             self._start(self._look_at(offer))

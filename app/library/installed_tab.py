@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.library.details import Details, Subject
+from app.library.discover_tab import SPLIT
 from app.library.sizes import on_disk, verdict
 from app.library.table import RowTable
 from app.model_choice import ModelChoice
@@ -114,8 +115,7 @@ class InstalledTab(QWidget):
         split = QSplitter()
         split.addWidget(left)
         split.addWidget(self.details)
-        split.setStretchFactor(0, 3)
-        split.setStretchFactor(1, 2)
+        split.setSizes(SPLIT)
         outer = QVBoxLayout(self)
         outer.addWidget(split, 1)
         outer.addWidget(self.status_label)

@@ -40,7 +40,7 @@ from medusa_core.errors import MedusaError
 
 log = logging.getLogger(__name__)
 
-_SIZE = QSize(1080, 680)
+_SIZE = QSize(1200, 680)
 _PICKLE_QUESTION = (
     "The heads of this pair are published as a pickle, a kind of file that can run code when it is "
     "opened. Medusa Chat looks through it first, refuses everything but plain tensors, and "
@@ -114,6 +114,7 @@ class LibraryDialog(QDialog):
         self.token_edit.setEchoMode(QLineEdit.EchoMode.Password)
         self.token_edit.setPlaceholderText("Hub token, for gated models")
         self.token_edit.setAccessibleName("Hub token")
+        self.token_edit.setMinimumWidth(self._appearance.scale.px(16))
         self._token_button = QPushButton("Keep token")
         self.offline_box.setChecked(self._library.settings.is_offline)
         bottom = QHBoxLayout()

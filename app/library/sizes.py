@@ -9,7 +9,9 @@ FIT_WORDS = {Fit.FITS: "fits", Fit.TIGHT: "tight", Fit.NO: "too large"}
 
 
 def gib(nbytes: int) -> str:
-    """Memory, in GiB."""
+    """Memory, in GiB, or in MiB where that says more."""
+    if abs(nbytes) < GIB // 10:
+        return f"{nbytes / (1 << 20):.0f} MiB"
     return f"{nbytes / GIB:.2f} GiB" if nbytes < 10 * GIB else f"{nbytes / GIB:.1f} GiB"
 
 

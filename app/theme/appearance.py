@@ -44,7 +44,7 @@ class Appearance(QObject):
         load_fonts(resources / "fonts")
         self._icons = IconSet(resources / "icons")
         self._template = (resources / "styles" / "app.qss").read_text(encoding="utf-8")
-        self._chevron = resources / "icons" / "chevron.svg"
+        self._icons_dir = resources / "icons"
         self.choice = choice
         self.scale = FontScale(zoom)
         self.theme = self._chosen()
@@ -57,7 +57,9 @@ class Appearance(QObject):
         assert isinstance(app, QApplication)
         app.setFont(self.scale.font())
         app.setPalette(_palette(self.theme))
-        app.setStyleSheet(render_stylesheet(self._template, self.theme, self.scale, self._chevron))
+        app.setStyleSheet(
+            render_stylesheet(self._template, self.theme, self.scale, self._icons_dir)
+        )
         self.changed.emit()
 
     def choose(self, choice: ThemeChoice) -> None:

@@ -13,20 +13,24 @@ from app.theme.tokens import Theme
 EM = re.compile(r"em\(([0-9.]+)\)")
 
 
-def render_stylesheet(template: str, theme: Theme, scale: FontScale, chevron: Path) -> str:
+def render_stylesheet(template: str, theme: Theme, scale: FontScale, icons: Path) -> str:
     """Fill a style sheet.
 
     Args:
         template: Qt style sheet with `$name` for colours and `em(1.5)` for lengths.
         theme: Colours; every field that holds a colour can be named.
         scale: Size of the text, to which lengths are relative.
-        chevron: Picture of a picker's arrow.
+        icons: Folder of the pictures that it names.
 
     Raises:
         KeyError: The template names something that the theme doesn't have.
     """
     colours = {f.name: getattr(theme, f.name) for f in fields(theme) if f.name != "heads"}
     filled = Template(template).substitute(
-        colours, text_family=TEXT_FAMILY, code_family=CODE_FAMILY, chevron=chevron.as_posix()
+        colours,
+        text_family=TEXT_FAMILY,
+        code_family=CODE_FAMILY,
+        chevron=(icons / "chevron.svg").as_posix(),
+        check=(icons / f"tick-{theme.name}.svg").as_posix(),
     )
     return EM.sub(lambda match: f"{scale.px(float(match.group(1)))}px", filled)
