@@ -129,7 +129,8 @@ def _staging(output: Path) -> Iterator[Path]:
     try:
         output.mkdir(parents=True, exist_ok=True)
         for left in output.glob(f"{_PREFIX}*{_SUFFIX}"):
-            if not psutil.pid_exists(int(left.name.removeprefix(_PREFIX).partition("-")[0])):
+            owner = left.name.removeprefix(_PREFIX).partition("-")[0]
+            if owner.isdecimal() and not psutil.pid_exists(int(owner)):
                 shutil.rmtree(left)
         folder = Path(tempfile.mkdtemp(_SUFFIX, f"{_PREFIX}{os.getpid()}-", output))
     except OSError as error:

@@ -95,12 +95,6 @@ def _checked(name: object, value: object, file_name: str) -> Tensor:
             f"{name} in {file_name} is of a kind that safetensors doesn't hold ({value.dtype}).",
             "Choose the unquantized version of this model.",
         )
-    if value.nbytes > value.untyped_storage().nbytes():
-        raise ConversionError(
-            f"{name} in {file_name} claims {value.nbytes:,} bytes and has "
-            f"{value.untyped_storage().nbytes():,}.",
-            "It is damaged or made to fill memory: don't use it.",
-        )
     return value.detach()
 
 

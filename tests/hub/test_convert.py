@@ -140,6 +140,8 @@ def shards(folder: Path) -> dict[str, Tensor]:
         "model.embed_tokens.weight": tied,
         "lm_head.weight": tied,
         "transposed": torch.randn(4, 8).t(),
+        "every other": torch.arange(10.0)[::2],
+        "expanded": torch.ones(1).expand(3, 2),
         "upper": whole[:4],
         "overlapping": whole[2:],
     }
@@ -209,7 +211,7 @@ def commands() -> list[tuple[str, bytes]]:
     """Pickles that run a command, by the instruction that reaches it."""
     nested = {"0.0.linear.weight": {"deeper": [(1, Runs(os.system, "true"))]}}
     stack = b"\x80\x04\x8c\x02os\x94\x8c\x06system\x94\x93\x8c\x04true\x85R."
-    memo = b"\x80\x04\x8c\x02os\x94\x8c\x06system\x94K\x01h\x00h\x01\x93\x8c\x04true\x85R."
+    memo = b"\x80\x04\x8c\x02os\x94\x8c\x06system\x94\x8c\x01xh\x00h\x01\x93\x8c\x04true\x85R."
     return [
         ("reduce", pickle.dumps({"a": Runs(os.system, "true")}, protocol=2)),
         ("nested", pickle.dumps(nested, protocol=2)),
@@ -275,7 +277,7 @@ def test_a_pickle_that_promises_more_than_it_has_is_refused(tmp_path: Path, data
         inspect_pickle(write_archive(tmp_path / "huge.bin", data))
 
 
-def test_a_tensor_larger_than_its_storage_is_refused(tmp_path: Path) -> None:
+def test_a_tensor_much_larger_than_its_file_is_refused(tmp_path: Path) -> None:
     wide = 1 << 20
     bombs = {
         "repeated": (4, (wide, wide), (0, 0)),
@@ -329,6 +331,8 @@ def test_archives_that_two_readers_could_read_differently_are_refused(tmp_path: 
         path.write_bytes(data)
         with pytest.raises(ConversionError):
             inspect_pickle(path)
+    with pytest.raises(ConversionError, match="something follows it"):
+        inspect_pickle(tmp_path / "something after the end.bin")
     with zipfile.ZipFile(tmp_path / "y.bin", "w") as archive:
         archive.writestr("archive/data.pkl", b"\x80\x02}.")
         archive.writestr("archive/DATA.pkl", b"\x80\x02}.")

@@ -281,11 +281,19 @@ def test_repair_touches_nothing_outside_of_the_cache(cache: Path, tmp_path: Path
     blob = repo_folder(cache, MODEL) / "blobs" / ("e" * 64)
     blob.symlink_to(precious)
     (snapshot / "twice.bin").symlink_to(blob)
+    # The list of the commit can't have another repository's file removed either.
+    others = (snapshot_of(cache, HEADS) / "medusa_lm_head.safetensors").resolve()
+    (snapshot / "cross.bin").symlink_to(others)
+    tree = repo_folder(cache, MODEL) / "trees" / f"{SHA}.json"
+    listed = json.loads(tree.read_text())
+    listed["files"]["cross.bin"] = {"lfs_sha256": "f" * 64}
+    tree.write_text(json.dumps(listed))
     report = verify(snapshot)
-    assert set(report.names(State.DAMAGED)) == {"extra.bin", "twice.bin"}
-    assert set(repair(report).left) == {"extra.bin", "twice.bin"}
+    assert set(report.names(State.DAMAGED)) == {"extra.bin", "twice.bin", "cross.bin"}
+    assert set(repair(report).left) == {"extra.bin", "twice.bin", "cross.bin"}
     assert precious.exists()
     assert away.exists()
+    assert others.exists()
 
 
 # Removing.
@@ -376,6 +384,14 @@ def test_a_removed_revision_does_not_take_what_its_links_name_elsewhere(
     remove(cache, plan_removal(cache, repo_folder(cache, MODEL), OTHER_SHA))
     assert precious.exists()
     assert verify(snapshot_of(cache)).is_whole
+
+
+def test_a_blob_with_another_name_elsewhere_frees_nothing(cache: Path, tmp_path: Path) -> None:
+    blob = (snapshot_of(cache) / "model.safetensors").resolve()
+    size = blob.stat().st_size
+    repo = repo_folder(cache, MODEL)
+    (tmp_path / "same").hardlink_to(blob)
+    assert plan_removal(cache, repo).freed_bytes == disk_bytes(repo) - size
 
 
 def test_blobs_in_the_shared_store_go_with_their_last_user(
