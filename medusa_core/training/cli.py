@@ -8,6 +8,7 @@ import logging
 import sys
 from pathlib import Path
 
+from medusa_core.errors import TrainingError
 from medusa_core.resources import demo_model_dir, prompts_dir
 
 SIZES = ("nano", "small", "medium")
@@ -53,6 +54,9 @@ def add_eval_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--prompts", type=Path, help="in-domain prompts (default: the shipped ones)"
     )
+    parser.add_argument(
+        "--formats", default="", help="instead: bits per byte by weight format, commas between"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -62,6 +66,8 @@ def run_eval(args: argparse.Namespace) -> int:
     from medusa_core.training.evaluate import evaluate, load_exported
 
     log_to_stderr()
+    if args.formats:
+        return _run_formats(args)
     network, tokenizer = load_exported(args.model or demo_model_dir())
     prompts = read_prompts(args.prompts or prompts_dir() / "in_domain.jsonl")
     result = evaluate(network, tokenizer, prompts, args.rows).as_dict()
@@ -70,6 +76,22 @@ def run_eval(args: argparse.Namespace) -> int:
     else:
         for name, value in result.items():
             print(f"{name}: {value}")
+    return 0
+
+
+def _run_formats(args: argparse.Namespace) -> int:
+    """Print what each weight format costs."""
+    from medusa_core.training.formats import bits_per_byte_by_format
+
+    if args.rows is None:
+        raise TrainingError("Bits per byte are measured on rows.", "Name them with --rows.")
+    names = [name.strip() for name in args.formats.split(",") if name.strip()]
+    found = bits_per_byte_by_format(args.model or demo_model_dir(), args.rows, names)
+    if args.json:
+        print(json.dumps(found, indent=2))
+    else:
+        for name, bits in found.items():
+            print(f"{name:<8}{bits:.4f} bits per byte")
     return 0
 
 

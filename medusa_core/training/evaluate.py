@@ -178,7 +178,7 @@ def bits_per_byte(network: PebbleNetwork, tokenizer: Tokenizer, rows: Path) -> t
             _answer_nats(network, [e for _, e in chosen[i : i + 8]])
             for i in range(0, len(chosen), 8)
         )
-        size = sum(_answer_bytes(document) for document, _ in chosen)
+        size = sum(answer_bytes(document) for document, _ in chosen)
         if chosen:
             log.info("%s: %.3f bits per byte", name, nats / math.log(2) / max(1, size))
         total_nats += nats
@@ -208,6 +208,17 @@ def read_split(rows: Path) -> Iterator[tuple[str, list[str]]]:
     yield from sorted(found.items())
 
 
+def fitting_rows(
+    rows: Path, tokenizer: Tokenizer, context: int
+) -> list[tuple[Document, EncodedDocument]]:
+    """The rows that bits per byte are measured on, of all sources."""
+    return [
+        row
+        for name, lines in read_split(rows)
+        for row in _first_fitting(lines, name, tokenizer, context)
+    ]
+
+
 def _first_fitting(
     lines: Iterable[str], name: str, tokenizer: Tokenizer, context: int
 ) -> list[tuple[Document, EncodedDocument]]:
@@ -227,7 +238,8 @@ def _first_fitting(
     return chosen
 
 
-def _answer_bytes(document: Document) -> int:
+def answer_bytes(document: Document) -> int:
+    """UTF-8 bytes of the answers of a row."""
     return sum(len(s.text.encode()) for s in document.segments if s.role == "assistant")
 
 
