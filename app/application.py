@@ -125,9 +125,11 @@ def _library_opener(options: Options) -> Callable[[], Library]:
 
         if options.tour_dir is not None:
             folder = options.tour_dir / ".library"
-            return Library(folder / "downloads.db", offline_hub_settings(folder / "hub"))
+            lists = (folder / "downloads.db", folder / "folders.json")
+            return Library(*lists, offline_hub_settings(folder / "hub"))
         store = Path(platformdirs.user_state_path(NAME)) / "downloads.db"
-        return Library(store, user_hub_settings())
+        folders = Path(platformdirs.user_data_path(NAME)) / "folders.json"
+        return Library(store, folders, user_hub_settings())
 
     return open_library
 

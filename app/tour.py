@@ -130,7 +130,9 @@ class Tour:
         await self._until(lambda: dialog.discover.details.choice is not None, LOAD_TIMEOUT_S)
         await self._take("models-discover", widget=dialog)
         dialog.tabs.setCurrentWidget(dialog.installed)
-        dialog.installed.add_folder(str(window.keeper.choice.model_dir.parent))
+        choice = window.keeper.choice
+        dialog.installed.add_folder(str(choice.heads_dir))
+        dialog.installed.add_folder(str(choice.model_dir))
         await self._until(lambda: len(dialog.installed.items) > 1, LOAD_TIMEOUT_S)
         await self._until(lambda: dialog.installed.details.choice is not None, LOAD_TIMEOUT_S)
         await self._take("models-installed", widget=dialog)

@@ -12,6 +12,7 @@ from medusa_core.errors import MedusaError
 from medusa_core.generate.cli import add_generate_arguments, run_generate
 from medusa_core.heads import cli as heads_cli
 from medusa_core.hub import download_cli
+from medusa_core.hub.library_cli import add_library_commands
 from medusa_core.plan import cli as plan_cli
 from medusa_core.training import cli as training_cli
 
@@ -62,6 +63,8 @@ def _parser() -> argparse.ArgumentParser:
     download = commands.add_parser("download", help="fetch a model and its heads from the Hub")
     download_cli.add_arguments(download)
     download.set_defaults(run=download_cli.run)
+
+    add_library_commands(commands)
 
     plan = commands.add_parser("plan", help="does a model fit, and where does the memory go?")
     plan_cli.add_arguments(plan)

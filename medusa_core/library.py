@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
-from medusa_core.errors import HubError, ModelError, RequestError
+from medusa_core.errors import ModelError
 from medusa_core.hub.catalog import read_catalog
 from medusa_core.hub.downloads import Downloads
 from medusa_core.hub.job import Pair
 from medusa_core.hub.library import Installed as FoundInstalled
 from medusa_core.hub.library import list_installed, repo_folder
+from medusa_core.hub.library_import import FolderList
 from medusa_core.hub.library_remove import plan_removal, remove
 from medusa_core.hub.library_verify import repair, verify
 from medusa_core.hub.pairing import Fit as HowHeadsFit
@@ -101,18 +102,19 @@ class Library:
         downloads: All downloads.
     """
 
-    def __init__(self, store_path: Path, settings: HubSettings) -> None:
+    def __init__(self, store_path: Path, folders_path: Path, settings: HubSettings) -> None:
         """Open the library.
 
         Args:
             store_path: File with the list of downloads.
+            folders_path: File with the list of folders outside of the cache.
             settings: How to deal with the Hub.
 
         Raises:
             HubError: The list of downloads can't be opened.
         """
         self.downloads = Downloads(store_path, settings)
-        self._folders_path = store_path.with_name("folders.txt")
+        self._folders = FolderList(folders_path)
 
     @property
     def settings(self) -> HubSettings:
@@ -184,32 +186,16 @@ class Library:
         return await asyncio.to_thread(self._installed)
 
     def _installed(self) -> tuple[Installed, ...]:
-        found = list_installed(self.settings.cache_dir, self._folders())
+        found = list_installed(self.settings.cache_dir, self._folders.read())
         return tuple(_shown(one) for one in found)
 
     def add_folder(self, folder: str) -> None:
-        """Take a folder with a model, or with several, among what is here.
+        """Take a folder with a model or with heads among what is here.
 
         Raises:
-            RequestError: It holds none.
-            HubError: The list of folders can't be written.
+            ModelError: It holds none, or one that isn't whole; or the list can't be written.
         """
-        if not list_installed(Path(), [Path(folder)]):
-            raise RequestError(
-                f"{folder} holds neither a model nor heads.",
-                "Choose a folder with config.json and .safetensors files.",
-            )
-        folders = dict.fromkeys([*map(str, self._folders()), folder])
-        try:
-            self._folders_path.write_text("\n".join(folders), encoding="utf-8")
-        except OSError as error:
-            raise HubError(f"{self._folders_path} can't be written: {error.strerror}.") from error
-
-    def _folders(self) -> tuple[Path, ...]:
-        if not self._folders_path.exists():
-            return ()
-        lines = self._folders_path.read_text(encoding="utf-8").splitlines()
-        return tuple(Path(line) for line in lines if line)
+        self._folders.add(Path(folder))
 
     def heads_for(
         self, model: Installed, installed: Sequence[Installed]
@@ -265,8 +251,7 @@ class Library:
             ModelError: A file can't be removed.
         """
         if not item.found.is_cached:
-            left = [str(f) for f in self._folders() if f not in (item.folder, item.folder.parent)]
-            self._folders_path.write_text("\n".join(left), encoding="utf-8")
+            self._folders.drop(item.folder)
             return 0
         cache = self.settings.cache_dir
 

@@ -162,20 +162,10 @@ def _open(heads_dir: Path) -> Checkpoint:
         raise HeadsError(
             f"These heads are a pickle ({pickled[0].name}), which can run code when it is opened.",
             "Get them as safetensors; or, if you trust where they come from, convert them once: "
-            + _conversion(pickled[0]),
+            f"python -m medusa_core convert {heads_dir}",
         )
     raise HeadsError(
         f"No {_FILE} in {heads_dir}.", "Choose a folder with Medusa heads, or go without heads."
-    )
-
-
-def _conversion(pickled: Path) -> str:
-    """A command that turns a pickle of tensors into safetensors without running its code."""
-    return (
-        'python -c "import torch, safetensors.torch as s; '
-        f"t = torch.load(r'{pickled}', map_location='cpu', weights_only=True); "
-        "s.save_file({k: v.contiguous().clone() for k, v in t.items()}, "
-        f"r'{pickled.parent / _FILE}')\""
     )
 
 

@@ -58,7 +58,8 @@ class Checkpoint:
         pickles = sorted(path.name for path in model_dir.glob("*.bin"))
         raise CheckpointError(
             f"No model.safetensors in {model_dir}.",
-            f"{pickles[0]} is a pickle, which can run code: get the safetensors version instead."
+            f"{pickles[0]} is a pickle, which can run code: get the safetensors version instead, "
+            f"or convert it once: python -m medusa_core convert {model_dir}"
             if pickles
             else "Choose a folder in Hugging Face layout, or download the model again.",
         )

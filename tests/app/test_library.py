@@ -65,7 +65,9 @@ def published(hub: LoopbackHub) -> LoopbackHub:
 
 @pytest.fixture
 def library(settings: HubSettings, tmp_path: Path) -> Library:
-    return Library(tmp_path / "state" / "downloads.db", settings)
+    return Library(
+        tmp_path / "state" / "downloads.db", tmp_path / "state" / "folders.json", settings
+    )
 
 
 @pytest.fixture
@@ -222,7 +224,7 @@ def test_a_download_survives_the_restart_of_the_application(
     slow = replace(settings, bytes_per_s=4 * MIB)
 
     async def first() -> None:
-        library = Library(store, slow)
+        library = Library(store, store.with_name("folders.json"), slow)
         dialog = LibraryDialog(library, appearance)
         qtbot.addWidget(dialog)
         dialog.show()
@@ -233,7 +235,7 @@ def test_a_download_survives_the_restart_of_the_application(
         await library.downloads.close()
 
     async def second() -> None:
-        library = Library(store, settings)
+        library = Library(store, store.with_name("folders.json"), settings)
         dialog = LibraryDialog(library, appearance)
         qtbot.addWidget(dialog)
         dialog.show()
@@ -376,10 +378,11 @@ def test_installed_models_are_listed_verified_and_deleted(
         tab.delete_button.click()
         await until(lambda: "are free again" in tab.status_label.text())
         assert len(tab.items) == 2
-        tab.add_folder(str(demo_model()[0].parent))
+        for folder in demo_model():
+            tab.add_folder(str(folder))
         await until(lambda: len(tab.items) == 4)
         tab.add_folder(str(tmp_path / "state"))
-        assert "holds neither" in tab.status_label.text()
+        assert "no weights" in tab.status_label.text()
         await dialog_work(dialog)()
         await library.downloads.close()
 
