@@ -25,6 +25,7 @@ from app.startup_probe import FirstPaint, StallProbe
 from app.theme.appearance import Appearance, ThemeChoice
 from app.window import TITLE, MainWindow
 from medusa_core.api import kept_models_dir, resources_dir, start_engine
+from medusa_core.errors import MedusaError
 
 if TYPE_CHECKING:
     from medusa_core.api import Library
@@ -179,11 +180,24 @@ async def _serve_user(application: Application) -> int:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, application.window.close)
     application.open()
+    offering = asyncio.ensure_future(_offer_models(application))
     await closed.wait()
+    offering.cancel()
     if (library := application.window.library) is not None:
         await library.downloads.close()
     application.close()
     return 0
+
+
+async def _offer_models(application: Application) -> None:
+    """Once a model is ready, list the others that are here; downloads go on from then, too."""
+    ready = asyncio.Event()
+    application.keeper.chosen.connect(ready.set)
+    await ready.wait()
+    try:
+        await application.window.offer_installed()
+    except MedusaError as error:
+        application.window.chat.errors.show(error.message, error.hint)
 
 
 async def _probe_startup(application: Application) -> int:

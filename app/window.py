@@ -74,7 +74,8 @@ class MainWindow(QMainWindow):
         self.models: LibraryDialog | None = None
         self.page = ChatPage(appearance, make_seed)
         self.chat = ChatController(self.page, bridge, keeper, appearance)
-        self._recent: tuple[ModelChoice, ...] = ()
+        demo = demo_choice()
+        self._known = {demo.model_dir: demo}
         self.setWindowTitle(TITLE)
         self.setWindowIcon(QIcon(str(resources / "icons" / "app.svg")))
         self.setMinimumSize(MIN_SIZE)
@@ -111,8 +112,10 @@ class MainWindow(QMainWindow):
         if self.models is None:
             from app.library.library_dialog import LibraryDialog
 
-            self.models = LibraryDialog(library, self._appearance, self)
+            minutes = self._preferences.unload_minutes
+            self.models = LibraryDialog(library, self._appearance, minutes, self)
             self.models.load_requested.connect(self.keeper.load)
+            self.models.idle_chosen.connect(self._set_idle)
         loaded = self.keeper.status.loaded
         plan = None if loaded is None else loaded.plan
         own = 0 if plan is None else plan.weights_bytes + plan.heads_bytes + plan.kv_bytes
@@ -130,6 +133,20 @@ class MainWindow(QMainWindow):
                 return None
             self.library.downloads.start()
         return self.library
+
+    async def offer_installed(self) -> None:
+        """Put what is on this computer into the header's list of models."""
+        library = self.need_library()
+        if library is None:
+            return
+        installed = await library.installed()
+        for item in installed:
+            if item.config is not None and item.is_complete:
+                fitting = [h for h, reason in library.heads_for(item, installed) if not reason]
+                heads_dir = fitting[0].folder if fitting else None
+                name = item.name.rpartition("/")[2]
+                self._known.setdefault(item.folder, ModelChoice(name, item.folder, heads_dir))
+        self._offer_models()
 
     def closeEvent(self, event: QCloseEvent) -> None:
         self.closed.emit()
@@ -174,11 +191,17 @@ class MainWindow(QMainWindow):
         self._remember(has_read_hint=True)
 
     def _remember_model(self) -> None:
-        self._remember(model=self.keeper.choice)
-        known = {choice.model_dir: choice for choice in (demo_choice(), *self._recent)}
-        known[self.keeper.choice.model_dir] = self.keeper.choice
-        self._recent = tuple(known.values())
-        self.page.header.offer_models(self._recent, self.keeper.load)
+        choice = self.keeper.choice
+        self._remember(model=choice)
+        self._known[choice.model_dir] = choice
+        self._offer_models()
+
+    def _offer_models(self) -> None:
+        self.page.header.offer_models(tuple(self._known.values()), self.keeper.load)
+
+    def _set_idle(self, minutes: float) -> None:
+        self._remember(unload_minutes=minutes)
+        self.keeper.unload_after(minutes)
 
     def _remember(self, **choices: object) -> None:
         # The names are fields of Preferences; mypy can't see through the star.

@@ -11,6 +11,7 @@ from PySide6.QtCore import QSize, Signal
 from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import (
     QCheckBox,
+    QComboBox,
     QDialog,
     QHBoxLayout,
     QLabel,
@@ -58,15 +59,22 @@ class LibraryDialog(QDialog):
         tabs: The three of them.
         token_edit: The user's token for gated models.
         offline_box: Let no request leave.
+        idle_box: After how much rest a model's memory is given back.
 
     Signals:
         load_requested: A model is to be loaded, as a `ModelChoice`.
+        idle_chosen: Minutes of rest after which a model's memory is given back; 0 for never.
     """
 
     load_requested = Signal(object)
+    idle_chosen = Signal(float)
 
     def __init__(
-        self, library: Library, appearance: Appearance, parent: QWidget | None = None
+        self,
+        library: Library,
+        appearance: Appearance,
+        unload_minutes: float = 0.0,
+        parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self.setWindowTitle("Models")
@@ -81,9 +89,11 @@ class LibraryDialog(QDialog):
         self.tabs = QTabWidget()
         self.token_edit = QLineEdit()
         self.offline_box = QCheckBox("Offline: let nothing leave this computer")
+        self.idle_box = QComboBox()
         self.notice_label = QLabel()
         self.notice_label.setObjectName("notice")
         self.notice_label.setWordWrap(True)
+        self._offer_idle(unload_minutes)
         self._build()
         self._connect()
         appearance.changed.connect(self.restyle)
@@ -119,6 +129,9 @@ class LibraryDialog(QDialog):
         self.offline_box.setChecked(self._library.settings.is_offline)
         bottom = QHBoxLayout()
         bottom.addWidget(self.offline_box)
+        bottom.addSpacing(self._appearance.scale.px(1.5))
+        bottom.addWidget(QLabel("Give memory back"))
+        bottom.addWidget(self.idle_box)
         bottom.addStretch(1)
         bottom.addWidget(self.token_edit)
         bottom.addWidget(self._token_button)
@@ -127,7 +140,18 @@ class LibraryDialog(QDialog):
         column.addWidget(self.notice_label)
         column.addLayout(bottom)
 
+    def _offer_idle(self, chosen: float) -> None:
+        self.idle_box.setAccessibleName("Give memory back")
+        self.idle_box.setToolTip("A model that rests is loaded again by the next message.")
+        for minutes in sorted({0.0, 10.0, 30.0, 60.0, chosen}):
+            words = f"after {minutes:g} min of rest" if minutes else "never"
+            self.idle_box.addItem(words, minutes)
+        self.idle_box.setCurrentIndex(self.idle_box.findData(chosen))
+
     def _connect(self) -> None:
+        self.idle_box.currentIndexChanged.connect(
+            lambda _: self.idle_chosen.emit(float(self.idle_box.currentData()))
+        )
         self.discover.download_requested.connect(self.download)
         self.downloads.finished.connect(self._finished)
         self.installed.load_requested.connect(self._load)

@@ -23,6 +23,8 @@ from medusa_core.messages import (
     StepDone,
     StopReason,
     TokenSource,
+    Unload,
+    Unloaded,
 )
 
 HEADS = tuple(TokenSource("medusa", head) for head in range(1, 5))
@@ -175,6 +177,8 @@ class FakeEngine:
                     self._tell(Calibrated(command.session_id, command.request_id, costs, 8))
                 case Generate():
                     self._generate(command)
+                case Unload():
+                    self._tell(Unloaded(command.session_id, command.request_id, 100))
 
     def _load(self, command: LoadModel) -> None:
         self._tell(Progress(command.session_id, command.request_id, "weights", 0.5, "Reading"))

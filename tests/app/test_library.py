@@ -16,10 +16,14 @@ from app.garbage import Garbage
 from app.library.library_dialog import LibraryDialog
 from app.library.sizes import duration, on_disk
 from app.model_choice import ModelChoice, as_json, demo_choice, from_json
+from app.model_keeper import Phase
+from app.preferences import load_preferences
 from app.theme.appearance import Appearance, ThemeChoice
+from app.window import MainWindow
 from medusa_core.api import Budget, HubSettings, JobState, Library, Offer, Pair, demo_model
 from medusa_core.memory.budget import imagined_card
-from medusa_core.messages import Fit, WeightFormats
+from medusa_core.messages import Fit, LoadModel, WeightFormats
+from tests.app.fakes import FakeEngine, Script
 from tests.core.tiny import TinySpec, random_heads, write_heads, write_tiny
 from tests.hub.conftest import LoopbackHub, hub, random_file, settings
 
@@ -453,3 +457,64 @@ class Holder:
     """Something that can hold itself."""
 
     me: object = None
+
+
+def test_the_header_lists_what_is_here_and_changes_the_model(
+    run: Run,
+    open_window: Callable[..., MainWindow],
+    library: Library,
+    published: LoopbackHub,
+    qtbot: QtBot,
+) -> None:
+    engine = FakeEngine(Script())
+    window = open_window(engine.start)
+    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+    window._open_library = lambda: library
+
+    async def work() -> None:
+        for repo in ("org/tiny-chat", "org/tiny-chat-medusa"):
+            job = library.downloads.add(Pair(repo))
+            await library.downloads.wait(job.id)
+        await window.offer_installed()
+        await library.downloads.close()
+
+    run(work)
+    actions = {action.text(): action for action in window.page.header.model_menu.actions()}
+    assert list(actions)[:2] == ["Llama-Pebble", "tiny-chat"]
+    actions["tiny-chat"].trigger()
+    qtbot.waitUntil(lambda: window.keeper.choice.name == "tiny-chat")
+    asked = engine.of_kind(LoadModel)[-1]
+    assert asked.model_dir.parent.name == "snapshots"
+    assert asked.heads_dir is not None
+    assert window.page.header.model_button.text() == "tiny-chat"
+
+
+def test_a_model_that_rests_gives_its_memory_back_and_wakes_with_the_next_message(
+    open_window: Callable[..., MainWindow], qtbot: QtBot, tmp_path: Path
+) -> None:
+    engine = FakeEngine(Script())
+    window = open_window(engine.start)
+    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+    window.keeper.unload_after(0.0005)
+    qtbot.wait(100)
+    assert window.keeper.status.phase is Phase.READY, "the built-in model is too small to bother"
+    window.keeper.load(ModelChoice("m", tmp_path))
+    qtbot.waitUntil(lambda: window.keeper.status.phase is Phase.ASLEEP)
+    assert "asleep" in window.page.header.state_label.text()
+    num_loads = len(engine.of_kind(LoadModel))
+    window.chat.send("Are you there?")
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert len(engine.of_kind(LoadModel)) == num_loads + 1
+    assert window.chat.answers[-1].has_text
+
+
+def test_the_last_model_is_remembered(
+    open_window: Callable[..., MainWindow], qtbot: QtBot, tmp_path: Path
+) -> None:
+    window = open_window(FakeEngine(Script()).start)
+    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+    folder = tmp_path / "other"
+    folder.mkdir()
+    window.keeper.load(ModelChoice("other", folder, None, WeightFormats("nf4"), 1024))
+    qtbot.waitUntil(lambda: load_preferences(tmp_path).model.name == "other")
+    assert load_preferences(tmp_path).model.formats.linears == "nf4"

@@ -1,0 +1,77 @@
+"""Weight formats on a CUDA device: laws 1 to 4, and memory that comes back."""
+
+import gc
+from pathlib import Path
+
+import pytest
+import torch
+
+from medusa_core.engine.session import Session
+from medusa_core.messages import GenerateSettings, WeightFormats
+from medusa_core.quant.format import QuantSpec, quant_registry
+from medusa_core.target import LoadOptions, Target, load_target
+from tests.core.fakes import oracle_spec
+from tests.core.laws import check_cache, check_sources, decode, plainly, user_says
+from tests.core.tiny import ACCURACIES, TinySpec, random_heads, write_heads, write_tiny
+
+DEVICE = "cuda"
+WIDE = TinySpec(hidden_size=256, intermediate_size=512, num_layers=2, seed=51)
+MESSAGES = user_says("Tell me a story about a lighthouse.")
+SETTINGS = GenerateSettings(max_new_tokens=40)
+ROUNDING = [spec for spec in quant_registry().specs if not spec.is_dense]
+
+pytestmark = pytest.mark.usefixtures("bitsandbytes")
+
+
+@pytest.fixture
+def bitsandbytes() -> None:
+    pytest.importorskip("bitsandbytes")
+
+
+def load(root: Path, spec: QuantSpec) -> Target:
+    model = write_tiny(root / "wide", WIDE)
+    heads = write_heads(root / "wide-heads", random_heads(WIDE), ACCURACIES)
+    return load_target(model, heads, LoadOptions("", DEVICE, WeightFormats(spec.name)))
+
+
+@pytest.mark.parametrize("spec", ROUNDING, ids=lambda spec: spec.name)
+def test_a_layer_multiplies_about_as_the_dense_one_does(spec: QuantSpec) -> None:
+    weight = torch.randn(256, 256, device=DEVICE).bfloat16()
+    layer = spec.build(spec.quantize(weight), 256, None, torch.bfloat16)
+    x = torch.randn(9, 256, device=DEVICE).bfloat16()
+    expected = x.float() @ weight.float().t()
+    assert (layer(x).float() - expected).norm() / expected.norm() < 0.15
+
+
+@pytest.mark.parametrize("spec", ROUNDING, ids=lambda spec: spec.name)
+def test_laws_1_and_3_with_an_oracle(spec: QuantSpec, tmp_path: Path) -> None:
+    target = load(tmp_path, spec)
+    plain = decode(target, plainly(SETTINGS), MESSAGES)
+    run = decode(
+        target,
+        SETTINGS,
+        MESSAGES,
+        drafter=oracle_spec([*plain.prompt_ids, *plain.token_ids]),
+        after_step=lambda session: check_cache(session, target, 0.1),
+    )
+    check_sources(run)
+    assert run.done.num_steps < plain.done.num_steps
+
+
+@pytest.mark.parametrize("spec", ROUNDING, ids=lambda spec: spec.name)
+def test_law_4_and_memory_comes_back(spec: QuantSpec, tmp_path: Path) -> None:
+    gc.collect()
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_allocated()
+    target = load(tmp_path, spec)
+    plan, heads = target.plan, target.heads
+    assert heads is not None
+    for measured, planned in (
+        (target.weights_bytes, plan.weights_bytes),
+        (heads.nbytes, plan.heads_bytes),
+        (Session(target).kv.nbytes, plan.kv_bytes),
+    ):
+        assert measured <= planned <= measured * 1.05
+    del target, heads
+    gc.collect()
+    assert torch.cuda.memory_allocated() <= before + (1 << 20)
