@@ -75,6 +75,7 @@ class Details(QWidget):
         self._appearance = appearance
         self._subject: Subject | None = None
         self._budget: Budget | None = None
+        self._best: WeightFormats | None = None
         self.choice: Choice | None = None
         self.bar = MemoryBar(appearance)
         self._title = _label("", "modelName")
@@ -156,6 +157,7 @@ class Details(QWidget):
         assert budget is not None
         config = subject.config
         best = recommend(config, subject.heads, budget)
+        self._best = None if best is None else best.formats
         before = (self.quant_box.currentData(), self.context_box.currentData())
         boxes = (self.quant_box, self.context_box, self.ram_box)
         blockers = [QSignalBlocker(box) for box in boxes]
@@ -202,10 +204,9 @@ class Details(QWidget):
         subject, budget = self._subject, self._budget
         self.choice = None
         if subject is not None and subject.config is not None and budget is not None:
-            wanted = WeightFormats(
-                linears=str(self.quant_box.currentData() or ""),
-                embedding_in_ram=self.ram_box.isChecked(),
-            )
+            wanted = self._best if self.quant_box.currentIndex() == 0 else None
+            wanted = wanted or WeightFormats(str(self.quant_box.currentData() or ""))
+            wanted = wanted._replace(embedding_in_ram=self.ram_box.isChecked())
             context = int(self.context_box.currentData() or 2048)
             self.choice = plan_choice(subject.config, subject.heads, wanted, budget, context)
         self._show_choice()
