@@ -111,14 +111,14 @@ def build(options: Options) -> Application:
         preferences,
         config_dir if options.is_for_user else None,
         resources=resources,
-        open_library=_library_opener(options),
+        open_library=_library_opener(options, preferences.models_dir),
     )
     keeper.unload_after(preferences.unload_minutes)
     appearance.apply()
     return Application(bridge, keeper, appearance, window)
 
 
-def _library_opener(options: Options) -> Callable[[], Library]:
+def _library_opener(options: Options, models_dir: str) -> Callable[[], Library]:
     """Opens the library of this user; a tour's is empty and asks nobody."""
 
     def open_library() -> Library:
@@ -130,7 +130,7 @@ def _library_opener(options: Options) -> Callable[[], Library]:
             return Library(*lists, offline_hub_settings(folder / "hub"))
         store = Path(platformdirs.user_state_path(NAME)) / "downloads.db"
         folders = Path(platformdirs.user_data_path(NAME)) / "folders.json"
-        return Library(store, folders, user_hub_settings())
+        return Library(store, folders, user_hub_settings(Path(models_dir) if models_dir else None))
 
     return open_library
 

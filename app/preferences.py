@@ -26,6 +26,7 @@ class Preferences:
         marks_accepted: Whether accepted tokens are marked.
         has_read_hint: Whether the user has read what this is.
         model: The model that was loaded last.
+        models_dir: Where downloads go; empty for the cache that programs share.
         unload_minutes: Idle time after which a model's memory is given back; 0 for never.
     """
 
@@ -35,6 +36,7 @@ class Preferences:
     has_read_hint: bool = False
     model: ModelChoice = field(default_factory=demo_choice)
     unload_minutes: float = 0.0
+    models_dir: str = ""
 
 
 def load_preferences(folder: Path) -> Preferences:
@@ -51,6 +53,7 @@ def load_preferences(folder: Path) -> Preferences:
             bool(saved["has_read_hint"]),
             from_json(saved["model"]),
             max(0.0, float(saved["unload_minutes"])),
+            str(saved["models_dir"]),
         )
     except FileNotFoundError:
         return Preferences()
@@ -72,6 +75,7 @@ def save_preferences(preferences: Preferences, folder: Path) -> None:
             "has_read_hint": preferences.has_read_hint,
             "model": as_json(preferences.model),
             "unload_minutes": preferences.unload_minutes,
+            "models_dir": preferences.models_dir,
         }
         part.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
         part.replace(path)

@@ -17,7 +17,7 @@ from app.chat.chat_page import ChatPage
 from app.chat.controller import ChatController
 from app.chat.pickers import NewSeed, new_seed
 from app.model_choice import ModelChoice, demo_choice
-from app.model_keeper import ModelKeeper
+from app.model_keeper import ModelKeeper, Phase
 from app.preferences import Preferences, save_preferences
 from app.theme.appearance import Appearance, ThemeChoice
 from medusa_core.errors import MedusaError
@@ -104,6 +104,12 @@ class MainWindow(QMainWindow):
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.open()
 
+    def stop(self) -> None:
+        """Stop the answer that is being written, else the model that is being loaded."""
+        if not self.chat.is_busy and self.keeper.status.phase is Phase.LOADING:
+            self.keeper.cancel()
+        self.chat.stop()
+
     def show_models(self) -> None:
         """Open the model manager."""
         library = self.need_library()
@@ -116,6 +122,9 @@ class MainWindow(QMainWindow):
             self.models = LibraryDialog(library, self._appearance, minutes, self)
             self.models.load_requested.connect(self.keeper.load)
             self.models.idle_chosen.connect(self._set_idle)
+            self.models.installed.cache_changed.connect(
+                lambda folder: self._remember(models_dir=folder)
+            )
         loaded = self.keeper.status.loaded
         plan = None if loaded is None else loaded.plan
         own = 0 if plan is None else plan.weights_bytes + plan.heads_bytes + plan.kv_bytes
@@ -167,7 +176,7 @@ class MainWindow(QMainWindow):
         ctrl = Qt.KeyboardModifier.ControlModifier
         for keys, action in (
             (QKeySequence(standard.New), self.chat.new_chat),
-            (QKeySequence(Qt.Key.Key_Escape), self.chat.stop),
+            (QKeySequence(Qt.Key.Key_Escape), self.stop),
             (QKeySequence(QKeyCombination(ctrl, Qt.Key.Key_Return)), self.chat.regenerate),
             (QKeySequence(standard.HelpContents), self.show_about),
             (

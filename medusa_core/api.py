@@ -75,14 +75,28 @@ def with_token(settings: HubSettings, token: str) -> HubSettings:
     return replace(settings, token=token)
 
 
-def user_hub_settings() -> HubSettings:
-    """The Hub as this user's environment describes it."""
-    return settings_from(os.environ)
+def user_hub_settings(cache_dir: Path | None = None) -> HubSettings:
+    """The Hub as this user's environment describes it.
+
+    Args:
+        cache_dir: Another folder for models than the shared cache.
+    """
+    return settings_from(os.environ, cache_dir)
 
 
 def offline_hub_settings(cache_dir: Path) -> HubSettings:
     """A cache of its own, and no request."""
     return HubSettings(cache_dir=cache_dir, is_offline=True)
+
+
+def with_limit(settings: HubSettings, mb_per_s: float) -> HubSettings:
+    """The same settings with at most so many megabytes a second; 0 for no limit."""
+    return replace(settings, bytes_per_s=round(mb_per_s * 1e6))
+
+
+def with_cache(settings: HubSettings, cache_dir: Path) -> HubSettings:
+    """The same settings with another folder for models."""
+    return replace(settings, cache_dir=cache_dir)
 
 
 def save_user_token(token: str) -> Path:
@@ -128,6 +142,8 @@ __all__ = [
     "save_user_token",
     "start_engine",
     "user_hub_settings",
+    "with_cache",
+    "with_limit",
     "with_offline",
     "with_token",
     "write_trace",

@@ -28,6 +28,8 @@ from medusa_core.hub.settings import HubSettings
 from medusa_core.memory.budget import Budget
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig, read_config
+from medusa_core.models.kept import KeptModels
+from medusa_core.resources import kept_models_dir
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +262,14 @@ class Library:
             return remove(cache, plan)
 
         return await asyncio.to_thread(work)
+
+    def kept_bytes(self) -> int:
+        """Bytes of the quantized copies that make the next load quicker."""
+        return sum(kept.nbytes for kept in KeptModels(kept_models_dir()).entries())
+
+    async def remove_kept(self) -> int:
+        """Delete the quantized copies; returns the bytes freed."""
+        return await asyncio.to_thread(KeptModels(kept_models_dir()).remove_all)
 
     async def budget(self, own_bytes: int = 0) -> Budget:
         """The memory of the device that models are loaded on, now.

@@ -88,9 +88,19 @@ class DiscoverTab(QWidget):
 
     def set_budget(self, budget: Budget) -> None:
         """Plan for this device."""
+        is_first = self._budget is None
         self._budget = budget
         self.details.set_budget(budget)
         self._show_offers()
+        if is_first:
+            self._choose_best()
+
+    def _choose_best(self) -> None:
+        """Begin with the pair that this computer gets most from: heads first, then room."""
+        fitting = [offer for offer in self.offers if offer.config is not None and self._fits(offer)]
+        if fitting:
+            best = max(fitting, key=lambda offer: bool(offer.heads.num_heads))
+            self.table.selectRow(self.offers.index(best))
 
     def close_work(self) -> None:
         """Give up what is asked of the Hub."""

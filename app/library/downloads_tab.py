@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QTimer, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDoubleSpinBox, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from app.library.sizes import duration, on_disk
 from app.library.table import RowTable
-from medusa_core.api import Job, JobState, Library
+from medusa_core.api import Job, JobState, Library, with_limit
 
 COLUMNS = ("Model", "State", "Progress", "Speed", "Left")
 STATE_WORDS = {
@@ -31,6 +31,7 @@ class DownloadsTab(QWidget):
         pause_button: Pauses, resumes or tries again.
         cancel_button: Ends it for good.
         forget_button: Takes one that is over off the list.
+        limit_box: Most megabytes a second; 0 for no limit.
 
     Signals:
         finished: A download is ready.
@@ -41,6 +42,7 @@ class DownloadsTab(QWidget):
 
     def __init__(self, library: Library) -> None:
         super().__init__()
+        self._library = library
         self._downloads = library.downloads
         self._states = {job.id: job.state for job in self._downloads.jobs}
         self.table = RowTable("Downloads", COLUMNS)
@@ -50,6 +52,7 @@ class DownloadsTab(QWidget):
         self.pause_button = QPushButton("Pause")
         self.cancel_button = QPushButton("Cancel")
         self.forget_button = QPushButton("Remove from list")
+        self.limit_box = _limit_box()
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(_SHOW_EVERY_MS)
@@ -80,6 +83,7 @@ class DownloadsTab(QWidget):
     def _build(self) -> None:
         buttons = QHBoxLayout()
         buttons.addWidget(self.reason_label, 1)
+        buttons.addWidget(self.limit_box)
         for button in (self.pause_button, self.cancel_button, self.forget_button):
             buttons.addWidget(button)
         column = QVBoxLayout(self)
@@ -88,6 +92,7 @@ class DownloadsTab(QWidget):
         self.pause_button.clicked.connect(self._pause_or_resume)
         self.cancel_button.clicked.connect(self._cancel)
         self.forget_button.clicked.connect(self._forget)
+        self.limit_box.valueChanged.connect(self._set_limit)
 
     def _changed(self, job: Job) -> None:
         before = self._states.get(job.id)
@@ -122,10 +127,24 @@ class DownloadsTab(QWidget):
         if (job := self.chosen) is not None:
             self._downloads.cancel(job.id)
 
+    def _set_limit(self, mb_per_s: float) -> None:
+        self._library.change_settings(with_limit(self._library.settings, mb_per_s))
+
     def _forget(self) -> None:
         if (job := self.chosen) is not None:
             self._downloads.forget(job.id)
             self.show_jobs()
+
+
+def _limit_box() -> QDoubleSpinBox:
+    box = QDoubleSpinBox()
+    box.setAccessibleName("Most megabytes a second")
+    box.setToolTip("For downloads that begin or go on from now.")
+    box.setRange(0, 10_000)
+    box.setDecimals(1)
+    box.setSpecialValueText("no limit")
+    box.setSuffix(" MB/s at most")
+    return box
 
 
 def cells(job: Job) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QSignalBlocker, QUrl, Signal
@@ -26,7 +27,7 @@ from app.library.sizes import on_disk, verdict
 from app.library.table import RowTable
 from app.model_choice import ModelChoice
 from app.theme.appearance import Appearance
-from medusa_core.api import Budget, Installed, InstalledKind, Library, recommend
+from medusa_core.api import Budget, Installed, InstalledKind, Library, recommend, with_cache
 from medusa_core.errors import MedusaError
 from medusa_core.messages import Fit, HeadsShape
 
@@ -50,9 +51,11 @@ class InstalledTab(QWidget):
 
     Signals:
         load_requested: A model is to be loaded, as a `ModelChoice`.
+        cache_changed: Downloads go to another folder.
     """
 
     load_requested = Signal(object)
+    cache_changed = Signal(str)
 
     def __init__(self, library: Library, appearance: Appearance) -> None:
         super().__init__()
@@ -70,6 +73,10 @@ class InstalledTab(QWidget):
         self.delete_button = QPushButton("Delete")
         self.reveal_button = QPushButton("Show folder")
         self.import_button = QPushButton("Add folder …")
+        self.kept_button = QPushButton("Delete quantized copies")
+        self.kept_button.setToolTip("They make the next load of a model quicker, and no more.")
+        self.folder_button = QPushButton("Change folder …")
+        self.folder_button.setToolTip("Where downloads go; other programs share the usual one.")
         self.status_label = QLabel()
         self.status_label.setObjectName("notice")
         self.status_label.setWordWrap(True)
@@ -108,6 +115,8 @@ class InstalledTab(QWidget):
             self.delete_button,
             self.reveal_button,
             self.import_button,
+            self.folder_button,
+            self.kept_button,
         ):
             buttons.addWidget(button)
         buttons.addStretch(1)
@@ -128,13 +137,19 @@ class InstalledTab(QWidget):
         self.delete_button.clicked.connect(self._delete)
         self.reveal_button.clicked.connect(self._reveal)
         self.import_button.clicked.connect(self._import)
+        self.folder_button.clicked.connect(self._change_folder)
+        self.kept_button.clicked.connect(lambda: self._start(self._remove_kept()))
 
     def _show_items(self) -> None:
         self.table.show_rows([self._cells(item) for item in self.items])
         if self.items and self.table.currentRow() < 0:
             self.table.selectRow(0)
-        total = sum(item.nbytes for item in self.items)
-        self.status_label.setText(f"{on_disk(total)} in {self._library.settings.cache_dir}")
+        total, kept = sum(item.nbytes for item in self.items), self._library.kept_bytes()
+        words = f" · quantized copies {on_disk(kept)}" if kept else ""
+        self.kept_button.setEnabled(kept > 0)
+        self.status_label.setText(
+            f"{on_disk(total)} · downloads go to {self._library.settings.cache_dir}{words}"
+        )
         self._choose()
 
     def _cells(self, item: Installed) -> tuple[str, ...]:
@@ -250,6 +265,22 @@ class InstalledTab(QWidget):
         folder = QFileDialog.getExistingDirectory(self, "Folder of a model or of heads")
         if folder:
             self.add_folder(folder)
+
+    def _change_folder(self) -> None:
+        folder = QFileDialog.getExistingDirectory(self, "Where downloads go")
+        if folder:
+            self.use_cache(folder)
+
+    def use_cache(self, folder: str) -> None:
+        """Let downloads go to another folder, and show what is there."""
+        self._library.change_settings(with_cache(self._library.settings, Path(folder)))
+        self.cache_changed.emit(folder)
+        self._start(self.refresh())
+
+    async def _remove_kept(self) -> None:
+        freed = await self._library.remove_kept()
+        self._show_items()
+        self.status_label.setText(f"The quantized copies are deleted: {on_disk(freed)} are free.")
 
     def add_folder(self, folder: str) -> None:
         """Take a folder among what is here."""

@@ -24,6 +24,7 @@ class Session:
     """
 
     def __init__(self, target: Target) -> None:
+        self._whole = whole_capacity(target.config.context_tokens)
         self.token_ids: list[int] = []
         self.kv: KvCache = target.runner.new_cache(_first_capacity(target))
 
@@ -49,7 +50,9 @@ class Session:
             OutOfMemoryError: The device has no room for it.
         """
         if num_tokens > self.kv.capacity:
-            self.kv.grow(-(-num_tokens // _BUCKET) * _BUCKET)
+            in_steps = -(-num_tokens // _BUCKET) * _BUCKET
+            # Never beyond what was planned, but for a tree that is larger than planned.
+            self.kv.grow(max(num_tokens, min(in_steps, self._whole)))
 
     def cut(self, num_tokens: int) -> None:
         """Forget the tokens from `num_tokens` on, and their rows."""

@@ -22,7 +22,7 @@ from app.theme.appearance import Appearance, ThemeChoice
 from app.window import MainWindow
 from medusa_core.api import Budget, HubSettings, JobState, Library, Offer, Pair, demo_model
 from medusa_core.memory.budget import imagined_card
-from medusa_core.messages import Fit, LoadModel, WeightFormats
+from medusa_core.messages import Cancel, Fit, LoadModel, WeightFormats
 from tests.app.fakes import FakeEngine, Script
 from tests.core.tiny import TinySpec, random_heads, write_heads, write_tiny
 from tests.hub.conftest import LoopbackHub, hub, random_file, settings
@@ -518,3 +518,51 @@ def test_the_last_model_is_remembered(
     window.keeper.load(ModelChoice("other", folder, None, WeightFormats("nf4"), 1024))
     qtbot.waitUntil(lambda: load_preferences(tmp_path).model.name == "other")
     assert load_preferences(tmp_path).model.formats.linears == "nf4"
+
+
+def test_downloads_can_go_elsewhere_and_at_a_limit(
+    run: Run, dialog: LibraryDialog, library: Library, published: LoopbackHub, tmp_path: Path
+) -> None:
+    seen: list[str] = []
+    dialog.installed.cache_changed.connect(seen.append)
+    elsewhere = tmp_path / "elsewhere"
+
+    async def work() -> None:
+        dialog.installed.use_cache(str(elsewhere))
+        dialog.downloads.limit_box.setValue(50)
+        assert library.settings.bytes_per_s == 50_000_000
+        dialog.download(Offer("", Pair("org/tiny-chat")))
+        await until(lambda: dialog.installed.items)
+        await dialog_work(dialog)()
+        await library.downloads.close()
+
+    run(work)
+    assert seen == [str(elsewhere)]
+    assert dialog.installed.items[0].folder.is_relative_to(elsewhere)
+
+
+def test_quantized_copies_can_be_deleted(
+    run: Run, dialog: LibraryDialog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("medusa_core.library.kept_models_dir", lambda: tmp_path / "kept")
+    random_file(tmp_path / "kept" / "a.safetensors", MIB)
+
+    async def work() -> None:
+        await dialog.installed.refresh()
+        assert "quantized copies 1 MB" in dialog.installed.status_label.text()
+        dialog.installed.kept_button.click()
+        await until(lambda: "are deleted" in dialog.installed.status_label.text())
+
+    run(work)
+    assert not list((tmp_path / "kept").iterdir())
+
+
+def test_escape_stops_a_model_that_is_being_loaded(
+    open_window: Callable[..., MainWindow], qtbot: QtBot, tmp_path: Path
+) -> None:
+    engine = FakeEngine(Script())
+    window = open_window(engine.start)
+    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+    window.keeper.load(ModelChoice("m", tmp_path))
+    window.stop()
+    assert engine.of_kind(Cancel), "the load is cancelled"

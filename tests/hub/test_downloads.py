@@ -595,3 +595,12 @@ def test_stopping_leaves_what_was_fetched(hub: LoopbackHub, settings: HubSetting
     with pytest.raises(Stopped):
         run(download_pair(slow_settings(settings), Pair(MODEL), tally, stop))
     assert list(RepoCache(settings.cache_dir, MODEL).folder.glob("blobs/*.part"))
+
+
+def test_a_name_that_can_not_be_resolved_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "*")
+    settings = HubSettings(endpoint="http://nowhere.invalid", cache_dir=tmp_path, patience=QUICK)
+    with pytest.raises(NetworkError, match="doesn't answer"):
+        list_repo(settings, MODEL)
