@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 
 _REPEATS = 9
 _NUM_TOKENS = 8
+_PREFILL_TOKENS = 64
 _LARGE_S = 0.05  # too long to be tried often
 _WORTHWHILE = 0.75  # more threads must save a quarter to be worth what they risk
 
@@ -27,37 +28,46 @@ _WORTHWHILE = 0.75  # more threads must save a quarter to be worth what they ris
 def settle_threads(target: Target, most: int) -> int:
     """Measure short passes with 1, 2, 4, ... threads and take more while that is worthwhile.
 
+    Prefill, whose passes are longer, gets a count of its own, which the runner keeps.
+
     Args:
         target: A loaded target.
         most: Threads that may be used.
 
     Returns:
-        The count that torch now uses in the calling thread.
+        The count that torch now uses in the calling thread, for decoding.
     """
     if target.precision.device.type != "cpu":
         return torch.get_num_threads()
-    best, best_s = 1, _pass_s(target, 1)
-    count = 2
-    while count < 2 * most:
-        tried = min(count, most)
-        tried_s = _pass_s(target, tried)
-        if tried_s < best_s * _WORTHWHILE:
-            best, best_s = tried, tried_s
-        count *= 2
+    for_prefill = _best(target, most, min(_PREFILL_TOKENS, target.config.context_tokens))
+    best = _best(target, most, _NUM_TOKENS)
     torch.set_num_threads(best)
-    log.info("%d of %d threads serve best", best, most)
+    target.runner.prefill_threads = max(best, for_prefill)
+    log.info("of %d threads %d serve decoding best, %d prefill", most, best, for_prefill)
     return best
 
 
-def _pass_s(target: Target, num_threads: int) -> float:
-    """Median seconds of one pass over a few rows."""
+def _best(target: Target, most: int, num_tokens: int) -> int:
+    best, best_s = 1, _pass_s(target, 1, num_tokens)
+    count = 2
+    while count < 2 * most:
+        tried = min(count, most)
+        tried_s = _pass_s(target, tried, num_tokens)
+        if tried_s < best_s * _WORTHWHILE:
+            best, best_s = tried, tried_s
+        count *= 2
+    return best
+
+
+def _pass_s(target: Target, num_threads: int, num_tokens: int) -> float:
+    """Median seconds of one pass over some rows."""
     torch.set_num_threads(num_threads)
-    kv = target.runner.new_cache(_NUM_TOKENS)
+    kv = target.runner.new_cache(num_tokens)
     measured = []
     for _ in range(_REPEATS):
         kv.truncate(0)
         started = time.perf_counter()
-        target.runner.logits(target.runner.extend([0] * _NUM_TOKENS, kv))
+        target.runner.logits(target.runner.extend([0] * num_tokens, kv))
         measured.append(time.perf_counter() - started)
         if measured[-1] > _LARGE_S:
             break

@@ -63,7 +63,7 @@ class HubSettings:
         if self.is_offline:
             raise OfflineError(
                 "Offline mode is on: nothing is asked of the Hub.",
-                "Switch it off in the settings, or unset HF_HUB_OFFLINE.",
+                "Switch it off in the model manager, or unset HF_HUB_OFFLINE.",
             )
 
     def terms_url(self, repo: str) -> str:

@@ -15,9 +15,14 @@ from medusa_core.tree.shape import TokenTree
 
 
 class ResidentRunner:
-    """Runs forward passes; rows of a pass are written behind the committed rows of a cache."""
+    """Runs forward passes; rows of a pass are written behind the committed rows of a cache.
+
+    Attributes:
+        prefill_threads: CPU threads for several rows of prefill, if more than for decoding.
+    """
 
     def __init__(self, model: Decoder, precision: Precision) -> None:
+        self.prefill_threads = 0
         self._model = model
         self._precision = precision
         group = model.config.num_heads // model.config.num_kv_heads
@@ -49,7 +54,14 @@ class ResidentRunner:
         Returns:
             Hidden states after the final norm. [n, hidden]
         """
-        hidden = self._forward(token_ids, self._layouts.chain(len(token_ids), kv.capacity), kv)
+        layout = self._layouts.chain(len(token_ids), kv.capacity)
+        num_threads = torch.get_num_threads()
+        if len(token_ids) > 1 and self.prefill_threads > num_threads:
+            torch.set_num_threads(self.prefill_threads)
+        try:
+            hidden = self._forward(token_ids, layout, kv)
+        finally:
+            torch.set_num_threads(num_threads)
         kv.commit(range(len(token_ids)))
         return hidden
 

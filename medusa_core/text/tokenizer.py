@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from tokenizers import Tokenizer as RustTokenizer
@@ -15,6 +16,8 @@ from medusa_core.text.sentencepiece import read_sentencepiece
 _BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _SPACE = "\u2581"  # SentencePiece writes spaces as this
 _MOST_TOKENS = 1 << 22  # sixteen times the largest vocabulary there is
+_NUM_KEPT = 256
+_MOST_KEPT_CHARS = 4096
 _GUARD = "\n"  # merges with nothing, so that what stands behind it is not a beginning
 
 
@@ -27,6 +30,7 @@ class Tokenizer:
 
     def __init__(self, tokenizer: RustTokenizer, is_byte_level: bool = True) -> None:
         self._tokenizer = tokenizer
+        self._kept = lru_cache(maxsize=_NUM_KEPT)(self._encode)
         self.strips_space = not is_byte_level
         self._bytes_of = _byte_table(tokenizer, _byte_level() if is_byte_level else _piece_bytes)
         self._opening = _opening(tokenizer)
@@ -58,8 +62,11 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Token ids of a text on its own; special tokens written in it become themselves."""
-        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
-        return ids
+        # Every turn of a conversation reads all earlier ones again.
+        return list(self._kept(text) if len(text) <= _MOST_KEPT_CHARS else self._encode(text))
+
+    def _encode(self, text: str) -> tuple[int, ...]:
+        return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def encode_prompt(self, text: str) -> list[int]:
         """Token ids of a whole prompt: begun as the model's were, once."""

@@ -29,7 +29,7 @@ def threads_as_before() -> Iterator[None]:
 def test_more_threads_must_be_worthwhile(
     tiny: Target, monkeypatch: pytest.MonkeyPatch, seconds: dict[int, float], best: int
 ) -> None:
-    monkeypatch.setattr(threads, "_pass_s", lambda target, count: seconds[count])
+    monkeypatch.setattr(threads, "_pass_s", lambda target, count, rows: seconds[count])
     assert settle_threads(tiny, 4) == best
     assert torch.get_num_threads() == best
 
@@ -39,13 +39,33 @@ def test_it_tries_no_more_threads_than_there_are(
 ) -> None:
     tried: list[int] = []
 
-    def note(target: Target, count: int) -> float:
+    def note(target: Target, count: int, rows: int) -> float:
         tried.append(count)
         return 1.0 / count
 
     monkeypatch.setattr(threads, "_pass_s", note)
     assert settle_threads(tiny, 6) == 6
-    assert tried == [1, 2, 4, 6]
+    assert tried == [1, 2, 4, 6] * 2
+
+
+def test_prefill_has_a_count_of_its_own(tiny: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    def seconds(target: Target, count: int, rows: int) -> float:
+        return 1.0 / count if rows > 8 else float(count)
+
+    monkeypatch.setattr(threads, "_pass_s", seconds)
+    assert settle_threads(tiny, 4) == 1
+    assert tiny.runner.prefill_threads == 4
+    seen: list[int] = []
+    monkeypatch.setattr(
+        tiny.runner._model, "final_norm", lambda x: seen.append(torch.get_num_threads()) or x
+    )
+    kv = tiny.runner.new_cache(16)
+    tiny.runner.extend([3, 4, 5], kv)
+    tiny.runner.extend([6], kv)
+    tiny.runner.prefill_threads = 0
+    tiny.runner.extend([3, 4, 5], kv)
+    assert seen == [4, 1, 1]
+    assert torch.get_num_threads() == 1
 
 
 def test_real_passes_settle_on_a_count_within_the_limit(tiny: Target) -> None:
