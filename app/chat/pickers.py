@@ -12,7 +12,12 @@ from app.flow_layout import FlowLayout
 from app.theme.appearance import Appearance
 from medusa_core.messages import GenerateSettings, ModelLoaded
 
-DRAFTER_NAMES = {"medusa": "Medusa heads", "none": "None (plain)"}
+DRAFTER_NAMES = {
+    "medusa": "Medusa heads",
+    "composite": "Medusa + lookup",
+    "ngram": "Prompt lookup",
+    "none": "None (plain)",
+}
 RULE_NAMES = {
     "greedy": "Greedy",
     "sample": "Sample",
@@ -51,7 +56,8 @@ class Pickers(QWidget):
         self._make_seed = make_seed
         self.drafter_box = _box(
             "Drafter",
-            "Who guesses the next tokens: the Medusa heads, or nobody. The words are the same.",
+            "Who guesses the next tokens: the Medusa heads, a search for the same words earlier in "
+            "the text (prompt lookup), both, or nobody. The words are the same.",
             9,
         )
         self.rule_box = _box(
@@ -74,7 +80,9 @@ class Pickers(QWidget):
 
     def offer(self, loaded: ModelLoaded) -> None:
         """Offer what can run on this model, and keep what is chosen where that can."""
-        self._show(self.drafter_box, loaded.drafters, DRAFTER_NAMES)
+        # In the order of their names here; models without heads have fewer.
+        known = [name for name in DRAFTER_NAMES if name in loaded.drafters]
+        self._show(self.drafter_box, tuple(known), DRAFTER_NAMES)
         self._show(self.rule_box, loaded.rules, RULE_NAMES)
 
     def choose_drafter(self, name: str) -> None:

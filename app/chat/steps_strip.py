@@ -41,6 +41,7 @@ class StepsStrip(QFrame):
         self._num_heads = 0
         self._bars = StepBars(appearance)
         self._heads = HeadBars(appearance)
+        self._title = _label("Accepted, by head", "stripTitle")
         self._mean = QLabel()
         self.marks_box = QCheckBox("Mark accepted tokens")
         self.marks_box.setChecked(True)
@@ -95,8 +96,7 @@ class StepsStrip(QFrame):
             "the model adds itself in each step included. Plain decoding has 1."
         )
         row.addLayout(_titled(title, self._mean, self._bars), 1)
-        title = _label("Accepted, by head", "stripTitle")
-        row.addLayout(_titled(title, self.marks_box, self._heads))
+        row.addLayout(_titled(self._title, self.marks_box, self._heads))
 
     def _show(self) -> None:
         tally = self._tally
@@ -109,7 +109,9 @@ class StepsStrip(QFrame):
         self._bars.show_tally(tally)
         counted = {head.head: head for head in tally.heads()}
         numbers = range(1, max(self._num_heads, *counted, 0) + 1)
-        self._heads.show_heads(tuple(counted.get(k, HeadTally(k, 0, 0)) for k in numbers))
+        noun = "depth" if tally.has_others else "head"
+        self._title.setText(f"Accepted, by {noun}")
+        self._heads.show_heads(tuple(counted.get(k, HeadTally(k, 0, 0)) for k in numbers), noun)
 
 
 def _label(text: str, name: str) -> QLabel:

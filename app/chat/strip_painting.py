@@ -68,6 +68,7 @@ class HeadBars(QWidget):
         super().__init__(parent)
         self._appearance = appearance
         self._heads: tuple[HeadTally, ...] = ()
+        self._noun = "head"
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Expanding)
         self.setAccessibleName("Acceptance per head")
         self.setToolTip(
@@ -75,13 +76,14 @@ class HeadBars(QWidget):
             "depth, in the last answer. Head k drafts the k-th token after the one decided."
         )
 
-    def show_heads(self, heads: tuple[HeadTally, ...]) -> None:
-        """Draw these heads, in this order."""
+    def show_heads(self, heads: tuple[HeadTally, ...], noun: str = "head") -> None:
+        """Draw these heads, in this order; where others draft too, they are depths."""
+        self._noun = noun
         if len(heads) != len(self._heads):
             self.updateGeometry()
         self._heads = heads
         self.setAccessibleDescription(
-            ", ".join(f"head {h.head}: {_share(h)}" for h in heads) or "no heads"
+            ", ".join(f"{noun} {h.head}: {_share(h)}" for h in heads) or "no heads"
         )
         self.update()
 
@@ -107,7 +109,7 @@ class HeadBars(QWidget):
         colour = theme.head(head.head)
         thickness = scale.px(0.36)
         words = QRect(cell.left(), 0, cell.width(), cell.height() - 2 * thickness)
-        label = f"head {head.head}"
+        label = f"{self._noun} {head.head}"
         # The label looks as a marked token does in the text.
         advance = painter.fontMetrics().horizontalAdvance(label) + scale.px(0.5)
         mark = QRect(words.left(), 0, advance, painter.fontMetrics().height())

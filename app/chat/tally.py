@@ -9,6 +9,7 @@ from medusa_core.messages import TARGET, StepDone
 
 # As many bars as the strip can ever draw.
 MAX_BARS = 240
+MEDUSA = "medusa"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +57,14 @@ class StepTally:
         bars: The last steps, oldest first.
         num_steps: Decoding steps; prefill is none.
         num_tokens: Tokens that they gave.
+        has_others: Others than Medusa heads drafted, too: then depths are counted, not heads.
     """
 
     def __init__(self) -> None:
         self.bars: deque[StepBar] = deque(maxlen=MAX_BARS)
         self.num_steps = 0
         self.num_tokens = 0
+        self.has_others = False
         self._accepted: dict[int, int] = {}
         self._offered: dict[int, int] = {}
 
@@ -70,6 +73,8 @@ class StepTally:
         if step.step == 0:
             return
         heads = tuple(source.head for source in step.sources if source != TARGET)
+        drafters = {source.drafter for source in step.sources if source != TARGET}
+        self.has_others = self.has_others or not drafters <= {MEDUSA}
         self.bars.append(StepBar(heads, len(step.sources) - len(heads)))
         self.num_steps += 1
         self.num_tokens += len(step.sources)

@@ -127,7 +127,7 @@ class Generation:
         started = time.perf_counter()
         session, prompt = self._session, self._read_ids
         chunk = prompt[len(session.token_ids) : len(session.token_ids) + _PREFILL_ROWS]
-        hidden = self._target.runner.extend(chunk, session.kv)
+        hidden = self._target.runner.extend(chunk, session.kv, only_last=True)
         session.token_ids.extend(chunk)
         if len(session.token_ids) < len(prompt):
             self._prefill_s += time.perf_counter() - started

@@ -77,7 +77,13 @@ class Decoder:
         return self._rope.rotations(positions, num_positions)
 
     def block(
-        self, index: int, x: Tensor, rotations: Tensor, mask: Tensor | None, kv: KvCache
+        self,
+        index: int,
+        x: Tensor,
+        rotations: Tensor,
+        mask: Tensor | None,
+        kv: KvCache,
+        only_last: bool = False,
     ) -> Tensor:
         """Run one block.
 
@@ -87,9 +93,10 @@ class Decoder:
             rotations: From `rotations`, for the rows' positions.
             mask: Additive attention mask, or None; see `attend_by_products`.
             kv: Cache with n rows reserved; takes the block's keys and values.
+            only_last: Of the others nothing but keys and values is needed.
 
         Returns:
-            [n, hidden]
+            [n, hidden], or [1, hidden]
         """
         weights = self._blocks[index]
         qkv = weights.qkv(weights.attention_norm(x))
@@ -99,6 +106,9 @@ class Decoder:
         num_q = self.config.num_heads
         q, fresh = turned[:, :num_q], turned[:, num_q:]
         keys, values = kv.write(index, fresh)
+        if only_last:
+            # The last row of a chunk sees everything: it needs no mask.
+            q, x, mask = q[-1:], x[-1:], None
         mixed = self._attend(q.to(self._cache_dtype), keys, values, mask)
         x = weights.output.plus(mixed.to(x.dtype), x)
         gate, up = weights.gate_up(weights.mlp_norm(x)).chunk(2, dim=-1)

@@ -48,18 +48,23 @@ class ResidentRunner:
         """
         return self._forward(tree.token_ids, self._layouts.tree(tree.shape, kv.capacity), kv)
 
-    def extend(self, token_ids: Sequence[int], kv: KvCache) -> Tensor:
+    def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
         """Compute consecutive tokens (a chunk of prefill) and commit them.
 
+        Args:
+            token_ids: The tokens.
+            kv: Takes their rows.
+            only_last: Only the last token's state is wanted.
+
         Returns:
-            Hidden states after the final norm. [n, hidden]
+            Hidden states after the final norm. [n, hidden], or [1, hidden]
         """
         layout = self._layouts.chain(len(token_ids), kv.capacity)
         num_threads = torch.get_num_threads()
         if len(token_ids) > 1 and self.prefill_threads > num_threads:
             torch.set_num_threads(self.prefill_threads)
         try:
-            hidden = self._forward(token_ids, layout, kv)
+            hidden = self._forward(token_ids, layout, kv, only_last)
         finally:
             torch.set_num_threads(num_threads)
         kv.commit(range(len(token_ids)))
@@ -69,7 +74,9 @@ class ResidentRunner:
         """The target's scores. [n, hidden] → [n, vocabulary], in the compute dtype"""
         return self._model.lm_head(hidden)
 
-    def _forward(self, token_ids: Sequence[int], layout: RowLayout, kv: KvCache) -> Tensor:
+    def _forward(
+        self, token_ids: Sequence[int], layout: RowLayout, kv: KvCache, only_last: bool = False
+    ) -> Tensor:
         model = self._model
         kv.reserve(layout.num_rows)
         ids = torch.tensor(token_ids, device=self._precision.device)
@@ -78,6 +85,8 @@ class ResidentRunner:
         )
         mask = layout.mask_for(kv.length)
         x = model.embed(ids)
-        for index in range(model.config.num_layers):
+        last = model.config.num_layers - 1
+        for index in range(last):
             x = model.block(index, x, rotations, mask, kv)
+        x = model.block(last, x, rotations, mask, kv, only_last)
         return model.final_norm(x)

@@ -43,11 +43,12 @@ class RowLayout:
 
 _Key = TypeVar("_Key")
 
+_LEAST_KEPT, _MOST_KEPT = 16, 256
+_MOST_BYTES = 16 << 20  # of masks of trees of 16 rows
+
 
 class LayoutCache:
     """Builds layouts once per tree and keeps the latest ones."""
-
-    _MAX_KEPT = 16
 
     def __init__(self, group: int, precision: Precision) -> None:
         self._group = group
@@ -90,5 +91,8 @@ class LayoutCache:
             self._chains.clear()
 
     def _drop_oldest(self, kept: dict[_Key, RowLayout]) -> None:
-        while len(kept) >= self._MAX_KEPT:
+        # Drafters that grow their trees need many shapes; large masks are kept as few.
+        row_bytes = self._group * (self._room + 1) * self._precision.cache.itemsize
+        most = max(_LEAST_KEPT, min(_MOST_KEPT, _MOST_BYTES // (16 * row_bytes)))
+        while len(kept) >= most:
             kept.pop(next(iter(kept)))

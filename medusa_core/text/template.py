@@ -6,6 +6,7 @@ import datetime
 import json
 import traceback
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,16 @@ from medusa_core.models.config import read_json
 from medusa_core.text.known_templates import known_template
 from medusa_core.text.tokenizer import Tokenizer
 
+_NUM_KEPT = 64  # openings of the turns of a conversation or two
+
 
 class ChatTemplate:
     """A compiled chat template."""
 
     def __init__(self, source: str, special_tokens: dict[str, str]) -> None:
         self._special_tokens = special_tokens
+        # Each turn of a conversation renders the openings of all earlier ones again.
+        self._kept = lru_cache(maxsize=_NUM_KEPT)(self._render)
         try:
             self._template = _environment().from_string(source)
         except jinja2.TemplateSyntaxError as error:
@@ -65,6 +70,12 @@ class ChatTemplate:
         Raises:
             TemplateError: The template refuses the conversation or fails.
         """
+        # The date takes part: a template may write it.
+        return self._kept(tuple(messages), opens_answer, datetime.date.today())
+
+    def _render(
+        self, messages: tuple[ChatMessage, ...], opens_answer: bool, _: datetime.date
+    ) -> str:
         turns = [{"role": m.role.value, "content": m.content} for m in messages]
         try:
             return self._template.render(

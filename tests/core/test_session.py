@@ -37,9 +37,9 @@ class CountingRunner(ResidentRunner):
         self.num_prefilled = 0
         self.num_verified = 0
 
-    def extend(self, token_ids: Sequence[int], kv: KvCache) -> Tensor:
+    def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
         self.num_prefilled += len(token_ids)
-        return super().extend(token_ids, kv)
+        return super().extend(token_ids, kv, only_last)
 
     def verify(self, tree: TokenTree, kv: KvCache) -> Tensor:
         self.num_verified += tree.shape.num_nodes

@@ -1,0 +1,123 @@
+"""Medusa and prompt lookup in one tree, under one budget of rows.
+
+Both say what each of their nodes is worth: the heads by the accuracies of their ranks, the lookup
+by how often suffixes of that length were right. The most valuable nodes of the merged trie are
+verified; a node that both propose is worth what the better of them says, and credits both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from medusa_core.drafters.lookup import Lookup
+from medusa_core.engine.drafter import DrafterSpec, Observation
+from medusa_core.errors import RequestError
+from medusa_core.heads.medusa import MedusaHeads
+from medusa_core.messages import TARGET, TokenSource
+from medusa_core.target import Target
+from medusa_core.tree.grown import TokenPath, grow_tree
+from medusa_core.tree.presets import TreeTable
+from medusa_core.tree.shape import Path, TokenTree, TreeShape
+from medusa_core.types import Proposal
+
+BOTH = "medusa+ngram"
+
+
+class CompositeDrafter:
+    """Merges the heads' tree with what the lookup finds."""
+
+    def __init__(self, heads: MedusaHeads, shape: TreeShape, values: dict[Path, float]) -> None:
+        """Merge into this tree.
+
+        Args:
+            heads: The heads.
+            shape: Their tree, as large as the budget.
+            values: The chance of every rank path in it.
+        """
+        self._heads = heads
+        self._shape = shape
+        self._values = values
+        self._lookup = Lookup()
+        self._hidden: Tensor | None = None
+
+    def begin(self, token_ids: Sequence[int]) -> None:
+        self._hidden = None
+        self._lookup = Lookup()
+        self._lookup.extend(token_ids)
+
+    def propose(self, root_id: int, max_rows: int) -> Proposal:
+        rows = min(self._shape.num_nodes, max_rows)
+        found = self._lookup.continuations(rows - 1)
+        drafted = self._drafted(rows)
+        looked_up = self._lookup.weighted(found)
+        values = dict(looked_up)
+        for path, value in drafted.items():
+            values[path] = max(values.get(path, 0.0), value)
+        tree = grow_tree(root_id, values, rows)
+        return Proposal(tree, (TARGET, *_sources(tree, drafted, looked_up)))
+
+    def observe(self, observation: Observation) -> None:
+        self._hidden = observation.hidden
+        self._lookup.learn(observation.token_ids)
+        self._lookup.extend(observation.token_ids)
+
+    def truncate(self, length: int) -> None:
+        self._hidden = None
+        self._lookup.truncate(length)
+
+    def _drafted(self, rows: int) -> dict[TokenPath, float]:
+        """The heads' tree as paths of tokens."""
+        shape = self._shape.first_rows(rows)
+        if self._hidden is None or shape.num_nodes == 1:
+            return {}
+        ranked = self._heads.ranked(self._hidden, shape.num_ranks).token_ids
+        return {
+            tuple(ranked[depth][rank] for depth, rank in enumerate(path)): self._values[path]
+            for path in shape.paths[1:]
+        }
+
+
+def _sources(
+    tree: TokenTree, drafted: dict[TokenPath, float], looked_up: dict[TokenPath, float]
+) -> list[TokenSource]:
+    """Who proposed each draft node."""
+    paths: list[TokenPath] = [()]
+    sources = []
+    for node in range(1, tree.shape.num_nodes):
+        path = (*paths[tree.shape.parents[node]], tree.token_ids[node])
+        paths.append(path)
+        name = BOTH if path in drafted and path in looked_up else "medusa"
+        sources.append(TokenSource(name if path in drafted else "ngram", len(path)))
+    return sources
+
+
+def _serves(target: Target) -> bool:
+    return target.heads is not None and target.heads.num_heads > 0
+
+
+def _build(target: Target, num_rows: int) -> CompositeDrafter:
+    if target.heads is None or target.trees is None:
+        raise RequestError(
+            f"{target.name} has no Medusa heads.",
+            "Choose heads for this model, or the drafter 'ngram'.",
+        )
+    shape = target.trees.tree(num_rows).pruned(target.heads.num_heads, target.heads.num_columns)
+    return CompositeDrafter(target.heads, shape, _values(target.trees, shape))
+
+
+def _values(trees: TreeTable, shape: TreeShape) -> dict[Path, float]:
+    """The chance of every path of ranks: the product of its ranks' accuracies."""
+    accuracies = trees.head_accuracies
+    values = {}
+    for path in shape.paths[1:]:
+        value = 1.0
+        for depth, rank in enumerate(path):
+            known = depth < len(accuracies) and rank < len(accuracies[depth])
+            value *= accuracies[depth][rank] if known else 0.0
+        values[path] = value
+    return values
+
+
+SPEC = DrafterSpec("composite", serves=_serves, build=_build)
