@@ -7,6 +7,7 @@ scratch is an upper estimate. Nothing here needs torch or a file.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 from medusa_core.kv.size import row_bytes, whole_capacity
 from medusa_core.memory.budget import GIB, Budget
@@ -65,6 +66,7 @@ def plan_memory(
     )
 
 
+@lru_cache(maxsize=256)
 def weights_bytes(config: ModelConfig, formats: PartFormats) -> int:
     """Bytes of the target's weights, the token vectors included."""
     item = max(4, _ITEMSIZE[formats.compute])  # norms are computed in 32 bits at least
