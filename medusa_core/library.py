@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
-from medusa_core.errors import ModelError
+from medusa_core.errors import HubError, ModelError, NotFoundError
 from medusa_core.hub.catalog import read_catalog
 from medusa_core.hub.downloads import Downloads
 from medusa_core.hub.job import Pair
@@ -47,6 +47,7 @@ class Offer:
         config: Sizes of the model; None while unknown.
         heads: Sizes of the heads.
         is_curated: From the shipped catalog.
+        is_heads: Nothing but Medusa heads, for a model that is fetched for itself.
     """
 
     title: str
@@ -59,6 +60,7 @@ class Offer:
     config: ModelConfig | None = None
     heads: HeadsShape = HeadsShape()  # noqa: RUF009 - frozen
     is_curated: bool = False
+    is_heads: bool = False
 
 
 class InstalledKind(str, Enum):
@@ -170,7 +172,13 @@ class Library:
             ModelError: It is a model of another kind.
         """
         settings, pair = self.settings, offer.pair
-        model = await asyncio.to_thread(look_at_model, settings, pair.model, pair.revision)
+        try:
+            model = await asyncio.to_thread(look_at_model, settings, pair.model, pair.revision)
+        except (ModelError, NotFoundError):
+            alone = await self._heads_alone(offer)
+            if alone is None:
+                raise
+            return alone
         heads = model.heads
         if pair.heads and not offer.is_pickled:
             heads = await asyncio.to_thread(look_at_heads, settings, pair.heads)
@@ -182,6 +190,14 @@ class Library:
             heads=heads,
             download_bytes=max(model.listing.needed_bytes, offer.download_bytes),
         )
+
+    async def _heads_alone(self, offer: Offer) -> Offer | None:
+        """The offer as one of heads, if it is that."""
+        try:
+            heads = await asyncio.to_thread(look_at_heads, self.settings, offer.pair.model)
+        except (ModelError, HubError):
+            return None
+        return replace(offer, heads=heads, is_heads=True)
 
     async def installed(self) -> tuple[Installed, ...]:
         """What is on this computer, in the shared cache and in folders that were added."""

@@ -196,8 +196,16 @@ class DiscoverTab(QWidget):
         repos = " + ".join(repo for repo, _ in offer.pair.repos)
         pickle = "The heads are a pickle, which is converted once." if offer.is_pickled else ""
         note = "\n".join(part for part in (offer.note, heads, pickle, repos) if part)
+        if offer.is_heads:
+            shape = offer.heads
+            note = (
+                f"{shape.num_heads} Medusa heads for models {shape.hidden_size:,} wide. Once they "
+                f"are here, they can be chosen with such a model under Installed.\n{note}"
+            )
         self.details.show_subject(Subject(offer.title, note, offer.config, offer.heads))
-        if offer.config is None:
+        if offer.is_heads:
+            self.details.verdict_label.clear()
+        elif offer.config is None:
             self._start(self._look_at(offer))
 
     async def _look_at(self, offer: Offer) -> None:

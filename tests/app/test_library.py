@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import shutil
 import weakref
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
@@ -20,7 +21,16 @@ from app.model_keeper import Phase
 from app.preferences import load_preferences
 from app.theme.appearance import Appearance, ThemeChoice
 from app.window import MainWindow
-from medusa_core.api import Budget, HubSettings, JobState, Library, Offer, Pair, demo_model
+from medusa_core.api import (
+    Budget,
+    HubSettings,
+    JobState,
+    Library,
+    Offer,
+    Pair,
+    demo_model,
+    start_engine,
+)
 from medusa_core.memory.budget import imagined_card
 from medusa_core.messages import Cancel, Fit, LoadModel, WeightFormats
 from tests.app.fakes import FakeEngine, Script
@@ -566,3 +576,55 @@ def test_escape_stops_a_model_that_is_being_loaded(
     window.keeper.load(ModelChoice("m", tmp_path))
     window.stop()
     assert engine.of_kind(Cancel), "the load is cancelled"
+
+
+def test_a_model_is_found_downloaded_loaded_in_4_bits_and_talked_with(
+    run: Run,
+    open_window: Callable[..., MainWindow],
+    library: Library,
+    hub: LoopbackHub,
+    qtbot: QtBot,
+) -> None:
+    """The whole way of a new user, with the real engine and the real model."""
+    for source, name in zip(demo_model(), ("pebble", "pebble-medusa"), strict=True):
+        shutil.copytree(source, hub.root / "org" / name)
+    window = open_window(start_engine)
+    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None, timeout=60_000)
+    window._open_library = lambda: library
+
+    async def work() -> None:
+        window.show_models()
+        dialog = window.models
+        assert dialog is not None
+        dialog.discover.search_edit.setText("pebble")
+        await until(lambda: len(dialog.discover.offers) == 2)
+        for row in (0, 1):
+            dialog.tabs.setCurrentWidget(dialog.discover)
+            dialog.discover.table.selectRow(row)
+            await until(lambda: not dialog.discover._looks)
+            assert dialog.discover.offers[row].is_heads == bool(row)
+            dialog.discover.details.action_button.click()
+        await until(lambda: len(dialog.installed.items) == 2 and not dialog._work)
+        installed = dialog.installed
+        installed.table.selectRow(0)
+        assert installed.heads_box.currentText() == "org/pebble-medusa"
+        await until(lambda: installed.details.choice is not None)
+        box = installed.details.quant_box
+        box.setCurrentIndex(box.findData("nf4"))
+        installed.details.action_button.click()
+        await until(lambda: window.keeper.choice.name == "pebble")
+        await until(lambda: window.keeper.status.calibrated is not None)
+        window.chat.send("What is the capital of France?")
+        await until(lambda: not window.chat.is_busy)
+        await dialog_work(dialog)()
+        await library.downloads.close()
+
+    run(work)
+    loaded = window.keeper.status.loaded
+    assert loaded is not None
+    assert loaded.quant == "nf4"
+    assert loaded.num_heads == 4
+    assert loaded.plan.weights_bytes < 10_000_000
+    assert "Paris" in window.chat.answers[-1].document.text
+    assert window.chat.answers[-1].num_accepted > 0
+    assert "nf4" in window.page.header.state_label.text()
