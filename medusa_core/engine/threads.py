@@ -13,6 +13,7 @@ import time
 
 import torch
 
+from medusa_core.runner.resident import ROUND_ROWS
 from medusa_core.target import Target
 
 log = logging.getLogger(__name__)
@@ -44,7 +45,20 @@ def settle_threads(target: Target, most: int) -> int:
     torch.set_num_threads(best)
     target.runner.prefill_threads = max(best, for_prefill)
     log.info("of %d threads %d serve decoding best, %d prefill", most, best, for_prefill)
+    _meet_row_counts(target)
     return best
+
+
+def _meet_row_counts(target: Target) -> None:
+    """Let kernels be prepared for every size of chunk now, not in somebody's first messages."""
+    most = min(_PREFILL_TOKENS, target.config.context_tokens)
+    kv = target.runner.new_cache(most)
+    for count in range(ROUND_ROWS, most + 1, ROUND_ROWS):
+        kv.truncate(0)
+        started = time.perf_counter()
+        target.runner.extend([0] * count, kv)
+        if time.perf_counter() - started > _LARGE_S:
+            return  # a large model's passes take longer than any preparation
 
 
 def _best(target: Target, most: int, num_tokens: int) -> int:

@@ -83,7 +83,7 @@ class Decoder:
         rotations: Tensor,
         mask: Tensor | None,
         kv: KvCache,
-        only_last: bool = False,
+        only_row: int | None = None,
     ) -> Tensor:
         """Run one block.
 
@@ -93,7 +93,7 @@ class Decoder:
             rotations: From `rotations`, for the rows' positions.
             mask: Additive attention mask, or None; see `attend_by_products`.
             kv: Cache with n rows reserved; takes the block's keys and values.
-            only_last: Of the others nothing but keys and values is needed.
+            only_row: The one row that goes on; of the others only keys and values are needed.
 
         Returns:
             [n, hidden], or [1, hidden]
@@ -106,9 +106,9 @@ class Decoder:
         num_q = self.config.num_heads
         q, fresh = turned[:, :num_q], turned[:, num_q:]
         keys, values = kv.write(index, fresh)
-        if only_last:
-            # The last row of a chunk sees everything: it needs no mask.
-            q, x, mask = q[-1:], x[-1:], None
+        if only_row is not None:
+            q, x = q[only_row : only_row + 1], x[only_row : only_row + 1]
+            mask = None if mask is None else mask[only_row :: len(rotations)]
         mixed = self._attend(q.to(self._cache_dtype), keys, values, mask)
         x = weights.output.plus(mixed.to(x.dtype), x)
         gate, up = weights.gate_up(weights.mlp_norm(x)).chunk(2, dim=-1)

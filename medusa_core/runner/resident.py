@@ -13,6 +13,8 @@ from medusa_core.models.precision import Precision
 from medusa_core.runner.rows import LayoutCache, RowLayout
 from medusa_core.tree.shape import TokenTree
 
+ROUND_ROWS = 8  # rows of a chunk of prefill on a CPU come in multiples of this
+
 
 class ResidentRunner:
     """Runs forward passes; rows of a pass are written behind the committed rows of a cache.
@@ -59,23 +61,37 @@ class ResidentRunner:
         Returns:
             Hidden states after the final norm. [n, hidden], or [1, hidden]
         """
-        layout = self._layouts.chain(len(token_ids), kv.capacity)
+        count = len(token_ids)
+        ids = self._padded(token_ids, kv)
+        layout = self._layouts.chain(len(ids), kv.capacity)
         num_threads = torch.get_num_threads()
-        if len(token_ids) > 1 and self.prefill_threads > num_threads:
+        if count > 1 and self.prefill_threads > num_threads:
             torch.set_num_threads(self.prefill_threads)
         try:
-            hidden = self._forward(token_ids, layout, kv, only_last)
+            hidden = self._forward(ids, layout, kv, count - 1 if only_last else None)
         finally:
             torch.set_num_threads(num_threads)
-        kv.commit(range(len(token_ids)))
-        return hidden
+        kv.commit(range(count))
+        return hidden if only_last else hidden[:count]
+
+    def _padded(self, token_ids: Sequence[int], kv: KvCache) -> Sequence[int]:
+        """The tokens of a chunk, and more that nothing sees, up to a round number.
+
+        oneDNN prepares its kernels anew for every number of rows that it hasn't met, which takes
+        longer than a short chunk itself.
+        """
+        pad = -len(token_ids) % ROUND_ROWS
+        fits = kv.length + len(token_ids) + pad <= kv.capacity
+        if len(token_ids) == 1 or not fits or self._precision.device.type != "cpu":
+            return token_ids
+        return [*token_ids, *[token_ids[-1]] * pad]
 
     def logits(self, hidden: Tensor) -> Tensor:
         """The target's scores. [n, hidden] → [n, vocabulary], in the compute dtype"""
         return self._model.lm_head(hidden)
 
     def _forward(
-        self, token_ids: Sequence[int], layout: RowLayout, kv: KvCache, only_last: bool = False
+        self, token_ids: Sequence[int], layout: RowLayout, kv: KvCache, only_row: int | None = None
     ) -> Tensor:
         model = self._model
         kv.reserve(layout.num_rows)
@@ -88,5 +104,5 @@ class ResidentRunner:
         last = model.config.num_layers - 1
         for index in range(last):
             x = model.block(index, x, rotations, mask, kv)
-        x = model.block(last, x, rotations, mask, kv, only_last)
+        x = model.block(last, x, rotations, mask, kv, only_row)
         return model.final_norm(x)

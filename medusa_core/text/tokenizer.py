@@ -87,7 +87,11 @@ class Tokenizer:
 
     def decode(self, token_ids: Sequence[int]) -> str:
         """Text of all tokens; what is no UTF-8 becomes U+FFFD."""
-        text = b"".join(map(self.bytes_of, token_ids)).decode("utf-8", "replace")
+        try:
+            pieces = b"".join(map(self._bytes_of.__getitem__, token_ids))
+        except IndexError:  # an id beyond the vocabulary
+            pieces = b"".join(map(self.bytes_of, token_ids))
+        text = pieces.decode("utf-8", "replace")
         return text.removeprefix(" ") if self.strips_space else text
 
 

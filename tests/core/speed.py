@@ -1,0 +1,73 @@
+"""Figures that a timed test could not hold: `python -m tests.core.speed turns | recording`.
+
+turns      time to first token in turn 10, its context nearly full, over that in turn 2
+recording  tokens per second while every step is traced, over those without
+"""
+
+import statistics
+import sys
+import time
+
+import torch
+
+from medusa_core.api import demo_model
+from medusa_core.engine.session import Session
+from medusa_core.engine.threads import settle_threads
+from medusa_core.generate.direct import generate
+from medusa_core.messages import ChatMessage, GenerateSettings, GenerationDone, Role
+from medusa_core.target import LoadOptions, Target, load_target
+
+NOUNS = ("fox", "dog", "wizard", "forest", "river", "girl", "ship", "dragon", "teacher")
+TURNS = [*(f"Tell me a long story about a {noun} and a king." for noun in NOUNS), "Tell me a joke."]
+PROMPTS = ("Tell me a story about a village.", "Write a story about a dragon.", "Describe the sea.")
+CONVERSATIONS, REPEATS = 9, 14
+
+
+def main() -> int:
+    """Print one figure."""
+    what = sys.argv[1] if len(sys.argv) == 2 else ""
+    if what not in ("turns", "recording"):
+        print(__doc__)
+        return 2
+    target = load_target(*demo_model(), LoadOptions("bfloat16"))
+    settle_threads(target, torch.get_num_threads())
+    ratios = (
+        [_turns(target) for _ in range(CONVERSATIONS)] if what == "turns" else _recording(target)
+    )
+    listed = " ".join(f"{ratio:.2f}" for ratio in ratios)
+    print(f"{what}: median {statistics.median(ratios):.3f} of {listed}")
+    return 0
+
+
+def _turns(target: Target) -> float:
+    """One conversation of ten turns, its answers as long as the context allows."""
+    session, messages = Session(target), ()
+    end_id = next(iter(target.eos_token_ids))
+    settings = GenerateSettings(max_new_tokens=92, banned=(end_id,), tree_rows=8)
+    done: list[GenerationDone] = []
+    for text in TURNS:
+        messages = (*messages, ChatMessage(Role.USER, text))
+        done.append(generate(target, messages, settings, session=session))
+        answer = ChatMessage(Role.ASSISTANT, done[-1].text, done[-1].token_ids)
+        messages = (*messages, answer)
+    return done[-1].time_to_first_token_s / done[1].time_to_first_token_s
+
+
+def _recording(target: Target) -> list[float]:
+    """Both in turns, so that a machine that slows down slows both."""
+    settings = GenerateSettings(max_new_tokens=150, tree_rows=8)
+    ratios = []
+    for repeat in range(REPEATS):
+        seconds = [0.0, 0.0]
+        for prompt in PROMPTS:
+            for records in (False, True) if repeat % 2 else (True, False):
+                started = time.perf_counter()
+                messages = (ChatMessage(Role.USER, prompt),)
+                generate(target, messages, settings, on_trace=(lambda _: None) if records else None)
+                seconds[records] += time.perf_counter() - started
+        ratios.append(seconds[0] / seconds[1])
+    return sorted(ratios)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
