@@ -49,6 +49,7 @@ class Downloads:
         self._wanted: dict[int, JobState] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._turn = asyncio.Lock()
+        self._is_closed = False
 
     @property
     def jobs(self) -> tuple[Job, ...]:
@@ -104,12 +105,17 @@ class Downloads:
             await asyncio.wait([task])
         return self._jobs[job_id]
 
-    async def close(self) -> None:
-        """Stop everything; the next start goes on where it was."""
+    async def close(self, timeout_s: float = 3.0) -> None:
+        """Stop everything; the next start goes on where it was.
+
+        Args:
+            timeout_s: How long to wait for threads that wait for a silent server.
+        """
         for stop in self._stops.values():
             stop.set()
         if self._tasks:
-            await asyncio.wait(self._tasks.values())
+            await asyncio.wait(self._tasks.values(), timeout=timeout_s)
+        self._is_closed = True
         self._store.close()
 
     def _run(self, job_id: int) -> None:
@@ -122,8 +128,8 @@ class Downloads:
         if self._jobs[job_id].state.is_over:
             return
         self._wanted[job_id] = state
-        if self._jobs[job_id].state in (JobState.PAUSED, JobState.QUEUED):
-            self._become(job_id, state)
+        # At once: a thread that waits for a silent server takes a while to notice.
+        self._become(job_id, state)
         stop = self._stops.get(job_id)
         if stop is not None:
             stop.set()
@@ -196,6 +202,8 @@ class Downloads:
         )
 
     def _become(self, job_id: int, state: JobState, reason: str = "", hint: str = "") -> None:
+        if self._is_closed:
+            return  # a thread came back late; the next start finds the state from before
         job = replace(
             self._jobs[job_id], state=state, reason=reason, hint=hint, says="", bytes_per_s=0.0
         )

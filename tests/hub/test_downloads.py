@@ -614,3 +614,29 @@ def test_a_name_that_can_not_be_resolved_is_said(
     settings = HubSettings(endpoint="http://nowhere.invalid", cache_dir=tmp_path, patience=QUICK)
     with pytest.raises(NetworkError, match="doesn't answer"):
         list_repo(settings, MODEL)
+
+
+def test_a_silent_server_keeps_nobody_from_pausing_or_leaving(
+    hub: LoopbackHub, settings: HubSettings, tmp_path: Path
+) -> None:
+    fill(hub)
+    hub.set_faults(config__json={"kind": "silent", "seconds": 2, "times": 9})
+
+    async def work() -> None:
+        patient = replace(settings, patience=Patience(stall_s=1.5, backoff_s=0.01))
+        downloads = Downloads(tmp_path / "jobs.db", patient)
+        job = downloads.add(Pair(MODEL))
+        await until(downloads, job.id, lambda j: j.state is JobState.DOWNLOADING)
+        await asyncio.sleep(0.2)
+        downloads.pause(job.id)
+        assert downloads.jobs[0].state is JobState.PAUSED
+        downloads.resume(job.id)
+        assert downloads.jobs[0].state is JobState.QUEUED
+        started = time.monotonic()
+        await downloads.close(timeout_s=0.1)
+        assert time.monotonic() - started < 0.5
+
+    run(work())
+    again = Downloads(tmp_path / "jobs.db", settings)
+    assert again.jobs[0].state is JobState.QUEUED
+    again._store.close()
