@@ -5,20 +5,16 @@ Importing this module loads neither torch nor Qt: both are slow, and a window mu
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from medusa_core import messages
 from medusa_core.hub.job import Job, JobState, Pair
 from medusa_core.hub.settings import HubSettings, save_token, settings_from
-from medusa_core.library import Installed, InstalledKind, Library, Offer
-from medusa_core.memory.budget import Budget
-from medusa_core.memory.recommend import Choice, choices, plan_choice, recommend
-from medusa_core.models.config import ModelConfig
-from medusa_core.quant.format import quant_registry
 from medusa_core.resources import (
     demo_heads_dir,
     demo_model_dir,
@@ -27,7 +23,29 @@ from medusa_core.resources import (
 )
 from medusa_core.trace_file import Recording, read_trace, write_trace
 
+if TYPE_CHECKING:
+    from medusa_core.library import Installed, InstalledKind, Library, Offer
+    from medusa_core.memory.budget import Budget
+    from medusa_core.memory.recommend import Choice, choices, plan_choice, recommend
+    from medusa_core.models.config import ModelConfig
+
 EventSink = Callable[[messages.Event], None]
+
+# What the model manager needs is imported when it is asked for: a window opens without it.
+_LATER = {
+    **dict.fromkeys(("Installed", "InstalledKind", "Library", "Offer"), "medusa_core.library"),
+    "Budget": "medusa_core.memory.budget",
+    **dict.fromkeys(
+        ("Choice", "choices", "plan_choice", "recommend"), "medusa_core.memory.recommend"
+    ),
+    "ModelConfig": "medusa_core.models.config",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_LATER[name]), name)
 
 
 class Engine(Protocol):
@@ -110,6 +128,8 @@ def save_user_token(token: str) -> Path:
 
 def format_label(name: str) -> str:
     """The name of a weight format for people."""
+    from medusa_core.quant.format import quant_registry
+
     return quant_registry().get(name).label
 
 

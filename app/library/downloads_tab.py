@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QTimer, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QDoubleSpinBox, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from app.library.sizes import duration, on_disk
@@ -49,6 +49,7 @@ class DownloadsTab(QWidget):
         self.reason_label = QLabel()
         self.reason_label.setObjectName("notice")
         self.reason_label.setWordWrap(True)
+        self.reason_label.setTextFormat(Qt.TextFormat.PlainText)
         self.pause_button = QPushButton("Pause")
         self.cancel_button = QPushButton("Cancel")
         self.forget_button = QPushButton("Remove from list")

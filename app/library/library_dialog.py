@@ -7,7 +7,7 @@ import logging
 from collections.abc import Coroutine
 from typing import Any
 
-from PySide6.QtCore import QSize, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -93,6 +93,7 @@ class LibraryDialog(QDialog):
         self.notice_label = QLabel()
         self.notice_label.setObjectName("notice")
         self.notice_label.setWordWrap(True)
+        self.notice_label.setTextFormat(Qt.TextFormat.PlainText)
         self._offer_idle(unload_minutes)
         self._build()
         self._connect()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt
@@ -45,4 +46,5 @@ class RowTable(QTableWidget):
                 self.setItem(row, column, item)
             if item.text() != text:
                 item.setText(text)
-                item.setToolTip(text)
+                # As it is: Qt would take a name with tags in it for rich text, and load its pictures.
+                item.setToolTip(f"<span>{html.escape(text)}</span>")

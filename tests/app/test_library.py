@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import qasync
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QMessageBox
 from pytestqt.qtbot import QtBot
 
@@ -628,3 +629,31 @@ def test_a_model_is_found_downloaded_loaded_in_4_bits_and_talked_with(
     assert "Paris" in window.chat.answers[-1].document.text
     assert window.chat.answers[-1].num_accepted > 0
     assert "nf4" in window.page.header.state_label.text()
+
+
+def test_names_are_never_taken_for_markup(
+    run: Run, dialog: LibraryDialog, library: Library, tmp_path: Path
+) -> None:
+    hostile = tmp_path / "<img src='file:etc'>"
+    write_tiny(hostile, SPEC)
+    tab = dialog.installed
+
+    async def work() -> None:
+        tab.add_folder(str(hostile))
+        await until(lambda: tab.items)
+        await dialog_work(dialog)()
+
+    run(work)
+    item = tab.table.item(0, 0)
+    assert item is not None
+    assert item.text() == hostile.name
+    assert "<img" not in item.toolTip()
+    labels = (
+        tab.status_label,
+        dialog.discover.status_label,
+        dialog.notice_label,
+        dialog.downloads.reason_label,
+        tab.details._title,
+        tab.details._note,
+    )
+    assert all(label.textFormat() is Qt.TextFormat.PlainText for label in labels)
