@@ -46,5 +46,5 @@ class RowTable(QTableWidget):
                 self.setItem(row, column, item)
             if item.text() != text:
                 item.setText(text)
-                # As it is: Qt would take a name with tags in it for rich text, and load its pictures.
+                # Qt would take a name with tags in it for rich text, and load its pictures.
                 item.setToolTip(f"<span>{html.escape(text)}</span>")
