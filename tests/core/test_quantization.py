@@ -320,3 +320,16 @@ def test_shapes_that_a_format_can_not_take_stay_dense(tmp_path: Path) -> None:
     settings = GenerateSettings(drafter="none", max_new_tokens=20)
     answers = [decode(target, settings, user_says("hello")) for target in (quantized, dense)]
     assert answers[0].token_ids == answers[1].token_ids
+
+
+@pytest.mark.parametrize("name", ["nf4", "nf4-dq"])
+def test_more_rows_than_are_reordered_at_once_are_still_all_there(name: str) -> None:
+    spec = quant_registry().get(name)
+    weight = torch.randn(2080, 64)
+    layer = spec.build(spec.quantize(weight), 2080, None, torch.bfloat16)
+    x = torch.randn(3, 64).bfloat16()
+    held = unpacked(spec.quantize(weight)).view(2080, 64)
+    expected = x.double() @ held.t()
+    error = (layer(x).double() - expected).abs().max() / expected.abs().max()
+    assert error <= 8 * torch.finfo(torch.bfloat16).eps
+    assert layer.nbytes <= spec.nbytes(2080, 64, "cpu") <= 1.05 * layer.nbytes
