@@ -37,3 +37,8 @@ def shapes_dir() -> Path:
 def kept_models_dir() -> Path:
     """Where quantized models are kept for the next load; nothing there is precious."""
     return Path(platformdirs.user_cache_path("medusa-chat")) / "quantized"
+
+
+def native_dir() -> Path:
+    """The compiled step for each system."""
+    return resources_dir() / "native"

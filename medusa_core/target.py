@@ -24,7 +24,8 @@ from medusa_core.models.parts import linear_parts
 from medusa_core.models.precision import Precision, choose_device, hardware_of, precision_of
 from medusa_core.models.weights import AfterPart, CheckpointWeights
 from medusa_core.quant.choice import PartFormats, settle_formats
-from medusa_core.runner.resident import ResidentRunner
+from medusa_core.runner.choice import choose_runner
+from medusa_core.runner.runner import Runner
 from medusa_core.text.template import ChatTemplate
 from medusa_core.text.tokenizer import Tokenizer
 from medusa_core.tree.presets import TreeTable, read_tree_table
@@ -61,7 +62,7 @@ class Target:
     precision: Precision
     formats: PartFormats
     plan: MemoryPlan
-    runner: ResidentRunner
+    runner: Runner
     tokenizer: Tokenizer
     template: ChatTemplate
     eos_token_ids: frozenset[int]
@@ -146,7 +147,7 @@ def load_target(
         precision=precision,
         formats=formats,
         plan=plan,
-        runner=ResidentRunner(model, precision),
+        runner=choose_runner(model, precision),
         tokenizer=tokenizer,
         template=template,
         eos_token_ids=frozenset(config.eos_token_ids),

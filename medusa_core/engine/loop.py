@@ -10,7 +10,7 @@ from torch import Tensor
 from medusa_core.engine.drafter import Drafter
 from medusa_core.engine.rule import Rule
 from medusa_core.kv.cache import KvCache
-from medusa_core.runner.resident import ResidentRunner
+from medusa_core.runner.runner import Runner
 from medusa_core.types import Acceptance, Proposal, WalkContext
 
 
@@ -50,7 +50,7 @@ class Step:
 
 
 def decode_step(
-    runner: ResidentRunner,
+    runner: Runner,
     kv: KvCache,
     drafter: Drafter,
     rule: Rule,

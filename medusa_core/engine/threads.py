@@ -42,8 +42,7 @@ def settle_threads(target: Target, most: int) -> int:
         return torch.get_num_threads()
     for_prefill = _best(target, most, min(_PREFILL_TOKENS, target.config.context_tokens))
     best = _best(target, most, _NUM_TOKENS)
-    torch.set_num_threads(best)
-    target.runner.prefill_threads = max(best, for_prefill)
+    target.runner.use_threads(best, max(best, for_prefill))
     log.info("of %d threads %d serve decoding best, %d prefill", most, best, for_prefill)
     _meet_row_counts(target)
     return best
@@ -75,7 +74,7 @@ def _best(target: Target, most: int, num_tokens: int) -> int:
 
 def _pass_s(target: Target, num_threads: int, num_tokens: int) -> float:
     """Median seconds of one pass over some rows."""
-    torch.set_num_threads(num_threads)
+    target.runner.use_threads(num_threads, num_threads)
     kv = target.runner.new_cache(num_tokens)
     measured = []
     for _ in range(_REPEATS):

@@ -6,6 +6,7 @@ Slots `length … length + n` take the rows of the forward pass under way; `comm
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from torch import Tensor
 from medusa_core.errors import EngineError, OutOfMemoryError
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
+from medusa_core.native.library import native_library
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ class KvCache:
 
     Attributes:
         length: Committed rows.
+        address: Where the tensor lies, for compiled code.
         capacity: Slots in all.
     """
 
@@ -44,7 +47,11 @@ class KvCache:
         shape = (config.num_layers, 2, config.num_kv_heads, capacity, config.head_dim)
         self._data = _allocate(shape, precision)
         self._precision = precision
-        self._pending = _Pending((), (), ())
+        self._pending: _Pending | None = None
+        self._num_reserved = 0
+        compiled = precision.device.type == "cpu" and precision.cache == torch.float32
+        self._library = native_library() if compiled else None
+        self.address = self._data.data_ptr()
         self.length = 0
 
     @property
@@ -64,8 +71,8 @@ class KvCache:
         data = _allocate(shape, self._precision)
         data[:, :, :, : self.length] = self._data[:, :, :, : self.length]
         self._data = data
-        # Its views would keep the old tensor alive.
-        self._pending = _Pending((), (), ())
+        self.address = data.data_ptr()
+        self._pending = None  # its views would keep the old tensor alive
 
     def reserve(self, num_rows: int) -> None:
         """Open `num_rows` slots behind the committed rows for one forward pass."""
@@ -73,13 +80,8 @@ class KvCache:
             raise EngineError(
                 f"{num_rows} rows don't fit behind {self.length} of {self.capacity} slots."
             )
-        end = self.length + num_rows
-        # Once for all layers: slicing layer by layer would cost as much as the copies.
-        self._pending = _Pending(
-            fresh=self._data[:, :, :, self.length : end].unbind(0),
-            keys=self._data[:, 0, :, :end].unbind(0),
-            values=self._data[:, 1, :, :end].unbind(0),
-        )
+        self._num_reserved = num_rows
+        self._pending = None
 
     def write(self, layer: int, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Store the reserved rows of one layer.
@@ -91,11 +93,20 @@ class KvCache:
         Returns:
             All keys and all values up to the last reserved row, each [kv heads, s, head_dim].
         """
-        pending = self._pending
+        pending = self._pending = self._pending or self._views()
         fresh = pending.fresh[layer]
         _, num_kv, num_rows, head_dim = fresh.shape
         fresh.copy_(rows.view(num_rows, 2, num_kv, head_dim).permute(1, 2, 0, 3))
         return pending.keys[layer], pending.values[layer]
+
+    def _views(self) -> _Pending:
+        """All layers at once: slicing layer by layer would cost as much as the copies."""
+        end = self.length + self._num_reserved
+        return _Pending(
+            fresh=self._data[:, :, :, self.length : end].unbind(0),
+            keys=self._data[:, 0, :, :end].unbind(0),
+            values=self._data[:, 1, :, :end].unbind(0),
+        )
 
     def commit(self, slots: Sequence[int]) -> None:
         """Keep some of the reserved rows, in order, and forget the rest.
@@ -105,12 +116,29 @@ class KvCache:
         """
         start = self.length
         count = len(slots)
-        if list(slots) != list(range(count)):
-            # Through a copy: source and destination slots overlap.
-            index = torch.tensor(slots, device=self._data.device).add_(start)
-            kept = self._data.index_select(3, index)
-            self._data[:, :, :, start : start + count] = kept
+        if tuple(slots) != tuple(range(count)):
+            self._move(slots)
         self.length = start + count
+
+    def _move(self, slots: Sequence[int]) -> None:
+        """Bring some of the reserved rows to the front."""
+        if self._library is not None:
+            ids = (ctypes.c_int64 * len(slots))(*slots)
+            planes = self._data.shape[0] * self._data.shape[1] * self._data.shape[2]
+            self._library.keep_rows(
+                self.address,
+                planes,
+                self.capacity,
+                self._data.shape[4],
+                self.length,
+                ctypes.addressof(ids),
+                len(slots),
+            )
+            return
+        # Through a copy: source and destination slots overlap.
+        index = torch.tensor(slots, device=self._data.device).add_(self.length)
+        kept = self._data.index_select(3, index)
+        self._data[:, :, :, self.length : self.length + len(slots)] = kept
 
     def truncate(self, length: int) -> None:
         """Forget all rows from `length` on."""

@@ -43,6 +43,7 @@ class Decoder:
 
     Attributes:
         config: Its sizes.
+        blocks: Weights of its blocks.
         embedding: Token vectors. [vocabulary, hidden]
         lm_head: Projection to the vocabulary; Medusa heads may share it.
         final_norm: What the projection and the heads read passes through it.
@@ -53,7 +54,7 @@ class Decoder:
     def __init__(self, config: ModelConfig, precision: Precision, weights: Weights) -> None:
         self.config = config
         self.embedding = weights.embedding()
-        self._blocks = [_read_block(config, weights, i) for i in range(config.num_layers)]
+        self.blocks = [_read_block(config, weights, i) for i in range(config.num_layers)]
         self.final_norm = RmsNorm(
             weights.vector(FINAL_NORM, config.hidden_size), config.rms_norm_eps
         )
@@ -71,6 +72,10 @@ class Decoder:
             return self.embedding.index_select(0, token_ids).to(self._compute)
         rows = self.embedding.index_select(0, token_ids.to(self.embedding.device))
         return rows.to(token_ids.device, self._compute)
+
+    def turns(self, num_positions: int) -> Tensor:
+        """The rotation of every pair at every position. [positions, head_dim / 2], complex"""
+        return self._rope.turns(num_positions)
 
     def rotations(self, positions: Tensor, num_positions: int) -> Tensor:
         """Position factors for `block`; see `Rope.rotations`."""
@@ -98,7 +103,7 @@ class Decoder:
         Returns:
             [n, hidden], or [1, hidden]
         """
-        weights = self._blocks[index]
+        weights = self.blocks[index]
         qkv = weights.qkv(weights.attention_norm(x))
         if weights.qk_norm is not None:
             qkv = weights.qk_norm(qkv)

@@ -76,14 +76,18 @@ class Rope:
         Returns:
             [n, q heads + 2 · kv heads, head_dim / 2], complex.
         """
-        if num_positions > len(self._table):
-            self._extend(num_positions)
-        turn = self._table.index_select(0, positions).unsqueeze(1)
+        turn = self.turns(num_positions).index_select(0, positions).unsqueeze(1)
         heads = self._num_q + 2 * self._num_kv
         factors = turn.new_ones(len(positions), heads, turn.shape[-1])
         factors[:, : self._num_q] = turn * self._scale
         factors[:, self._num_q : self._num_q + self._num_kv] = turn
         return factors
+
+    def turns(self, num_positions: int) -> Tensor:
+        """Rotations of at least so many positions. [positions, head_dim / 2], complex"""
+        if num_positions > len(self._table):
+            self._extend(num_positions)
+        return self._table
 
     def _extend(self, num_positions: int) -> None:
         positions = torch.arange(num_positions, dtype=self._angle_dtype)

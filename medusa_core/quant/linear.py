@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from medusa_core.native.linear import native_linear
+
 
 class QuantLinear(Protocol):
     """y = x Wᵀ + b.
@@ -70,6 +72,9 @@ def make_linear(weight: Tensor, bias: Tensor | None = None) -> QuantLinear:
         weight: [out, in]
         bias: [out], or None.
     """
+    native = native_linear(weight, bias)
+    if native is not None:
+        return native
     if weight.dtype == torch.bfloat16 and packs_bfloat16(weight.device.type):
         return PackedLinear(weight, bias)
     return DenseLinear(weight.contiguous(), bias)

@@ -17,18 +17,19 @@ ROUND_ROWS = 8  # rows of a chunk of prefill on a CPU come in multiples of this
 
 
 class ResidentRunner:
-    """Runs forward passes; rows of a pass are written behind the committed rows of a cache.
-
-    Attributes:
-        prefill_threads: CPU threads for several rows of prefill, if more than for decoding.
-    """
+    """Runs forward passes; rows of a pass are written behind the committed rows of a cache."""
 
     def __init__(self, model: Decoder, precision: Precision) -> None:
-        self.prefill_threads = 0
+        self._prefill_threads = 0
         self._model = model
         self._precision = precision
         group = model.config.num_heads // model.config.num_kv_heads
         self._layouts = LayoutCache(group, precision)
+
+    def use_threads(self, decoding: int, prefill: int) -> None:
+        """Compute with so many CPU threads; for several rows of prefill it may be more."""
+        torch.set_num_threads(decoding)
+        self._prefill_threads = prefill
 
     def new_cache(self, capacity: int) -> KvCache:
         """A cache for one session.
@@ -65,8 +66,8 @@ class ResidentRunner:
         ids = self._padded(token_ids, kv)
         layout = self._layouts.chain(len(ids), kv.capacity)
         num_threads = torch.get_num_threads()
-        if count > 1 and self.prefill_threads > num_threads:
-            torch.set_num_threads(self.prefill_threads)
+        if count > 1 and self._prefill_threads > num_threads:
+            torch.set_num_threads(self._prefill_threads)
         try:
             hidden = self._forward(ids, layout, kv, count - 1 if only_last else None)
         finally:

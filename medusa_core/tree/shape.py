@@ -6,6 +6,7 @@ shape alone (mask, depths, retrieve indices) is computed once.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -65,6 +66,16 @@ class TreeShape:
     def depths(self) -> tuple[int, ...]:
         """Depth of every node; 0 for the root."""
         return tuple(len(path) for path in self.paths)
+
+    @cached_property
+    def depth_array(self) -> array[int]:
+        """`depths` as C has them."""
+        return array("i", self.depths)
+
+    @cached_property
+    def parent_array(self) -> array[int]:
+        """`parents` as C has them."""
+        return array("i", self.parents)
 
     @cached_property
     def ranks(self) -> tuple[int, ...]:

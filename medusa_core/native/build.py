@@ -1,0 +1,91 @@
+"""Builds the compiled step for every system: `python -m medusa_core.native.build [--check]`.
+
+One compiler, zig's, builds for all of them, on any of them, and gives the same bytes each time:
+`--check` builds into a temporary folder and says whether what ships is what the sources give. It
+is in the extra `native`; users don't need it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from medusa_core.native.library import library_suffix
+from medusa_core.resources import native_dir
+
+_SOURCES = Path(__file__).parent / "src"
+_FLAGS = (
+    "-O3 -std=c11 -shared -fPIC -s -Wall -Wextra -Werror -Wno-psabi -fno-math-errno"
+    # Products and sums are fused where the sources say so, and nowhere else.
+    " -ffp-contract=off -fno-sanitize=all -fvisibility=default"
+).split()
+_X86 = {
+    "avx2": "x86_64_v3",
+    "avx512": "x86_64_v4",
+    "avx512bf16": "x86_64_v4+avx512bf16",
+}
+# System, what zig calls it, and for each instruction set what zig calls the CPU.
+_BUILDS = (
+    ("linux", "linux-x86_64", "x86_64-linux-gnu.2.17", _X86),
+    ("linux", "linux-aarch64", "aarch64-linux-gnu.2.17", {"neon": "generic"}),
+    ("win32", "windows-x86_64", "x86_64-windows-gnu", _X86),
+    ("darwin", "macos-aarch64", "aarch64-macos.11.0", {"neon": "apple_m1"}),
+)
+
+
+def main() -> int:
+    """Build, or check what is built."""
+    parser = argparse.ArgumentParser(prog="python -m medusa_core.native.build", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="compare with what ships")
+    if not parser.parse_args().check:
+        build(native_dir())
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        differing = [path for path in build(Path(folder)) if not _ships(path, Path(folder))]
+    for path in differing:
+        print(f"{path.name} isn't what the sources give; run without --check, and commit.")
+    return 1 if differing else 0
+
+
+def build(to: Path) -> list[Path]:
+    """Build the libraries for all systems.
+
+    Args:
+        to: Folder that takes a folder per system.
+
+    Returns:
+        What was built.
+    """
+    built = []
+    with tempfile.TemporaryDirectory() as scratch:
+        # From one fixed place: paths must not get into the libraries.
+        sources = Path(scratch) / "src"
+        shutil.copytree(_SOURCES, sources)
+        for system, folder, target, instruction_sets in _BUILDS:
+            (to / folder).mkdir(parents=True, exist_ok=True)
+            for name, cpu in instruction_sets.items():
+                path = to / folder / f"{name}{library_suffix(system)}"
+                made = sources / f"step{library_suffix(system)}"
+                _compile(sources, made, target, cpu)
+                shutil.copyfile(made, path)
+                built.append(path)
+    return built
+
+
+def _compile(sources: Path, path: Path, target: str, cpu: str) -> None:
+    files = sorted(file.name for file in sources.glob("*.c"))
+    command = [sys.executable, "-m", "ziglang", "cc", *_FLAGS, "-target", target, f"-mcpu={cpu}"]
+    subprocess.run([*command, "-o", path.name, *files], cwd=sources, check=True)
+
+
+def _ships(path: Path, folder: Path) -> bool:
+    shipped = native_dir() / path.relative_to(folder)
+    return shipped.is_file() and shipped.read_bytes() == path.read_bytes()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

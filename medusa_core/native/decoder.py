@@ -1,0 +1,87 @@
+"""A decoder as the compiled step is given it."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import addressof
+
+import torch
+from torch import Tensor
+
+from medusa_core.models.decoder import Block, Decoder
+from medusa_core.models.precision import Precision
+from medusa_core.native.library import LANES, BlockStruct, DecoderStruct, native_library
+from medusa_core.native.linear import NativeLinear
+
+
+class NativeDecoder:
+    """The structures of a decoder; its weights stay where they are.
+
+    Attributes:
+        library: What computes.
+        address: What the library is given.
+    """
+
+    def __init__(self, library: ctypes.CDLL, model: Decoder) -> None:
+        config = model.config
+        self.library = library
+        self._model = model
+        self._kept: list[Tensor] = []  # what the structures point at
+        self._blocks = (BlockStruct * config.num_layers)(*map(self._block, model.blocks))
+        self._struct = DecoderStruct(
+            blocks=self._blocks,
+            final_norm=self._floats(model.final_norm.weight),
+            embedding=model.embedding.data_ptr(),
+            embedding_is_half=model.embedding.dtype == torch.bfloat16,
+            layers=config.num_layers,
+            hidden=config.hidden_size,
+            inner=config.intermediate_size,
+            heads=config.num_heads,
+            kv_heads=config.num_kv_heads,
+            head_dim=config.head_dim,
+            eps=config.rms_norm_eps,
+        )
+        self.address = addressof(self._struct)
+
+    def scratch_floats(self, num_rows: int, length: int, num_workers: int) -> int:
+        """Floats that a pass needs to work in."""
+        floats: int = self.library.pass_scratch(self.address, num_rows, length, num_workers)
+        return floats
+
+    def _block(self, block: Block) -> BlockStruct:
+        linears = {name: _struct(getattr(block, name)) for name in _LINEARS}
+        head_norm = None if block.qk_norm is None else self._floats(block.qk_norm.weight)
+        return BlockStruct(
+            **linears,
+            attention_norm=self._floats(block.attention_norm.weight),
+            mlp_norm=self._floats(block.mlp_norm.weight),
+            head_norm=head_norm,
+        )
+
+    def _floats(self, vector: Tensor) -> int:
+        self._kept.append(vector.float().contiguous())
+        return self._kept[-1].data_ptr()
+
+
+_LINEARS = ("qkv", "output", "gate_up", "down")
+_EMBEDDINGS = (torch.float32, torch.bfloat16)
+
+
+def native_decoder(model: Decoder, precision: Precision) -> NativeDecoder | None:
+    """The decoder for the compiled step, or None if that can't compute it."""
+    library = native_library()
+    config = model.config
+    sizes = (config.hidden_size, config.intermediate_size, config.head_dim)
+    linears = [getattr(block, name) for block in model.blocks for name in _LINEARS]
+    fits = (
+        precision.device.type == "cpu"
+        and precision.cache == torch.float32
+        and model.embedding.dtype in _EMBEDDINGS
+        and all(size % LANES == 0 for size in sizes)
+        and all(isinstance(linear, NativeLinear) for linear in [*linears, model.lm_head])
+    )
+    return NativeDecoder(library, model) if library is not None and fits else None
+
+
+def _struct(linear: NativeLinear) -> object:
+    return linear.struct

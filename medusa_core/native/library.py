@@ -1,0 +1,188 @@
+"""Loads the library that fits this machine, and says how its functions are called.
+
+The structures mirror those of the headers in `src`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import platform
+import sys
+from ctypes import POINTER, Structure, c_float, c_int32, c_int64, c_uint64, c_void_p
+from functools import cache
+
+import torch
+
+from medusa_core.resources import native_dir
+
+log = logging.getLogger(__name__)
+
+LANES = 16
+PANEL = 32
+_OFF = "MEDUSA_NATIVE"  # set to 0 to do without
+
+
+class PoolStruct(Structure):
+    """`Pool` of pool.h."""
+
+    _fields_ = (
+        ("piece", c_void_p),
+        ("job", c_void_p),
+        ("claims", c_uint64),
+        ("done", c_int32),
+        ("closed", c_int32),
+    )
+
+
+class LinearStruct(Structure):
+    """`Linear` of linear.h."""
+
+    _fields_ = (
+        ("weight", c_void_p),
+        ("bias", c_void_p),
+        ("outputs", c_int32),
+        ("inputs", c_int32),
+        ("is_half", c_int32),
+        ("reserved", c_int32),
+    )
+
+
+class BlockStruct(Structure):
+    """`Block` of decoder.h."""
+
+    _fields_ = (
+        ("qkv", LinearStruct),
+        ("output", LinearStruct),
+        ("gate_up", LinearStruct),
+        ("down", LinearStruct),
+        ("attention_norm", c_void_p),
+        ("mlp_norm", c_void_p),
+        ("head_norm", c_void_p),
+    )
+
+
+class DecoderStruct(Structure):
+    """`Decoder` of decoder.h."""
+
+    _fields_ = (
+        ("blocks", POINTER(BlockStruct)),
+        ("final_norm", c_void_p),
+        ("embedding", c_void_p),
+        ("embedding_is_half", c_int32),
+        ("layers", c_int32),
+        ("hidden", c_int32),
+        ("inner", c_int32),
+        ("heads", c_int32),
+        ("kv_heads", c_int32),
+        ("head_dim", c_int32),
+        ("eps", c_float),
+        ("reserved", c_int32),
+    )
+
+
+class PassStruct(Structure):
+    """`Pass` of decoder.h, its `Rows` of attention.h first."""
+
+    _fields_ = (
+        ("rows", c_int32),
+        ("length", c_int32),
+        ("parents", c_void_p),
+        ("depths", c_void_p),
+        ("token_ids", c_void_p),
+        ("cache", c_void_p),
+        ("capacity", c_int64),
+        ("turns", c_void_p),
+        ("first_wanted", c_int32),
+        ("workers", c_int32),
+        ("scratch", c_void_p),
+        ("hidden", c_void_p),
+    )
+
+
+class HeadsStruct(Structure):
+    """`Heads` of heads.h."""
+
+    _fields_ = (
+        ("layers", POINTER(LinearStruct)),
+        ("projections", POINTER(LinearStruct)),
+        ("depth", c_int32),
+        ("heads", c_int32),
+        ("hidden", c_int32),
+        ("columns", c_int32),
+        ("is_shared", c_int32),
+        ("reserved", c_int32),
+    )
+
+
+_SIGNATURES: dict[str, tuple[tuple[type, ...], type | None]] = {
+    "pass_scratch": ((c_void_p, c_int32, c_int32, c_int32), c_int64),
+    "forward": ((c_void_p, c_void_p, c_void_p), None),
+    "rank": (
+        (c_void_p, c_void_p, c_int32, c_int32, c_void_p, c_void_p, c_void_p, c_void_p),
+        None,
+    ),
+    "best_of_rows": ((c_void_p, c_int32, c_int64, c_void_p), None),
+    "run_linear": ((c_void_p, c_void_p, c_void_p, c_int32, c_void_p, c_void_p), None),
+    "keep_rows": (
+        (c_void_p, c_int64, c_int64, c_int64, c_int64, c_void_p, c_int64),
+        None,
+    ),
+    "serve": ((c_void_p, c_int32), None),
+}
+
+
+@cache
+def native_library() -> ctypes.CDLL | None:
+    """The library for this machine, or None where there is none.
+
+    `MEDUSA_NATIVE=0` in the environment does without; any other value is the name of the
+    instruction set to take, such as `avx2`.
+    """
+    wanted = os.environ.get(_OFF, "")
+    for instructions in [wanted] if wanted else _instruction_sets():
+        path = native_dir() / system_name() / f"{instructions}{library_suffix()}"
+        if wanted != "0" and path.is_file():
+            try:
+                library = ctypes.CDLL(str(path))
+            except OSError as error:
+                log.warning("the compiled step can't be loaded, decoding is slower: %s", error)
+                return None
+            log.info("the compiled step for %s", instructions)
+            return _declared(library)
+    log.info("no compiled step for this machine")
+    return None
+
+
+def system_name(system: str = sys.platform, machine: str = "") -> str:
+    """The folder of the libraries for a system, such as `linux-x86_64`."""
+    machine = (machine or platform.machine()).lower()
+    architecture = {"amd64": "x86_64", "arm64": "aarch64"}.get(machine, machine)
+    return f"{ {'win32': 'windows', 'darwin': 'macos'}.get(system, system)}-{architecture}"
+
+
+def library_suffix(system: str = sys.platform) -> str:
+    """What shared libraries are called at the end."""
+    return {"win32": ".dll", "darwin": ".dylib"}.get(system, ".so")
+
+
+def _instruction_sets() -> list[str]:
+    """Those that this CPU has, the best first."""
+    if system_name().endswith("aarch64"):
+        return ["neon"]
+    found = []
+    if torch.cpu._is_avx512_bf16_supported():
+        found.append("avx512bf16")
+    if torch.cpu._is_avx512_supported():
+        found.append("avx512")
+    if torch.cpu._is_avx2_supported():
+        found.append("avx2")
+    return found
+
+
+def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
+    for name, (arguments, result) in _SIGNATURES.items():
+        function = getattr(library, name)
+        function.argtypes, function.restype = arguments, result
+    return library

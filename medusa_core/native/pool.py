@@ -1,0 +1,54 @@
+"""Threads that help the compiled step; they sleep while nothing is computed."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import weakref
+from ctypes import addressof
+
+from medusa_core.native.library import PoolStruct
+
+
+class Pool:
+    """A number of workers, the calling thread counted.
+
+    Attributes:
+        num_workers: How many.
+        address: What the library is given.
+    """
+
+    def __init__(self, library: ctypes.CDLL, num_workers: int) -> None:
+        self.num_workers = num_workers
+        self._struct = PoolStruct()
+        self.address = addressof(self._struct)
+        self._bells = [threading.Event() for _ in range(1, num_workers)]
+        for worker, bell in enumerate(self._bells, start=1):
+            threading.Thread(
+                target=_help,
+                args=(library, self._struct, bell, worker),
+                name=f"medusa-step-{worker}",
+                daemon=True,
+            ).start()
+        self._finalizer = weakref.finalize(self, _close, self._struct, self._bells)
+
+    def wake(self) -> None:
+        """Call the helpers; one that is awake stays so as long as there is work."""
+        for bell in self._bells:
+            if not bell.is_set():
+                bell.set()
+
+
+def _help(library: ctypes.CDLL, struct: PoolStruct, bell: threading.Event, worker: int) -> None:
+    while True:
+        bell.wait()
+        library.serve(addressof(struct), worker)  # without the interpreter's lock
+        bell.clear()
+        if struct.closed:
+            return
+
+
+def _close(struct: PoolStruct, bells: list[threading.Event]) -> None:
+    struct.closed = 1
+    for bell in bells:
+        bell.set()

@@ -1,0 +1,149 @@
+#include "decoder.h"
+
+#include <stddef.h>
+
+#include "lanes.h"
+
+/* Where the parts of a pass keep their rows. */
+typedef struct {
+    float *x, *normed, *qkv, *mixed, *gate_up, *active, *attention;
+    uint32_t *packed;
+} Desk;
+
+static int64_t widest(const Decoder *d) {
+    int64_t heads = (int64_t)d->heads * d->head_dim;
+    int64_t most = d->hidden > d->inner ? d->hidden : d->inner;
+    return most > heads ? most : heads;
+}
+
+static int64_t qkv_width(const Decoder *d) {
+    return (int64_t)(d->heads + 2 * d->kv_heads) * d->head_dim;
+}
+
+static int64_t set_out(const Decoder *d, float *scratch, int64_t rows, Desk *desk) {
+    int64_t widths[] = {d->hidden,  d->hidden,     qkv_width(d), (int64_t)d->heads * d->head_dim,
+                        2 * d->inner, d->inner, widest(d)};
+    float **places[] = {&desk->x,       &desk->normed, &desk->qkv,            &desk->mixed,
+                        &desk->gate_up, &desk->active, (float **)&desk->packed};
+    int64_t used = 0;
+    for (int i = 0; i < 7; i++) {
+        if (scratch != NULL) *places[i] = scratch + used;
+        used += (rows * widths[i] + LANES - 1) / LANES * LANES;
+    }
+    if (scratch != NULL) desk->attention = scratch + used;
+    return used;
+}
+
+int64_t pass_scratch(const Decoder *d, int32_t rows, int32_t length, int32_t workers) {
+    Desk desk;
+    return set_out(d, NULL, rows, &desk) + workers * attention_scratch(length, rows);
+}
+
+/* x · weight / √(mean(x²) + ε); size is a multiple of the lanes. */
+static void norm(const float *x, const float *weight, int32_t size, float eps, float *y) {
+    Lanes squares = {0};
+    for (int32_t i = 0; i < size; i += LANES) squares = fma(load(x + i), load(x + i), squares);
+    float scale = 1.0f / __builtin_sqrtf(sum(squares) / (float)size + eps);
+    for (int32_t i = 0; i < size; i += LANES) store(y + i, load(x + i) * scale * load(weight + i));
+}
+
+static void norm_rows(const float *x, const float *weight, const Decoder *d, int32_t rows,
+                      float *y) {
+    for (int64_t r = 0; r < rows; r++)
+        norm(x + r * d->hidden, weight, d->hidden, d->eps, y + r * d->hidden);
+}
+
+static void embed(const Decoder *d, const Pass *pass, float *x) {
+    for (int64_t r = 0; r < pass->rows.rows; r++) {
+        int64_t from = pass->token_ids[r] * d->hidden;
+        float *to = x + r * d->hidden;
+        for (int32_t i = 0; i < d->hidden; i += LANES)
+            store(to + i, d->embedding_is_half
+                              ? load_halves((const uint16_t *)d->embedding + from + i)
+                              : load((const float *)d->embedding + from + i));
+    }
+}
+
+/* Turn pairs by their position: (a, b) → (a cos − b sin, b cos + a sin), times `scale`. */
+static void turn(const float *from, const float *turns, int32_t size, float scale, float *to) {
+    for (int32_t i = 0; i < size; i += 2) {
+        float a = from[i], b = from[i + 1], cosine = turns[i] * scale, sine = turns[i + 1] * scale;
+        to[i] = a * cosine - b * sine;
+        to[i + 1] = b * cosine + a * sine;
+    }
+}
+
+/* Norm and turn queries in place; keys and values go to their slots. */
+static void place(const Decoder *d, const Block *block, const Pass *pass, float *qkv,
+                  float *layer) {
+    int32_t size = d->head_dim, num_heads = d->heads + 2 * d->kv_heads;
+    float scale = 1.0f / __builtin_sqrtf((float)size);
+    for (int32_t r = 0; r < pass->rows.rows; r++) {
+        int64_t slot = pass->rows.length + r;
+        const float *turns = pass->turns + (int64_t)(pass->rows.length + pass->rows.depths[r]) * size;
+        for (int32_t h = 0; h < num_heads; h++) {
+            float *head = qkv + ((int64_t)r * num_heads + h) * size;
+            if (block->head_norm != NULL && h < d->heads + d->kv_heads)
+                norm(head, block->head_norm + (int64_t)h * size, size, d->eps, head);
+            if (h < d->heads) {
+                turn(head, turns, size, scale, head);
+                continue;
+            }
+            float *to = layer + ((int64_t)(h - d->heads) * pass->capacity + slot) * size;
+            if (h < d->heads + d->kv_heads) {
+                turn(head, turns, size, 1.0f, to);
+            } else {
+                for (int32_t i = 0; i < size; i += LANES) store(to + i, load(head + i));
+            }
+        }
+    }
+}
+
+/* SiLU(gate) · up */
+static void activate(const float *gate_up, int32_t inner, int32_t rows, float *y) {
+    for (int64_t r = 0; r < rows; r++)
+        for (int32_t i = 0; i < inner; i += LANES) {
+            Lanes gate = load(gate_up + r * 2 * inner + i);
+            Lanes up = load(gate_up + r * 2 * inner + inner + i);
+            store(y + r * inner + i, silu(gate) * up);
+        }
+}
+
+/* y (+ plus) of x through a layer, for rows that lie side by side. */
+static void through(Pool *pool, const Linear *layer, const float *x, uint32_t *packed, int32_t rows,
+                    const float *plus, float *y) {
+    Inputs inputs = {x, packed};
+    prepare(layer, &inputs, rows);
+    linear(pool, layer, &inputs, rows, layer->outputs, plus, y, layer->outputs);
+}
+
+void forward(const Decoder *d, const Pass *pass, Pool *pool) {
+    Desk desk;
+    int32_t rows = pass->rows.rows;
+    int64_t attention = attention_scratch(pass->rows.length, rows);
+    set_out(d, pass->scratch, rows, &desk);
+    embed(d, pass, desk.x);
+    int64_t layer_size = (int64_t)d->kv_heads * pass->capacity * d->head_dim;
+    for (int32_t l = 0; l < d->layers; l++) {
+        const Block *block = d->blocks + l;
+        float *layer = pass->cache + 2 * l * layer_size;
+        norm_rows(desk.x, block->attention_norm, d, rows, desk.normed);
+        through(pool, &block->qkv, desk.normed, desk.packed, rows, NULL, desk.qkv);
+        place(d, block, pass, desk.qkv, layer);
+        Keys keys = {layer,       layer + layer_size, pass->capacity, d->heads,
+                     d->kv_heads, d->head_dim};
+        int32_t first = l == d->layers - 1 ? pass->first_wanted : 0;
+        int32_t wanted = rows - first;
+        attend(pool, &keys, &pass->rows, first, desk.qkv, (int32_t)qkv_width(d), desk.mixed,
+               desk.attention, attention);
+        float *x = desk.x + (int64_t)first * d->hidden;
+        through(pool, &block->output, desk.mixed + (int64_t)first * d->heads * d->head_dim,
+                desk.packed, wanted, x, x);
+        norm_rows(x, block->mlp_norm, d, wanted, desk.normed);
+        through(pool, &block->gate_up, desk.normed, desk.packed, wanted, NULL, desk.gate_up);
+        activate(desk.gate_up, d->inner, wanted, desk.active);
+        through(pool, &block->down, desk.active, desk.packed, wanted, x, x);
+    }
+    int64_t first = pass->first_wanted;
+    norm_rows(desk.x + first * d->hidden, d->final_norm, d, rows - pass->first_wanted, pass->hidden);
+}

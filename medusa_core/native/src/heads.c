@@ -1,0 +1,78 @@
+#include "heads.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "lanes.h"
+
+void best_of_rows(const float *scores, int32_t rows, int64_t columns, int64_t *best) {
+    for (int64_t r = 0; r < rows; r++) {
+        const float *row = scores + r * columns;
+        int64_t whole = columns / LANES * LANES, found = 0;
+        float top = row[0];
+        for (int64_t i = 0; i < whole; i += LANES) {
+            Lanes x = load(row + i);
+            Signed beats = (x > top) | (x != x);
+            if (__builtin_reduce_or(beats) == 0) continue;
+            for (int64_t j = i; j < i + LANES; j++) {
+                if (row[j] != row[j]) { best[r] = j; goto next; }
+                if (row[j] > top) top = row[j], found = j;
+            }
+        }
+        for (int64_t j = whole; j < columns; j++) {
+            if (row[j] != row[j]) { best[r] = j; goto next; }
+            if (row[j] > top) top = row[j], found = j;
+        }
+        best[r] = found;
+    next:;
+    }
+}
+
+void run_linear(const Linear *layer, const float *x, uint32_t *packed, int32_t rows, float *y,
+                Pool *pool) {
+    Inputs inputs = {x, packed};
+    prepare(layer, &inputs, rows);
+    linear(pool, layer, &inputs, rows, layer->outputs, NULL, y, layer->outputs);
+}
+
+/* x + SiLU(y), in place of x. */
+static void add_active(float *x, const float *y, int32_t size) {
+    for (int32_t i = 0; i < size; i += LANES) store(x + i, load(x + i) + silu(load(y + i)));
+}
+
+void rank(const Heads *heads, const float *hidden, int32_t count, int32_t ranks, float *scratch,
+          float *scores, int64_t *best, Pool *pool) {
+    int64_t size = heads->hidden, columns = heads->columns;
+    float *states = scratch, *turned = scratch + count * size;
+    uint32_t *packed = (uint32_t *)(scratch + 2 * count * size);
+    for (int32_t h = 0; h < count; h++) {
+        float *state = states + h * size;
+        memcpy(state, hidden, size * sizeof(float));
+        for (int32_t d = 0; d < heads->depth; d++) {
+            run_linear(heads->layers + d * heads->heads + h, state, packed, 1, turned, pool);
+            add_active(state, turned, heads->hidden);
+        }
+        if (!heads->is_shared)
+            run_linear(heads->projections + h, state, packed, 1, scores + h * columns, pool);
+    }
+    if (heads->is_shared) run_linear(heads->projections, states, packed, count, scores, pool);
+    for (int32_t h = 0; h < count; h++) {
+        float *row = scores + h * columns, taken[64];
+        for (int32_t k = 0; k < ranks; k++) {
+            int64_t *place = best + h * ranks + k;
+            best_of_rows(row, 1, columns, place);
+            taken[k] = row[*place];
+            row[*place] = -__builtin_inff();
+        }
+        for (int32_t k = 0; k < ranks; k++) row[best[h * ranks + k]] = taken[k];
+    }
+}
+
+void keep_rows(float *cache, int64_t planes, int64_t capacity, int64_t size, int64_t length,
+               const int64_t *slots, int64_t count) {
+    for (int64_t p = 0; p < planes; p++) {
+        float *rows = cache + (p * capacity + length) * size;
+        for (int64_t i = 0; i < count; i++) /* a row never moves up, so none is lost */
+            if (slots[i] != i) memcpy(rows + i * size, rows + slots[i] * size, size * sizeof(float));
+    }
+}

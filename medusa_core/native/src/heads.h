@@ -1,0 +1,35 @@
+/* Medusa heads on one row, and the best of their scores. */
+
+#ifndef MEDUSA_HEADS_H
+#define MEDUSA_HEADS_H
+
+#include <stdint.h>
+
+#include "linear.h"
+
+typedef struct {
+    const Linear *layers;      /* residual layers: of every depth one for every head */
+    const Linear *projections; /* one per head, or one that all share */
+    int32_t depth, heads, hidden, columns, is_shared;
+    int32_t reserved;
+} Heads;
+
+/* Scores of the first `count` heads behind one row of the target, and their best columns.
+   hidden: [hidden]; scratch: [3 · count · hidden]; scores: [count, columns];
+   best: [count, ranks], best first. */
+void rank(const Heads *heads, const float *hidden, int32_t count, int32_t ranks, float *scratch,
+          float *scores, int64_t *best, Pool *pool);
+
+/* The largest number of every row and where it stands; the lowest place of equals; a NaN wins. */
+void best_of_rows(const float *scores, int32_t rows, int64_t columns, int64_t *best);
+
+/* y = x Wᵀ + b, for callers that hold rows of floats. packed: room for rows · inputs / 2 words */
+void run_linear(const Linear *layer, const float *x, uint32_t *packed, int32_t rows, float *y,
+                Pool *pool);
+
+/* Keep some of the rows behind `length`: `slots` are offsets, ascending. Each of the cache's
+   `planes` holds `capacity` rows of `size` floats. */
+void keep_rows(float *cache, int64_t planes, int64_t capacity, int64_t size, int64_t length,
+               const int64_t *slots, int64_t count);
+
+#endif

@@ -1,0 +1,104 @@
+/* Sixteen numbers at a time, whatever the machine's registers: the compiler splits them.
+
+   Every sum here has an order that doesn't depend on how many rows are computed together. That is
+   what makes a token tree's scores equal to plain decoding's, to the bit. */
+
+#ifndef MEDUSA_LANES_H
+#define MEDUSA_LANES_H
+
+#include <stdint.h>
+
+#define LANES 16
+#define INLINE static inline __attribute__((always_inline))
+
+typedef float Lanes __attribute__((vector_size(64), aligned(4)));
+typedef uint32_t Words __attribute__((vector_size(64), aligned(4)));
+typedef int32_t Signed __attribute__((vector_size(64), aligned(4)));
+typedef uint16_t Halves __attribute__((vector_size(32), aligned(2)));
+
+INLINE Lanes load(const float *from) { return *(const Lanes *)from; }
+INLINE void store(float *to, Lanes x) { *(Lanes *)to = x; }
+INLINE Lanes all(float x) { return (Lanes){0} + x; }
+INLINE Lanes fma(Lanes a, Lanes b, Lanes c) { return __builtin_elementwise_fma(a, b, c); }
+INLINE Lanes larger(Lanes a, Lanes b) { return __builtin_elementwise_max(a, b); }
+
+/* Of each lane the first where `mask` is set (a comparison's result), else the second. */
+INLINE Lanes choose(Signed mask, Lanes a, Lanes b) {
+    return (Lanes)((mask & (Signed)a) | (~mask & (Signed)b));
+}
+
+/* bfloat16 is the upper half of a float. */
+INLINE Lanes load_halves(const uint16_t *from) {
+    return (Lanes)(__builtin_convertvector(*(const Halves *)from, Words) << 16);
+}
+
+/* To the nearest bfloat16, ties to even; as a number in the lower half of each word. */
+INLINE Words round_to_half(Lanes x) {
+    Words bits = (Words)x;
+    return (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+}
+
+/* The lanes' sum: halves are added, then quarters, and so on. */
+INLINE float sum(Lanes x) {
+    Lanes h = x + __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+    h = h + __builtin_shufflevector(h, h, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+    h = h + __builtin_shufflevector(h, h, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+    h = h + __builtin_shufflevector(h, h, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+    return h[0];
+}
+
+INLINE float largest(Lanes x) {
+    float most = x[0];
+    for (int i = 1; i < LANES; i++) most = x[i] > most ? x[i] : most;
+    return most;
+}
+
+/* The sums of sixteen vectors, each in the order of `sum`. */
+INLINE Lanes sums(const Lanes v[LANES]) {
+    Lanes half[8], quarter[4], eighth[2];
+    for (int i = 0; i < 8; i++)
+        half[i] = __builtin_shufflevector(v[2 * i], v[2 * i + 1], 0, 1, 2, 3, 4, 5, 6, 7,
+                                          16, 17, 18, 19, 20, 21, 22, 23) +
+                  __builtin_shufflevector(v[2 * i], v[2 * i + 1], 8, 9, 10, 11, 12, 13, 14, 15,
+                                          24, 25, 26, 27, 28, 29, 30, 31);
+    for (int i = 0; i < 4; i++)
+        quarter[i] = __builtin_shufflevector(half[2 * i], half[2 * i + 1], 0, 1, 2, 3, 8, 9, 10, 11,
+                                             16, 17, 18, 19, 24, 25, 26, 27) +
+                     __builtin_shufflevector(half[2 * i], half[2 * i + 1], 4, 5, 6, 7, 12, 13, 14,
+                                             15, 20, 21, 22, 23, 28, 29, 30, 31);
+    for (int i = 0; i < 2; i++)
+        eighth[i] = __builtin_shufflevector(quarter[2 * i], quarter[2 * i + 1], 0, 1, 4, 5, 8, 9, 12,
+                                            13, 16, 17, 20, 21, 24, 25, 28, 29) +
+                    __builtin_shufflevector(quarter[2 * i], quarter[2 * i + 1], 2, 3, 6, 7, 10, 11,
+                                            14, 15, 18, 19, 22, 23, 26, 27, 30, 31);
+    return __builtin_shufflevector(eighth[0], eighth[1], 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22,
+                                   24, 26, 28, 30) +
+           __builtin_shufflevector(eighth[0], eighth[1], 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23,
+                                   25, 27, 29, 31);
+}
+
+/* e^x for x ≤ 88: x = n·ln 2 + r, a polynomial for e^r, and n into the exponent.
+   Nothing below −87; NaN stays NaN. */
+INLINE Lanes exponential(Lanes x) {
+    Lanes bounded = larger(x, all(-87.0f));
+    Lanes magic = all(12582912.0f); /* 1.5·2^23: adding it rounds to a whole number */
+    Lanes shifted = fma(bounded, all(1.44269504088896341f), magic);
+    Lanes n = shifted - magic;
+    Lanes r = fma(n, all(-0.693145751953125f), bounded);
+    r = fma(n, all(-1.42860682030941723e-6f), r);
+    Lanes p = all(1.9875691500e-4f);
+    p = fma(p, r, all(1.3981999507e-3f));
+    p = fma(p, r, all(8.3334519073e-3f));
+    p = fma(p, r, all(4.1665795894e-2f));
+    p = fma(p, r, all(1.6666665459e-1f));
+    p = fma(p, r, all(5.0000001201e-1f));
+    p = fma(p, r * r, r) + 1.0f;
+    Lanes result = (Lanes)((Signed)p + ((Signed)shifted << 23));
+    result = choose(x < -87.0f, (Lanes){0}, result);
+    return choose(x != x, x, result);
+}
+
+/* x / (1 + e^−x) */
+INLINE Lanes silu(Lanes x) { return x / (1.0f + exponential(larger(x, all(-88.0f)) * -1.0f)); }
+
+#endif

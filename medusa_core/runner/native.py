@@ -1,0 +1,148 @@
+"""The runner for a CPU that has the compiled step: one call per forward pass.
+
+A row's result doesn't depend on the rows beside it: a token tree's scores equal those of plain
+decoding to the bit, and so do those of a prompt read in other chunks.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from array import array
+from collections.abc import Sequence
+from ctypes import addressof
+
+import torch
+from torch import Tensor
+
+from medusa_core.kv.cache import KvCache
+from medusa_core.models.decoder import Decoder
+from medusa_core.models.precision import Precision
+from medusa_core.native.decoder import NativeDecoder
+from medusa_core.native.library import PassStruct
+from medusa_core.native.pool import Pool
+from medusa_core.tree.shape import TokenTree
+
+_MOST_CHAINS = 64
+
+
+class NativeRunner:
+    """Runs forward passes; see `ResidentRunner`, which it equals but for rounding."""
+
+    def __init__(self, model: Decoder, precision: Precision, native: NativeDecoder) -> None:
+        self._model = model
+        self._precision = precision
+        self._native = native
+        self._library = native.library
+        self._pools = (Pool(self._library, 1), Pool(self._library, 1))
+        self._pass = PassStruct()
+        self._pass_address = addressof(self._pass)
+        self._scratch = torch.empty(0)
+        self._scratch_for = (0, 0)
+        self._turns = torch.empty(0)
+        self._num_positions = 0
+        self._chains: dict[int, tuple[array[int], array[int]]] = {}
+
+    def use_threads(self, decoding: int, prefill: int) -> None:
+        """Compute with so many CPU threads."""
+        torch.set_num_threads(decoding)
+        self._pools = (Pool(self._library, decoding), Pool(self._library, prefill))
+        self._scratch_for = (0, 0)
+
+    def new_cache(self, capacity: int) -> KvCache:
+        """A cache for one session.
+
+        Raises:
+            OutOfMemoryError: The device has no room for it.
+        """
+        return KvCache(self._model.config, self._precision, capacity)
+
+    def verify(self, tree: TokenTree, kv: KvCache) -> Tensor:
+        """Compute all nodes of a tree at once.
+
+        Args:
+            tree: Root and draft nodes; row i of the result is node i.
+            kv: Takes the nodes' rows, uncommitted.
+
+        Returns:
+            Hidden states after the final norm. [n, hidden], float32
+        """
+        shape = tree.shape
+        return self._forward(
+            tree.token_ids, shape.parent_array, shape.depth_array, kv, 0, self._pools[0]
+        )
+
+    def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
+        """Compute consecutive tokens (a chunk of prefill) and commit them.
+
+        Args:
+            token_ids: The tokens.
+            kv: Takes their rows.
+            only_last: Only the last token's state is wanted.
+
+        Returns:
+            Hidden states after the final norm. [n, hidden], or [1, hidden], float32
+        """
+        count = len(token_ids)
+        parents, depths = self._chain(count)
+        pool = self._pools[count > 1]
+        hidden = self._forward(token_ids, parents, depths, kv, count - 1 if only_last else 0, pool)
+        kv.commit(range(count))
+        return hidden
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """The target's scores. [n, hidden] → [n, vocabulary], float32"""
+        return self._model.lm_head(hidden)
+
+    def _forward(
+        self,
+        token_ids: Sequence[int],
+        parents: array[int],
+        depths: array[int],
+        kv: KvCache,
+        first_wanted: int,
+        pool: Pool,
+    ) -> Tensor:
+        count = len(token_ids)
+        kv.reserve(count)
+        self._make_ready(count, kv, pool.num_workers)
+        hidden = torch.empty(count - first_wanted, self._model.config.hidden_size)
+        ids = (ctypes.c_int64 * count)(*token_ids)
+        told = self._pass
+        told.rows = count
+        told.length = kv.length
+        told.parents = parents.buffer_info()[0]
+        told.depths = depths.buffer_info()[0]
+        told.token_ids = addressof(ids)
+        told.cache = kv.address
+        told.capacity = kv.capacity
+        told.turns = self._turns.data_ptr()
+        told.first_wanted = first_wanted
+        told.workers = pool.num_workers
+        told.scratch = self._scratch.data_ptr()
+        told.hidden = hidden.data_ptr()
+        if pool.num_workers > 1:
+            pool.wake()
+            self._library.forward(self._native.address, self._pass_address, pool.address)
+        else:
+            self._library.forward(self._native.address, self._pass_address, None)
+        return hidden
+
+    def _make_ready(self, num_rows: int, kv: KvCache, num_workers: int) -> None:
+        """Room to work in, and the angles of all positions."""
+        if kv.capacity > self._num_positions:
+            self._num_positions = kv.capacity
+            self._turns = torch.view_as_real(self._model.turns(kv.capacity)).contiguous()
+        most_rows, most_slots = self._scratch_for
+        if num_rows > most_rows or kv.capacity > most_slots:
+            self._scratch_for = (max(num_rows, most_rows), max(kv.capacity, most_slots))
+            workers = max(pool.num_workers for pool in self._pools)
+            floats = self._native.scratch_floats(*self._scratch_for, workers)
+            self._scratch = torch.empty(floats)
+
+    def _chain(self, count: int) -> tuple[array[int], array[int]]:
+        """Parents and depths of consecutive tokens."""
+        if count not in self._chains:
+            if len(self._chains) >= _MOST_CHAINS:
+                self._chains.clear()
+            self._chains[count] = (array("i", range(-1, count - 1)), array("i", range(count)))
+        return self._chains[count]

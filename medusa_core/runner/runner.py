@@ -1,0 +1,51 @@
+"""What a runner is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from torch import Tensor
+
+from medusa_core.kv.cache import KvCache
+from medusa_core.tree.shape import TokenTree
+
+
+class Runner(Protocol):
+    """Runs forward passes; rows of a pass are written behind the committed rows of a cache."""
+
+    def use_threads(self, decoding: int, prefill: int) -> None:
+        """Compute with so many CPU threads."""
+
+    def new_cache(self, capacity: int) -> KvCache:
+        """A cache for one session.
+
+        Raises:
+            OutOfMemoryError: The device has no room for it.
+        """
+
+    def verify(self, tree: TokenTree, kv: KvCache) -> Tensor:
+        """Compute all nodes of a tree at once.
+
+        Args:
+            tree: Root and draft nodes; row i of the result is node i.
+            kv: Takes the nodes' rows, uncommitted.
+
+        Returns:
+            Hidden states after the final norm. [n, hidden]
+        """
+
+    def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
+        """Compute consecutive tokens (a chunk of prefill) and commit them.
+
+        Args:
+            token_ids: The tokens.
+            kv: Takes their rows.
+            only_last: Only the last token's state is wanted.
+
+        Returns:
+            Hidden states after the final norm. [n, hidden], or [1, hidden]
+        """
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """The target's scores. [n, hidden] → [n, vocabulary]"""
