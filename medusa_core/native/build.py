@@ -41,21 +41,25 @@ def main() -> int:
     """Build, or check what is built."""
     parser = argparse.ArgumentParser(prog="python -m medusa_core.native.build", description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare with what ships")
-    if not parser.parse_args().check:
-        build(native_dir())
+    parser.add_argument("--only", default="", help="one system, such as linux-x86_64")
+    chosen = parser.parse_args()
+    if not chosen.check:
+        build(native_dir(), chosen.only)
         return 0
     with tempfile.TemporaryDirectory() as folder:
-        differing = [path for path in build(Path(folder)) if not _ships(path, Path(folder))]
+        built = build(Path(folder), chosen.only)
+        differing = [path for path in built if not _ships(path, Path(folder))]
     for path in differing:
         print(f"{path.name} isn't what the sources give; run without --check, and commit.")
     return 1 if differing else 0
 
 
-def build(to: Path) -> list[Path]:
+def build(to: Path, only: str = "") -> list[Path]:
     """Build the libraries for all systems.
 
     Args:
         to: Folder that takes a folder per system.
+        only: The one system to build for.
 
     Returns:
         What was built.
@@ -66,6 +70,8 @@ def build(to: Path) -> list[Path]:
         sources = Path(scratch) / "src"
         shutil.copytree(_SOURCES, sources)
         for system, folder, target, instruction_sets in _BUILDS:
+            if only not in ("", folder):
+                continue
             (to / folder).mkdir(parents=True, exist_ok=True)
             for name, cpu in instruction_sets.items():
                 path = to / folder / f"{name}{library_suffix(system)}"

@@ -124,7 +124,10 @@ _SIGNATURES: dict[str, tuple[tuple[type, ...], type | None]] = {
         None,
     ),
     "best_of_rows": ((c_void_p, c_int32, c_int64, c_void_p), None),
-    "run_linear": ((c_void_p, c_void_p, c_void_p, c_int32, c_void_p, c_void_p), None),
+    "linear": (
+        (c_void_p, c_void_p, c_void_p, c_void_p, c_int32, c_void_p, c_void_p),
+        None,
+    ),
     "keep_rows": (
         (c_void_p, c_int64, c_int64, c_int64, c_int64, c_void_p, c_int64),
         None,

@@ -38,10 +38,16 @@ class NativeLinear:
     def __call__(self, x: Tensor) -> Tensor:
         rows = x.to(torch.float32).contiguous()
         count = len(rows)
-        packed = torch.empty(count, self._inputs // 2 + 1, dtype=torch.int32)
+        packed = torch.empty(count, self._inputs)
         y = torch.empty(count, self._outputs)
-        self._library.run_linear(
-            addressof(self.struct), rows.data_ptr(), packed.data_ptr(), count, y.data_ptr(), None
+        self._library.linear(
+            None,
+            addressof(self.struct),
+            rows.data_ptr(),
+            packed.data_ptr(),
+            count,
+            None,
+            y.data_ptr(),
         )
         return y.to(x.dtype)
 

@@ -4,7 +4,9 @@
 
 #include "lanes.h"
 
-enum { TOGETHER = 4, CHUNK = 4 }; /* rows, and vectors of a head, that are summed at once */
+/* Rows that are scored together; of them rows whose values are summed at once, and how many vectors
+   of a head at once. */
+enum { TOGETHER = 8, MIXED = 4, CHUNK = 4 };
 
 typedef struct {
     const Keys *keys;
@@ -33,15 +35,38 @@ static void trace_back(const Rows *rows, int32_t row, int32_t *slots) {
     }
 }
 
-/* Sixteen scores: a query against sixteen keys. */
-INLINE Lanes score(const float *q, const float *const keys[LANES], int32_t head_dim) {
+/* Sixteen scores: a query against the keys at sixteen slots, or at sixteen in a row. */
+INLINE Lanes score(const float *q, const float *keys, const int32_t *slots, int32_t head_dim) {
     Lanes products[LANES];
     for (int i = 0; i < LANES; i++) products[i] = (Lanes){0};
     for (int32_t at = 0; at < head_dim; at += LANES) {
         Lanes query = load(q + at);
-        for (int i = 0; i < LANES; i++) products[i] = fma(query, load(keys[i] + at), products[i]);
+        for (int i = 0; i < LANES; i++) {
+            int64_t slot = slots == NULL ? i : slots[i];
+            products[i] = fma(query, load(keys + slot * head_dim + at), products[i]);
+        }
     }
     return sums(products);
+}
+
+/* The scores of some rows of a head. Rows take turns at the same sixteen keys while these are near;
+   what lies behind the committed rows is looked up slot by slot. */
+INLINE void scores_of(const float *const q[], const float *keys, const int32_t *const behind[],
+                      int32_t length, const int32_t counts[], int32_t rows, int32_t head_dim,
+                      float *const scores[]) {
+    int32_t even = length / LANES * LANES;
+    for (int32_t i = 0; i < even; i += LANES)
+        for (int32_t r = 0; r < rows; r++)
+            store(scores[r] + i, score(q[r], keys + (int64_t)i * head_dim, NULL, head_dim));
+    for (int32_t r = 0; r < rows; r++)
+        for (int32_t i = even; i < counts[r]; i += LANES) {
+            int32_t slots[LANES];
+            for (int32_t j = 0; j < LANES; j++) {
+                int32_t place = i + j < counts[r] ? i + j : counts[r] - 1;
+                slots[j] = place < length ? place : behind[r][place - length];
+            }
+            store(scores[r] + i, score(q[r], keys, slots, head_dim));
+        }
 }
 
 /* Scores become weights that still have to be divided by what is returned. Their places are those
@@ -61,78 +86,92 @@ INLINE float soften(float *scores, int32_t count) {
     return sum(total);
 }
 
-/* Add weighted values of `count` slots to what `rows` rows have so far. */
-INLINE void mix(Lanes acc[TOGETHER][CHUNK], float *const scores[], const float *values,
-                int32_t head_dim, int32_t from, int32_t to, int rows, int vectors) {
-    for (int32_t i = from; i < to; i++)
-        for (int v = 0; v < vectors; v++) {
-            Lanes value = load(values + (int64_t)i * head_dim + v * LANES);
-            for (int r = 0; r < rows; r++) acc[r][v] = fma(all(scores[r][i]), value, acc[r][v]);
-        }
-}
+/* What a piece works with: some rows of one head. */
+typedef struct {
+    int32_t head, row, rows;
+    const float *keys, *values;
+    const float *q[TOGETHER];
+    float *scores[TOGETHER];
+    int32_t *behind[TOGETHER], counts[TOGETHER];
+    float totals[TOGETHER];
+} Part;
 
-INLINE void mix_rows(const Job *job, int32_t row, int32_t head, int rows, int vectors, int32_t at,
-                     const float *values, float *const scores[], int32_t *const slots[],
-                     const float totals[]) {
-    const Keys *keys = job->keys;
-    int32_t length = job->rows->length;
+/* The values of a part of the head, weighted; of `rows` rows from the r-th on. */
+INLINE void mix(const Job *job, const Part *part, int32_t first, int rows, int vectors,
+                int32_t at) {
+    int32_t head_dim = job->keys->head_dim, length = job->rows->length;
+    const float *values = part->values + at;
     Lanes acc[TOGETHER][CHUNK];
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < vectors; v++) acc[r][v] = (Lanes){0};
-    mix(acc, scores, values + at, keys->head_dim, 0, length, rows, vectors);
-    for (int r = 0; r < rows; r++) {
-        for (int32_t i = 0; i <= job->rows->depths[row + r]; i++) {
-            const float *value = values + (int64_t)slots[r][i] * keys->head_dim + at;
-            for (int v = 0; v < vectors; v++)
-                acc[r][v] = fma(all(scores[r][length + i]), load(value + v * LANES), acc[r][v]);
+    for (int32_t i = 0; i < length; i++)
+        for (int v = 0; v < vectors; v++) {
+            Lanes value = load(values + (int64_t)i * head_dim + v * LANES);
+            for (int r = 0; r < rows; r++)
+                acc[r][v] = fma(all(part->scores[first + r][i]), value, acc[r][v]);
         }
-        float *to = job->mixed + ((int64_t)(row + r) * keys->heads + head) * keys->head_dim + at;
-        for (int v = 0; v < vectors; v++) store(to + v * LANES, acc[r][v] * (1.0f / totals[r]));
+    for (int r = 0; r < rows; r++) {
+        int32_t row = first + r;
+        for (int32_t i = length; i < part->counts[row]; i++) {
+            const float *value = values + (int64_t)part->behind[row][i - length] * head_dim;
+            for (int v = 0; v < vectors; v++)
+                acc[r][v] = fma(all(part->scores[row][i]), load(value + v * LANES), acc[r][v]);
+        }
+        int64_t place = (int64_t)(part->row + row) * job->keys->heads + part->head;
+        float *to = job->mixed + place * head_dim + at;
+        float share_ = 1.0f / part->totals[row];
+        for (int v = 0; v < vectors; v++) store(to + v * LANES, acc[r][v] * share_);
     }
 }
 
-/* Some rows of one head. */
+static void set_out(const Job *job, int32_t index, int32_t worker, Part *part) {
+    const Keys *keys = job->keys;
+    int32_t length = job->rows->length, left;
+    part->head = index % keys->heads;
+    part->row = job->first + index / keys->heads * TOGETHER;
+    left = job->rows->rows - part->row;
+    part->rows = left < TOGETHER ? left : TOGETHER;
+    int64_t kv_head = part->head / (keys->heads / keys->kv_heads);
+    part->keys = keys->keys + kv_head * keys->capacity * keys->head_dim;
+    part->values = keys->values + kv_head * keys->capacity * keys->head_dim;
+    float *scratch = job->scratch + worker * job->scratch_size;
+    int32_t most = padded(length + job->rows->rows);
+    for (int32_t r = 0; r < part->rows; r++) {
+        int32_t row = part->row + r;
+        part->q[r] = job->q + (int64_t)row * job->stride + part->head * keys->head_dim;
+        part->counts[r] = length + job->rows->depths[row] + 1;
+        part->scores[r] = scratch + r * most;
+        part->behind[r] = (int32_t *)(scratch + TOGETHER * most) + r * padded(job->rows->rows);
+        trace_back(job->rows, row, part->behind[r]);
+    }
+}
+
+INLINE void score_part(const Part *part, int32_t length, int32_t head_dim) {
+    scores_of(part->q, part->keys, (const int32_t *const *)part->behind, length, part->counts,
+              part->rows, head_dim, part->scores);
+}
+
 static void piece(void *context, int32_t index, int32_t worker) {
     const Job *job = context;
-    const Keys *keys = job->keys;
-    int32_t head = index % keys->heads, row = job->first + index / keys->heads * TOGETHER;
-    int32_t rows = job->rows->rows - row < TOGETHER ? job->rows->rows - row : TOGETHER;
-    int32_t kv_head = head / (keys->heads / keys->kv_heads);
-    int64_t offset = (int64_t)kv_head * keys->capacity * keys->head_dim;
-    const float *own_keys = keys->keys + offset, *own_values = keys->values + offset;
-    int32_t length = job->rows->length, most = padded(length + job->rows->rows);
-    float *scratch = job->scratch + worker * job->scratch_size;
-    float *scores[TOGETHER], totals[TOGETHER];
-    int32_t *slots[TOGETHER];
-    for (int32_t r = 0; r < rows; r++) {
-        int32_t count = length + job->rows->depths[row + r] + 1;
-        scores[r] = scratch + r * most;
-        slots[r] = (int32_t *)(scratch + TOGETHER * most) + r * padded(job->rows->rows);
-        trace_back(job->rows, row + r, slots[r]);
-        const float *q = job->q + (int64_t)(row + r) * job->stride + head * keys->head_dim;
-        for (int32_t i = 0; i < count; i += LANES) {
-            const float *at[LANES];
-            for (int32_t j = 0; j < LANES; j++) {
-                int32_t place = i + j < count ? i + j : count - 1;
-                int32_t slot = place < length ? place : slots[r][place - length];
-                at[j] = own_keys + (int64_t)slot * keys->head_dim;
-            }
-            store(scores[r] + i, score(q, at, keys->head_dim));
-        }
-        totals[r] = soften(scores[r], count);
-    }
+    Part part;
+    set_out(job, index, worker, &part);
+    int32_t length = job->rows->length, head_dim = job->keys->head_dim;
+    if (head_dim == 64) /* known when this is compiled, it is faster */
+        score_part(&part, length, 64);
+    else if (head_dim == 128)
+        score_part(&part, length, 128);
+    else
+        score_part(&part, length, head_dim);
+    for (int32_t r = 0; r < part.rows; r++)
+        part.totals[r] = soften(part.scores[r], part.counts[r]);
     int32_t at = 0;
-    for (; at + CHUNK * LANES <= keys->head_dim; at += CHUNK * LANES) {
-        if (rows == TOGETHER)
-            mix_rows(job, row, head, TOGETHER, CHUNK, at, own_values, scores, slots, totals);
-        else
-            for (int32_t r = 0; r < rows; r++)
-                mix_rows(job, row + r, head, 1, CHUNK, at, own_values, scores + r, slots + r,
-                         totals + r);
+    for (; at + CHUNK * LANES <= head_dim; at += CHUNK * LANES) {
+        int32_t r = 0;
+        for (; r + MIXED <= part.rows; r += MIXED) mix(job, &part, r, MIXED, CHUNK, at);
+        for (; r < part.rows; r++) mix(job, &part, r, 1, CHUNK, at);
     }
-    for (; at < keys->head_dim; at += LANES)
-        for (int32_t r = 0; r < rows; r++)
-            mix_rows(job, row + r, head, 1, 1, at, own_values, scores + r, slots + r, totals + r);
+    for (; at < head_dim; at += LANES)
+        for (int32_t r = 0; r < part.rows; r++) mix(job, &part, r, 1, 1, at);
 }
 
 void attend(Pool *pool, const Keys *keys, const Rows *rows, int32_t first, const float *q,

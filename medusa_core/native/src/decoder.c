@@ -21,7 +21,7 @@ static int64_t qkv_width(const Decoder *d) {
 }
 
 static int64_t set_out(const Decoder *d, float *scratch, int64_t rows, Desk *desk) {
-    int64_t widths[] = {d->hidden,  d->hidden,     qkv_width(d), (int64_t)d->heads * d->head_dim,
+    int64_t widths[] = {d->hidden, d->hidden, qkv_width(d), (int64_t)d->heads * d->head_dim,
                         2 * d->inner, d->inner, widest(d)};
     float **places[] = {&desk->x,       &desk->normed, &desk->qkv,            &desk->mixed,
                         &desk->gate_up, &desk->active, (float **)&desk->packed};
@@ -109,14 +109,6 @@ static void activate(const float *gate_up, int32_t inner, int32_t rows, float *y
         }
 }
 
-/* y (+ plus) of x through a layer, for rows that lie side by side. */
-static void through(Pool *pool, const Linear *layer, const float *x, uint32_t *packed, int32_t rows,
-                    const float *plus, float *y) {
-    Inputs inputs = {x, packed};
-    prepare(layer, &inputs, rows);
-    linear(pool, layer, &inputs, rows, layer->outputs, plus, y, layer->outputs);
-}
-
 void forward(const Decoder *d, const Pass *pass, Pool *pool) {
     Desk desk;
     int32_t rows = pass->rows.rows;
@@ -128,7 +120,7 @@ void forward(const Decoder *d, const Pass *pass, Pool *pool) {
         const Block *block = d->blocks + l;
         float *layer = pass->cache + 2 * l * layer_size;
         norm_rows(desk.x, block->attention_norm, d, rows, desk.normed);
-        through(pool, &block->qkv, desk.normed, desk.packed, rows, NULL, desk.qkv);
+        linear(pool, &block->qkv, desk.normed, desk.packed, rows, NULL, desk.qkv);
         place(d, block, pass, desk.qkv, layer);
         Keys keys = {layer,       layer + layer_size, pass->capacity, d->heads,
                      d->kv_heads, d->head_dim};
@@ -137,12 +129,12 @@ void forward(const Decoder *d, const Pass *pass, Pool *pool) {
         attend(pool, &keys, &pass->rows, first, desk.qkv, (int32_t)qkv_width(d), desk.mixed,
                desk.attention, attention);
         float *x = desk.x + (int64_t)first * d->hidden;
-        through(pool, &block->output, desk.mixed + (int64_t)first * d->heads * d->head_dim,
+        linear(pool, &block->output, desk.mixed + (int64_t)first * d->heads * d->head_dim,
                 desk.packed, wanted, x, x);
         norm_rows(x, block->mlp_norm, d, wanted, desk.normed);
-        through(pool, &block->gate_up, desk.normed, desk.packed, wanted, NULL, desk.gate_up);
+        linear(pool, &block->gate_up, desk.normed, desk.packed, wanted, NULL, desk.gate_up);
         activate(desk.gate_up, d->inner, wanted, desk.active);
-        through(pool, &block->down, desk.active, desk.packed, wanted, x, x);
+        linear(pool, &block->down, desk.active, desk.packed, wanted, x, x);
     }
     int64_t first = pass->first_wanted;
     norm_rows(desk.x + first * d->hidden, d->final_norm, d, rows - pass->first_wanted, pass->hidden);

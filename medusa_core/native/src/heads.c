@@ -28,13 +28,6 @@ void best_of_rows(const float *scores, int32_t rows, int64_t columns, int64_t *b
     }
 }
 
-void run_linear(const Linear *layer, const float *x, uint32_t *packed, int32_t rows, float *y,
-                Pool *pool) {
-    Inputs inputs = {x, packed};
-    prepare(layer, &inputs, rows);
-    linear(pool, layer, &inputs, rows, layer->outputs, NULL, y, layer->outputs);
-}
-
 /* x + SiLU(y), in place of x. */
 static void add_active(float *x, const float *y, int32_t size) {
     for (int32_t i = 0; i < size; i += LANES) store(x + i, load(x + i) + silu(load(y + i)));
@@ -49,13 +42,13 @@ void rank(const Heads *heads, const float *hidden, int32_t count, int32_t ranks,
         float *state = states + h * size;
         memcpy(state, hidden, size * sizeof(float));
         for (int32_t d = 0; d < heads->depth; d++) {
-            run_linear(heads->layers + d * heads->heads + h, state, packed, 1, turned, pool);
+            linear(pool, heads->layers + d * heads->heads + h, state, packed, 1, NULL, turned);
             add_active(state, turned, heads->hidden);
         }
         if (!heads->is_shared)
-            run_linear(heads->projections + h, state, packed, 1, scores + h * columns, pool);
+            linear(pool, heads->projections + h, state, packed, 1, NULL, scores + h * columns);
     }
-    if (heads->is_shared) run_linear(heads->projections, states, packed, count, scores, pool);
+    if (heads->is_shared) linear(pool, heads->projections, states, packed, count, NULL, scores);
     for (int32_t h = 0; h < count; h++) {
         float *row = scores + h * columns, taken[64];
         for (int32_t k = 0; k < ranks; k++) {

@@ -23,10 +23,6 @@ void rank(const Heads *heads, const float *hidden, int32_t count, int32_t ranks,
 /* The largest number of every row and where it stands; the lowest place of equals; a NaN wins. */
 void best_of_rows(const float *scores, int32_t rows, int64_t columns, int64_t *best);
 
-/* y = x Wᵀ + b, for callers that hold rows of floats. packed: room for rows · inputs / 2 words */
-void run_linear(const Linear *layer, const float *x, uint32_t *packed, int32_t rows, float *y,
-                Pool *pool);
-
 /* Keep some of the rows behind `length`: `slots` are offsets, ascending. Each of the cache's
    `planes` holds `capacity` rows of `size` floats. */
 void keep_rows(float *cache, int64_t planes, int64_t capacity, int64_t size, int64_t length,

@@ -20,18 +20,9 @@ typedef struct {
     int32_t reserved;
 } Linear;
 
-/* What `linear` wants of its input: floats, or words of two bfloat16, by the weights and the CPU. */
-typedef struct {
-    const float *x;
-    uint32_t *packed; /* room for rows · inputs / 2 words */
-} Inputs;
-
-/* Get the input of a layer ready. [rows, inputs] */
-void prepare(const Linear *layer, Inputs *inputs, int32_t rows);
-
-/* The first `outputs` numbers of every row; `plus` is added if not NULL, and may be y.
-   [rows, inputs] → [rows, outputs], rows of y (and plus) `stride` floats apart. */
-void linear(Pool *pool, const Linear *layer, const Inputs *inputs, int32_t rows, int32_t outputs,
-            const float *plus, float *y, int32_t stride);
+/* y = x Wᵀ + b + plus; `plus` may be NULL, or y. packed: room for rows · inputs floats.
+   [rows, inputs] → [rows, outputs] */
+void linear(Pool *pool, const Linear *layer, const float *x, uint32_t *packed, int32_t rows,
+            const float *plus, float *y);
 
 #endif
