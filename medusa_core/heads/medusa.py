@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from medusa_core.heads.weights import HeadWeights
+from medusa_core.native.heads import MOST_RANKS, native_heads
 from medusa_core.quant.linear import QuantLinear, make_linear
 
 MakeLinear = Callable[[Tensor, Tensor | None], QuantLinear]
@@ -72,10 +73,14 @@ class MedusaHeads:
                 self.num_columns = len(head.projection)
                 own.append(make(head.projection, None))
         self.num_heads = len(layers_of)
+        self._dtype = layers_of[0][0][0].dtype if layers_of and layers_of[0] else None
         self._token_map = None if token_map is None else token_map.tolist()
         self._residuals = _Residuals(layers_of, make)
         self._own_projections = own
         self._target_lm_head = target_lm_head
+        self._native = native_heads(
+            self._residuals.first, self._residuals.rest, own or [target_lm_head], self.num_heads
+        )
         self.nbytes = self._residuals.nbytes + sum(linear.nbytes for linear in own)
 
     def logits(self, hidden: Tensor, num_heads: int) -> Tensor:
@@ -88,7 +93,7 @@ class MedusaHeads:
         Returns:
             [num_heads, num_columns]
         """
-        states = self._residuals(hidden, num_heads)
+        states = self._residuals(hidden if self._dtype is None else hidden.to(self._dtype), num_heads)
         if not self._own_projections:
             return self._target_lm_head(states)
         pairs = zip(self._own_projections[:num_heads], states.unsqueeze(1), strict=True)
@@ -105,45 +110,55 @@ class MedusaHeads:
             Per head its best tokens, best first, all of the longest wanted length; and the scores
             that they were chosen by.
         """
-        scores = self.logits(hidden, len(num_ranks))
-        columns: list[list[int]] = scores.topk(max(num_ranks), dim=-1).indices.tolist()
+        scores, columns = self._best(hidden, len(num_ranks), max(num_ranks))
         mapped = self._token_map
         if mapped is None:
             return Ranked(columns, columns, scores)
         return Ranked([[mapped[column] for column in row] for row in columns], columns, scores)
 
 
+    def _best(
+        self, hidden: Tensor, num_heads: int, num_ranks: int
+    ) -> tuple[Tensor, list[list[int]]]:
+        """Scores of the first heads, and the best columns of each."""
+        if self._native is None or num_ranks > MOST_RANKS or hidden.dtype != torch.float32:
+            scores = self.logits(hidden, num_heads)
+            return scores, scores.topk(num_ranks, dim=-1).indices.tolist()
+        scores, flat = self._native.ranked(hidden, num_heads, num_ranks)
+        return scores, [flat[i : i + num_ranks] for i in range(0, len(flat), num_ranks)]
+
+
 class _Residuals:
-    """The residual layers of all heads; the first is one product, as all heads share its input."""
+    """The residual layers of all heads.
+
+    Attributes:
+        first: Of all heads, as they share its input: one product. None if there are no layers.
+        rest: Of every further depth a layer for each head.
+        nbytes: Bytes of all.
+    """
 
     def __init__(self, layers_of: Sequence[_Layers], make: MakeLinear) -> None:
         firsts = [layers[0] for layers in layers_of if layers]
-        self._first = (
+        self.first = (
             make(torch.cat([w for w, _ in firsts]), torch.cat([b for _, b in firsts]))
             if firsts
             else None
         )
         depth = max((len(layers) for layers in layers_of), default=0)
-        self._rest = [
-            (
-                torch.stack([layers[i][0].t() for layers in layers_of]),
-                torch.stack([layers[i][1] for layers in layers_of]).unsqueeze(1),
-            )
-            for i in range(1, depth)
-        ]
-        deeper = sum(w.nbytes + b.nbytes for w, b in self._rest)
-        self.nbytes = deeper + (0 if self._first is None else self._first.nbytes)
+        self.rest = [[make(*layers[i]) for layers in layers_of] for i in range(1, depth)]
+        deeper = sum(layer.nbytes for layers in self.rest for layer in layers)
+        self.nbytes = deeper + (0 if self.first is None else self.first.nbytes)
 
     def __call__(self, hidden: Tensor, num_heads: int) -> Tensor:
         """[hidden] → [num_heads, hidden]"""
         rows = hidden.unsqueeze(0)
-        if self._first is None:
+        if self.first is None:
             return rows.expand(num_heads, -1)
         width = hidden.shape[-1]
-        state = rows + F.silu(self._first(rows).view(-1, width)[:num_heads])
-        for weight, bias in self._rest:
-            turned = torch.baddbmm(bias[:num_heads], state.unsqueeze(1), weight[:num_heads])
-            state = state + F.silu(turned.squeeze(1))
+        state = rows + F.silu(self.first(rows).view(-1, width)[:num_heads])
+        for layers in self.rest:
+            pairs = zip(layers[:num_heads], state.unsqueeze(1), strict=True)
+            state = state + F.silu(torch.cat([layer(row) for layer, row in pairs]))
         return state
 
 

@@ -85,16 +85,18 @@ def embedding_bytes(config: ModelConfig, formats: PartFormats) -> int:
 
 
 def heads_bytes(config: ModelConfig, heads: HeadsShape, formats: PartFormats) -> int:
-    """Bytes of Medusa heads; their first layers are one matrix, deeper ones stay dense."""
+    """Bytes of Medusa heads; their first layers are one matrix."""
     if not heads.num_heads:
         return 0
-    hidden, count, item = config.hidden_size, heads.num_heads, _ITEMSIZE[formats.compute]
-    rows = count * hidden
+    hidden, count, device = config.hidden_size, heads.num_heads, formats.device
+    rows, biases = count * hidden, count * hidden * _bias_itemsize(formats)
     total = 0
     if heads.num_layers:
-        spec = formats.fitting(formats.heads, rows, hidden)
-        total += spec.nbytes(rows, hidden, formats.device) + rows * item
-    total += (heads.num_layers - 1) * (rows * hidden + rows) * item if heads.num_layers else 0
+        first = formats.fitting(formats.heads, rows, hidden).nbytes(rows, hidden, device)
+        deeper = count * formats.fitting(formats.heads, hidden, hidden).nbytes(
+            hidden, hidden, device
+        )
+        total += first + biases + (heads.num_layers - 1) * (deeper + biases)
     if heads.columns:
         columns = min(heads.columns, config.vocab_size)
         spec = formats.fitting(formats.heads, columns, hidden)
@@ -129,7 +131,7 @@ def _unpacked_bytes(config: ModelConfig, formats: PartFormats) -> int:
 
 
 def _part_bytes(part: LinearPart, config: ModelConfig, formats: PartFormats) -> int:
-    bias = part.rows * _ITEMSIZE[formats.compute] if part.has_bias else 0
+    bias = part.rows * _bias_itemsize(formats) if part.has_bias else 0
     return _matrix_bytes(part, _format_of(part, config, formats), formats) + bias
 
 
@@ -144,6 +146,12 @@ def _format_of(part: LinearPart, config: ModelConfig, formats: PartFormats) -> Q
 def _matrix_bytes(part: LinearPart, spec: QuantSpec, formats: PartFormats) -> int:
     fitting = formats.fitting(spec, part.rows, part.columns)
     return fitting.nbytes(part.rows, part.columns, formats.device)
+
+
+def _bias_itemsize(formats: PartFormats) -> int:
+    """Bytes of a number of a bias: a CPU's compiled step adds in 32 bits."""
+    item = _ITEMSIZE[formats.compute]
+    return max(4, item) if formats.device == "cpu" else item
 
 
 def _longest(most: int, room: int, needs: Callable[[int], int]) -> int:

@@ -10,7 +10,7 @@ from medusa_core.errors import RequestError
 from medusa_core.messages import WeightFormats
 from medusa_core.quant.choice import settle_formats
 from medusa_core.quant.format import Hardware
-from medusa_core.quant.linear import packs_bfloat16
+from medusa_core.quant.linear import packed_dtypes, torch_packs_bfloat16
 
 DTYPES = {
     "float64": torch.float64,
@@ -63,7 +63,7 @@ def hardware_of(device: torch.device) -> Hardware:
     """What weight formats may ask of a device."""
     if device.type == "cuda":
         return Hardware("cuda", torch.cuda.get_device_capability(device))
-    return Hardware("cpu", multiplies_bfloat16=packs_bfloat16("cpu"))
+    return Hardware("cpu", multiplies_bfloat16=torch_packs_bfloat16(), packs=packed_dtypes())
 
 
 def choose_device(device: str) -> torch.device:

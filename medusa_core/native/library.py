@@ -105,12 +105,13 @@ class HeadsStruct(Structure):
     """`Heads` of heads.h."""
 
     _fields_ = (
-        ("layers", POINTER(LinearStruct)),
+        ("first", POINTER(LinearStruct)),
+        ("rest", POINTER(LinearStruct)),
         ("projections", POINTER(LinearStruct)),
-        ("depth", c_int32),
-        ("heads", c_int32),
         ("hidden", c_int32),
         ("columns", c_int32),
+        ("num_heads", c_int32),
+        ("num_rest", c_int32),
         ("is_shared", c_int32),
         ("reserved", c_int32),
     )

@@ -18,6 +18,8 @@ class NativeLinear:
 
     Attributes:
         nbytes: Bytes that the layer holds.
+        num_outputs: Numbers that come out.
+        num_inputs: Numbers that go in.
         struct: What the library is given; it lives as long as the layer.
     """
 
@@ -25,21 +27,21 @@ class NativeLinear:
         self._library = library
         self._weight = _panels(weight)
         self._bias = None if bias is None else bias.float().contiguous()
-        self._outputs, self._inputs = weight.shape
+        self.num_outputs, self.num_inputs = weight.shape
         self.nbytes = weight.nbytes + (0 if self._bias is None else self._bias.nbytes)
         self.struct = LinearStruct(
             weight=self._weight.data_ptr(),
             bias=None if self._bias is None else self._bias.data_ptr(),
-            outputs=self._outputs,
-            inputs=self._inputs,
+            outputs=self.num_outputs,
+            inputs=self.num_inputs,
             is_half=weight.dtype == torch.bfloat16,
         )
 
     def __call__(self, x: Tensor) -> Tensor:
         rows = x.to(torch.float32).contiguous()
         count = len(rows)
-        packed = torch.empty(count, self._inputs)
-        y = torch.empty(count, self._outputs)
+        packed = torch.empty(count, self.num_inputs)
+        y = torch.empty(count, self.num_outputs)
         self._library.linear(
             None,
             addressof(self.struct),

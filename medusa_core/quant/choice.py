@@ -23,7 +23,7 @@ class PartFormats:
         embedding: Of the token vectors; dense.
         heads: Of the Medusa heads.
         embedding_in_ram: The token vectors stay in the computer's memory.
-        packs_bfloat16: The device keeps bfloat16 weights in an order of its own.
+        packs: The device keeps dense weights in an order of its own.
     """
 
     compute: str
@@ -33,13 +33,12 @@ class PartFormats:
     embedding: QuantSpec
     heads: QuantSpec
     embedding_in_ram: bool
-    packs_bfloat16: bool
+    packs: bool
 
     def shares_embedding(self, is_tied: bool) -> bool:
         """Are the projection to the vocabulary and the token vectors one tensor in memory?"""
-        packs = self.packs_bfloat16 and self.compute == "bfloat16"
         alike = self.lm_head is self.embedding and self.lm_head.is_dense
-        return is_tied and alike and not packs and not self.embedding_in_ram
+        return is_tied and alike and not self.packs and not self.embedding_in_ram
 
     def fitting(self, spec: QuantSpec, rows: int, columns: int) -> QuantSpec:
         """The format for a matrix of this shape: dense where `spec` can't take it."""
@@ -92,7 +91,7 @@ def settle_formats(wanted: WeightFormats, dtype: str, hardware: Hardware) -> Par
         embedding=embedding,
         heads=part(wanted.heads, linears),
         embedding_in_ram=wanted.embedding_in_ram and hardware.device != "cpu",
-        packs_bfloat16=hardware.device == "cpu" and hardware.multiplies_bfloat16,
+        packs=compute in hardware.packs,
     )
     for spec in (chosen.linears, chosen.lm_head, chosen.heads):
         _check(spec, compute)
@@ -120,7 +119,7 @@ def _compute(linears: QuantSpec | None, dtype: str, hardware: Hardware) -> str:
 def best_dtype(hardware: Hardware) -> str:
     """Pascal computes fast in float32 alone, Turing in float16, later cards in bfloat16."""
     if hardware.device == "cpu":
-        return "bfloat16" if hardware.multiplies_bfloat16 else "float32"
+        return "bfloat16" if "bfloat16" in hardware.packs else "float32"
     if hardware.capability >= (8, 0):
         return "bfloat16"
     return "float16" if hardware.capability >= (7, 0) else "float32"

@@ -26,12 +26,14 @@ class Hardware:
     Attributes:
         device: `cpu` or `cuda`.
         capability: Compute capability of the card, such as (8, 6); (0, 0) without one.
-        multiplies_bfloat16: A CPU that has instructions for products of bfloat16.
+        multiplies_bfloat16: A CPU for which torch has fast products of bfloat16.
+        packs: Names of the dtypes whose weights it keeps in an order of its own, and is fast with.
     """
 
     device: str
     capability: tuple[int, int] = (0, 0)
     multiplies_bfloat16: bool = True
+    packs: tuple[str, ...] = ()
 
 
 def dense_bytes(bits: int) -> Callable[[int, int, str], int]:

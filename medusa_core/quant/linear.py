@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from medusa_core.native.library import native_library
 from medusa_core.native.linear import native_linear
 
 
@@ -75,11 +76,18 @@ def make_linear(weight: Tensor, bias: Tensor | None = None) -> QuantLinear:
     native = native_linear(weight, bias)
     if native is not None:
         return native
-    if weight.dtype == torch.bfloat16 and packs_bfloat16(weight.device.type):
+    if weight.dtype == torch.bfloat16 and weight.device.type == "cpu" and torch_packs_bfloat16():
         return PackedLinear(weight, bias)
     return DenseLinear(weight.contiguous(), bias)
 
 
-def packs_bfloat16(device: str) -> bool:
-    """Are bfloat16 weights on this type of device kept in an order of their own?"""
-    return device == "cpu" and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+def torch_packs_bfloat16() -> bool:
+    """Does torch multiply bfloat16 fast on this CPU, and in an order of its own?"""
+    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
+def packed_dtypes() -> tuple[str, ...]:
+    """Names of the dtypes whose weights a CPU keeps in an order of its own."""
+    if native_library() is not None:
+        return ("float32", "bfloat16")
+    return ("bfloat16",) if torch_packs_bfloat16() else ()

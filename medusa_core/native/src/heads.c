@@ -38,17 +38,25 @@ void rank(const Heads *heads, const float *hidden, int32_t count, int32_t ranks,
     int64_t size = heads->hidden, columns = heads->columns;
     float *states = scratch, *turned = scratch + count * size;
     uint32_t *packed = (uint32_t *)(scratch + 2 * count * size);
-    for (int32_t h = 0; h < count; h++) {
-        float *state = states + h * size;
-        memcpy(state, hidden, size * sizeof(float));
-        for (int32_t d = 0; d < heads->depth; d++) {
-            linear(pool, heads->layers + d * heads->heads + h, state, packed, 1, NULL, turned);
-            add_active(state, turned, heads->hidden);
-        }
-        if (!heads->is_shared)
-            linear(pool, heads->projections + h, state, packed, 1, NULL, scores + h * columns);
+    for (int32_t h = 0; h < count; h++) memcpy(states + h * size, hidden, size * sizeof(float));
+    if (heads->first != NULL) {
+        Linear wanted = *heads->first;
+        wanted.outputs = count * heads->hidden;
+        linear(pool, &wanted, hidden, packed, 1, NULL, turned);
+        add_active(states, turned, count * heads->hidden);
     }
-    if (heads->is_shared) linear(pool, heads->projections, states, packed, count, NULL, scores);
+    for (int32_t d = 0; d < heads->num_rest; d++) {
+        for (int32_t h = 0; h < count; h++)
+            linear(pool, heads->rest + d * heads->num_heads + h, states + h * size, packed, 1, NULL,
+                   turned + h * size);
+        add_active(states, turned, count * heads->hidden);
+    }
+    if (heads->is_shared)
+        linear(pool, heads->projections, states, packed, count, NULL, scores);
+    else
+        for (int32_t h = 0; h < count; h++)
+            linear(pool, heads->projections + h, states + h * size, packed, 1, NULL,
+                   scores + h * columns);
     for (int32_t h = 0; h < count; h++) {
         float *row = scores + h * columns, taken[64];
         for (int32_t k = 0; k < ranks; k++) {

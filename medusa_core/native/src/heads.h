@@ -8,9 +8,14 @@
 #include "linear.h"
 
 typedef struct {
-    const Linear *layers;      /* residual layers: of every depth one for every head */
+    const Linear *first;       /* residual layers of all heads, one after the other, or NULL */
+    const Linear *rest;        /* further ones: of every depth one for each head */
     const Linear *projections; /* one per head, or one that all share */
-    int32_t depth, heads, hidden, columns, is_shared;
+    int32_t hidden;            /* a multiple of PANEL */
+    int32_t columns;
+    int32_t num_heads;
+    int32_t num_rest; /* depths of `rest` */
+    int32_t is_shared;
     int32_t reserved;
 } Heads;
 

@@ -7,7 +7,7 @@ from medusa_core.quant.format import Hardware
 def _lack(hardware: Hardware) -> str:
     if hardware.device == "cuda" and hardware.capability < (8, 0):
         return "This card computes bfloat16 slowly; fp16 or fp32 has the same effect."
-    if hardware.device == "cpu" and not hardware.multiplies_bfloat16:
+    if hardware.device == "cpu" and "bfloat16" not in hardware.packs:
         return "This CPU has no instructions for bfloat16; fp32 is faster."
     return ""
 

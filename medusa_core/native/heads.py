@@ -1,0 +1,108 @@
+"""Medusa heads as the compiled step is given them."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from ctypes import addressof, pointer
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from medusa_core.native.library import PANEL, HeadsStruct, LinearStruct, native_library
+from medusa_core.native.linear import NativeLinear
+
+if TYPE_CHECKING:
+    from medusa_core.quant.linear import QuantLinear
+
+MOST_RANKS = 64
+
+
+class NativeHeads:
+    """The structures of some heads; their weights stay where they are."""
+
+    def __init__(
+        self,
+        library: ctypes.CDLL,
+        first: NativeLinear | None,
+        rest: Sequence[NativeLinear],
+        projections: Sequence[NativeLinear],
+        num_heads: int,
+    ) -> None:
+        """Take the layers.
+
+        Args:
+            library: What computes.
+            first: The first residual layers of all heads, one after the other.
+            rest: Further ones, of every depth one for each head.
+            projections: One for each head, or one that all share.
+            num_heads: How many heads there are.
+        """
+        self._library = library
+        self._kept = (first, rest, projections)
+        self._rest = (LinearStruct * len(rest))(*(layer.struct for layer in rest))
+        self._projections = (LinearStruct * len(projections))(*(p.struct for p in projections))
+        hidden, self._num_columns = projections[0].num_inputs, projections[0].num_outputs
+        self._struct = HeadsStruct(
+            first=None if first is None else pointer(first.struct),
+            rest=self._rest,
+            projections=self._projections,
+            hidden=hidden,
+            columns=self._num_columns,
+            num_heads=num_heads,
+            num_rest=len(rest) // num_heads,
+            is_shared=len(projections) == 1 and num_heads > 1,
+        )
+        self._address = addressof(self._struct)
+        self._scratch = torch.empty(3 * num_heads * hidden)
+
+    def ranked(self, hidden: Tensor, num_heads: int, num_ranks: int) -> tuple[Tensor, list[int]]:
+        """Scores and best columns of the first heads.
+
+        Args:
+            hidden: The target's state. [hidden], float32
+            num_heads: How many heads are wanted.
+            num_ranks: How many columns of each, at most 64.
+
+        Returns:
+            Scores [num_heads, columns], and the columns of all heads one after the other.
+        """
+        scores = torch.empty(num_heads, self._num_columns)
+        best = (ctypes.c_int64 * (num_heads * num_ranks))()
+        self._library.rank(
+            self._address,
+            hidden.data_ptr(),
+            num_heads,
+            num_ranks,
+            self._scratch.data_ptr(),
+            scores.data_ptr(),
+            addressof(best),
+            None,
+        )
+        return scores, best[:]
+
+
+def native_heads(
+    first: QuantLinear | None,
+    rest: Sequence[Sequence[QuantLinear]],
+    projections: Sequence[QuantLinear],
+    num_heads: int,
+) -> NativeHeads | None:
+    """The heads for the compiled step, or None if that can't compute them.
+
+    Args:
+        first: The first residual layers of all heads, one after the other.
+        rest: Further ones: of every depth a layer for each head.
+        projections: One for each head, or one that all share.
+        num_heads: How many heads there are.
+    """
+    library = native_library()
+    deeper = [layer for layers in rest for layer in layers]
+    layers = [layer for layer in deeper if isinstance(layer, NativeLinear)]
+    ends = [end for end in projections if isinstance(end, NativeLinear)]
+    if library is None or len(layers) < len(deeper) or not ends or len(ends) < len(projections):
+        return None
+    if ends[0].num_inputs % PANEL or not isinstance(first, NativeLinear | None):
+        return None
+    return NativeHeads(library, first, layers, ends, num_heads)
