@@ -8,6 +8,7 @@ is in the extra `native`; users don't need it.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from medusa_core.native.library import library_suffix
 from medusa_core.resources import native_dir
 
 _SOURCES = Path(__file__).parent / "src"
+SOURCES_HASH = "sources.sha256"  # beside what ships: of what it was built
 _FLAGS = (
     "-O3 -std=c11 -shared -fPIC -s -Wall -Wextra -Werror -Wno-psabi -fno-math-errno"
     # Products and sums are fused where the sources say so, and nowhere else.
@@ -45,6 +47,7 @@ def main() -> int:
     chosen = parser.parse_args()
     if not chosen.check:
         build(native_dir(), chosen.only)
+        (native_dir() / SOURCES_HASH).write_text(hash_of_sources() + "\n", encoding="ascii")
         return 0
     with tempfile.TemporaryDirectory() as folder:
         built = build(Path(folder), chosen.only)
@@ -80,6 +83,14 @@ def build(to: Path, only: str = "") -> list[Path]:
                 shutil.copyfile(made, path)
                 built.append(path)
     return built
+
+
+def hash_of_sources(folder: Path = _SOURCES) -> str:
+    """One hash of all sources and flags."""
+    whole = hashlib.sha256(" ".join(_FLAGS).encode())
+    for path in sorted(folder.iterdir()):
+        whole.update(path.name.encode() + b"\0" + path.read_bytes())
+    return whole.hexdigest()
 
 
 def _compile(sources: Path, path: Path, target: str, cpu: str) -> None:

@@ -12,6 +12,7 @@ import platform
 import sys
 from ctypes import POINTER, Structure, c_float, c_int32, c_int64, c_uint64, c_void_p
 from functools import cache
+from pathlib import Path
 
 import torch
 
@@ -145,16 +146,16 @@ def native_library() -> ctypes.CDLL | None:
     instruction set to take, such as `avx2`.
     """
     wanted = os.environ.get(_OFF, "")
-    for instructions in [wanted] if wanted else _instruction_sets():
+    for instructions in [wanted] if wanted else instruction_sets():
         path = native_dir() / system_name() / f"{instructions}{library_suffix()}"
         if wanted != "0" and path.is_file():
             try:
-                library = ctypes.CDLL(str(path))
+                library = open_library(path)
             except OSError as error:
                 log.warning("the compiled step can't be loaded, decoding is slower: %s", error)
                 return None
             log.info("the compiled step for %s", instructions)
-            return _declared(library)
+            return library
     log.info("no compiled step for this machine")
     return None
 
@@ -171,7 +172,7 @@ def library_suffix(system: str = sys.platform) -> str:
     return {"win32": ".dll", "darwin": ".dylib"}.get(system, ".so")
 
 
-def _instruction_sets() -> list[str]:
+def instruction_sets() -> list[str]:
     """Those that this CPU has, the best first."""
     if system_name().endswith("aarch64"):
         return ["neon"]
@@ -185,7 +186,13 @@ def _instruction_sets() -> list[str]:
     return found
 
 
-def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
+def open_library(path: Path) -> ctypes.CDLL:
+    """A library with its functions declared.
+
+    Raises:
+        OSError: It isn't one that this system can load.
+    """
+    library = ctypes.CDLL(str(path))
     for name, (arguments, result) in _SIGNATURES.items():
         function = getattr(library, name)
         function.argtypes, function.restype = arguments, result

@@ -19,9 +19,9 @@ TIES = pytest.StashKey[list[str]]()
 GROUPED = TinySpec(num_layers=2, rope=LLAMA3_ROPE, seed=3)
 # Every query head with its keys, tied embeddings, biases, heads that share the projection.
 TIED = TinySpec(num_layers=3, num_kv_heads=4, is_tied=True, has_bias=True, seed=4)
-# One of every other family.
+# One of every other family, wide enough for the compiled step.
 FAMILIES = {
-    name: TinySpec(model_type=name, seed=seed)
+    name: TinySpec(model_type=name, hidden_size=64, intermediate_size=96, seed=seed)
     for seed, name in enumerate(("mistral", "qwen2", "qwen3"), start=5)
 }
 TARGET_NAMES = ("grouped", "tied", *FAMILIES, "pebble")

@@ -11,6 +11,7 @@ from medusa_core.engine.drafter import DrafterSpec, drafter_registry
 from medusa_core.engine.rule import RuleSpec, rule_registry
 from medusa_core.messages import ChatMessage, GenerateSettings
 from medusa_core.resources import prompts_dir
+from medusa_core.runner.native import NativeRunner
 from medusa_core.target import Target
 from tests.core.conftest import TARGET_NAMES, LoadTarget
 from tests.core.laws import (
@@ -128,6 +129,8 @@ def test_laws_1_and_2_in_lower_precision_tokens_differ_at_ties_alone(
         tie = check_same_but_for_ties(plain, drafted, target, exact, rule)
         ties += [] if tie is None else [tie]
     report_ties(ties)
+    # The compiled step computes a row alike, whatever is beside it.
+    assert not (ties and isinstance(target.runner, NativeRunner))
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
@@ -139,12 +142,13 @@ def test_law_3_after_every_step_the_cache_is_one_that_never_drafted(
 ) -> None:
     target = load(name, dtype)
     served(drafter, target)
+    tolerance = 0.0 if isinstance(target.runner, NativeRunner) else TOLERANCE[dtype]
     prompt, settings = cases(name, rule)[-1]
     run = decode(
         target,
         replace(settings, drafter=drafter.name),
         prompts_of(name)[prompt],
-        after_step=lambda session: check_cache(session, target, TOLERANCE[dtype]),
+        after_step=lambda session: check_cache(session, target, tolerance),
     )
     assert run.done.num_steps > 0
 

@@ -32,7 +32,7 @@ from tests.core.laws import (
 )
 from tests.core.tiny import ACCURACIES, TinySpec, random_heads, write_heads, write_tiny
 
-HERE = Hardware("cpu")
+HERE = Hardware("cpu", packs=("float32", "bfloat16"))
 SPECS = quant_registry().specs
 ROUNDING = [spec for spec in SPECS if not spec.is_dense]
 RULES = [rule for rule in rule_registry().specs if rule.is_exact]
@@ -238,7 +238,7 @@ def parts_of(one: object) -> list[object]:
 
 def weight_roots(target: Target) -> list[object]:
     decoder = target.runner._model
-    return [*decoder._blocks, decoder.embedding, decoder.lm_head, decoder.final_norm]
+    return [*decoder.blocks, decoder.embedding, decoder.lm_head, decoder.final_norm]
 
 
 def combinations() -> Iterator[tuple[str, str, WeightFormats]]:
@@ -280,19 +280,21 @@ def test_law_4_the_plan_is_what_is_measured_and_at_most_a_twentieth_more(
 
 def test_hardware_says_what_it_lacks() -> None:
     pascal, turing, ampere = (Hardware("cuda", c) for c in ((6, 1), (7, 5), (8, 6)))
-    old_cpu = Hardware("cpu", multiplies_bfloat16=False)
+    bare_cpu = Hardware("cpu", multiplies_bfloat16=False)
+    compiled_cpu = replace(bare_cpu, packs=("float32", "bfloat16"))
+    all_of_them = (pascal, turing, ampere, HERE, compiled_cpu, bare_cpu)
     lacks = {
-        spec.name: [bool(spec.lack(h)) for h in (pascal, turing, ampere, HERE, old_cpu)]
-        for spec in SPECS
+        spec.name: [bool(spec.lack(hardware)) for hardware in all_of_them] for spec in SPECS
     }
-    assert lacks["fp32"] == [False] * 5
-    assert lacks["bf16"] == [True, True, False, False, True]
-    assert lacks["fp16"] == [True, False, False, True, True]
-    assert lacks["int8"] == [True, False, False, False, True]
-    assert lacks["nf4"] == lacks["nf4-dq"] == [False, False, False, False, True]
-    assert [best_dtype(h) for h in (pascal, turing, ampere, HERE, old_cpu)] == [
+    assert lacks["fp32"] == [False] * 6
+    assert lacks["bf16"] == [True, True, False, False, False, True]
+    assert lacks["fp16"] == [True, False, False, True, True, True]
+    assert lacks["int8"] == [True, False, False, False, True, True]
+    assert lacks["nf4"] == lacks["nf4-dq"] == [False, False, False, False, True, True]
+    assert [best_dtype(hardware) for hardware in all_of_them] == [
         "float32",
         "float16",
+        "bfloat16",
         "bfloat16",
         "bfloat16",
         "float32",

@@ -54,7 +54,6 @@ def test_prefill_has_a_count_of_its_own(tiny: Target, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(threads, "_pass_s", seconds)
     assert settle_threads(tiny, 4) == 1
-    assert tiny.runner.prefill_threads == 4
     seen: list[int] = []
     monkeypatch.setattr(
         tiny.runner._model, "final_norm", lambda x: seen.append(torch.get_num_threads()) or x
@@ -62,7 +61,7 @@ def test_prefill_has_a_count_of_its_own(tiny: Target, monkeypatch: pytest.Monkey
     kv = tiny.runner.new_cache(16)
     tiny.runner.extend([3, 4, 5], kv)
     tiny.runner.extend([6], kv)
-    tiny.runner.prefill_threads = 0
+    tiny.runner.use_threads(1, 1)
     tiny.runner.extend([3, 4, 5], kv)
     assert seen == [4, 1, 1]
     assert torch.get_num_threads() == 1

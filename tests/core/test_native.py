@@ -1,0 +1,246 @@
+"""The compiled step: as right as torch's operations, and the same to the bit however it is cut."""
+
+import ctypes
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from medusa_core.kv.cache import KvCache
+from medusa_core.native import library as native
+from medusa_core.native.build import SOURCES_HASH, build, hash_of_sources
+from medusa_core.native.library import library_suffix, native_library, open_library, system_name
+from medusa_core.native.linear import NativeLinear
+from medusa_core.native.pool import Pool
+from medusa_core.resources import native_dir
+from medusa_core.runner.native import NativeRunner
+from medusa_core.runner.resident import ResidentRunner
+from medusa_core.target import Target
+from medusa_core.tree.shape import TokenTree, TreeShape
+from tests.core.conftest import FAMILIES, LoadTarget
+
+NAMES = (*FAMILIES, "pebble")
+IDS = [7 + (5 * i) % 290 for i in range(61)]
+SHAPE = TreeShape.from_paths(
+    [(0,), (1,), (2,), (0, 0), (0, 1), (1, 0), (0, 0, 0), (0, 1, 0), (0, 0, 0, 0), (2, 0), (2, 1)]
+)
+TREE = TokenTree(SHAPE, tuple(range(40, 40 + SHAPE.num_nodes)))
+# How far a result may be from the exact one, in parts of the largest number.
+TOLERANCE = {torch.float32: 2e-6, torch.bfloat16: 4e-3}
+
+
+def libraries() -> list[Path]:
+    """Those of this system that this CPU can run."""
+    folder = native_dir() / system_name()
+    names = [f"{name}{library_suffix()}" for name in native.instruction_sets()]
+    return [folder / name for name in names]
+
+
+def runner_of(load: LoadTarget, name: str, dtype: str) -> NativeRunner:
+    runner = load(name, dtype).runner
+    assert isinstance(runner, NativeRunner)
+    return runner
+
+
+def state(runner: NativeRunner | ResidentRunner, ids: list[int] = IDS) -> tuple[KvCache, Tensor]:
+    """A cache that holds `ids`, and the states of all rows."""
+    kv = runner.new_cache(128)
+    return kv, runner.extend(ids, kv)
+
+
+def test_this_machine_has_a_compiled_step() -> None:
+    # If this fails on some machine, all else still works there, but slower.
+    assert native_library() is not None
+    assert all(path.is_file() for path in libraries())
+
+
+def test_what_ships_was_built_from_these_sources() -> None:
+    recorded = (native_dir() / SOURCES_HASH).read_text(encoding="ascii").strip()
+    assert recorded == hash_of_sources(), "run python -m medusa_core.native.build, and commit"
+
+
+@pytest.mark.slow
+def test_the_sources_give_the_same_bytes_again(tmp_path: Path) -> None:
+    pytest.importorskip("ziglang", reason="the compiler isn't installed")
+    built = build(tmp_path, system_name())
+    assert built
+    for path in built:
+        shipped = native_dir() / path.relative_to(tmp_path)
+        assert shipped.read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("path", libraries(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(("outputs", "inputs"), [(32, 16), (70, 34), (160, 48), (7, 256)])
+def test_a_layer_is_right_and_its_rows_are_independent(
+    path: Path, dtype: torch.dtype, outputs: int, inputs: int
+) -> None:
+    generator = torch.Generator().manual_seed(outputs)
+    weight = torch.randn(outputs, inputs, generator=generator).to(dtype)
+    bias = torch.randn(outputs, generator=generator).to(dtype)
+    layer = NativeLinear(open_library(path), weight, bias)
+    x = torch.randn(29, inputs, generator=generator)
+    y = layer(x)
+    exact = x.double() @ weight.double().t() + bias.double()
+    assert (y - exact).abs().max() <= TOLERANCE[dtype] * exact.abs().max()
+    for start, count in ((0, 1), (3, 2), (5, 9), (1, 12), (4, 17), (28, 1)):
+        assert torch.equal(layer(x[start : start + count]), y[start : start + count])
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_it_agrees_with_the_runner_of_torch_operations(
+    name: str, dtype: str, load: LoadTarget
+) -> None:
+    runner = runner_of(load, name, dtype)
+    exact = load(name, "float64").runner
+    assert isinstance(exact, ResidentRunner)
+    eager = ResidentRunner(runner._model, load(name, dtype).precision)
+    errors = []
+    for checked in (runner, eager):
+        kv, states = state(checked)
+        exact_kv, exact_states = state(exact)
+        rows = torch.cat([states, checked.verify(TREE, kv)]).double()
+        exact_rows = torch.cat([exact_states, exact.verify(TREE, exact_kv)])
+        errors.append(((rows - exact_rows).norm() / exact_rows.norm()).item())
+    ours, torchs = errors
+    assert ours <= (1e-5 if dtype == "float32" else 0.05)
+    assert ours <= 1.5 * torchs
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_chunks_trees_and_threads_change_no_bit(name: str, dtype: str, load: LoadTarget) -> None:
+    runner = runner_of(load, name, dtype)
+    whole, states = state(runner)
+    pieces = runner.new_cache(128)
+    chunks = [runner.extend(IDS[at : at + 13], pieces) for at in range(0, len(IDS), 13)]
+    assert torch.equal(torch.cat(chunks), states)
+    assert torch.equal(pieces.committed(), whole.committed())
+    assert torch.equal(runner.extend(IDS, runner.new_cache(61), only_last=True), states[-1:])
+    before = whole.committed()
+    nodes = runner.verify(TREE, whole)
+    assert torch.equal(whole.committed(), before)
+    for node in range(SHAPE.num_nodes):
+        path = [TREE.token_ids[n] for n in SHAPE.path_to(node)]
+        assert torch.equal(state(runner, IDS + path)[1][-1], nodes[node])
+    try:
+        runner.use_threads(2, 3)
+        assert torch.equal(state(runner)[1], states)
+        assert torch.equal(runner.verify(TREE, whole), nodes)
+    finally:
+        runner.use_threads(1, 1)
+
+
+def test_the_kept_rows_of_a_tree_are_those_of_its_path(load: LoadTarget) -> None:
+    runner = runner_of(load, "pebble", "bfloat16")
+    kv, _ = state(runner)
+    runner.verify(TREE, kv)
+    path = SHAPE.path_to(SHAPE.paths.index((0, 1, 0)))
+    kv.commit(path)
+    plain, _ = state(runner, IDS + [TREE.token_ids[node] for node in path])
+    assert kv.length == plain.length
+    assert torch.equal(kv.committed(), plain.committed())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_heads_rank_as_their_scores_say(name: str, load: LoadTarget) -> None:
+    heads = load(name, "float32").heads
+    assert heads is not None
+    assert heads._native is not None
+    hidden = torch.randn(load(name, "float32").config.hidden_size)
+    ranked = heads.ranked(hidden, [9, 2])
+    assert (ranked.scores - heads.logits(hidden, 2)).abs().max() < 1e-4
+    assert torch.tensor(ranked.columns).tolist() == ranked.scores.topk(9).indices.tolist()
+
+
+def test_the_best_of_equals_is_the_first_and_no_number_is_found() -> None:
+    library = native_library()
+    assert library is not None
+    scores = torch.zeros(4, 53)
+    scores[0, [7, 30, 51]] = 2.0
+    scores[1, 52] = float("inf")
+    scores[2, [20, 40]] = torch.tensor([float("nan"), 9.0])
+    best = (ctypes.c_int64 * 4)()
+    library.best_of_rows(scores.data_ptr(), 4, 53, ctypes.addressof(best))
+    assert best[:] == [7, 52, 20, 0]
+
+
+def test_damaged_weights_are_noticed(load: LoadTarget) -> None:
+    runner = runner_of(load, "qwen3", "bfloat16")
+    norm = runner._native._kept[0]
+    before = norm.clone()
+    try:
+        norm[3] = float("nan")
+        assert runner.logits(state(runner)[1]).isnan().any(dim=-1).all()
+    finally:
+        norm.copy_(before)
+
+
+def test_helpers_rest_and_leave() -> None:
+    library = native_library()
+    assert library is not None
+    import threading
+
+    def helpers() -> list[threading.Thread]:
+        return [t for t in threading.enumerate() if t.name.startswith("medusa-step")]
+
+    before = len(helpers())
+    pool = Pool(library, 3)
+    pool.wake()
+    assert len(helpers()) == before + 2
+    mine = helpers()[before:]
+    del pool
+    for thread in mine:
+        thread.join(10)
+    assert len(helpers()) == before
+
+
+def test_without_a_library_torch_runs_the_step(tmp_path: Path) -> None:
+    """In a process of its own, as a library is chosen once."""
+    script = (
+        "from medusa_core.api import demo_model\n"
+        "from medusa_core.target import load_target\n"
+        "print(type(load_target(*demo_model()).runner).__name__)\n"
+    )
+    environment = {**os.environ, "MEDUSA_NATIVE": "0", "OMP_NUM_THREADS": "1"}
+    ran = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.split() == ["ResidentRunner"]
+
+
+def test_a_library_that_can_not_be_loaded_is_done_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / system_name()
+    folder.mkdir()
+    for name in native.instruction_sets():
+        (folder / f"{name}{library_suffix()}").write_bytes(b"no library")
+    monkeypatch.setattr(native, "native_dir", lambda: tmp_path)
+    assert native_library.__wrapped__() is None
+    assert "can't be loaded" in caplog.text
+
+
+def test_systems_have_names() -> None:
+    assert system_name("linux", "x86_64") == "linux-x86_64"
+    assert system_name("win32", "AMD64") == "windows-x86_64"
+    assert system_name("darwin", "arm64") == "macos-aarch64"
+
+
+def test_the_hash_tells_sources_apart(tmp_path: Path) -> None:
+    (tmp_path / "a.c").write_text("int a;")
+    first = hash_of_sources(tmp_path)
+    (tmp_path / "a.c").write_text("int b;")
+    assert first != hash_of_sources(tmp_path)
+    assert len(first) == len(hashlib.sha256().hexdigest())
+
+
+def test_a_target_too_narrow_for_it_runs_without(load: LoadTarget) -> None:
+    target: Target = load("grouped", "float32")  # heads of 8 numbers
+    assert isinstance(target.runner, ResidentRunner)
