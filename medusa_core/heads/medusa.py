@@ -93,7 +93,7 @@ class MedusaHeads:
         Returns:
             [num_heads, num_columns]
         """
-        states = self._residuals(hidden if self._dtype is None else hidden.to(self._dtype), num_heads)
+        states = self._residuals(hidden.to(self._dtype or hidden.dtype), num_heads)
         if not self._own_projections:
             return self._target_lm_head(states)
         pairs = zip(self._own_projections[:num_heads], states.unsqueeze(1), strict=True)
@@ -115,7 +115,6 @@ class MedusaHeads:
         if mapped is None:
             return Ranked(columns, columns, scores)
         return Ranked([[mapped[column] for column in row] for row in columns], columns, scores)
-
 
     def _best(
         self, hidden: Tensor, num_heads: int, num_ranks: int

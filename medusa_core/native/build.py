@@ -21,10 +21,11 @@ from medusa_core.resources import native_dir
 _SOURCES = Path(__file__).parent / "src"
 SOURCES_HASH = "sources.sha256"  # beside what ships: of what it was built
 _FLAGS = (
-    "-O3 -std=c11 -shared -fPIC -s -Wall -Wextra -Werror -Wno-psabi -fno-math-errno"
+    *("-O3", "-std=c11", "-shared", "-fPIC", "-s", "-fno-sanitize=all", "-fno-math-errno"),
+    *("-Wall", "-Wextra", "-Werror", "-Wno-psabi"),
     # Products and sums are fused where the sources say so, and nowhere else.
-    " -ffp-contract=off -fno-sanitize=all -fvisibility=default"
-).split()
+    "-ffp-contract=off",
+)
 _X86 = {
     "avx2": "x86_64_v3",
     "avx512": "x86_64_v4",

@@ -164,7 +164,7 @@ def system_name(system: str = sys.platform, machine: str = "") -> str:
     """The folder of the libraries for a system, such as `linux-x86_64`."""
     machine = (machine or platform.machine()).lower()
     architecture = {"amd64": "x86_64", "arm64": "aarch64"}.get(machine, machine)
-    return f"{ {'win32': 'windows', 'darwin': 'macos'}.get(system, system)}-{architecture}"
+    return f"{ {'win32': 'windows', 'darwin': 'macos'}.get(system, system) }-{architecture}"
 
 
 def library_suffix(system: str = sys.platform) -> str:

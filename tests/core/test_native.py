@@ -5,24 +5,32 @@ import hashlib
 import os
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 
+from medusa_core.api import demo_model
+from medusa_core.engine.rule import rule_registry
 from medusa_core.kv.cache import KvCache
+from medusa_core.messages import GenerateSettings
 from medusa_core.native import library as native
 from medusa_core.native.build import SOURCES_HASH, build, hash_of_sources
 from medusa_core.native.library import library_suffix, native_library, open_library, system_name
 from medusa_core.native.linear import NativeLinear
 from medusa_core.native.pool import Pool
+from medusa_core.quant import linear
 from medusa_core.resources import native_dir
 from medusa_core.runner.native import NativeRunner
 from medusa_core.runner.resident import ResidentRunner
-from medusa_core.target import Target
+from medusa_core.target import LoadOptions, Target, load_target
 from medusa_core.tree.shape import TokenTree, TreeShape
 from tests.core.conftest import FAMILIES, LoadTarget
+from tests.core.laws import Tie, check_same_but_for_ties, decode, user_says
 
 NAMES = (*FAMILIES, "pebble")
 IDS = [7 + (5 * i) % 290 for i in range(61)]
@@ -185,7 +193,6 @@ def test_damaged_weights_are_noticed(load: LoadTarget) -> None:
 def test_helpers_rest_and_leave() -> None:
     library = native_library()
     assert library is not None
-    import threading
 
     def helpers() -> list[threading.Thread]:
         return [t for t in threading.enumerate() if t.name.startswith("medusa-step")]
@@ -213,6 +220,24 @@ def test_without_a_library_torch_runs_the_step(tmp_path: Path) -> None:
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
     )
     assert ran.stdout.split() == ["ResidentRunner"]
+
+
+def test_torch_alone_decodes_pebble_as_well(
+    load: LoadTarget,
+    monkeypatch: pytest.MonkeyPatch,
+    report_ties: Callable[[list[Tie]], None],
+) -> None:
+    monkeypatch.setattr(linear, "native_library", lambda: None)
+    monkeypatch.setattr(linear, "native_linear", lambda weight, bias: None)
+    dtype = "bfloat16" if linear.torch_packs_bfloat16() else "float32"
+    target = load_target(*demo_model(), LoadOptions(dtype))
+    assert isinstance(target.runner, ResidentRunner)
+    settings, greedy = GenerateSettings(max_new_tokens=60), rule_registry().get("greedy")
+    plain = decode(target, replace(settings, drafter="none"), user_says("Tell me a story."))
+    drafted = decode(target, settings, user_says("Tell me a story."))
+    tie = check_same_but_for_ties(plain, drafted, target, load("pebble", "float64"), greedy)
+    report_ties([] if tie is None else [tie])
+    assert drafted.done.num_steps < plain.done.num_steps
 
 
 def test_a_library_that_can_not_be_loaded_is_done_without(

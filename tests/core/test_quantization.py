@@ -283,9 +283,7 @@ def test_hardware_says_what_it_lacks() -> None:
     bare_cpu = Hardware("cpu", multiplies_bfloat16=False)
     compiled_cpu = replace(bare_cpu, packs=("float32", "bfloat16"))
     all_of_them = (pascal, turing, ampere, HERE, compiled_cpu, bare_cpu)
-    lacks = {
-        spec.name: [bool(spec.lack(hardware)) for hardware in all_of_them] for spec in SPECS
-    }
+    lacks = {spec.name: [bool(spec.lack(hardware)) for hardware in all_of_them] for spec in SPECS}
     assert lacks["fp32"] == [False] * 6
     assert lacks["bf16"] == [True, True, False, False, False, True]
     assert lacks["fp16"] == [True, False, False, True, True, True]
