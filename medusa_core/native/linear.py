@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.native.library import PANEL, LinearStruct, native_library
+from medusa_core.native.pool import Pool
 
 _DTYPES = (torch.float32, torch.bfloat16)
 
@@ -38,12 +39,15 @@ class NativeLinear:
         )
 
     def __call__(self, x: Tensor) -> Tensor:
-        rows = x.to(torch.float32).contiguous()
+        return self.run(x.to(torch.float32).contiguous()).to(x.dtype)
+
+    def run(self, rows: Tensor, pool: Pool | None = None) -> Tensor:
+        """[n, in] → [n, out], both float32 and contiguous; the workers of `pool` help."""
         count = len(rows)
         packed = torch.empty(count, self.num_inputs)
         y = torch.empty(count, self.num_outputs)
         self._library.linear(
-            None,
+            None if pool is None else pool.awake(),
             addressof(self.struct),
             rows.data_ptr(),
             packed.data_ptr(),
@@ -51,7 +55,7 @@ class NativeLinear:
             None,
             y.data_ptr(),
         )
-        return y.to(x.dtype)
+        return y
 
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
         return self(x).add_(residual)

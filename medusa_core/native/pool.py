@@ -15,13 +15,12 @@ class Pool:
 
     Attributes:
         num_workers: How many.
-        address: What the library is given.
     """
 
     def __init__(self, library: ctypes.CDLL, num_workers: int) -> None:
         self.num_workers = num_workers
         self._struct = PoolStruct()
-        self.address = addressof(self._struct)
+        self._address = addressof(self._struct) if num_workers > 1 else None
         self._bells = [threading.Event() for _ in range(1, num_workers)]
         for worker, bell in enumerate(self._bells, start=1):
             threading.Thread(
@@ -32,11 +31,12 @@ class Pool:
             ).start()
         self._finalizer = weakref.finalize(self, _close, self._struct, self._bells)
 
-    def wake(self) -> None:
-        """Call the helpers; one that is awake stays so as long as there is work."""
+    def awake(self) -> int | None:
+        """What the library is given: helpers are called, and stay as long as there is work."""
         for bell in self._bells:
             if not bell.is_set():
                 bell.set()
+        return self._address
 
 
 def _help(library: ctypes.CDLL, struct: PoolStruct, bell: threading.Event, worker: int) -> None:

@@ -19,6 +19,7 @@ from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
 from medusa_core.native.decoder import NativeDecoder
 from medusa_core.native.library import PassStruct
+from medusa_core.native.linear import NativeLinear
 from medusa_core.native.pool import Pool
 from medusa_core.tree.shape import TokenTree
 
@@ -29,7 +30,9 @@ class NativeRunner:
     """Runs forward passes; see `ResidentRunner`, which it equals but for rounding."""
 
     def __init__(self, model: Decoder, precision: Precision, native: NativeDecoder) -> None:
+        assert isinstance(model.lm_head, NativeLinear)  # else there is no NativeDecoder
         self._model = model
+        self._lm_head = model.lm_head
         self._precision = precision
         self._native = native
         self._library = native.library
@@ -91,7 +94,7 @@ class NativeRunner:
 
     def logits(self, hidden: Tensor) -> Tensor:
         """The target's scores. [n, hidden] → [n, vocabulary], float32"""
-        return self._model.lm_head(hidden)
+        return self._lm_head.run(hidden, self._pools[0])
 
     def _forward(
         self,
@@ -120,11 +123,7 @@ class NativeRunner:
         told.workers = pool.num_workers
         told.scratch = self._scratch.data_ptr()
         told.hidden = hidden.data_ptr()
-        if pool.num_workers > 1:
-            pool.wake()
-            self._library.forward(self._native.address, self._pass_address, pool.address)
-        else:
-            self._library.forward(self._native.address, self._pass_address, None)
+        self._library.forward(self._native.address, self._pass_address, pool.awake())
         return hidden
 
     def _make_ready(self, num_rows: int, kv: KvCache, num_workers: int) -> None:

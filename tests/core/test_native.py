@@ -199,7 +199,7 @@ def test_helpers_rest_and_leave() -> None:
 
     before = len(helpers())
     pool = Pool(library, 3)
-    pool.wake()
+    assert pool.awake() is not None
     assert len(helpers()) == before + 2
     mine = helpers()[before:]
     del pool
