@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from medusa_core.drafters.lookup import Lookup
+from medusa_core.drafters.lookup import Continuation, Lookup
+from medusa_core.drafters.medusa import MedusaDrafter
 from medusa_core.engine.drafter import DrafterSpec, Observation
 from medusa_core.errors import RequestError
 from medusa_core.heads.medusa import MedusaHeads
@@ -39,17 +40,22 @@ class CompositeDrafter:
         self._heads = heads
         self._shape = shape
         self._values = values
+        self._worst = min(values.values(), default=0.0)
+        self._medusa = MedusaDrafter(heads, shape)
         self._lookup = Lookup()
         self._hidden: Tensor | None = None
 
     def begin(self, token_ids: Sequence[int]) -> None:
         self._hidden = None
+        self._medusa.begin(token_ids)
         self._lookup = Lookup()
         self._lookup.extend(token_ids)
 
     def propose(self, root_id: int, max_rows: int) -> Proposal:
         rows = min(self._shape.num_nodes, max_rows)
         found = self._lookup.continuations(rows - 1)
+        if self._hidden is not None and not self._is_worth_a_row(found):
+            return self._medusa.propose(root_id, max_rows)
         drafted = self._drafted(rows)
         looked_up = self._lookup.weighted(found)
         values = dict(looked_up)
@@ -60,12 +66,18 @@ class CompositeDrafter:
 
     def observe(self, observation: Observation) -> None:
         self._hidden = observation.hidden
+        self._medusa.observe(observation)
         self._lookup.learn(observation.token_ids)
         self._lookup.extend(observation.token_ids)
 
     def truncate(self, length: int) -> None:
         self._hidden = None
+        self._medusa.truncate(length)
         self._lookup.truncate(length)
+
+    def _is_worth_a_row(self, found: Sequence[Continuation]) -> bool:
+        """Would the likeliest of these take the place of a node of the heads' tree?"""
+        return any(self._lookup.chance(f.length, 1) > self._worst for f in found)
 
     def _drafted(self, rows: int) -> dict[TokenPath, float]:
         """The heads' tree as paths of tokens."""

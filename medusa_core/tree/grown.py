@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from operator import itemgetter
 
 from medusa_core.tree.shape import Path, TokenTree, TreeShape
 
@@ -19,19 +20,22 @@ def grow_tree(root_id: int, values: Mapping[TokenPath, float], num_rows: int) ->
             with every path come its beginnings, which are worth at least as much.
         num_rows: Most nodes, root included.
     """
-    best = sorted(values, key=lambda path: (-values[path], len(path), path))[: num_rows - 1]
+    # Plain tuples compare faster than keys are made, and this runs in every step.
+    best = sorted([(-value, len(path), path) for path, value in values.items()])[: num_rows - 1]
+    # Shorter ones first, so that parents have their ranks; siblings by what they are worth.
+    best.sort(key=itemgetter(1))
     ranks: dict[TokenPath, Path] = {(): ()}
     num_children: dict[TokenPath, int] = {}
-    token_of: dict[Path, int] = {}
-    # Shorter ones first, so that parents have their ranks; siblings by what they are worth.
-    for path in sorted(best, key=lambda path: (len(path), -values[path], path)):
+    nodes = []
+    for _, length, path in best:
         parent = path[:-1]
         rank = num_children.get(parent, 0)
         num_children[parent] = rank + 1
-        ranks[path] = (*ranks[parent], rank)
-        token_of[ranks[path]] = path[-1]
-    shape = _shape(tuple(sorted(token_of, key=lambda path: (len(path), path))))
-    return TokenTree(shape, (root_id, *(token_of[path] for path in shape.paths[1:])))
+        ranks[path] = place = (*ranks[parent], rank)
+        nodes.append((length, place, path[-1]))
+    nodes.sort()
+    shape = _shape(tuple([place for _, place, _ in nodes]))
+    return TokenTree(shape, (root_id, *[token_id for _, _, token_id in nodes]))
 
 
 @lru_cache(maxsize=512)
