@@ -24,7 +24,7 @@ from app.preferences import Preferences, load_preferences
 from app.startup_probe import FirstPaint, StallProbe
 from app.theme.appearance import Appearance, ThemeChoice
 from app.window import TITLE, MainWindow
-from medusa_core.api import kept_models_dir, resources_dir, start_engine
+from medusa_core.api import calibrations_dir, kept_models_dir, resources_dir, start_engine
 from medusa_core.errors import MedusaError
 
 if TYPE_CHECKING:
@@ -103,7 +103,9 @@ def build(options: Options) -> Application:
     resources = resources_dir()
     appearance = Appearance(resources, ThemeChoice(theme), preferences.zoom)
     bridge = EngineBridge(start_engine)
-    keeper = ModelKeeper(bridge, preferences.model, kept_dir=kept_models_dir())
+    keeper = ModelKeeper(
+        bridge, preferences.model, kept_dir=kept_models_dir(), calibrations_dir=calibrations_dir()
+    )
     window = MainWindow(
         bridge,
         keeper,

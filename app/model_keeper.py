@@ -83,6 +83,7 @@ class ModelKeeper(QObject):
         choice: ModelChoice,
         *,
         kept_dir: Path | None = None,
+        calibrations_dir: Path | None = None,
         make_id: Callable[[], str] = new_id,
     ) -> None:
         """Keep a model.
@@ -91,11 +92,13 @@ class ModelKeeper(QObject):
             bridge: To the engine.
             choice: The model to begin with.
             kept_dir: Where quantized models are kept; None keeps none.
+            calibrations_dir: Where step costs are kept; None keeps none.
             make_id: Names requests.
         """
         super().__init__()
         self._bridge = bridge
         self._kept_dir = kept_dir
+        self._calibrations_dir = calibrations_dir
         self._make_id = make_id
         self._loads: dict[str, ModelChoice] = {}
         self._load_id = ""
@@ -125,6 +128,7 @@ class ModelKeeper(QObject):
                 context_tokens=wanted.context_tokens,
                 ignores_plan=wanted.ignores_plan,
                 kept_dir=self._kept_dir,
+                calibrations_dir=self._calibrations_dir,
             )
         )
 

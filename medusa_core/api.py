@@ -16,6 +16,7 @@ from medusa_core import messages
 from medusa_core.hub.job import Job, JobState, Pair
 from medusa_core.hub.settings import HubSettings, save_token, settings_from
 from medusa_core.resources import (
+    calibrations_dir,
     demo_heads_dir,
     demo_model_dir,
     kept_models_dir,
@@ -148,6 +149,7 @@ __all__ = [
     "Offer",
     "Pair",
     "Recording",
+    "calibrations_dir",
     "choices",
     "converting",
     "demo_model",

@@ -219,6 +219,7 @@ class LoadModel(Message):
         context_tokens: Longest prompt plus answer; 0 for what fits, up to 8,192.
         ignores_plan: Load although the plan says that it doesn't fit.
         kept_dir: Folder where quantized models are kept for the next load; None keeps nothing.
+        calibrations_dir: Folder where measured step costs are kept; None keeps nothing.
     """
 
     model_dir: Path
@@ -229,6 +230,7 @@ class LoadModel(Message):
     context_tokens: int = 0
     ignores_plan: bool = False
     kept_dir: Path | None = None
+    calibrations_dir: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,11 +344,13 @@ class Calibrated(Message):
     """The measured step costs of the loaded model.
 
     Attributes:
-        step_s: Pairs (rows, seconds of one step with that many rows).
-        tree_rows: The row count the engine chooses with `tree_rows=0`.
+        step_s: Pairs (rows, seconds of a verification of that many rows), the cache being short.
+        plain_step_s: Seconds of a whole step of plain decoding, then.
+        tree_rows: The row count the engine chooses with `tree_rows=0`, then.
     """
 
     step_s: tuple[tuple[int, float], ...]
+    plain_step_s: float
     tree_rows: int
 
 
@@ -487,6 +491,7 @@ class GenerationDone(Message):
         time_to_first_token_s: Seconds from the start of the request to the first token.
         prefill_s: Seconds of prefill.
         decode_s: Seconds of all decoding steps.
+        num_rested: Decoding steps that were plain because drafts didn't pay.
         settings: What it was decoded with; `tree_rows` is the count really used.
     """
 
@@ -501,6 +506,7 @@ class GenerationDone(Message):
     time_to_first_token_s: float
     prefill_s: float
     decode_s: float
+    num_rested: int
     settings: GenerateSettings
 
     @property

@@ -34,6 +34,11 @@ def shapes_dir() -> Path:
     return resources_dir() / "shapes"
 
 
+def calibrations_dir() -> Path:
+    """Where step costs of this machine are kept; nothing there is precious."""
+    return Path(platformdirs.user_cache_path("medusa-chat")) / "calibrations"
+
+
 def kept_models_dir() -> Path:
     """Where quantized models are kept for the next load; nothing there is precious."""
     return Path(platformdirs.user_cache_path("medusa-chat")) / "quantized"

@@ -23,12 +23,15 @@ class Proposal:
         scores: What the drafter gave its vocabulary at depth 1, 2, ..., for traces; None where it
             doesn't score. [depths, drafter's vocabulary]
         columns: Where in `scores` each draft node stands; empty without scores.
+        guesses: The drafter's best tokens at depth 1, 2, ..., in the tree or not, from which it
+            learns; empty where it doesn't.
     """
 
     tree: TokenTree
     sources: tuple[TokenSource, ...]
     scores: Tensor | None = field(default=None, compare=False)
     columns: Sequence[int] = ()
+    guesses: Sequence[Sequence[int]] = ()
 
 
 @dataclass(frozen=True, slots=True)

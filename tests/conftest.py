@@ -1,9 +1,12 @@
 """What holds for every test: no display, two threads, fixed seeds, no stray errors or threads."""
 
+import atexit
 import logging
 import os
 import random
+import shutil
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +19,9 @@ if sys.platform.startswith("linux"):
 os.environ.setdefault("OMP_NUM_THREADS", "2")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+# What commands keep for their next start (quantized models, step costs) is nothing to the user's.
+os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="medusa-tests-")
+atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 
 SEED = 20_261_120
 OUR_LOGGERS = ("app", "medusa_core")

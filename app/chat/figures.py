@@ -52,7 +52,7 @@ def speed_up(done: GenerationDone, calibrated: Calibrated | None) -> float | Non
         Mean acceptance length × T(1) ÷ mean step time, where T(1) is the measured time of a
         step with one row; None without a decode step or without T(1).
     """
-    plain_step_s = dict(calibrated.step_s).get(1) if calibrated else None
+    plain_step_s = calibrated.plain_step_s if calibrated else None
     if plain_step_s is None or not done.num_steps or done.decode_s <= 0:
         return None
     return done.mean_acceptance_length * plain_step_s / (done.decode_s / done.num_steps)
@@ -78,10 +78,12 @@ def figures(done: GenerationDone, calibrated: Calibrated | None) -> tuple[Figure
         ),
         Figure(
             "Speed-up",
-            f"{factor:.2f}× plain" if factor is not None else f"{UNKNOWN}× plain",
+            f"{UNKNOWN if factor is None else f'{factor:.2f}'}× plain"
+            + (" (drafts rested)" if done.num_rested else ""),
             "τ × T(1) ÷ mean time of a step. T(1) is the time of a step of plain decoding, "
             "measured on this machine after the model was loaded"
-            + ("." if factor is not None else "; not measured yet."),
+            + ("." if factor is not None else "; not measured yet.")
+            + _rested(done),
         ),
         Figure(
             "Time to first token",
@@ -91,6 +93,15 @@ def figures(done: GenerationDone, calibrated: Calibrated | None) -> tuple[Figure
             "were still in the cache.",
         ),
         Figure("Stop reason", STOP_WORDS[done.stop_reason], STOP_MEANINGS[done.stop_reason]),
+    )
+
+
+def _rested(done: GenerationDone) -> str:
+    if not done.num_rested:
+        return ""
+    return (
+        f" In {done.num_rested:,} of {done.num_steps:,} steps nothing was drafted: "
+        "drafting gained less than 5 % just then. It is tried again from time to time."
     )
 
 

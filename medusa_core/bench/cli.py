@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from medusa_core.errors import PromptFileError, RequestError
 from medusa_core.generate.arguments import add_rule_arguments, settings_of
-from medusa_core.generate.cli import add_model_arguments, model_dirs, open_target
+from medusa_core.generate.cli import add_model_arguments, model_dirs, open_target, open_tuner
 
 if TYPE_CHECKING:
     from medusa_core.prompts import Prompt
@@ -53,9 +53,8 @@ def run(args: argparse.Namespace) -> int:
     target = open_target(args)
     if args.sweep is not None:
         epsilons = _epsilons(args.epsilons)
-        rows = _rows(args, target, ["medusa"])
         points = sweep_epsilon(
-            target, prompts, settings_of(args, "medusa", rows), epsilons, _show_progress
+            target, prompts, settings_of(args, "medusa", args.tree_rows), epsilons, _show_progress
         )
         print(sweep_table(points))
         report: dict[str, object] = {"sweep": [asdict(point) for point in points]}
@@ -75,6 +74,7 @@ def _race(args: argparse.Namespace, target: Target, prompts: Sequence[Prompt]) -
     from medusa_core.bench.report import divergences, make_report, table
     from medusa_core.engine.drafter import drafter_registry
     from medusa_core.engine.rule import rule_registry
+    from medusa_core.engine.tuner import Tuner
 
     modes, peers = _names(args.modes), _names(args.peers)
     if not modes:
@@ -87,9 +87,12 @@ def _race(args: argparse.Namespace, target: Target, prompts: Sequence[Prompt]) -
             f"Peers decode greedily: under {args.rule} there is nothing to compare.",
             "Leave out --peers, or --rule.",
         )
-    rows = _rows(args, target, modes)
+    rows = args.tree_rows
+    tuner = open_tuner(args, target)
+    # Each mode learns for itself.
     contestants: dict[str, Contestant] = {
-        name: OwnMode(target, settings_of(args, name, rows)) for name in modes
+        name: OwnMode(target, settings_of(args, name, rows), Tuner(target, tuner.costs))
+        for name in modes
     }
     for name, spec in peer_specs.items():
         contestants[name] = spec.build(model_dirs(args)[0], target, args.max_new_tokens)
@@ -97,7 +100,7 @@ def _race(args: argparse.Namespace, target: Target, prompts: Sequence[Prompt]) -
     report = make_report(race, modes, peers, target)
     print(table(report))
     print(
-        f"{torch.get_num_threads()} threads · {rows or 1} rows per step · "
+        f"{torch.get_num_threads()} threads · {rows or 'measured'} rows per step · "
         f"{race.num_skipped} prompts skipped as too long"
     )
     if "none" in modes and rule_registry().get(args.rule).is_exact:
@@ -105,17 +108,6 @@ def _race(args: argparse.Namespace, target: Target, prompts: Sequence[Prompt]) -
             for divergence in divergences(race, name, target, settings_of(args, name, rows)):
                 print(f"{name} differs from plain decoding: {divergence}")
     return report
-
-
-def _rows(args: argparse.Namespace, target: Target, modes: Sequence[str]) -> int:
-    """The row count asked for, or the best here."""
-    from medusa_core.engine.calibration import best_rows, measure_draft_s, measure_step_s
-
-    rows: int = args.tree_rows
-    if not rows and any(name != "none" for name in modes):
-        rows = best_rows(target, measure_step_s(target), measure_draft_s(target))
-        log.info("%d rows are best here", rows)
-    return rows
 
 
 def _epsilons(text: str) -> tuple[float, ...]:

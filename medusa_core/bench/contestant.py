@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from medusa_core.engine.session import Session
+from medusa_core.engine.tuner import Tuner
 from medusa_core.generate.direct import generate
 from medusa_core.messages import ChatMessage, GenerateSettings
 from medusa_core.target import Target
@@ -45,8 +46,9 @@ class Contestant(Protocol):
 class OwnMode:
     """This engine with one drafter."""
 
-    def __init__(self, target: Target, settings: GenerateSettings) -> None:
+    def __init__(self, target: Target, settings: GenerateSettings, tuner: Tuner) -> None:
         self._target = target
+        self._tuner = tuner
         self._settings = settings
         self._session = Session(target)
 
@@ -55,7 +57,9 @@ class OwnMode:
 
     def answer(self, messages: Sequence[ChatMessage]) -> TurnResult:
         started = time.perf_counter()
-        done = generate(self._target, messages, self._settings, session=self._session)
+        done = generate(
+            self._target, messages, self._settings, session=self._session, tuner=self._tuner
+        )
         return TurnResult(
             text=done.text,
             token_ids=done.token_ids,

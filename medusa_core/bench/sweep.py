@@ -17,6 +17,7 @@ from medusa_core.bench.contestant import OwnMode
 from medusa_core.bench.divergence import prompt_ids_of
 from medusa_core.bench.race import Conversation, run_race
 from medusa_core.engine.rule import rule_registry
+from medusa_core.engine.tuner import Tuner
 from medusa_core.messages import GenerateSettings
 from medusa_core.prompts import Prompt
 from medusa_core.target import Target
@@ -65,7 +66,7 @@ def sweep_epsilon(
         f"{epsilon:g}": replace(settings, rule="typical", epsilon=epsilon, delta=epsilon**0.5)
         for epsilon in epsilons
     }
-    contestants = {name: OwnMode(target, chosen) for name, chosen in tried.items()}
+    contestants = {name: OwnMode(target, chosen, Tuner(target)) for name, chosen in tried.items()}
     race = run_race(contestants, prompts, 1, on_prompt)
     return [_point(target, race.results[name][0], chosen) for name, chosen in tried.items()]
 

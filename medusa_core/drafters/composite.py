@@ -14,6 +14,7 @@ from torch import Tensor
 from medusa_core.drafters.lookup import Continuation, Lookup
 from medusa_core.drafters.medusa import MedusaDrafter
 from medusa_core.engine.drafter import DrafterSpec, Observation
+from medusa_core.engine.learning import NUM_RANKS
 from medusa_core.errors import RequestError
 from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.messages import TARGET, TokenSource
@@ -56,13 +57,14 @@ class CompositeDrafter:
         found = self._lookup.continuations(rows - 1)
         if self._hidden is not None and not self._is_worth_a_row(found):
             return self._medusa.propose(root_id, max_rows)
-        drafted = self._drafted(rows)
+        drafted, guesses = self._drafted(rows)
         looked_up = self._lookup.weighted(found)
         values = dict(looked_up)
         for path, value in drafted.items():
             values[path] = max(values.get(path, 0.0), value)
         tree = grow_tree(root_id, values, rows)
-        return Proposal(tree, (TARGET, *_sources(tree, drafted, looked_up)))
+        sources = (TARGET, *_sources(tree, drafted, looked_up))
+        return Proposal(tree, sources, guesses=guesses)
 
     def observe(self, observation: Observation) -> None:
         self._hidden = observation.hidden
@@ -79,16 +81,17 @@ class CompositeDrafter:
         """Would the likeliest of these take the place of a node of the heads' tree?"""
         return any(self._lookup.chance(f.length, 1) > self._worst for f in found)
 
-    def _drafted(self, rows: int) -> dict[TokenPath, float]:
-        """The heads' tree as paths of tokens."""
+    def _drafted(self, rows: int) -> tuple[dict[TokenPath, float], list[list[int]]]:
+        """The heads' tree as paths of tokens, and their best tokens."""
         shape = self._shape.first_rows(rows)
         if self._hidden is None or shape.num_nodes == 1:
-            return {}
-        ranked = self._heads.ranked(self._hidden, shape.num_ranks).token_ids
-        return {
-            tuple(ranked[depth][rank] for depth, rank in enumerate(path)): self._values[path]
+            return {}, []
+        ranked = self._heads.ranked(self._hidden, shape.num_ranks, NUM_RANKS).token_ids
+        drafted = {
+            tuple([ranked[depth][rank] for depth, rank in enumerate(path)]): self._values[path]
             for path in shape.paths[1:]
         }
+        return drafted, ranked
 
 
 def _sources(

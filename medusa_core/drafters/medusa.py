@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from medusa_core.engine.drafter import DrafterSpec, Observation
+from medusa_core.engine.learning import NUM_RANKS
 from medusa_core.errors import RequestError
 from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.messages import TARGET, TokenSource
@@ -36,12 +37,14 @@ class MedusaDrafter:
             shape = shape.first_rows(max_rows)
         if self._hidden is None or shape.num_nodes == 1:
             return Proposal(TokenTree(TreeShape.root_only(), (root_id,)), (TARGET,))
-        ranked = self._heads.ranked(self._hidden, shape.num_ranks)
+        ranked = self._heads.ranked(self._hidden, shape.num_ranks, NUM_RANKS)
         places = [(depth - 1, rank) for depth, rank in zip(shape.depths, shape.ranks, strict=True)]
         drafts = (ranked.token_ids[head][rank] for head, rank in places[1:])
         columns = tuple(ranked.columns[head][rank] for head, rank in places[1:])
         tree = TokenTree(shape, (root_id, *drafts))
-        return Proposal(tree, self._sources[: shape.num_nodes], ranked.scores, columns)
+        return Proposal(
+            tree, self._sources[: shape.num_nodes], ranked.scores, columns, ranked.token_ids
+        )
 
     def observe(self, observation: Observation) -> None:
         self._hidden = observation.hidden

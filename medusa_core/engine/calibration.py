@@ -1,104 +1,130 @@
-"""Step costs of the loaded model on this machine: T(n), the time of a step with n rows."""
+"""Measures what a step of the loaded model costs on this machine."""
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import time
 
 import torch
 
+from medusa_core.engine.costs import StepCosts
+from medusa_core.engine.generation import Generation
 from medusa_core.engine.rule import Rule, rule_registry
+from medusa_core.engine.session import Session
+from medusa_core.engine.tuner import Tuner
 from medusa_core.kv.cache import KvCache
-from medusa_core.messages import GenerateSettings
+from medusa_core.messages import ChatMessage, Generate, GenerateSettings, Role
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
 from medusa_core.types import WalkContext
 
-ROW_COUNTS = (1, 4, 8, 16, 24, 32, 48, 64)
-_CONTEXT_TOKENS = 192
-_REPEATS = 7
-_STEPS_IN_A_ROW = 2
-_AS_FAST = 0.97  # closer than this, measurements don't tell speeds apart
+ROW_COUNTS = (1, 2, 4, 7, 8, 12, 16, 24, 32, 48, 64)
+LENGTHS = (64, 768)
+BUDGET_S = {"cpu": 2.0, "cuda": 7.0}
+_ROUNDS = 9
+_STEPS_IN_A_ROW = 3
+_PLAIN_STEPS = 40
 
 
 @torch.inference_mode()
-def measure_step_s(target: Target) -> dict[int, float]:
-    """Median seconds of one verification per row count, with a cache of usual length.
+def measure_costs(target: Target, budget_s: float | None = None) -> StepCosts:
+    """Median seconds of steps, of drafts, and of what lies around them.
 
     Args:
         target: A loaded target.
-
-    Returns:
-        Seconds by row count. Without heads only one row is measured.
+        budget_s: Seconds that this may take. A step that isn't reached in this time is no
+            candidate for decoding either: it is too slow.
     """
-    counts = ROW_COUNTS if target.trees is not None else ROW_COUNTS[:1]
-    length = min(_CONTEXT_TOKENS, max(1, target.config.context_tokens - max(counts)))
-    kv = target.runner.new_cache(length + max(counts))
-    target.runner.extend([0] * length, kv)
-    trees = {rows: _filled_tree(target, rows) for rows in counts}
-    rule = rule_registry().get("greedy").build(GenerateSettings())
-    seconds: dict[int, list[float]] = {rows: [] for rows in counts}
-    # Row counts take turns, so that a machine that slows down slows them all. The first step of a
-    # turn is dropped: it pays for the change of shape, which a run of equal steps never pays.
-    for _ in range(_REPEATS):
-        for rows, tree in trees.items():
-            _verify_s(target, rule, tree, kv)
-            for _ in range(_STEPS_IN_A_ROW):
-                seconds[rows].append(_verify_s(target, rule, tree, kv))
-    return {rows: statistics.median(measured) for rows, measured in seconds.items()}
-
-
-@torch.inference_mode()
-def measure_draft_s(target: Target) -> float:
-    """Median seconds that the heads take for the largest tree; 0 without heads."""
-    if target.heads is None:
-        return 0.0
-    hidden = torch.zeros(
-        target.config.hidden_size, dtype=target.precision.compute, device=target.precision.device
+    if budget_s is None:
+        budget_s = BUDGET_S[target.precision.device.type]
+    ends = time.perf_counter() + budget_s
+    room = target.config.context_tokens
+    lengths = tuple(sorted({max(1, min(length, room - max(ROW_COUNTS))) for length in LENGTHS}))
+    seconds = _measure_steps(target, lengths, ends)
+    rows = [rows for rows in ROW_COUNTS if all((length, rows) in seconds for length in lengths)]
+    costs = StepCosts(
+        lengths=lengths,
+        rows=tuple(rows),
+        seconds=tuple(
+            tuple(statistics.median(seconds[length, count]) for count in rows) for length in lengths
+        ),
+        draft_s=_measure_drafts(target),
     )
-    ranks = [10] * target.heads.num_heads
-    measured = []
-    for _ in range(_REPEATS + 1):
+    overhead_s = max(0.0, _plain_step_s(target, ends) - costs.step_s(1, lengths[0]))
+    return StepCosts(costs.lengths, costs.rows, costs.seconds, costs.draft_s, overhead_s)
+
+
+def _measure_steps(
+    target: Target, lengths: tuple[int, ...], ends: float
+) -> dict[tuple[int, int], list[float]]:
+    """Seconds by (length, rows). Row counts take turns, so that a slow moment slows them all."""
+    kv = target.runner.new_cache(max(lengths) + max(ROW_COUNTS))
+    rule = rule_registry().get("greedy").build(GenerateSettings())
+    seconds: dict[tuple[int, int], list[float]] = {}
+    cases = list(itertools.product(ROW_COUNTS, lengths))
+    for turn in range(_ROUNDS):
+        for rows, length in cases:
+            is_known = (length, rows) in seconds
+            if time.perf_counter() > ends and (is_known or rows > 1):
+                return seconds
+            kv.fill(length)
+            tree = _filled_tree(target, rows)
+            # The first step of a turn pays for the change of shape, which a run of equal steps
+            # never pays; it is dropped, unless it was so long that it doesn't matter.
+            first_s = _step_s(target, rule, tree, kv)
+            known = seconds.setdefault((length, rows), [first_s] if turn == 0 else [])
+            if first_s > (ends - time.perf_counter()) / 20:
+                continue
+            if turn == 0:
+                known.clear()
+            known.extend(_step_s(target, rule, tree, kv) for _ in range(_STEPS_IN_A_ROW))
+    return seconds
+
+
+def _measure_drafts(target: Target) -> tuple[float, ...]:
+    if target.heads is None:
+        return ()
+    precision = target.precision
+    hidden = torch.zeros(
+        target.config.hidden_size, dtype=target.runner.hidden_dtype, device=precision.device
+    )
+    medians = []
+    for count in range(1, target.heads.num_heads + 1):
+        measured = []
+        for _ in range(_ROUNDS):
+            started = time.perf_counter()
+            target.heads.ranked(hidden, [4] * count)
+            measured.append(time.perf_counter() - started)
+        medians.append(statistics.median(measured))
+    # More heads never take less; what says so is noise.
+    return tuple(itertools.accumulate(medians, max))
+
+
+def _plain_step_s(target: Target, ends: float) -> float:
+    """Seconds of a step of plain decoding, all that surrounds it included."""
+    settings = GenerateSettings(
+        drafter="none", max_new_tokens=_PLAIN_STEPS, banned=tuple(target.eos_token_ids)
+    )
+    request = Generate("calibration", "calibration", (ChatMessage(Role.USER, "hi"),), settings)
+    generation = Generation(request, target, Session(target), Tuner(target))
+    measured: list[float] = []
+    while not generation.is_done and (len(measured) < 3 or time.perf_counter() < ends):
         started = time.perf_counter()
-        target.heads.ranked(hidden, ranks)
+        generation.advance()
         measured.append(time.perf_counter() - started)
-    return statistics.median(measured[1:])
-
-
-def best_rows(target: Target, step_s: dict[int, float], draft_s: float) -> int:
-    """The row count with the most tokens per second: the largest τ(n) / (T(n) + draft time).
-
-    Of row counts that are as fast as the fastest, the largest: it takes fewer steps, so it gains
-    where the model's step is slower than it was here.
-
-    Args:
-        target: A loaded target.
-        step_s: From `measure_step_s`.
-        draft_s: From `measure_draft_s`; a step of one row drafts nothing.
-    """
-    if target.trees is None:
-        return 1
-    trees = target.trees
-
-    def tokens_per_s(rows: int) -> float:
-        drafting = draft_s if rows > 1 else 0.0
-        return trees.expected_length(trees.tree(rows)) / (step_s[rows] + drafting)
-
-    speeds = {rows: tokens_per_s(rows) for rows in step_s}
-    fastest = max(speeds.values())
-    return max(rows for rows, speed in speeds.items() if speed >= _AS_FAST * fastest)
+    return statistics.median(measured[1:] or measured)
 
 
 def _filled_tree(target: Target, rows: int) -> TokenTree:
-    shape = TreeShape.root_only() if target.trees is None else target.trees.tree(rows)
+    chain = TreeShape.from_paths([(0,) * depth for depth in range(1, rows)])
+    shape = chain if target.trees is None else target.trees.tree(rows)
     return TokenTree(shape, (0,) * shape.num_nodes)
 
 
-def _verify_s(target: Target, rule: Rule, tree: TokenTree, kv: KvCache) -> float:
+def _step_s(target: Target, rule: Rule, tree: TokenTree, kv: KvCache) -> float:
     started = time.perf_counter()
     logits = target.runner.logits(target.runner.verify(tree, kv))
     # The rule's choice also waits for the device.
     rule.walk(tree, logits, WalkContext((0,) * (kv.length + 1), 0))
-    elapsed = time.perf_counter() - started
-    kv.truncate(kv.length)
-    return elapsed
+    return time.perf_counter() - started

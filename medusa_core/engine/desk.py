@@ -10,12 +10,15 @@ from collections.abc import Callable, Iterable
 
 import torch
 
-from medusa_core.engine.calibration import best_rows, measure_draft_s, measure_step_s
+from medusa_core.engine.calibration import measure_costs
+from medusa_core.engine.calibration_store import CalibrationStore, costs_of
+from medusa_core.engine.costs import StepCosts
 from medusa_core.engine.drafter import drafter_registry
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.rule import rule_registry
 from medusa_core.engine.session import Session
 from medusa_core.engine.threads import settle_threads
+from medusa_core.engine.tuner import Tuner
 from medusa_core.errors import (
     Cancelled,
     EngineError,
@@ -33,6 +36,7 @@ from medusa_core.messages import (
     Event,
     Failed,
     Generate,
+    GenerateSettings,
     LoadModel,
     Message,
     ModelLoaded,
@@ -68,7 +72,7 @@ class Desk:
         self._is_cancelled = is_cancelled
         self._target: Target | None = None
         self._loaded: LoadModel | None = None
-        self._tree_rows = 1
+        self._tuner: Tuner | None = None
         self._most_threads = torch.get_num_threads()
         self._sessions: dict[str, Session] = {}
         self._running: list[Generation] = []
@@ -142,24 +146,39 @@ class Desk:
         target = load_target(command.model_dir, command.heads_dir, _options(command), on_progress)
         settle_threads(target, self._most_threads)
         self._target, self._loaded = target, command
-        self._tree_rows = 1 if target.trees is None else target.trees.default_rows
+        self._tuner = Tuner(target)
         self._tell(_describe(command, target, time.perf_counter() - started))
 
     def _calibrate(self, command: Calibrate) -> None:
-        target = self._need_target()
-        step_s = measure_step_s(target)
-        self._tree_rows = best_rows(target, step_s, measure_draft_s(target))
-        measured = tuple(sorted(step_s.items()))
-        self._tell(Calibrated(command.session_id, command.request_id, measured, self._tree_rows))
+        target, tuner = self._need_target()
+        costs = tuner.costs = self._costs(target)
+        length = costs.lengths[0]
+        self._tell(
+            Calibrated(
+                session_id=command.session_id,
+                request_id=command.request_id,
+                step_s=tuple(zip(costs.rows, costs.seconds[0], strict=True)),
+                plain_step_s=costs.plain_s(length),
+                tree_rows=tuner.rows(GenerateSettings(), length),
+            )
+        )
+
+    def _costs(self, target: Target) -> StepCosts:
+        """Step costs, kept on disk where the command that loaded the target says so."""
+        loaded = self._loaded
+        if loaded is None or loaded.calibrations_dir is None:
+            return measure_costs(target)
+        folders = (loaded.model_dir, *([] if loaded.heads_dir is None else [loaded.heads_dir]))
+        return costs_of(target, CalibrationStore(loaded.calibrations_dir), folders)
 
     def _generate(self, command: Generate) -> None:
-        target = self._need_target()
+        target, tuner = self._need_target()
         if any(g.request.session_id == command.session_id for g in self._running):
             raise RequestError(
                 "This conversation is still being answered.", "Wait for the answer, or stop it."
             )
         session = self._sessions.get(command.session_id) or self._new_session(target)
-        generation = Generation(command, target, session, self._tree_rows)
+        generation = Generation(command, target, session, tuner)
         self._sessions.pop(command.session_id, None)
         self._sessions[command.session_id] = session  # the last one used is the last
         self._running.append(generation)
@@ -201,10 +220,10 @@ class Desk:
         for event in events:
             self._tell(event)
 
-    def _need_target(self) -> Target:
-        if self._target is None:
+    def _need_target(self) -> tuple[Target, Tuner]:
+        if self._target is None or self._tuner is None:
             raise RequestError("No model is loaded.", "Load a model first.")
-        return self._target
+        return self._target, self._tuner
 
     def _free(self) -> int:
         """Forget the model and its caches, and see that they are gone.
@@ -213,6 +232,7 @@ class Desk:
             The bytes that they had taken.
         """
         target, self._target, self._loaded = self._target, None, None
+        self._tuner = None
         if target is None:
             return 0
         caches = sum(session.kv.nbytes for session in self._sessions.values())

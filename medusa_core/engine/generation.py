@@ -10,12 +10,14 @@ from torch import Tensor
 
 from medusa_core.engine.answer import Answer, Kept
 from medusa_core.engine.drafter import DrafterSpec, Observation, drafter_registry
+from medusa_core.engine.learning import Guesses
 from medusa_core.engine.loop import Step, StepTimes, decode_step
 from medusa_core.engine.recorder import Recorder
 from medusa_core.engine.rule import RuleSpec, rule_registry
 from medusa_core.engine.session import Session
 from medusa_core.engine.shaping import check_tokens
 from medusa_core.engine.transcript import Transcript, transcribe
+from medusa_core.engine.tuner import Tuner
 from medusa_core.errors import RequestError
 from medusa_core.messages import (
     GIVEN,
@@ -52,7 +54,7 @@ class Generation:
         request: Generate,
         target: Target,
         session: Session,
-        default_tree_rows: int,
+        tuner: Tuner,
         drafter: DrafterSpec | None = None,
         rule: RuleSpec | None = None,
     ) -> None:
@@ -62,7 +64,7 @@ class Generation:
             request: What is asked for.
             target: The loaded target.
             session: The conversation it belongs to.
-            default_tree_rows: Rows of the tree where the settings leave them open.
+            tuner: Chooses the tree where the settings leave it open, and learns from the answer.
             drafter: The drafter to use; None for the registered one that the settings name.
             rule: The rule to use; None for the registered one that the settings name.
 
@@ -79,9 +81,16 @@ class Generation:
         self._transcript = transcribe(request.messages, request.keep_tokens, target)
         self._read_ids = self._transcript.token_ids
         self._context = WalkContext(session.token_ids, len(self._transcript.prompt_ids))
-        settings = _settle(request.settings, drafter, target, default_tree_rows)
+        rows = tuner.rows(request.settings, len(self._read_ids))
+        settings = _settle(request.settings, drafter, target, rows)
         self._settings = settings if rule.draws else _without_repeat(settings, self._transcript)
-        self._drafter = drafter.build(target, self._settings.tree_rows)
+        tuned = tuner.target_for(request.settings)
+        self._drafter = drafter.build(tuned, self._settings.tree_rows)
+        self._plain = drafter_registry().get("none").build(target, 1)
+        is_open = request.settings.tree_rows == 0 and drafter.name != "none"
+        self._governor = tuner.governor(len(self._read_ids)) if is_open else None
+        self._tuner = tuner
+        self._guesses: list[tuple[int, Guesses]] = []
         self._rule = rule.build(self._settings)
         self._answer = _answer(self._settings, target, len(self._read_ids))
         self._given_pieces = self._answer.resume(self._transcript.given_ids)
@@ -151,11 +160,13 @@ class Generation:
 
     def _decode(self) -> tuple[Event, ...]:
         started = time.perf_counter()
-        session = self._session
+        session, governor = self._session, self._governor
+        drafter = self._drafter if governor is None or governor.drafts else self._plain
+        place = len(session.token_ids)
         step = decode_step(
             self._target.runner,
             session.kv,
-            self._drafter,
+            drafter,
             self._rule,
             self._context,
             # A path longer than the budget could not be kept: no rows for it near the end.
@@ -165,6 +176,10 @@ class Generation:
         self._accept_lengths.append(len(kept.pieces))
         step_s = time.perf_counter() - started
         self._decode_s += step_s
+        if governor is not None:
+            governor.add(len(kept.pieces), step_s)
+        if step.proposal.guesses:
+            self._guesses.append((place, step.proposal.guesses))
         return self._conclude(step, kept, step.proposal.tree.shape.num_nodes, step_s)
 
     def _keep(self, step: Step) -> Kept:
@@ -216,6 +231,7 @@ class Generation:
 
     def _finish(self, reason: StopReason) -> tuple[Event, ...]:
         self.is_done = True
+        self._tuner.learn(self.request.settings, self._guesses, self._session.token_ids)
         done = GenerationDone(
             session_id=self.request.session_id,
             request_id=self.request.request_id,
@@ -230,6 +246,7 @@ class Generation:
             time_to_first_token_s=self._first_token_s,
             prefill_s=self._prefill_s,
             decode_s=self._decode_s,
+            num_rested=0 if self._governor is None else self._governor.num_rested,
             settings=self._settings,
         )
         return (*self._traces(is_end=True), done)

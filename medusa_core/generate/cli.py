@@ -27,9 +27,10 @@ from medusa_core.messages import (
     StepTrace,
 )
 from medusa_core.quant.choice import DTYPES
-from medusa_core.resources import demo_heads_dir, demo_model_dir, kept_models_dir
+from medusa_core.resources import calibrations_dir, demo_heads_dir, demo_model_dir, kept_models_dir
 
 if TYPE_CHECKING:
+    from medusa_core.engine.tuner import Tuner
     from medusa_core.target import Target
 
 
@@ -108,8 +109,6 @@ def open_target(args: argparse.Namespace) -> Target:
     from medusa_core.models.kept import KeptModels
     from medusa_core.target import LoadOptions, load_target
 
-    if args.threads:
-        torch.set_num_threads(args.threads)
     model_dir, heads_dir = model_dirs(args)
     options = LoadOptions(
         dtype=args.dtype,
@@ -120,9 +119,20 @@ def open_target(args: argparse.Namespace) -> Target:
         kept=KeptModels(kept_models_dir()),
     )
     target = load_target(model_dir, heads_dir, options)
-    if not args.threads:
+    if args.threads:
+        target.runner.use_threads(args.threads, args.threads)
+    else:
         settle_threads(target, torch.get_num_threads())
     return target
+
+
+def open_tuner(args: argparse.Namespace, target: Target) -> Tuner:
+    """What chooses trees for a target, with step costs of this machine."""
+    from medusa_core.engine.calibration_store import CalibrationStore, costs_of
+    from medusa_core.engine.tuner import Tuner
+
+    folders = [folder for folder in model_dirs(args) if folder is not None]
+    return Tuner(target, costs_of(target, CalibrationStore(calibrations_dir()), folders))
 
 
 def run_generate(args: argparse.Namespace) -> int:
@@ -144,6 +154,7 @@ def run_generate(args: argparse.Namespace) -> int:
         settings,
         on_step=None if printer is None else printer.print_step,
         on_trace=None if args.trace is None else traces.append,
+        tuner=open_tuner(args, target) if drafter != "none" and not args.tree_rows else None,
     )
     if printer is None:
         print(json.dumps(as_json(done, target.name), ensure_ascii=False))

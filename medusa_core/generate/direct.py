@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
+from medusa_core.engine.tuner import Tuner
 from medusa_core.messages import (
     ChatMessage,
     Generate,
@@ -27,6 +28,7 @@ def generate(
     on_step: OnStep | None = None,
     session: Session | None = None,
     on_trace: OnTrace | None = None,
+    tuner: Tuner | None = None,
 ) -> GenerationDone:
     """Answer a conversation in the calling thread.
 
@@ -37,14 +39,14 @@ def generate(
         on_step: Called with every step, prefill included.
         session: Where to look for cached rows; a new one if None.
         on_trace: Called with the trace of every step; None records nothing.
+        tuner: Chooses trees and learns; None for what is usual of the heads.
 
     Raises:
         MedusaError: The request can't be served, or the engine failed.
     """
     records = on_trace is not None
     request = Generate("direct", "direct", tuple(messages), settings, records=records)
-    default_rows = 1 if target.trees is None else target.trees.default_rows
-    generation = Generation(request, target, session or Session(target), default_rows)
+    generation = Generation(request, target, session or Session(target), tuner or Tuner(target))
     while True:
         for event in generation.advance():
             if isinstance(event, GenerationDone):

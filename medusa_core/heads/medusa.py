@@ -99,18 +99,20 @@ class MedusaHeads:
         pairs = zip(self._own_projections[:num_heads], states.unsqueeze(1), strict=True)
         return torch.cat([project(state) for project, state in pairs])
 
-    def ranked(self, hidden: Tensor, num_ranks: Sequence[int]) -> Ranked:
+    def ranked(self, hidden: Tensor, num_ranks: Sequence[int], at_least: int = 1) -> Ranked:
         """The best tokens of every head.
 
         Args:
             hidden: As in `logits`. [hidden]
             num_ranks: How many tokens are wanted of head 1, 2, ...; heads beyond aren't run.
+            at_least: How many tokens are wanted of all of them.
 
         Returns:
             Per head its best tokens, best first, all of the longest wanted length; and the scores
             that they were chosen by.
         """
-        scores, columns = self._best(hidden, len(num_ranks), max(num_ranks))
+        most = min(self.num_columns, max(at_least, *num_ranks))
+        scores, columns = self._best(hidden, len(num_ranks), most)
         mapped = self._token_map
         if mapped is None:
             return Ranked(columns, columns, scores)

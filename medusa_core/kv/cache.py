@@ -144,6 +144,11 @@ class KvCache:
         """Forget all rows from `length` on."""
         self.length = min(self.length, length)
 
+    def fill(self, length: int) -> None:
+        """Hold `length` rows of nothing: for measurements."""
+        self._data[:, :, :, :length] = 0
+        self.length = length
+
     def committed(self) -> Tensor:
         """A copy of what is committed. [layers, 2, kv heads, length, head_dim]"""
         return self._data[:, :, :, : self.length].clone()

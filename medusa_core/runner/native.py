@@ -30,6 +30,7 @@ class NativeRunner:
     """Runs forward passes; see `ResidentRunner`, which it equals but for rounding."""
 
     def __init__(self, model: Decoder, precision: Precision, native: NativeDecoder) -> None:
+        self.hidden_dtype = torch.float32
         assert isinstance(model.lm_head, NativeLinear)  # else there is no NativeDecoder
         self._model = model
         self._lm_head = model.lm_head

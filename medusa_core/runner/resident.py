@@ -20,6 +20,7 @@ class ResidentRunner:
     """Runs forward passes; rows of a pass are written behind the committed rows of a cache."""
 
     def __init__(self, model: Decoder, precision: Precision) -> None:
+        self.hidden_dtype = precision.compute
         self._prefill_threads = 0
         self._model = model
         self._precision = precision

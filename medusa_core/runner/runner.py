@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 from medusa_core.kv.cache import KvCache
@@ -12,7 +13,13 @@ from medusa_core.tree.shape import TokenTree
 
 
 class Runner(Protocol):
-    """Runs forward passes; rows of a pass are written behind the committed rows of a cache."""
+    """Runs forward passes; rows of a pass are written behind the committed rows of a cache.
+
+    Attributes:
+        hidden_dtype: Dtype of the states.
+    """
+
+    hidden_dtype: torch.dtype
 
     def use_threads(self, decoding: int, prefill: int) -> None:
         """Compute with so many CPU threads."""

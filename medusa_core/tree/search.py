@@ -25,17 +25,27 @@ def best_paths(head_accuracies: Sequence[Sequence[float]], num_nodes: int) -> li
     Returns:
         Rank paths sorted by (length, lexicographic); with every path comes its parent.
     """
+    return sorted(
+        (path for path, _ in grow(head_accuracies, num_nodes)), key=lambda path: (len(path), path)
+    )
+
+
+def grow(head_accuracies: Sequence[Sequence[float]], num_nodes: int) -> list[tuple[Path, float]]:
+    """The most valuable draft nodes with their values, the best first: all trees at once.
+
+    The first n of them are the best tree of n nodes.
+    """
     ranked = [_non_increasing(row) for row in head_accuracies]
     if not ranked or not ranked[0] or num_nodes < 1:
         return []
-    chosen: list[Path] = []
+    chosen: list[tuple[Path, float]] = []
     heap: list[tuple[float, Path]] = [(-ranked[0][0], (0,))]
     while heap and len(chosen) < num_nodes:
         negative_value, path = heapq.heappop(heap)
-        chosen.append(path)
+        chosen.append((path, -negative_value))
         for value, successor in _successors(-negative_value, path, ranked):
             heapq.heappush(heap, (-value, successor))
-    return sorted(chosen, key=lambda path: (len(path), path))
+    return chosen
 
 
 def expected_length(paths: Iterable[Path], head_accuracies: Sequence[Sequence[float]]) -> float:

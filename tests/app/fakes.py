@@ -113,6 +113,7 @@ def done_of(
         time_to_first_token_s=0.012,
         prefill_s=0.01,
         decode_s=0.0025 * len(decode),
+        num_rested=0,
         settings=replace(request.settings, tree_rows=8),
     )
 
@@ -174,7 +175,7 @@ class FakeEngine:
                     self._load(command)
                 case Calibrate() if self.script.calibrates:
                     costs = ((1, 0.002), (8, 0.0022), (16, 0.003))
-                    self._tell(Calibrated(command.session_id, command.request_id, costs, 8))
+                    self._tell(Calibrated(command.session_id, command.request_id, costs, 0.002, 8))
                 case Generate():
                     self._generate(command)
                 case Unload():

@@ -73,7 +73,7 @@ def step(
 def generation_done(text: str, num_tokens: int = 1) -> GenerationDone:
     ids = tuple(range(num_tokens))
     return GenerationDone(
-        "s", "r", text, ids, StopReason.EOS, 1, 0, 0, 1, (1,), 0, 0, 0, GenerateSettings()
+        "s", "r", text, ids, StopReason.EOS, 1, 0, 0, 1, (1,), 0, 0, 0, 0, GenerateSettings()
     )
 
 

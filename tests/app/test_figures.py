@@ -17,7 +17,7 @@ from medusa_core.messages import (
 from tests.app.fakes import done_of, steps_of, words
 
 REQUEST = Generate("s", "r", (ChatMessage(Role.USER, "hi"),))
-COSTS = Calibrated("s", "c", ((1, 0.002), (8, 0.0025)), 8)
+COSTS = Calibrated("s", "c", ((1, 0.0018), (8, 0.0025)), 0.002, 8)
 
 
 def answer_of(text: str, accept: tuple[int, ...], **settings: str):
@@ -36,7 +36,6 @@ def test_speed_up_is_acceptance_length_times_plain_step_over_mean_step() -> None
 def test_speed_up_is_unknown_before_calibration_and_without_a_decode_step() -> None:
     _, done = answer_of("a b c", (2,))
     assert speed_up(done, None) is None
-    assert speed_up(done, replace(COSTS, step_s=((8, 0.0025),))) is None
     _, single = answer_of("a", (2,))
     assert speed_up(single, COSTS) is None
 

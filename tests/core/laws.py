@@ -10,6 +10,7 @@ from medusa_core.engine.drafter import DrafterSpec
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.rule import RuleSpec
 from medusa_core.engine.session import Session
+from medusa_core.engine.tuner import Tuner
 from medusa_core.messages import (
     GIVEN,
     TARGET,
@@ -79,8 +80,9 @@ def decode(
 ) -> Run:
     """Decode one answer by the engine's own loop, and look at the session after every step."""
     session = session or Session(target)
+    settings = replace(settings, tree_rows=settings.tree_rows or 12)
     request = Generate("session", "request", messages, settings, keep_tokens)
-    generation = Generation(request, target, session, 12, drafter, rule)
+    generation = Generation(request, target, session, Tuner(target), drafter, rule)
     steps: list[StepDone] = []
     done: GenerationDone | None = None
     while done is None:

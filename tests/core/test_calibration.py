@@ -1,36 +1,172 @@
-"""Step costs of this machine, and the tree that they recommend."""
+"""Step costs of this machine, where they are kept, and the trees that they recommend."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from medusa_core.engine.calibration import ROW_COUNTS, best_rows, measure_draft_s, measure_step_s
+from medusa_core.engine import calibration_store
+from medusa_core.engine.calibration import LENGTHS, ROW_COUNTS, measure_costs
+from medusa_core.engine.calibration_store import CalibrationStore, calibration_key, costs_of
+from medusa_core.engine.costs import StepCosts
+from medusa_core.engine.tuner import Tuner
+from medusa_core.messages import GenerateSettings
 from medusa_core.target import Target
+from medusa_core.tree.presets import TreeTable
+from medusa_core.tree.search import best_paths, grow
+from tests.core.conftest import LoadTarget
+
+COSTS = StepCosts((100, 200), (1, 4, 8), ((1.0, 1.6, 4.0), (2.0, 3.0, 9.0)), (0.1, 0.2), 0.5)
+ACCURACIES = ((0.6, 0.2, 0.1), (0.5, 0.2, 0.1))
 
 
-def test_every_row_count_and_the_draft_are_timed(tiny: Target) -> None:
-    assert tuple(measure_step_s(tiny)) == ROW_COUNTS
-    assert all(seconds > 0 for seconds in measure_step_s(tiny).values())
-    assert measure_draft_s(tiny) > 0
+def flat(*seconds: float) -> StepCosts:
+    """Costs of 1, 2, 3, ... rows, whatever the length, without drafts."""
+    return StepCosts((1,), tuple(range(1, len(seconds) + 1)), (seconds,))
+
+
+def test_pebble_is_measured_whole_and_quickly(load: LoadTarget) -> None:
+    target = load("pebble", "float32")
+    costs = measure_costs(target)
+    assert (costs.lengths, costs.rows) == (LENGTHS, ROW_COUNTS)
+    assert target.heads is not None
+    assert len(costs.draft_s) == target.heads.num_heads
+    assert costs.plain_s(LENGTHS[0]) >= costs.step_s(1, LENGTHS[0]) > 0
+
+
+def test_what_is_not_reached_in_time_is_no_candidate(tiny: Target) -> None:
+    assert measure_costs(tiny, budget_s=0.0).rows == (1,)
+
+
+def test_a_model_without_heads_is_measured_too(tiny: Target) -> None:
+    costs = measure_costs(replace(tiny, heads=None, trees=None), budget_s=1.0)
+    assert costs.draft_s == ()
+    assert costs.rows[:2] == (1, 2)
+
+
+def test_between_measurements_costs_lie_on_a_line() -> None:
+    assert COSTS.step_s(1, 100) == 1.0
+    assert COSTS.step_s(2, 100) == pytest.approx(1.2)
+    assert COSTS.step_s(6, 150) == pytest.approx((2.8 + 6.0) / 2)
+    assert COSTS.step_s(12, 100) == pytest.approx(6.4)  # beyond, it goes on
+    assert COSTS.step_s(1, 300) == pytest.approx(3.0)
+    assert COSTS.step_s(1, 10) == 1.0
+    assert COSTS.plain_s(200) == 2.5
+    assert [COSTS.drafting_s(depth) for depth in (0, 1, 2, 5)] == [0.0, 0.1, 0.2, 0.2]
 
 
 @pytest.mark.parametrize(
-    ("step_s", "draft_s", "rows"),
+    ("costs", "rows"),
     [
-        ({1: 1.0, 4: 1.0, 8: 9.0}, 0.0, 4),  # rows are free until they aren't
-        ({1: 1.0, 4: 8.0, 8: 16.0}, 0.0, 1),  # no tree pays for itself
-        ({1: 1.0, 4: 1.0, 8: 1.0}, 9.0, 1),  # nor does the draft
-        ({1: 1.0, 4: 1.0, 8: 1.0, 16: 9.0}, 0.1, 8),
+        (flat(1.0, 1.0, 1.0, 9.0), 3),  # rows are free until they aren't
+        (flat(1.0, 2.0, 3.0, 4.0), 1),  # no tree pays for itself
+        (replace(flat(1.0, 1.0, 1.0, 1.0), draft_s=(9.0,)), 1),  # nor does the draft
+        (replace(flat(1.0, 1.0, 1.0), draft_s=(0.1, 5.0)), 2),  # nor the second head
+        (replace(flat(1.0, 2.0, 2.4), overhead_s=20.0), 3),  # what all steps cost, fewer pay less
     ],
 )
-def test_the_fastest_tree_is_chosen(
-    tiny: Target, step_s: dict[int, float], draft_s: float, rows: int
+def test_the_fastest_tree_is_chosen(costs: StepCosts, rows: int) -> None:
+    order = grow(ACCURACIES, 8)
+    depths, values = [len(path) for path, _ in order], [value for _, value in order]
+    assert costs.best_rows(depths, values, 1) == rows
+
+
+def test_of_trees_as_fast_as_each_other_the_larger_is_chosen() -> None:
+    depths, values = [1, 2], [0.6, 0.3]
+    assert flat(9.0, 1.6, 1.9).best_rows(depths, values, 1) == 3
+    assert flat(9.0, 1.6, 1.9 * 1.02).best_rows(depths, values, 1) == 3
+    assert flat(9.0, 1.6, 1.9 * 1.06).best_rows(depths, values, 1) == 2
+
+
+def test_one_search_gives_the_best_trees_of_every_size() -> None:
+    order = grow(ACCURACIES, 11)
+    values = [value for _, value in order]
+    assert values == sorted(values, reverse=True)
+    for count in range(12):
+        assert sorted(path for path, _ in order[:count]) == sorted(best_paths(ACCURACIES, count))
+
+
+def test_a_longer_context_takes_a_smaller_tree(tiny: Target) -> None:
+    costs = StepCosts((10, 400), (1, 4, 8), ((1.0, 1.1, 1.2), (1.0, 2.0, 4.0)))
+    tuner = Tuner(tiny, costs)
+    assert tuner.rows(GenerateSettings(), 10) > tuner.rows(GenerateSettings(), 400)
+
+
+def test_without_heads_lookup_has_a_tree(tiny: Target) -> None:
+    bare = replace(tiny, heads=None, trees=None)
+    settings = GenerateSettings(drafter="ngram")
+    assert Tuner(bare).rows(settings, 10) > 1
+    assert Tuner(bare, COSTS).rows(settings, 10) > 1
+    assert Tuner(bare, COSTS).rows(replace(settings, drafter="none"), 10) == 1
+
+
+def test_costs_come_back_from_disk_as_they_were(tmp_path: Path) -> None:
+    store = CalibrationStore(tmp_path / "new" / "folder")
+    assert store.load("key") is None
+    store.save("key", COSTS)
+    assert store.load("key") == COSTS
+    assert store.load("another") is None
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"{}",
+        b"\xff\xfe",
+        json.dumps(COSTS.to_json() | {"rows": [4, 1, 8]}).encode(),
+        json.dumps(COSTS.to_json() | {"rows": [1, 4]}).encode(),
+        json.dumps(COSTS.to_json() | {"lengths": []}).encode(),
+        json.dumps(COSTS.to_json() | {"draft_s": [-1]}).encode(),
+        json.dumps(COSTS.to_json() | {"seconds": [[1, 2, "x"], [1, 2, 3]]}).encode(),
+        json.dumps(COSTS.to_json() | {"seconds": [[1, 2, float("nan")], [1, 2, 3]]}).encode(),
+    ],
+)
+def test_a_damaged_file_is_measured_anew(
+    damage: bytes, tmp_path: Path, tiny: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert best_rows(tiny, step_s, draft_s) == rows
+    monkeypatch.setattr(calibration_store, "measure_costs", lambda _: COSTS)
+    store = CalibrationStore(tmp_path)
+    (tmp_path / f"{calibration_key(tiny, ())}.json").write_bytes(damage)
+    assert costs_of(tiny, store, ()) == COSTS
+    assert store.load(calibration_key(tiny, ())) == COSTS
 
 
-def test_of_trees_as_fast_as_each_other_the_larger_is_chosen(tiny: Target) -> None:
-    assert tiny.trees is not None
-    small, large = (tiny.trees.expected_length(tiny.trees.tree(rows)) for rows in (4, 8))
-    same_speed = {1: 9.0, 4: small, 8: large}
-    assert best_rows(tiny, same_speed, 0.0) == 8
-    assert best_rows(tiny, same_speed | {8: large * 1.02}, 0.0) == 8
-    assert best_rows(tiny, same_speed | {8: large * 1.06}, 0.0) == 4
+def test_costs_that_can_not_be_kept_are_used_all_the_same(
+    tmp_path: Path, tiny: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calibration_store, "measure_costs", lambda _: COSTS)
+    (tmp_path / "file").write_text("in the way")
+    assert costs_of(tiny, CalibrationStore(tmp_path / "file"), ()) == COSTS
+
+
+def test_what_costs_depend_on_is_in_their_key(
+    tmp_path: Path, tiny: Target, load: LoadTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"1")
+    key = calibration_key(tiny, [tmp_path])
+    assert key == calibration_key(tiny, [tmp_path])
+    assert key != calibration_key(load("grouped", "float32"), [tmp_path])
+    (tmp_path / "model.safetensors").write_bytes(b"22")
+    assert key != calibration_key(tiny, [tmp_path])
+    (tmp_path / "model.safetensors").unlink()
+    there = calibration_key(tiny, [tmp_path])
+    monkeypatch.setattr("torch.__version__", "9.9")
+    assert there != calibration_key(tiny, [tmp_path])
+
+
+def test_trees_follow_what_was_learned(tiny: Target) -> None:
+    tuner = Tuner(replace(tiny, trees=TreeTable(ACCURACIES, 4)))
+    settings = GenerateSettings()
+    # The second rank of the first head is always right, the second head never.
+    tuner.learn(settings, [(place, [[7, 9], [8, 8]]) for place in range(400)], [9] * 401)
+    trees = tuner.target_for(settings).trees
+    assert trees is not None
+    (first, second, *_), (third, *_) = trees.head_accuracies
+    assert second > 0.8 > 0.2 > first
+    assert third < 0.1
+    sampled = replace(settings, rule="sample")
+    assert tuner.target_for(sampled).trees == TreeTable(ACCURACIES, 4)  # chance has its own counts

@@ -43,7 +43,7 @@ STEP = StepDone(
     0.1, 0.1, 0.5, 9,
 )  # fmt: skip
 DONE = GenerationDone(
-    *IDS, "text", (4, 5, 6), StopReason.EOS, 7, 0, 3, 1, (2,), 0.5, 0.5, 0.5, GenerateSettings()
+    *IDS, "text", (4, 5, 6), StopReason.EOS, 7, 0, 3, 1, (2,), 0.5, 0.5, 0.5, 0, GenerateSettings()
 )
 TRACE = StepTrace(
     *IDS,
@@ -84,7 +84,7 @@ EXAMPLES: tuple[Message, ...] = (
         1.0,
     ),
     Unloaded(*IDS, 100),
-    Calibrated(*IDS, ((1, 0.1),), 16),
+    Calibrated(*IDS, ((1, 0.1),), 0.11, 16),
     STEP,
     TRACE,
     DONE,

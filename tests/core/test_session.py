@@ -11,6 +11,7 @@ from torch import Tensor
 
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
+from medusa_core.engine.tuner import Tuner
 from medusa_core.errors import EngineError, RequestError
 from medusa_core.kv.cache import KvCache
 from medusa_core.messages import (
@@ -155,7 +156,7 @@ def test_a_cancelled_answer_leaves_a_session_that_goes_on(tiny: Target) -> None:
     for num_pieces in range(8):
         session = Session(tiny)
         request = Generate("s", "r", user_says(prompt), SAMPLED)
-        generation = Generation(request, tiny, session, 12)
+        generation = Generation(request, tiny, session, Tuner(tiny))
         for _ in range(num_pieces):
             generation.advance()
         *_, done = generation.cancel()
@@ -172,7 +173,7 @@ def test_a_refused_request_leaves_the_session_as_it_was(tiny: Target) -> None:
     before = list(session.token_ids), session.kv.committed()
     for bad in (replace(SAMPLED, drafter="x"), replace(SAMPLED, temperature=0.0)):
         with pytest.raises(RequestError):
-            Generation(Generate("s", "r", user_says("other"), bad), tiny, session, 12)
+            Generation(Generate("s", "r", user_says("other"), bad), tiny, session, Tuner(tiny))
     assert session.token_ids == before[0]
     assert session.kv.committed().equal(before[1])
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
 from medusa_core.engine.transcript import transcribe
+from medusa_core.engine.tuner import Tuner
 from medusa_core.errors import RequestError
 from medusa_core.messages import (
     GIVEN,
@@ -201,7 +202,7 @@ def test_after_any_cancel_the_answer_goes_on_as_if_nothing_had_happened(
     asked = replace(SAMPLED, rule=rule, tree_rows=num_rows)
     prompt = user_says("a long prompt, " * 12)  # several chunks of prefill
     session = Session(target)
-    generation = Generation(Generate("s", "r", prompt, asked), target, session, 12)
+    generation = Generation(Generate("s", "r", prompt, asked), target, session, Tuner(target))
     for _ in range(num_pieces):
         generation.advance()
     if generation.is_done:

@@ -235,10 +235,11 @@ def test_calibration_measures_steps_and_chooses_a_tree(
     assert rows[0] == 1
     assert rows == sorted(rows)
     assert all(seconds > 0 for _, seconds in calibrated.step_s)
-    assert calibrated.tree_rows in rows
+    assert calibrated.plain_step_s >= calibrated.step_s[0][1]
+    assert 2 <= calibrated.tree_rows <= rows[-1]
     done = fresh.answer("now", SETTINGS)
     assert isinstance(done, GenerationDone)
-    assert done.settings.tree_rows == calibrated.tree_rows
+    assert 2 <= done.settings.tree_rows <= rows[-1]
 
 
 @pytest.mark.expects_errors

@@ -1,0 +1,116 @@
+"""What a step costs on this machine: T(n), by rows and by the length of the cache."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+_AS_FAST = 0.97  # closer than this, measurements don't tell speeds apart
+
+
+@dataclass(frozen=True, slots=True)
+class StepCosts:
+    """Measured seconds of a step's parts.
+
+    Attributes:
+        lengths: Committed rows of the cache that steps were measured behind, ascending.
+        rows: Rows of the measured steps, ascending, from 1.
+        seconds: Of every length, the seconds of a step (verification and acceptance) of each
+            number of rows.
+        draft_s: Seconds to run the first head, the first two, ...; empty without heads.
+        overhead_s: Seconds that a step takes beyond these: keeping rows, making text.
+    """
+
+    lengths: tuple[int, ...]
+    rows: tuple[int, ...]
+    seconds: tuple[tuple[float, ...], ...]
+    draft_s: tuple[float, ...] = ()
+    overhead_s: float = 0.0
+
+    @property
+    def most_rows(self) -> int:
+        """Rows beyond which nothing is known."""
+        return self.rows[-1]
+
+    def step_s(self, num_rows: int, length: int) -> float:
+        """Seconds of a step with so many rows behind a cache of some length.
+
+        Between what was measured it is a line; beyond the largest number of rows too.
+        """
+        costs = [_between(num_rows, self.rows, seconds) for seconds in self.seconds]
+        return max(_between(length, self.lengths, costs), min(costs) / 2)
+
+    def plain_s(self, length: int) -> float:
+        """Seconds of a whole step of plain decoding."""
+        return self.step_s(1, length) + self.overhead_s
+
+    def drafting_s(self, depth: int) -> float:
+        """Seconds to draft a tree of some depth."""
+        if not self.draft_s or depth < 1:
+            return 0.0
+        return self.draft_s[min(depth, len(self.draft_s)) - 1]
+
+    def best_rows(self, depths: Sequence[int], values: Sequence[float], length: int) -> int:
+        """The row count with the most tokens per second: the largest τ(n) / step time.
+
+        Of counts that are as fast as the fastest, the largest: it takes fewer steps, so it gains
+        where the model's step is slower than it was here.
+
+        Args:
+            depths: Depth of every draft node, the most valuable node first.
+            values: The chance that the whole path to each node is right.
+            length: Committed rows of the cache.
+
+        Returns:
+            Rows, root included; 1 where no tree pays.
+        """
+        speeds, expected, deepest = [1 / self.plain_s(length)], 1.0, 0
+        for num_rows, (depth, value) in enumerate(zip(depths, values, strict=True), start=2):
+            if num_rows > self.most_rows:
+                break
+            expected, deepest = expected + value, max(deepest, depth)
+            seconds = self.step_s(num_rows, length) + self.drafting_s(deepest) + self.overhead_s
+            speeds.append(expected / seconds)
+        enough = _AS_FAST * max(speeds)
+        return max(rows for rows, speed in enumerate(speeds, start=1) if speed >= enough)
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is kept on disk."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, raw: Any) -> StepCosts:
+        """What was kept on disk.
+
+        Raises:
+            KeyError: Something is missing.
+            TypeError: Something is of another kind.
+            ValueError: Numbers make no sense.
+        """
+        costs = cls(
+            lengths=tuple(int(length) for length in raw["lengths"]),
+            rows=tuple(int(rows) for rows in raw["rows"]),
+            seconds=tuple(tuple(float(s) for s in row) for row in raw["seconds"]),
+            draft_s=tuple(float(s) for s in raw["draft_s"]),
+            overhead_s=float(raw["overhead_s"]),
+        )
+        shaped = len(costs.seconds) == len(costs.lengths) > 0 and all(
+            len(row) == len(costs.rows) for row in costs.seconds
+        )
+        rising = list(costs.rows) == sorted(set(costs.rows)) and costs.rows[:1] == (1,)
+        numbers = [*costs.draft_s, *(s for row in costs.seconds for s in row)]
+        if not shaped or not rising or not all(0 < number < 3600 for number in numbers):
+            raise ValueError("the costs make no sense")
+        return costs
+
+
+def _between(at: float, places: Sequence[int], values: Sequence[float]) -> float:
+    """The line through the neighbours of a place; the last two, beyond the end."""
+    if len(places) == 1 or at <= places[0]:
+        return values[0]
+    right = min(bisect_left(places, at), len(places) - 1)
+    left = right - 1
+    share = (at - places[left]) / (places[right] - places[left])
+    return values[left] + share * (values[right] - values[left])

@@ -1,0 +1,73 @@
+"""Learns from answers how often each rank of each head is right.
+
+Counted are the best ranks whether or not they were in the tree (else a pruned rank could never come
+back), against the tokens that followed; depth d only where the tokens before it were among the
+guesses too, as that is what a tree's node builds on. Chance changes what is right, so every
+temperature has its own counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from medusa_core.messages import GenerateSettings
+
+NUM_RANKS = 4  # guesses that are looked at even if the tree uses fewer
+_PRIOR_WEIGHT = 60.0  # what was known before counts as much as so many observations
+_MOST_SEEN = 4000.0  # beyond, older ones fade
+
+Accuracies = tuple[tuple[float, ...], ...]
+Guesses = Sequence[Sequence[int]]
+
+
+class Learned:
+    """Counts for one set of heads under one temperature."""
+
+    def __init__(self, prior: Accuracies) -> None:
+        """Start from what is known.
+
+        Args:
+            prior: Per head, the probability that its rank 0, 1, ... is right.
+        """
+        self._prior = prior
+        self._seen = [0.0] * len(prior)
+        self._right = [[0.0] * len(row) for row in prior]
+
+    @property
+    def accuracies(self) -> Accuracies:
+        """Per head, the probability that its rank 0, 1, ... is right, given the path before it."""
+        return tuple(
+            tuple(
+                (share * _PRIOR_WEIGHT + right) / (_PRIOR_WEIGHT + seen)
+                for share, right in zip(shares, rights, strict=True)
+            )
+            for shares, rights, seen in zip(self._prior, self._right, self._seen, strict=True)
+        )
+
+    def learn(self, guesses: Guesses, followed: Sequence[int]) -> None:
+        """Count what the heads guessed in one step.
+
+        Args:
+            guesses: Per head its best tokens, best first.
+            followed: The tokens that came, as far as they are known.
+        """
+        for depth, (best, token_id) in enumerate(zip(guesses, followed, strict=False)):
+            if depth == len(self._seen):
+                return
+            if self._seen[depth] >= _MOST_SEEN:
+                self._fade(depth)
+            self._seen[depth] += 1
+            if token_id not in best:
+                return
+            rank = list(best).index(token_id)
+            if rank < len(self._right[depth]):
+                self._right[depth][rank] += 1
+
+    def _fade(self, depth: int) -> None:
+        self._seen[depth] /= 2
+        self._right[depth] = [count / 2 for count in self._right[depth]]
+
+
+def bucket_of(settings: GenerateSettings, draws: bool) -> float:
+    """The temperature under which an answer's counts are kept: 0 without chance, then halves."""
+    return round(2 * max(settings.temperature, 0.5)) / 2 if draws else 0.0

@@ -1,0 +1,96 @@
+"""Which tree an answer gets: from what a step costs here and how often heads have been right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from medusa_core.engine.costs import StepCosts
+from medusa_core.engine.governor import Governor
+from medusa_core.engine.learning import Guesses, Learned, bucket_of
+from medusa_core.engine.rule import rule_registry
+from medusa_core.messages import GenerateSettings
+from medusa_core.target import Target
+from medusa_core.tree.presets import TreeTable
+from medusa_core.tree.search import grow
+
+MOST_ROWS = 64
+_LOOKUP_ROWS = 8  # without costs
+# How often what prompt lookup offers is right, where it offers something.
+_LOOKUP = ((0.4, 0.08), (0.7, 0.05), (0.75,), (0.8,), (0.8,), (0.8,))
+
+
+class Tuner:
+    """Trees for the answers of one target.
+
+    Attributes:
+        costs: What a step costs; None where that wasn't measured.
+    """
+
+    def __init__(self, target: Target, costs: StepCosts | None = None) -> None:
+        self.costs = costs
+        self._target = target
+        self._learned: dict[float, Learned] = {}
+
+    def target_for(self, settings: GenerateSettings) -> Target:
+        """The target, its trees built of what was learned under these settings."""
+        trees = self._target.trees
+        learned = self._learned.get(_bucket(settings))
+        if trees is None or learned is None:
+            return self._target
+        tuned = TreeTable(learned.accuracies, trees.default_rows)
+        return replace(self._target, trees=tuned)
+
+    def rows(self, settings: GenerateSettings, length: int) -> int:
+        """Rows of the tree, root included.
+
+        Args:
+            settings: How the answer is decoded.
+            length: Committed rows that it will be decoded behind, about.
+        """
+        if settings.drafter == "none":
+            return 1
+        trees = self.target_for(settings).trees
+        if trees is None or settings.drafter == "ngram":
+            return self._best(_LOOKUP, length, _LOOKUP_ROWS)
+        return self._best(trees.head_accuracies, length, trees.default_rows)
+
+    def governor(self, length: int) -> Governor | None:
+        """Watches whether drafts pay; None where nothing can be compared."""
+        return None if self.costs is None else Governor(self.costs.plain_s(length))
+
+    def learn(
+        self,
+        settings: GenerateSettings,
+        guesses: Sequence[tuple[int, Guesses]],
+        token_ids: Sequence[int],
+    ) -> None:
+        """Learn from an answer.
+
+        Args:
+            settings: How it was decoded.
+            guesses: What the heads guessed, each with the place of the first guessed token.
+            token_ids: The whole text.
+        """
+        if self._target.trees is None or not guesses:
+            return
+        bucket = _bucket(settings)
+        if bucket not in self._learned:
+            self._learned[bucket] = Learned(self._target.trees.head_accuracies)
+        for place, best in guesses:
+            self._learned[bucket].learn(best, token_ids[place : place + len(best)])
+
+    def _best(
+        self, accuracies: tuple[tuple[float, ...], ...], length: int, without_costs: int
+    ) -> int:
+        if self.costs is None:
+            return without_costs
+        order = grow(accuracies, MOST_ROWS - 1)
+        depths = [len(path) for path, _ in order]
+        rows = self.costs.best_rows(depths, [value for _, value in order], length)
+        # Where no tree seems to pay, the smallest is tried: the governor knows better, later.
+        return max(2, rows)
+
+
+def _bucket(settings: GenerateSettings) -> float:
+    return bucket_of(settings, rule_registry().get(settings.rule).draws)

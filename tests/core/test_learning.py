@@ -1,0 +1,125 @@
+"""Accuracies learned from answers, and drafts that rest where they don't pay."""
+
+from dataclasses import replace
+
+import pytest
+
+from medusa_core.engine.governor import WORTHWHILE, Governor
+from medusa_core.engine.learning import Learned, bucket_of
+from medusa_core.engine.rule import rule_registry
+from medusa_core.engine.session import Session
+from medusa_core.engine.tuner import Tuner
+from medusa_core.generate.direct import generate
+from medusa_core.messages import GenerateSettings
+from medusa_core.target import Target
+from tests.core.laws import user_says
+
+PRIOR = ((0.5, 0.2, 0.1, 0.0), (0.4, 0.1, 0.1, 0.0))
+
+
+def test_before_anything_is_seen_the_table_holds() -> None:
+    for shares, expected in zip(Learned(PRIOR).accuracies, PRIOR, strict=True):
+        assert shares == pytest.approx(expected)
+
+
+def test_a_depth_counts_where_the_tokens_before_it_were_guessed() -> None:
+    learned = Learned(PRIOR)
+    for _ in range(600):
+        learned.learn([[1, 2], [5, 6]], [2, 6])  # both second ranks right
+        learned.learn([[1, 2], [5, 6]], [9, 5])  # off the tree: what comes after says nothing
+    (first, second, *_), (deep_first, deep_second, *_) = learned.accuracies
+    assert second == pytest.approx(0.5, abs=0.05)
+    assert first < 0.05
+    assert deep_second > 0.9
+    assert deep_first < 0.05
+
+
+def test_what_is_not_known_yet_teaches_nothing() -> None:
+    learned = Learned(PRIOR)
+    before = learned.accuracies
+    learned.learn([[1], [2]], [])
+    assert learned.accuracies == before
+
+
+def test_old_observations_fade() -> None:
+    learned = Learned(PRIOR)
+    for token_id, count in ((1, 9000), (2, 9000)):
+        for _ in range(count):
+            learned.learn([[1, 2]], [token_id])
+    assert learned.accuracies[0][1] > 0.7  # without fading it would be a half
+
+
+def test_chance_is_kept_apart_by_temperature() -> None:
+    buckets = [bucket_of(GenerateSettings(temperature=t), True) for t in (0.1, 0.5, 0.7, 1.0, 1.4)]
+    assert buckets == [0.5, 0.5, 0.5, 1.0, 1.5]
+    assert bucket_of(GenerateSettings(temperature=0.7), False) == 0.0
+
+
+def test_drafts_that_pay_go_on() -> None:
+    governor = Governor(1.0)
+    for _ in range(500):
+        assert governor.drafts
+        governor.add(2, 1.5)
+    assert governor.speed_up == pytest.approx(4 / 3)
+    assert governor.num_rested == 0
+
+
+def test_drafts_that_do_not_pay_rest_and_are_tried_again_ever_more_rarely() -> None:
+    governor = Governor(1.0)
+    drafted = []
+    for _ in range(2000):
+        drafted.append(governor.drafts)
+        governor.add(2, 2.0) if governor.drafts else governor.add(1, 1.0)
+    assert governor.speed_up == pytest.approx(1.0)
+    assert governor.speed_up < WORTHWHILE
+    assert all(drafted[:48])
+    assert not any(drafted[48:176])
+    assert all(drafted[176:200])  # tried again
+    assert not any(drafted[200:456])  # and left for twice as long
+    assert governor.num_rested == drafted.count(False)
+    assert drafted.count(True) < 200
+
+
+def test_plain_steps_correct_what_a_plain_step_was_thought_to_take() -> None:
+    governor = Governor(1.0)
+    for _ in range(300):  # drafting: 2 tokens in 2.2 s; plain steps turn out to take 2 s
+        governor.add(2, 2.2) if governor.drafts else governor.add(1, 2.0)
+    assert governor.drafts
+    assert governor.speed_up == pytest.approx(2 * 2 / 2.2, rel=0.01)
+
+
+class Dear(Tuner):
+    """Thinks that plain decoding takes no time."""
+
+    def rows(self, settings: GenerateSettings, length: int) -> int:
+        return 8 if settings.drafter != "none" else 1
+
+    def governor(self, length: int) -> Governor:
+        return Governor(1e-9)
+
+
+@pytest.mark.parametrize("drafter", ["medusa", "composite"])
+def test_an_answer_whose_drafts_rest_is_the_same_answer(tiny: Target, drafter: str) -> None:
+    settings = GenerateSettings(drafter=drafter, max_new_tokens=250, banned=(1,))
+    plain = generate(tiny, user_says("x"), replace(settings, drafter="none"))
+    rested = generate(tiny, user_says("x"), settings, tuner=Dear(tiny))
+    assert rested.num_rested >= 100
+    assert rested.token_ids == plain.token_ids
+    assert sum(rested.accept_lengths) == len(rested.token_ids) - 1
+
+
+def test_a_tree_that_was_asked_for_does_not_rest(tiny: Target) -> None:
+    settings = GenerateSettings(max_new_tokens=120, banned=(1,), tree_rows=8)
+    assert generate(tiny, user_says("x"), settings, tuner=Dear(tiny)).num_rested == 0
+
+
+def test_answers_teach_the_tuner(tiny: Target) -> None:
+    tuner = Tuner(tiny)
+    settings = GenerateSettings(max_new_tokens=150, banned=(1,))
+    assert tiny.trees is not None
+    generate(tiny, user_says("x"), settings, session=Session(tiny), tuner=tuner)
+    trees = tuner.target_for(settings).trees
+    assert trees is not None
+    # Random heads are hardly ever right, whatever the table beside them claims.
+    assert trees.head_accuracies[0][0] < 0.7 * tiny.trees.head_accuracies[0][0]
+    assert not rule_registry().get("greedy").draws
