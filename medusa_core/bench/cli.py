@@ -40,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--epsilons", default="", help="values to sweep over, commas between")
     parser.add_argument("--json", type=Path, help="write all figures to this file")
+    parser.add_argument("--markdown", type=Path, help="write the tables to this file")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -61,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         report = _race(args, target, prompts)
     if args.json is not None:
-        _write(args.json, report)
+        _write(args.json, json.dumps(report, indent=2) + "\n")
     return 0
 
 
@@ -71,7 +72,13 @@ def _race(args: argparse.Namespace, target: Target, prompts: Sequence[Prompt]) -
     from medusa_core.bench.contestant import Contestant, OwnMode
     from medusa_core.bench.peer import peer_registry
     from medusa_core.bench.race import run_race
-    from medusa_core.bench.report import divergences, make_report, table
+    from medusa_core.bench.report import (
+        category_table,
+        divergences,
+        make_report,
+        markdown,
+        table,
+    )
     from medusa_core.engine.drafter import drafter_registry
     from medusa_core.engine.rule import rule_registry
     from medusa_core.engine.tuner import Tuner
@@ -99,6 +106,8 @@ def _race(args: argparse.Namespace, target: Target, prompts: Sequence[Prompt]) -
     race = run_race(contestants, prompts, args.repeats, _show_progress)
     report = make_report(race, modes, peers, target)
     print(table(report))
+    if len(modes) > 1:
+        print(category_table(report))
     print(
         f"{torch.get_num_threads()} threads · {rows or 'measured'} rows per step · "
         f"{race.num_skipped} prompts skipped as too long"
@@ -107,6 +116,8 @@ def _race(args: argparse.Namespace, target: Target, prompts: Sequence[Prompt]) -
         for name in (*modes, *peers):
             for divergence in divergences(race, name, target, settings_of(args, name, rows)):
                 print(f"{name} differs from plain decoding: {divergence}")
+    if args.markdown is not None:
+        _write(args.markdown, markdown(report))
     return report
 
 
@@ -138,10 +149,8 @@ def _show_progress(num_done: int, num_prompts: int) -> None:
         print(f"\r{num_done}/{num_prompts} prompts", end=end, file=sys.stderr, flush=True)
 
 
-def _write(path: Path, report: object) -> None:
+def _write(path: Path, text: str) -> None:
     try:
-        path.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise PromptFileError(
-            f"{path} can't be written: {error}.", "Name another file with --json."
-        ) from error
+        raise PromptFileError(f"{path} can't be written: {error}.", "Name another file.") from error

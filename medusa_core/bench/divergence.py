@@ -98,7 +98,8 @@ def _gap(
     """Difference of two tokens' deciding scores, and the rounding unit of the best score."""
     kv = target.runner.new_cache(len(context.history))
     row = target.runner.logits(target.runner.extend(context.history, kv)[-1:])[0]
-    ulp = float(row.double().abs().max()) * torch.finfo(row.dtype).eps
+    # Peers round to the dtype that was asked for, where our own step is finer.
+    ulp = float(row.double().abs().max()) * torch.finfo(target.precision.compute).eps
     scores = Shaping(settings)(row, context, ()).double().cpu()
     if settings.rule == "sample":
         noise = gumbel_noise(settings.seed, context.position, len(row))

@@ -77,12 +77,42 @@ def divergences(
 def table(report: Report) -> str:
     """The figures for people."""
     titles = (("tokens/s", 10), ("decode", 10), ("tau", 7), ("step ms", 9), ("x none", 8))
-    lines = [" " * 14 + "".join(f"{title:>{width}}" for title, width in titles) + "  identical"]
+    lines = [" " * 22 + "".join(f"{title:>{width}}" for title, width in titles) + "  identical"]
     for group in ("modes", "peers"):
         rows = report[group]
         assert isinstance(rows, dict)
         lines += [_line(name, figures) for name, figures in rows.items()]
     return "\n".join(lines)
+
+
+def category_table(report: Report) -> str:
+    """Tokens per step and speed against plain decoding in every category, for people."""
+    categories, modes = report["categories"], report["modes"]
+    assert isinstance(categories, dict)
+    assert isinstance(modes, dict)
+    names = [name for name in modes if name != "none"]
+    lines = [f"{'tau, x none':20}" + "".join(f"{name:>16}" for name in names)]
+    for category, figures in categories.items():
+        cells = [_cell(figures[name]) for name in names]
+        lines.append(f"{category:20}" + "".join(f"{cell:>16}" for cell in cells))
+    return "\n".join(lines)
+
+
+def markdown(report: Report) -> str:
+    """The whole report as Markdown."""
+    machine_ = report["machine"]
+    assert isinstance(machine_, dict)
+    facts = ", ".join(f"{name} {value}" for name, value in machine_.items())
+    return (
+        f"# Benchmark\n\n{facts}\n\n```\n{table(report)}\n```\n\n"
+        f"Tokens per step, and decoding speed against plain decoding:\n\n"
+        f"```\n{category_table(report)}\n```\n"
+    )
+
+
+def _cell(figures: Figures) -> str:
+    tau, factor = figures["mean_acceptance_length"], figures["speedup_vs_none"]
+    return f"{tau:.2f}" + ("" if factor is None else f"  {factor:.2f}")
 
 
 def _line(name: str, figures: Figures) -> str:
@@ -91,7 +121,7 @@ def _line(name: str, figures: Figures) -> str:
         return f"{'' if value is None else format(value, f'.{digits}f'):>{width}}"
 
     return (
-        f"{name:14}{cell('tokens_per_s', 10, 1)}{cell('decode_tokens_per_s', 10, 1)}"
+        f"{name:22}{cell('tokens_per_s', 10, 1)}{cell('decode_tokens_per_s', 10, 1)}"
         f"{cell('mean_acceptance_length', 7, 2)}{cell('step_ms', 9, 2)}"
         f"{cell('speedup_vs_none', 8, 2)}{cell('identical_outputs', 11, 0)}"
     )

@@ -1,0 +1,88 @@
+"""What the peers that are modes of transformers' `generate` share: greedy, on the same weights."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from medusa_core.bench.contestant import TurnResult
+from medusa_core.engine.transcript import transcribe
+from medusa_core.messages import ChatMessage
+from medusa_core.target import Target
+
+
+class TransformersPeer:
+    """`LlamaForCausalLM.generate` with a cache, in our target's dtype, device and threads."""
+
+    def __init__(
+        self, model_dir: Path, target: Target, max_new_tokens: int, **options: object
+    ) -> None:
+        """Load the weights.
+
+        Args:
+            model_dir: Their folder.
+            target: Gives dtype, device, tokenizer and EOS ids.
+            max_new_tokens: Token budget of an answer.
+            options: Further arguments of `generate`.
+        """
+        from transformers import AutoModelForCausalLM
+
+        precision = target.precision
+        # Its own annotations of to() don't fit a device.
+        model: Any = AutoModelForCausalLM.from_pretrained(model_dir, dtype=precision.compute)
+        self._model = model.to(precision.device).eval()
+        self._target = target
+        self._options = options
+        self._max_new_tokens = max_new_tokens
+
+    def begin(self) -> None:
+        """Every call of `generate` starts anew."""
+
+    def answer(self, messages: Sequence[ChatMessage]) -> TurnResult:
+        target = self._target
+        started = time.perf_counter()
+        prompt = transcribe(messages, None, target).prompt_ids
+        room = target.config.context_tokens - len(prompt)
+        clock = _FirstTokenClock()
+        with torch.inference_mode():
+            output = self._model.generate(
+                torch.tensor([prompt], device=target.precision.device),
+                attention_mask=torch.ones(1, len(prompt), dtype=torch.int64),
+                max_new_tokens=min(self._max_new_tokens, room),
+                do_sample=False,
+                use_cache=True,
+                eos_token_id=sorted(target.eos_token_ids) or None,
+                pad_token_id=0,
+                streamer=clock,
+                **self._options,
+            )
+        token_ids = tuple(output[0, len(prompt) :].tolist())
+        text = target.tokenizer.decode(token_ids)
+        ended = time.perf_counter()
+        return TurnResult(
+            text=text,
+            token_ids=token_ids,
+            accept_lengths=(1,) * (len(token_ids) - 1),
+            wall_s=ended - started,
+            decode_s=ended - clock.first_token_at,
+        )
+
+
+class _FirstTokenClock:
+    """A streamer that notes when the first new token came: prefill ends there."""
+
+    def __init__(self) -> None:
+        self._num_puts = 0
+        self.first_token_at = 0.0
+
+    def put(self, value: object) -> None:
+        self._num_puts += 1
+        if self._num_puts == 2:  # the first put is the prompt
+            self.first_token_at = time.perf_counter()
+
+    def end(self) -> None:
+        """Called after the last token; the caller notes the time itself."""
