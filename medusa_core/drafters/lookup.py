@@ -1,13 +1,14 @@
-"""An index of a growing text: where did its last tokens occur before, and what followed?"""
+"""Searches a growing text: where did its last tokens occur before, and what followed?"""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 _LONGEST = 4  # tokens of a suffix; longer ones are nearly always unique
 _MOST_MATCHES = 3
+_ITEMSIZE = array("i").itemsize
 _DEEPEST = 6
 # Before anything is known: how often a continuation goes on to be right, by the suffix's length.
 # One counted step weighs as much as one of these.
@@ -28,7 +29,10 @@ class Continuation(NamedTuple):
 
 
 class Lookup:
-    """The text so far, indexed by its short suffixes.
+    """The text so far, searched from its end.
+
+    Searching its bytes is quicker than keeping an index: nothing is to be made when an answer
+    begins or is cut.
 
     Attributes:
         token_ids: The text.
@@ -36,29 +40,20 @@ class Lookup:
 
     def __init__(self) -> None:
         self.token_ids: list[int] = []
-        # For each length of suffix: the places right behind its occurrences, oldest first.
-        self._places: list[dict[tuple[int, ...], list[int]]] = [
-            defaultdict(list) for _ in range(_LONGEST)
-        ]
+        self._bytes = bytearray()
         self._right = list(_PRIOR)
         self._tried = [1.0] * _LONGEST
         self._offered: tuple[Continuation, ...] = ()
 
     def extend(self, token_ids: Sequence[int]) -> None:
         """The text goes on."""
-        ids = self.token_ids
-        for token_id in token_ids:
-            ids.append(token_id)
-            end = len(ids)
-            for length in range(1, min(_LONGEST, end) + 1):
-                self._places[length - 1][tuple(ids[end - length :])].append(end)
+        self.token_ids.extend(token_ids)
+        self._bytes += array("i", token_ids).tobytes()
 
     def truncate(self, length: int) -> None:
         """Forget the text from `length` on."""
-        kept, self.token_ids = self.token_ids[:length], []
-        # Cuts are rare: an index that is made anew then is quicker the rest of the time.
-        self._places = [defaultdict(list) for _ in range(_LONGEST)]
-        self.extend(kept)
+        del self.token_ids[length:]
+        del self._bytes[length * _ITEMSIZE :]
 
     def continuations(self, most_tokens: int) -> tuple[Continuation, ...]:
         """What followed earlier occurrences of the text's end, the likeliest first.
@@ -67,17 +62,29 @@ class Lookup:
             most_tokens: Longest continuation.
         """
         found: dict[tuple[int, ...], Continuation] = {}
-        end, depth = len(self.token_ids), min(most_tokens, _DEEPEST)
-        for length in range(min(_LONGEST, end), 0, -1):
-            places = self._places[length - 1].get(tuple(self.token_ids[end - length :]), ())
-            for place in reversed(places):
-                if len(found) == _MOST_MATCHES or depth < 1:
+        depth = min(most_tokens, _DEEPEST)
+        longest = min(_LONGEST, len(self.token_ids)) if depth > 0 else 0
+        # Where two tokens didn't occur before, no more did: the common case, found out first.
+        if longest > 1 and next(self._places(2), None) is None:
+            longest = 1
+        for length in range(longest, 0, -1):
+            for place in self._places(length):
+                if len(found) == _MOST_MATCHES:
                     break
                 followed = tuple(self.token_ids[place : place + depth])
-                if place < end and followed not in found:
+                if followed not in found:
                     found[followed] = Continuation(followed, length)
         self._offered = tuple(found.values())
         return self._offered
+
+    def _places(self, length: int) -> Iterator[int]:
+        """The places right behind earlier occurrences of the last tokens, the latest first."""
+        end = len(self._bytes) - _ITEMSIZE  # the text's end itself has nothing behind it
+        pattern = self._bytes[-length * _ITEMSIZE :]
+        while (at := self._bytes.rfind(pattern, 0, end)) >= 0:
+            if at % _ITEMSIZE == 0:
+                yield at // _ITEMSIZE + length
+            end = at + len(pattern) - 1
 
     def weighted(self, continuations: Sequence[Continuation]) -> dict[tuple[int, ...], float]:
         """All beginnings of continuations, each with the chance that all of it is right."""

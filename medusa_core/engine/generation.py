@@ -88,7 +88,8 @@ class Generation:
         self._drafter = drafter.build(tuned, self._settings.tree_rows)
         self._plain = drafter_registry().get("none").build(target, 1)
         is_open = request.settings.tree_rows == 0 and drafter.name != "none"
-        self._governor = tuner.governor(len(self._read_ids)) if is_open else None
+        self._governor = tuner.governor(request.settings, len(self._read_ids)) if is_open else None
+        self._num_rested = 0
         self._tuner = tuner
         self._guesses: list[tuple[int, Guesses]] = []
         self._rule = rule.build(self._settings)
@@ -177,6 +178,7 @@ class Generation:
         step_s = time.perf_counter() - started
         self._decode_s += step_s
         if governor is not None:
+            self._num_rested += not governor.drafts
             governor.add(len(kept.pieces), step_s)
         if step.proposal.guesses:
             self._guesses.append((place, step.proposal.guesses))
@@ -246,7 +248,7 @@ class Generation:
             time_to_first_token_s=self._first_token_s,
             prefill_s=self._prefill_s,
             decode_s=self._decode_s,
-            num_rested=0 if self._governor is None else self._governor.num_rested,
+            num_rested=self._num_rested,
             settings=self._settings,
         )
         return (*self._traces(is_end=True), done)

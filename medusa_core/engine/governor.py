@@ -1,4 +1,4 @@
-"""Does drafting pay? Decided from the steps of an answer while it is decoded.
+"""Does drafting pay? Decided from the steps of answers while they are decoded.
 
 The net speed-up is tokens per step × the time of a plain step ÷ the time of a step. Where it stays
 too low, plain decoding takes over for a while, and drafts are tried again later.
@@ -17,22 +17,18 @@ _NEWEST = 0.1  # weight of the last plain step in what a plain step takes
 
 
 class Governor:
-    """Watches one answer.
+    """Watches the answers of one kind, one after the other.
 
     Attributes:
-        num_rested: Steps decoded plainly because drafts didn't pay.
+        num_rested: Steps decoded plainly because drafts didn't pay, in all answers.
         speed_up: The last judged net speed-up, or None.
+        plain_step_s: Seconds of a step of plain decoding; what is measured corrects it.
     """
 
     def __init__(self, plain_step_s: float) -> None:
-        """Watch with what is known.
-
-        Args:
-            plain_step_s: Seconds of a step of plain decoding here.
-        """
         self.num_rested = 0
         self.speed_up: float | None = None
-        self._plain_step_s = plain_step_s
+        self.plain_step_s = plain_step_s
         self._steps: deque[tuple[int, float]] = deque(maxlen=_WINDOW)
         self._needed = _WINDOW
         self._rest = _FIRST_REST
@@ -53,13 +49,13 @@ class Governor:
         if self._left:
             self._left -= 1
             self.num_rested += 1
-            self._plain_step_s += _NEWEST * (step_s - self._plain_step_s)
+            self.plain_step_s += _NEWEST * (step_s - self.plain_step_s)
             return
         self._steps.append((num_tokens, step_s))
         if len(self._steps) < self._needed:
             return
         tokens, seconds = (sum(column) for column in zip(*self._steps, strict=True))
-        self.speed_up = tokens * self._plain_step_s / seconds
+        self.speed_up = tokens * self.plain_step_s / seconds
         if self.speed_up >= WORTHWHILE:
             self._needed = _WINDOW
             return

@@ -31,6 +31,7 @@ class Tuner:
         self.costs = costs
         self._target = target
         self._learned: dict[float, Learned] = {}
+        self._governors: dict[tuple[str, float], Governor] = {}
 
     def target_for(self, settings: GenerateSettings) -> Target:
         """The target, its trees built of what was learned under these settings."""
@@ -55,9 +56,19 @@ class Tuner:
             return self._best(_LOOKUP, length, _LOOKUP_ROWS)
         return self._best(trees.head_accuracies, length, trees.default_rows)
 
-    def governor(self, length: int) -> Governor | None:
-        """Watches whether drafts pay; None where nothing can be compared."""
-        return None if self.costs is None else Governor(self.costs.plain_s(length))
+    def governor(self, settings: GenerateSettings, length: int) -> Governor | None:
+        """Watches whether drafts pay; None where nothing can be compared.
+
+        Answers of one drafter and temperature share it: most are too short to tell on their own.
+        """
+        if self.costs is None:
+            return None
+        kind = (settings.drafter, _bucket(settings))
+        plain_step_s = self.costs.plain_s(length)
+        governor = self._governors.setdefault(kind, Governor(plain_step_s))
+        if governor.num_rested == 0:
+            governor.plain_step_s = plain_step_s  # for this length
+        return governor
 
     def learn(
         self,

@@ -94,7 +94,7 @@ class Dear(Tuner):
     def rows(self, settings: GenerateSettings, length: int) -> int:
         return 8 if settings.drafter != "none" else 1
 
-    def governor(self, length: int) -> Governor:
+    def governor(self, settings: GenerateSettings, length: int) -> Governor:
         return Governor(1e-9)
 
 
