@@ -25,6 +25,7 @@ from medusa_core.models.precision import Precision, choose_device, hardware_of, 
 from medusa_core.models.weights import AfterPart, CheckpointWeights
 from medusa_core.quant.choice import PartFormats, settle_formats
 from medusa_core.runner.choice import choose_runner
+from medusa_core.runner.native import NativeRunner
 from medusa_core.runner.runner import Runner
 from medusa_core.text.template import ChatTemplate
 from medusa_core.text.tokenizer import Tokenizer
@@ -140,6 +141,9 @@ def load_target(
         tell("heads", 1.0, f"Reading the Medusa heads of {heads_dir.name}")
         heads = read_heads(heads_dir, config, precision, model.lm_head, formats)
         trees = read_tree_table(heads_dir, heads.num_heads)
+    runner = choose_runner(model, precision)
+    if isinstance(runner, NativeRunner) and heads is not None:
+        heads.share_workers(runner.workers)
     log.info("loaded %s as %s on %s", model_dir.name, formats.linears.name, precision.device)
     return Target(
         name=model_dir.name,
@@ -147,7 +151,7 @@ def load_target(
         precision=precision,
         formats=formats,
         plan=plan,
-        runner=choose_runner(model, precision),
+        runner=runner,
         tokenizer=tokenizer,
         template=template,
         eos_token_ids=frozenset(config.eos_token_ids),

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from medusa_core.heads.weights import HeadWeights
 from medusa_core.native.heads import MOST_RANKS, native_heads
+from medusa_core.native.pool import Workers
 from medusa_core.quant.linear import QuantLinear, make_linear
 
 MakeLinear = Callable[[Tensor, Tensor | None], QuantLinear]
@@ -82,6 +83,11 @@ class MedusaHeads:
             self._residuals.first, self._residuals.rest, own or [target_lm_head], self.num_heads
         )
         self.nbytes = self._residuals.nbytes + sum(linear.nbytes for linear in own)
+
+    def share_workers(self, workers: Workers) -> None:
+        """Let the target's threads compute the heads, too."""
+        if self._native is not None:
+            self._native.workers = workers
 
     def logits(self, hidden: Tensor, num_heads: int) -> Tensor:
         """Scores of the first `num_heads` heads.

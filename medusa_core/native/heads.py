@@ -12,6 +12,7 @@ from torch import Tensor
 
 from medusa_core.native.library import PANEL, HeadsStruct, LinearStruct, native_library
 from medusa_core.native.linear import NativeLinear
+from medusa_core.native.pool import Workers
 
 if TYPE_CHECKING:
     from medusa_core.quant.linear import QuantLinear
@@ -20,7 +21,11 @@ MOST_RANKS = 64
 
 
 class NativeHeads:
-    """The structures of some heads; their weights stay where they are."""
+    """The structures of some heads; their weights stay where they are.
+
+    Attributes:
+        workers: The threads that compute, the target's own; None for the calling one alone.
+    """
 
     def __init__(
         self,
@@ -55,6 +60,7 @@ class NativeHeads:
             is_shared=len(projections) == 1 and num_heads > 1,
         )
         self._address = addressof(self._struct)
+        self.workers: Workers | None = None
         self._scratch = torch.empty(3 * num_heads * hidden)
 
     def ranked(self, hidden: Tensor, num_heads: int, num_ranks: int) -> tuple[Tensor, list[int]]:
@@ -78,7 +84,7 @@ class NativeHeads:
             self._scratch.data_ptr(),
             scores.data_ptr(),
             addressof(best),
-            None,
+            None if self.workers is None else self.workers.decoding.awake(),
         )
         return scores, best[:]
 

@@ -39,6 +39,24 @@ class Pool:
         return self._address
 
 
+class Workers:
+    """The pools of one target: its runner and its heads compute by turns, never at once.
+
+    Attributes:
+        decoding: For a few rows.
+        prefill: For many.
+    """
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library = library
+        self.use(1, 1)
+
+    def use(self, decoding: int, prefill: int) -> None:
+        """Compute with so many threads."""
+        self.decoding = Pool(self._library, decoding)
+        self.prefill = Pool(self._library, prefill)
+
+
 def _help(library: ctypes.CDLL, struct: PoolStruct, bell: threading.Event, worker: int) -> None:
     while True:
         bell.wait()

@@ -20,14 +20,19 @@ from medusa_core.models.precision import Precision
 from medusa_core.native.decoder import NativeDecoder
 from medusa_core.native.library import PassStruct
 from medusa_core.native.linear import NativeLinear
-from medusa_core.native.pool import Pool
+from medusa_core.native.pool import Pool, Workers
 from medusa_core.tree.shape import TokenTree
 
 _MOST_CHAINS = 64
 
 
 class NativeRunner:
-    """Runs forward passes; see `ResidentRunner`, which it equals but for rounding."""
+    """Runs forward passes; see `ResidentRunner`, which it equals but for rounding.
+
+    Attributes:
+        hidden_dtype: Dtype of the states.
+        workers: The threads that compute.
+    """
 
     def __init__(self, model: Decoder, precision: Precision, native: NativeDecoder) -> None:
         self.hidden_dtype = torch.float32
@@ -37,7 +42,7 @@ class NativeRunner:
         self._precision = precision
         self._native = native
         self._library = native.library
-        self._pools = (Pool(self._library, 1), Pool(self._library, 1))
+        self.workers = Workers(self._library)
         self._pass = PassStruct()
         self._pass_address = addressof(self._pass)
         self._scratch = torch.empty(0)
@@ -49,7 +54,7 @@ class NativeRunner:
     def use_threads(self, decoding: int, prefill: int) -> None:
         """Compute with so many CPU threads."""
         torch.set_num_threads(decoding)
-        self._pools = (Pool(self._library, decoding), Pool(self._library, prefill))
+        self.workers.use(decoding, prefill)
         self._scratch_for = (0, 0)
 
     def new_cache(self, capacity: int) -> KvCache:
@@ -72,7 +77,7 @@ class NativeRunner:
         """
         shape = tree.shape
         return self._forward(
-            tree.token_ids, shape.parent_array, shape.depth_array, kv, 0, self._pools[0]
+            tree.token_ids, shape.parent_array, shape.depth_array, kv, 0, self.workers.decoding
         )
 
     def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
@@ -88,14 +93,14 @@ class NativeRunner:
         """
         count = len(token_ids)
         parents, depths = self._chain(count)
-        pool = self._pools[count > 1]
+        pool = self.workers.prefill if count > 1 else self.workers.decoding
         hidden = self._forward(token_ids, parents, depths, kv, count - 1 if only_last else 0, pool)
         kv.commit(range(count))
         return hidden
 
     def logits(self, hidden: Tensor) -> Tensor:
         """The target's scores. [n, hidden] → [n, vocabulary], float32"""
-        return self._lm_head.run(hidden, self._pools[0])
+        return self._lm_head.run(hidden, self.workers.decoding)
 
     def _forward(
         self,
@@ -135,7 +140,7 @@ class NativeRunner:
         most_rows, most_slots = self._scratch_for
         if num_rows > most_rows or kv.capacity > most_slots:
             self._scratch_for = (max(num_rows, most_rows), max(kv.capacity, most_slots))
-            workers = max(pool.num_workers for pool in self._pools)
+            workers = max(self.workers.decoding.num_workers, self.workers.prefill.num_workers)
             floats = self._native.scratch_floats(*self._scratch_for, workers)
             self._scratch = torch.empty(floats)
 
