@@ -24,9 +24,15 @@ log = logging.getLogger(__name__)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `bench`."""
-    parser.add_argument("--prompts", type=Path, required=True, help="file of prompts, JSON lines")
+    parser.add_argument("--prompts", type=Path, help="file of prompts, JSON lines")
+    parser.add_argument(
+        "--step-cost",
+        action="store_true",
+        help="instead: where the time of a step goes, against what memory allows",
+    )
     parser.add_argument("--modes", default="none,medusa", help="drafters, with commas between")
     parser.add_argument("--peers", default="", help="other programs, such as transformers")
+    parser.add_argument("--assistant", type=Path, help="draft model of transformers-assisted")
     add_model_arguments(parser)
     parser.add_argument("--limit", type=int, help="most prompts, in turns from each category")
     parser.add_argument("--max-new-tokens", type=int, default=128)
@@ -50,6 +56,10 @@ def run(args: argparse.Namespace) -> int:
     from medusa_core.prompts import read_prompts
 
     _check_counts(args)
+    if args.step_cost:
+        return _step_cost(args)
+    if args.prompts is None:
+        raise RequestError("There are no prompts.", "Name a file with --prompts.")
     prompts = read_prompts(args.prompts, args.limit)
     target = open_target(args)
     if args.sweep is not None:
@@ -66,11 +76,24 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _step_cost(args: argparse.Namespace) -> int:
+    from medusa_core.bench.step_cost import as_json, measure_step_report, step_table
+    from medusa_core.engine.drafter import drafter_registry
+
+    target = open_target(args)
+    modes = [name for name in _names(args.modes) if drafter_registry().get(name).serves(target)]
+    report = measure_step_report(target, modes, args.max_new_tokens)
+    print(step_table(report))
+    if args.json is not None:
+        _write(args.json, json.dumps(as_json(report), indent=2) + "\n")
+    return 0
+
+
 def _race(args: argparse.Namespace, target: Target, prompts: Sequence[Prompt]) -> dict[str, object]:
     import torch
 
     from medusa_core.bench.contestant import Contestant, OwnMode
-    from medusa_core.bench.peer import peer_registry
+    from medusa_core.bench.peer import PeerOptions, peer_registry
     from medusa_core.bench.race import run_race
     from medusa_core.bench.report import (
         category_table,
@@ -102,7 +125,9 @@ def _race(args: argparse.Namespace, target: Target, prompts: Sequence[Prompt]) -
         for name in modes
     }
     for name, spec in peer_specs.items():
-        contestants[name] = spec.build(model_dirs(args)[0], target, args.max_new_tokens)
+        contestants[name] = spec.build(
+            PeerOptions(model_dirs(args)[0], target, args.max_new_tokens, args.assistant)
+        )
     race = run_race(contestants, prompts, args.repeats, _show_progress)
     report = make_report(race, modes, peers, target)
     print(table(report))

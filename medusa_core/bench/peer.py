@@ -14,17 +14,33 @@ from medusa_core.target import Target
 
 
 @dataclass(frozen=True, slots=True)
+class PeerOptions:
+    """What a peer is given.
+
+    Attributes:
+        model_dir: Folder of the weights.
+        target: Our loaded target, for its dtype, device, tokenizer and EOS ids.
+        max_new_tokens: Token budget of an answer.
+        assistant_dir: Folder of a smaller model with the same tokenizer, or None.
+    """
+
+    model_dir: Path
+    target: Target
+    max_new_tokens: int
+    assistant_dir: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PeerSpec:
     """A registered peer.
 
     Attributes:
         name: Its name on the command line.
-        build: Makes it from the model's folder, our loaded target (for its dtype, device,
-            tokenizer and EOS ids), and the token budget.
+        build: Makes it.
     """
 
     name: str
-    build: Callable[[Path, Target, int], Contestant]
+    build: Callable[[PeerOptions], Contestant]
 
 
 @cache

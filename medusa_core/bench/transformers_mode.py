@@ -10,34 +10,36 @@ from typing import Any
 import torch
 
 from medusa_core.bench.contestant import TurnResult
+from medusa_core.bench.peer import PeerOptions
 from medusa_core.engine.transcript import transcribe
 from medusa_core.messages import ChatMessage
 from medusa_core.target import Target
 
 
+def load_model(model_dir: Path, target: Target) -> Any:
+    """A model in a target's dtype, where that is."""
+    from transformers import AutoModelForCausalLM
+
+    # Its own annotations of to() don't fit a device.
+    model: Any = AutoModelForCausalLM.from_pretrained(model_dir, dtype=target.precision.compute)
+    return model.to(target.precision.device).eval()
+
+
 class TransformersPeer:
     """`LlamaForCausalLM.generate` with a cache, in our target's dtype, device and threads."""
 
-    def __init__(
-        self, model_dir: Path, target: Target, max_new_tokens: int, **options: object
-    ) -> None:
+    def __init__(self, options: PeerOptions, **arguments: object) -> None:
         """Load the weights.
 
         Args:
-            model_dir: Their folder.
-            target: Gives dtype, device, tokenizer and EOS ids.
-            max_new_tokens: Token budget of an answer.
-            options: Further arguments of `generate`.
+            options: Which, and how.
+            arguments: Further ones of `generate`.
         """
-        from transformers import AutoModelForCausalLM
-
-        precision = target.precision
-        # Its own annotations of to() don't fit a device.
-        model: Any = AutoModelForCausalLM.from_pretrained(model_dir, dtype=precision.compute)
-        self._model = model.to(precision.device).eval()
+        target = options.target
+        self._model = load_model(options.model_dir, target)
         self._target = target
-        self._options = options
-        self._max_new_tokens = max_new_tokens
+        self._arguments = arguments
+        self._max_new_tokens = options.max_new_tokens
 
     def begin(self) -> None:
         """Every call of `generate` starts anew."""
@@ -58,7 +60,7 @@ class TransformersPeer:
                 eos_token_id=sorted(target.eos_token_ids) or None,
                 pad_token_id=0,
                 streamer=clock,
-                **self._options,
+                **self._arguments,
             )
         token_ids = tuple(output[0, len(prompt) :].tolist())
         text = target.tokenizer.decode(token_ids)

@@ -43,10 +43,24 @@ class KvCache:
         capacity: Slots in all.
     """
 
-    def __init__(self, config: ModelConfig, precision: Precision, capacity: int) -> None:
-        shape = (config.num_layers, 2, config.num_kv_heads, capacity, config.head_dim)
-        self._data = _allocate(shape, precision)
+    def __init__(
+        self, config: ModelConfig, precision: Precision, capacity: int, num_spare: int = 0
+    ) -> None:
+        """Take the memory.
+
+        Args:
+            config: Sizes of the target.
+            precision: Dtype and device.
+            capacity: Slots.
+            num_spare: Slots behind these, for padding rows. All slots then begin as zeros, as
+                steps of fixed width read beyond what is written.
+        """
+        self._num_spare = num_spare
+        slots = capacity + num_spare
+        shape = (config.num_layers, 2, config.num_kv_heads, slots, config.head_dim)
+        self._data = _allocate(shape, precision, num_spare > 0)
         self._precision = precision
+        self._fixed: tuple[Tensor, int] | None = None
         self._pending: _Pending | None = None
         self._num_reserved = 0
         compiled = precision.device.type == "cpu" and precision.cache == torch.float32
@@ -56,7 +70,7 @@ class KvCache:
 
     @property
     def capacity(self) -> int:
-        return self._data.shape[3]
+        return self._data.shape[3] - self._num_spare
 
     @property
     def nbytes(self) -> int:
@@ -67,8 +81,8 @@ class KvCache:
         """Make room for `capacity` slots, keeping what is committed; never shrinks."""
         if capacity <= self.capacity:
             return
-        shape = (*self._data.shape[:3], capacity, self._data.shape[4])
-        data = _allocate(shape, self._precision)
+        shape = (*self._data.shape[:3], capacity + self._num_spare, self._data.shape[4])
+        data = _allocate(shape, self._precision, self._num_spare > 0)
         data[:, :, :, : self.length] = self._data[:, :, :, : self.length]
         self._data = data
         self.address = data.data_ptr()
@@ -81,7 +95,16 @@ class KvCache:
                 f"{num_rows} rows don't fit behind {self.length} of {self.capacity} slots."
             )
         self._num_reserved = num_rows
-        self._pending = None
+        self._pending = self._fixed = None
+
+    def reserve_slots(self, slots: Tensor, width: int) -> None:
+        """Open slots that only the device knows; the first `width` slots are read.
+
+        Args:
+            slots: Where the rows go. [n], int64
+            width: Slots that `write` gives back.
+        """
+        self._fixed = (slots, width)
 
     def write(self, layer: int, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Store the reserved rows of one layer.
@@ -93,11 +116,22 @@ class KvCache:
         Returns:
             All keys and all values up to the last reserved row, each [kv heads, s, head_dim].
         """
+        if self._fixed is not None:
+            return self._write_fixed(layer, rows, *self._fixed)
         pending = self._pending = self._pending or self._views()
         fresh = pending.fresh[layer]
         _, num_kv, num_rows, head_dim = fresh.shape
         fresh.copy_(rows.view(num_rows, 2, num_kv, head_dim).permute(1, 2, 0, 3))
         return pending.keys[layer], pending.values[layer]
+
+    def _write_fixed(
+        self, layer: int, rows: Tensor, slots: Tensor, width: int
+    ) -> tuple[Tensor, Tensor]:
+        whole = self._data[layer]
+        _, num_kv, _, head_dim = whole.shape
+        fresh = rows.view(len(rows), 2, num_kv, head_dim).permute(1, 2, 0, 3)
+        whole.index_copy_(2, slots, fresh.to(whole.dtype))
+        return whole[0, :, :width], whole[1, :, :width]
 
     def _views(self) -> _Pending:
         """All layers at once: slicing layer by layer would cost as much as the copies."""
@@ -154,8 +188,10 @@ class KvCache:
         return self._data[:, :, :, : self.length].clone()
 
 
-def _allocate(shape: tuple[int, ...], precision: Precision) -> Tensor:
+def _allocate(shape: tuple[int, ...], precision: Precision, is_zero: bool) -> Tensor:
     try:
+        if is_zero:
+            return torch.zeros(shape, dtype=precision.cache, device=precision.device)
         # Slots are written before they are read, and a CPU takes their pages only then.
         return torch.empty(shape, dtype=precision.cache, device=precision.device)
     except RuntimeError as error:

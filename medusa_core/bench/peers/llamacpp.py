@@ -13,17 +13,16 @@ import torch
 
 from medusa_core.bench.contestant import TurnResult
 from medusa_core.bench.gguf_export import write_gguf
-from medusa_core.bench.peer import PeerSpec
+from medusa_core.bench.peer import PeerOptions, PeerSpec
 from medusa_core.engine.transcript import transcribe
 from medusa_core.errors import RequestError
 from medusa_core.messages import ChatMessage
-from medusa_core.target import Target
 
 
 class LlamaCppPeer:
     """One token per `llama_decode`, the best by llama.cpp's own greedy sampler."""
 
-    def __init__(self, model_dir: Path, target: Target, max_new_tokens: int) -> None:
+    def __init__(self, options: PeerOptions) -> None:
         try:
             import llama_cpp
         except ImportError as error:
@@ -32,11 +31,11 @@ class LlamaCppPeer:
                 "pip install 'medusa-chat[peers]' builds it, which needs a C++ compiler.",
             ) from error
         self._api: Any = llama_cpp
-        self._target = target
-        self._max_new_tokens = max_new_tokens
+        self._target = options.target
+        self._max_new_tokens = options.max_new_tokens
         self._folder = tempfile.TemporaryDirectory(prefix="medusa-gguf-")
         path = Path(self._folder.name) / "model.gguf"
-        write_gguf(model_dir, target.config, path)
+        write_gguf(options.model_dir, options.target.config, path)
         self._model, self._context = self._open(path)
         self._sampler = self._api.llama_sampler_init_greedy()
 

@@ -1,0 +1,199 @@
+"""Where the time of a step goes, and how near it comes to what memory allows.
+
+T(n) is measured as calibration does; the parts of a step are means over one long answer. Bytes are
+those that a step must read at least once: all weights, the heads that it runs, and the cache.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import torch
+
+from medusa_core.engine.calibration import measure_costs
+from medusa_core.engine.costs import StepCosts
+from medusa_core.engine.tuner import Tuner
+from medusa_core.generate.direct import generate
+from medusa_core.kv.size import row_bytes
+from medusa_core.messages import ChatMessage, GenerateSettings, Role, StepDone
+from medusa_core.target import Target
+
+_COPIED_BYTES = 256 << 20
+_COPIES = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Mean microseconds of a step's parts.
+
+    Attributes:
+        rows: Rows of its tree.
+        tokens_per_step: Mean acceptance length.
+        draft_us: To propose: the heads, and what is around them.
+        verify_us: The target's forward pass, scores included.
+        accept_us: The acceptance rule.
+        commit_us: To keep the accepted rows.
+        step_us: The whole step.
+        around_us: What is neither the target's forward pass nor the heads': the rule, the cache,
+            text and events, and Python around the drafter.
+        around_share: Its share of the step.
+    """
+
+    rows: int
+    tokens_per_step: float
+    draft_us: float
+    verify_us: float
+    accept_us: float
+    commit_us: float
+    step_us: float
+    around_us: float
+    around_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepReport:
+    """Costs of a step.
+
+    Attributes:
+        costs: T(n) and drafts.
+        parts: Of steps, by mode.
+        weights_bytes: Bytes of the weights that a step reads.
+        cache_bytes: Bytes of the cache that it reads, behind the shortest measured length.
+        copy_gb_per_s: Bytes that a plain copy of a large buffer reads and writes, a second.
+        reached_gb_per_s: Bytes of a step with one row ÷ its seconds.
+        roofline: The one ÷ the other. Above 1 the weights lie in the processor's own cache.
+    """
+
+    costs: StepCosts
+    parts: dict[str, Parts]
+    weights_bytes: int
+    cache_bytes: int
+    copy_gb_per_s: float
+    reached_gb_per_s: float
+    roofline: float
+
+
+def measure_step_report(target: Target, modes: Sequence[str], num_tokens: int) -> StepReport:
+    """Measure all of it.
+
+    Args:
+        target: A loaded target.
+        modes: Drafters whose steps are taken apart.
+        num_tokens: Length of the answers.
+    """
+    costs = measure_costs(target)
+    tuner = Tuner(target, costs)
+    length = costs.lengths[0]
+    cache_bytes = length * row_bytes(target.config, target.precision.cache.itemsize)
+    # Of the token vectors a step reads a few rows; where they are the projection too, all.
+    is_read = target.formats.shares_embedding(target.config.tie_embeddings)
+    weights = target.weights_bytes - (0 if is_read else embedding_bytes(target))
+    reached = (weights + cache_bytes) / costs.step_s(1, length) / 1e9
+    copied = _copy_gb_per_s(target.precision.device)
+    return StepReport(
+        costs=costs,
+        parts={mode: _parts(target, tuner, mode, num_tokens) for mode in modes},
+        weights_bytes=weights,
+        cache_bytes=cache_bytes,
+        copy_gb_per_s=copied,
+        reached_gb_per_s=reached,
+        roofline=reached / copied,
+    )
+
+
+def step_table(report: StepReport) -> str:
+    """For people."""
+    costs = report.costs
+    lines = [f"{'rows':>6}" + "".join(f"{f'T(n) at {length}':>16}" for length in costs.lengths)]
+    for index, rows in enumerate(costs.rows):
+        cells = [f"{seconds[index] * 1e6:13.0f} us" for seconds in costs.seconds]
+        lines.append(f"{rows:6}" + "".join(cells))
+    drafts = ", ".join(f"{seconds * 1e6:.0f}" for seconds in costs.draft_s) or "none"
+    lines += [f"heads, one to all: {drafts} us", ""]
+    titles = ("rows", "tau", "draft", "verify", "accept", "commit", "step", "around", "share")
+    lines.append(f"{'us of a step':14}" + "".join(f"{title:>9}" for title in titles))
+    for mode, parts in report.parts.items():
+        micros = (parts.draft_us, parts.verify_us, parts.accept_us, parts.commit_us, parts.step_us)
+        lines.append(
+            f"{mode:14}{parts.rows:9}{parts.tokens_per_step:9.2f}"
+            + "".join(f"{value:9.0f}" for value in (*micros, parts.around_us))
+            + f"{parts.around_share:9.2f}"
+        )
+    lines += ["", _bandwidth(report)]
+    return "\n".join(lines)
+
+
+def _bandwidth(report: StepReport) -> str:
+    return (
+        f"a step of one row reads {report.weights_bytes / 1e6:.1f} MB of weights and "
+        f"{report.cache_bytes / 1e6:.1f} MB of cache: {report.reached_gb_per_s:.1f} GB/s; "
+        f"a copy moves {report.copy_gb_per_s:.1f} GB/s; {report.roofline:.2f} of it"
+    )
+
+
+def as_json(report: StepReport) -> dict[str, object]:
+    """For programs."""
+    return asdict(report)
+
+
+def _parts(target: Target, tuner: Tuner, mode: str, num_tokens: int) -> Parts:
+    rows = tuner.rows(GenerateSettings(drafter=mode), tuner.costs.lengths[0] if tuner.costs else 1)
+    settings = GenerateSettings(
+        drafter=mode,
+        max_new_tokens=num_tokens,
+        banned=tuple(target.eos_token_ids),
+        tree_rows=rows,
+    )
+    steps: list[StepDone] = []
+    messages = (ChatMessage(Role.USER, "Tell me a story about a village by the sea."),)
+    for _ in range(3):  # the last one counts
+        steps.clear()
+        done = generate(target, messages, settings, on_step=steps.append, tuner=Tuner(target))
+    decoded = steps[1:]
+    means = {
+        name: statistics.fmean(getattr(step, f"{name}_s") for step in decoded) * 1e6
+        for name in ("draft", "verify", "accept", "commit", "step")
+    }
+    heads_us = _heads_s(tuner, mode, decoded) * 1e6
+    around = means["step"] - means["verify"] - heads_us
+    return Parts(
+        rows=rows,
+        tokens_per_step=done.mean_acceptance_length,
+        **{f"{name}_us": value for name, value in means.items()},
+        around_us=around,
+        around_share=around / means["step"],
+    )
+
+
+def _heads_s(tuner: Tuner, mode: str, steps: Sequence[StepDone]) -> float:
+    """Mean seconds that the heads themselves take in a step."""
+    if tuner.costs is None or mode not in ("medusa", "composite"):
+        return 0.0
+    return statistics.fmean(tuner.costs.drafting_s(len(step.proposed_per_depth)) for step in steps)
+
+
+def embedding_bytes(target: Target) -> int:
+    """Bytes of the token vectors."""
+    config, spec = target.config, target.formats.embedding
+    return spec.nbytes(config.vocab_size, config.hidden_size, target.formats.device)
+
+
+def _copy_gb_per_s(device: torch.device) -> float:
+    source = torch.zeros(_COPIED_BYTES, dtype=torch.uint8, device=device)
+    to = torch.empty_like(source)
+    seconds = []
+    for _ in range(_COPIES):
+        _wait(device)
+        started = time.perf_counter()
+        to.copy_(source)
+        _wait(device)
+        seconds.append(time.perf_counter() - started)
+    return 2 * _COPIED_BYTES / statistics.median(seconds[1:]) / 1e9
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

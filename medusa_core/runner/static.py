@@ -1,0 +1,172 @@
+"""The step of fixed shapes: rows padded to a bucket, the cache read up to one, length as data.
+
+Nothing in it depends on the host while it runs, so that CUDA can replay it as one graph. It runs
+on every device, where it must give what the resident runner gives; only the capture is CUDA's.
+
+Padding rows write into a slot behind the cache, which belongs to nobody, and what they compute is
+thrown away.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from medusa_core.kv.cache import KvCache
+from medusa_core.models.decoder import Decoder
+from medusa_core.models.precision import Precision
+from medusa_core.runner.resident import ResidentRunner
+from medusa_core.tree.shape import TokenTree, TreeShape
+
+log = logging.getLogger(__name__)
+
+ROW_BUCKETS = (1, 4, 8, 16, 32, 64)
+LENGTH_BUCKETS = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
+_MOST_STEPS = 16  # prepared ones that are kept
+_MOST_SHAPES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A step for one cache, with its buffers.
+
+    Attributes:
+        inputs: Token ids, positions and slots of all rows, then the length. [3 · rows + 1], int64
+        sees: Additive mask of the rows among themselves. [rows, rows]
+        hidden: Takes the states after the final norm. [rows, hidden]
+        graph: Its capture, or None to run it operation by operation.
+    """
+
+    inputs: Tensor
+    sees: Tensor
+    hidden: Tensor
+    graph: torch.cuda.CUDAGraph | None
+
+
+class StaticRunner(ResidentRunner):
+    """Verifies trees by steps of fixed shapes; prefill runs as in the resident runner."""
+
+    def __init__(self, model: Decoder, precision: Precision, captures: bool = False) -> None:
+        """Run a model.
+
+        Args:
+            model: The target.
+            precision: Its dtypes and device.
+            captures: Replay steps as CUDA graphs.
+        """
+        super().__init__(model, precision)
+        self._captures = captures
+        self._group = model.config.num_heads // model.config.num_kv_heads
+        self._steps: dict[tuple[int, int, int, int], _Step] = {}
+        self._sees: dict[tuple[TreeShape, int], Tensor] = {}
+        self._graphs_memory = torch.cuda.graph_pool_handle() if captures else None
+
+    def new_cache(self, capacity: int) -> KvCache:
+        return KvCache(self._model.config, self._precision, capacity, num_spare=1)
+
+    def verify(self, tree: TokenTree, kv: KvCache) -> Tensor:
+        count = tree.shape.num_nodes
+        rows = _bucket(count, ROW_BUCKETS)
+        width = min(_bucket(kv.length + count, LENGTH_BUCKETS), kv.capacity)
+        kv.reserve(count)
+        step = self._step(rows, width, kv)
+        trash, pad = kv.capacity, rows - count
+        positions = [kv.length + depth for depth in tree.shape.depths]
+        slots = list(range(kv.length, kv.length + count))
+        # One upload: everything else is on the device already.
+        told = [*tree.token_ids, *[0] * pad, *positions, *[0] * pad, *slots, *[trash] * pad]
+        step.inputs.copy_(torch.tensor([*told, kv.length]))
+        step.sees.copy_(self._sees_of(tree.shape, rows))
+        if step.graph is None:
+            self._compute(step, rows, width, kv)
+        else:
+            step.graph.replay()
+        # The buffer is the next step's, too, maybe another session's.
+        return step.hidden[:count].clone()
+
+    def _compute(self, step: _Step, rows: int, width: int, kv: KvCache) -> None:
+        """The step itself: shapes are fixed, and all that varies comes from `inputs`."""
+        model = self._model
+        ids, positions, slots = step.inputs[: 3 * rows].view(3, rows)
+        kv.reserve_slots(slots, width)
+        mask = self._mask(step, slots, width)
+        rotations = model.rotations(positions, kv.capacity)
+        x = model.embed(ids)
+        for index in range(model.config.num_layers):
+            x = model.block(index, x, rotations, mask, kv)
+        step.hidden.copy_(model.final_norm(x))
+
+    def _mask(self, step: _Step, slots: Tensor, width: int) -> Tensor:
+        """Committed slots are seen by all rows, the rows' own as the tree says."""
+        # One column more than is read: there padding rows see themselves.
+        columns = torch.arange(width + 1, device=slots.device)
+        seen = torch.zeros(width + 1, dtype=self._precision.cache, device=slots.device)
+        seen = seen.masked_fill(columns >= step.inputs[-1], float("-inf")).repeat(len(slots), 1)
+        seen.index_copy_(1, slots.clamp(max=width), step.sees)
+        return seen[:, :width].repeat(self._group, 1)
+
+    def _step(self, rows: int, width: int, kv: KvCache) -> _Step:
+        """The prepared step for a cache, prepared now if need be."""
+        key = (kv.address, kv.capacity, rows, width)
+        if key not in self._steps:
+            while len(self._steps) >= _MOST_STEPS:
+                self._steps.pop(next(iter(self._steps)))
+            self._steps[key] = self._prepare(rows, width, kv)
+        return self._steps[key]
+
+    def _prepare(self, rows: int, width: int, kv: KvCache) -> _Step:
+        precision, device = self._precision, self._precision.device
+        inputs = torch.zeros(3 * rows + 1, dtype=torch.int64, device=device)
+        inputs[2 * rows : 3 * rows] = kv.capacity
+        inputs[-1] = 1
+        step = _Step(
+            inputs=inputs,
+            sees=torch.zeros(rows, rows, dtype=precision.cache, device=device),
+            hidden=torch.empty(
+                rows, self._model.config.hidden_size, dtype=precision.compute, device=device
+            ),
+            graph=None,
+        )
+        graph = self._capture(step, rows, width, kv) if self._captures else None
+        return _Step(step.inputs, step.sees, step.hidden, graph)
+
+    def _capture(
+        self, step: _Step, rows: int, width: int, kv: KvCache
+    ) -> torch.cuda.CUDAGraph | None:
+        """Record the step; without a graph where something in it can't be recorded."""
+        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(2):  # libraries choose their kernels before anything is recorded
+                self._compute(step, rows, width, kv)
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph, pool=self._graphs_memory):
+                self._compute(step, rows, width, kv)
+        except RuntimeError as error:
+            log.warning("a step of %d rows can't be recorded, it runs without: %s", rows, error)
+            return None
+        return graph
+
+    def _sees_of(self, shape: TreeShape, rows: int) -> Tensor:
+        """Which rows of a tree see which, on the device; padding rows see themselves."""
+        key = (shape, rows)
+        if key not in self._sees:
+            while len(self._sees) >= _MOST_SHAPES:
+                self._sees.pop(next(iter(self._sees)))
+            seen = torch.eye(rows, dtype=torch.bool)
+            seen[: shape.num_nodes, : shape.num_nodes] = torch.tensor(shape.mask)
+            mask = torch.zeros(rows, rows, dtype=self._precision.cache)
+            mask.masked_fill_(~seen, float("-inf"))
+            self._sees[key] = mask.to(self._precision.device)
+        return self._sees[key]
+
+
+def _bucket(needed: int, buckets: Sequence[int]) -> int:
+    """The smallest bucket that is large enough; what is needed where none is."""
+    return next((bucket for bucket in buckets if bucket >= needed), needed)

@@ -1,0 +1,24 @@
+"""Steps recorded as CUDA graphs give what the same steps give without."""
+
+from dataclasses import replace
+
+import pytest
+
+from medusa_core.messages import GenerateSettings
+from medusa_core.runner.static import StaticRunner
+from tests.core.conftest import TARGET_NAMES, LoadTarget
+from tests.core.laws import check_cache, check_same_tokens, decode, plainly, user_says
+
+MESSAGES = user_says("Tell me a story about a lighthouse.")
+
+
+@pytest.mark.parametrize("drafter", ["none", "medusa", "ngram", "composite"])
+@pytest.mark.parametrize("name", TARGET_NAMES)
+def test_recorded_steps_keep_the_laws(name: str, drafter: str, load: LoadTarget) -> None:
+    resident = load(name, "float64", "cuda")
+    runner = StaticRunner(resident.runner._model, resident.precision, captures=True)
+    target = replace(resident, runner=runner)
+    settings = GenerateSettings(drafter, max_new_tokens=48)
+    drafted = decode(target, settings, MESSAGES, after_step=lambda s: check_cache(s, target, 1e-10))
+    check_same_tokens(decode(resident, plainly(settings), MESSAGES), drafted)
+    assert all(step.graph is not None for step in runner._steps.values())
