@@ -24,12 +24,13 @@ LENGTHS = (64, 768)
 BUDGET_S = {"cpu": 2.0, "cuda": 7.0}
 _ROUNDS = 9
 _STEPS_IN_A_ROW = 3
+_WARM_S = 0.002
 _PLAIN_STEPS = 40
 
 
 @torch.inference_mode()
 def measure_costs(target: Target, budget_s: float | None = None) -> StepCosts:
-    """Median seconds of steps, of drafts, and of what lies around them.
+    """Usual seconds of steps, of drafts, and of what lies around them.
 
     Args:
         target: A loaded target.
@@ -47,7 +48,7 @@ def measure_costs(target: Target, budget_s: float | None = None) -> StepCosts:
         lengths=lengths,
         rows=tuple(rows),
         seconds=tuple(
-            tuple(statistics.median(seconds[length, count]) for count in rows) for length in lengths
+            _rising([_usual(seconds[length, count]) for count in rows]) for length in lengths
         ),
         draft_s=_measure_drafts(target),
     )
@@ -70,16 +71,29 @@ def _measure_steps(
                 return seconds
             kv.fill(length)
             tree = _filled_tree(target, rows)
-            # The first step of a turn pays for the change of shape, which a run of equal steps
-            # never pays; it is dropped, unless it was so long that it doesn't matter.
+            # The first steps of a turn pay for the change of shape and find the weights gone from
+            # the processor's cache, which a run of equal steps never pays; they are dropped,
+            # unless the very first was so long that this doesn't matter.
             first_s = _step_s(target, rule, tree, kv)
             known = seconds.setdefault((length, rows), [first_s] if turn == 0 else [])
             if first_s > (ends - time.perf_counter()) / 20:
                 continue
             if turn == 0:
                 known.clear()
+            for _ in range(int(_WARM_S / first_s)):
+                _step_s(target, rule, tree, kv)
             known.extend(_step_s(target, rule, tree, kv) for _ in range(_STEPS_IN_A_ROW))
     return seconds
+
+
+def _usual(measured: list[float]) -> float:
+    """The lower quartile: other programs make steps longer, never shorter."""
+    return statistics.quantiles(measured, n=4)[0] if len(measured) > 1 else measured[0]
+
+
+def _rising(seconds: list[float]) -> tuple[float, ...]:
+    """More rows never take less; what says so is noise in the lower count."""
+    return tuple(itertools.accumulate(reversed(seconds), min))[::-1]
 
 
 def _measure_drafts(target: Target) -> tuple[float, ...]:
@@ -89,16 +103,15 @@ def _measure_drafts(target: Target) -> tuple[float, ...]:
     hidden = torch.zeros(
         target.config.hidden_size, dtype=target.runner.hidden_dtype, device=precision.device
     )
-    medians = []
+    usual = []
     for count in range(1, target.heads.num_heads + 1):
         measured = []
-        for _ in range(_ROUNDS):
+        for _ in range(3 * _ROUNDS):
             started = time.perf_counter()
             target.heads.ranked(hidden, [4] * count)
             measured.append(time.perf_counter() - started)
-        medians.append(statistics.median(measured))
-    # More heads never take less; what says so is noise.
-    return tuple(itertools.accumulate(medians, max))
+        usual.append(_usual(measured))
+    return _rising(usual)
 
 
 def _plain_step_s(target: Target, ends: float) -> float:
@@ -113,7 +126,7 @@ def _plain_step_s(target: Target, ends: float) -> float:
         started = time.perf_counter()
         generation.advance()
         measured.append(time.perf_counter() - started)
-    return statistics.median(measured[1:] or measured)
+    return _usual(measured[1:] or measured)
 
 
 def _filled_tree(target: Target, rows: int) -> TokenTree:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import sys
@@ -123,6 +124,7 @@ def open_target(args: argparse.Namespace) -> Target:
         target.runner.use_threads(args.threads, args.threads)
     else:
         settle_threads(target, torch.get_num_threads())
+    gc.freeze()  # what was loaded stays: nothing in it needs to be looked through again
     return target
 
 
