@@ -34,6 +34,11 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="print the times of the start as JSON and end once the model is ready",
     )
+    options.add_argument(
+        "--probe-streaming",
+        action="store_true",
+        help="print tokens per second with the window streaming and without as JSON, and end",
+    )
     options.add_argument("--verbose", action="store_true", help="log what is said, too")
     return options
 
@@ -46,7 +51,8 @@ def main() -> int:
     """
     arguments = parser().parse_args()
     problem = screen_problem(arguments.platform)
-    if problem is not None and (arguments.tour or arguments.probe_startup):
+    measures = arguments.probe_startup or arguments.probe_streaming
+    if problem is not None and (arguments.tour or measures):
         # Nobody watches: these work without a screen.
         arguments.platform, problem = "offscreen", None
     if problem is None:
@@ -63,6 +69,7 @@ def main() -> int:
             platform=arguments.platform,
             tour_dir=arguments.tour,
             probes_startup=arguments.probe_startup,
+            probes_streaming=arguments.probe_streaming,
             is_verbose=arguments.verbose,
         )
     )

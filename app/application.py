@@ -44,6 +44,7 @@ class Options:
         platform: Qt's platform plugin, or None.
         tour_dir: Where the pictures of the tour go; None opens the window for the user.
         probes_startup: Measure the start and end.
+        probes_streaming: Measure answers in the window and without it, and end.
         is_verbose: Log DEBUG, which holds prompts and answers.
     """
 
@@ -51,12 +52,14 @@ class Options:
     platform: str | None = None
     tour_dir: Path | None = None
     probes_startup: bool = False
+    probes_streaming: bool = False
     is_verbose: bool = False
 
     @property
     def is_for_user(self) -> bool:
         """Whether a person sits in front of the window."""
-        return self.tour_dir is None and not self.probes_startup
+        probes = self.probes_startup or self.probes_streaming
+        return self.tour_dir is None and not probes
 
 
 class Application:
@@ -165,6 +168,8 @@ def _work(options: Options) -> Callable[[Application], object]:
 
         tour_dir, themes = options.tour_dir, _tour_themes(options.theme)
         return lambda application: Tour(application, tour_dir, themes).run()
+    if options.probes_streaming:
+        return _probe_streaming
     return _probe_startup if options.probes_startup else _serve_user
 
 
@@ -200,6 +205,16 @@ async def _offer_models(application: Application) -> None:
         await application.window.offer_installed()
     except MedusaError as error:
         application.window.chat.errors.show(error.message, error.hint)
+
+
+async def _probe_streaming(application: Application) -> int:
+    """Print what the window costs an answer."""
+    from app.streaming_probe import StreamingProbe
+
+    application.open()
+    sys.stdout.write(json.dumps(await StreamingProbe(application).run()) + "\n")
+    application.close()
+    return 0
 
 
 async def _probe_startup(application: Application) -> int:
