@@ -90,6 +90,7 @@ class GenerateSettings:
         max_new_tokens: Token budget of the answer, EOS included; >= 1.
         stop: Strings that end the answer; they are not part of it.
         tree_rows: Rows of the verified tree, root included; 0 lets the engine choose.
+        rests: Where the engine chooses and drafts gain less than 5 %, decode plainly for a while.
     """
 
     drafter: str = "medusa"
@@ -110,6 +111,7 @@ class GenerateSettings:
     max_new_tokens: int = 512
     stop: tuple[str, ...] = ()
     tree_rows: int = 0
+    rests: bool = True
 
 
 class Fit(str, Enum):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 
 from PySide6.QtCore import QObject, Signal
 
@@ -22,6 +23,7 @@ from medusa_core.messages import (
     Event,
     Failed,
     Generate,
+    GenerateSettings,
     GenerationDone,
     Progress,
     StepDone,
@@ -91,9 +93,14 @@ class ChatController(QObject):
         if not prompt or self.is_busy:
             return
         self._page.composer.clear()
-        turn = self.conversation.ask(prompt, self._page.header.pickers.settings())
+        turn = self.conversation.ask(prompt, self._settings())
         self._page.conversation.add(UserMessage(prompt, self._appearance))
         self._begin(turn)
+
+    def _settings(self) -> GenerateSettings:
+        """What is chosen in the header; the built-in model is there to be watched while it drafts."""
+        settings = self._page.header.pickers.settings()
+        return replace(settings, rests=not self._keeper.choice.is_demo)
 
     def regenerate(self) -> None:
         """Ask for another last answer; the old one is kept until the new one has a text."""
@@ -101,7 +108,7 @@ class ChatController(QObject):
             return
         self._replaced = (self.conversation.turns[-1], self.answers[-1])
         self.answers[-1].hide()
-        self._begin(self.conversation.ask_again(self._page.header.pickers.settings()))
+        self._begin(self.conversation.ask_again(self._settings()))
 
     def stop(self) -> None:
         """End the answer that is being written; what there is of it stays."""

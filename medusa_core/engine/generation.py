@@ -87,7 +87,8 @@ class Generation:
         tuned = tuner.target_for(request.settings)
         self._drafter = drafter.build(tuned, self._settings.tree_rows)
         self._plain = drafter_registry().get("none").build(target, 1)
-        is_open = request.settings.tree_rows == 0 and drafter.name != "none"
+        asked = request.settings
+        is_open = asked.rests and asked.tree_rows == 0 and drafter.name != "none"
         self._governor = tuner.governor(request.settings, len(self._read_ids)) if is_open else None
         self._num_rested = 0
         self._tuner = tuner

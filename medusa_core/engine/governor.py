@@ -6,21 +6,25 @@ too low, plain decoding takes over for a while, and drafts are tried again later
 
 from __future__ import annotations
 
+import statistics
 from collections import deque
 
 WORTHWHILE = 1.05
 _WINDOW = 48  # steps that are judged together
+_PROBE = 16  # plain steps that are measured before drafts are let go
 _FIRST_REST = 128  # plain steps before drafts are tried again; twice as many every time
 _LONGEST_REST = 2048
 _TRIAL = 24  # steps of a new try
-_NEWEST = 0.1  # weight of the last plain step in what a plain step takes
 
 
 class Governor:
     """Watches the answers of one kind, one after the other.
 
+    A step takes longer while other programs are busy, plain ones too. So where drafts seem not to
+    pay, a few plain steps are measured right then, and only that comparison counts.
+
     Attributes:
-        num_rested: Steps decoded plainly because drafts didn't pay, in all answers.
+        num_rested: Steps decoded plainly, in all answers.
         speed_up: The last judged net speed-up, or None.
         plain_step_s: Seconds of a step of plain decoding; what is measured corrects it.
     """
@@ -30,6 +34,7 @@ class Governor:
         self.speed_up: float | None = None
         self.plain_step_s = plain_step_s
         self._steps: deque[tuple[int, float]] = deque(maxlen=_WINDOW)
+        self._plain: list[float] = []
         self._needed = _WINDOW
         self._rest = _FIRST_REST
         self._left = 0
@@ -46,20 +51,31 @@ class Governor:
             num_tokens: Tokens that it gave.
             step_s: Seconds that it took.
         """
-        if self._left:
-            self._left -= 1
-            self.num_rested += 1
-            self.plain_step_s += _NEWEST * (step_s - self.plain_step_s)
+        if self._left == 0:
+            self._steps.append((num_tokens, step_s))
+            if len(self._steps) >= self._needed and not self._pays():
+                self._plain.clear()
+                self._left = _PROBE
             return
-        self._steps.append((num_tokens, step_s))
-        if len(self._steps) < self._needed:
-            return
+        self._left -= 1
+        self.num_rested += 1
+        if len(self._plain) < _PROBE:
+            self._plain.append(step_s)
+            if len(self._plain) == _PROBE:
+                self._compare()
+
+    def _compare(self) -> None:
+        """Judge again, by plain steps of now."""
+        self.plain_step_s = statistics.median(self._plain)
+        if self._pays():
+            self._needed, self._rest = _WINDOW, _FIRST_REST
+        else:
+            self._left = self._rest
+            self._rest = min(2 * self._rest, _LONGEST_REST)
+            self._needed = _TRIAL
+        self._steps.clear()
+
+    def _pays(self) -> bool:
         tokens, seconds = (sum(column) for column in zip(*self._steps, strict=True))
         self.speed_up = tokens * self.plain_step_s / seconds
-        if self.speed_up >= WORTHWHILE:
-            self._needed = _WINDOW
-            return
-        self._left = self._rest
-        self._rest = min(2 * self._rest, _LONGEST_REST)
-        self._needed = _TRIAL
-        self._steps.clear()
+        return self.speed_up >= WORTHWHILE

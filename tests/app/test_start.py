@@ -160,3 +160,12 @@ def test_a_missing_library_for_x11_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     assert told is not None
     assert "libno-such-thing.so.9" in told
     assert surroundings.screen_problem("offscreen") is None
+
+
+@pytest.mark.slow
+def test_the_probe_compares_streaming_with_silence(tmp_path: Path) -> None:
+    probed = run("-m", "app", "--platform", "offscreen", "--probe-streaming", home=tmp_path)
+    assert probed.returncode == 0, probed.stderr
+    figures = json.loads(probed.stdout)
+    assert figures["streaming_tokens_per_s"] > 0
+    assert 0 < figures["ratio"] < 2

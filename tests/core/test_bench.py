@@ -1,19 +1,25 @@
 """The benchmark: its prompts, its figures, and its contract."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from medusa_core.__main__ import main
+from medusa_core.api import demo_model
 from medusa_core.bench.contestant import TurnResult
 from medusa_core.bench.divergence import find_divergence
+from medusa_core.bench.gguf_export import write_gguf
 from medusa_core.bench.race import Conversation, Race, run_race
 from medusa_core.bench.report import make_report
 from medusa_core.errors import PromptFileError, RequestError
 from medusa_core.generate.direct import generate
 from medusa_core.messages import ChatMessage, GenerateSettings, Role
+from medusa_core.models.checkpoint import Checkpoint
+from medusa_core.models.config import read_config
 from medusa_core.prompts import Prompt, read_prompts
 from medusa_core.resources import prompts_dir
 from medusa_core.target import Target
@@ -259,3 +265,86 @@ def test_a_tie_under_sampling_is_judged_by_the_noisy_scores(tiny: Target) -> Non
     assert divergence is not None
     assert (divergence.place, divergence.is_tie) == (1, False)
     assert divergence.gap > 0
+
+
+def test_categories_and_a_report_for_people(
+    folders: dict[str, tuple[Path, Path]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "report.md"
+    code, report = bench(folders, tmp_path, "--tree-rows", "8", "--markdown", str(page))
+    assert code == 0
+    printed = capsys.readouterr().out
+    text = page.read_text(encoding="utf-8")
+    for category in ("one", "two"):
+        tau = report["categories"][category]["medusa"]["mean_acceptance_length"]
+        assert f"{category:20}" in printed
+        assert f"{tau:.2f}" in text
+    assert str(report["machine"]["torch"]) in text
+
+
+def test_where_the_time_of_a_step_goes(
+    folders: dict[str, tuple[Path, Path]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, heads = folders["qwen3"]
+    out = tmp_path / "out.json"
+    where = ["--model", str(model), "--heads", str(heads), "--dtype", "float32"]
+    options = ["--modes", "none,medusa,ngram", "--max-new-tokens", "30", "--json", str(out)]
+    assert main(["bench", "--step-cost", *where, *options]) == 0
+    assert "GB/s" in capsys.readouterr().out
+    report = json.loads(out.read_text(encoding="utf-8"))
+    assert set(report["parts"]) == {"none", "medusa", "ngram"}
+    for parts in report["parts"].values():
+        inner = sum(parts[f"{name}_us"] for name in ("draft", "verify", "accept", "commit"))
+        assert 0 < inner <= parts["step_us"]
+        assert parts["around_us"] < parts["step_us"]
+    assert report["reached_gb_per_s"] == pytest.approx(
+        (report["weights_bytes"] + report["cache_bytes"]) / report["costs"]["seconds"][0][0] / 1e9
+    )
+    assert report["roofline"] > 0
+
+
+def test_transformers_looks_up_the_same_text(
+    folders: dict[str, tuple[Path, Path]], tmp_path: Path
+) -> None:
+    code, report = bench(
+        folders, tmp_path, "--peers", "transformers-ngram", "--modes", "none,ngram"
+    )
+    assert code == 0
+    assert report["peers"]["transformers-ngram"]["identical_outputs"] == 2
+
+
+@pytest.mark.parametrize(
+    ("peer", "says"),
+    [("transformers-assisted", "--assistant"), ("llamacpp", "medusa-chat[peers]")],
+)
+def test_peers_say_what_they_lack(
+    peer: str,
+    says: str,
+    folders: dict[str, tuple[Path, Path]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setitem(sys.modules, "llama_cpp", None)  # as if it weren't installed
+    code, _ = bench(folders, tmp_path, "--peers", peer)
+    assert code == 1
+    assert says in capsys.readouterr().err
+
+
+def test_exported_weights_are_those_of_the_checkpoint(
+    folders: dict[str, tuple[Path, Path]], tmp_path: Path
+) -> None:
+    gguf = pytest.importorskip("gguf", reason="the extra [peers] isn't installed")
+    model_dir, _ = demo_model()
+    config = read_config(model_dir)
+    write_gguf(model_dir, config, tmp_path / "model.gguf")
+    tensors = {t.name: t.data for t in gguf.GGUFReader(tmp_path / "model.gguf").tensors}
+    assert len(tensors) == 2 + 9 * config.num_layers
+    checkpoint = Checkpoint.open_model(model_dir)
+    up = checkpoint.tensor("model.layers.3.mlp.up_proj.weight", (704, 256), torch.float16)
+    assert (torch.tensor(tensors["blk.3.ffn_up.weight"]) == up).all()
+    query = checkpoint.tensor("model.layers.0.self_attn.q_proj.weight", (256, 256), torch.float16)
+    turned = torch.tensor(tensors["blk.0.attn_q.weight"])
+    assert (turned[1] == query[32]).all()  # pairs lie side by side
+    with pytest.raises(RequestError, match="plain Llama"):
+        write_gguf(folders["qwen3"][0], read_config(folders["qwen3"][0]), tmp_path / "x.gguf")
