@@ -98,7 +98,7 @@ class ChatController(QObject):
         self._begin(turn)
 
     def _settings(self) -> GenerateSettings:
-        """What is chosen in the header; the built-in model is there to be watched while it drafts."""
+        """What the header says; the built-in model is there to be watched while it drafts."""
         settings = self._page.header.pickers.settings()
         return replace(settings, rests=not self._keeper.choice.is_demo)
 
