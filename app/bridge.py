@@ -1,7 +1,8 @@
 """The only object of the window that knows the engine.
 
-Events arrive in the worker's thread, hundreds in a second. They wait in a deque under a lock, one
-wake-up is posted for all that wait, and the window takes them at most 30 times a second.
+Events arrive in the worker's thread, thousands in a second. They wait in a deque under a lock, one
+wake-up is posted for all that wait, and the window takes them at most 30 times a second. Where
+showing them takes long it does so more rarely, as it shares processor and interpreter.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ log = logging.getLogger(__name__)
 
 StartEngine = Callable[[EventSink], Engine]
 DRAIN_INTERVAL_S = 1 / 30
+LONGEST_INTERVAL_S = 0.2
+_SHARE = 0.1  # of its time the window may spend on showing events
 
 
 class EngineBridge(QObject):
@@ -43,6 +46,7 @@ class EngineBridge(QObject):
         self._wake_is_posted = False
         self._is_closed = False
         self._last_drain_s = 0.0
+        self._interval_s = DRAIN_INTERVAL_S
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setTimerType(Qt.TimerType.PreciseTimer)
@@ -79,7 +83,7 @@ class EngineBridge(QObject):
         self._woken.emit()
 
     def _wake(self) -> None:
-        wait_s = self._last_drain_s + DRAIN_INTERVAL_S - time.monotonic()
+        wait_s = self._last_drain_s + self._interval_s - time.monotonic()
         if wait_s > 0:
             self._timer.start(round(wait_s * 1000))
         else:
@@ -93,3 +97,9 @@ class EngineBridge(QObject):
             self._wake_is_posted = False
         if events:
             self.arrived.emit(events)
+            # After what this has posted: layout and painting.
+            QTimer.singleShot(0, self._settle)
+
+    def _settle(self) -> None:
+        shown_s = time.monotonic() - self._last_drain_s
+        self._interval_s = min(max(DRAIN_INTERVAL_S, shown_s / _SHARE), LONGEST_INTERVAL_S)

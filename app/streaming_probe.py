@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from app.chat.empty_state import SUGGESTIONS
 from app.model_keeper import Phase
 from app.startup_probe import StallProbe
 from medusa_core.messages import (
@@ -24,13 +25,8 @@ from medusa_core.messages import (
 if TYPE_CHECKING:
     from app.application import Application
 
-_PROMPTS = (
-    "Tell me a story about a village.",
-    "Write a story about a dragon.",
-    "Tell me a long story about a fox and a king.",
-)
-_REPEATS = 7
-_POLL_S = 0.005
+_PROMPTS = SUGGESTIONS[:1]  # a story as long as an answer may be
+_REPEATS = 9
 _UNSEEN = "streaming-probe"
 
 
@@ -40,6 +36,7 @@ class StreamingProbe:
     def __init__(self, application: Application) -> None:
         self._app = application
         self._done: list[GenerationDone] = []
+        self._changed = asyncio.Event()
         self._stalls = StallProbe()
 
     async def run(self) -> dict[str, object]:
@@ -50,17 +47,20 @@ class StreamingProbe:
         """
         keeper = self._app.keeper
         self._app.bridge.arrived.connect(self._receive)
+        keeper.changed.connect(self._changed.set)
+        self._app.window.chat.answer_ended.connect(self._changed.set)
         await self._until(lambda: keeper.status.phase is not Phase.LOADING)
         await self._until(lambda: keeper.status.calibrated is not None)
         await self._shown(_PROMPTS[0])
         await self._unseen(_PROMPTS[0])
         shown: list[float] = []
         unseen: list[float] = []
-        self._stalls.start()
         for _ in range(_REPEATS):
             for prompt in _PROMPTS:
                 shown.append(await self._shown(prompt))
                 unseen.append(await self._unseen(prompt))
+        self._stalls.start()  # for itself: it keeps the interpreter busy
+        await self._shown(_PROMPTS[0])
         self._stalls.stop()
         ratios = [a / b for a, b in zip(shown, unseen, strict=True)]
         return {
@@ -90,7 +90,11 @@ class StreamingProbe:
 
     def _receive(self, events: tuple[Event, ...]) -> None:
         self._done += [event for event in events if isinstance(event, GenerationDone)]
+        if self._done:
+            self._changed.set()
 
     async def _until(self, is_so: Callable[[], bool]) -> None:
+        # Waiting by looking again and again would slow the engine, too.
         while not is_so():
-            await asyncio.sleep(_POLL_S)
+            await self._changed.wait()
+            self._changed.clear()

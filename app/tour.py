@@ -106,7 +106,8 @@ class Tour:
         await self._until(self._has_streamed, ANSWER_TIMEOUT_S)
         await self._take("streaming", settle_s=0.0)
         await self._until(lambda: not chat.is_busy, ANSWER_TIMEOUT_S)
-        await self._take("answer")
+        chat.new_chat()  # once more: taking pictures slowed that one down
+        await self._ask(STORY, "answer")
         chat.new_chat()
         await self._ask(GREETING)
         await self._ask(FOLLOW_UP, "follow-up")
