@@ -170,7 +170,7 @@ def _parts(target: Target, tuner: Tuner, mode: str, num_tokens: int) -> Parts:
 
 def _heads_s(tuner: Tuner, mode: str, steps: Sequence[StepDone]) -> float:
     """Mean seconds that the heads themselves take in a step."""
-    if tuner.costs is None or mode not in ("medusa", "composite"):
+    if tuner.costs is None or mode in ("none", "ngram"):
         return 0.0
     return statistics.fmean(tuner.costs.drafting_s(len(step.proposed_per_depth)) for step in steps)
 

@@ -55,4 +55,7 @@ def _build(_: Target, num_rows: int) -> NgramDrafter:
     return NgramDrafter(num_rows)
 
 
-SPEC = DrafterSpec("ngram", serves=_serves, build=_build)
+# How often what is offered is right, where something is offered.
+_WORTH = ((0.4, 0.08), (0.7, 0.05), (0.75,), (0.8,), (0.8,), (0.8,))
+
+SPEC = DrafterSpec("ngram", serves=_serves, build=_build, worth=lambda _: _WORTH)

@@ -10,8 +10,10 @@ from typing import Protocol
 from torch import Tensor
 
 from medusa_core import drafters
+from medusa_core.engine.learning import Accuracies
 from medusa_core.registry import Registry
 from medusa_core.target import Target
+from medusa_core.tree.presets import TreeTable
 from medusa_core.types import Proposal
 
 
@@ -44,6 +46,11 @@ class Drafter(Protocol):
         """Forget what was learned of tokens from `length` on."""
 
 
+def worth_of_heads(trees: TreeTable | None) -> Accuracies:
+    """What the heads' own guesses are worth."""
+    return () if trees is None else trees.head_accuracies
+
+
 @dataclass(frozen=True, slots=True)
 class DrafterSpec:
     """A registered drafter.
@@ -53,11 +60,14 @@ class DrafterSpec:
         serves: Can it draft for this target?
         build: Makes a drafter for one session; the second argument is the tree's row count,
             root included.
+        worth: How often its guess of rank 0, 1, ... at depth 1, 2, ... is right, from what is known
+            of the target's heads; by this the tree's row count is chosen.
     """
 
     name: str
     serves: Callable[[Target], bool]
     build: Callable[[Target, int], Drafter]
+    worth: Callable[[TreeTable | None], Accuracies] = worth_of_heads
 
 
 @cache

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from medusa_core.engine.costs import StepCosts
+from medusa_core.engine.drafter import drafter_registry
 from medusa_core.engine.governor import Governor
 from medusa_core.engine.learning import Guesses, Learned, bucket_of
 from medusa_core.engine.rule import rule_registry
@@ -15,9 +16,7 @@ from medusa_core.tree.presets import TreeTable
 from medusa_core.tree.search import grow
 
 MOST_ROWS = 64
-_LOOKUP_ROWS = 8  # without costs
-# How often what prompt lookup offers is right, where it offers something.
-_LOOKUP = ((0.4, 0.08), (0.7, 0.05), (0.75,), (0.8,), (0.8,), (0.8,))
+_ROWS = 8  # where neither heads nor costs are known
 
 
 class Tuner:
@@ -49,12 +48,17 @@ class Tuner:
             settings: How the answer is decoded.
             length: Committed rows that it will be decoded behind, about.
         """
-        if settings.drafter == "none":
-            return 1
         trees = self.target_for(settings).trees
-        if trees is None or settings.drafter == "ngram":
-            return self._best(_LOOKUP, length, _LOOKUP_ROWS)
-        return self._best(trees.head_accuracies, length, trees.default_rows)
+        worth = drafter_registry().get(settings.drafter).worth(trees)
+        if not worth:
+            return 1
+        if self.costs is None:
+            return _ROWS if trees is None else trees.default_rows
+        order = grow(worth, MOST_ROWS - 1)
+        depths = [len(path) for path, _ in order]
+        rows = self.costs.best_rows(depths, [value for _, value in order], length)
+        # Where no tree seems to pay, the smallest is tried: the governor knows better, later.
+        return max(2, rows)
 
     def governor(self, settings: GenerateSettings, length: int) -> Governor | None:
         """Watches whether drafts pay; None where nothing can be compared.
@@ -90,17 +94,6 @@ class Tuner:
             self._learned[bucket] = Learned(self._target.trees.head_accuracies)
         for place, best in guesses:
             self._learned[bucket].learn(best, token_ids[place : place + len(best)])
-
-    def _best(
-        self, accuracies: tuple[tuple[float, ...], ...], length: int, without_costs: int
-    ) -> int:
-        if self.costs is None:
-            return without_costs
-        order = grow(accuracies, MOST_ROWS - 1)
-        depths = [len(path) for path, _ in order]
-        rows = self.costs.best_rows(depths, [value for _, value in order], length)
-        # Where no tree seems to pay, the smallest is tried: the governor knows better, later.
-        return max(2, rows)
 
 
 def _bucket(settings: GenerateSettings) -> float:

@@ -48,7 +48,8 @@ def main() -> int:
     chosen = parser.parse_args()
     if not chosen.check:
         build(native_dir(), chosen.only)
-        (native_dir() / SOURCES_HASH).write_text(hash_of_sources() + "\n", encoding="ascii")
+        if not chosen.only:  # else the others may be of older sources
+            (native_dir() / SOURCES_HASH).write_text(hash_of_sources() + "\n", encoding="ascii")
         return 0
     with tempfile.TemporaryDirectory() as folder:
         built = build(Path(folder), chosen.only)
@@ -70,7 +71,7 @@ def build(to: Path, only: str = "") -> list[Path]:
     """
     built = []
     with tempfile.TemporaryDirectory() as scratch:
-        # From one fixed place: paths must not get into the libraries.
+        # By names alone, within a copy: where the sources lie must not get into the libraries.
         sources = Path(scratch) / "src"
         shutil.copytree(_SOURCES, sources)
         for system, folder, target, instruction_sets in _BUILDS:
