@@ -20,6 +20,7 @@ from medusa_core.kv.cache import KvCache
 from medusa_core.messages import GenerateSettings
 from medusa_core.native import library as native
 from medusa_core.native.build import SOURCES_HASH, build, hash_of_sources
+from medusa_core.native.decoder import NativeDecoder
 from medusa_core.native.library import library_suffix, native_library, open_library, system_name
 from medusa_core.native.linear import NativeLinear
 from medusa_core.native.pool import Pool
@@ -143,6 +144,17 @@ def test_chunks_trees_and_threads_change_no_bit(name: str, dtype: str, load: Loa
         assert torch.equal(runner.verify(TREE, whole), nodes)
     finally:
         runner.use_threads(1, 1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_all_cpus_compute_the_same_bits_in_float32(name: str, load: LoadTarget) -> None:
+    target = load(name, "float32")
+    model = runner_of(load, name, "float32")._model
+    found = []
+    for path in libraries():
+        decoder = NativeDecoder(open_library(path), model)
+        found.append(state(NativeRunner(model, target.precision, decoder))[1])
+    assert all(torch.equal(found[0], other) for other in found[1:])
 
 
 def test_the_kept_rows_of_a_tree_are_those_of_its_path(load: LoadTarget) -> None:
