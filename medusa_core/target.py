@@ -133,7 +133,7 @@ def load_target(
     if heads_dir is None and has_merged_heads(checkpoint):
         heads_dir = model_dir
     shape = HeadsShape() if heads_dir is None else read_heads_shape(heads_dir)
-    plan = _plan(config, shape, formats, options)
+    plan = plan_target(config, shape, formats, options)
     config = replace(config, context_tokens=plan.context_tokens)
     model = _read_decoder(model_dir, config, precision, formats, checkpoint, options.kept, tell)
     heads, trees = None, None
@@ -162,7 +162,7 @@ def load_target(
     )
 
 
-def _plan(
+def plan_target(
     config: ModelConfig, heads: HeadsShape, formats: PartFormats, options: LoadOptions
 ) -> MemoryPlan:
     """The plan for this device as it is now.

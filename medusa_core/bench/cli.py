@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medusa_core.errors import PromptFileError, RequestError
-from medusa_core.generate.arguments import add_rule_arguments, settings_of
+from medusa_core.generate.arguments import add_rule_arguments, formats_of, settings_of
 from medusa_core.generate.cli import add_model_arguments, model_dirs, open_target, open_tuner
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--modes", default="none,medusa", help="drafters, with commas between")
     parser.add_argument("--peers", default="", help="other programs, such as transformers")
     parser.add_argument("--assistant", type=Path, help="draft model of transformers-assisted")
+    parser.add_argument("--shape", help="with --step-cost: random weights of a well-known model")
+    parser.add_argument("--num-heads", type=int, default=3, help="random Medusa heads of --shape")
     add_model_arguments(parser)
     parser.add_argument("--limit", type=int, help="most prompts, in turns from each category")
     parser.add_argument("--max-new-tokens", type=int, default=128)
@@ -80,13 +82,35 @@ def _step_cost(args: argparse.Namespace) -> int:
     from medusa_core.bench.step_cost import as_json, measure_step_report, step_table
     from medusa_core.engine.drafter import drafter_registry
 
-    target = open_target(args)
+    target = _random(args) if args.shape else open_target(args)
     modes = [name for name in _names(args.modes) if drafter_registry().get(name).serves(target)]
     report = measure_step_report(target, modes, args.max_new_tokens)
     print(step_table(report))
     if args.json is not None:
         _write(args.json, json.dumps(as_json(report), indent=2) + "\n")
     return 0
+
+
+def _random(args: argparse.Namespace) -> Target:
+    import torch
+
+    from medusa_core.bench.random_target import random_target
+    from medusa_core.engine.threads import settle_threads
+    from medusa_core.target import LoadOptions
+
+    options = LoadOptions(
+        dtype=args.dtype,
+        device=args.device,
+        formats=formats_of(args),
+        context_tokens=args.context,
+        ignores_plan=args.anyway,
+    )
+    target = random_target(args.shape, options, args.num_heads)
+    if args.threads:
+        target.runner.use_threads(args.threads, args.threads)
+    else:
+        settle_threads(target, torch.get_num_threads())
+    return target
 
 
 def _race(args: argparse.Namespace, target: Target, prompts: Sequence[Prompt]) -> dict[str, object]:

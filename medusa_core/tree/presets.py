@@ -53,6 +53,11 @@ class TreeTable:
         return expected_length(shape.paths[1:], self.head_accuracies)
 
 
+def typical_table(num_heads: int) -> TreeTable:
+    """What is typical of Medusa heads."""
+    return TreeTable(_TYPICAL[:num_heads], 16)
+
+
 def read_tree_table(heads_dir: FilePath, num_heads: int) -> TreeTable:
     """The table that lies beside the heads, else what is typical of Medusa heads.
 
@@ -61,7 +66,7 @@ def read_tree_table(heads_dir: FilePath, num_heads: int) -> TreeTable:
     """
     path = heads_dir / _FILE
     if not path.exists():
-        return TreeTable(_TYPICAL[:num_heads], 16)
+        return typical_table(num_heads)
     raw = read_json(path)
     try:
         accuracies = tuple(

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,17 @@ from medusa_core.bench.contestant import TurnResult
 from medusa_core.bench.divergence import find_divergence
 from medusa_core.bench.gguf_export import write_gguf
 from medusa_core.bench.race import Conversation, Race, run_race
+from medusa_core.bench.random_target import make_random
 from medusa_core.bench.report import make_report
+from medusa_core.bench.step_cost import measure_step_report
 from medusa_core.errors import PromptFileError, RequestError
 from medusa_core.generate.direct import generate
-from medusa_core.messages import ChatMessage, GenerateSettings, Role
+from medusa_core.messages import ChatMessage, GenerateSettings, Role, WeightFormats
 from medusa_core.models.checkpoint import Checkpoint
-from medusa_core.models.config import read_config
+from medusa_core.models.config import parse_config, read_config, read_json
 from medusa_core.prompts import Prompt, read_prompts
-from medusa_core.resources import prompts_dir
-from medusa_core.target import Target
+from medusa_core.resources import prompts_dir, shapes_dir
+from medusa_core.target import LoadOptions, Target
 
 MODE_KEYS = {
     "tokens_per_s",
@@ -301,6 +304,27 @@ def test_where_the_time_of_a_step_goes(
         (report["weights_bytes"] + report["cache_bytes"]) / report["costs"]["seconds"][0][0] / 1e9
     )
     assert report["roofline"] > 0
+
+
+@pytest.mark.parametrize("quant", ["", "nf4", "int8"])
+def test_a_random_target_costs_what_is_planned(quant: str, tmp_path: Path) -> None:
+    shape = parse_config(read_json(shapes_dir() / "qwen3-8b.json"), {})
+    small = replace(
+        shape, hidden_size=128, intermediate_size=256, num_layers=2, vocab_size=4200,
+        num_heads=4, num_kv_heads=2, head_dim=32, context_tokens=512,
+    )  # fmt: skip
+    options = LoadOptions("" if quant else "float32", "cpu", WeightFormats(quant))
+    target = make_random("small", small, options, 2)
+    assert target.heads is not None
+    assert target.weights_bytes <= target.plan.weights_bytes <= 1.05 * target.weights_bytes
+    report = measure_step_report(target, ["none", "medusa", "ngram"], 8)
+    assert set(report.parts) == {"none", "medusa", "ngram"}
+    assert len(report.costs.draft_s) == 2
+
+
+def test_an_unknown_shape_names_those_that_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "--step-cost", "--shape", "gpt-9"]) == 1
+    assert "vicuna-7b" in capsys.readouterr().err
 
 
 def test_transformers_looks_up_the_same_text(

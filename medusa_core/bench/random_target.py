@@ -1,0 +1,154 @@
+"""A target of a well-known shape with random weights: its text is noise, its costs are true.
+
+It reads and writes with the built-in model's tokens, of which every larger vocabulary has enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from medusa_core.errors import RequestError
+from medusa_core.heads.medusa import MedusaHeads
+from medusa_core.heads.weights import HeadWeights
+from medusa_core.messages import HeadsShape
+from medusa_core.models.config import ModelConfig, parse_config, read_json
+from medusa_core.models.decoder import Decoder
+from medusa_core.models.parts import LinearPart
+from medusa_core.models.precision import DTYPES, Precision, choose_device, hardware_of, precision_of
+from medusa_core.models.weights import embedding_device
+from medusa_core.quant.choice import PartFormats, settle_formats
+from medusa_core.quant.linear import QuantLinear, make_linear
+from medusa_core.resources import demo_model_dir, shapes_dir
+from medusa_core.runner.choice import choose_runner
+from medusa_core.runner.native import NativeRunner
+from medusa_core.target import LoadOptions, Target, plan_target
+from medusa_core.text.template import ChatTemplate
+from medusa_core.text.tokenizer import Tokenizer
+from medusa_core.tree.presets import typical_table
+
+_SCALE = 0.02
+_DRAWN = 1 << 22  # numbers; larger matrices repeat them
+
+
+class RandomWeights:
+    """Random parts of a target, quantized as they are made."""
+
+    def __init__(self, config: ModelConfig, precision: Precision, formats: PartFormats) -> None:
+        self.num_parameters = 0
+        self.nbytes = 0
+        self._config = config
+        self._precision = precision
+        self._formats = formats
+        drawn = torch.randn(_DRAWN, generator=torch.Generator().manual_seed(1)) * _SCALE
+        self._drawn = drawn.to(precision.device, precision.compute)
+
+    def vector(self, name: str, size: int) -> Tensor:
+        return self._counted(
+            torch.ones(size, dtype=self._precision.compute, device=self._precision.device)
+        )
+
+    def embedding(self) -> Tensor:
+        table = self.matrix(self._config.vocab_size, self._config.hidden_size)
+        dtype = DTYPES[self._formats.embedding.compute[0]]
+        return self._counted(table.to(embedding_device(self._formats, self._precision), dtype))
+
+    def linear(self, part: LinearPart) -> QuantLinear:
+        spec = self._formats.fitting(self._formats.linears, part.rows, part.columns)
+        bias = None
+        if part.has_bias:
+            bias = torch.zeros(
+                part.rows, dtype=self._precision.compute, device=self._precision.device
+            )
+        weight = spec.quantize(self.matrix(part.rows, part.columns))
+        layer = spec.build(weight, part.rows, bias, self._precision.compute)
+        self.num_parameters += part.rows * part.columns
+        self.nbytes += layer.nbytes
+        return layer
+
+    def lm_head(self, part: LinearPart, embedding: Tensor) -> QuantLinear:
+        if self._formats.shares_embedding(self._config.tie_embeddings):
+            return make_linear(embedding)
+        spec = self._formats.fitting(self._formats.lm_head, part.rows, part.columns)
+        weight = spec.quantize(self.matrix(part.rows, part.columns))
+        layer = spec.build(weight, part.rows, None, self._precision.compute)
+        self.nbytes += layer.nbytes
+        return layer
+
+    def matrix(self, rows: int, columns: int) -> Tensor:
+        """[rows, columns], where the target computes."""
+        repeats = -(-rows * columns // _DRAWN)
+        return self._drawn.repeat(repeats)[: rows * columns].view(rows, columns)
+
+    def _counted(self, tensor: Tensor) -> Tensor:
+        self.num_parameters += tensor.numel()
+        self.nbytes += tensor.nbytes
+        return tensor
+
+
+def random_target(name: str, options: LoadOptions, num_heads: int) -> Target:
+    """Make a target.
+
+    Args:
+        name: Of a shape in `resources/shapes`.
+        options: As for a load.
+        num_heads: Medusa heads with one layer each, which share the target's projection.
+
+    Raises:
+        OutOfMemoryError: The device has no room.
+        PlanError: The device has no room, as is known before.
+        RequestError: There is no such shape.
+    """
+    path = shapes_dir() / f"{name}.json"
+    if not path.is_file():
+        names = ", ".join(sorted(file.stem for file in shapes_dir().glob("*.json")))
+        raise RequestError(f"There is no shape {name!r}.", f"Choose one of {names}.")
+    return make_random(name, parse_config(read_json(path), {}), options, num_heads)
+
+
+def make_random(name: str, config: ModelConfig, options: LoadOptions, num_heads: int) -> Target:
+    """Make a target of these sizes; see `random_target`."""
+    device = choose_device(options.device)
+    formats = settle_formats(options.formats, options.dtype, hardware_of(device))
+    precision = precision_of(formats.compute, device)
+    plan = plan_target(config, HeadsShape(num_heads), formats, options)
+    config = replace(config, context_tokens=plan.context_tokens)
+    weights = RandomWeights(config, precision, formats)
+    model = Decoder(config, precision, weights)
+    tokenizer = Tokenizer.open(demo_model_dir())
+
+    def make(weight: Tensor, bias: Tensor | None) -> QuantLinear:
+        spec = formats.fitting(formats.heads, *weight.shape)
+        return spec.build(spec.quantize(weight), len(weight), bias, precision.compute)
+
+    heads = MedusaHeads(
+        _random_heads(weights, config, num_heads), None, model.lm_head, config.vocab_size, make
+    )
+    runner = choose_runner(model, precision)
+    if isinstance(runner, NativeRunner):
+        heads.share_workers(runner.workers)
+    return Target(
+        name=f"random {name}",
+        config=config,
+        precision=precision,
+        formats=formats,
+        plan=plan,
+        runner=runner,
+        tokenizer=tokenizer,
+        template=ChatTemplate.open(demo_model_dir(), tokenizer),
+        eos_token_ids=frozenset(),
+        heads=heads if num_heads else None,
+        trees=typical_table(num_heads) if num_heads else None,
+        num_parameters=model.num_parameters,
+        weights_bytes=model.nbytes,
+    )
+
+
+def _random_heads(
+    weights: RandomWeights, config: ModelConfig, num_heads: int
+) -> Iterator[HeadWeights]:
+    for _ in range(num_heads):
+        yield HeadWeights(((weights.matrix(config.hidden_size, config.hidden_size), None),), None)
