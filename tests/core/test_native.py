@@ -205,19 +205,15 @@ def test_damaged_weights_are_noticed(load: LoadTarget) -> None:
 def test_helpers_rest_and_leave() -> None:
     library = native_library()
     assert library is not None
-
-    def helpers() -> list[threading.Thread]:
-        return [t for t in threading.enumerate() if t.name.startswith("medusa-step")]
-
-    before = len(helpers())
+    before = set(threading.enumerate())
     pool = Pool(library, 3)
     assert pool.awake() is not None
-    assert len(helpers()) == before + 2
-    mine = helpers()[before:]
+    helpers = set(threading.enumerate()) - before
+    assert len(helpers) == 2
     del pool
-    for thread in mine:
-        thread.join(10)
-    assert len(helpers()) == before
+    for helper in helpers:
+        helper.join(10)
+        assert not helper.is_alive()
 
 
 def test_without_a_library_torch_runs_the_step(tmp_path: Path) -> None:
