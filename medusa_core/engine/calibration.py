@@ -22,7 +22,7 @@ from medusa_core.types import WalkContext
 ROW_COUNTS = (1, 2, 4, 7, 8, 12, 16, 24, 32, 48, 64)
 LENGTHS = (64, 768)
 BUDGET_S = {"cpu": 2.0, "cuda": 7.0}
-_ROUNDS = 9
+_ROUNDS = 5
 _STEPS_IN_A_ROW = 3
 _WARM_S = 0.002
 _PLAIN_STEPS = 40
