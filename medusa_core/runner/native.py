@@ -27,7 +27,7 @@ _MOST_CHAINS = 64
 
 
 class NativeRunner:
-    """Runs forward passes; see `ResidentRunner`, which it equals but for rounding.
+    """Runs forward passes; see `Runner`. States and scores are float32.
 
     Attributes:
         hidden_dtype: Dtype of the states.
@@ -52,45 +52,20 @@ class NativeRunner:
         self._chains: dict[int, tuple[array[int], array[int]]] = {}
 
     def use_threads(self, decoding: int, prefill: int) -> None:
-        """Compute with so many CPU threads."""
         torch.set_num_threads(decoding)
         self.workers.use(decoding, prefill)
         self._scratch_for = (0, 0)
 
     def new_cache(self, capacity: int) -> KvCache:
-        """A cache for one session.
-
-        Raises:
-            OutOfMemoryError: The device has no room for it.
-        """
         return KvCache(self._model.config, self._precision, capacity)
 
     def verify(self, tree: TokenTree, kv: KvCache) -> Tensor:
-        """Compute all nodes of a tree at once.
-
-        Args:
-            tree: Root and draft nodes; row i of the result is node i.
-            kv: Takes the nodes' rows, uncommitted.
-
-        Returns:
-            Hidden states after the final norm. [n, hidden], float32
-        """
         shape = tree.shape
         return self._forward(
             tree.token_ids, shape.parent_array, shape.depth_array, kv, 0, self.workers.decoding
         )
 
     def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
-        """Compute consecutive tokens (a chunk of prefill) and commit them.
-
-        Args:
-            token_ids: The tokens.
-            kv: Takes their rows.
-            only_last: Only the last token's state is wanted.
-
-        Returns:
-            Hidden states after the final norm. [n, hidden], or [1, hidden], float32
-        """
         count = len(token_ids)
         parents, depths = self._chain(count)
         pool = self.workers.prefill if count > 1 else self.workers.decoding
@@ -99,7 +74,6 @@ class NativeRunner:
         return hidden
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """The target's scores. [n, hidden] → [n, vocabulary], float32"""
         return self._lm_head.run(hidden, self.workers.decoding)
 
     def _forward(

@@ -17,7 +17,7 @@ ROUND_ROWS = 8  # rows of a chunk of prefill on a CPU come in multiples of this
 
 
 class ResidentRunner:
-    """Runs forward passes; rows of a pass are written behind the committed rows of a cache."""
+    """Runs forward passes; see `Runner`."""
 
     def __init__(self, model: Decoder, precision: Precision) -> None:
         self.hidden_dtype = precision.compute
@@ -33,36 +33,12 @@ class ResidentRunner:
         self._prefill_threads = prefill
 
     def new_cache(self, capacity: int) -> KvCache:
-        """A cache for one session.
-
-        Raises:
-            OutOfMemoryError: The device has no room for it.
-        """
         return KvCache(self._model.config, self._precision, capacity)
 
     def verify(self, tree: TokenTree, kv: KvCache) -> Tensor:
-        """Compute all nodes of a tree at once.
-
-        Args:
-            tree: Root and draft nodes; row i of the result is node i.
-            kv: Takes the nodes' rows, uncommitted.
-
-        Returns:
-            Hidden states after the final norm. [n, hidden]
-        """
         return self._forward(tree.token_ids, self._layouts.tree(tree.shape, kv.capacity), kv)
 
     def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
-        """Compute consecutive tokens (a chunk of prefill) and commit them.
-
-        Args:
-            token_ids: The tokens.
-            kv: Takes their rows.
-            only_last: Only the last token's state is wanted.
-
-        Returns:
-            Hidden states after the final norm. [n, hidden], or [1, hidden]
-        """
         count = len(token_ids)
         ids = self._padded(token_ids, kv)
         layout = self._layouts.chain(len(ids), kv.capacity)
@@ -89,7 +65,6 @@ class ResidentRunner:
         return [*token_ids, *[token_ids[-1]] * pad]
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """The target's scores. [n, hidden] → [n, vocabulary], in the compute dtype"""
         return self._model.lm_head(hidden)
 
     def _forward(
