@@ -24,8 +24,7 @@ from medusa_core.models.parts import linear_parts
 from medusa_core.models.precision import Precision, choose_device, hardware_of, precision_of
 from medusa_core.models.weights import AfterPart, CheckpointWeights
 from medusa_core.quant.choice import PartFormats, settle_formats
-from medusa_core.runner.choice import choose_runner
-from medusa_core.runner.native import NativeRunner
+from medusa_core.runner.choice import choose_runner, share_workers
 from medusa_core.runner.runner import Runner
 from medusa_core.text.template import ChatTemplate
 from medusa_core.text.tokenizer import Tokenizer
@@ -142,8 +141,8 @@ def load_target(
         heads = read_heads(heads_dir, config, precision, model.lm_head, formats)
         trees = read_tree_table(heads_dir, heads.num_heads)
     runner = choose_runner(model, precision)
-    if isinstance(runner, NativeRunner) and heads is not None:
-        heads.share_workers(runner.workers)
+    if heads is not None:
+        share_workers(runner, heads)
     log.info("loaded %s as %s on %s", model_dir.name, formats.linears.name, precision.device)
     return Target(
         name=model_dir.name,

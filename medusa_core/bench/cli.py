@@ -12,8 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medusa_core.errors import PromptFileError, RequestError
-from medusa_core.generate.arguments import add_rule_arguments, formats_of, settings_of
-from medusa_core.generate.cli import add_model_arguments, model_dirs, open_target, open_tuner
+from medusa_core.generate.arguments import add_rule_arguments, settings_of
+from medusa_core.generate.cli import (
+    add_model_arguments,
+    model_dirs,
+    open_target,
+    open_tuner,
+    options_of,
+    ready,
+)
 
 if TYPE_CHECKING:
     from medusa_core.prompts import Prompt
@@ -92,25 +99,9 @@ def _step_cost(args: argparse.Namespace) -> int:
 
 
 def _random(args: argparse.Namespace) -> Target:
-    import torch
-
     from medusa_core.bench.random_target import random_target
-    from medusa_core.engine.threads import settle_threads
-    from medusa_core.target import LoadOptions
 
-    options = LoadOptions(
-        dtype=args.dtype,
-        device=args.device,
-        formats=formats_of(args),
-        context_tokens=args.context,
-        ignores_plan=args.anyway,
-    )
-    target = random_target(args.shape, options, args.num_heads)
-    if args.threads:
-        target.runner.use_threads(args.threads, args.threads)
-    else:
-        settle_threads(target, torch.get_num_threads())
-    return target
+    return ready(args, random_target(args.shape, options_of(args), args.num_heads))
 
 
 def _race(args: argparse.Namespace, target: Target, prompts: Sequence[Prompt]) -> dict[str, object]:

@@ -23,8 +23,7 @@ from medusa_core.models.weights import embedding_device
 from medusa_core.quant.choice import PartFormats, settle_formats
 from medusa_core.quant.linear import QuantLinear, make_linear
 from medusa_core.resources import demo_model_dir, shapes_dir
-from medusa_core.runner.choice import choose_runner
-from medusa_core.runner.native import NativeRunner
+from medusa_core.runner.choice import choose_runner, share_workers
 from medusa_core.target import LoadOptions, Target, plan_target
 from medusa_core.text.template import ChatTemplate
 from medusa_core.text.tokenizer import Tokenizer
@@ -128,8 +127,7 @@ def make_random(name: str, config: ModelConfig, options: LoadOptions, num_heads:
         _random_heads(weights, config, num_heads), None, model.lm_head, config.vocab_size, make
     )
     runner = choose_runner(model, precision)
-    if isinstance(runner, NativeRunner):
-        heads.share_workers(runner.workers)
+    share_workers(runner, heads)
     return Target(
         name=f"random {name}",
         config=config,

@@ -32,7 +32,7 @@ from medusa_core.resources import calibrations_dir, demo_heads_dir, demo_model_d
 
 if TYPE_CHECKING:
     from medusa_core.engine.tuner import Tuner
-    from medusa_core.target import Target
+    from medusa_core.target import LoadOptions, Target
 
 
 # Underlined, in one colour per head: told apart without colours as well as with them.
@@ -104,14 +104,18 @@ def open_target(args: argparse.Namespace) -> Target:
     Raises:
         MedusaError: It can't be loaded.
     """
-    import torch
-
-    from medusa_core.engine.threads import settle_threads
-    from medusa_core.models.kept import KeptModels
-    from medusa_core.target import LoadOptions, load_target
+    from medusa_core.target import load_target
 
     model_dir, heads_dir = model_dirs(args)
-    options = LoadOptions(
+    return ready(args, load_target(model_dir, heads_dir, options_of(args)))
+
+
+def options_of(args: argparse.Namespace) -> LoadOptions:
+    """How the arguments want a target loaded."""
+    from medusa_core.models.kept import KeptModels
+    from medusa_core.target import LoadOptions
+
+    return LoadOptions(
         dtype=args.dtype,
         device=args.device,
         formats=formats_of(args),
@@ -119,7 +123,14 @@ def open_target(args: argparse.Namespace) -> Target:
         ignores_plan=args.anyway,
         kept=KeptModels(kept_models_dir()),
     )
-    target = load_target(model_dir, heads_dir, options)
+
+
+def ready(args: argparse.Namespace, target: Target) -> Target:
+    """The target, with the threads that the arguments ask for or that serve best."""
+    import torch
+
+    from medusa_core.engine.threads import settle_threads
+
     if args.threads:
         target.runner.use_threads(args.threads, args.threads)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
 from medusa_core.native.decoder import native_decoder
@@ -13,6 +14,12 @@ from medusa_core.runner.runner import Runner
 from medusa_core.runner.static import StaticRunner
 
 _GRAPHS = "MEDUSA_GRAPHS"  # set to 1 to record steps as CUDA graphs
+
+
+def share_workers(runner: Runner, heads: MedusaHeads) -> None:
+    """Let the threads that compute a target compute its heads, too."""
+    if isinstance(runner, NativeRunner):
+        heads.share_workers(runner.workers)
 
 
 def choose_runner(model: Decoder, precision: Precision) -> Runner:
