@@ -6,6 +6,7 @@ import json
 import math
 import os
 import tempfile
+from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache
@@ -17,13 +18,11 @@ import fastjsonschema
 
 from medusa_core.errors import TraceError
 from medusa_core.messages import (
-    Alternative,
     GenerateSettings,
     GenerationDone,
     StepTrace,
     StopReason,
     TokenSource,
-    TraceNode,
     Verdict,
 )
 from medusa_core.resources import resources_dir
@@ -141,11 +140,10 @@ def _to_json(recording: Recording) -> _Json:
 
 
 def _texts(steps: Iterable[StepTrace]) -> dict[int, bytes]:
-    texts = {}
+    texts: dict[int, bytes] = {}
     for step in steps:
-        texts.update({node.token_id: node.text for node in step.nodes})
-        for verdict in step.verdicts:
-            texts.update({a.token_id: a.text for a in (verdict.choice, *verdict.alternatives)})
+        others = (a.token_id for verdict in step.verdicts for a in verdict.alternatives)
+        texts.update(zip((*step.token_ids, *step.choice_ids, *others), step.texts, strict=True))
     return texts
 
 
@@ -157,17 +155,16 @@ def _token(text: bytes) -> dict[str, str]:
 
 
 def _step(step: StepTrace) -> _Json:
-    nodes = step.nodes
     return {
         "step": step.step,
         "root_place": step.root_place,
         "nodes": {
-            "token_ids": [node.token_id for node in nodes],
-            "parents": [node.parent for node in nodes],
-            "ranks": [node.rank for node in nodes],
-            "drafters": [node.source.drafter for node in nodes],
-            "heads": [node.source.head for node in nodes],
-            "probabilities": [node.probability for node in nodes],
+            "token_ids": step.token_ids,
+            "parents": step.parents,
+            "ranks": step.ranks,
+            "drafters": [source.drafter for source in step.sources],
+            "heads": [source.head for source in step.sources],
+            "probabilities": [node.probability for node in step.nodes],
         },
         "verdicts": [_verdict(verdict) for verdict in step.verdicts],
         "num_kept": step.num_kept,
@@ -175,7 +172,7 @@ def _step(step: StepTrace) -> _Json:
     }
 
 
-_TIMES = ("draft", "verify", "accept", "commit")
+_TIMES = ("draft", "verify", "accept", "commit", "step")
 
 
 def _verdict(verdict: Verdict) -> _Json:
@@ -217,37 +214,31 @@ class _Reader:
         self._file_name = file_name
 
     def step(self, raw: _Json) -> StepTrace:
-        nodes = self._nodes(raw["nodes"], raw["step"])
-        verdicts = tuple(map(self._verdict, raw["verdicts"]))
-        self._check_path(nodes, verdicts, raw["step"])
-        times = {f"{part}_s": float(raw["times_s"][part]) for part in _TIMES}
+        number, nodes, verdicts = raw["step"], raw["nodes"], raw["verdicts"]
+        self._check_nodes(nodes, number)
+        self._check_path(nodes, verdicts, number)
+        choices = [verdict["choice"] for verdict in verdicts]
+        others = [other for verdict in verdicts for other in verdict["alternatives"]]
+        ids = (*nodes["token_ids"], *(i for i, _ in choices), *(i for i, _ in others))
+        chances = array("f", [math.nan if p is None else p for p in nodes["probabilities"]])
+        chances.extend(p for _, p in (*choices, *others))
         return StepTrace(
-            "", "", raw["step"], raw["root_place"], nodes, verdicts, raw["num_kept"], **times
+            "",
+            "",
+            step=number,
+            root_place=raw["root_place"],
+            token_ids=tuple(nodes["token_ids"]),
+            parents=tuple(nodes["parents"]),
+            ranks=tuple(nodes["ranks"]),
+            sources=tuple(map(TokenSource, nodes["drafters"], nodes["heads"])),
+            path=tuple(verdict["node"] for verdict in verdicts),
+            choice_ids=tuple(i for i, _ in choices),
+            texts=tuple(map(self._text, ids)),
+            probabilities=chances.tobytes() + self._packed_ids(others),
+            numbers=tuple(_read_numbers(verdict["numbers"]) for verdict in verdicts),
+            num_kept=raw["num_kept"],
+            **{f"{part}_s": float(raw["times_s"][part]) for part in _TIMES},
         )
-
-    def _nodes(self, raw: _Json, number: int) -> tuple[TraceNode, ...]:
-        if len({len(column) for column in raw.values()}) > 1:
-            raise self._contradiction(number, "its lists of nodes differ in length")
-        if any(
-            parent >= node or (parent < 0) != (node == 0)
-            for node, parent in enumerate(raw["parents"])
-        ):
-            raise self._contradiction(number, "a node comes before its parent")
-        sources = map(TokenSource, raw["drafters"], raw["heads"])
-        texts = map(self._text, raw["token_ids"])
-        columns = (raw["token_ids"], texts, raw["parents"], raw["ranks"], sources)
-        return tuple(map(TraceNode, *columns, raw["probabilities"]))
-
-    def _verdict(self, raw: _Json) -> Verdict:
-        return Verdict(
-            raw["node"],
-            self._alternative(raw["choice"]),
-            tuple(map(self._alternative, raw["alternatives"])),
-            tuple((n, math.inf if x is None else float(x)) for n, x in raw["numbers"].items()),
-        )
-
-    def _alternative(self, raw: Sequence[Any]) -> Alternative:
-        return Alternative(raw[0], self._text(raw[0]), float(raw[1]))
 
     def _text(self, token_id: int) -> bytes:
         text = self._texts.get(token_id)
@@ -257,22 +248,42 @@ class _Reader:
             )
         return text
 
-    def _check_path(
-        self, nodes: Sequence[TraceNode], verdicts: Sequence[Verdict], number: int
-    ) -> None:
+    def _packed_ids(self, others: Sequence[Sequence[Any]]) -> bytes:
+        try:
+            return array("i", [i for i, _ in others]).tobytes()
+        except OverflowError as error:
+            raise TraceError(
+                f"{self._file_name} has a token id beyond every vocabulary.", "Record it again."
+            ) from error
+
+    def _check_nodes(self, raw: _Json, number: int) -> None:
+        if len({len(column) for column in raw.values()}) > 1:
+            raise self._contradiction(number, "its lists of nodes differ in length")
+        if any(
+            parent >= node or (parent < 0) != (node == 0)
+            for node, parent in enumerate(raw["parents"])
+        ):
+            raise self._contradiction(number, "a node comes before its parent")
+
+    def _check_path(self, nodes: _Json, verdicts: Sequence[_Json], number: int) -> None:
         at = -1
         for verdict in verdicts:
-            if verdict.node >= len(nodes) or nodes[verdict.node].parent != at:
+            node = verdict["node"]
+            if node >= len(nodes["parents"]) or nodes["parents"][node] != at:
                 raise self._contradiction(number, "its accepted nodes are no path")
-            at = verdict.node
+            at = node
         for before, after in pairwise(verdicts):
-            if before.choice.token_id != nodes[after.node].token_id:
+            if before["choice"][0] != nodes["token_ids"][after["node"]]:
                 raise self._contradiction(number, "its accepted nodes aren't what was chosen")
 
     def _contradiction(self, number: int, what: str) -> TraceError:
         return TraceError(
             f"{self._file_name} contradicts itself: in step {number}, {what}.", "Record it again."
         )
+
+
+def _read_numbers(raw: Mapping[str, float | None]) -> tuple[tuple[str, float], ...]:
+    return tuple((name, math.inf if x is None else float(x)) for name, x in raw.items())
 
 
 def _read_end(raw: _Json, file_name: str) -> GenerationDone:

@@ -12,7 +12,7 @@ from medusa_core.engine.answer import Answer, Kept
 from medusa_core.engine.drafter import DrafterSpec, Observation, drafter_registry
 from medusa_core.engine.learning import Guesses
 from medusa_core.engine.loop import Step, StepTimes, decode_step
-from medusa_core.engine.recorder import Recorder
+from medusa_core.engine.recorder import Recorder, Seen
 from medusa_core.engine.rule import RuleSpec, rule_registry
 from medusa_core.engine.session import Session
 from medusa_core.engine.shaping import check_tokens
@@ -28,7 +28,6 @@ from medusa_core.messages import (
     GenerationDone,
     Progress,
     StepDone,
-    StepTrace,
     StopReason,
     TokenSource,
 )
@@ -158,7 +157,8 @@ class Generation:
         run = (acceptance.bonus_id,)
         step = Step(Proposal(tree, (TARGET,)), acceptance, run, logits, hidden[0], times)
         num_rows = len(self._read_ids) - self._num_cached
-        return self._conclude(step, self._keep(step), num_rows, self._prefill_s)
+        seen = self._look(step)
+        return self._conclude(step, seen, self._keep(step), num_rows, self._prefill_s)
 
     def _decode(self) -> tuple[Event, ...]:
         started = time.perf_counter()
@@ -173,7 +173,9 @@ class Generation:
             self._context,
             # A path longer than the budget could not be kept: no rows for it near the end.
             min(self._settings.tree_rows, session.kv.capacity - session.kv.length),
+            None if self._recorder is None else self._recorder.expect,
         )
+        seen = self._look(step)
         kept = self._keep(step)
         self._accept_lengths.append(len(kept.pieces))
         step_s = time.perf_counter() - started
@@ -183,7 +185,7 @@ class Generation:
             governor.add(len(kept.pieces), step_s)
         if step.proposal.guesses:
             self._guesses.append((place, step.proposal.guesses))
-        return self._conclude(step, kept, step.proposal.tree.shape.num_nodes, step_s)
+        return self._conclude(step, seen, kept, step.proposal.tree.shape.num_nodes, step_s)
 
     def _keep(self, step: Step) -> Kept:
         """Take the run into the answer and the session; what is cut leaves no rows behind."""
@@ -197,11 +199,15 @@ class Generation:
             self._drafter.truncate(session.kv.length)
         return kept
 
-    def _conclude(self, step: Step, kept: Kept, num_rows: int, step_s: float) -> tuple[Event, ...]:
+    def _look(self, step: Step) -> Seen | None:
+        """What a trace keeps of a step's scores, as long as the context is the rule's."""
+        return None if self._recorder is None else self._recorder.look(step, self._context)
+
+    def _conclude(
+        self, step: Step, seen: Seen | None, kept: Kept, num_rows: int, step_s: float
+    ) -> tuple[Event, ...]:
         """What is told of a step."""
         num_kept = len(kept.pieces)
-        if self._recorder is not None:
-            self._recorder.add(len(self._accept_lengths), step, self._context, num_kept)
         token_ids, pieces = step.token_ids[:num_kept], kept.pieces
         sources = _sources(step)[:num_kept]
         if not self._accept_lengths:  # prefill also tells of what was given
@@ -225,12 +231,10 @@ class Generation:
             step_s=step_s,
             num_context_tokens=len(self._session.token_ids),
         )
-        if kept.stop_reason is None:
-            return (done, *self._traces(is_end=False))
-        return (done, *self._finish(kept.stop_reason))
-
-    def _traces(self, is_end: bool) -> tuple[StepTrace, ...]:
-        return () if self._recorder is None else self._recorder.take(is_end)
+        told: tuple[Event, ...] = (done,)
+        if self._recorder is not None and seen is not None:
+            told = (done, self._recorder.trace(done.step, step, seen, num_kept, step_s))
+        return told if kept.stop_reason is None else (*told, *self._finish(kept.stop_reason))
 
     def _finish(self, reason: StopReason) -> tuple[Event, ...]:
         self.is_done = True
@@ -252,7 +256,7 @@ class Generation:
             num_rested=self._num_rested,
             settings=self._settings,
         )
-        return (*self._traces(is_end=True), done)
+        return (done,)
 
     def _progress(self) -> Progress:
         fraction = len(self._session.token_ids) / len(self._read_ids)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -56,6 +57,7 @@ def decode_step(
     rule: Rule,
     context: WalkContext,
     max_rows: int,
+    on_proposal: Callable[[Proposal], None] | None = None,
 ) -> Step:
     """Decide one or more tokens with one forward pass of the target.
 
@@ -66,6 +68,7 @@ def decode_step(
         rule: Picks the path.
         context: What is decided; its last token has no row yet and becomes the root.
         max_rows: Most rows to verify, root included.
+        on_proposal: Called while the drafter's scores are still in the processor's cache.
 
     Returns:
         The step; the caller tells the drafter by `observe` once it knows what is kept.
@@ -73,6 +76,9 @@ def decode_step(
     started = time.perf_counter()
     proposal = drafter.propose(context.history[-1], max_rows)
     drafted = time.perf_counter()
+    if on_proposal is not None:
+        on_proposal(proposal)
+    proposed = time.perf_counter()
     hidden = runner.verify(proposal.tree, kv)
     logits = runner.logits(hidden)
     verified = time.perf_counter()
@@ -83,7 +89,7 @@ def decode_step(
     last = acceptance.nodes[-1] if acceptance.nodes else 0
     times = StepTimes(
         draft_s=drafted - started,
-        verify_s=verified - drafted,
+        verify_s=verified - proposed,
         accept_s=accepted - verified,
         commit_s=time.perf_counter() - accepted,
     )

@@ -1,198 +1,138 @@
 """Recording: what a step looked at and how it decided, for those who want to watch.
 
-While a step runs, the recorder keeps the few rows of scores that the decision was read from.
-Probabilities are computed for several steps at once: for one step at a time, starting the kernels
-would cost more than their work.
+A step's trace keeps probabilities packed, and tokens as the step had them: most traces are never
+looked at, so that they are taken apart only where they are read.
 """
 
 from __future__ import annotations
 
-import time
+import math
+from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
-from medusa_core.engine.loop import Step, StepTimes
-from medusa_core.engine.rule import Rule
-from medusa_core.messages import Alternative, Message, StepTrace, TraceNode, Verdict
+from medusa_core.engine.loop import Step
+from medusa_core.engine.rule import Numbers, Rule
+from medusa_core.messages import NUM_ALTERNATIVES, Message, StepTrace
+from medusa_core.native.summary import summary_for
 from medusa_core.text.tokenizer import Tokenizer
 from medusa_core.types import Proposal, WalkContext
 
-_NUM_ALTERNATIVES = 5
-_MOST_STEPS = 8  # as many kernel starts fewer, and not late enough for an eye to see
-_LONGEST_WAIT_S = 0.1  # a large model's steps are shown as they come
+_UNKNOWN = array("f", [math.nan]).tobytes()
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """A step that waits for its probabilities.
+class Seen(NamedTuple):
+    """What is kept of a step's scores.
 
     Attributes:
-        number: Number of the step.
-        proposal: What was verified.
-        choices: The token put behind every node of the path.
-        times: Where the time went.
-        nodes: The path: the root and the accepted nodes.
-        rows: The target's scores behind them. [nodes, vocabulary]
-        context: What the rule knew.
-        num_kept: How many tokens of the run the answer kept.
+        root_place: Place of its root in the session.
+        path: The root and the accepted nodes.
+        probabilities: As in `StepTrace`.
+        numbers: As in `StepTrace`.
     """
 
-    number: int
-    proposal: Proposal
-    choices: tuple[int, ...]
-    times: StepTimes
-    nodes: tuple[int, ...]
-    rows: Tensor
-    context: WalkContext
-    num_kept: int
+    root_place: int
+    path: tuple[int, ...]
+    probabilities: bytes
+    numbers: tuple[Numbers, ...]
 
 
-class _Rankings(NamedTuple):
-    """The target's probabilities at all nodes of several paths, one entry each.
+class _Reader(Protocol):
+    """Reads rows of scores; see `medusa_core.native.summary`."""
 
-    Attributes:
-        choice: Probability of the token chosen there.
-        token_ids: The most probable tokens, best first.
-        probabilities: Theirs.
-    """
+    def probabilities(self, scores: Tensor, rows: array[int], places: Sequence[int]) -> bytes: ...
 
-    choice: list[float]
-    token_ids: list[list[int]]
-    probabilities: list[list[float]]
+    def choices(self, scores: Tensor, rows: Sequence[int], choices: Sequence[int]) -> bytes: ...
 
 
 class Recorder:
     """Turns steps into traces."""
 
     def __init__(self, request: Message, tokenizer: Tokenizer, rule: Rule) -> None:
-        self._request = request
-        self._tokenizer = tokenizer
+        self._session_id = request.session_id
+        self._request_id = request.request_id
+        self._all_bytes_of = tokenizer.all_bytes_of
         self._rule = rule
-        self._seen: list[_Seen] = []
-        self._waits_since = 0.0
+        self._of_target: _Reader | None = None
+        self._of_drafter: _Reader | None = None
+        self._drafted = b""  # what the drafter gave the nodes of the step under way
 
-    def add(self, number: int, step: Step, context: WalkContext, num_kept: int) -> None:
-        """Remember a step.
+    def expect(self, proposal: Proposal) -> None:
+        """Read what a step's drafter gave its nodes."""
+        scores = proposal.scores
+        if scores is None:
+            self._drafted = _UNKNOWN * proposal.tree.shape.num_nodes
+            return
+        if self._of_drafter is None:
+            self._of_drafter = summary_for(scores) or _TorchSummary()
+        heads, columns = proposal.tree.shape.head_array, proposal.columns
+        self._drafted = _UNKNOWN + self._of_drafter.probabilities(scores, heads, columns)
+
+    def look(self, step: Step, context: WalkContext) -> Seen:
+        """Read a step's scores.
+
+        Args:
+            step: What was decided.
+            context: As the rule had it, nothing of the step in it yet.
+        """
+        path = (0, *step.acceptance.nodes)
+        if self._of_target is None:
+            self._of_target = summary_for(step.logits) or _TorchSummary()
+        drafted, self._drafted = self._drafted or _UNKNOWN, b""
+        judged = self._of_target.choices(step.logits, path, step.token_ids)
+        numbers = self._rule.numbers(step.logits, path, context, step.token_ids)
+        return Seen(len(context.history) - 1, path, drafted + judged, numbers)
+
+    def trace(self, number: int, step: Step, seen: Seen, num_kept: int, step_s: float) -> StepTrace:
+        """A step's trace.
 
         Args:
             number: Its number; 0 for prefill.
             step: What was decided.
-            context: What is decided, this step's tokens included.
+            seen: What its scores were.
             num_kept: How many tokens of the run the answer kept.
+            step_s: Seconds of the whole step.
         """
-        if not self._seen:
-            self._waits_since = time.perf_counter()
-        nodes = (0, *step.acceptance.nodes)
-        rows = step.logits.index_select(0, torch.tensor(nodes, device=step.logits.device))
-        # As the rule knew it: the history has grown by what was kept, and will grow further.
-        history = tuple(context.history[: len(context.history) - num_kept])
-        known = WalkContext(history, context.num_prompt_tokens)
-        # Not the step itself: its scores of all nodes would stay, and each step take new memory.
-        self._seen.append(
-            _Seen(number, step.proposal, step.token_ids, step.times, nodes, rows, known, num_kept)
-        )
-
-    def take(self, is_end: bool) -> tuple[StepTrace, ...]:
-        """Traces that are ready: those of several steps at once, or none yet.
-
-        Args:
-            is_end: No step will follow.
-        """
-        if not self._seen:
-            return ()
-        waited_s = time.perf_counter() - self._waits_since
-        if not is_end and len(self._seen) < _MOST_STEPS and waited_s < _LONGEST_WAIT_S:
-            return ()
-        seen, self._seen = self._seen, []
-        rankings = _rankings(seen)
-        drafted = _draft_probabilities([one.proposal for one in seen])
-        traces, start = [], 0
-        for one, given in zip(seen, drafted, strict=True):
-            traces.append(self._trace(one, rankings, start, given))
-            start += len(one.nodes)
-        return tuple(traces)
-
-    def _trace(
-        self, seen: _Seen, rankings: _Rankings, start: int, given: Sequence[float | None]
-    ) -> StepTrace:
-        """The trace of a step whose first node is entry `start` of the rankings."""
-        times = seen.times
+        tree, times = step.proposal.tree, step.times
+        packed = memoryview(seen.probabilities)[-4 * NUM_ALTERNATIVES * len(seen.path) :]
+        others: list[int] = packed.cast("i").tolist()
         return StepTrace(
-            session_id=self._request.session_id,
-            request_id=self._request.request_id,
-            step=seen.number,
-            root_place=len(seen.context.history) - 1,
-            nodes=self._nodes(seen.proposal, given),
-            verdicts=tuple(
-                self._verdict(seen, place, rankings, start + place)
-                for place in range(len(seen.nodes))
-            ),
-            num_kept=seen.num_kept,
-            draft_s=times.draft_s,
-            verify_s=times.verify_s,
-            accept_s=times.accept_s,
-            commit_s=times.commit_s,
-        )
-
-    def _nodes(self, proposal: Proposal, given: Sequence[float | None]) -> tuple[TraceNode, ...]:
-        tree, bytes_of = proposal.tree, self._tokenizer.bytes_of
-        texts = map(bytes_of, tree.token_ids)
-        shape = tree.shape
-        columns = (tree.token_ids, texts, shape.parents, shape.ranks, proposal.sources, given)
-        return tuple(map(TraceNode, *columns))
-
-    def _verdict(self, seen: _Seen, place: int, rankings: _Rankings, entry: int) -> Verdict:
-        bytes_of = self._tokenizer.bytes_of
-        choice = seen.choices[place]
-        ids, chances = rankings.token_ids[entry], rankings.probabilities[entry]
-        # Without the choice, which is among them or far down.
-        left_out = ids.index(choice) if choice in ids else _NUM_ALTERNATIVES
-        del ids[left_out : left_out + 1], chances[left_out : left_out + 1]
-        return Verdict(
-            node=seen.nodes[place],
-            choice=Alternative(choice, bytes_of(choice), rankings.choice[entry]),
-            alternatives=tuple(map(Alternative, ids, map(bytes_of, ids), chances)),
-            numbers=self._rule.numbers(
-                seen.rows[place], seen.context, seen.choices[:place], choice
-            ),
+            self._session_id,
+            self._request_id,
+            number,
+            seen.root_place,
+            tree.token_ids,
+            tree.shape.parents,
+            tree.shape.ranks,
+            step.proposal.sources,
+            seen.path,
+            step.token_ids,
+            self._all_bytes_of((*tree.token_ids, *step.token_ids, *others)),
+            seen.probabilities,
+            seen.numbers,
+            num_kept,
+            times.draft_s,
+            times.verify_s,
+            times.accept_s,
+            times.commit_s,
+            step_s,
         )
 
 
-def _rankings(seen: Sequence[_Seen]) -> _Rankings:
-    """The target's probabilities at every node of every path, in one piece of work."""
-    rows = torch.cat([one.rows for one in seen])
-    wanted = torch.tensor([token for one in seen for token in one.choices], device=rows.device)
-    probabilities = torch.softmax(rows, dim=-1, dtype=torch.float32)
-    best = probabilities.topk(min(_NUM_ALTERNATIVES + 1, rows.shape[-1]), dim=-1)
-    chosen = probabilities.gather(1, wanted.unsqueeze(1)).squeeze(1)
-    return _Rankings(chosen.tolist(), best.indices.tolist(), best.values.tolist())
+class _TorchSummary:
+    """Reads scores of any dtype on any device."""
 
+    def probabilities(self, scores: Tensor, rows: array[int], places: Sequence[int]) -> bytes:
+        chances = torch.softmax(scores, dim=-1, dtype=torch.float32)
+        return array("f", chances[rows.tolist(), places].tolist()).tobytes()
 
-def _draft_probabilities(proposals: Sequence[Proposal]) -> list[list[float | None]]:
-    """Per proposal what its drafter gave every node; None for the root and where it doesn't say."""
-    scored = [p.scores for p in proposals if p.scores is not None]
-    if not scored:
-        return [[None] * p.tree.shape.num_nodes for p in proposals]
-    probabilities = torch.softmax(torch.cat(scored), dim=-1, dtype=torch.float32)
-    rows: list[int] = []
-    columns: list[int] = []
-    start = 0
-    for proposal in proposals:
-        if proposal.scores is not None:
-            rows += [start + depth - 1 for depth in proposal.tree.shape.depths[1:]]
-            columns += proposal.columns
-            start += len(proposal.scores)
-    values: list[float] = probabilities[rows, columns].tolist()
-    given: list[list[float | None]] = []
-    for proposal in proposals:
-        if proposal.scores is None:
-            given.append([None] * proposal.tree.shape.num_nodes)
-        else:
-            count = len(proposal.columns)
-            given.append([None, *values[:count]])
-            del values[:count]
-    return given
+    def choices(self, scores: Tensor, rows: Sequence[int], choices: Sequence[int]) -> bytes:
+        chances = torch.softmax(scores[list(rows)], dim=-1, dtype=torch.float32)
+        wanted = torch.tensor(choices, device=chances.device).unsqueeze(1)
+        chosen = chances.gather(1, wanted)
+        best = chances.scatter(1, wanted, -1.0).topk(NUM_ALTERNATIVES, dim=-1)
+        packed = array("f", torch.cat([chosen.flatten(), best.values.flatten()]).tolist())
+        return packed.tobytes() + array("i", best.indices.flatten().tolist()).tobytes()

@@ -36,14 +36,16 @@ class Rule(Protocol):
             NumericsError: The scores on the way hold no number.
         """
 
-    def numbers(self, row: Tensor, context: WalkContext, path: Path, token_id: int) -> Numbers:
-        """What decided about a token, for traces.
+    def numbers(
+        self, logits: Tensor, nodes: Path, context: WalkContext, run: Path
+    ) -> tuple[Numbers, ...]:
+        """What decided about each token of a run, for traces.
 
         Args:
-            row: The target's scores at the node that the token comes behind. [vocabulary]
+            logits: The target's scores at every node. [n, vocabulary]
+            nodes: The root and the accepted nodes.
             context: As `walk` had it.
-            path: Draft tokens from the root's child down to that node.
-            token_id: The token.
+            run: The accepted tokens and the bonus token: what came behind each of the nodes.
         """
 
 
@@ -91,6 +93,19 @@ def descend(tree: TokenTree, choose: Callable[[int, Path], int]) -> Acceptance:
         nodes.append(child)
         path.append(token_id)
         node = child
+
+
+def each_number(
+    number: Callable[[Tensor, WalkContext, Path, int], Numbers],
+    logits: Tensor,
+    nodes: Sequence[int],
+    context: WalkContext,
+    run: Sequence[int],
+) -> tuple[Numbers, ...]:
+    """What `number` says of each token of a run, given its node's row and the drafts down to it."""
+    return tuple(
+        number(logits[node], context, run[:place], run[place]) for place, node in enumerate(nodes)
+    )
 
 
 def check_number(score: float) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import takewhile
-
 from medusa_core.kv.cache import KvCache
 from medusa_core.kv.size import whole_capacity
 from medusa_core.target import Target
@@ -28,7 +25,7 @@ class Session:
         self.token_ids: list[int] = []
         self.kv: KvCache = target.runner.new_cache(_first_capacity(target))
 
-    def reuse(self, prompt_ids: Sequence[int]) -> int:
+    def reuse(self, prompt_ids: list[int]) -> int:
         """Keep the cached rows that begin a prompt and forget the rest.
 
         Args:
@@ -38,8 +35,7 @@ class Session:
             How many of its tokens need no computing. The last one always does: its state and
             scores are needed, and only keys and values are cached.
         """
-        pairs = zip(prompt_ids[:-1], self.token_ids[: self.kv.length], strict=False)
-        common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        common = _num_common(prompt_ids[:-1], self.token_ids[: self.kv.length])
         self.cut(common)
         return common
 
@@ -58,6 +54,18 @@ class Session:
         """Forget the tokens from `num_tokens` on, and their rows."""
         del self.token_ids[num_tokens:]
         self.kv.truncate(num_tokens)
+
+
+def _num_common(a: list[int], b: list[int]) -> int:
+    """How many tokens two lists have in common before they part."""
+    same, bound = 0, min(len(a), len(b)) + 1
+    while bound - same > 1:  # the first `same` are the same, the first `bound` aren't
+        middle = same + bound >> 1 if same else bound - 1
+        if a[same:middle] == b[same:middle]:
+            same = middle
+        else:
+            bound = middle
+    return same
 
 
 def _first_capacity(target: Target) -> int:

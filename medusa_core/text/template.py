@@ -70,13 +70,15 @@ class ChatTemplate:
         Raises:
             TemplateError: The template refuses the conversation or fails.
         """
+        # By text alone: hashing the answers' tokens would take longer than all else here.
         # The date takes part: a template may write it.
-        return self._kept(tuple(messages), opens_answer, datetime.date.today())
+        turns = tuple([(role._value_, content) for role, content, _ in messages])
+        return self._kept(turns, opens_answer, datetime.date.today())
 
     def _render(
-        self, messages: tuple[ChatMessage, ...], opens_answer: bool, _: datetime.date
+        self, messages: tuple[tuple[str, str], ...], opens_answer: bool, _: datetime.date
     ) -> str:
-        turns = [{"role": m.role.value, "content": m.content} for m in messages]
+        turns = [{"role": role, "content": content} for role, content in messages]
         try:
             return self._template.render(
                 messages=turns, add_generation_prompt=opens_answer, **self._special_tokens

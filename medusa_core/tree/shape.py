@@ -78,6 +78,11 @@ class TreeShape:
         return array("i", self.parents)
 
     @cached_property
+    def head_array(self) -> array[int]:
+        """Of every draft node the head that drafts its depth, counted from 0; as C has them."""
+        return array("i", [depth - 1 for depth in self.depths[1:]])
+
+    @cached_property
     def ranks(self) -> tuple[int, ...]:
         """Rank of every node among its head's guesses; −1 for the root."""
         return tuple(path[-1] if path else -1 for path in self.paths)

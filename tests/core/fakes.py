@@ -128,8 +128,10 @@ class _WatchedRule:
         self._witness.positions.append(context.position)
         return acceptance
 
-    def numbers(self, row: Tensor, context: WalkContext, path: Path, token_id: int) -> Numbers:
-        return self._rule.numbers(row, context, path, token_id)
+    def numbers(
+        self, logits: Tensor, nodes: Path, context: WalkContext, run: Path
+    ) -> tuple[Numbers, ...]:
+        return self._rule.numbers(logits, nodes, context, run)
 
 
 @dataclass

@@ -117,8 +117,10 @@ class _Around:
     def __init__(self, rule: Rule) -> None:
         self._rule = rule
 
-    def numbers(self, row: Tensor, context: WalkContext, path: Path, token_id: int) -> Numbers:
-        return self._rule.numbers(row, context, path, token_id)
+    def numbers(
+        self, logits: Tensor, nodes: Path, context: WalkContext, run: Path
+    ) -> tuple[Numbers, ...]:
+        return self._rule.numbers(logits, nodes, context, run)
 
 
 class BonusOfParent(_Around):

@@ -1,7 +1,9 @@
 """Messages are frozen and picklable, so that the worker may become a process."""
 
 import dataclasses
+import math
 import pickle
+from array import array
 from pathlib import Path
 from typing import Any, get_args
 
@@ -10,7 +12,6 @@ import pytest
 from medusa_core import errors, messages
 from medusa_core.messages import (
     TARGET,
-    Alternative,
     Calibrate,
     Calibrated,
     Cancel,
@@ -31,10 +32,8 @@ from medusa_core.messages import (
     StepTrace,
     StopReason,
     TokenSource,
-    TraceNode,
     Unload,
     Unloaded,
-    Verdict,
 )
 
 IDS = ("session", "request")
@@ -49,15 +48,17 @@ TRACE = StepTrace(
     *IDS,
     1,
     9,
-    (
-        TraceNode(4, b"a", -1, -1, TARGET, None),
-        TraceNode(5, b"\xe2", 0, 0, TokenSource("medusa", 1), 0.5),
-    ),
-    (
-        Verdict(0, Alternative(5, b"\xe2", 0.75), (Alternative(6, b"b", 0.2),), (("margin", 1),)),
-        Verdict(1, Alternative(6, b"b", 1.0), (), ()),
-    ),
-    2, 0.1, 0.2, 0.1, 0.1,
+    (4, 5),
+    (-1, 0),
+    (-1, 0),
+    (TARGET, TokenSource("medusa", 1)),
+    (0, 1),
+    (5, 6),
+    (b"a", b"\xe2", b"\xe2", *[b"b"] * 11),
+    array("f", [math.nan, 0.5, 0.75, 1.0, *[0.02] * 10]).tobytes()
+    + array("i", range(10)).tobytes(),
+    ((("margin", 1.0),), ()),
+    2, 0.1, 0.2, 0.1, 0.1, 0.5,
 )  # fmt: skip
 EXAMPLES: tuple[Message, ...] = (
     LoadModel(*IDS, Path("/m"), Path("/h"), "float32", "cpu"),

@@ -193,7 +193,7 @@ def test_the_reference_numbers_of_the_bound() -> None:
     entropy = float(-(p * p.log()).sum())
     asked = GenerateSettings(rule="typical", temperature=1.0)
     rule = rule_registry().get("typical").build(asked)
-    numbers = dict(rule.numbers(scores_of(chances)[0], WalkContext((1, 0), 1), (), 5))
+    numbers = dict(rule.numbers(scores_of(chances), (0,), WalkContext((1, 0), 1), (5,))[0])
     assert numbers["entropy"] == pytest.approx(entropy)
     assert numbers["threshold"] == pytest.approx(min(0.09, 0.3 * math.exp(-entropy)))
     assert numbers["probability"] == pytest.approx(0.5)

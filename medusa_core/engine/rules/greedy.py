@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from medusa_core.engine.rule import Numbers, Path, RuleSpec, check_number, descend
+from medusa_core.engine.rule import Numbers, Path, RuleSpec, check_number, descend, each_number
 from medusa_core.engine.shaping import Shaping
 from medusa_core.messages import GenerateSettings
 from medusa_core.tree.shape import TokenTree
@@ -34,9 +34,14 @@ class Greedy:
 
         return descend(tree, choose)
 
-    def numbers(self, row: Tensor, context: WalkContext, path: Path, token_id: int) -> Numbers:
+    def numbers(
+        self, logits: Tensor, nodes: Path, context: WalkContext, run: Path
+    ) -> tuple[Numbers, ...]:
         if self._shaping.is_idle:
-            return ()  # the probabilities say it all
+            return ((),) * len(nodes)  # the probabilities say it all
+        return each_number(self._margin, logits, nodes, context, run)
+
+    def _margin(self, row: Tensor, context: WalkContext, path: Path, _: int) -> Numbers:
         best, second = self._shaping(row, context, path).topk(2).values.tolist()
         return (("margin", best - second),)
 

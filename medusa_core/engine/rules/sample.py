@@ -9,7 +9,7 @@ import math
 
 from torch import Tensor
 
-from medusa_core.engine.rule import Numbers, Path, RuleSpec, descend
+from medusa_core.engine.rule import Numbers, Path, RuleSpec, descend, each_number
 from medusa_core.engine.sampling import Sampler, gumbel_noise_of
 from medusa_core.engine.shaping import Shaping
 from medusa_core.messages import GenerateSettings
@@ -32,7 +32,12 @@ class Sample:
 
         return descend(tree, choose)
 
-    def numbers(self, row: Tensor, context: WalkContext, path: Path, token_id: int) -> Numbers:
+    def numbers(
+        self, logits: Tensor, nodes: Path, context: WalkContext, run: Path
+    ) -> tuple[Numbers, ...]:
+        return each_number(self._numbers, logits, nodes, context, run)
+
+    def _numbers(self, row: Tensor, context: WalkContext, path: Path, token_id: int) -> Numbers:
         scores = self._sampler.log_probabilities(self._shaping(row, context, path))
         noise = gumbel_noise_of(self._seed, context.position + len(path), token_id)
         return (("probability", math.exp(scores[token_id])), ("noise", noise))

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from medusa_core.engine.rule import Numbers, Path, RuleSpec, check_number
+from medusa_core.engine.rule import Numbers, Path, RuleSpec, check_number, each_number
 from medusa_core.engine.sampling import Sampler
 from medusa_core.engine.shaping import Shaping
 from medusa_core.errors import RequestError
@@ -63,7 +63,12 @@ class Typical:
         bonus_id = self._sampler.draw(row, context.position + len(path))
         return Acceptance(best.nodes, bonus_id)
 
-    def numbers(self, row: Tensor, context: WalkContext, path: Path, token_id: int) -> Numbers:
+    def numbers(
+        self, logits: Tensor, nodes: Path, context: WalkContext, run: Path
+    ) -> tuple[Numbers, ...]:
+        return each_number(self._numbers, logits, nodes, context, run)
+
+    def _numbers(self, row: Tensor, context: WalkContext, path: Path, token_id: int) -> Numbers:
         scores = self._log_probabilities(row, context, path)
         entropy = _entropy(scores)
         return (

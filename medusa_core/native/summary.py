@@ -1,0 +1,93 @@
+"""What a trace keeps of rows of scores, computed by the compiled step."""
+
+from __future__ import annotations
+
+import ctypes
+from array import array
+from collections.abc import Sequence
+from ctypes import addressof, c_float, string_at
+
+import torch
+from torch import Tensor
+
+from medusa_core.native.library import LANES, native_library
+
+NUM_OTHERS = 5  # FEW of summary.h
+_BYTES = 4
+
+
+class Summary:
+    """Reads rows of scores; for one thread."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library = library
+        self._num_floats = 0
+        self._address = 0
+        self._make_room(256)
+
+    def probabilities(self, scores: Tensor, rows: array[int], places: Sequence[int]) -> bytes:
+        """Probabilities under softmax of entries of some rows.
+
+        Args:
+            scores: [rows, columns], contiguous float32
+            rows: In which row each entry stands; those of one row together.
+            places: In which column.
+
+        Returns:
+            A float32 per entry.
+        """
+        count = len(places)
+        if count > self._num_floats:
+            self._make_room(count)
+        columns = array("i", places)
+        self._library.probabilities(
+            scores.data_ptr(),
+            scores.shape[1],
+            rows.buffer_info()[0],
+            columns.buffer_info()[0],
+            count,
+            self._address,
+        )
+        return string_at(self._address, _BYTES * count)
+
+    def choices(self, scores: Tensor, rows: Sequence[int], choices: Sequence[int]) -> bytes:
+        """The probability of one entry of each of some rows, and the five best besides.
+
+        Args:
+            scores: [rows, columns], contiguous float32
+            rows: Which rows.
+            choices: The entry of each.
+
+        Returns:
+            A float32 per row for the choices, five for the others, and five int32 that say which
+            they are.
+        """
+        count = len(rows)
+        size = count * (1 + 2 * NUM_OTHERS)
+        if size > self._num_floats:
+            self._make_room(size)
+        told = array("i", (*rows, *choices))
+        at_rows, at = told.buffer_info()[0], self._address
+        self._library.summarise(
+            scores.data_ptr(),
+            scores.shape[1],
+            at_rows,
+            at_rows + _BYTES * count,
+            count,
+            at,
+            at + _BYTES * count,
+            at + _BYTES * count * (1 + NUM_OTHERS),
+        )
+        return string_at(at, _BYTES * size)
+
+    def _make_room(self, num_floats: int) -> None:
+        self._num_floats = num_floats
+        self._room = (c_float * num_floats)()
+        self._address = addressof(self._room)
+
+
+def summary_for(scores: Tensor) -> Summary | None:
+    """What reads such scores, or None where the compiled step can't."""
+    library = native_library()
+    fits = scores.dtype == torch.float32 and scores.is_cpu and scores.shape[1] >= LANES
+    return None if library is None or not fits else Summary(library)
