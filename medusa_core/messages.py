@@ -276,7 +276,27 @@ class CloseSession(Message):
     """Forget a session and free its cache."""
 
 
-Command = LoadModel | Unload | Calibrate | Generate | Cancel | CloseSession
+@dataclass(frozen=True, slots=True)
+class Verify(Message):
+    """Read a text in one forward pass: what would the target have written at each place?
+
+    The text is that of the messages if there are any; else the tokens of `before_ids`, those of
+    `text`, and those of `after_ids`, which stay as they are.
+
+    Attributes:
+        messages: A conversation, as the target reads it; its last answer belongs to it.
+        before_ids: Tokens before the text.
+        text: A text that may have been edited.
+        after_ids: Tokens behind it.
+    """
+
+    messages: tuple[ChatMessage, ...] = ()
+    before_ids: tuple[int, ...] = ()
+    text: str = ""
+    after_ids: tuple[int, ...] = ()
+
+
+Command = LoadModel | Unload | Calibrate | Generate | Cancel | CloseSession | Verify
 
 # Events -----------------------------------------------------------------------------------------
 
@@ -342,6 +362,36 @@ class Unloaded(Message):
     freed_bytes: int
 
 
+class Alternative(NamedTuple):
+    """A token that the target might have chosen.
+
+    Attributes:
+        token_id: The token.
+        text: Its bytes.
+        probability: The target's own, before the rule changes anything.
+    """
+
+    token_id: int
+    text: bytes
+    probability: float
+
+
+class BestNode(NamedTuple):
+    """A draft node of the best trees: the first n of them are the best tree of n.
+
+    Attributes:
+        parent: Which node it hangs under: 0 for the root, k for the k-th of these.
+        head: Who drafts it, 1-based; its depth.
+        rank: Place among that head's guesses, from 0.
+        chance: That the whole path down to it is right: the product of its ranks' accuracies.
+    """
+
+    parent: int
+    head: int
+    rank: int
+    chance: float
+
+
 @dataclass(frozen=True, slots=True)
 class Calibrated(Message):
     """The measured step costs of the loaded model.
@@ -350,11 +400,43 @@ class Calibrated(Message):
         step_s: Pairs (rows, seconds of a verification of that many rows), the cache being short.
         plain_step_s: Seconds of a whole step of plain decoding, then.
         tree_rows: The row count the engine chooses with `tree_rows=0`, then.
+        best_nodes: Draft nodes of the heads' best trees, the most valuable first; empty without.
+        tree_step_s: Seconds of a whole step with a tree of 2, 3, ... rows: drafting, verification
+            and what comes besides; as many as `best_nodes`.
     """
 
     step_s: tuple[tuple[int, float], ...]
     plain_step_s: float
     tree_rows: int
+    best_nodes: tuple[BestNode, ...] = ()
+    tree_step_s: tuple[float, ...] = ()
+
+
+class VerifiedToken(NamedTuple):
+    """A token of a verified text, and what the target says behind it.
+
+    Attributes:
+        token_id: The token.
+        text: Its bytes; empty for a special token.
+        output: The target's best token behind it: does the text go on like this?
+    """
+
+    token_id: int
+    text: bytes
+    output: Alternative
+
+
+@dataclass(frozen=True, slots=True)
+class Verified(Message):
+    """What a `Verify` gave.
+
+    Attributes:
+        tokens: The text's tokens in order.
+        seconds: Seconds of the forward pass, the scores included.
+    """
+
+    tokens: tuple[VerifiedToken, ...]
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,20 +502,6 @@ class TraceNode(NamedTuple):
     rank: int
     source: TokenSource
     probability: float | None
-
-
-class Alternative(NamedTuple):
-    """A token that the target might have chosen.
-
-    Attributes:
-        token_id: The token.
-        text: Its bytes.
-        probability: The target's own, before the rule changes anything.
-    """
-
-    token_id: int
-    text: bytes
-    probability: float
 
 
 class Verdict(NamedTuple):
@@ -596,5 +664,13 @@ class Failed(Message):
 
 
 Event = (
-    Progress | ModelLoaded | Unloaded | Calibrated | StepDone | StepTrace | GenerationDone | Failed
+    Progress
+    | ModelLoaded
+    | Unloaded
+    | Calibrated
+    | StepDone
+    | StepTrace
+    | GenerationDone
+    | Verified
+    | Failed
 )

@@ -52,6 +52,10 @@ class StepCosts:
             return 0.0
         return self.draft_s[min(depth, len(self.draft_s)) - 1]
 
+    def tree_s(self, num_rows: int, depth: int, length: int) -> float:
+        """Seconds of a whole step with a drafted tree."""
+        return self.step_s(num_rows, length) + self.drafting_s(depth) + self.overhead_s
+
     def best_rows(self, depths: Sequence[int], values: Sequence[float], length: int) -> int:
         """The row count with the most tokens per second: the largest τ(n) / step time.
 
@@ -71,8 +75,7 @@ class StepCosts:
             if num_rows > self.most_rows:
                 break
             expected, deepest = expected + value, max(deepest, depth)
-            seconds = self.step_s(num_rows, length) + self.drafting_s(deepest) + self.overhead_s
-            speeds.append(expected / seconds)
+            speeds.append(expected / self.tree_s(num_rows, deepest, length))
         enough = _AS_FAST * max(speeds)
         return max(rows for rows, speed in enumerate(speeds, start=1) if speed >= enough)
 

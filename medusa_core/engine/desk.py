@@ -7,6 +7,7 @@ import logging
 import time
 import weakref
 from collections.abc import Callable, Iterable
+from itertools import accumulate
 
 import torch
 
@@ -19,6 +20,7 @@ from medusa_core.engine.rule import rule_registry
 from medusa_core.engine.session import Session
 from medusa_core.engine.threads import settle_threads
 from medusa_core.engine.tuner import Tuner
+from medusa_core.engine.verification import verify
 from medusa_core.errors import (
     Cancelled,
     EngineError,
@@ -43,6 +45,7 @@ from medusa_core.messages import (
     Progress,
     Unload,
     Unloaded,
+    Verify,
 )
 from medusa_core.models.kept import KeptModels
 from medusa_core.target import LoadOptions, Target, load_target
@@ -121,6 +124,8 @@ class Desk:
                 self._cancel(command)
             case CloseSession():
                 self._close_session(command)
+            case Verify():
+                self._tell(verify(command, self._need_target()[0]))
 
     def _load(self, command: LoadModel) -> None:
         """Load a model; if that fails, load again what was there before."""
@@ -153,6 +158,8 @@ class Desk:
         target, tuner = self._need_target()
         costs = tuner.costs = self._costs(target)
         length = costs.lengths[0]
+        nodes = tuner.best_nodes()
+        deepest = accumulate((node.head for node in nodes), max)
         self._tell(
             Calibrated(
                 session_id=command.session_id,
@@ -160,6 +167,10 @@ class Desk:
                 step_s=tuple(zip(costs.rows, costs.seconds[0], strict=True)),
                 plain_step_s=costs.plain_s(length),
                 tree_rows=tuner.rows(GenerateSettings(), length),
+                best_nodes=nodes,
+                tree_step_s=tuple(
+                    costs.tree_s(rows, depth, length) for rows, depth in enumerate(deepest, start=2)
+                ),
             )
         )
 

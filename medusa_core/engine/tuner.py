@@ -10,10 +10,10 @@ from medusa_core.engine.drafter import drafter_registry
 from medusa_core.engine.governor import Governor
 from medusa_core.engine.learning import Guesses, Learned, bucket_of
 from medusa_core.engine.rule import rule_registry
-from medusa_core.messages import GenerateSettings
+from medusa_core.messages import BestNode, GenerateSettings
 from medusa_core.target import Target
 from medusa_core.tree.presets import TreeTable
-from medusa_core.tree.search import grow
+from medusa_core.tree.search import Path, grow
 
 MOST_ROWS = 64
 _ROWS = 8  # where neither heads nor costs are known
@@ -59,6 +59,18 @@ class Tuner:
         rows = self.costs.best_rows(depths, [value for _, value in order], length)
         # Where no tree seems to pay, the smallest is tried: the governor knows better, later.
         return max(2, rows)
+
+    def best_nodes(self) -> tuple[BestNode, ...]:
+        """The draft nodes of the heads' best trees, the most valuable first."""
+        if self._target.trees is None:
+            return ()
+        order = grow(self._target.trees.head_accuracies, MOST_ROWS - 1)
+        places: dict[Path, int] = {(): 0}
+        nodes = []
+        for number, (path, value) in enumerate(order, start=1):
+            places[path] = number
+            nodes.append(BestNode(places[path[:-1]], len(path), path[-1], value))
+        return tuple(nodes)
 
     def governor(self, settings: GenerateSettings, length: int) -> Governor | None:
         """Watches whether drafts pay; None where nothing can be compared.

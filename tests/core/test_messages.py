@@ -12,6 +12,8 @@ import pytest
 from medusa_core import errors, messages
 from medusa_core.messages import (
     TARGET,
+    Alternative,
+    BestNode,
     Calibrate,
     Calibrated,
     Cancel,
@@ -34,6 +36,9 @@ from medusa_core.messages import (
     TokenSource,
     Unload,
     Unloaded,
+    Verified,
+    VerifiedToken,
+    Verify,
 )
 
 IDS = ("session", "request")
@@ -85,7 +90,9 @@ EXAMPLES: tuple[Message, ...] = (
         1.0,
     ),
     Unloaded(*IDS, 100),
-    Calibrated(*IDS, ((1, 0.1),), 0.11, 16),
+    Calibrated(*IDS, ((1, 0.1),), 0.11, 16, (BestNode(0, 1, 0, 0.5),), (0.12,)),
+    Verify(*IDS, text="a"),
+    Verified(*IDS, (VerifiedToken(4, b"a", Alternative(5, b"b", 0.5)),), 0.1),
     STEP,
     TRACE,
     DONE,

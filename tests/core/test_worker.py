@@ -231,6 +231,12 @@ def test_calibration_measures_steps_and_chooses_a_tree(
     fresh.submit(Calibrate("", "calibrate"))
     calibrated = fresh.wait("calibrate", Calibrated, Failed)
     assert isinstance(calibrated, Calibrated)
+    assert len(calibrated.best_nodes) == len(calibrated.tree_step_s)
+    for number, node in enumerate(calibrated.best_nodes, start=1):
+        assert node.parent < number
+        above = calibrated.best_nodes[node.parent - 1] if node.parent else None
+        assert node.head == (above.head + 1 if above else 1)
+        assert node.chance <= (above.chance if above else 1)
     rows = [rows for rows, _ in calibrated.step_s]
     assert rows[0] == 1
     assert rows == sorted(rows)

@@ -1,0 +1,75 @@
+"""Verification of a given text: one forward pass says what the target would have written.
+
+Where its output equals the next input everywhere, the text is what the target writes itself: a
+fixed point of the parallel iteration (Santilli et al. 2023, "Accelerating Transformer Inference
+for Translation via Parallel Decoding", section 3). The first output that differs is still right.
+"""
+
+from __future__ import annotations
+
+import time
+
+import torch
+
+from medusa_core.engine.transcript import transcribe
+from medusa_core.errors import RequestError
+from medusa_core.messages import Alternative, Verified, VerifiedToken, Verify
+from medusa_core.target import Target
+
+_SCORED_ROWS = 64  # scores of a whole text would take more memory than the model
+
+
+def verify(command: Verify, target: Target) -> Verified:
+    """Read a text and say what the target would have written behind each of its tokens.
+
+    Raises:
+        RequestError: There is no text, it is too long, or a token isn't the target's.
+    """
+    token_ids = _token_ids(command, target)
+    started = time.perf_counter()
+    with torch.inference_mode():
+        outputs = _outputs(token_ids, target)
+    seconds = time.perf_counter() - started
+    bytes_of = target.tokenizer.bytes_of
+    tokens = tuple(
+        VerifiedToken(token_id, bytes_of(token_id), Alternative(best, bytes_of(best), chance))
+        for token_id, (best, chance) in zip(token_ids, outputs, strict=True)
+    )
+    return Verified(command.session_id, command.request_id, tokens, seconds)
+
+
+def _token_ids(command: Verify, target: Target) -> list[int]:
+    if command.messages:
+        token_ids = transcribe(command.messages, None, target).token_ids
+    else:
+        encode = target.tokenizer.encode_within if command.before_ids else target.tokenizer.encode
+        token_ids = [*command.before_ids, *encode(command.text), *command.after_ids]
+    if not token_ids:
+        raise RequestError("There is nothing to verify.", "Write or paste a text first.")
+    limit = target.config.context_tokens
+    if len(token_ids) > limit:
+        raise RequestError(
+            f"The text has {len(token_ids)} tokens, but {target.name} reads {limit}.",
+            "Shorten it.",
+            num_tokens=len(token_ids),
+            context_tokens=limit,
+        )
+    foreign = [i for i in token_ids if not 0 <= i < target.config.vocab_size]
+    if foreign:
+        raise RequestError(
+            f"Token {foreign[0]} is none of {target.name}.",
+            "The text was read by another model: verify it anew.",
+        )
+    return token_ids
+
+
+def _outputs(token_ids: list[int], target: Target) -> list[tuple[int, float]]:
+    """The best token behind each of these, and its probability."""
+    cache = target.runner.new_cache(len(token_ids))
+    hidden = target.runner.extend(token_ids, cache)
+    outputs: list[tuple[int, float]] = []
+    for start in range(0, len(hidden), _SCORED_ROWS):
+        scores = target.runner.logits(hidden[start : start + _SCORED_ROWS])
+        best = torch.softmax(scores, dim=-1, dtype=torch.float32).max(dim=-1)
+        outputs += zip(best.indices.tolist(), best.values.tolist(), strict=True)
+    return outputs

@@ -1,0 +1,74 @@
+"""Verification of given texts: the table of inputs and outputs."""
+
+from dataclasses import replace
+
+import pytest
+
+from medusa_core.engine.verification import verify
+from medusa_core.errors import RequestError
+from medusa_core.generate.direct import generate
+from medusa_core.messages import ChatMessage, GenerateSettings, Role, Verified, Verify
+from medusa_core.target import Target
+from tests.core.laws import plain_scores, user_says
+
+ASK = Verify("s", "r")
+SETTINGS = GenerateSettings(max_new_tokens=24)
+
+
+def verified_answer(target: Target) -> tuple[Verified, tuple[int, ...]]:
+    """A conversation read again, and the tokens of its answer."""
+    done = generate(target, user_says("verify this"), SETTINGS)
+    answer = ChatMessage(Role.ASSISTANT, done.text, done.token_ids)
+    return verify(replace(ASK, messages=(*user_says("verify this"), answer)), target), (
+        done.token_ids
+    )
+
+
+def test_a_greedy_answer_is_a_fixed_point(tiny: Target) -> None:
+    read, answer = verified_answer(tiny)
+    written = [i for i in answer if i not in tiny.eos_token_ids]  # EOS isn't read again
+    tokens = read.tokens[-len(written) - 1 :]
+    assert [token.token_id for token in tokens[1:]] == written
+    assert [token.output.token_id for token in tokens[:-1]] == written
+
+
+def test_outputs_are_the_targets_best_tokens(tiny: Target) -> None:
+    read = verify(replace(ASK, text="one two three"), tiny)
+    ids = [token.token_id for token in read.tokens]
+    assert ids == tiny.tokenizer.encode("one two three")
+    for place, token in enumerate(read.tokens):
+        scores = plain_scores(tiny, ids[: place + 1])
+        assert token.output.token_id == int(scores.argmax())
+        chance = float(scores.softmax(-1).max())
+        assert token.output.probability == pytest.approx(chance, rel=1e-3)
+        assert token.text == tiny.tokenizer.bytes_of(token.token_id)
+
+
+def test_an_edit_changes_nothing_before_it_and_no_other_input(tiny: Target) -> None:
+    read, _ = verified_answer(tiny)
+    ids = tuple(token.token_id for token in read.tokens)
+    at = len(ids) - 6
+    again = verify(
+        replace(ASK, before_ids=ids[:at], text="mountain", after_ids=ids[at + 1 :]), tiny
+    )
+    new = tuple(token.token_id for token in again.tokens)
+    assert new[:at] == ids[:at]
+    assert new[-5:] == ids[-5:]
+    assert new[at:-5] == tuple(tiny.tokenizer.encode_within("mountain"))
+    before = [token.output.token_id for token in read.tokens[: at - 1]]
+    assert [token.output.token_id for token in again.tokens[: at - 1]] == before
+
+
+def test_the_longest_text_is_read_and_a_longer_one_refused(tiny: Target) -> None:
+    limit = tiny.config.context_tokens
+    ids = tuple(i % 50 + 10 for i in range(limit))
+    assert len(verify(replace(ASK, before_ids=ids), tiny).tokens) == limit
+    with pytest.raises(RequestError, match=f"{limit + 1} tokens"):
+        verify(replace(ASK, before_ids=(*ids, 11)), tiny)
+
+
+def test_nothing_and_foreign_tokens_are_refused(tiny: Target) -> None:
+    with pytest.raises(RequestError, match="nothing to verify"):
+        verify(ASK, tiny)
+    with pytest.raises(RequestError, match="none of"):
+        verify(replace(ASK, before_ids=(tiny.config.vocab_size,)), tiny)
