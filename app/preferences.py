@@ -7,6 +7,7 @@ import logging
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from app.markdown.formats import Marking
 from app.model_choice import ModelChoice, as_json, demo_choice, from_json
 from app.theme.appearance import ThemeChoice
 from app.theme.fonts import MAX_ZOOM, MIN_ZOOM
@@ -23,7 +24,7 @@ class Preferences:
     Attributes:
         theme: `system`, `light` or `dark`.
         zoom: 1.0 for the normal size.
-        marks_accepted: Whether accepted tokens are marked.
+        marking: How accepted tokens are marked: `off`, `accepted` or `heads`.
         has_read_hint: Whether the user has read what this is.
         model: The model that was loaded last.
         models_dir: Where downloads go; empty for the cache that programs share.
@@ -32,7 +33,7 @@ class Preferences:
 
     theme: str = ThemeChoice.SYSTEM.value
     zoom: float = 1.0
-    marks_accepted: bool = True
+    marking: str = Marking.HEADS.value
     has_read_hint: bool = False
     model: ModelChoice = field(default_factory=demo_choice)
     unload_minutes: float = 0.0
@@ -49,7 +50,7 @@ def load_preferences(folder: Path) -> Preferences:
         return Preferences(
             theme,
             zoom,
-            bool(saved["marks_accepted"]),
+            Marking(saved["marking"]).value,
             bool(saved["has_read_hint"]),
             from_json(saved["model"]),
             max(0.0, float(saved["unload_minutes"])),
@@ -71,7 +72,7 @@ def save_preferences(preferences: Preferences, folder: Path) -> None:
         saved = {
             "theme": preferences.theme,
             "zoom": preferences.zoom,
-            "marks_accepted": preferences.marks_accepted,
+            "marking": preferences.marking,
             "has_read_hint": preferences.has_read_hint,
             "model": as_json(preferences.model),
             "unload_minutes": preferences.unload_minutes,

@@ -16,6 +16,7 @@ from app.bridge import EngineBridge
 from app.chat.chat_page import ChatPage
 from app.chat.controller import ChatController
 from app.chat.pickers import NewSeed, new_seed
+from app.markdown.formats import Marking
 from app.model_choice import ModelChoice, demo_choice
 from app.model_keeper import ModelKeeper, Phase
 from app.preferences import Preferences, save_preferences
@@ -83,7 +84,7 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(self.page)
         self._connect()
         self._add_shortcuts()
-        self.page.strip.marks_box.setChecked(preferences.marks_accepted)
+        self.page.strip.choose_marking(Marking(preferences.marking))
         self.page.empty.show_hint(not preferences.has_read_hint)
         self.page.composer.setFocus()
 
@@ -165,7 +166,9 @@ class MainWindow(QMainWindow):
         self._appearance.changed.connect(self.page.restyle)
         self.page.header.theme_toggled.connect(self.toggle_theme)
         self.page.header.about_requested.connect(self.show_about)
-        self.page.strip.marking_changed.connect(lambda on: self._remember(marks_accepted=on))
+        self.page.strip.marking_changed.connect(
+            lambda marking: self._remember(marking=marking.value)
+        )
         self.page.empty.hint_dismissed.connect(self._dismiss_hint)
         self.page.empty.models_requested.connect(self.show_models)
         self.page.header.models_requested.connect(self.show_models)

@@ -8,33 +8,26 @@ from __future__ import annotations
 
 import codecs
 import logging
+from collections.abc import Iterator
 from dataclasses import replace
-from enum import Enum
 from typing import NamedTuple
 
 from PySide6.QtGui import QTextDocument
 
-from app.markdown.formats import Formats
+from app.markdown.formats import Formats, Marking
 from app.markdown.model import Block, CodeBlock
 from app.markdown.parser import MarkdownParser
 from app.markdown.spans import utf16_length
 from app.markdown.style import MarkStyle
-from app.markdown.tokens import NO_TOKEN, TokenMap
+from app.markdown.tokens import NO_TOKEN, TokenMap, mark_of
 from app.markdown.writer import DocumentWriter
-from medusa_core.messages import GenerationDone, StepDone, TokenSource
+from medusa_core.messages import TARGET, GenerationDone, StepDone, TokenSource
 
 log = logging.getLogger(__name__)
 
 
-class Marking(Enum):
-    """How much of where tokens came from is shown."""
-
-    OFF = "off"
-    ACCEPTED = "accepted"
-
-
 class MarkedRange(NamedTuple):
-    """Characters of the document that show one accepted token, or a part of it.
+    """Characters of the document that show one token, or a part of it.
 
     Attributes:
         start: Document position of the first character, in UTF-16 units as Qt counts.
@@ -65,7 +58,7 @@ class AnswerDocument:
         self,
         document: QTextDocument,
         style: MarkStyle,
-        marking: Marking = Marking.ACCEPTED,
+        marking: Marking = Marking.HEADS,
     ) -> None:
         self._document = document
         self._style = style
@@ -151,20 +144,34 @@ class AnswerDocument:
         """
         if self._marking is Marking.OFF:
             return ()
-        ranges: list[MarkedRange] = []
-        for position, spans in self._writer.lines():
-            at = position
-            for span in spans:
-                end = at + utf16_length(span.text)
-                if span.token != NO_TOKEN:
-                    source = self._tokens.source(span.token)
-                    last = ranges[-1] if ranges else None
-                    if last is not None and (last.end, last.token_index) == (at, span.token):
-                        ranges[-1] = last._replace(end=end)
-                    else:
-                        ranges.append(MarkedRange(at, end, span.token, source))
-                at = end
-        return tuple(ranges)
+        return tuple(found for found in self._ranges() if mark_of(found.source))
+
+    def token_at(self, position: int) -> int:
+        """The token whose character stands behind a document position; `NO_TOKEN` if none."""
+        for found in self._ranges():
+            if found.start <= position < found.end:
+                return found.token_index
+        return NO_TOKEN
+
+    def ranges_of(self, tokens: range) -> tuple[MarkedRange, ...]:
+        """Where some tokens stand, accepted or not, marked or not."""
+        return tuple(found for found in self._ranges() if found.token_index in tokens)
+
+    def _ranges(self) -> Iterator[MarkedRange]:
+        """Where every token stands, in document order."""
+        last: MarkedRange | None = None
+        for at, span in self._writer.spans():
+            end = at + utf16_length(span.text)
+            if last is not None and (last.end, last.token_index) == (at, span.token):
+                last = last._replace(end=end)
+                continue
+            if last is not None:
+                yield last
+            known = span.token != NO_TOKEN
+            source = self._tokens.source(span.token) if known else TARGET
+            last = MarkedRange(at, end, span.token, source) if known else None
+        if last is not None:
+            yield last
 
     def plain_text(self) -> str:
         """The answer as it is read: without markup, a line for each line."""
@@ -174,7 +181,7 @@ class AnswerDocument:
         )
 
     def _formats(self) -> Formats:
-        return Formats(self._style, marks=self._marking is Marking.ACCEPTED)
+        return Formats(self._style, self._marking)
 
     def _replace_text(self, text: str) -> None:
         """Show another text than the steps gave; marks stay where both agree."""

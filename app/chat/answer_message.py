@@ -7,11 +7,12 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from app.chat.announcer import Announcer
-from app.chat.answer_document import AnswerDocument, MarkedRange, Marking
+from app.chat.answer_document import AnswerDocument, MarkedRange
 from app.chat.figure_row import FigureRow
 from app.chat.figures import figures
 from app.chat.message_widgets import Message
 from app.chat.text_view import InertDocument, TextView
+from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
 from app.theme.marks import mark_style
 from medusa_core.messages import TARGET, Calibrated, GenerationDone, StepDone

@@ -9,12 +9,12 @@ from dataclasses import replace
 from PySide6.QtCore import QObject, Signal
 
 from app.bridge import EngineBridge
-from app.chat.answer_document import Marking
 from app.chat.answer_message import AnswerMessage
 from app.chat.chat_page import ChatPage
 from app.chat.conversation import Conversation, Turn, new_id
 from app.chat.error_board import ErrorBoard
 from app.chat.message_widgets import Notice, UserMessage
+from app.markdown.formats import Marking
 from app.model_keeper import ModelKeeper, Phase
 from app.theme.appearance import Appearance
 from medusa_core.messages import (
@@ -66,7 +66,7 @@ class ChatController(QObject):
         self._keeper = keeper
         self._appearance = appearance
         self._make_id = make_id
-        self._marking = Marking.ACCEPTED
+        self._marking = Marking.HEADS
         self._turn: Turn | None = None
         self._answer: AnswerMessage | None = None
         # What a regenerated answer takes the place of, until it has a text of its own.
@@ -259,8 +259,8 @@ class ChatController(QObject):
         self._page.composer.set_busy(False)
         self.answer_ended.emit()
 
-    def _set_marking(self, is_on: bool) -> None:
-        self._marking = Marking.ACCEPTED if is_on else Marking.OFF
+    def _set_marking(self, marking: Marking) -> None:
+        self._marking = marking
         for answer in self.answers:
             answer.set_marking(self._marking)
 

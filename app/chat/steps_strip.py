@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
-    QCheckBox,
+    QComboBox,
     QFrame,
     QHBoxLayout,
     QLabel,
@@ -14,9 +14,15 @@ from PySide6.QtWidgets import (
 
 from app.chat.strip_painting import HeadBars, StepBars
 from app.chat.tally import HeadTally, StepTally
+from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
 from medusa_core.messages import StepDone
 
+MARKING_NAMES = {
+    Marking.OFF: "No marks",
+    Marking.ACCEPTED: "Mark accepted",
+    Marking.HEADS: "Mark by head",
+}
 GREY_NOTE = "grey: the model's own tokens"
 
 
@@ -24,13 +30,13 @@ class StepsStrip(QFrame):
     """Live figures of the answer being written, else of the last one.
 
     Attributes:
-        marks_box: Whether accepted tokens are marked in the text.
+        marks_box: How accepted tokens are marked in the text.
 
     Signals:
-        marking_changed: Marks are to be shown or not.
+        marking_changed: They are to be marked like this (a `Marking`).
     """
 
-    marking_changed = Signal(bool)
+    marking_changed = Signal(object)
 
     def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -43,13 +49,19 @@ class StepsStrip(QFrame):
         self._heads = HeadBars(appearance)
         self._title = _label("Accepted, by head", "stripTitle")
         self._mean = QLabel()
-        self.marks_box = QCheckBox("Mark accepted tokens")
-        self.marks_box.setChecked(True)
+        self.marks_box = QComboBox()
+        self.marks_box.setAccessibleName("Marks in the text")
+        for marking, name in MARKING_NAMES.items():
+            self.marks_box.addItem(name, marking)
+        self.marks_box.setCurrentIndex(self.marks_box.count() - 1)
         self.marks_box.setToolTip(
-            "Accepted tokens carry the tint and the underline of the head that drafted them; "
-            "the model chose all others itself. The text is the same either way."
+            "Accepted tokens carry a tint and an underline, one for all or that of the head that "
+            "drafted them (dashed: found by lookup); the model chose all others itself. The text "
+            "is the same either way."
         )
-        self.marks_box.toggled.connect(self.marking_changed)
+        self.marks_box.currentIndexChanged.connect(
+            lambda index: self.marking_changed.emit(self.marks_box.itemData(index))
+        )
         self._row = QHBoxLayout(self)
         self._build()
         self.restyle()
@@ -64,6 +76,10 @@ class StepsStrip(QFrame):
         """Show this many heads, even while none has been tried."""
         self._num_heads = num_heads
         self._show()
+
+    def choose_marking(self, marking: Marking) -> None:
+        """Show and tell that tokens are marked like this."""
+        self.marks_box.setCurrentIndex(self.marks_box.findData(marking))
 
     def begin(self) -> None:
         """Forget the last answer."""

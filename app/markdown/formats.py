@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ from PySide6.QtGui import (
 from app.markdown.model import Marker, Paragraph, Place, TextStyle
 from app.markdown.spans import Span
 from app.markdown.style import Ink, MarkStyle
+from app.markdown.tokens import LOOKUP
 
 _HEADING_SCALES = (1.5, 1.3, 1.15, 1.05, 1.0, 1.0)
 _BULLETS = (
@@ -34,6 +36,14 @@ _ALIGNMENTS = {
     "center": Qt.AlignmentFlag.AlignHCenter,
     "right": Qt.AlignmentFlag.AlignRight,
 }
+
+
+class Marking(str, Enum):
+    """How much of where tokens came from is shown."""
+
+    OFF = "off"
+    ACCEPTED = "accepted"
+    HEADS = "heads"
 
 
 class LineLook(NamedTuple):
@@ -57,27 +67,29 @@ class Formats:
 
     Args:
         style: Colours and fonts.
-        marks: Whether accepted tokens are marked.
+        marking: How much of where tokens came from is shown.
     """
 
-    def __init__(self, style: MarkStyle, *, marks: bool) -> None:
+    def __init__(self, style: MarkStyle, marking: Marking) -> None:
         self._style = style
-        self._marks = marks
+        self._marking = marking
         self._unit_px = style.text_size_pt * 96 / 72
         self.indent_px = round(1.7 * self._unit_px)
         self._of_chars = lru_cache(maxsize=512)(self._make_chars)
 
     def chars(self, span: Span, look: LineLook) -> QTextCharFormat:
         """Format of a span's characters."""
-        head = span.head if self._marks else 0
-        return self._of_chars(span.style, span.href, span.ink, head, look)
+        mark = span.mark if self._marking is not Marking.OFF else 0
+        if mark and self._marking is Marking.ACCEPTED:
+            mark = 1  # one colour for all
+        return self._of_chars(span.style, span.href, span.ink, mark, look)
 
     def line(self, look: LineLook) -> QTextCharFormat:
         """Format of a line without characters, which gives it its height."""
         return self._of_chars(TextStyle.PLAIN, "", Ink.PLAIN, 0, look)
 
     def _make_chars(
-        self, style: TextStyle, href: str, ink: Ink, head: int, look: LineLook
+        self, style: TextStyle, href: str, ink: Ink, mark: int, look: LineLook
     ) -> QTextCharFormat:
         fmt = QTextCharFormat()
         self._set_font(fmt, style, look)
@@ -89,10 +101,11 @@ class Formats:
         if href:
             fmt.setAnchor(True)
             fmt.setAnchorHref(href)
-        if head:
-            fmt.setBackground(QColor(self._style.tint(head)))
-            fmt.setUnderlineStyle(QTextCharFormat.UnderlineStyle.SingleUnderline)
-            fmt.setUnderlineColor(QColor(self._style.underline(head)))
+        if mark:
+            lines = QTextCharFormat.UnderlineStyle
+            fmt.setBackground(QColor(self._style.tint(mark)))
+            fmt.setUnderlineStyle(lines.DashUnderline if mark == LOOKUP else lines.SingleUnderline)
+            fmt.setUnderlineColor(QColor(self._style.underline(mark)))
         return fmt
 
     def _set_font(self, fmt: QTextCharFormat, style: TextStyle, look: LineLook) -> None:

@@ -12,22 +12,22 @@ from app.markdown.tokens import NO_TOKEN, TokenMap
 
 
 class Span(NamedTuple):
-    """Characters of one look that belong to one accepted token, or to none.
+    """Characters of one look that belong to one token, or to none.
 
     Attributes:
         text: What is shown.
         style: How it looks.
         href: Address it links to; may be empty.
         ink: Colour in code.
-        head: Head that drafted it, 1-based; 0 if no drafter did.
-        token: Index of the accepted token; `NO_TOKEN` if no drafter gave it.
+        mark: How its token is marked; 0 if no drafter gave it.
+        token: Index of the token; `NO_TOKEN` if none completes it.
     """
 
     text: str
     style: TextStyle
     href: str
     ink: Ink
-    head: int
+    mark: int
     token: int
 
 
@@ -83,7 +83,7 @@ def _num_same(old: Sequence[Runs], new: Sequence[Runs]) -> int:
 
 
 def spans_of_line(runs: Runs, tokens: TokenMap, inks: Stretches = ()) -> Spans:
-    """Cut the runs of a line where the token, the head or the ink changes.
+    """Cut the runs of a line where the token or the ink changes.
 
     Args:
         runs: Runs of one line.
@@ -95,8 +95,8 @@ def spans_of_line(runs: Runs, tokens: TokenMap, inks: Stretches = ()) -> Spans:
     """
     spans: list[Span] = []
     for run in runs:
-        for text, token, head in _pieces(run.text, run.start, run.end, tokens):
-            _append(spans, Span(text, run.style, run.href, Ink.PLAIN, head, token))
+        for text, token, mark in _pieces(run.text, run.start, run.end, tokens):
+            _append(spans, Span(text, run.style, run.href, Ink.PLAIN, mark, token))
     return (
         _inked(spans, inks)
         if len(inks) > 1 or (inks and inks[0].ink is not Ink.PLAIN)
@@ -105,16 +105,16 @@ def spans_of_line(runs: Runs, tokens: TokenMap, inks: Stretches = ()) -> Spans:
 
 
 def _pieces(text: str, start: int, end: int, tokens: TokenMap) -> list[tuple[str, int, int]]:
-    """Pieces of a run by owner: text, accepted token, head."""
+    """Pieces of a run by owner: text, token, mark."""
     if len(text) != end - start:
         # One character written in several, such as an entity, is there when its last one is.
-        return [(text, *tokens.accepted_owner(end - 1))]
+        return [(text, *tokens.owner_and_mark(end - 1))]
     pieces: list[tuple[str, int, int]] = []
     at = start
     while at < end:
         owner = tokens.owner(at)
         stop = end if owner == NO_TOKEN else min(end, tokens.end(owner))
-        pieces.append((text[at - start : stop - start], *tokens.accepted_owner(at)))
+        pieces.append((text[at - start : stop - start], *tokens.owner_and_mark(at)))
         at = stop
     return pieces
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from app.markdown.tokens import LOOKUP
+
 
 class Ink(str, Enum):
     """What a piece of code is, as far as its colour goes."""
@@ -40,6 +42,8 @@ class MarkStyle:
         code_background: Behind code, in the line or as a block.
         head_tints: Background of tokens drafted by head 1, 2, ...; later heads start again.
         head_underlines: Underline of the same, as many.
+        lookup_tint: Background of tokens that a lookup found.
+        lookup_underline: Underline of the same.
         inks: Colours of code.
         text_families: Font families, best first.
         mono_families: Font families of code, best first.
@@ -54,19 +58,25 @@ class MarkStyle:
     code_background: str
     head_tints: tuple[str, ...]
     head_underlines: tuple[str, ...]
+    lookup_tint: str
+    lookup_underline: str
     inks: CodeInks
     text_families: tuple[str, ...]
     mono_families: tuple[str, ...]
     text_size_pt: float = 11.0
     mono_size_pt: float = 10.0
 
-    def tint(self, head: int) -> str:
-        """Background of tokens of a head, 1-based."""
-        return self.head_tints[(head - 1) % len(self.head_tints)]
+    def tint(self, mark: int) -> str:
+        """Background of tokens with a mark: a head, 1-based, or `LOOKUP`."""
+        if mark == LOOKUP:
+            return self.lookup_tint
+        return self.head_tints[(mark - 1) % len(self.head_tints)]
 
-    def underline(self, head: int) -> str:
-        """Underline of tokens of a head, 1-based."""
-        return self.head_underlines[(head - 1) % len(self.head_underlines)]
+    def underline(self, mark: int) -> str:
+        """Underline of tokens with a mark."""
+        if mark == LOOKUP:
+            return self.lookup_underline
+        return self.head_underlines[(mark - 1) % len(self.head_underlines)]
 
     def ink(self, ink: Ink) -> str:
         """Foreground of a piece of code."""

@@ -5,9 +5,15 @@ from __future__ import annotations
 import codecs
 from bisect import bisect_right
 
-from medusa_core.messages import TARGET, TokenSource
+from medusa_core.messages import TokenSource
 
 NO_TOKEN = -1
+LOOKUP = -1  # the mark of what a lookup found; head k's is k, that of the target's own tokens is 0
+
+
+def mark_of(source: TokenSource) -> int:
+    """How a token of this origin is marked."""
+    return LOOKUP if source.drafter == "ngram" else source.head
 
 
 class TokenMap:
@@ -42,12 +48,10 @@ class TokenMap:
         token = bisect_right(self._ends, char)
         return token if token < len(self._ends) else NO_TOKEN
 
-    def accepted_owner(self, char: int) -> tuple[int, int]:
-        """Index and head of the accepted token that completes a character, if it is one."""
+    def owner_and_mark(self, char: int) -> tuple[int, int]:
+        """Index and mark of the token that completes a character."""
         token = self.owner(char)
-        if token == NO_TOKEN or self._sources[token].drafter == TARGET.drafter:
-            return NO_TOKEN, 0
-        return token, self._sources[token].head
+        return (NO_TOKEN, 0) if token == NO_TOKEN else (token, mark_of(self._sources[token]))
 
     def end(self, token: int) -> int:
         """Position after the last character that a token completes."""

@@ -10,7 +10,7 @@ from PySide6.QtGui import QTextCursor, QTextDocument
 from app.markdown.formats import Formats
 from app.markdown.line_writer import LineWriter, look_of
 from app.markdown.model import Block, CodeBlock, Paragraph, Rule, Table
-from app.markdown.spans import Spans, spans_of_block
+from app.markdown.spans import Span, Spans, spans_of_block, utf16_length
 from app.markdown.tokens import TokenMap
 
 
@@ -121,6 +121,14 @@ class DocumentWriter:
             for spans in written.lines:
                 yield block.position(), spans
                 block = block.next()
+
+    def spans(self) -> Iterator[tuple[int, Span]]:
+        """Document position of each span, in order."""
+        for position, spans in self.lines():
+            at = position
+            for span in spans:
+                yield at, span
+                at += utf16_length(span.text)
 
     # What is there and stays ---------------------------------------------------------------------
 

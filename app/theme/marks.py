@@ -20,6 +20,8 @@ def mark_style(theme: Theme, scale: FontScale) -> MarkStyle:
         code_background=theme.code,
         head_tints=tuple(head.tint for head in theme.heads),
         head_underlines=tuple(head.line for head in theme.heads),
+        lookup_tint=theme.lookup.tint,
+        lookup_underline=theme.lookup.line,
         inks=CodeInks(
             keyword=theme.code_keyword,
             string=theme.code_string,

@@ -25,7 +25,8 @@ def render_stylesheet(template: str, theme: Theme, scale: FontScale, icons: Path
     Raises:
         KeyError: The template names something that the theme doesn't have.
     """
-    colours = {f.name: getattr(theme, f.name) for f in fields(theme) if f.name != "heads"}
+    named = {field.name: getattr(theme, field.name) for field in fields(theme)}
+    colours = {name: colour for name, colour in named.items() if isinstance(colour, str)}
     filled = Template(template).substitute(
         colours,
         text_family=TEXT_FAMILY,

@@ -53,6 +53,7 @@ class Theme:
         code_number: Numbers in code.
         code_name: Names that code defines.
         heads: Colours of head 1, 2, ...; later heads start again.
+        lookup: Colours of what a lookup found.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Theme:
     code_number: str
     code_name: str
     heads: tuple[HeadColour, ...]
+    lookup: HeadColour
 
     @property
     def is_dark(self) -> bool:
@@ -121,6 +123,7 @@ LIGHT = Theme(
         HeadColour("#f6e0ed", "#b85c91"),
         HeadColour("#fae0d2", "#c65600"),
     ),
+    lookup=HeadColour("#e6e5df", "#55585d"),
 )
 
 DARK = Theme(
@@ -154,6 +157,7 @@ DARK = Theme(
         HeadColour("#44283a", "#d98bb6"),
         HeadColour("#4a2813", "#ee7c33"),
     ),
+    lookup=HeadColour("#393b40", "#b9bcc2"),
 )
 
 

@@ -13,10 +13,12 @@ from PySide6.QtGui import QTextBlock, QTextCursor, QTextDocument, QTextTable
 from pytestqt.qtbot import QtBot
 
 from app.chat import answer_document
-from app.chat.answer_document import AnswerDocument, Marking
+from app.chat.answer_document import AnswerDocument
+from app.markdown.formats import Marking
 from app.markdown.style import CodeInks, MarkStyle
 from app.markdown.tokens import TokenMap
 from medusa_core.messages import (
+    GIVEN,
     TARGET,
     GenerateSettings,
     GenerationDone,
@@ -35,6 +37,8 @@ STYLE = MarkStyle(
     code_background="#f2f2ef",
     head_tints=("#d9ebf8", "#fbe8c4", "#d3f0e6"),
     head_underlines=("#0072b2", "#b37400", "#008a65"),
+    lookup_tint="#e6e5df",
+    lookup_underline="#55585d",
     inks=CodeInks("#7a3e9d", "#2f7d32", "#7a7d80", "#9a5b00", "#155d93"),
     text_families=("Inter",),
     mono_families=("JetBrains Mono",),
@@ -47,6 +51,8 @@ DARKER = MarkStyle(
     code_background="#232528",
     head_tints=("#16384f", "#44330d", "#0f3d30"),
     head_underlines=("#56b4e9", "#e69f00", "#1fbf91"),
+    lookup_tint="#e6e5df",
+    lookup_underline="#55585d",
     inks=CodeInks("#c59de0", "#8fce91", "#9a9da2", "#e0b070", "#7cc0ef"),
     text_families=("Inter",),
     mono_families=("JetBrains Mono",),
@@ -292,6 +298,31 @@ def test_the_law_holds_for_every_kind_of_block_at_once(qapp: object) -> None:
     check_law_5(answer)
 
 
+def test_what_a_lookup_found_is_marked_by_itself(qapp: object) -> None:
+    document = QTextDocument()
+    view = AnswerDocument(document, STYLE)
+    sources = (TokenSource("ngram", 1), TokenSource("medusa+ngram", 2), GIVEN, TARGET)
+    view.append(step(0, (b"found ", b"both ", b"given ", b"own"), sources, 20))
+    assert [found.source for found in view.marked_ranges()] == list(sources[:2])
+    underlines = {
+        fragment.underline for block in blocks_of(document) for fragment in fragments_of(block)
+    }
+    assert underlines == {STYLE.lookup_underline, STYLE.underline(2), ""}
+
+
+def test_every_character_knows_its_token(qapp: object) -> None:
+    document = QTextDocument()
+    view = AnswerDocument(document, STYLE)
+    pieces = (b"One **tw", "o** 😀".encode(), b" three")
+    view.append(step(0, pieces, (TARGET, TokenSource("medusa", 1), TARGET), 30))
+    text = document.toPlainText()
+    assert text == "One two 😀 three"
+    owners = [view.token_at(position) for position in range(len(text) + 2)]
+    assert owners == [0] * 6 + [1] * 4 + [2] * 6 + [-1]
+    (found,) = view.ranges_of(range(1, 2))
+    assert (found.start, found.end) == (6, 10)
+
+
 class OffByOne(TokenMap):
     """Gives every character to the token of the one after it."""
 
@@ -302,9 +333,9 @@ class OffByOne(TokenMap):
 class ForgetsLastHead(TokenMap):
     """Takes head 3 for the target."""
 
-    def accepted_owner(self, char: int) -> tuple[int, int]:
-        token, head = super().accepted_owner(char)
-        return (-1, 0) if head == 3 else (token, head)
+    def owner_and_mark(self, char: int) -> tuple[int, int]:
+        token, mark = super().owner_and_mark(char)
+        return (token, 0) if mark == 3 else (token, mark)
 
 
 @pytest.mark.parametrize("fault", [OffByOne, ForgetsLastHead])
@@ -412,7 +443,7 @@ def test_marks_can_be_switched_off_and_on(qapp: object) -> None:
     view.set_marking(Marking.OFF)
     assert underlined_positions(view.document) == set()
     assert view.marked_ranges() == ()
-    view.set_marking(Marking.ACCEPTED)
+    view.set_marking(Marking.HEADS)
     assert contents(view.document) == before
     assert view.marked_ranges() == ranges
 

@@ -9,11 +9,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer_document import Marking
 from app.chat.answer_message import AnswerMessage
 from app.chat.empty_state import SUGGESTIONS
 from app.chat.message_widgets import ErrorCard, Notice, UserMessage
 from app.chat.text_view import TextView, plain_document
+from app.markdown.formats import Marking
 from app.model_keeper import Phase
 from app.theme.tokens import DARK, LIGHT
 from app.window import MainWindow
@@ -85,17 +85,34 @@ def test_marked_characters_are_those_of_the_document(qtbot: QtBot, open_fake: Op
     assert len({mark.token_index for mark in ranges}) == answer.num_accepted == 5
 
 
+def underlines(answer: AnswerMessage) -> list[tuple[str, str]]:
+    """Every character with the colour of its underline; no colour without one."""
+    cursor = answer.view.textCursor()
+    found = []
+    for position in range(answer.view.document().characterCount() - 1):
+        cursor.setPosition(position + 1)
+        style = cursor.charFormat()
+        is_marked = style.underlineStyle() != QTextCharFormat.UnderlineStyle.NoUnderline
+        found.append(("", style.underlineColor().name() if is_marked else ""))
+    return found
+
+
 def test_marks_can_be_switched_off_and_on(qtbot: QtBot, open_fake: Open) -> None:
     window, _ = open_fake()
     wait_ready(qtbot, window)
     answer = ask(qtbot, window, "Hello")
     text = answer.view.toPlainText()
-    window.page.strip.marks_box.click()
+    ranges = answer.marked_ranges()
+    assert len({underline for _, underline in underlines(answer)}) == 4  # none and three heads
+    window.page.strip.choose_marking(Marking.OFF)
     assert answer.document.marking is Marking.OFF
     assert answer.marked_ranges() == ()
+    assert {underline for _, underline in underlines(answer)} == {""}
     assert answer.view.toPlainText() == text
-    window.page.strip.marks_box.click()
-    assert len(answer.marked_ranges()) >= 5
+    QTest.keyClick(window.page.strip.marks_box, Qt.Key.Key_Down)
+    assert answer.document.marking is Marking.ACCEPTED
+    assert answer.marked_ranges() == ranges
+    assert len({underline for _, underline in underlines(answer)}) == 2
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\n\t"])
@@ -448,7 +465,7 @@ def test_everything_that_can_be_used_has_a_name_and_can_be_reached_by_key(
     ):
         assert widget.accessibleName()
         assert widget.focusPolicy() & Qt.FocusPolicy.TabFocus, widget.accessibleName()
-    assert page.strip.marks_box.text()
+    assert page.strip.marks_box.accessibleName()
 
 
 def test_an_answer_can_be_listened_to(qtbot: QtBot, open_fake: Open) -> None:

@@ -79,7 +79,7 @@ def test_no_word_is_lost_between_sentences(text: str, cuts: list[int]) -> None:
 
 
 def test_preferences_come_back_as_they_were_saved(tmp_path: Path) -> None:
-    chosen = Preferences("dark", 1.3, marks_accepted=False, has_read_hint=True)
+    chosen = Preferences("dark", 1.3, marking="accepted", has_read_hint=True)
     save_preferences(chosen, tmp_path / "new")
     assert load_preferences(tmp_path / "new") == chosen
     assert [path.name for path in (tmp_path / "new").iterdir()] == [FILE_NAME]
