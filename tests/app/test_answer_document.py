@@ -9,7 +9,13 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PySide6.QtGui import QTextBlock, QTextCursor, QTextDocument, QTextTable
+from PySide6.QtGui import (
+    QTextBlock,
+    QTextCharFormat,
+    QTextCursor,
+    QTextDocument,
+    QTextTable,
+)
 from pytestqt.qtbot import QtBot
 
 from app.chat import answer_document
@@ -168,7 +174,8 @@ def fragments_of(block: QTextBlock) -> list[Fragment]:
     while not iterator.atEnd():
         fragment = iterator.fragment()
         fmt = fragment.charFormat()
-        underline = fmt.underlineColor().name() if fmt.fontUnderline() else ""
+        is_underlined = fmt.underlineStyle() != QTextCharFormat.UnderlineStyle.NoUnderline
+        underline = fmt.underlineColor().name() if is_underlined else ""
         look = (
             fmt.foreground().color().name(),
             fmt.background().color().name() if fmt.hasProperty(0x820) else "",
@@ -304,9 +311,8 @@ def test_what_a_lookup_found_is_marked_by_itself(qapp: object) -> None:
     sources = (TokenSource("ngram", 1), TokenSource("medusa+ngram", 2), GIVEN, TARGET)
     view.append(step(0, (b"found ", b"both ", b"given ", b"own"), sources, 20))
     assert [found.source for found in view.marked_ranges()] == list(sources[:2])
-    underlines = {
-        fragment.underline for block in blocks_of(document) for fragment in fragments_of(block)
-    }
+    fragments = [found for block in blocks_of(document) for found in fragments_of(block)]
+    underlines = {fragment.underline for fragment in fragments}
     assert underlines == {STYLE.lookup_underline, STYLE.underline(2), ""}
 
 

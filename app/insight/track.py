@@ -1,0 +1,122 @@
+"""Recorded answers, as many steps of them as the ring buffer holds."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterable
+
+from medusa_core.messages import GIVEN, GenerationDone, StepDone, StepTrace
+
+MAX_STEPS = 20_000  # of all answers together; about 1.3 KB each: 26 MB
+
+
+class Track:
+    """The steps of one answer.
+
+    Attributes:
+        request_id: Names the answer.
+        model: Name of the target.
+        done: How it ended; None while it is written.
+        num_dropped: Steps at its beginning that the ring buffer has given up.
+    """
+
+    def __init__(self, request_id: str, model: str, num_given: int = 0) -> None:
+        """Begin a track.
+
+        Args:
+            request_id: Names the answer.
+            model: Name of the target.
+            num_given: Tokens of the answer that were given before its first step.
+        """
+        self.request_id = request_id
+        self.model = model
+        self.done: GenerationDone | None = None
+        self.num_dropped = 0
+        self.num_given = num_given
+        self._steps: deque[StepTrace] = deque()
+        self._ends: deque[int] = deque()
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def __getitem__(self, index: int) -> StepTrace:
+        return self._steps[index]
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens of the answer, the given ones and those of dropped steps included."""
+        return self._ends[-1] if self._ends else self.num_given
+
+    def add(self, step: StepTrace) -> None:
+        """Add the next step."""
+        self._ends.append(self.num_tokens + step.num_kept)
+        self._steps.append(step)
+
+    def drop_first(self) -> None:
+        """Give up the oldest step."""
+        self.num_given = self._ends.popleft()
+        self._steps.popleft()
+        self.num_dropped += 1
+
+    def first_token(self, index: int) -> int:
+        """Place in the answer of a step's first token."""
+        return self._ends[index] - self._steps[index].num_kept
+
+    def step_of(self, token: int) -> int | None:
+        """Index of the step that decided a token of the answer; None where that isn't known."""
+        if not self.num_given <= token < self.num_tokens:
+            return None
+        return bisect_right(self._ends, token)
+
+
+class Recorder:
+    """A ring buffer of steps: when it is full, the oldest step of the oldest answer goes.
+
+    Attributes:
+        tracks: What is recorded, by request, the oldest first.
+    """
+
+    def __init__(self, max_steps: int = MAX_STEPS) -> None:
+        self.tracks: dict[str, Track] = {}
+        self._max_steps = max_steps
+        self._num_steps = 0
+
+    def begin(self, first: StepDone, model: str) -> Track:
+        """Begin the track of an answer.
+
+        Args:
+            first: Its prefill, which says how many tokens were given.
+            model: Name of the target.
+        """
+        track = Track(first.request_id, model, first.sources.count(GIVEN))
+        self.put(track)
+        return track
+
+    def put(self, track: Track) -> None:
+        """Keep a whole track, such as one read from a file."""
+        self.tracks[track.request_id] = track
+        self._num_steps += len(track)
+        self._make_room()
+
+    def add(self, steps: Iterable[StepTrace]) -> None:
+        """Keep these steps of answers that were begun."""
+        for step in steps:
+            if (track := self.tracks.get(step.request_id)) is not None:
+                track.add(step)
+                self._num_steps += 1
+        self._make_room()
+
+    def forget(self, request_id: str) -> None:
+        """Give up an answer."""
+        track = self.tracks.pop(request_id, None)
+        self._num_steps -= 0 if track is None else len(track)
+
+    def _make_room(self) -> None:
+        while self._num_steps > self._max_steps:
+            name, oldest = next(iter(self.tracks.items()))
+            if len(oldest):
+                oldest.drop_first()
+                self._num_steps -= 1
+            else:
+                del self.tracks[name]
