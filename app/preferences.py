@@ -28,6 +28,7 @@ class Preferences:
         has_read_hint: Whether the user has read what this is.
         model: The model that was loaded last.
         models_dir: Where downloads go; empty for the cache that programs share.
+        records: Whether the steps of answers are recorded.
         unload_minutes: Idle time after which a model's memory is given back; 0 for never.
     """
 
@@ -38,6 +39,7 @@ class Preferences:
     model: ModelChoice = field(default_factory=demo_choice)
     unload_minutes: float = 0.0
     models_dir: str = ""
+    records: bool = True
 
 
 def load_preferences(folder: Path) -> Preferences:
@@ -55,6 +57,7 @@ def load_preferences(folder: Path) -> Preferences:
             from_json(saved["model"]),
             max(0.0, float(saved["unload_minutes"])),
             str(saved["models_dir"]),
+            bool(saved["records"]),
         )
     except FileNotFoundError:
         return Preferences()
@@ -77,6 +80,7 @@ def save_preferences(preferences: Preferences, folder: Path) -> None:
             "model": as_json(preferences.model),
             "unload_minutes": preferences.unload_minutes,
             "models_dir": preferences.models_dir,
+            "records": preferences.records,
         }
         part.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
         part.replace(path)

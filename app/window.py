@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QKeyCombination, QSize, Qt, Signal
-from PySide6.QtGui import QCloseEvent, QIcon, QKeySequence, QShortcut
+from PySide6.QtGui import (
+    QCloseEvent,
+    QDragEnterEvent,
+    QDropEvent,
+    QIcon,
+    QKeySequence,
+    QShortcut,
+)
 from PySide6.QtWidgets import QMainWindow
 
 from app.about import AboutDialog
@@ -16,6 +23,7 @@ from app.bridge import EngineBridge
 from app.chat.chat_page import ChatPage
 from app.chat.controller import ChatController
 from app.chat.pickers import NewSeed, new_seed
+from app.insight.wing import Insight
 from app.markdown.formats import Marking
 from app.model_choice import ModelChoice, demo_choice
 from app.model_keeper import ModelKeeper, Phase
@@ -44,6 +52,7 @@ class MainWindow(QMainWindow):
     Attributes:
         page: Its widgets.
         chat: Leads the conversation.
+        insight: Shows how answers came to be.
         keeper: State of the model.
 
     Signals:
@@ -77,6 +86,8 @@ class MainWindow(QMainWindow):
         self.chat = ChatController(self.page, bridge, keeper, appearance)
         demo = demo_choice()
         self._known = {demo.model_dir: demo}
+        self.insight = Insight(self, self.chat, bridge, keeper, appearance)
+        self.setAcceptDrops(True)
         self.setWindowTitle(TITLE)
         self.setWindowIcon(QIcon(str(resources / "icons" / "app.svg")))
         self.setMinimumSize(MIN_SIZE)
@@ -85,6 +96,7 @@ class MainWindow(QMainWindow):
         self._connect()
         self._add_shortcuts()
         self.page.strip.choose_marking(Marking(preferences.marking))
+        self.page.header.choose_recording(preferences.records)
         self.page.empty.show_hint(not preferences.has_read_hint)
         self.page.composer.setFocus()
 
@@ -158,6 +170,16 @@ class MainWindow(QMainWindow):
                 self._known.setdefault(item.folder, ModelChoice(name, item.folder, heads_dir))
         self._offer_models()
 
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if _dropped_trace(event) is not None:
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        path = _dropped_trace(event)
+        if path is not None:
+            event.acceptProposedAction()
+            self.insight.open_trace(path)
+
     def closeEvent(self, event: QCloseEvent) -> None:
         self.closed.emit()
         super().closeEvent(event)
@@ -172,6 +194,16 @@ class MainWindow(QMainWindow):
         self.page.empty.hint_dismissed.connect(self._dismiss_hint)
         self.page.empty.models_requested.connect(self.show_models)
         self.page.header.models_requested.connect(self.show_models)
+        self.page.header.offer_insight(
+            (
+                ("Visualize tree\tF9", self.insight.open_tree),
+                ("Steps\tF10", self.insight.open_steps),
+                ("Equilibrium\tCtrl+Shift+E", self.insight.open_equilibrium),
+                ("Compare two modes …\tCtrl+Shift+D", self.insight.open_compare),
+                ("Open a trace …", self.insight.ask_to_open),
+            )
+        )
+        self.page.header.recording_chosen.connect(self._set_recording)
         self.keeper.chosen.connect(self._remember_model)
 
     def _add_shortcuts(self) -> None:
@@ -186,6 +218,16 @@ class MainWindow(QMainWindow):
                 QKeySequence(ctrl | Qt.KeyboardModifier.ShiftModifier | Qt.Key.Key_M),
                 self.show_models,
             ),
+            (QKeySequence(Qt.Key.Key_F9), lambda: self.insight.toggle(self.insight.open_tree)),
+            (QKeySequence(Qt.Key.Key_F10), lambda: self.insight.toggle(self.insight.open_steps)),
+            (
+                QKeySequence(ctrl | Qt.KeyboardModifier.ShiftModifier | Qt.Key.Key_E),
+                lambda: self.insight.toggle(self.insight.open_equilibrium),
+            ),
+            (
+                QKeySequence(ctrl | Qt.KeyboardModifier.ShiftModifier | Qt.Key.Key_D),
+                self.insight.open_compare,
+            ),
             (QKeySequence(standard.ZoomIn), lambda: self.zoom(1)),
             # The same key without Shift on most keyboards.
             (QKeySequence(QKeyCombination(ctrl, Qt.Key.Key_Equal)), lambda: self.zoom(1)),
@@ -194,7 +236,7 @@ class MainWindow(QMainWindow):
         ):
             self._add_shortcut(keys, action)
 
-    def _add_shortcut(self, keys: QKeySequence, action: Callable[[], None]) -> None:
+    def _add_shortcut(self, keys: QKeySequence, action: Callable[[], object]) -> None:
         shortcut = QShortcut(keys, self)
         shortcut.activated.connect(action)
 
@@ -211,6 +253,10 @@ class MainWindow(QMainWindow):
     def _offer_models(self) -> None:
         self.page.header.offer_models(tuple(self._known.values()), self.keeper.load)
 
+    def _set_recording(self, on: bool) -> None:
+        self.chat.records = on
+        self._remember(records=on)
+
     def _set_idle(self, minutes: float) -> None:
         self._remember(unload_minutes=minutes)
         self.keeper.unload_after(minutes)
@@ -220,3 +266,12 @@ class MainWindow(QMainWindow):
         self._preferences = replace(self._preferences, **choices)  # type: ignore[arg-type]
         if self._config_dir is not None:
             save_preferences(self._preferences, self._config_dir)
+
+
+def _dropped_trace(event: QDropEvent) -> Path | None:
+    """The JSON file that is dragged or dropped, if it is one."""
+    urls = event.mimeData().urls()
+    if len(urls) != 1 or not urls[0].isLocalFile():
+        return None
+    path = Path(urls[0].toLocalFile())
+    return path if path.suffix.lower() == ".json" else None

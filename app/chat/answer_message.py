@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtGui import QColor, QGuiApplication, QTextCharFormat, QTextCursor
+from PySide6.QtWidgets import QLabel, QMenu, QTextEdit, QVBoxLayout, QWidget
 
 from app.chat.announcer import Announcer
 from app.chat.answer_document import AnswerDocument, MarkedRange
@@ -13,9 +13,10 @@ from app.chat.figures import figures
 from app.chat.message_widgets import Message
 from app.chat.text_view import InertDocument, TextView
 from app.markdown.formats import Marking
+from app.markdown.tokens import NO_TOKEN, mark_of
 from app.theme.appearance import Appearance
 from app.theme.marks import mark_style
-from medusa_core.messages import TARGET, Calibrated, GenerationDone, StepDone
+from medusa_core.messages import Calibrated, GenerationDone, StepDone
 
 
 class AnswerMessage(Message):
@@ -27,17 +28,32 @@ class AnswerMessage(Message):
         row: Figures and buttons; hidden until the answer is complete.
         done: How the answer ended, or None.
         num_accepted: Tokens of it that a drafter proposed and the target accepted.
+        request_id: Names the request that it answers.
 
     Signals:
         regenerate_requested: Another answer is wanted in its place.
+        reroll_requested: Another answer is wanted from this token of it on.
+        token_hovered: The mouse is on a token of it, by its index; −1 for none.
+        token_pressed: A token of it was chosen.
     """
 
     regenerate_requested = Signal()
+    reroll_requested = Signal(int)
+    token_hovered = Signal(int)
+    token_pressed = Signal(int)
 
     def __init__(
-        self, speaker: str, marking: Marking, appearance: Appearance, parent: QWidget | None = None
+        self,
+        speaker: str,
+        marking: Marking,
+        appearance: Appearance,
+        request_id: str = "",
+        parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
+        self.request_id = request_id
+        self._is_last = True
+        self._hovered = NO_TOKEN
         self.done: GenerationDone | None = None
         self.num_accepted = 0
         self._appearance = appearance
@@ -72,7 +88,7 @@ class AnswerMessage(Message):
         """Show what these steps added."""
         num_before = len(self.document.text)
         self.document.append(*steps)
-        self.num_accepted += sum(source != TARGET for step in steps for source in step.sources)
+        self.num_accepted += sum(mark_of(source) != 0 for step in steps for source in step.sources)
         self._announcer.feed(self.document.text[num_before:])
         if self.has_text and self.view.isHidden():
             self._waiting.hide()
@@ -103,7 +119,25 @@ class AnswerMessage(Message):
 
     def set_is_last(self, is_last: bool) -> None:
         """Only the last answer can be asked for again."""
+        self._is_last = is_last
         self.row.regenerate_button.setVisible(is_last)
+
+    def select_tokens(self, tokens: range) -> None:
+        """Frame some tokens in the text, and no others."""
+        self.view.setExtraSelections(
+            [self._framed(found) for found in self.document.ranges_of(tokens)]
+        )
+
+    def _framed(self, found: MarkedRange) -> QTextEdit.ExtraSelection:
+        selection = QTextEdit.ExtraSelection()
+        cursor = self.view.textCursor()
+        cursor.setPosition(found.start)
+        cursor.setPosition(found.end, QTextCursor.MoveMode.KeepAnchor)
+        frame = QTextCharFormat()
+        frame.setBackground(QColor(self._appearance.theme.accent))
+        frame.setForeground(QColor(self._appearance.theme.on_accent))
+        selection.cursor, selection.format = cursor, frame
+        return selection
 
     def set_marking(self, marking: Marking) -> None:
         """Mark accepted tokens, or don't."""
@@ -127,6 +161,35 @@ class AnswerMessage(Message):
         self.row.hide()
         self.row.copy_requested.connect(self._copy)
         self.row.regenerate_requested.connect(self.regenerate_requested)
+        self.view.hovered.connect(self._hover)
+        self.view.pressed.connect(lambda at: self.token_pressed.emit(self.document.token_at(at)))
+        self.view.menu_requested.connect(self._show_menu)
+
+    def _hover(self, position: int) -> None:
+        token = NO_TOKEN if position < 0 else self.document.token_at(position)
+        if token != self._hovered:
+            self._hovered = token
+            self.token_hovered.emit(token)
+
+    def _show_menu(self, position: int, place: QPoint) -> None:
+        menu = self.menu_at(position)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.popup(place)
+
+    def menu_at(self, position: int) -> QMenu:
+        """What can be done at a document position."""
+        token = self.document.token_at(position) if position >= 0 else NO_TOKEN
+        menu = QMenu(self.view)
+        copy = menu.addAction("Copy", self.view.copy)
+        copy.setEnabled(self.view.textCursor().hasSelection())
+        menu.addAction("Copy the answer", self._copy)
+        menu.addSeparator()
+        show = menu.addAction("Show this step (Enter)", lambda: self.token_pressed.emit(token))
+        show.setEnabled(token != NO_TOKEN)
+        again = menu.addAction("Reroll from here", lambda: self.reroll_requested.emit(token))
+        again.setToolTip("Keep what stands before this token and answer anew from here.")
+        again.setEnabled(token != NO_TOKEN and self._is_last and self.done is not None)
+        return menu
 
     def _copy(self) -> None:
         QGuiApplication.clipboard().setText(self.document.text)

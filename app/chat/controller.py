@@ -44,11 +44,14 @@ class ChatController(QObject):
     Attributes:
         conversation: What has been said.
         errors: What went wrong, as far as it is shown.
+        records: Traces are wanted of the next answers.
 
     Signals:
+        answer_begun: This answer (an `AnswerMessage`) is shown, and asked for.
         answer_ended: The running answer is complete, stopped or failed.
     """
 
+    answer_begun = Signal(object)
     answer_ended = Signal()
 
     def __init__(
@@ -67,6 +70,7 @@ class ChatController(QObject):
         self._appearance = appearance
         self._make_id = make_id
         self._marking = Marking.HEADS
+        self.records = True
         self._turn: Turn | None = None
         self._answer: AnswerMessage | None = None
         # What a regenerated answer takes the place of, until it has a text of its own.
@@ -110,6 +114,14 @@ class ChatController(QObject):
         self.answers[-1].hide()
         self._begin(self.conversation.ask_again(self._settings()))
 
+    def reroll(self, token: int) -> None:
+        """Ask for another last answer that keeps the tokens before this one."""
+        if self.is_busy or not self.answers or self.conversation.turns[-1].done is None:
+            return
+        self._replaced = (self.conversation.turns[-1], self.answers[-1])
+        self.answers[-1].hide()
+        self._begin(self.conversation.reroll(token, self._settings()))
+
     def stop(self) -> None:
         """End the answer that is being written; what there is of it stays."""
         if self._turn is not None:
@@ -149,8 +161,11 @@ class ChatController(QObject):
                 self._page.conversation.remove(message)
         self._turn = turn
         self._keeper.wake()
-        self._answer = AnswerMessage(self._keeper.choice.name, self._marking, self._appearance)
+        self._answer = AnswerMessage(
+            self._keeper.choice.name, self._marking, self._appearance, turn.request_id
+        )
         self._answer.regenerate_requested.connect(self.regenerate)
+        self._answer.reroll_requested.connect(self.reroll)
         is_ready = self._keeper.status.phase is Phase.READY
         self._answer.show_waiting("Thinking …" if is_ready else "Waiting for the model …")
         page = self._page
@@ -164,8 +179,11 @@ class ChatController(QObject):
                 turn.request_id,
                 self.conversation.messages(),
                 turn.settings,
+                keep_tokens=turn.keep_tokens,
+                records=self.records,
             )
         )
+        self.answer_begun.emit(self._answer)
 
     def _receive(self, events: tuple[Event, ...]) -> None:
         """Take the events of the running answer; all others are of answers given up."""

@@ -24,6 +24,8 @@ class Turn:
         prompt: What the user wrote.
         request_id: Names the request that answers it; a regenerated answer has another one.
         settings: What it is decoded with.
+        given: The answer that is gone on with; None for a new one.
+        keep_tokens: How many of its tokens are kept; None for all.
         answer: Text of the answer, once it is complete or was cut short.
         done: How the answer ended; None while it is written or when it failed.
     """
@@ -31,6 +33,8 @@ class Turn:
     prompt: str
     request_id: str
     settings: GenerateSettings
+    given: ChatMessage | None = None
+    keep_tokens: int | None = None
     answer: str = ""
     done: GenerationDone | None = None
 
@@ -58,6 +62,15 @@ class Conversation:
         """Forget the last answer and wait for another one to the same prompt."""
         return self.ask(self.turns.pop().prompt, settings)
 
+    def reroll(self, token: int, settings: GenerateSettings) -> Turn:
+        """Wait for another last answer that keeps the tokens before this one."""
+        old = self.turns.pop()
+        assert old.done is not None
+        turn = self.ask(old.prompt, settings)
+        turn.given = ChatMessage(Role.ASSISTANT, old.answer, old.done.token_ids)
+        turn.keep_tokens = token
+        return turn
+
     def take_back(self) -> Turn:
         """Remove the last turn, as if it had never been asked."""
         return self.turns.pop()
@@ -75,4 +88,16 @@ class Conversation:
                 read.append(ChatMessage(Role.USER, turn.prompt))
                 token_ids = () if turn.done is None else turn.done.token_ids
                 read.append(ChatMessage(Role.ASSISTANT, turn.answer, token_ids))
-        return (*read, ChatMessage(Role.USER, last.prompt))
+        given = () if last.given is None else (last.given,)
+        return (*read, ChatMessage(Role.USER, last.prompt), *given)
+
+    def whole(self) -> tuple[ChatMessage, ...]:
+        """All that has been said, the last answer included; empty before the first word."""
+        if not self.turns:
+            return ()
+        last = self.turns[-1]
+        read = tuple(message for message in self.messages() if message is not last.given)
+        if not last.answer:
+            return read
+        token_ids = () if last.done is None else last.done.token_ids
+        return (*read, ChatMessage(Role.ASSISTANT, last.answer, token_ids))

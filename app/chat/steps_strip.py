@@ -60,7 +60,7 @@ class StepsStrip(QFrame):
             "is the same either way."
         )
         self.marks_box.currentIndexChanged.connect(
-            lambda index: self.marking_changed.emit(self.marks_box.itemData(index))
+            lambda index: self.marking_changed.emit(Marking(self.marks_box.itemData(index)))
         )
         self._row = QHBoxLayout(self)
         self._build()

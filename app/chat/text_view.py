@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import math
 
-from PySide6.QtCore import QEvent, QObject, Qt, QUrl
-from PySide6.QtGui import QDesktopServices, QFont, QTextDocument, QTextOption, QWheelEvent
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt, QUrl, Signal
+from PySide6.QtGui import (
+    QContextMenuEvent,
+    QDesktopServices,
+    QFont,
+    QKeyEvent,
+    QMouseEvent,
+    QTextDocument,
+    QTextLine,
+    QTextOption,
+    QWheelEvent,
+)
 from PySide6.QtWidgets import QFrame, QMessageBox, QSizePolicy, QTextBrowser, QWidget
 
 OPENABLE_SCHEMES = ("http", "https")
@@ -25,7 +35,16 @@ class TextView(QTextBrowser):
     Args:
         document: What to show.
         name: Accessible name.
+
+    Signals:
+        hovered: The mouse is on the character behind this document position; −1 for none.
+        pressed: That character was clicked, or Enter was pressed with the cursor before it.
+        menu_requested: Its menu is wanted: document position, and place on the screen.
     """
+
+    hovered = Signal(int)
+    pressed = Signal(int)
+    menu_requested = Signal(int, QPoint)
 
     def __init__(self, document: QTextDocument, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -43,6 +62,7 @@ class TextView(QTextBrowser):
             Qt.TextInteractionFlag.TextBrowserInteraction
             | Qt.TextInteractionFlag.TextSelectableByKeyboard
         )
+        self.viewport().setMouseTracking(True)
         document.documentLayout().documentSizeChanged.connect(self._fit)
         self.anchorClicked.connect(self._ask_to_open)
         self._fit()
@@ -65,6 +85,46 @@ class TextView(QTextBrowser):
     def wheelEvent(self, event: QWheelEvent) -> None:
         # The conversation scrolls, not the message.
         event.ignore()
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        super().mouseMoveEvent(event)
+        self.hovered.emit(-1 if event.buttons() else self.position_at(event.position()))
+
+    def leaveEvent(self, event: QEvent) -> None:
+        super().leaveEvent(event)
+        self.hovered.emit(-1)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        super().mouseReleaseEvent(event)
+        is_click = event.button() == Qt.MouseButton.LeftButton
+        if is_click and not self.textCursor().hasSelection():
+            self.pressed.emit(self.position_at(event.position()))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        if is_enter and not self.textCursor().charFormat().isAnchor():
+            self.pressed.emit(self.textCursor().position())
+            return
+        super().keyPressEvent(event)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        by_key = event.reason() == QContextMenuEvent.Reason.Keyboard
+        at = self.textCursor().position() if by_key else self.position_at(QPointF(event.pos()))
+        self.menu_requested.emit(at, event.globalPos())
+
+    def position_at(self, point: QPointF) -> int:
+        """Document position before the character at a point of the view; −1 if there is none."""
+        layout = self.document().documentLayout()
+        near = layout.hitTest(point, Qt.HitTestAccuracy.ExactHit)
+        if near < 0:
+            return -1
+        block = self.document().findBlock(near)
+        line = block.layout().lineForTextPosition(near - block.position())
+        if not line.isValid():
+            return -1
+        x = point.x() - layout.blockBoundingRect(block).left()
+        found = line.xToCursor(x, QTextLine.CursorPosition.CursorOnCharacter)
+        return block.position() + int(found)
 
     def _fit(self) -> None:
         height = math.ceil(self.document().size().height())

@@ -1,0 +1,104 @@
+"""A verified text as a table: inputs, outputs, and where they agree; no Qt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.insight.words import show_token
+from medusa_core.messages import Verified
+
+AGREES, DIFFERS, OPEN = "✅", "❌", "→"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A column of the table.
+
+    Attributes:
+        token_id: The input.
+        text: It, to be read.
+        output: The target's output behind it.
+        probability: What the target gave that.
+        mark: Does the next input equal the output? `OPEN` behind the last input.
+    """
+
+    token_id: int
+    text: str
+    output: str
+    probability: float
+    mark: str
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """The whole table.
+
+    Attributes:
+        cells: Its columns.
+        num_agreeing: Outputs that equal the next input.
+        bonus: Column of the last output that is right after an edit; None without an edit.
+    """
+
+    cells: tuple[Cell, ...]
+    num_agreeing: int
+    bonus: int | None
+
+    @property
+    def num_judged(self) -> int:
+        """Outputs that have a next input."""
+        return max(0, len(self.cells) - 1)
+
+
+def agreement(verified: Verified, edited: int | None = None) -> Agreement:
+    """Lay out a verified text.
+
+    Args:
+        verified: What the engine says.
+        edited: First token that was changed; the outputs before it agreed with the text so far.
+    """
+    tokens = verified.tokens
+    cells = []
+    for place, token in enumerate(tokens):
+        following = tokens[place + 1].token_id if place + 1 < len(tokens) else None
+        is_same = following == token.output.token_id
+        mark = OPEN if following is None else AGREES if is_same else DIFFERS
+        cells.append(
+            Cell(
+                token.token_id,
+                show_token(token.text, token.token_id),
+                show_token(token.output.text, token.output.token_id),
+                token.output.probability,
+                mark,
+            )
+        )
+    agreeing = sum(cell.mark == AGREES for cell in cells)
+    return Agreement(tuple(cells), agreeing, _bonus(cells, edited))
+
+
+def _bonus(cells: list[Cell], edited: int | None) -> int | None:
+    """The first output from the edit on that is no longer the next input.
+
+    All inputs up to it are given, so it is what the target would have written there.
+    """
+    if edited is None:
+        return None
+    start = max(0, edited - 1)
+    return next((i for i in range(start, len(cells)) if cells[i].mark != AGREES), None)
+
+
+def say(table: Agreement) -> str:
+    """The table in a sentence or two."""
+    if not table.cells:
+        return "Nothing verified yet."
+    said = (
+        f"{table.num_agreeing:,} of {table.num_judged:,} outputs equal the next input, "
+        "all computed in one pass."
+    )
+    if table.bonus is None:
+        return said
+    cell = table.cells[table.bonus]
+    return (
+        f"{said} From your edit on, they part behind “{cell.text}” (token {table.bonus + 1:,}). "
+        f"There the model goes on with “{cell.output}”, the bonus token: the inputs behind it were "
+        "wrong guesses, but this output is right."
+    )

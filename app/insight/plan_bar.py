@@ -1,0 +1,98 @@
+"""How large a tree should be: expected tokens and speed for every number of rows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QSlider, QWidget
+
+from medusa_core.messages import Calibrated
+
+
+class Forecast(NamedTuple):
+    """What a tree of some size promises.
+
+    Attributes:
+        tokens: Expected tokens of a step (τ).
+        tokens_per_s: Those by the measured time of a step.
+        factor: Over plain decoding.
+    """
+
+    tokens: float
+    tokens_per_s: float
+    factor: float
+
+
+def forecast(calibrated: Calibrated, num_rows: int) -> Forecast:
+    """What the best tree of so many rows promises, root included; 1 row is plain decoding."""
+    chosen = calibrated.best_nodes[: num_rows - 1]
+    tokens = 1 + sum(node.chance for node in chosen)
+    seconds = calibrated.tree_step_s[num_rows - 2] if chosen else calibrated.plain_step_s
+    speed = tokens / seconds
+    return Forecast(tokens, speed, speed * calibrated.plain_step_s)
+
+
+class PlanBar(QWidget):
+    """Chooses a number of rows and says what it promises.
+
+    Attributes:
+        slider: Rows of the tree, root included.
+
+    Signals:
+        rows_changed: Another number of rows.
+    """
+
+    rows_changed = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._calibrated: Calibrated | None = None
+        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider.setAccessibleName("Rows of the tree")
+        self.slider.setToolTip("How many tokens one step verifies, the root included")
+        self._label = QLabel()
+        self._label.setObjectName("stepLabel")
+        self._label.setToolTip(
+            "τ is 1 (the model's own token) plus the chance of every node: the product of the "
+            "accuracies of the ranks on its path. The speed is τ ÷ the time of such a step, "
+            "measured on this machine."
+        )
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(QLabel("Rows"))
+        row.addWidget(self.slider, 1)
+        row.addWidget(self._label)
+        self.slider.valueChanged.connect(self._changed)
+
+    @property
+    def text(self) -> str:
+        """What is promised."""
+        return self._label.text()
+
+    def show_costs(self, calibrated: Calibrated | None) -> None:
+        """Take what was measured; the engine's own choice is shown first."""
+        if calibrated is self._calibrated:
+            return
+        self._calibrated = calibrated
+        most = 1 + len(calibrated.best_nodes) if calibrated is not None else 1
+        self.slider.setEnabled(most > 1)
+        self.slider.setRange(1, most)
+        self.slider.setValue(calibrated.tree_rows if calibrated is not None else 1)
+        self._changed(self.slider.value())
+
+    def _changed(self, num_rows: int) -> None:
+        calibrated = self._calibrated
+        if calibrated is None or not calibrated.best_nodes:
+            self._label.setText(
+                "not measured yet" if calibrated is None else "this model has no heads"
+            )
+        else:
+            told = forecast(calibrated, num_rows)
+            mark = " · the engine's choice" if num_rows == calibrated.tree_rows else ""
+            self._label.setText(
+                f"{num_rows} rows · expected {told.tokens:.2f} tokens/step · "
+                f"{told.tokens_per_s:,.0f} tokens/s · {told.factor:.2f}× plain{mark}"
+            )
+        self.slider.setAccessibleDescription(self._label.text())
+        self.rows_changed.emit(num_rows)

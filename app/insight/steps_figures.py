@@ -1,0 +1,114 @@
+"""The numbers of the steps panel, from traces alone; no Qt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.insight.track import Track
+from app.insight.words import origin
+from medusa_core.messages import StepTrace, TokenSource
+
+Floats = NDArray[np.float64]
+PARTS = ("draft", "verify", "accept", "commit")
+_SMOOTHED = 9  # steps around each one whose speed is averaged
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How often a source was right.
+
+    Attributes:
+        source: Who drafted.
+        num_accepted: Tokens of it that were accepted.
+        num_steps: Steps in which it drafted.
+    """
+
+    source: TokenSource
+    num_accepted: int
+    num_steps: int
+
+    @property
+    def name(self) -> str:
+        """Who it is, in words."""
+        return origin(self.source)
+
+    @property
+    def share(self) -> float:
+        """Accepted tokens ÷ steps in which it drafted."""
+        return self.num_accepted / self.num_steps if self.num_steps else 0.0
+
+
+class StepFigures:
+    """Figures of a track's decoding steps; grows with it.
+
+    Attributes:
+        numbers: Number of each step.
+        tokens: Tokens that each gave.
+        times: Seconds of each part of it: draft, verify, accept, commit. [4, steps]
+        seconds: Seconds of the whole of it.
+        context: Tokens of the conversation behind it.
+    """
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[float, ...]] = []
+        self._table: Floats = np.zeros((0, 4 + len(PARTS)))
+        self._rates: dict[TokenSource, list[int]] = {}
+        self._next = 0
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def follow(self, track: Track) -> None:
+        """Take the steps that have come since the last call."""
+        for index in range(max(0, self._next - track.num_dropped), len(track)):
+            step = track[index]
+            if step.step:
+                self._add(step)
+        self._next = track.num_dropped + len(track)
+        if len(self._table) < len(self._rows):
+            self._table = np.array(self._rows, dtype=np.float64)
+
+    @property
+    def numbers(self) -> Floats:
+        return self._table[:, 0]
+
+    @property
+    def tokens(self) -> Floats:
+        return self._table[:, 1]
+
+    @property
+    def context(self) -> Floats:
+        return self._table[:, 2]
+
+    @property
+    def seconds(self) -> Floats:
+        return self._table[:, 3]
+
+    @property
+    def times(self) -> Floats:
+        return self._table[:, 4:].T
+
+    def speeds(self) -> Floats:
+        """Tokens per second around each step."""
+        if not self._rows:
+            return np.zeros(0)
+        kernel = np.ones(min(_SMOOTHED, len(self._rows)))
+        tokens = np.convolve(self.tokens, kernel, "same")
+        return tokens / np.convolve(self.seconds, kernel, "same")
+
+    def rates(self) -> tuple[Rate, ...]:
+        """How often each source was right, by depth."""
+        ordered = sorted(self._rates.items(), key=lambda item: (item[0].head, item[0].drafter))
+        return tuple(Rate(source, accepted, steps) for source, (accepted, steps) in ordered)
+
+    def _add(self, step: StepTrace) -> None:
+        parts = (step.draft_s, step.verify_s, step.accept_s, step.commit_s)
+        behind = step.root_place + 1 + step.num_kept
+        self._rows.append((step.step, step.num_kept, behind, step.step_s, *parts))
+        for source in set(step.sources[1:]):
+            self._rates.setdefault(source, [0, 0])[1] += 1
+        for node in step.path[1 : step.num_kept + 1]:
+            self._rates[step.sources[node]][0] += 1

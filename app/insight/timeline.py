@@ -1,0 +1,116 @@
+"""Which step of which answer the panels show: one place in time for all of them."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.insight.track import Track
+from medusa_core.messages import StepTrace
+
+PLAY_INTERVAL_MS = 450
+
+
+class Timeline(QObject):
+    """A place in a track.
+
+    Attributes:
+        track: The answer; None before the first.
+        index: Index of the step in it.
+        follows: The newest step is shown as it comes.
+
+    Signals:
+        track_changed: Another answer.
+        grown: The answer has more steps, or is complete.
+        moved: Another step, or none.
+        playing_changed: Steps are shown one after the other, or no longer.
+    """
+
+    track_changed = Signal()
+    grown = Signal()
+    moved = Signal()
+    playing_changed = Signal(bool)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.track: Track | None = None
+        self.index = 0
+        self.follows = True
+        self._timer = QTimer(self)
+        self._timer.setInterval(PLAY_INTERVAL_MS)
+        self._timer.timeout.connect(self._play_on)
+
+    @property
+    def step(self) -> StepTrace | None:
+        """The step that is shown."""
+        if self.track is None or not 0 <= self.index < len(self.track):
+            return None
+        return self.track[self.index]
+
+    @property
+    def is_playing(self) -> bool:
+        """Whether steps are shown one after the other."""
+        return self._timer.isActive()
+
+    @property
+    def last(self) -> int:
+        """Index of the last step; −1 without one."""
+        return -1 if self.track is None else len(self.track) - 1
+
+    def show(self, track: Track | None, index: int | None = None) -> None:
+        """Show an answer.
+
+        Args:
+            track: The answer.
+            index: The step; None for the last one, which is then followed.
+        """
+        self.follows = index is None
+        changed, self.track = track is not self.track, track
+        self.index = max(self.last, 0) if index is None else index
+        if changed:
+            self.play(False)
+            self.track_changed.emit()
+        self.moved.emit()
+
+    def go(self, index: int) -> None:
+        """Show another step of this answer; the last one is followed from then on."""
+        index = min(max(index, 0), max(self.last, 0))
+        self.follows = index == self.last and (self.track is None or self.track.done is None)
+        if index != self.index:
+            self.index = index
+            self.moved.emit()
+
+    def grow(self) -> None:
+        """The answer has grown."""
+        if self.follows:
+            self.index = max(self.last, 0)
+        else:
+            self.index = min(self.index, max(self.last, 0))
+        self.grown.emit()
+        self.moved.emit()
+
+    def follow(self, on: bool) -> None:
+        """Show the newest step as it comes, or stay."""
+        self.follows = on
+        if on:
+            self.play(False)
+            self.grow()
+
+    def play(self, on: bool) -> None:
+        """Show one step after the other, from the first if the last one is shown."""
+        if on == self.is_playing:
+            return
+        if on:
+            self.follows = False
+            if self.index >= self.last:
+                self.go(0)
+            self._timer.start()
+        else:
+            self._timer.stop()
+        self.playing_changed.emit(on)
+
+    def _play_on(self) -> None:
+        if self.index >= self.last:
+            self.play(False)
+        else:
+            self.index += 1
+            self.moved.emit()

@@ -1,0 +1,118 @@
+"""Moves through the steps of an answer: slider, play, single step, follow."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QSlider, QToolButton, QWidget
+
+from app.insight.timeline import Timeline
+from app.theme.appearance import Appearance
+from medusa_core.messages import StepTrace
+
+
+class Transport(QWidget):
+    """The controls of a timeline.
+
+    Attributes:
+        slider: The step that is shown.
+        play_button: Shows one step after the other.
+        follow_box: Whether the newest step is shown as it comes.
+    """
+
+    def __init__(
+        self, timeline: Timeline, appearance: Appearance, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._timeline = timeline
+        self._appearance = appearance
+        self._back = _button("Step back")
+        self.play_button = _button("Play")
+        self._forward = _button("Step forward")
+        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider.setAccessibleName("Step")
+        self.slider.setToolTip("The step that is shown; arrow keys move by one, Page keys by ten")
+        self.follow_box = QCheckBox("Follow live")
+        self.follow_box.setToolTip("Show the newest step while an answer is written")
+        self._label = QLabel()
+        self._label.setObjectName("stepLabel")
+        self._row = QHBoxLayout(self)
+        self._build()
+        self._connect()
+        self.restyle()
+        self._show()
+
+    @property
+    def text(self) -> str:
+        """What is said about the step."""
+        return self._label.text()
+
+    def restyle(self) -> None:
+        """Take the sizes and colours of the theme."""
+        scale, muted = self._appearance.scale, self._appearance.theme.text
+        playing = "pause" if self._timeline.is_playing else "play"
+        buttons = ((self._back, "back"), (self.play_button, playing), (self._forward, "forward"))
+        for button, icon in buttons:
+            button.setIcon(self._appearance.icon(icon, muted, 1.1))
+            button.setIconSize(QSize(scale.px(1.1), scale.px(1.1)))
+        self._row.setSpacing(scale.px(0.5))
+
+    def _build(self) -> None:
+        self._row.setContentsMargins(0, 0, 0, 0)
+        for button in (self._back, self.play_button, self._forward):
+            self._row.addWidget(button)
+        self._row.addWidget(self.slider, 1)
+        self._row.addWidget(self._label)
+        self._row.addWidget(self.follow_box)
+
+    def _connect(self) -> None:
+        timeline = self._timeline
+        self._back.clicked.connect(lambda: timeline.go(timeline.index - 1))
+        self._forward.clicked.connect(lambda: timeline.go(timeline.index + 1))
+        self.play_button.clicked.connect(lambda: timeline.play(not timeline.is_playing))
+        self.slider.valueChanged.connect(timeline.go)
+        self.follow_box.clicked.connect(timeline.follow)
+        timeline.moved.connect(self._show)
+        timeline.grown.connect(self._show)
+        timeline.track_changed.connect(self._show)
+        timeline.playing_changed.connect(self._playing_changed)
+
+    def _playing_changed(self, on: bool) -> None:
+        name = "Pause" if on else "Play"
+        self.play_button.setAccessibleName(name)
+        self.play_button.setToolTip(name)
+        self.restyle()
+
+    def _show(self) -> None:
+        timeline = self._timeline
+        self.slider.blockSignals(True)
+        self.slider.setRange(0, max(timeline.last, 0))
+        self.slider.setValue(timeline.index)
+        self.slider.blockSignals(False)
+        for widget in (self._back, self.play_button, self._forward, self.slider):
+            widget.setEnabled(timeline.last > 0)
+        self.follow_box.setChecked(timeline.follows)
+        step, track = timeline.step, timeline.track
+        if step is None or track is None:
+            self._label.setText("no steps yet")
+        else:
+            last = track[timeline.last].step
+            self._label.setText(f"step {step.step:,} of {last:,}: {say_step(step)}")
+        self.slider.setAccessibleDescription(self._label.text())
+
+
+def say_step(step: StepTrace) -> str:
+    """What a step gave, in words."""
+    if step.step == 0:
+        return "the prompt is read, one token"
+    num_accepted = min(len(step.path) - 1, step.num_kept)
+    own = step.num_kept - num_accepted
+    parts = [f"{num_accepted} accepted", *(["1 of the model's own"] if own else [])]
+    return f"{step.num_kept} {'token' if step.num_kept == 1 else 'tokens'} ({' + '.join(parts)})"
+
+
+def _button(name: str) -> QToolButton:
+    button = QToolButton()
+    button.setAccessibleName(name)
+    button.setToolTip(name)
+    button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+    return button

@@ -1,0 +1,246 @@
+"""The panel "Visualize tree": the tree of any step, or the one that is planned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
+    QStackedWidget,
+    QTabBar,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.insight.card import as_text, card_of
+from app.insight.layout import State, TreeLayout, lay_out_plan, lay_out_step
+from app.insight.plan_bar import PlanBar
+from app.insight.timeline import Timeline
+from app.insight.transport import Transport
+from app.insight.tree_table import TreeTable
+from app.insight.tree_view import TreeView, describe
+from app.theme.appearance import Appearance
+from medusa_core.messages import Calibrated
+
+STEP, PLAN = 0, 1
+STEP_HELP = (
+    "Read from left to right: the last token, then what was guessed behind it. One pass of the "
+    "model checks all guesses at once. Thick: accepted. Dashed: the best guess where the model "
+    "chose otherwise; its own choice is dotted."
+)
+PLAN_HELP = (
+    "The guesses that pay most, by how often each head has been right. More rows mean more tokens "
+    "in a step, and a longer step."
+)
+
+
+class TreePanel(QWidget):
+    """Draws trees and moves through them.
+
+    Attributes:
+        tabs: The step's tree, or the planned one.
+        view: Draws it.
+        table: Lists it.
+        transport: Moves through the steps.
+        plan: Chooses the size of the planned tree.
+
+    Signals:
+        token_chosen: A token of the answer was chosen: its place in it.
+        open_requested: A trace is to be opened.
+        save_requested: The trace is to be saved.
+        picture_requested: The picture is to be saved.
+    """
+
+    token_chosen = Signal(int)
+    open_requested = Signal()
+    save_requested = Signal()
+    picture_requested = Signal()
+
+    def __init__(
+        self, timeline: Timeline, appearance: Appearance, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("insight")
+        self._timeline = timeline
+        self._appearance = appearance
+        self._calibrated: Calibrated | None = None
+        self.tabs = QTabBar()
+        self.tabs.setAccessibleName("Which tree")
+        self.tabs.addTab("This step")
+        self.tabs.addTab("Planned tree")
+        self.view = TreeView(appearance)
+        self.table = TreeTable()
+        self.transport = Transport(timeline, appearance)
+        self.plan = PlanBar()
+        self._bars = QStackedWidget()
+        self._pictures = QStackedWidget()
+        self._help = _note()
+        self._said = _note()
+        self._buttons: list[tuple[QToolButton, str]] = []
+        self.table_button = self._button("Table", "List the nodes instead of drawing them")
+        self.table_button.setCheckable(True)
+        self._column = QVBoxLayout(self)
+        self._build()
+        self._connect()
+        self.restyle()
+        self._show_tab(PLAN)
+
+    def show_costs(self, calibrated: Calibrated | None) -> None:
+        """Take what was measured of the model."""
+        self._calibrated = calibrated
+        self.plan.show_costs(calibrated)
+        self._refresh()
+
+    def choose_token(self, token: int) -> None:
+        """Frame the node of a token of the answer in its step."""
+        track, step = self._timeline.track, self._timeline.step
+        if track is None or step is None:
+            return
+        place = token - track.first_token(self._timeline.index)
+        ghost = len(step.token_ids)
+        self._choose(step.path[place + 1] if place + 1 < len(step.path) else ghost)
+
+    def restyle(self) -> None:
+        """Take the sizes and colours of the theme."""
+        scale, theme = self._appearance.scale, self._appearance.theme
+        self._column.setContentsMargins(scale.px(1.0), scale.px(0.5), scale.px(1.0), scale.px(0.6))
+        self._column.setSpacing(scale.px(0.4))
+        for button, icon in self._buttons:
+            if icon:
+                button.setIcon(self._appearance.icon(icon, theme.text, 1.0))
+                button.setIconSize(QSize(scale.px(1.0), scale.px(1.0)))
+        self.transport.restyle()
+        self.view.restyle()
+
+    def _build(self) -> None:
+        tools = QHBoxLayout()
+        tools.addWidget(self.tabs)
+        tools.addStretch(1)
+        save = "Save this answer's steps as JSON"
+        for button in (
+            self._tool("minus", "Draw smaller", lambda: self.view.zoom(1 / 1.25)),
+            self._tool("plus", "Draw larger", lambda: self.view.zoom(1.25)),
+            self._tool("fit", "Show the whole tree", self.view.fit),
+            self.table_button,
+            self._button("Open …", "Open a recorded trace", self.open_requested.emit),
+            self._button("Save trace …", save, self.save_requested.emit),
+            self._button(
+                "Save picture …", "Save this picture as SVG or PNG", self.picture_requested.emit
+            ),
+        ):
+            tools.addWidget(button)
+        self._column.addLayout(tools)
+        self._bars.addWidget(self.transport)
+        self._bars.addWidget(self.plan)
+        self._column.addWidget(self._bars)
+        self._pictures.addWidget(self.view)
+        self._pictures.addWidget(self.table)
+        self._column.addWidget(self._pictures, 1)
+        self._column.addWidget(self._said)
+        self._column.addWidget(self._help)
+
+    def _connect(self) -> None:
+        timeline = self._timeline
+        timeline.moved.connect(self._refresh)
+        timeline.track_changed.connect(
+            lambda: self._show_tab(PLAN if timeline.track is None else STEP)
+        )
+        self.tabs.currentChanged.connect(self._show_tab)
+        self.plan.rows_changed.connect(lambda _rows: self._refresh())
+        self.table_button.toggled.connect(lambda on: self._pictures.setCurrentIndex(int(on)))
+        self.table_button.toggled.connect(lambda _on: self._refresh())
+        self.view.node_chosen.connect(self._choose)
+        self.view.node_chosen.connect(self._tell)
+        self.table.node_chosen.connect(self._choose)
+        self.table.node_chosen.connect(self._tell)
+
+    def _show_tab(self, tab: int) -> None:
+        self.tabs.blockSignals(True)
+        self.tabs.setCurrentIndex(tab)
+        self.tabs.blockSignals(False)
+        self._bars.setCurrentIndex(tab)
+        self._help.setText(STEP_HELP if tab == STEP else PLAN_HELP)
+        self._refresh()
+
+    def showEvent(self, event: object) -> None:
+        # What is not seen isn't drawn.
+        self._refresh()
+
+    def _refresh(self) -> None:
+        if not self.isVisible():
+            return
+        layout = self._layout()
+        self._said.setText("")
+        if self.table_button.isChecked():
+            self.table.show_layout(layout)
+        else:
+            self.view.show_layout(layout)
+
+    def _layout(self) -> TreeLayout:
+        if self.tabs.currentIndex() == STEP:
+            step = self._timeline.step
+            return TreeLayout() if step is None else lay_out_step(step)
+        best = () if self._calibrated is None else self._calibrated.best_nodes
+        return lay_out_plan(best, self.plan.slider.value())
+
+    def _choose(self, index: int) -> None:
+        layout = self._layout()
+        if not 0 <= index < len(layout.nodes):
+            return
+        self.view.choose(index)
+        self.table.choose(index)
+        token, track = self._token_of(index), self._timeline.track
+        if token is not None and track is not None:
+            self._said.setText(as_text(card_of(track, token)))
+        else:
+            self._said.setText(describe(layout.nodes[index]))
+
+    def _tell(self, index: int) -> None:
+        token = self._token_of(index)
+        if token is not None:
+            self.token_chosen.emit(token)
+
+    def _token_of(self, index: int) -> int | None:
+        """Place in the answer of a node's token; None where it is none of the answer."""
+        track, step = self._timeline.track, self._timeline.step
+        if self.tabs.currentIndex() != STEP or track is None or step is None:
+            return None
+        first = track.first_token(self._timeline.index)
+        state = self._layout().nodes[index].state
+        if state is State.ROOT:
+            return first - 1 if first > 0 else None
+        if state is State.ACCEPTED:
+            place = step.path.index(index) - 1
+        elif state is State.GHOST:
+            place = len(step.path) - 1
+        else:
+            return None
+        return first + place if place < step.num_kept else None
+
+    def _tool(self, icon: str, name: str, action: Callable[[], object]) -> QToolButton:
+        button = self._button("", name, action)
+        self._buttons.append((button, icon))
+        return button
+
+    def _button(
+        self, text: str, name: str, action: Callable[[], object] | None = None
+    ) -> QToolButton:
+        button = QToolButton()
+        button.setText(text)
+        button.setAccessibleName(text.removesuffix(" …") or name)
+        button.setToolTip(name)
+        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        if action is not None:
+            button.clicked.connect(lambda: action())
+        return button
+
+
+def _note() -> QLabel:
+    label = QLabel()
+    label.setObjectName("insightNote")
+    label.setWordWrap(True)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    return label

@@ -1,0 +1,76 @@
+"""A tree as a table, for those who can't see it drawn or want numbers."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHeaderView,
+    QTableWidget,
+    QTableWidgetItem,
+    QWidget,
+)
+
+from app.insight.layout import State, TreeLayout
+from app.insight.words import origin, percent
+
+COLUMNS = ("Node", "Depth", "Token", "From", "Guess", "Its chance", "What became of it", "Behind")
+
+
+class TreeTable(QTableWidget):
+    """One row per node.
+
+    Signals:
+        node_chosen: A row was chosen; the index of its node.
+    """
+
+    node_chosen = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(0, len(COLUMNS), parent)
+        self.setAccessibleName("Nodes of the tree")
+        self.setHorizontalHeaderLabels(COLUMNS)
+        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.verticalHeader().hide()
+        header = self.horizontalHeader()
+        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        header.setStretchLastSection(True)
+        self.itemSelectionChanged.connect(self._tell)
+
+    def show_layout(self, layout: TreeLayout) -> None:
+        """List a tree's nodes."""
+        self.blockSignals(True)
+        self.setRowCount(len(layout.nodes))
+        texts = {node.index: node.text for node in layout.nodes}
+        for row, node in enumerate(layout.nodes):
+            is_draft = node.state not in (State.ROOT, State.GHOST)
+            cells = (
+                str(node.index) if node.state is not State.GHOST else "–",
+                str(node.depth),
+                node.text,
+                origin(node.source),
+                str(node.rank + 1) if node.rank >= 0 else "–",
+                percent(node.probability) if is_draft or node.state is State.GHOST else "–",
+                node.state.value,
+                texts.get(node.parent, "–"),
+            )
+            for column, text in enumerate(cells):
+                self.setItem(row, column, QTableWidgetItem(text))
+        self.clearSelection()
+        self.blockSignals(False)
+
+    def choose(self, index: int) -> None:
+        """Choose a node's row; tells nobody."""
+        self.blockSignals(True)
+        if index < 0:
+            self.clearSelection()
+        else:
+            self.selectRow(index)
+        self.blockSignals(False)
+
+    def _tell(self) -> None:
+        rows = self.selectionModel().selectedRows()
+        if rows:
+            self.node_chosen.emit(rows[0].row())

@@ -1,0 +1,338 @@
+"""Insight: records the steps of answers and opens the panels that show them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QPoint, Qt
+from PySide6.QtGui import QCursor
+from PySide6.QtWidgets import QDockWidget, QFileDialog, QMainWindow, QToolTip, QWidget
+
+from app.bridge import EngineBridge
+from app.chat.answer_message import AnswerMessage
+from app.chat.controller import ChatController
+from app.chat.conversation import new_id
+from app.chat.pickers import new_seed
+from app.insight.card import as_html, card_of
+from app.insight.timeline import Timeline
+from app.insight.track import Recorder, Track
+from app.model_keeper import ModelKeeper
+from app.theme.appearance import Appearance
+from medusa_core.api import Recording, read_trace, write_trace
+from medusa_core.errors import TraceError
+from medusa_core.messages import (
+    Event,
+    Failed,
+    GenerationDone,
+    StepDone,
+    StepTrace,
+    Verified,
+)
+
+if TYPE_CHECKING:
+    from app.insight.compare import CompareDialog
+    from app.insight.equilibrium_panel import EquilibriumPanel
+    from app.insight.steps_panel import StepsPanel
+    from app.insight.tree_panel import TreePanel
+
+TRACES = "Traces (*.json)"
+PICTURES = "Pictures (*.svg *.png)"
+DOCK_EM = 22  # height of the panels when the first is opened
+LOADED = "file"  # request of a track that was read from a file
+
+
+class Insight(QObject):
+    """Everything that shows how answers came to be.
+
+    Panels are made when they are opened first: a window without them starts faster.
+
+    Attributes:
+        recorder: The steps of the last answers.
+        timeline: What the panels show.
+        tree: The tree of a step; None until it is opened, like the others.
+        steps: Curves over all steps.
+        equilibrium: The table of inputs and outputs.
+        compare: Two modes side by side.
+    """
+
+    def __init__(
+        self,
+        window: QMainWindow,
+        chat: ChatController,
+        bridge: EngineBridge,
+        keeper: ModelKeeper,
+        appearance: Appearance,
+        make_id: Callable[[], str] = new_id,
+    ) -> None:
+        super().__init__(window)
+        self._window = window
+        self._chat = chat
+        self._bridge = bridge
+        self._keeper = keeper
+        self._appearance = appearance
+        self._make_id = make_id
+        self._docks: list[QDockWidget] = []
+        self.recorder = Recorder()
+        self.timeline = Timeline()
+        self.tree: TreePanel | None = None
+        self.steps: StepsPanel | None = None
+        self.equilibrium: EquilibriumPanel | None = None
+        self.compare: CompareDialog | None = None
+        bridge.arrived.connect(self._receive)
+        chat.answer_begun.connect(self._watch)
+        keeper.changed.connect(self._tell_model)
+        appearance.changed.connect(self._restyle)
+        self.timeline.moved.connect(self._frame_step)
+
+    # Panels ---------------------------------------------------------------------------------------
+
+    def toggle(self, open_panel: Callable[[], QWidget]) -> None:
+        """Open a panel, or close it where it is seen."""
+        seen = [dock for dock in self._docks if dock.isVisible() and not _is_covered(dock)]
+        panel = open_panel()
+        for dock in seen:
+            if dock.widget() is panel:
+                dock.hide()
+
+    def open_tree(self) -> TreePanel:
+        """Open the tree of a step."""
+        if self.tree is None:
+            from app.insight.tree_panel import TreePanel
+
+            self.tree = panel = TreePanel(self.timeline, self._appearance)
+            panel.token_chosen.connect(lambda token: self._frame(range(token, token + 1)))
+            panel.open_requested.connect(self.ask_to_open)
+            panel.save_requested.connect(self.ask_to_save)
+            panel.picture_requested.connect(self.ask_for_picture)
+            self._add_dock("Tree", panel)
+            self._tell_model()
+        self._raise(self.tree)
+        return self.tree
+
+    def open_steps(self) -> StepsPanel:
+        """Open the curves over all steps."""
+        if self.steps is None:
+            from app.insight.steps_panel import StepsPanel
+
+            self.steps = StepsPanel(self.timeline, self._appearance)
+            self._add_dock("Steps", self.steps)
+            self._tell_model()
+        self._raise(self.steps)
+        return self.steps
+
+    def open_equilibrium(self) -> EquilibriumPanel:
+        """Open the table of inputs and outputs."""
+        if self.equilibrium is None:
+            from app.insight.equilibrium_panel import EquilibriumPanel
+
+            self.equilibrium = EquilibriumPanel(
+                self._bridge.submit,
+                lambda: self._chat.conversation.whole(),
+                self._make_id,
+                self._appearance,
+            )
+            self.equilibrium.refused.connect(self._chat.errors.show)
+            self._add_dock("Equilibrium", self.equilibrium)
+        self._raise(self.equilibrium)
+        return self.equilibrium
+
+    def open_compare(self) -> CompareDialog:
+        """Open the two sides."""
+        if self.compare is None:
+            from app.insight.compare import CompareDialog
+
+            self.compare = CompareDialog(
+                self._bridge.submit, self._make_id, new_seed, self._appearance, self._window
+            )
+            self.compare.refused.connect(self._chat.errors.show)
+            self._tell_model()
+        self.compare.show()
+        self.compare.raise_()
+        self.compare.edit.setFocus()
+        return self.compare
+
+    def _add_dock(self, title: str, panel: QWidget) -> None:
+        dock = QDockWidget(title, self._window)
+        dock.setObjectName(f"dock{title}")
+        dock.setWidget(panel)
+        self._window.addDockWidget(Qt.DockWidgetArea.BottomDockWidgetArea, dock)
+        if self._docks:
+            self._window.tabifyDockWidget(self._docks[0], dock)
+        else:
+            height = self._appearance.scale.px(DOCK_EM)
+            self._window.resizeDocks([dock], [height], Qt.Orientation.Vertical)
+        self._docks.append(dock)
+
+    def _raise(self, panel: QWidget) -> None:
+        for dock in self._docks:
+            if dock.widget() is panel:
+                dock.show()
+                dock.raise_()
+        panel.setFocus()
+
+    def _tell_model(self) -> None:
+        status = self._keeper.status
+        if self.tree is not None:
+            self.tree.show_costs(status.calibrated)
+        if self.steps is not None:
+            self.steps.show_status(status)
+        if self.compare is not None:
+            self.compare.offer(status.loaded, status.calibrated)
+
+    def _restyle(self) -> None:
+        for panel in (self.tree, self.steps, self.equilibrium, self.compare):
+            if panel is not None:
+                panel.restyle()
+
+    # What is recorded -----------------------------------------------------------------------------
+
+    def _receive(self, events: tuple[Event, ...]) -> None:
+        session = self._chat.conversation.session_id
+        self._record([event for event in events if event.session_id == session])
+        if self.compare is not None:
+            self.compare.take(events)
+        if self.equilibrium is not None:
+            for event in events:
+                if isinstance(event, Verified):
+                    self.equilibrium.take(event)
+                elif isinstance(event, Failed):
+                    self.equilibrium.refuse(event.request_id, event.message, event.hint)
+
+    def _record(self, events: Sequence[Event]) -> None:
+        traces: list[StepTrace] = []
+        for event in events:
+            if isinstance(event, StepTrace):
+                traces.append(event)
+            elif isinstance(event, StepDone) and event.step == 0 and self._chat.records:
+                self.timeline.show(self.recorder.begin(event, self._keeper.choice.name))
+            elif isinstance(event, GenerationDone):
+                self.recorder.add(traces)
+                traces.clear()
+                self._complete(event)
+        self.recorder.add(traces)
+        if any(isinstance(event, StepTrace | GenerationDone) for event in events):
+            self.timeline.grow()
+
+    def _complete(self, done: GenerationDone) -> None:
+        track = self.recorder.tracks.get(done.request_id)
+        if track is not None:
+            track.done = done
+
+    # Text and panels ------------------------------------------------------------------------------
+
+    def _watch(self, answer: AnswerMessage) -> None:
+        answer.token_hovered.connect(lambda token: self._show_card(answer, token))
+        answer.token_pressed.connect(lambda token: self._show_token(answer, token))
+
+    def _show_card(self, answer: AnswerMessage, token: int) -> None:
+        track = self.recorder.tracks.get(answer.request_id)
+        lines = () if track is None or token < 0 else card_of(track, token)
+        if lines:
+            QToolTip.showText(QCursor.pos() + QPoint(0, 12), as_html(lines), answer.view)
+        else:
+            QToolTip.hideText()
+
+    def _show_token(self, answer: AnswerMessage, token: int) -> None:
+        """Show the step of a token that was chosen in the text, in the tree if that is open."""
+        track = self.recorder.tracks.get(answer.request_id)
+        index = None if track is None or token < 0 else track.step_of(token)
+        if track is None or index is None:
+            return
+        panel = self.open_tree()
+        self.timeline.show(track, index)
+        panel.choose_token(token)
+
+    def _frame_step(self) -> None:
+        """Frame the tokens of the step that is shown; not while it is followed live."""
+        timeline = self.timeline
+        is_open = any(dock.isVisible() for dock in self._docks)
+        if timeline.track is None or timeline.step is None or timeline.follows or not is_open:
+            self._frame(range(0))
+            return
+        first = timeline.track.first_token(timeline.index)
+        self._frame(range(first, first + timeline.step.num_kept))
+
+    def _frame(self, tokens: range) -> None:
+        track = self.timeline.track
+        for answer in self._chat.answers:
+            is_shown = track is not None and answer.request_id == track.request_id
+            answer.select_tokens(tokens if is_shown else range(0))
+
+    # Files ----------------------------------------------------------------------------------------
+
+    def ask_to_open(self) -> None:
+        """Ask for a trace and open it."""
+        name, _ = QFileDialog.getOpenFileName(self._window, "Open a trace", "", TRACES)
+        if name:
+            self.open_trace(Path(name))
+
+    def open_trace(self, path: Path) -> None:
+        """Show a recorded answer; says why where that is impossible."""
+        try:
+            recording = read_trace(path)
+        except TraceError as error:
+            self._chat.errors.show(error.message, error.hint)
+            return
+        self.recorder.forget(LOADED)
+        track = Track(LOADED, recording.model, recording.done.num_given_tokens)
+        for step in recording.steps:
+            track.add(step)
+        track.done = recording.done
+        self.recorder.put(track)
+        self.open_tree()
+        self.timeline.show(track, 0)
+
+    def ask_to_save(self) -> None:
+        """Ask where to, and save the answer that is shown."""
+        problem = self._unsavable()
+        if problem:
+            self._chat.errors.show("There is no whole recording to save.", problem)
+            return
+        name, _ = QFileDialog.getSaveFileName(self._window, "Save the trace", "trace.json", TRACES)
+        if name:
+            self.save_trace(Path(name))
+
+    def save_trace(self, path: Path) -> None:
+        """Save the answer that is shown; says why where that is impossible."""
+        track = self.timeline.track
+        if track is None or track.done is None:
+            return
+        steps = tuple(track[index] for index in range(len(track)))
+        try:
+            write_trace(path, Recording(track.model, steps, track.done))
+        except TraceError as error:
+            self._chat.errors.show(error.message, error.hint)
+
+    def _unsavable(self) -> str:
+        """Why the answer that is shown can't be saved; empty if it can."""
+        track = self.timeline.track
+        if track is None or not len(track):
+            return "Ask something first, with recording on."
+        if track.done is None:
+            return "Wait for the end of the answer."
+        if track.num_dropped:
+            return "Its first steps have left the buffer: newer answers needed the room."
+        return ""
+
+    def ask_for_picture(self) -> None:
+        """Ask where to, and save the tree that is drawn."""
+        window = self._window
+        name, _ = QFileDialog.getSaveFileName(window, "Save the picture", "tree.svg", PICTURES)
+        if name:
+            self.save_picture(Path(name))
+
+    def save_picture(self, path: Path) -> None:
+        """Save the tree that is drawn as SVG or PNG; says why where that is impossible."""
+        from app.insight.pictures import PictureError, save_picture
+
+        try:
+            save_picture(self.open_tree().view, path)
+        except PictureError as error:
+            self._chat.errors.show(str(error), "Choose another folder, or make space.")
+
+
+def _is_covered(dock: QDockWidget) -> bool:
+    """Whether another panel lies in front of it."""
+    return dock.visibleRegion().isEmpty()
