@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtCore import QPoint, QRect, Qt, Signal
 from PySide6.QtGui import QColor, QGuiApplication, QTextCharFormat, QTextCursor
 from PySide6.QtWidgets import QLabel, QMenu, QTextEdit, QVBoxLayout, QWidget
 
@@ -122,11 +122,20 @@ class AnswerMessage(Message):
         self._is_last = is_last
         self.row.regenerate_button.setVisible(is_last)
 
-    def select_tokens(self, tokens: range) -> None:
-        """Frame some tokens in the text, and no others."""
-        self.view.setExtraSelections(
-            [self._framed(found) for found in self.document.ranges_of(tokens)]
-        )
+    def select_tokens(self, tokens: range) -> QRect | None:
+        """Frame some tokens in the text, and no others.
+
+        Returns:
+            Where they begin, in this widget's coordinates; None where nothing of them is shown.
+        """
+        found = self.document.ranges_of(tokens)
+        self.view.setExtraSelections([self._framed(one) for one in found])
+        if not found:
+            return None
+        cursor = self.view.textCursor()
+        cursor.setPosition(found[0].start)
+        place = self.view.cursorRect(cursor)
+        return QRect(self.view.mapTo(self, place.topLeft()), place.size())
 
     def _framed(self, found: MarkedRange) -> QTextEdit.ExtraSelection:
         selection = QTextEdit.ExtraSelection()

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QStackedLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
+    QScrollArea,
+    QStackedLayout,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.chat.composer import Composer
 from app.chat.conversation_view import COLUMN_EM, ConversationView
@@ -73,7 +80,7 @@ class ChatPage(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.header)
-        self._stack.addWidget(self._narrow[0])
+        self._stack.addWidget(_scrolled(self._narrow[0]))
         self._stack.addWidget(self.conversation)
         column.addLayout(self._stack, 1)
         column.addWidget(self._narrow[1])
@@ -110,6 +117,15 @@ class _Column(QWidget):
         """Be at most this wide, margins included."""
         self._content.setMaximumWidth(width_px - 2 * margin_px)
         self._row.setContentsMargins(margin_px, 0, margin_px, 0)
+
+
+def _scrolled(content: QWidget) -> QScrollArea:
+    """Panels may leave little room: then what doesn't fit is scrolled, not squeezed."""
+    area = QScrollArea()
+    area.setWidget(content)
+    area.setWidgetResizable(True)
+    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    return area
 
 
 def _note(text: str) -> QLabel:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QRect, Signal
 
 from app.bridge import EngineBridge
 from app.chat.answer_message import AnswerMessage
@@ -45,6 +45,7 @@ class ChatController(QObject):
         conversation: What has been said.
         errors: What went wrong, as far as it is shown.
         records: Traces are wanted of the next answers.
+        tree_rows: Rows of the next answers' trees; 0 for the engine's choice.
 
     Signals:
         answer_begun: This answer (an `AnswerMessage`) is shown, and asked for.
@@ -71,6 +72,7 @@ class ChatController(QObject):
         self._make_id = make_id
         self._marking = Marking.HEADS
         self.records = True
+        self.tree_rows = 0
         self._turn: Turn | None = None
         self._answer: AnswerMessage | None = None
         # What a regenerated answer takes the place of, until it has a text of its own.
@@ -104,7 +106,8 @@ class ChatController(QObject):
     def _settings(self) -> GenerateSettings:
         """What the header says; the built-in model is there to be watched while it drafts."""
         settings = self._page.header.pickers.settings()
-        return replace(settings, rests=not self._keeper.choice.is_demo)
+        rests = not self._keeper.choice.is_demo
+        return replace(settings, rests=rests, tree_rows=self.tree_rows)
 
     def regenerate(self) -> None:
         """Ask for another last answer; the old one is kept until the new one has a text."""
@@ -140,6 +143,10 @@ class ChatController(QObject):
         self._page.strip.begin()
         self._page.composer.set_busy(False)
         self._page.composer.setFocus()
+
+    def reveal(self, answer: AnswerMessage, place: QRect) -> None:
+        """Scroll to a part of an answer."""
+        self._page.conversation.reveal(answer, place)
 
     def _connect(self) -> None:
         page = self._page

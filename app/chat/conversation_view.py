@@ -7,7 +7,7 @@ changes while it is written and the column keeps its width while the window grow
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QFrame,
@@ -40,6 +40,7 @@ class ConversationView(QScrollArea):
         self._appearance = appearance
         self._follows_end = True
         self._messages: list[Message] = []
+        self._page = QWidget()
         self._page_row = QHBoxLayout()
         self._column, self._stack = self._build_column()
         self._jump = QToolButton(self)
@@ -83,6 +84,12 @@ class ConversationView(QScrollArea):
         bar.setValue(bar.maximum())
         self._jump.hide()
 
+    def reveal(self, message: Message, place: QRect) -> None:
+        """Scroll to a part of a message, which is in its own coordinates."""
+        at = message.mapTo(self._page, place.center())
+        margin = place.height() + self._appearance.scale.px(3)
+        self.ensureVisible(at.x(), at.y(), 0, min(margin, self.viewport().height() // 3))
+
     def scroll_pages(self, num_pages: int) -> None:
         """Scroll by so many pages, down if positive."""
         bar = self.verticalScrollBar()
@@ -115,7 +122,7 @@ class ConversationView(QScrollArea):
         column.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         stack = QVBoxLayout(column)
         stack.addStretch(1)
-        page = QWidget()
+        page = self._page
         page.setObjectName("page")
         row = self._page_row
         page.setLayout(row)

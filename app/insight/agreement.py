@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from app.insight.words import show_token
 from medusa_core.messages import Verified
 
-AGREES, DIFFERS, OPEN = "✅", "❌", "→"
+AGREES, DIFFERS, OPEN = "✓", "✗", "→"  # of our own fonts: many systems have no emoji
 
 
 @dataclass(frozen=True, slots=True)

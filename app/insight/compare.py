@@ -16,7 +16,6 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QPushButton,
     QScrollArea,
-    QSpinBox,
     QVBoxLayout,
     QWidget,
 )
@@ -27,7 +26,6 @@ from app.insight.words import micro
 from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
 from medusa_core.messages import (
-    Calibrated,
     Cancel,
     ChatMessage,
     CloseSession,
@@ -47,7 +45,7 @@ HELP = (
     "Both sides run on one engine, a step of one and a step of the other in turns. Each clock "
     "counts only its own side's steps."
 )
-MOST_ROWS = 64
+ROWS = (0, 2, 4, 8, 16, 32, 64)  # 0: the engine chooses
 
 
 class Side(QWidget):
@@ -70,11 +68,10 @@ class Side(QWidget):
         self.done: GenerationDone | None = None
         self.drafter_box = _box(f"Drafter, {name}", DRAFTER_NAMES, drafter)
         self.rule_box = _box(f"Rule, {name}", RULE_NAMES, "greedy")
-        self.rows_box = QSpinBox()
+        self.rows_box = QComboBox()
         self.rows_box.setAccessibleName(f"Rows of the tree, {name}")
-        self.rows_box.setRange(0, MOST_ROWS)
-        self.rows_box.setSpecialValueText("rows: best")
-        self.rows_box.setPrefix("rows: ")
+        for rows in ROWS:
+            self.rows_box.addItem(f"{rows} rows" if rows else "Best tree", rows)
         self._clock = QLabel("—")
         self._clock.setObjectName("compareClock")
         self._clock.setAccessibleName(f"Clock, {name}")
@@ -99,7 +96,7 @@ class Side(QWidget):
         return GenerateSettings(
             drafter=self.drafter_box.currentData(),
             rule=self.rule_box.currentData(),
-            tree_rows=self.rows_box.value(),
+            tree_rows=self.rows_box.currentData(),
             seed=seed,
             rests=False,
         )
@@ -125,12 +122,12 @@ class Side(QWidget):
         self.num_tokens += sum(len(step.token_ids) for step in steps)
         self._show_clock()
 
-    def finish(self, done: GenerationDone, calibrated: Calibrated | None) -> None:
+    def finish(self, done: GenerationDone) -> None:
         """Show how it ended."""
         self.done = done
         if self.answer is not None:
-            self.answer.finish(done, calibrated)
-            self.answer.set_is_last(False)
+            self.answer.finish(done, None)
+            self.answer.row.hide()  # the clock says more: in turns, steps find a cold cache
         self._show_clock()
 
     def restyle(self) -> None:
@@ -188,7 +185,6 @@ class CompareDialog(QDialog):
         self._make_id = make_id
         self._make_seed = make_seed
         self._appearance = appearance
-        self._calibrated: Calibrated | None = None
         self._requests: dict[str, tuple[Side, str]] = {}
         self.sides = (Side("left", "none", appearance), Side("right", "medusa", appearance))
         self.edit = QLineEdit()
@@ -208,9 +204,8 @@ class CompareDialog(QDialog):
         """Whether a side is still answering."""
         return bool(self._requests)
 
-    def offer(self, loaded: ModelLoaded | None, calibrated: Calibrated | None) -> None:
+    def offer(self, loaded: ModelLoaded | None) -> None:
         """Offer what the model can do."""
-        self._calibrated = calibrated
         self.start_button.setEnabled(loaded is not None)
         if loaded is not None:
             for side in self.sides:
@@ -266,7 +261,7 @@ class CompareDialog(QDialog):
         side, session = self._requests.pop(event.request_id)
         self._submit(CloseSession(session, self._make_id()))
         if isinstance(event, GenerationDone):
-            side.finish(event, self._calibrated)
+            side.finish(event)
         else:
             if side.answer is not None:
                 side.answer.cut_short()
@@ -320,7 +315,7 @@ def verdict(left: GenerationDone | None, right: GenerationDone | None) -> str:
     if not comparable or left.settings.rule not in EXACT_RULES:
         return f"Different rules, so the texts may differ.{speed}"
     if left.token_ids == right.token_ids:
-        return f"✅ The same {len(left.token_ids):,} tokens, as it must be.{speed}"
+        return f"✓ The same {len(left.token_ids):,} tokens, as it must be.{speed}"
     num_same = 0
     for a, b in zip(left.token_ids, right.token_ids, strict=False):
         if a != b:

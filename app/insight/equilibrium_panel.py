@@ -32,7 +32,7 @@ HELP = (
     "is the next input everywhere, the text is an equilibrium: the model writes it itself. "
     "Double-click an input (or press F2) to change it, and see where the outputs part."
 )
-INPUT = 0
+INPUT, MARK = 0, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class EquilibriumPanel(QWidget):
         self.edit = QLineEdit()
         self._use_button = QPushButton("Verify the conversation")
         self._verify_button = QPushButton("Verify this text")
-        self._next_button = QPushButton("Next ❌")
+        self._next_button = QPushButton("Next ✗")
         self._said = QLabel()
         self._column = QVBoxLayout(self)
         self._build()
@@ -140,6 +140,8 @@ class EquilibriumPanel(QWidget):
         """Take the sizes and colours of the theme."""
         scale = self._appearance.scale
         self._column.setContentsMargins(scale.px(1.0), scale.px(0.5), scale.px(1.0), scale.px(0.6))
+        # All three rows, their header and the bar that scrolls.
+        self.table.setFixedHeight(scale.px(2.5 * (len(ROWS) + 1)) + scale.px(1.2))
         self._fill()
 
     def _ask(self, request: Verify, edited: int | None = None) -> None:
@@ -159,7 +161,8 @@ class EquilibriumPanel(QWidget):
         table.setAccessibleName("Inputs and outputs")
         table.setVerticalHeaderLabels(ROWS)
         table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+        table.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         triggers = QAbstractItemView.EditTrigger
         table.setEditTriggers(triggers.DoubleClicked | triggers.EditKeyPressed)
         help_ = QLabel(HELP)
@@ -168,9 +171,10 @@ class EquilibriumPanel(QWidget):
             label.setWordWrap(True)
             label.setTextFormat(Qt.TextFormat.PlainText)
         self._column.addLayout(row)
-        self._column.addWidget(table, 1)
+        self._column.addWidget(table)
         self._column.addWidget(self._said)
         self._column.addWidget(help_)
+        self._column.addStretch(1)
 
     def _connect(self) -> None:
         self._use_button.clicked.connect(self.verify_conversation)
@@ -187,6 +191,7 @@ class EquilibriumPanel(QWidget):
 
     def _fill(self) -> None:
         theme, table = self._appearance.theme, self.table
+        right = theme.head(3).line
         table.blockSignals(True)
         table.setColumnCount(len(self.shown.cells))
         for place, cell in enumerate(self.shown.cells):
@@ -203,6 +208,8 @@ class EquilibriumPanel(QWidget):
                     item.setBackground(QColor(theme.head(3).tint))
                 elif row and cell.mark == DIFFERS:
                     item.setBackground(QColor(theme.danger_surface))
+                if row == MARK:
+                    item.setForeground(QColor(theme.danger if cell.mark == DIFFERS else right))
                 table.setItem(row, place, item)
             table.setHorizontalHeaderItem(place, QTableWidgetItem(f"{place + 1}"))
         table.blockSignals(False)

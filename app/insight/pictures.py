@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QRect, QRectF, QSize
-from PySide6.QtGui import QImage, QPainter
+from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QRect, QRectF
+from PySide6.QtGui import QImage, QImageWriter, QPainter
 from PySide6.QtSvg import QSvgGenerator
 
 from app.insight.tree_view import TreeView
@@ -24,32 +24,33 @@ def save_picture(view: TreeView, path: Path) -> None:
         PictureError: The folder can't be written to.
     """
     rect = view.picture_rect()
-    if path.suffix.lower() == ".svg":
-        _save_svg(view, path, rect)
-    else:
-        _save_png(view, path, rect)
+    buffer = QBuffer()
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    paint = _paint_svg if path.suffix.lower() == ".svg" else _paint_png
+    paint(view, buffer, rect)
+    try:
+        path.write_bytes(buffer.data().data())
+    except OSError as error:
+        raise PictureError(f"{path} can't be written: {error.strerror or error}.") from error
 
 
-def _save_svg(view: TreeView, path: Path, rect: QRectF) -> None:
+def _paint_svg(view: TreeView, buffer: QBuffer, rect: QRectF) -> None:
     size = rect.size().toSize()
     generator = QSvgGenerator()
-    generator.setFileName(str(path))
+    generator.setOutputDevice(buffer)
     generator.setSize(size)
     generator.setViewBox(QRect(0, 0, size.width(), size.height()))
     generator.setTitle("Token tree of one step")
-    painter = QPainter()
-    if not painter.begin(generator):
-        raise PictureError(f"{path} can't be written.")
+    painter = QPainter(generator)
     view.paint_picture(painter, QRectF(0, 0, size.width(), size.height()))
     painter.end()
 
 
-def _save_png(view: TreeView, path: Path, rect: QRectF) -> None:
+def _paint_png(view: TreeView, buffer: QBuffer, rect: QRectF) -> None:
     size = rect.size().toSize() * PNG_SCALE
-    image = QImage(QSize(size), QImage.Format.Format_ARGB32)
+    image = QImage(size, QImage.Format.Format_ARGB32)
     painter = QPainter(image)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     view.paint_picture(painter, QRectF(0, 0, size.width(), size.height()))
     painter.end()
-    if not image.save(str(path), b"PNG"):  # whatever the name ends in
-        raise PictureError(f"{path} can't be written.")
+    QImageWriter(buffer, QByteArray(b"png")).write(image)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QSlider, QWidget
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QSlider, QWidget
 
 from medusa_core.messages import Calibrated
 
@@ -39,11 +39,15 @@ class PlanBar(QWidget):
     Attributes:
         slider: Rows of the tree, root included.
 
+        use_box: Whether the next answers take this many rows.
+
     Signals:
         rows_changed: Another number of rows.
+        rows_chosen: The next answers are to take so many; 0 for the engine's choice.
     """
 
     rows_changed = Signal(int)
+    rows_chosen = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -63,7 +67,11 @@ class PlanBar(QWidget):
         row.addWidget(QLabel("Rows"))
         row.addWidget(self.slider, 1)
         row.addWidget(self._label)
+        self.use_box = QCheckBox("Use for the next answers")
+        self.use_box.setToolTip("Else the engine chooses what is fastest on this machine")
+        row.addWidget(self.use_box)
         self.slider.valueChanged.connect(self._changed)
+        self.use_box.toggled.connect(lambda _on: self._tell())
 
     @property
     def text(self) -> str:
@@ -96,3 +104,8 @@ class PlanBar(QWidget):
             )
         self.slider.setAccessibleDescription(self._label.text())
         self.rows_changed.emit(num_rows)
+        if self.use_box.isChecked():
+            self._tell()
+
+    def _tell(self) -> None:
+        self.rows_chosen.emit(self.slider.value() if self.use_box.isChecked() else 0)

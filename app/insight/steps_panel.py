@@ -15,7 +15,7 @@ from app.insight.words import micro
 from app.model_keeper import ModelStatus
 from app.theme.appearance import Appearance
 
-REDRAW_MS = 100  # while steps come in: a curve is read by people
+REDRAW_MS = 400  # while steps come in: drawing slows the engine
 TOKENS_MEANING = (
     "Tokens that each step gave: the accepted ones and the token that the model adds itself. "
     "Plain decoding gives 1. The mean over all steps is τ."
@@ -93,7 +93,13 @@ class StepsPanel(QWidget):
         for plot in self.plots:
             plot.setBackground(QColor(theme.window))
             item = plot.getPlotItem()
-            item.setTitle(plot.accessibleName(), color=theme.text, size=f"{scale.px(0.8)}px")
+            title = plot.accessibleName()
+            if plot is self._times:
+                title += ": " + " ".join(
+                    f'<span style="color:{theme.head(part + 1).line}">■ {name}</span>'
+                    for part, name in enumerate(PARTS)
+                )
+            item.setTitle(title, color=theme.text, size=f"{scale.px(0.8)}px")
             for side in ("left", "bottom"):
                 axis = item.getAxis(side)
                 axis.setPen(QColor(theme.border))
@@ -167,6 +173,8 @@ class StepsPanel(QWidget):
         sums = np.cumsum(figures.times, axis=0) * 1e6
         for part in reversed(range(len(PARTS))):  # the whole first, the smaller in front of it
             _steps(self._times, edges, sums[part], theme.head(part + 1).line)
+        # One step that was interrupted must not flatten all others.
+        self._times.setYRange(0, 1.3 * float(np.quantile(sums[-1], 0.98)))
         self._speed.plot(
             figures.numbers, figures.speeds(), pen=pg.mkPen(theme.head(1).line, width=2)
         )

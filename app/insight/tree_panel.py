@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
@@ -26,6 +26,7 @@ from app.theme.appearance import Appearance
 from medusa_core.messages import Calibrated
 
 STEP, PLAN = 0, 1
+LIVE_MS = 250  # followed live: no eye reads trees faster, and drawing slows the engine
 STEP_HELP = (
     "Read from left to right: the last token, then what was guessed behind it. One pass of the "
     "model checks all guesses at once. Thick: accepted. Dashed: the best guess where the model "
@@ -79,6 +80,10 @@ class TreePanel(QWidget):
         self._pictures = QStackedWidget()
         self._help = _note()
         self._said = _note()
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(LIVE_MS)
+        self._timer.timeout.connect(self._refresh)
         self._buttons: list[tuple[QToolButton, str]] = []
         self.table_button = self._button("Table", "List the nodes instead of drawing them")
         self.table_button.setCheckable(True)
@@ -86,7 +91,7 @@ class TreePanel(QWidget):
         self._build()
         self._connect()
         self.restyle()
-        self._show_tab(PLAN)
+        self._show_what_there_is()
 
     def show_costs(self, calibrated: Calibrated | None) -> None:
         """Take what was measured of the model."""
@@ -99,6 +104,7 @@ class TreePanel(QWidget):
         track, step = self._timeline.track, self._timeline.step
         if track is None or step is None:
             return
+        self._show_tab(STEP)
         place = token - track.first_token(self._timeline.index)
         ghost = len(step.token_ids)
         self._choose(step.path[place + 1] if place + 1 < len(step.path) else ghost)
@@ -144,10 +150,8 @@ class TreePanel(QWidget):
 
     def _connect(self) -> None:
         timeline = self._timeline
-        timeline.moved.connect(self._refresh)
-        timeline.track_changed.connect(
-            lambda: self._show_tab(PLAN if timeline.track is None else STEP)
-        )
+        timeline.moved.connect(self._moved)
+        timeline.track_changed.connect(self._show_what_there_is)
         self.tabs.currentChanged.connect(self._show_tab)
         self.plan.rows_changed.connect(lambda _rows: self._refresh())
         self.table_button.toggled.connect(lambda on: self._pictures.setCurrentIndex(int(on)))
@@ -156,6 +160,9 @@ class TreePanel(QWidget):
         self.view.node_chosen.connect(self._tell)
         self.table.node_chosen.connect(self._choose)
         self.table.node_chosen.connect(self._tell)
+
+    def _show_what_there_is(self) -> None:
+        self._show_tab(PLAN if self._timeline.track is None else STEP)
 
     def _show_tab(self, tab: int) -> None:
         self.tabs.blockSignals(True)
@@ -168,6 +175,12 @@ class TreePanel(QWidget):
     def showEvent(self, event: object) -> None:
         # What is not seen isn't drawn.
         self._refresh()
+
+    def _moved(self) -> None:
+        if not self._timeline.follows:
+            self._refresh()
+        elif not self._timer.isActive():
+            self._timer.start()
 
     def _refresh(self) -> None:
         if not self.isVisible():

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 TRACES = "Traces (*.json)"
 PICTURES = "Pictures (*.svg *.png)"
-DOCK_EM = 22  # height of the panels when the first is opened
+DOCK_EM = 26  # height of the panels when the first is opened
 LOADED = "file"  # request of a track that was read from a file
 
 
@@ -103,6 +103,7 @@ class Insight(QObject):
 
             self.tree = panel = TreePanel(self.timeline, self._appearance)
             panel.token_chosen.connect(lambda token: self._frame(range(token, token + 1)))
+            panel.plan.rows_chosen.connect(self._use_rows)
             panel.open_requested.connect(self.ask_to_open)
             panel.save_requested.connect(self.ask_to_save)
             panel.picture_requested.connect(self.ask_for_picture)
@@ -153,6 +154,9 @@ class Insight(QObject):
         self.compare.edit.setFocus()
         return self.compare
 
+    def _use_rows(self, num_rows: int) -> None:
+        self._chat.tree_rows = num_rows
+
     def _add_dock(self, title: str, panel: QWidget) -> None:
         dock = QDockWidget(title, self._window)
         dock.setObjectName(f"dock{title}")
@@ -179,7 +183,7 @@ class Insight(QObject):
         if self.steps is not None:
             self.steps.show_status(status)
         if self.compare is not None:
-            self.compare.offer(status.loaded, status.calibrated)
+            self.compare.offer(status.loaded)
 
     def _restyle(self) -> None:
         for panel in (self.tree, self.steps, self.equilibrium, self.compare):
@@ -258,7 +262,9 @@ class Insight(QObject):
         track = self.timeline.track
         for answer in self._chat.answers:
             is_shown = track is not None and answer.request_id == track.request_id
-            answer.select_tokens(tokens if is_shown else range(0))
+            place = answer.select_tokens(tokens if is_shown else range(0))
+            if place is not None:
+                self._chat.reveal(answer, place)
 
     # Files ----------------------------------------------------------------------------------------
 

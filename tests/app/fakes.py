@@ -1,12 +1,16 @@
 """An engine that answers from a script, at once or step by step, in a thread of its own."""
 
+import math
 import queue
 import threading
+from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from medusa_core.messages import (
     TARGET,
+    Alternative,
+    BestNode,
     Calibrate,
     Calibrated,
     Cancel,
@@ -21,14 +25,22 @@ from medusa_core.messages import (
     ModelLoaded,
     Progress,
     StepDone,
+    StepTrace,
     StopReason,
     TokenSource,
     Unload,
     Unloaded,
+    Verified,
+    VerifiedToken,
+    Verify,
 )
 
 HEADS = tuple(TokenSource("medusa", head) for head in range(1, 5))
 CONTEXT_TOKENS = 64
+BEST_NODES = tuple(BestNode(k, k + 1, 0, 0.7 ** (k + 1)) for k in range(4)) + tuple(
+    BestNode(0, 1, rank, 0.1 / rank) for rank in range(1, 8)
+)
+TREE_STEP_S = tuple(0.002 + 0.0001 * k for k in range(len(BEST_NODES)))
 PLAN = MemoryPlan(10, 2, 3, 4, 5, 6, 70, 100, 0, CONTEXT_TOKENS, CONTEXT_TOKENS, Fit.FITS, True)
 
 
@@ -91,6 +103,47 @@ def steps_of(
             num_context_tokens=10 + shown,
         )
         number += 1
+
+
+def trace_of(step: StepDone, before: tuple[bytes, ...]) -> StepTrace:
+    """The trace of a fake step: a chain of its accepted tokens, and one wrong guess beside it."""
+    accepted = step.token_ids[:-1] if step.step else ()
+    path = tuple(range(len(accepted) + 1))
+    parents, sources = tuple(range(-1, len(accepted))), (TARGET, *HEADS[: len(accepted)])
+    root, ids = (len(before) - 1 if before else 98), (*accepted,)
+    if step.step:
+        parents, sources, ids = (*parents, path[-1]), (*sources, HEADS[len(accepted)]), (*ids, 99)
+    others = tuple(range(100, 105)) * len(path)
+    chances = array("f", [math.nan, *[0.25] * (len(parents) - 1)])
+    chances.extend([0.5] * len(path) + [0.125] * len(others))
+    texts = (
+        before[-1] if before else b"root",
+        *step.pieces[: len(accepted)],
+        *([b" wrong"] if step.step else []),
+        *step.pieces,
+        *[b"other"] * len(others),
+    )
+    return StepTrace(
+        step.session_id,
+        step.request_id,
+        step.step,
+        9 + len(before),
+        (root, *ids),
+        parents,
+        tuple(-1 if i == 0 else 0 for i in range(len(parents))),
+        sources,
+        path,
+        step.token_ids,
+        texts,
+        chances.tobytes() + array("i", others).tobytes(),
+        ((),) * len(path),
+        len(step.token_ids),
+        step.draft_s,
+        step.verify_s,
+        step.accept_s,
+        step.commit_s,
+        step.step_s,
+    )
 
 
 def done_of(
@@ -175,7 +228,10 @@ class FakeEngine:
                     self._load(command)
                 case Calibrate() if self.script.calibrates:
                     costs = ((1, 0.002), (8, 0.0022), (16, 0.003))
-                    self._tell(Calibrated(command.session_id, command.request_id, costs, 0.002, 8))
+                    ids = (command.session_id, command.request_id)
+                    self._tell(Calibrated(*ids, costs, 0.002, 8, BEST_NODES, TREE_STEP_S))
+                case Verify():
+                    self._verify(command)
                 case Generate():
                     self._generate(command)
                 case Unload():
@@ -223,9 +279,24 @@ class FakeEngine:
             if self.script.decode_error and step.step == 3:
                 self._fail(command, self.script.decode_error)
                 return
+            before = tuple(piece for earlier in steps for piece in earlier.pieces)
             steps.append(step)
             self._tell(step)
+            if command.records:
+                self._tell(trace_of(step, before))
         self._tell(done_of(command, tuple(steps), self.script.stop_reason))
+
+    def _verify(self, command: Verify) -> None:
+        """Every word is a token; behind number n the fake would write word n + 1."""
+        text = command.text or " ".join(message.content for message in command.messages)
+        ids = (*command.before_ids, *(len(word) for word in words(text)), *command.after_ids)
+        if not text:
+            self._fail(command, "There is nothing to verify.")
+            return
+        tokens = tuple(
+            VerifiedToken(i, b" w%d" % i, Alternative(i + 1, b" w%d" % (i + 1), 0.5)) for i in ids
+        )
+        self._tell(Verified(command.session_id, command.request_id, tokens, 0.001))
 
     def _fail(self, command: Command, message: str) -> None:
         self._tell(

@@ -1,0 +1,566 @@
+"""The panels in the real window, with an engine that follows a script."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDropEvent, QImage
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QToolTip, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.chat.answer_message import AnswerMessage
+from app.insight.layout import State
+from app.insight.track import Track
+from app.insight.tree_panel import PLAN, STEP, TreePanel
+from app.insight.wing import LOADED
+from app.window import MainWindow
+from medusa_core.messages import Cancel, CloseSession, Generate, Verify
+from tests.app.conftest import Opened
+from tests.app.fakes import Script
+from tests.app.test_chat_window import ask, errors, wait_ready
+from tests.app.traces import done_after, trace
+
+Open = Callable[..., Opened]
+LONG = " ".join(f"word{number}" for number in range(80))
+
+
+@pytest.fixture
+def answered(qtbot: QtBot, open_fake: Open) -> tuple[MainWindow, AnswerMessage]:
+    """A window with one answer."""
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    return window, ask(qtbot, window, "Hello")
+
+
+def track_of(window: MainWindow) -> Track:
+    track = window.insight.timeline.track
+    assert track is not None
+    return track
+
+
+def shown(panel: TreePanel) -> list[str]:
+    return [node.text for node in panel.view.layout_shown.nodes]
+
+
+# Recording ----------------------------------------------------------------------------------------
+
+
+def test_an_answer_is_recorded_step_by_step(
+    answered: tuple[MainWindow, AnswerMessage],
+) -> None:
+    window, answer = answered
+    track = track_of(window)
+    assert track.request_id == answer.request_id
+    assert track.done == answer.done
+    assert track.num_tokens == answer.document.num_tokens == 10
+    assert len(track) == 5
+
+
+def test_recording_can_be_switched_off_and_stays_off(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    window.page.header.record_action.trigger()
+    ask(qtbot, window, "Hello")
+    (request,) = engine.of_kind(Generate)
+    assert isinstance(request, Generate)
+    assert not request.records
+    assert window.insight.timeline.track is None
+    assert not window._preferences.records
+
+
+# The tree -----------------------------------------------------------------------------------------
+
+
+def test_before_any_answer_the_planned_tree_can_be_sized_and_used(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    QTest.keyClick(window, Qt.Key.Key_F9)
+    panel = window.insight.tree
+    assert panel is not None
+    assert panel.tabs.currentIndex() == PLAN
+    assert len(panel.view.layout_shown.nodes) == 8  # the engine's choice
+    assert "the engine's choice" in panel.plan.text
+    panel.plan.slider.setFocus()
+    QTest.keyClick(panel.plan.slider, Qt.Key.Key_Right)
+    assert len(panel.view.layout_shown.nodes) == 9
+    assert panel.plan.text.startswith("9 rows · expected 2.")
+    assert "× plain" in panel.plan.text
+    panel.plan.use_box.click()
+    ask(qtbot, window, "Hello")
+    request = engine.of_kind(Generate)[0]
+    assert isinstance(request, Generate)
+    assert request.settings.tree_rows == 9
+    panel.plan.use_box.click()
+    assert window.chat.tree_rows == 0
+
+
+def test_f9_opens_and_closes_the_tree(answered: tuple[MainWindow, AnswerMessage]) -> None:
+    window, _ = answered
+    QTest.keyClick(window, Qt.Key.Key_F9)
+    panel = window.insight.tree
+    assert panel is not None
+    assert panel.isVisible()
+    assert panel.tabs.currentIndex() == STEP
+    assert panel.view.layout_shown.nodes
+    QTest.keyClick(window, Qt.Key.Key_F9)
+    assert not panel.isVisible()
+
+
+def test_the_slider_shows_every_step(answered: tuple[MainWindow, AnswerMessage]) -> None:
+    window, _ = answered
+    panel = window.insight.open_tree()
+    panel.tabs.setCurrentIndex(STEP)
+    slider = panel.transport.slider
+    slider.setFocus()
+    QTest.keyClick(slider, Qt.Key.Key_Home)
+    assert shown(panel) == ["root", "One"]  # prefill: the root and the model's choice
+    QTest.keyClick(slider, Qt.Key.Key_Right)
+    assert shown(panel) == ["One", "·two", "·three.", "·wrong", "·Four"]
+    states = [node.state for node in panel.view.layout_shown.nodes]
+    assert states == [
+        State.ROOT, State.ACCEPTED, State.ACCEPTED, State.MISMATCH, State.GHOST,
+    ]  # fmt: skip
+    assert panel.transport.text == "step 1 of 4: 3 tokens (2 accepted + 1 of the model's own)"
+    QTest.keyClick(slider, Qt.Key.Key_End)
+    assert "step 4 of 4" in panel.transport.text
+
+
+def test_steps_are_played_and_paused(
+    qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage]
+) -> None:
+    window, _ = answered
+    panel = window.insight.open_tree()
+    timeline = window.insight.timeline
+    panel.transport.play_button.click()
+    assert timeline.is_playing
+    assert timeline.index == 0
+    assert panel.transport.play_button.accessibleName() == "Pause"
+    qtbot.waitUntil(lambda: timeline.index >= 2)
+    panel.transport.play_button.click()
+    assert not timeline.is_playing
+    assert panel.transport.play_button.accessibleName() == "Play"
+
+
+def test_the_newest_step_is_followed_until_another_is_chosen(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake(Script(answer=LONG), num_before_gate=4)
+    engine.gate.clear()
+    wait_ready(qtbot, window)
+    window.insight.open_tree()
+    window.chat.send("Hello")
+    timeline = window.insight.timeline
+    qtbot.waitUntil(lambda: timeline.last == 3)
+    assert timeline.follows
+    assert timeline.index == 3
+    timeline.go(1)
+    engine.gate.set()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert timeline.index == 1
+    timeline.follow(True)
+    assert timeline.index == timeline.last > 3
+
+
+def test_arrows_walk_through_the_tree_and_say_where_they_are(
+    answered: tuple[MainWindow, AnswerMessage],
+) -> None:
+    window, _ = answered
+    panel = window.insight.open_tree()
+    panel.tabs.setCurrentIndex(STEP)
+    window.insight.timeline.go(1)
+    view = panel.view
+    view.setFocus()
+    said = []
+    keys = (Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Right)
+    for key in (*keys, Qt.Key.Key_Down, Qt.Key.Key_Left):
+        QTest.keyClick(view, key)
+        said.append(view.accessibleDescription())
+    assert said == [
+        "One: decided before",
+        "·two: accepted, from head 1, 25.0 %",
+        "·three.: accepted, from head 2, 25.0 %",
+        "·Four: chosen by the model",
+        "·wrong: the best guess where the model chose otherwise, from head 3, 25.0 %",
+        "·three.: accepted, from head 2, 25.0 %",
+    ]
+
+
+def test_the_table_lists_the_nodes_and_chooses_the_same(
+    answered: tuple[MainWindow, AnswerMessage],
+) -> None:
+    window, _ = answered
+    panel = window.insight.open_tree()
+    panel.tabs.setCurrentIndex(STEP)
+    window.insight.timeline.go(1)
+    panel.table_button.click()
+    rows = [[panel.table.item(r, c).text() for c in range(8)] for r in range(5)]
+    assert rows[1] == ["1", "1", "·two", "head 1", "1", "25.0 %", "accepted", "One"]
+    assert rows[4][2:4] == ["·Four", "the model itself"]
+    panel.table.selectRow(2)
+    assert panel.view.chosen == 2
+
+
+# Text and tree ------------------------------------------------------------------------------------
+
+
+def framed(answer: AnswerMessage) -> list[str]:
+    return [s.cursor.selectedText() for s in answer.view.extraSelections()]
+
+
+def centre_of(answer: AnswerMessage, text: str) -> QPointF:
+    """The middle of a word in the answer."""
+    cursor = answer.view.document().find(text)
+    start, end = answer.view.textCursor(), answer.view.textCursor()
+    start.setPosition(cursor.selectionStart())
+    end.setPosition(cursor.selectionEnd())
+    left, right = answer.view.cursorRect(start), answer.view.cursorRect(end)
+    return QPointF((left.left() + right.left()) / 2, left.center().y())
+
+
+def test_a_click_in_the_text_shows_its_step_and_a_node_its_text(
+    qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage]
+) -> None:
+    window, answer = answered
+    point = centre_of(answer, "seven").toPoint()
+    QTest.mouseClick(answer.view.viewport(), Qt.MouseButton.LeftButton, pos=point)
+    panel = window.insight.tree
+    assert panel is not None
+    assert "·seven" in shown(panel)
+    chosen = panel.view.layout_shown.nodes[panel.view.chosen]
+    assert chosen.text == "·seven"
+    panel.view.choose(0)
+    panel.view.node_chosen.emit(1)
+    assert framed(answer) == [panel.view.layout_shown.nodes[1].text.replace("·", " ")]
+
+
+def test_the_cursor_key_opens_the_step_too(answered: tuple[MainWindow, AnswerMessage]) -> None:
+    window, answer = answered
+    cursor = answer.view.document().find("two")
+    cursor.setPosition(cursor.selectionStart())
+    answer.view.setTextCursor(cursor)
+    QTest.keyClick(answer.view, Qt.Key.Key_Return)
+    assert window.insight.timeline.index == 1
+
+
+def test_the_step_that_is_shown_is_framed_in_the_text(
+    answered: tuple[MainWindow, AnswerMessage],
+) -> None:
+    window, answer = answered
+    window.insight.open_tree()
+    window.insight.timeline.go(1)
+    assert "".join(framed(answer)) == " two three. Four"
+    window.insight.timeline.follow(True)
+    assert framed(answer) == []
+
+
+def test_hovering_shows_the_tokens_card(
+    qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, answer = answered
+    cards: list[str] = []
+    monkeypatch.setattr(QToolTip, "showText", lambda _at, html, _view: cards.append(html))
+    hidden: list[bool] = []
+    monkeypatch.setattr(QToolTip, "hideText", lambda: hidden.append(True))
+    at = answer.view.position_at(centre_of(answer, "three"))
+    answer.view.hovered.emit(at)
+    answer.view.hovered.emit(at + 1)  # the same token: no second card
+    assert len(cards) == 1
+    assert "·three." in cards[0]
+    assert "head 2, accepted" in cards[0]
+    answer.view.hovered.emit(-1)
+    assert hidden
+
+
+@pytest.mark.parametrize("word", ["One", "three", "ten"])
+def test_the_character_under_the_mouse_is_found(
+    answered: tuple[MainWindow, AnswerMessage], word: str
+) -> None:
+    _, answer = answered
+    at = answer.view.position_at(centre_of(answer, word))
+    start = answer.view.toPlainText().index(word)
+    assert start <= at < start + len(word)
+    assert answer.view.position_at(QPointF(answer.view.width() - 2, 4)) in (
+        -1,
+        len(answer.view.toPlainText()),
+    )
+
+
+def test_reroll_keeps_what_stands_before_the_token(
+    qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage]
+) -> None:
+    window, answer = answered
+    at = answer.view.toPlainText().index("Four")
+    menu = answer.menu_at(at)
+    action = next(a for a in menu.actions() if a.text() == "Reroll from here")
+    assert action.isEnabled()
+    action.trigger()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    turn = window.chat.conversation.turns[-1]
+    assert turn.keep_tokens == 3
+    assert turn.given is not None
+    assert turn.given.token_ids == tuple(range(10))
+    assert len(window.chat.answers) == 1
+    assert window.chat.answers[0] is not answer
+
+
+def test_only_the_last_complete_answer_can_be_rerolled(
+    qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage]
+) -> None:
+    window, first = answered
+    ask(qtbot, window, "More")
+    action = next(a for a in first.menu_at(0).actions() if a.text() == "Reroll from here")
+    assert not action.isEnabled()
+
+
+# Files --------------------------------------------------------------------------------------------
+
+
+def test_a_trace_is_saved_opened_and_dropped(
+    answered: tuple[MainWindow, AnswerMessage], tmp_path: Path
+) -> None:
+    window, _ = answered
+    path = tmp_path / "trace.json"
+    window.insight.save_trace(path)
+    steps = [track_of(window)[i].nodes for i in range(len(track_of(window)))]
+    window.insight.open_trace(path)
+    assert track_of(window).request_id == LOADED
+    assert [track_of(window)[i].nodes for i in range(len(track_of(window)))] == steps
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile(str(path))])
+    drop = QDropEvent(
+        QPointF(5, 5),
+        Qt.DropAction.CopyAction,
+        mime,
+        Qt.MouseButton.LeftButton,
+        Qt.KeyboardModifier.NoModifier,
+    )
+    window.insight.timeline.show(None)
+    window.dropEvent(drop)
+    assert track_of(window).request_id == LOADED
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"format": "other"}', "{}"])
+def test_foreign_and_truncated_files_are_refused_with_the_reason(
+    answered: tuple[MainWindow, AnswerMessage], tmp_path: Path, text: str
+) -> None:
+    window, answer = answered
+    path = tmp_path / "other.json"
+    path.write_text(text)
+    window.insight.open_trace(path)
+    assert track_of(window).request_id == answer.request_id  # what was shown stays
+    (card,) = errors(window)
+    assert "other.json" in card.message
+
+
+def test_what_can_not_be_saved_says_why(
+    answered: tuple[MainWindow, AnswerMessage], tmp_path: Path
+) -> None:
+    window, _ = answered
+    window.insight.save_trace(tmp_path / "missing" / "trace.json")
+    assert "can't be written" in errors(window)[-1].message
+    window.insight.save_picture(tmp_path / "missing" / "tree.svg")
+    assert "can't be written" in errors(window)[-1].message
+    window.insight.timeline.show(None)
+    window.insight.ask_to_save()
+    assert "no whole recording" in errors(window)[-1].message
+
+
+@pytest.mark.parametrize("ending", ["svg", "png"])
+def test_the_picture_is_the_whole_tree(
+    answered: tuple[MainWindow, AnswerMessage], tmp_path: Path, ending: str
+) -> None:
+    window, _ = answered
+    panel = window.insight.open_tree()
+    panel.tabs.setCurrentIndex(STEP)
+    window.insight.timeline.go(1)
+    path = tmp_path / f"tree.{ending}"
+    window.insight.save_picture(path)
+    if ending == "svg":
+        text = path.read_text(encoding="utf-8")
+        assert "<svg" in text
+        assert text.count("<path") >= 9  # five boxes, four lines
+    else:
+        image = QImage(str(path))
+        wanted = panel.view.picture_rect().size().toSize() * 2
+        assert image.size() == wanted
+        colours = {image.pixel(x, y) for x in range(0, wanted.width(), 3) for y in range(0, 60, 3)}
+        assert len(colours) > 3
+
+
+# Steps --------------------------------------------------------------------------------------------
+
+
+def test_the_curves_are_the_traces_and_share_the_slider(
+    qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage]
+) -> None:
+    window, _ = answered
+    panel = window.insight.open_steps()
+    qtbot.waitUntil(lambda: len(panel.figures) == 4)
+    assert panel.figures.tokens.tolist() == [3, 1, 2, 3]
+    assert panel.facts.text().startswith("τ 2.25 tokens/step over 4 steps")
+    assert "1.80× plain" in panel.facts.text()
+    window.insight.timeline.go(2)
+    assert [marker.value() for marker in panel._markers] == [2, 2, 2]
+    panel._markers[0].setValue(4)
+    panel._markers[0].sigDragged.emit(panel._markers[0])
+    assert window.insight.timeline.index == 4
+    for plot in panel.plots:
+        assert plot.accessibleName()
+        assert plot.toolTip()
+
+
+def test_ten_thousand_steps_are_moved_through_at_once(
+    qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage]
+) -> None:
+    window, _ = answered
+    track = Track("long", "Fake")
+    for number in range(10_000):
+        track.add(trace(number))
+    track.done = done_after([track[1]])
+    insight = window.insight
+    insight.recorder.put(track)
+    tree, steps = insight.open_tree(), insight.open_steps()
+    insight.timeline.show(track, 0)
+    qtbot.waitUntil(lambda: len(steps.figures) == 9_999)
+    insight.open_tree()
+    insight.timeline.go(9_999)
+    assert "step 9,999 of 9,999" in tree.transport.text
+
+
+# Equilibrium --------------------------------------------------------------------------------------
+
+
+def test_the_conversation_is_verified_and_an_input_edited(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    panel = window.insight.open_equilibrium()
+    panel.verify_conversation()
+    assert "no conversation yet" in errors(window)[0].message
+    ask(qtbot, window, "Hello")
+    panel.verify_conversation()
+    qtbot.waitUntil(lambda: bool(panel.shown.cells))
+    request = engine.of_kind(Verify)[0]
+    assert isinstance(request, Verify)
+    assert [m.content for m in request.messages] == ["Hello", engine.script.answer]
+    assert request.messages[1].token_ids  # read as it was written
+    num_tokens = len(panel.shown.cells)
+    panel.table.item(0, 3).setText("·mountain")
+    qtbot.waitUntil(lambda: panel.shown.bonus is not None)
+    edit = engine.of_kind(Verify)[1]
+    assert isinstance(edit, Verify)
+    assert edit.text == " mountain"
+    assert len(edit.before_ids) == 3
+    assert len(edit.after_ids) == num_tokens - 4
+    assert "the bonus token" in panel.text
+
+
+def test_any_text_is_verified_and_a_refusal_leaves_what_is_shown(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    panel = window.insight.open_equilibrium()
+    panel.edit.setText("a bb ccc x")
+    QTest.keyClick(panel.edit, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: bool(panel.shown.cells))
+    assert [cell.token_id for cell in panel.shown.cells] == [1, 3, 4, 2]
+    assert [cell.mark for cell in panel.shown.cells] == ["✗", "✓", "✗", "→"]
+    panel._next_button.click()
+    assert panel.table.currentColumn() == 0
+    panel.edit.clear()
+    panel.verify_text()
+    qtbot.waitUntil(lambda: len(errors(window)) == 1)
+    assert len(panel.shown.cells) == 4
+
+
+# Compare ------------------------------------------------------------------------------------------
+
+
+def test_two_modes_answer_side_by_side(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    dialog = window.insight.open_compare()
+    QTest.keyClicks(dialog.edit, "Hello")
+    QTest.keyClick(dialog.edit, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: not dialog.is_running and bool(dialog.verdict))
+    left, right = (r for r in engine.of_kind(Generate) if isinstance(r, Generate))
+    assert (left.settings.drafter, right.settings.drafter) == ("none", "medusa")
+    assert left.settings.seed == right.settings.seed
+    assert left.session_id != right.session_id
+    assert dialog.verdict.startswith("✓ The same 10 tokens")
+    assert [side.num_tokens for side in dialog.sides] == [10, 10]
+    assert dialog.sides[0].clock_s == pytest.approx(0.025)
+    assert dialog.sides[1].clock_s == pytest.approx(0.0125)
+    assert len(engine.of_kind(CloseSession)) == 2
+    assert window.insight.timeline.track is None  # the chat's own answers alone are recorded
+
+
+def test_different_rules_are_not_compared_and_closing_stops(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake(num_before_gate=2)
+    wait_ready(qtbot, window)
+    dialog = window.insight.open_compare()
+    dialog.sides[1].rule_box.setCurrentIndex(1)
+    dialog.edit.setText("Hello")
+    engine.gate.clear()
+    dialog.start()
+    qtbot.waitUntil(lambda: dialog.sides[0].num_tokens > 0)
+    dialog.close()
+    qtbot.waitUntil(lambda: not dialog.is_running)
+    assert len(engine.of_kind(Cancel)) == 2
+    assert dialog.verdict.startswith("Different rules")
+
+
+def test_a_side_that_fails_says_why(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake(Script(decode_error="It broke."))
+    wait_ready(qtbot, window)
+    dialog = window.insight.open_compare()
+    dialog.edit.setText("Hello")
+    dialog.start()
+    qtbot.waitUntil(lambda: not dialog.is_running)
+    assert {card.message for card in errors(window)} == {"It broke."}
+    assert dialog.verdict == ""
+
+
+# All ----------------------------------------------------------------------------------------------
+
+
+def test_every_panel_has_names_and_can_be_reached_by_key(
+    answered: tuple[MainWindow, AnswerMessage],
+) -> None:
+    window, _ = answered
+    insight = window.insight
+    panels: tuple[QWidget, ...] = (
+        insight.open_tree(),
+        insight.open_steps(),
+        insight.open_equilibrium(),
+        insight.open_compare(),
+    )
+    reachable = Qt.FocusPolicy.TabFocus
+    for panel in panels:
+        kinds = ("QToolButton", "QSlider", "QComboBox", "QTableWidget", "QLineEdit", "TreeView")
+        used = [w for w in panel.findChildren(QWidget) if w.metaObject().className() in kinds]
+        own = [w for w in used if not w.objectName().startswith("qt_")]
+        assert own
+        for widget in own:
+            inner = widget.parent().metaObject().className() in ("QTabBar", "QComboBox")
+            assert inner or widget.accessibleName(), (type(panel), widget)
+            assert inner or widget.focusPolicy() & reachable, (type(panel), widget)
+
+
+def test_a_zoom_and_another_theme_reach_every_panel(
+    answered: tuple[MainWindow, AnswerMessage],
+) -> None:
+    window, _ = answered
+    insight = window.insight
+    insight.open_steps()
+    insight.open_equilibrium()
+    insight.open_compare()
+    tree = insight.open_tree()
+    tree.tabs.setCurrentIndex(STEP)
+    small = tree.view.picture_rect().width()
+    window.zoom(2)
+    window.toggle_theme()
+    assert tree.view.picture_rect().width() > small
+    window.zoom(0)

@@ -1,0 +1,273 @@
+"""What the panels are drawn from: tracks, layouts, cards, figures, forecasts. No window."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.insight.agreement import AGREES, DIFFERS, OPEN, agreement, say
+from app.insight.card import as_html, as_text, card_of
+from app.insight.layout import State, lay_out_plan, lay_out_step
+from app.insight.plan_bar import forecast
+from app.insight.steps_figures import StepFigures
+from app.insight.track import Recorder, Track
+from app.insight.words import origin, percent, show_token
+from medusa_core.messages import (
+    GIVEN,
+    TARGET,
+    Alternative,
+    BestNode,
+    Calibrated,
+    StepDone,
+    TokenSource,
+    Verified,
+    VerifiedToken,
+)
+from tests.app.traces import PARENTS, named, trace
+
+
+def track_of(num_steps: int, num_given: int = 0) -> Track:
+    track = Track("r", "Fake", num_given)
+    for number in range(num_steps):
+        track.add(trace(number))
+    return track
+
+
+def first_of(request_id: str, num_given: int = 0) -> StepDone:
+    sources = (*[GIVEN] * num_given, TARGET)
+    ids, pieces = tuple(range(num_given + 1)), (b"",) * (num_given + 1)
+    return StepDone("s", request_id, 0, ids, pieces, sources, 0, 9, (), 0, 0, 0, 0, 0, 9)
+
+
+# Tracks -------------------------------------------------------------------------------------------
+
+
+def test_tokens_find_their_steps() -> None:
+    track = track_of(4, num_given=2)
+    assert track.num_tokens == 2 + 1 + 3 * 3
+    assert [track.step_of(token) for token in range(13)] == [
+        None, None, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, None,
+    ]  # fmt: skip
+    assert [track.first_token(index) for index in range(4)] == [2, 3, 6, 9]
+
+
+def test_a_full_buffer_gives_up_the_oldest_steps_and_tokens_stay_found() -> None:
+    recorder = Recorder(max_steps=5)
+    for name in ("a", "b"):
+        recorder.begin(first_of(name), "Fake")
+        recorder.add(named(trace(number), name) for number in range(4))
+    assert [len(recorder.tracks[name]) for name in ("a", "b")] == [1, 4]
+    old = recorder.tracks["a"]
+    assert old.num_dropped == 3
+    assert old[0].step == 3
+    assert (old.step_of(6), old.step_of(7)) == (None, 0)
+    recorder.add(named(trace(number), "b") for number in range(4, 9))
+    assert list(recorder.tracks) == ["b"]
+    assert [recorder.tracks["b"][index].step for index in range(5)] == [4, 5, 6, 7, 8]
+
+
+def test_steps_of_answers_that_were_not_begun_are_left_out() -> None:
+    recorder = Recorder()
+    recorder.add([named(trace(1), "foreign")])
+    assert recorder.tracks == {}
+    recorder.begin(first_of("mine", num_given=3), "Fake")
+    assert recorder.tracks["mine"].num_tokens == 3
+    recorder.forget("mine")
+    assert recorder.tracks == {}
+
+
+# Layouts ------------------------------------------------------------------------------------------
+
+
+def test_a_step_says_what_became_of_every_node() -> None:
+    layout = lay_out_step(trace(1, (0, 1)))
+    assert [node.state for node in layout.nodes] == [
+        State.ROOT,
+        State.ACCEPTED,
+        State.PASSED,
+        State.MISMATCH,
+        State.PASSED,
+        State.UNREACHED,
+        State.GHOST,
+    ]
+    ghost = layout.nodes[-1]
+    assert (ghost.parent, ghost.depth, ghost.text) == (1, 2, "‹F0 9F›")
+    assert ghost.probability == pytest.approx(0.5)
+    assert layout.nodes[1].text == "·cat"
+    assert layout.nodes[1].probability == pytest.approx(0.25)
+    assert layout.nodes[0].probability is None
+
+
+@given(st.integers(1, 20).flatmap(lambda n: st.tuples(*[st.integers(0, i) for i in range(n)])))
+def test_no_two_nodes_lie_on_each_other_and_children_lie_to_the_right(
+    parents: tuple[int, ...],
+) -> None:
+    nodes = tuple(BestNode(parent, 1, 0, 0.5) for parent in parents)
+    layout = lay_out_plan(nodes, len(nodes) + 1)
+    places = {(node.depth, node.row) for node in layout.nodes}
+    assert len(places) == len(layout.nodes)
+    for depth in range(layout.num_columns):
+        rows = sorted(node.row for node in layout.nodes if node.depth == depth)
+        assert all(b - a >= 1 for a, b in pairwise(rows))
+    assert all(0 <= node.row < layout.num_rows for node in layout.nodes)
+    for node in layout.nodes[1:]:
+        assert node.depth == layout.nodes[node.parent].depth + 1
+
+
+@pytest.mark.parametrize("path", [(0,), (0, 2), (0, 1), (0, 1, 4), (0, 1, 3), (0, 1, 3, 5)])
+def test_the_accepted_path_is_one_straight_line_at_the_top(path: tuple[int, ...]) -> None:
+    layout = lay_out_step(trace(1, path))
+    rows = {layout.nodes[node].row for node in (*path, len(PARENTS))}
+    assert rows == {0.0}
+
+
+def test_a_planned_tree_has_the_rows_that_were_asked_for() -> None:
+    best = (BestNode(0, 1, 0, 0.7), BestNode(1, 2, 0, 0.4), BestNode(0, 1, 1, 0.1))
+    assert len(lay_out_plan(best, 1).nodes) == 1
+    layout = lay_out_plan(best, 3)
+    assert [node.probability for node in layout.nodes] == [1.0, 0.7, 0.4]
+    assert len(lay_out_plan(best, 64).nodes) == 4
+
+
+def test_a_forecast_is_the_sum_of_chances_over_the_measured_time() -> None:
+    best = (BestNode(0, 1, 0, 0.5), BestNode(1, 2, 0, 0.25))
+    calibrated = Calibrated("", "", ((1, 0.001),), 0.001, 2, best, (0.0015, 0.0035))
+    assert forecast(calibrated, 1).factor == pytest.approx(1)
+    two = forecast(calibrated, 2)
+    assert (two.tokens, two.tokens_per_s) == (pytest.approx(1.5), pytest.approx(1000))
+    assert forecast(calibrated, 3).factor == pytest.approx(1.75 / 3.5)
+
+
+# Cards and words ----------------------------------------------------------------------------------
+
+
+def test_a_card_tells_all_about_an_accepted_token() -> None:
+    track = track_of(3)
+    lines = dict(card_of(track, 2))
+    assert lines["Token"] == "·on"
+    assert lines["Id"] == "3"
+    assert lines["From"] == "head 2, accepted"
+    assert lines["Its guess"] == "first guess, 25.0 %"
+    assert lines["Step"] == "1, second of 3"
+    assert lines["Model's probability"] == "50.0 %"
+    assert lines["Instead"].count("12.5 %") == 5
+    assert lines["Time of the step"].startswith("250 µs: draft 10 µs, verify 200 µs")
+
+
+def test_a_card_tells_the_models_own_tokens_and_given_ones_apart() -> None:
+    track = track_of(2, num_given=1)
+    assert dict(card_of(track, 0))["Token"].startswith("given")
+    assert dict(card_of(track, 1))["From"] == "the model itself"
+    assert dict(card_of(track, 4))["From"] == "the model itself (bonus token)"
+    assert card_of(track, 99) == ()
+
+
+def test_a_cards_numbers_are_the_rules() -> None:
+    track = Track("r", "Fake")
+    track.add(replace(trace(0), numbers=((("probability", 0.25), ("noise", 1.5)),)))
+    lines = dict(card_of(track, 0))
+    assert lines["Noise drawn at this place"] == "1.5"
+    assert lines["Chance after temperature and filters"] == "0.25"
+
+
+def test_hostile_tokens_stay_text() -> None:
+    step = trace(0)
+    texts = (b"<img src=x onerror=alert(1)>",) * len(step.texts)
+    track = Track("r", "Fake")
+    track.add(replace(step, texts=texts))
+    html = as_html(card_of(track, 0))
+    assert "<img" not in html
+    assert "&lt;img" in html
+    assert "<img" in as_text(card_of(track, 0))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (b" a b", "·a·b"),
+        (b"\n\t", "⏎⇥"),
+        (b"", "‹token 7›"),
+        (b"\xe2\x82", "‹E2 82›"),
+        ("\u200b\u202e".encode(), "‹U+200B›‹U+202E›"),
+        (b"x" * 40, "x" * 23 + "…"),
+        ("é😀".encode(), "é😀"),
+    ],
+)
+def test_tokens_show_what_can_not_be_seen(text: bytes, shown: str) -> None:
+    assert show_token(text, 7) == shown
+
+
+def test_origins_and_chances_in_words() -> None:
+    assert origin(TokenSource("medusa", 2)) == origin(TokenSource("medusa-chain", 2)) == "head 2"
+    assert origin(TokenSource("ngram", 3)) == "lookup, 3 ahead"
+    assert origin(TokenSource("medusa+ngram", 1)) == "head 1 and lookup"
+    assert (percent(None), percent(0.0), percent(1e-5)) == ("—", "0.0 %", "< 0.1 %")
+
+
+# Figures ------------------------------------------------------------------------------------------
+
+
+def test_figures_are_the_traces_sums() -> None:
+    track, figures = track_of(3), StepFigures()
+    figures.follow(track)
+    track.add(trace(3, (0, 2), num_kept=1))
+    figures.follow(track)
+    figures.follow(track)
+    assert figures.numbers.tolist() == [1, 2, 3]
+    assert figures.tokens.tolist() == [3, 3, 1]
+    assert figures.seconds.tolist() == pytest.approx([2.5e-4] * 3)
+    assert figures.times.shape == (4, 3)
+    assert figures.times[1].tolist() == pytest.approx([2e-4] * 3)
+    assert figures.context.tolist() == [16, 19, 20]
+    rates = {rate.name: (rate.num_accepted, rate.num_steps) for rate in figures.rates()}
+    assert rates == {"head 1": (3, 3), "head 2": (2, 3), "head 3": (0, 3)}
+    assert np.allclose(figures.speeds(), [6 / 5e-4, 7 / 7.5e-4, 4 / 5e-4])
+
+
+def test_figures_of_a_track_that_loses_its_first_steps_go_on() -> None:
+    track, figures = track_of(3), StepFigures()
+    figures.follow(track)
+    for number in range(3, 6):
+        track.add(trace(number))
+        track.drop_first()
+    figures.follow(track)
+    assert figures.numbers.tolist() == [1, 2, 3, 4, 5]
+
+
+def test_no_steps_have_no_figures() -> None:
+    figures = StepFigures()
+    assert figures.speeds().tolist() == []
+    assert figures.rates() == ()
+
+
+# Agreement ----------------------------------------------------------------------------------------
+
+
+def verified(*pairs: tuple[int, int]) -> Verified:
+    tokens = tuple(
+        VerifiedToken(i, b" %d" % i, Alternative(out, b" %d" % out, 0.5)) for i, out in pairs
+    )
+    return Verified("s", "r", tokens, 0.01)
+
+
+def test_outputs_are_compared_with_the_next_input() -> None:
+    table = agreement(verified((1, 2), (2, 9), (3, 4), (4, 5)))
+    assert [cell.mark for cell in table.cells] == [AGREES, DIFFERS, AGREES, OPEN]
+    assert (table.num_agreeing, table.num_judged, table.bonus) == (2, 3, None)
+    assert say(table).startswith("2 of 3 outputs")
+
+
+def test_after_an_edit_the_first_output_that_differs_is_the_bonus() -> None:
+    table = agreement(verified((1, 7), (2, 3), (8, 4), (4, 5)), edited=2)
+    assert table.bonus == 1  # what stands before the edit was there already
+    assert "behind “·2” (token 2)" in say(table)
+    assert "goes on with “·3”" in say(table)
+    whole = agreement(verified((1, 2), (2, 3), (3, 4)), edited=1)
+    assert whole.bonus == 2  # all agree: the bonus comes behind the end
+
+
+def test_nothing_verified_says_so() -> None:
+    assert say(agreement(verified())) == "Nothing verified yet."
