@@ -115,7 +115,7 @@ def test_an_answer_streams_in_marked_as_its_steps_say(
     assert answer.done is not None
     assert answer.done.text == answer.document.text != ""
     # It grew on the screen before it was complete.
-    assert len(lengths) > 2
+    assert any(0 < length < len(answer.done.text) for length in lengths)
     steps = [
         event
         for event in engine.events
