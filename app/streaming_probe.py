@@ -1,16 +1,21 @@
-"""Measures what the window costs an answer: the same one with the window streaming and without.
+"""Measures what the window costs an answer: streaming, recording, panels; and how it stalls.
 
-Without, the engine answers a conversation that the window doesn't show: events arrive all the same.
+All ways take turns, so that a machine that slows down slows them alike. Headless, the engine
+answers a conversation that the window doesn't show: events arrive all the same.
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
 import statistics
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.chat.empty_state import SUGGESTIONS
+from app.insight.track import Track
 from app.model_keeper import Phase
 from app.startup_probe import StallProbe
 from medusa_core.messages import (
@@ -25,8 +30,11 @@ from medusa_core.messages import (
 if TYPE_CHECKING:
     from app.application import Application
 
-_PROMPTS = SUGGESTIONS[:1]  # a story as long as an answer may be
+_PROMPT = SUGGESTIONS[0]  # a story as long as an answer may be
 _REPEATS = 9
+_STALL_TOKENS = 2_000
+_LONG_TRACK = 10_000
+_MOVES = 60
 _UNSEEN = "streaming-probe"
 
 
@@ -37,13 +45,14 @@ class StreamingProbe:
         self._app = application
         self._done: list[GenerationDone] = []
         self._changed = asyncio.Event()
-        self._stalls = StallProbe()
 
     async def run(self) -> dict[str, object]:
-        """Both in turns, so that a machine that slows down slows both.
+        """Measure.
 
         Returns:
-            Medians of decoding speed and the ratio of neighbours, and the longest stall.
+            Medians of decoding speed, the medians of ratios of neighbours, the longest stall
+            while 2,000 tokens stream with all panels open, and the longest move of the slider in a
+            recording of 10,000 steps.
         """
         keeper = self._app.keeper
         self._app.bridge.arrived.connect(self._receive)
@@ -51,42 +60,95 @@ class StreamingProbe:
         self._app.window.chat.answer_ended.connect(self._changed.set)
         await self._until(lambda: keeper.status.phase is not Phase.LOADING)
         await self._until(lambda: keeper.status.calibrated is not None)
-        await self._shown(_PROMPTS[0])
-        await self._unseen(_PROMPTS[0])
-        shown: list[float] = []
-        unseen: list[float] = []
-        for _ in range(_REPEATS):
-            for prompt in _PROMPTS:
-                shown.append(await self._shown(prompt))
-                unseen.append(await self._unseen(prompt))
-        self._stalls.start()  # for itself: it keeps the interpreter busy
-        await self._shown(_PROMPTS[0])
-        self._stalls.stop()
-        ratios = [a / b for a, b in zip(shown, unseen, strict=True)]
+        speeds = await self._race()
+        medians = {name: statistics.median(values) for name, values in speeds.items()}
+        insight = self._app.window.insight
+        insight.open_all()
+        stall_ms, num_tokens = await self._stalls()
+        move_ms = await self._moves()
+        insight.close_all()
         return {
-            "streaming_tokens_per_s": round(statistics.median(shown), 1),
-            "headless_tokens_per_s": round(statistics.median(unseen), 1),
-            "ratio": round(statistics.median(ratios), 3),
-            "longest_stall_ms": round(self._stalls.longest_stall_ms, 1),
+            "headless_tokens_per_s": round(medians["headless"], 1),
+            "streaming_tokens_per_s": round(medians["streaming"], 1),
+            "ratio": _ratio(speeds, "streaming", "headless"),
+            "recording_ratio": _ratio(speeds, "recording", "streaming"),
+            "recording_headless_ratio": _ratio(speeds, "recording headless", "headless"),
+            "panels_ratio": _ratio(speeds, "panels", "recording"),
+            "longest_stall_ms": round(stall_ms, 1),
+            "stall_tokens": num_tokens,
+            "longest_move_ms": round(move_ms, 1),
         }
 
-    async def _shown(self, prompt: str) -> float:
+    async def _race(self) -> dict[str, list[float]]:
+        """Tokens per second of every way, interleaved; the first round isn't counted."""
+        ways = ("headless", "streaming", "recording", "panels", "recording headless")
+        speeds: dict[str, list[float]] = {way: [] for way in ways}
+        for number in range(_REPEATS + 1):
+            for way in ways:
+                speed = await self._answer(way)
+                if number:
+                    speeds[way].append(speed)
+        return speeds
+
+    async def _answer(self, way: str) -> float:
+        if way.endswith("headless"):
+            return await self._unseen(records=way != "headless")
+        window = self._app.window
+        window.chat.records = way != "streaming"
+        if way == "panels":
+            window.insight.open_all()
+        speed = await self._shown()
+        window.insight.close_all()
+        return speed
+
+    async def _shown(self) -> float:
         chat = self._app.window.chat
         chat.new_chat()
         self._done.clear()
-        chat.send(prompt)
+        chat.send(_PROMPT)
         await self._until(lambda: bool(self._done) and not chat.is_busy)
         return self._done[-1].decode_tokens_per_s
 
-    async def _unseen(self, prompt: str) -> float:
-        bridge = self._app.bridge
-        settings = self._app.window.page.header.pickers.settings()
+    async def _unseen(self, *, records: bool) -> float:
+        bridge, pickers = self._app.bridge, self._app.window.page.header.pickers
         self._done.clear()
-        messages = (ChatMessage(Role.USER, prompt),)
-        bridge.submit(Generate(_UNSEEN, "ask", messages, settings))
+        messages = (ChatMessage(Role.USER, _PROMPT),)
+        settings = replace(pickers.settings(), rests=False)  # as the window asks for
+        bridge.submit(Generate(_UNSEEN, "ask", messages, settings, records=records))
         await self._until(lambda: bool(self._done))
         bridge.submit(CloseSession(_UNSEEN, "close"))
         return self._done[-1].decode_tokens_per_s
+
+    async def _stalls(self) -> tuple[float, int]:
+        """The window's longest silence while answers stream; apart, as it keeps it busy."""
+        probe, num_tokens = StallProbe(), 0
+        self._app.window.chat.records = True
+        probe.start()
+        while num_tokens < _STALL_TOKENS:
+            await self._shown()
+            num_tokens += len(self._done[-1].token_ids)
+        probe.stop()
+        return probe.longest_stall_ms, num_tokens
+
+    async def _moves(self) -> float:
+        """The longest move of the slider, drawn, in a long recording."""
+        timeline = self._app.window.insight.timeline
+        short = timeline.track
+        assert short is not None, "answers were recorded"
+        track = Track("long", short.model)
+        for number in range(_LONG_TRACK):
+            track.add(replace(short[1 + number % (len(short) - 1)], step=number))
+        track.done = short.done
+        timeline.show(track, 0)
+        await asyncio.sleep(1.0)  # until the curves are drawn
+        longest_s, places = 0.0, random.Random(0)
+        for _ in range(_MOVES):
+            started = time.perf_counter()
+            timeline.go(places.randrange(_LONG_TRACK))
+            self._app.window.insight.paint_now()
+            longest_s = max(longest_s, time.perf_counter() - started)
+            await asyncio.sleep(0)
+        return longest_s * 1000
 
     def _receive(self, events: tuple[Event, ...]) -> None:
         self._done += [event for event in events if isinstance(event, GenerationDone)]
@@ -98,3 +160,8 @@ class StreamingProbe:
         while not is_so():
             await self._changed.wait()
             self._changed.clear()
+
+
+def _ratio(speeds: dict[str, list[float]], way: str, other: str) -> float:
+    pairs = zip(speeds[way], speeds[other], strict=True)
+    return round(statistics.median(a / b for a, b in pairs), 3)

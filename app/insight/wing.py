@@ -88,6 +88,25 @@ class Insight(QObject):
 
     # Panels ---------------------------------------------------------------------------------------
 
+    def open_all(self) -> None:
+        """Open all panels, each in a window of its own, so that all of them are seen."""
+        self.open_tree()
+        self.open_steps()
+        self.open_equilibrium()
+        for dock in self._docks:
+            dock.setFloating(True)
+            dock.show()
+
+    def paint_now(self) -> None:
+        """Draw what is open without waiting for the loop; for measurements."""
+        for dock in self._docks:
+            dock.repaint()
+
+    def close_all(self) -> None:
+        """Close all panels."""
+        for dock in self._docks:
+            dock.hide()
+
     def toggle(self, open_panel: Callable[[], QWidget]) -> None:
         """Open a panel, or close it where it is seen."""
         seen = [dock for dock in self._docks if dock.isVisible() and not _is_covered(dock)]

@@ -1,7 +1,10 @@
 """What the panels are drawn from: tracks, layouts, cards, figures, forecasts. No window."""
 
+import subprocess
+import sys
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +18,7 @@ from app.insight.plan_bar import forecast
 from app.insight.steps_figures import StepFigures
 from app.insight.track import Recorder, Track
 from app.insight.words import origin, percent, show_token
+from medusa_core.api import Recording, write_trace
 from medusa_core.messages import (
     GIVEN,
     TARGET,
@@ -26,7 +30,7 @@ from medusa_core.messages import (
     Verified,
     VerifiedToken,
 )
-from tests.app.traces import PARENTS, named, trace
+from tests.app.traces import PARENTS, done_after, named, trace
 
 
 def track_of(num_steps: int, num_given: int = 0) -> Track:
@@ -139,6 +143,21 @@ def test_a_forecast_is_the_sum_of_chances_over_the_measured_time() -> None:
     two = forecast(calibrated, 2)
     assert (two.tokens, two.tokens_per_s) == (pytest.approx(1.5), pytest.approx(1000))
     assert forecast(calibrated, 3).factor == pytest.approx(1.75 / 3.5)
+
+
+def test_a_saved_trace_shows_the_same_in_a_fresh_process(tmp_path: Path) -> None:
+    steps = tuple(trace(number, (0, 1)) for number in range(4))
+    path = tmp_path / "trace.json"
+    write_trace(path, Recording("Fake", steps, done_after(steps)))
+    program = (
+        "import sys; from pathlib import Path; from medusa_core.api import read_trace; "
+        "from app.insight.layout import lay_out_step; "
+        "print([lay_out_step(step) for step in read_trace(Path(sys.argv[1])).steps])"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True
+    ).stdout
+    assert shown.strip() == str([lay_out_step(step) for step in steps])
 
 
 # Cards and words ----------------------------------------------------------------------------------

@@ -1,0 +1,230 @@
+"""Law 5 from the engine to the screen: what is marked is what the traces say was accepted."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+import torch
+from PySide6.QtGui import QTextCursor, QTextDocument
+from torch import Tensor
+
+from app.chat.answer_document import AnswerDocument
+from medusa_core.api import demo_model
+from medusa_core.engine.generation import Generation
+from medusa_core.engine.session import Session
+from medusa_core.engine.tuner import Tuner
+from medusa_core.generate.direct import generate
+from medusa_core.kv.cache import KvCache
+from medusa_core.messages import (
+    TARGET,
+    ChatMessage,
+    Generate,
+    GenerateSettings,
+    GenerationDone,
+    Role,
+    StepDone,
+    StepTrace,
+    TokenSource,
+)
+from medusa_core.runner.runner import Runner
+from medusa_core.target import LoadOptions, Target, load_target
+from medusa_core.text.tokenizer import Tokenizer
+from medusa_core.tree.shape import TokenTree
+from tests.app.markdown_samples import TEMPLATES, fill, is_unique_char
+from tests.app.test_answer_document import STYLE, underlined_chars
+from tests.core.fakes import oracle_spec
+from tests.core.laws import user_says
+from tests.core.test_sentencepiece import train
+from tests.core.tiny import TinySpec, make_tokenizer, write_tiny
+
+SETTINGS = GenerateSettings(max_new_tokens=4000, tree_rows=24)
+STOP = "@@stop@@"
+MARKUP = str.maketrans("", "", "*#\n")  # of it, Pebble writes bold, headings and paragraphs
+
+
+class ScriptedRunner:
+    """Chooses the tokens of a script, whatever it reads: a state is its place in the text."""
+
+    hidden_dtype = torch.float32
+
+    def __init__(self, honest: Runner, script: Sequence[int], vocab_size: int) -> None:
+        self._honest = honest
+        self._script = script
+        self._vocab_size = vocab_size
+
+    def use_threads(self, decoding: int, prefill: int) -> None:
+        self._honest.use_threads(decoding, prefill)
+
+    def new_cache(self, capacity: int) -> KvCache:
+        return self._honest.new_cache(capacity)
+
+    def verify(self, tree: TokenTree, kv: KvCache) -> Tensor:
+        kv.reserve(tree.shape.num_nodes)
+        return torch.tensor([[float(kv.length + depth + 1)] for depth in tree.shape.depths])
+
+    def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
+        kv.reserve(len(token_ids))
+        kv.commit(range(len(token_ids)))
+        return torch.tensor([[float(kv.length)]])
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        scores = torch.zeros(len(hidden), self._vocab_size)
+        for row, place in enumerate(hidden[:, 0].int().tolist()):
+            scores[row, self._script[min(place, len(self._script) - 1)]] = 9.0
+        return scores
+
+
+@pytest.fixture(scope="module", params=["bpe", "sentencepiece"])
+def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Target:
+    """A random target with a byte-level BPE, or with pieces and byte fallback."""
+    folder = tmp_path_factory.mktemp(request.param)
+    if request.param == "bpe":
+        tokenizer = Tokenizer(make_tokenizer())
+    else:
+        (folder / "tokenizer.model").write_bytes(train())
+        tokenizer = Tokenizer.open(folder)
+    size = max(tokenizer.vocab_size, 320)
+    path = write_tiny(folder / "model", TinySpec(vocab_size=size, context_tokens=8000))
+    loaded = load_target(path, None, LoadOptions(dtype="float32", device="cpu"))
+    return replace(loaded, tokenizer=tokenizer, eos_token_ids=frozenset({1}))
+
+
+def emit(
+    target: Target, document: str, settings: GenerateSettings, seed: int
+) -> tuple[list[StepDone], list[StepTrace], GenerationDone]:
+    """Let the target write a document, drafted by an oracle."""
+    prompt = target.tokenizer.encode_prompt(target.template.render(user_says("write")))
+    script = [*prompt, *target.tokenizer.encode_within(document), 1]
+    size = target.config.vocab_size
+    scripted = replace(target, runner=ScriptedRunner(target.runner, script, size))
+    request = Generate("s", "r", tuple(user_says("write")), settings, records=True)
+    oracle = oracle_spec(script, seed)
+    generation = Generation(request, scripted, Session(scripted), Tuner(scripted), drafter=oracle)
+    steps: list[StepDone] = []
+    traces: list[StepTrace] = []
+    while True:
+        for event in generation.advance():
+            if isinstance(event, StepDone):
+                steps.append(event)
+            elif isinstance(event, StepTrace):
+                traces.append(event)
+            elif isinstance(event, GenerationDone):
+                return steps, traces, event
+
+
+def accepted_in(traces: Sequence[StepTrace]) -> list[tuple[bytes, TokenSource]]:
+    """Every token of an answer as the traces tell it: its bytes and who drafted it."""
+    tokens = []
+    for trace in traces:
+        verdicts, nodes = trace.verdicts, trace.nodes
+        for place, verdict in enumerate(verdicts[: trace.num_kept]):
+            is_accepted = place + 1 < len(verdicts)
+            source = nodes[verdicts[place + 1].node].source if is_accepted else TARGET
+            tokens.append((verdict.choice.text, source))
+    return tokens
+
+
+def expected_chars(traces: Sequence[StepTrace], num_chars: int) -> list[tuple[str, str]]:
+    """Characters with the colour of the token that completes each, from traces alone."""
+    data, owners = b"", []
+    for text, source in accepted_in(traces):
+        data += text
+        owners += [source] * len(text)
+    expected, at = [], 0
+    for char in data.decode(errors="replace")[:num_chars]:
+        at += len(char.encode())
+        source = owners[at - 1]
+        colour = "" if source == TARGET else STYLE.underline(source.head)
+        if is_unique_char(char):
+            expected.append((char, colour))
+    return expected
+
+
+def document_of(template: int | str) -> str:
+    """One kind of Markdown, or all of them."""
+    if template == "all":
+        return fill(list(TEMPLATES), ["\n\n"] * len(TEMPLATES))
+    if template == "twice":
+        return fill([*TEMPLATES, *reversed(TEMPLATES)], ["\n\n"] * (2 * len(TEMPLATES)))
+    # SentencePiece's answers begin without a space: some templates do with one.
+    return "Begin\n\n" + fill([TEMPLATES[int(template)]], ["\n"])
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("template", [*range(len(TEMPLATES)), "all", "twice"])
+def test_marks_are_what_the_traces_say(
+    qapp: object, target: Target, template: int | str, seed: int
+) -> None:
+    document = document_of(template)
+    steps, traces, done = emit(target, document, SETTINGS, seed)
+    assert done.text == document
+    view = AnswerDocument(QTextDocument(), STYLE)
+    for step in steps:
+        view.append(step)
+    view.finish(done)
+    marked = underlined_chars(view.document)
+    assert marked == expected_chars(traces, len(done.text))
+    if isinstance(template, str):
+        assert len({colour for _, colour in marked}) >= 3  # several depths were accepted
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_stop_string_inside_a_run_ends_the_marks_with_the_text(
+    qapp: object, target: Target, seed: int
+) -> None:
+    shown = fill(["{} {} **{}**", "- {}\n- {}"], ["\n\n", " "])
+    document = f"{shown}{STOP} and more that nobody sees"
+    steps, traces, done = emit(target, document, replace(SETTINGS, stop=(STOP,)), seed)
+    assert done.text == shown
+    view = AnswerDocument(QTextDocument(), STYLE)
+    view.append(*steps)
+    view.finish(done)
+    assert underlined_chars(view.document) == expected_chars(traces, len(shown))
+
+
+def shown_by(view: AnswerDocument, token: int) -> str:
+    """What the document shows of a token."""
+    parts = []
+    for found in view.ranges_of(range(token, token + 1)):
+        cursor = QTextCursor(view.document)
+        cursor.setPosition(found.start)
+        cursor.setPosition(found.end, QTextCursor.MoveMode.KeepAnchor)
+        parts.append(cursor.selectedText())
+    return "".join(parts)
+
+
+def test_in_conversations_with_pebble_every_token_shows_what_its_trace_says(qapp: object) -> None:
+    pebble = load_target(*demo_model(), LoadOptions(device="cpu"))
+    prompts = (
+        "Tell me a story about a red boat.",
+        "What is the capital of France?",
+        "Who are you?",
+        "Write a bedtime story about a small bear.",
+    )
+    num_marked = 0
+    messages: list[ChatMessage] = []
+    for prompt in prompts:
+        messages = [*messages, ChatMessage(Role.USER, prompt)]
+        steps: list[StepDone] = []
+        traces: list[StepTrace] = []
+        settings = GenerateSettings(max_new_tokens=80, tree_rows=16)
+        done = generate(pebble, messages, settings, steps.append, on_trace=traces.append)
+        messages.append(ChatMessage(Role.ASSISTANT, done.text, done.token_ids))
+        view = AnswerDocument(QTextDocument(), STYLE)
+        view.append(*steps)
+        view.finish(done)
+        tokens = accepted_in(traces)
+        for place, (text, _) in enumerate(tokens):
+            assert shown_by(view, place).strip() == text.decode().translate(MARKUP).strip()
+        marked = {found.token_index for found in view.marked_ranges()}
+        drafted = {i for i, (text, source) in enumerate(tokens) if source != TARGET}
+        visible = {
+            i for i, (text, _) in enumerate(tokens) if text.decode().translate(MARKUP).strip()
+        }
+        assert marked & visible == drafted & visible
+        num_marked += len(marked)
+    assert num_marked > 60
+
+
+def test_characters_of_the_documents_are_made_of_several_tokens(target: Target) -> None:
+    assert len(target.tokenizer.encode_within("é😀")) > 2
