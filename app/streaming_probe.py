@@ -36,6 +36,7 @@ _STALL_TOKENS = 2_000
 _LONG_TRACK = 10_000
 _MOVES = 60
 _UNSEEN = "streaming-probe"
+_SETTLE_S = 0.6  # until panels that were opened have been drawn
 
 
 class StreamingProbe:
@@ -64,6 +65,7 @@ class StreamingProbe:
         medians = {name: statistics.median(values) for name, values in speeds.items()}
         insight = self._app.window.insight
         insight.open_all()
+        await asyncio.sleep(_SETTLE_S)
         stall_ms, num_tokens = await self._stalls()
         move_ms = await self._moves()
         insight.close_all()
@@ -97,6 +99,7 @@ class StreamingProbe:
         window.chat.records = way != "streaming"
         if way == "panels":
             window.insight.open_all()
+            await asyncio.sleep(_SETTLE_S)
         speed = await self._shown()
         window.insight.close_all()
         return speed

@@ -128,8 +128,9 @@ class AnswerMessage(Message):
         Returns:
             Where they begin, in this widget's coordinates; None where nothing of them is shown.
         """
-        found = self.document.ranges_of(tokens)
-        self.view.setExtraSelections([self._framed(one) for one in found])
+        found = self.document.ranges_of(tokens) if tokens else ()
+        if found or self.view.extraSelections():
+            self.view.setExtraSelections([self._framed(one) for one in found])
         if not found:
             return None
         cursor = self.view.textCursor()

@@ -27,6 +27,7 @@ from medusa_core.messages import (
     GenerationDone,
     Progress,
     StepDone,
+    StepTrace,
     StopReason,
 )
 
@@ -201,6 +202,8 @@ class ChatController(QObject):
             if isinstance(event, StepDone):
                 steps.append(event)
                 continue
+            if isinstance(event, StepTrace):
+                continue  # for the panels; steps are shown together, however many come at once
             self._take_steps(tuple(steps))
             steps.clear()
             match event:

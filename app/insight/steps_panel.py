@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import Qt, QTimer
@@ -66,6 +68,8 @@ class StepsPanel(QWidget):
         self.facts = QLabel()
         self.facts.setObjectName("insightNote")
         self.facts.setWordWrap(True)
+        self._costs_drawn: object = None
+        self._waiting: list[Callable[[], None]] = []
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(REDRAW_MS)
@@ -151,33 +155,57 @@ class StepsPanel(QWidget):
             self._timer.start()
 
     def _draw(self) -> None:
+        """Draw everything, one drawing in each turn of the loop: together they take 10 ms."""
         if not self.isVisible():
             return
         if self._timeline.track is not None:
             self.figures.follow(self._timeline.track)
-        self._draw_over_time()
-        self._draw_rates()
-        self._draw_costs()
         self.facts.setText(self._say())
-        self._move_markers()
+        self._waiting = [
+            self._draw_costs,
+            self._draw_rates,
+            self._draw_speed,
+            self._draw_times,
+            self._draw_tokens,
+        ]
+        self._draw_next()
 
-    def _draw_over_time(self) -> None:
-        theme, figures = self._appearance.theme, self.figures
-        for plot, marker in zip(self._over_time, self._markers, strict=True):
-            plot.clear()
-            plot.addItem(marker, ignoreBounds=True)
-        if not len(figures):
+    def _draw_next(self) -> None:
+        if not self._waiting:
+            self._move_markers()
             return
-        edges = _edges(figures.numbers)
-        _steps(self._tokens, edges, figures.tokens, theme.head(1).line)
-        sums = np.cumsum(figures.times, axis=0) * 1e6
+        self._waiting.pop()()
+        QTimer.singleShot(0, self, self._draw_next)
+
+    def _clear(self, plot: pg.PlotWidget) -> None:
+        """Take the curves away; the marker stays."""
+        plot.clear()
+        plot.addItem(self._markers[self._over_time.index(plot)], ignoreBounds=True)
+
+    def _draw_tokens(self) -> None:
+        self._clear(self._tokens)
+        if len(self.figures):
+            edges, colour = _edges(self.figures.numbers), self._appearance.theme.head(1).line
+            _steps(self._tokens, edges, self.figures.tokens, colour)
+
+    def _draw_times(self) -> None:
+        self._clear(self._times)
+        if not len(self.figures):
+            return
+        edges = _edges(self.figures.numbers)
+        sums = np.cumsum(self.figures.times, axis=0) * 1e6
         for part in reversed(range(len(PARTS))):  # the whole first, the smaller in front of it
-            _steps(self._times, edges, sums[part], theme.head(part + 1).line)
+            _steps(self._times, edges, sums[part], self._appearance.theme.head(part + 1).line)
         # One step that was interrupted must not flatten all others.
         self._times.setYRange(0, 1.3 * float(np.quantile(sums[-1], 0.98)))
-        self._speed.plot(
-            figures.numbers, figures.speeds(), pen=pg.mkPen(theme.head(1).line, width=2)
-        )
+
+    def _draw_speed(self) -> None:
+        theme, figures = self._appearance.theme, self.figures
+        self._clear(self._speed)
+        if not len(figures):
+            return
+        pen = pg.mkPen(theme.head(1).line, width=2)
+        self._speed.plot(figures.numbers, figures.speeds(), pen=pen)
         calibrated = self._status.calibrated
         if calibrated is not None:
             dashes = pg.mkPen(theme.muted, style=Qt.PenStyle.DashLine)
@@ -200,13 +228,17 @@ class StepsPanel(QWidget):
 
     def _draw_costs(self) -> None:
         theme, calibrated = self._appearance.theme, self._status.calibrated
+        used = self._rows_used() or (0 if calibrated is None else calibrated.tree_rows)
+        drawn = (calibrated, used, theme)
+        if drawn == self._costs_drawn:
+            return
+        self._costs_drawn = drawn
         self._costs.clear()
         if calibrated is None:
             return
         rows, seconds = zip(*calibrated.step_s, strict=True)
         pen = pg.mkPen(theme.head(2).line, width=2)
         self._costs.plot(rows, np.array(seconds) * 1e6, pen=pen, symbol="o", symbolSize=4)
-        used = self._rows_used() or calibrated.tree_rows
         cost = float(np.interp(used, rows, seconds)) * 1e6
         self._costs.plot([used], [cost], symbol="o", symbolSize=12, symbolBrush=theme.accent)
         self._costs.setAccessibleDescription(f"{used} rows take {cost:.0f} µs")

@@ -154,6 +154,7 @@ class TreePanel(QWidget):
         timeline.track_changed.connect(self._show_what_there_is)
         self.tabs.currentChanged.connect(self._show_tab)
         self.plan.rows_changed.connect(lambda _rows: self._refresh())
+        self.tabs.currentChanged.connect(lambda _tab: self._refresh())
         self.table_button.toggled.connect(lambda on: self._pictures.setCurrentIndex(int(on)))
         self.table_button.toggled.connect(lambda _on: self._refresh())
         self.view.node_chosen.connect(self._choose)
@@ -170,14 +171,14 @@ class TreePanel(QWidget):
         self.tabs.blockSignals(False)
         self._bars.setCurrentIndex(tab)
         self._help.setText(STEP_HELP if tab == STEP else PLAN_HELP)
-        self._refresh()
+        self._moved()
 
     def showEvent(self, event: object) -> None:
         # What is not seen isn't drawn.
         self._refresh()
 
     def _moved(self) -> None:
-        if not self._timeline.follows:
+        if not self._timeline.follows or self._timeline.track is None:
             self._refresh()
         elif not self._timer.isActive():
             self._timer.start()
