@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication, QEvent
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 
 from app.model_keeper import Phase
 from app.theme.appearance import ThemeChoice
@@ -35,8 +35,16 @@ STORY = "Write a bedtime story about a small bear."
 GREETING = "Who are you?"
 FOLLOW_UP = "What is the capital of France?"
 STRUCTURED = "Generate example sentences using the word 'small'."
+# Enough to see branches; alone for speed the engine takes fewer for the demo model.
+WATCHED_ROWS = 16
 # Longer than any context of the demo model.
 TOO_LONG = "Please remember this. " * 2000
+
+
+def _tooltip() -> QWidget | None:
+    """The tooltip that is shown."""
+    shown = (widget for widget in QApplication.topLevelWidgets() if widget.isVisible())
+    return next((w for w in shown if w.metaObject().className() == "QTipLabel"), None)
 
 
 class TourError(Exception):
@@ -120,7 +128,53 @@ class Tour:
         chat.send(TOO_LONG)
         await self._until(lambda: not chat.is_busy, ANSWER_TIMEOUT_S)
         await self._take("error")
+        await self._visit_insight()
         await self._visit_models()
+
+    async def _visit_insight(self) -> None:
+        """The panels: a planned tree, an answer's steps, its table, and two modes."""
+        window = self._app.window
+        chat, insight = window.chat, window.insight
+        chat.new_chat()
+        insight.timeline.show(None)
+        tree = insight.open_tree()
+        tree.plan.slider.setValue(WATCHED_ROWS)
+        await self._take("tree-planned")
+        tree.plan.use_box.setChecked(True)
+        await self._ask(STORY)
+        insight.timeline.go(insight.timeline.last // 2)
+        await self._take("tree")
+        answer = chat.answers[-1]
+        track = insight.timeline.track
+        assert track is not None
+        token = track.first_token(insight.timeline.index)
+        answer.token_hovered.emit(token)
+        await self._take("token-card", widget=_tooltip())
+        answer.token_hovered.emit(-1)
+        tree.table_button.setChecked(True)
+        await self._take("tree-table")
+        tree.table_button.setChecked(False)
+        steps = insight.open_steps()
+        await self._until(lambda: len(steps.figures) > 0, LOAD_TIMEOUT_S)
+        await self._take("steps", settle_s=1.0)
+        table = insight.open_equilibrium()
+        table.verify_conversation()
+        await self._until(lambda: bool(table.shown.cells), LOAD_TIMEOUT_S)
+        village = next(
+            (i for i, cell in enumerate(table.shown.cells) if "village" in cell.text),
+            len(table.shown.cells) // 2,
+        )
+        table.replace(village, " mountain")
+        await self._until(lambda: table.shown.bonus is not None, LOAD_TIMEOUT_S)
+        await self._take("equilibrium")
+        insight.close_all()
+        tree.plan.use_box.setChecked(False)
+        compare = insight.open_compare()
+        compare.edit.setText(STORY)
+        compare.start()
+        await self._until(lambda: not compare.is_running, ANSWER_TIMEOUT_S)
+        await self._take("compare", widget=compare)
+        compare.close()
 
     async def _visit_models(self) -> None:
         """The model manager, offline: the catalog, the built-in model, and a refused download."""

@@ -54,6 +54,7 @@ class AnswerMessage(Message):
         self.request_id = request_id
         self._is_last = True
         self._hovered = NO_TOKEN
+        self._selected = range(0)
         self.done: GenerationDone | None = None
         self.num_accepted = 0
         self._appearance = appearance
@@ -128,6 +129,7 @@ class AnswerMessage(Message):
         Returns:
             Where they begin, in this widget's coordinates; None where nothing of them is shown.
         """
+        self._selected = tokens
         found = self.document.ranges_of(tokens) if tokens else ()
         if found or self.view.extraSelections():
             self.view.setExtraSelections([self._framed(one) for one in found])
@@ -152,6 +154,7 @@ class AnswerMessage(Message):
     def set_marking(self, marking: Marking) -> None:
         """Mark accepted tokens, or don't."""
         self.document.set_marking(marking)
+        self.select_tokens(self._selected)
 
     def restyle(self) -> None:
         """Take the sizes and colours of the theme."""
@@ -159,6 +162,7 @@ class AnswerMessage(Message):
         self._column.setSpacing(scale.px(0.35))
         self.view.set_font(scale.font())
         self.document.restyle(mark_style(self._appearance.theme, scale))
+        self.select_tokens(self._selected)
         self.row.restyle()
 
     def _build(self) -> None:

@@ -60,7 +60,7 @@ def card_of(track: Track, token: int) -> tuple[Line, ...]:
 def as_html(lines: Iterable[Line]) -> str:
     """A card for a tooltip: what tokens hold is text, never markup."""
     rows = "".join(
-        f"<tr><td style='padding-right:8px'>{escape(name)}</td>"
+        f"<tr><td style='padding-right:8px; white-space:nowrap'>{escape(name)}</td>"
         f"<td style='white-space:pre'><b>{escape(text)}</b></td></tr>"
         for name, text in lines
     )

@@ -59,7 +59,7 @@ class StepsPanel(QWidget):
         self.figures = StepFigures()
         self._transport = Transport(timeline, appearance)
         self._tokens = _plot("Tokens per step", TOKENS_MEANING)
-        self._times = _plot("Time of a step (µs)", TIMES_MEANING)
+        self._times = _plot("Step time (µs)", TIMES_MEANING)
         self._speed = _plot("Tokens per second", SPEED_MEANING)
         self._rates = _plot("Accepted, by source", RATES_MEANING)
         self._costs = _plot("T(n) (µs)", COSTS_MEANING)

@@ -251,6 +251,8 @@ def test_the_step_that_is_shown_is_framed_in_the_text(
     window.insight.open_tree()
     window.insight.timeline.go(1)
     assert "".join(framed(answer)) == " two three. Four"
+    window.toggle_theme()
+    assert "".join(framed(answer)) == " two three. Four"
     window.insight.timeline.follow(True)
     assert framed(answer) == []
 
