@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 StartEngine = Callable[[EventSink], Engine]
 DRAIN_INTERVAL_S = 1 / 30
 LONGEST_INTERVAL_S = 0.2
-_SHARE = 0.1  # of its time the window may spend on showing events
+_SHARE = 0.05  # of its time the window may spend on showing events
 
 
 class EngineBridge(QObject):

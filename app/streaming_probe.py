@@ -138,7 +138,7 @@ class StreamingProbe:
         timeline = self._app.window.insight.timeline
         short = timeline.track
         assert short is not None, "answers were recorded"
-        track = Track("long", short.model)
+        track = Track("long", short.model, short.rule)
         for number in range(_LONG_TRACK):
             track.add(replace(short[1 + number % (len(short) - 1)], step=number))
         track.done = short.done

@@ -127,7 +127,9 @@ class StepsStrip(QFrame):
         numbers = range(1, max(self._num_heads, *counted, 0) + 1)
         noun = "depth" if tally.has_others else "head"
         self._title.setText(f"Accepted, by {noun}")
-        self._heads.show_heads(tuple(counted.get(k, HeadTally(k, 0, 0)) for k in numbers), noun)
+        shown = [counted.get(k, HeadTally(k, 0, 0)) for k in numbers]
+        lookup = tally.lookup()
+        self._heads.show_heads((*shown, *([] if lookup is None else [lookup])), noun)
 
 
 def _label(text: str, name: str) -> QLabel:

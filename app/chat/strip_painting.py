@@ -7,6 +7,7 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.chat.tally import HeadTally, StepBar, StepTally
+from app.markdown.tokens import LOOKUP
 from app.theme.appearance import Appearance
 
 # The scale of the bars grows with the highest bar, but never below a useful one.
@@ -52,10 +53,10 @@ class StepBars(QWidget):
         highest = max([MIN_SCALE_TOKENS, *(bar.num_tokens for bar in shown)])
         token_height = max(2, (self.height() - 2) // highest)
         own = QColor(theme.target_bar)
-        lines = {head: QColor(theme.head(head).line) for bar in shown for head in bar.heads}
+        lines = {mark: QColor(theme.of_mark(mark).line) for bar in shown for mark in bar.marks}
         for index, bar in enumerate(shown):
             x, y = index * pitch, base
-            for colour in [own] * bar.num_own + [lines[head] for head in bar.heads]:
+            for colour in [own] * bar.num_own + [lines[mark] for mark in bar.marks]:
                 y -= token_height
                 painter.fillRect(x, y + 1, bar_width, token_height - 1, colour)
         painter.end()
@@ -73,7 +74,8 @@ class HeadBars(QWidget):
         self.setAccessibleName("Acceptance per head")
         self.setToolTip(
             "Acceptance of a head: accepted tokens that it drafted ÷ steps whose tree reached its "
-            "depth, in the last answer. Head k drafts the k-th token after the one decided."
+            "depth, in the last answer. Head k drafts the k-th token after the one decided. "
+            "Lookup: accepted tokens that it found ÷ steps."
         )
 
     def show_heads(self, heads: tuple[HeadTally, ...], noun: str = "head") -> None:
@@ -83,7 +85,7 @@ class HeadBars(QWidget):
             self.updateGeometry()
         self._heads = heads
         self.setAccessibleDescription(
-            ", ".join(f"{noun} {h.head}: {_share(h)}" for h in heads) or "no heads"
+            ", ".join(f"{_name(h, noun)}: {_share(h)}" for h in heads) or "no heads"
         )
         self.update()
 
@@ -106,10 +108,10 @@ class HeadBars(QWidget):
 
     def _paint_head(self, painter: QPainter, head: HeadTally, cell: QRect) -> None:
         theme, scale = self._appearance.theme, self._appearance.scale
-        colour = theme.head(head.head)
+        colour = theme.of_mark(head.head)
         thickness = scale.px(0.36)
         words = QRect(cell.left(), 0, cell.width(), cell.height() - 2 * thickness)
-        label = f"{self._noun} {head.head}"
+        label = _name(head, self._noun)
         # The label looks as a marked token does in the text.
         advance = painter.fontMetrics().horizontalAdvance(label) + scale.px(0.5)
         mark = QRect(words.left(), 0, advance, painter.fontMetrics().height())
@@ -126,6 +128,10 @@ class HeadBars(QWidget):
         painter.fillRect(cell.left(), top, cell.width(), thickness, QColor(theme.hover))
         filled = round(cell.width() * min(1.0, head.rate))
         painter.fillRect(cell.left(), top, filled, thickness, QColor(colour.line))
+
+
+def _name(head: HeadTally, noun: str) -> str:
+    return "lookup" if head.head == LOOKUP else f"{noun} {head.head}"
 
 
 def _share(head: HeadTally) -> str:

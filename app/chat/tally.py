@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from medusa_core.messages import TARGET, StepDone
+from app.markdown.tokens import LOOKUP, mark_of
+from medusa_core.messages import StepDone
 
 # As many bars as the strip can ever draw.
 MAX_BARS = 240
@@ -17,17 +18,17 @@ class StepBar:
     """One decoding step in the strip.
 
     Attributes:
-        heads: Head of each accepted token, in order.
+        marks: How each accepted token is marked, in order.
         num_own: Tokens that the target chose itself in this step.
     """
 
-    heads: tuple[int, ...]
+    marks: tuple[int, ...]
     num_own: int
 
     @property
     def num_tokens(self) -> int:
         """Tokens that the step gave."""
-        return len(self.heads) + self.num_own
+        return len(self.marks) + self.num_own
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class StepTally:
         bars: The last steps, oldest first.
         num_steps: Decoding steps; prefill is none.
         num_tokens: Tokens that they gave.
+        num_looked_up: Accepted tokens that a lookup found.
         has_others: Others than Medusa heads drafted, too: then depths are counted, not heads.
     """
 
@@ -64,6 +66,7 @@ class StepTally:
         self.bars: deque[StepBar] = deque(maxlen=MAX_BARS)
         self.num_steps = 0
         self.num_tokens = 0
+        self.num_looked_up = 0
         self.has_others = False
         self._accepted: dict[int, int] = {}
         self._offered: dict[int, int] = {}
@@ -72,14 +75,16 @@ class StepTally:
         """Count a step; prefill (step 0) counts nothing."""
         if step.step == 0:
             return
-        heads = tuple(source.head for source in step.sources if source != TARGET)
-        drafters = {source.drafter for source in step.sources if source != TARGET}
+        accepted = [source for source in step.sources if mark_of(source)]
+        drafters = {source.drafter for source in accepted}
         self.has_others = self.has_others or not drafters <= {MEDUSA}
-        self.bars.append(StepBar(heads, len(step.sources) - len(heads)))
+        marks = tuple(map(mark_of, accepted))
+        self.num_looked_up += marks.count(LOOKUP)
+        self.bars.append(StepBar(marks, len(step.sources) - len(marks)))
         self.num_steps += 1
         self.num_tokens += len(step.sources)
-        for head in heads:
-            self._accepted[head] = self._accepted.get(head, 0) + 1
+        for source in accepted:
+            self._accepted[source.head] = self._accepted.get(source.head, 0) + 1
         for depth, num_nodes in enumerate(step.proposed_per_depth, start=1):
             if num_nodes:
                 self._offered[depth] = self._offered.get(depth, 0) + 1
@@ -88,6 +93,11 @@ class StepTally:
     def mean_acceptance_length(self) -> float:
         """Tokens from decode steps ÷ decode steps; 0 before the first."""
         return self.num_tokens / self.num_steps if self.num_steps else 0.0
+
+    def lookup(self) -> HeadTally | None:
+        """What lookup gave; None where it gave nothing."""
+        found = self.num_looked_up
+        return HeadTally(LOOKUP, found, self.num_steps) if found else None
 
     def heads(self) -> tuple[HeadTally, ...]:
         """Acceptance of every head whose depth was offered, first head first."""

@@ -17,6 +17,11 @@ _NUMBERS = {
     "entropy": "entropy (nats)",
     "threshold": "needed to be accepted",
 }
+_RULES = {
+    "greedy": "greedy: the model's best token",
+    "sample": "sample: drawn by the model's probabilities",
+    "typical": "typical: likely enough for the model",
+}
 _ORDINALS = ("first", "second", "third")
 
 
@@ -52,6 +57,7 @@ def card_of(track: Track, token: int) -> tuple[Line, ...]:
         Line("Step", f"{number}, {_ordinal(place)} of {step.num_kept}"),
         Line("Model's probability", percent(verdict.choice.probability)),
         Line("Instead", _alternatives(verdict)),
+        Line("Rule", _RULES.get(track.rule, track.rule)),
         *(Line(_NUMBERS.get(name, name).capitalize(), f"{x:.3g}") for name, x in verdict.numbers),
         Line("Time of the step", _times(step)),
     )

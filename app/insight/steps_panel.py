@@ -14,6 +14,7 @@ from app.insight.steps_figures import PARTS, Floats, StepFigures
 from app.insight.timeline import Timeline
 from app.insight.transport import Transport
 from app.insight.words import micro
+from app.markdown.tokens import mark_of
 from app.model_keeper import ModelStatus
 from app.theme.appearance import Appearance
 
@@ -33,6 +34,10 @@ SPEED_MEANING = (
 RATES_MEANING = (
     "Accepted tokens of a head, or of the lookup, ÷ steps in which it drafted. Head k drafts the "
     "k-th token after the one decided; it counts only where all before it was right."
+)
+FACTS_MEANING = (
+    "τ: tokens from decode steps ÷ decode steps. × plain: τ × time of a step of plain decoding ÷ "
+    "mean time of a step. Cache: keys and values of the conversation so far, and the room there is."
 )
 COSTS_MEANING = (
     "T(n): time of one pass that verifies n rows, measured on this machine. The dot is the number "
@@ -68,6 +73,7 @@ class StepsPanel(QWidget):
         self.facts = QLabel()
         self.facts.setObjectName("insightNote")
         self.facts.setWordWrap(True)
+        self.facts.setToolTip(FACTS_MEANING)
         self._costs_drawn: object = None
         self._waiting: list[Callable[[], None]] = []
         self._timer = QTimer(self)
@@ -216,8 +222,7 @@ class StepsPanel(QWidget):
         theme, rates = self._appearance.theme, self.figures.rates()
         self._rates.clear()
         for place, rate in enumerate(rates):
-            is_lookup = rate.source.drafter == "ngram"
-            colour = theme.lookup if is_lookup else theme.head(rate.source.head)
+            colour = theme.of_mark(mark_of(rate.source))
             bar = pg.BarGraphItem(x=[place], height=[rate.share], width=0.7, brush=colour.line)
             self._rates.addItem(bar)
         axis = self._rates.getPlotItem().getAxis("bottom")

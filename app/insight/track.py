@@ -17,20 +17,23 @@ class Track:
     Attributes:
         request_id: Names the answer.
         model: Name of the target.
+        rule: Name of the acceptance rule.
         done: How it ended; None while it is written.
         num_dropped: Steps at its beginning that the ring buffer has given up.
     """
 
-    def __init__(self, request_id: str, model: str, num_given: int = 0) -> None:
+    def __init__(self, request_id: str, model: str, rule: str, num_given: int = 0) -> None:
         """Begin a track.
 
         Args:
             request_id: Names the answer.
             model: Name of the target.
+            rule: Name of the acceptance rule.
             num_given: Tokens of the answer that were given before its first step.
         """
         self.request_id = request_id
         self.model = model
+        self.rule = rule
         self.done: GenerationDone | None = None
         self.num_dropped = 0
         self.num_given = num_given
@@ -82,14 +85,15 @@ class Recorder:
         self._max_steps = max_steps
         self._num_steps = 0
 
-    def begin(self, first: StepDone, model: str) -> Track:
+    def begin(self, first: StepDone, model: str, rule: str) -> Track:
         """Begin the track of an answer.
 
         Args:
             first: Its prefill, which says how many tokens were given.
             model: Name of the target.
+            rule: Name of the acceptance rule.
         """
-        track = Track(first.request_id, model, first.sources.count(GIVEN))
+        track = Track(first.request_id, model, rule, first.sources.count(GIVEN))
         self.put(track)
         return track
 

@@ -23,7 +23,7 @@ from app.insight.transport import Transport
 from app.insight.tree_table import TreeTable
 from app.insight.tree_view import TreeView, describe
 from app.theme.appearance import Appearance
-from medusa_core.messages import Calibrated
+from medusa_core.messages import Calibrated, ModelLoaded
 
 STEP, PLAN = 0, 1
 LIVE_MS = 250  # followed live: no eye reads trees faster, and drawing slows the engine
@@ -68,6 +68,7 @@ class TreePanel(QWidget):
         self._timeline = timeline
         self._appearance = appearance
         self._calibrated: Calibrated | None = None
+        self._accuracies = ""
         self.tabs = QTabBar()
         self.tabs.setAccessibleName("Which tree")
         self.tabs.addTab("This step")
@@ -93,9 +94,12 @@ class TreePanel(QWidget):
         self.restyle()
         self._show_what_there_is()
 
-    def show_costs(self, calibrated: Calibrated | None) -> None:
-        """Take what was measured of the model."""
+    def show_model(self, loaded: ModelLoaded | None, calibrated: Calibrated | None) -> None:
+        """Take what is known and was measured of the model."""
         self._calibrated = calibrated
+        self._accuracies = say_accuracies(loaded)
+        if self.tabs.currentIndex() == PLAN:
+            self._help.setText(f"{PLAN_HELP} {self._accuracies}")
         self.plan.show_costs(calibrated)
         self._refresh()
 
@@ -170,7 +174,7 @@ class TreePanel(QWidget):
         self.tabs.setCurrentIndex(tab)
         self.tabs.blockSignals(False)
         self._bars.setCurrentIndex(tab)
-        self._help.setText(STEP_HELP if tab == STEP else PLAN_HELP)
+        self._help.setText(STEP_HELP if tab == STEP else f"{PLAN_HELP} {self._accuracies}")
         self._moved()
 
     def showEvent(self, event: object) -> None:
@@ -250,6 +254,14 @@ class TreePanel(QWidget):
         if action is not None:
             button.clicked.connect(lambda: action())
         return button
+
+
+def say_accuracies(loaded: ModelLoaded | None) -> str:
+    """How often the heads' first guesses are right, in words; empty where it isn't known."""
+    if loaded is None or not loaded.head_accuracies:
+        return ""
+    firsts = (f"head {k} {row[0]:.0%}" for k, row in enumerate(loaded.head_accuracies, 1) if row)
+    return f"First guesses that are right where all before them were: {', '.join(firsts)}."
 
 
 def _note() -> QLabel:

@@ -25,7 +25,7 @@ from PySide6.QtWidgets import (
 
 from app.insight.layout import Node, State, TreeLayout
 from app.insight.words import origin, percent
-from app.markdown.tokens import LOOKUP, mark_of
+from app.markdown.tokens import mark_of
 from app.theme.appearance import Appearance
 from app.theme.tokens import HeadColour
 
@@ -254,8 +254,7 @@ def _opacity(node: Node) -> float:
 
 
 def _colour(node: Node, appearance: Appearance) -> HeadColour:
-    theme, mark = appearance.theme, mark_of(node.source)
-    return theme.lookup if mark == LOOKUP else theme.head(mark or 1)
+    return appearance.theme.of_mark(mark_of(node.source) or 1)
 
 
 class _NodeItem(QGraphicsItem):

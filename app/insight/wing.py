@@ -198,7 +198,7 @@ class Insight(QObject):
     def _tell_model(self) -> None:
         status = self._keeper.status
         if self.tree is not None:
-            self.tree.show_costs(status.calibrated)
+            self.tree.show_model(status.loaded, status.calibrated)
         if self.steps is not None:
             self.steps.show_status(status)
         if self.compare is not None:
@@ -229,7 +229,8 @@ class Insight(QObject):
             if isinstance(event, StepTrace):
                 traces.append(event)
             elif isinstance(event, StepDone) and event.step == 0 and self._chat.records:
-                self.timeline.show(self.recorder.begin(event, self._keeper.choice.name))
+                rule = self._chat.conversation.turns[-1].settings.rule
+                self.timeline.show(self.recorder.begin(event, self._keeper.choice.name, rule))
             elif isinstance(event, GenerationDone):
                 self.recorder.add(traces)
                 traces.clear()
@@ -301,10 +302,11 @@ class Insight(QObject):
             self._chat.errors.show(error.message, error.hint)
             return
         self.recorder.forget(LOADED)
-        track = Track(LOADED, recording.model, recording.done.num_given_tokens)
+        done = recording.done
+        track = Track(LOADED, recording.model, done.settings.rule, done.num_given_tokens)
         for step in recording.steps:
             track.add(step)
-        track.done = recording.done
+        track.done = done
         self.recorder.put(track)
         self.open_tree()
         self.timeline.show(track, 0)

@@ -91,6 +91,10 @@ class Theme:
         """Colour of a head, 1-based."""
         return self.heads[(number - 1) % len(self.heads)]
 
+    def of_mark(self, mark: int) -> HeadColour:
+        """Colour of a mark: a head's number, or a negative one for what a lookup found."""
+        return self.lookup if mark < 0 else self.head(mark)
+
 
 LIGHT = Theme(
     name="light",

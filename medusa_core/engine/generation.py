@@ -185,7 +185,9 @@ class Generation:
             governor.add(len(kept.pieces), step_s)
         if step.proposal.guesses:
             self._guesses.append((place, step.proposal.guesses))
-        return self._conclude(step, seen, kept, step.proposal.tree.shape.num_nodes, step_s)
+        told = self._conclude(step, seen, kept, step.proposal.tree.shape.num_nodes, step_s)
+        self._decode_s += time.perf_counter() - started - step_s  # telling takes time, too
+        return told
 
     def _keep(self, step: Step) -> Kept:
         """Take the run into the answer and the session; what is cut leaves no rows behind."""

@@ -6,13 +6,16 @@ import pytest
 
 from app.chat.figures import NUM_FIGURES, STOP_MEANINGS, STOP_WORDS, figures, speed_up
 from app.chat.tally import HeadTally, StepTally
+from app.markdown.tokens import LOOKUP
 from medusa_core.messages import (
+    TARGET,
     Calibrated,
     ChatMessage,
     Generate,
     GenerateSettings,
     Role,
     StopReason,
+    TokenSource,
 )
 from tests.app.fakes import done_of, steps_of, words
 
@@ -74,7 +77,7 @@ def test_acceptance_of_a_head_is_accepted_tokens_over_steps_that_offered_its_dep
     for step in steps:
         tally.add(step)
     # Steps: 2 accepted, 0, 1, and 0 (the last word is a bonus token); each offered depths 1 to 3.
-    assert [len(bar.heads) for bar in tally.bars] == [2, 0, 1, 0]
+    assert [len(bar.marks) for bar in tally.bars] == [2, 0, 1, 0]
     assert tally.heads() == (HeadTally(1, 2, 4), HeadTally(2, 1, 4), HeadTally(3, 0, 4))
     assert tally.heads()[0].rate == 0.5
 
@@ -94,4 +97,15 @@ def test_plain_decoding_offers_no_head() -> None:
     for step in steps:
         tally.add(step)
     assert tally.heads() == ()
+    assert tally.lookup() is None
     assert tally.mean_acceptance_length == 1
+
+
+def test_what_lookup_found_is_counted_by_itself() -> None:
+    tally = StepTally()
+    step = next(s for s in steps_of(REQUEST, words("a b c d e"), (2,)) if s.step == 1)
+    found = (TokenSource("ngram", 1), TokenSource("medusa+ngram", 2), TARGET)
+    tally.add(replace(step, sources=found))
+    assert tally.bars[0].marks == (LOOKUP, 2)
+    assert tally.lookup() == HeadTally(LOOKUP, 1, 1)
+    assert tally.has_others

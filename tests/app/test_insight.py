@@ -417,7 +417,7 @@ def test_ten_thousand_steps_are_moved_through_at_once(
     qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage]
 ) -> None:
     window, _ = answered
-    track = Track("long", "Fake")
+    track = Track("long", "Fake", "greedy")
     for number in range(10_000):
         track.add(trace(number))
     track.done = done_after([track[1]])

@@ -34,7 +34,7 @@ from tests.app.traces import PARENTS, done_after, named, trace
 
 
 def track_of(num_steps: int, num_given: int = 0) -> Track:
-    track = Track("r", "Fake", num_given)
+    track = Track("r", "Fake", "greedy", num_given)
     for number in range(num_steps):
         track.add(trace(number))
     return track
@@ -61,7 +61,7 @@ def test_tokens_find_their_steps() -> None:
 def test_a_full_buffer_gives_up_the_oldest_steps_and_tokens_stay_found() -> None:
     recorder = Recorder(max_steps=5)
     for name in ("a", "b"):
-        recorder.begin(first_of(name), "Fake")
+        recorder.begin(first_of(name), "Fake", "greedy")
         recorder.add(named(trace(number), name) for number in range(4))
     assert [len(recorder.tracks[name]) for name in ("a", "b")] == [1, 4]
     old = recorder.tracks["a"]
@@ -77,7 +77,7 @@ def test_steps_of_answers_that_were_not_begun_are_left_out() -> None:
     recorder = Recorder()
     recorder.add([named(trace(1), "foreign")])
     assert recorder.tracks == {}
-    recorder.begin(first_of("mine", num_given=3), "Fake")
+    recorder.begin(first_of("mine", num_given=3), "Fake", "greedy")
     assert recorder.tracks["mine"].num_tokens == 3
     recorder.forget("mine")
     assert recorder.tracks == {}
@@ -185,17 +185,18 @@ def test_a_card_tells_the_models_own_tokens_and_given_ones_apart() -> None:
 
 
 def test_a_cards_numbers_are_the_rules() -> None:
-    track = Track("r", "Fake")
+    track = Track("r", "Fake", "sample")
     track.add(replace(trace(0), numbers=((("probability", 0.25), ("noise", 1.5)),)))
     lines = dict(card_of(track, 0))
     assert lines["Noise drawn at this place"] == "1.5"
+    assert lines["Rule"].startswith("sample")
     assert lines["Chance after temperature and filters"] == "0.25"
 
 
 def test_hostile_tokens_stay_text() -> None:
     step = trace(0)
     texts = (b"<img src=x onerror=alert(1)>",) * len(step.texts)
-    track = Track("r", "Fake")
+    track = Track("r", "Fake", "sample")
     track.add(replace(step, texts=texts))
     html = as_html(card_of(track, 0))
     assert "<img" not in html
