@@ -143,6 +143,9 @@ _SIGNATURES: dict[str, tuple[tuple[type, ...], type | None]] = {
 }
 
 
+_SHORT = ("pass_scratch", "best_of_rows", "keep_rows", "probabilities", "summarise")
+
+
 @cache
 def native_library() -> ctypes.CDLL | None:
     """The library for this machine, or None where there is none.
@@ -198,7 +201,11 @@ def open_library(path: Path) -> ctypes.CDLL:
         OSError: It isn't one that this system can load.
     """
     library = ctypes.CDLL(str(path))
+    holding = ctypes.PyDLL(str(path))
     for name, (arguments, result) in _SIGNATURES.items():
-        function = getattr(library, name)
+        # In a call of microseconds nobody else should take the interpreter's lock: getting it back
+        # may take milliseconds.
+        function = getattr(holding if name in _SHORT else library, name)
         function.argtypes, function.restype = arguments, result
+        setattr(library, name, function)
     return library

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from array import array
 from collections.abc import Sequence
-from ctypes import addressof, c_float, string_at
+from ctypes import addressof, c_float
 
 import torch
 from torch import Tensor
@@ -48,7 +48,7 @@ class Summary:
             count,
             self._address,
         )
-        return string_at(self._address, _BYTES * count)
+        return self._view[: _BYTES * count].tobytes()
 
     def choices(self, scores: Tensor, rows: Sequence[int], choices: Sequence[int]) -> bytes:
         """The probability of one entry of each of some rows, and the five best besides.
@@ -78,12 +78,13 @@ class Summary:
             at + _BYTES * count,
             at + _BYTES * count * (1 + NUM_OTHERS),
         )
-        return string_at(at, _BYTES * size)
+        return self._view[: _BYTES * size].tobytes()
 
     def _make_room(self, num_floats: int) -> None:
         self._num_floats = num_floats
         self._room = (c_float * num_floats)()
         self._address = addressof(self._room)
+        self._view = memoryview(self._room).cast("B")
 
 
 def summary_for(scores: Tensor) -> Summary | None:
