@@ -144,7 +144,7 @@ class StepsPanel(QWidget):
     def _connect(self) -> None:
         self._timeline.track_changed.connect(self._begin)
         self._timeline.grown.connect(self._draw_soon)
-        self._timeline.moved.connect(self._move_markers)
+        self._timeline.moved.connect(self._moved)
         for marker in self._markers:
             marker.sigDragged.connect(self._dragged)
         for plot in self._over_time:
@@ -155,6 +155,12 @@ class StepsPanel(QWidget):
     def _begin(self) -> None:
         self.figures = StepFigures()
         self._draw_soon()
+
+    def _moved(self) -> None:
+        if self._timeline.follows:
+            self._draw_soon()  # a marker that moves paints three plots anew
+        else:
+            self._move_markers()
 
     def _draw_soon(self) -> None:
         if self.isVisible() and not self._timer.isActive():
