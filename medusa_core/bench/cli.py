@@ -49,10 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_rule_arguments(parser)
     parser.add_argument(
         "--sweep",
-        choices=("epsilon",),
+        choices=("epsilon", "rows"),
         help="instead of comparing modes: tokens per step of typical acceptance against epsilon, "
-        "and its agreement with exact sampling",
+        "and its agreement with exact sampling; or trees of all sizes against the one chosen",
     )
+    parser.add_argument("--plot", type=Path, help="with --sweep rows: draw it, as SVG or PNG")
     parser.add_argument("--epsilons", default="", help="values to sweep over, commas between")
     parser.add_argument("--json", type=Path, help="write all figures to this file")
     parser.add_argument("--markdown", type=Path, help="write the tables to this file")
@@ -61,7 +62,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the benchmark and print its tables."""
     # Torch takes a second to import: `--help` and wrong arguments shouldn't wait for it.
-    from medusa_core.bench.sweep import sweep_epsilon, sweep_table
     from medusa_core.prompts import read_prompts
 
     _check_counts(args)
@@ -71,18 +71,39 @@ def run(args: argparse.Namespace) -> int:
         raise RequestError("There are no prompts.", "Name a file with --prompts.")
     prompts = read_prompts(args.prompts, args.limit)
     target = open_target(args)
-    if args.sweep is not None:
-        epsilons = _epsilons(args.epsilons)
-        points = sweep_epsilon(
-            target, prompts, settings_of(args, "medusa", args.tree_rows), epsilons, _show_progress
-        )
-        print(sweep_table(points))
-        report: dict[str, object] = {"sweep": [asdict(point) for point in points]}
-    else:
-        report = _race(args, target, prompts)
+    sweeps = {"epsilon": _sweep_epsilon, "rows": _sweep_rows}
+    report = sweeps.get(args.sweep, _race)(args, target, prompts)
     if args.json is not None:
         _write(args.json, json.dumps(report, indent=2) + "\n")
     return 0
+
+
+def _sweep_epsilon(
+    args: argparse.Namespace, target: Target, prompts: Sequence[Prompt]
+) -> dict[str, object]:
+    from medusa_core.bench.sweep import sweep_epsilon, sweep_table
+
+    settings = settings_of(args, "medusa", args.tree_rows)
+    points = sweep_epsilon(target, prompts, settings, _epsilons(args.epsilons), _show_progress)
+    print(sweep_table(points))
+    return {"sweep": [asdict(point) for point in points]}
+
+
+def _sweep_rows(
+    args: argparse.Namespace, target: Target, prompts: Sequence[Prompt]
+) -> dict[str, object]:
+    from medusa_core.bench.plot import plot_rows
+    from medusa_core.bench.rows_sweep import rows_table, sweep_rows
+
+    costs = open_tuner(args, target).costs
+    if target.heads is None or costs is None:
+        raise RequestError("There are no trees to compare.", "Name heads with --heads.")
+    settings = settings_of(args, "medusa", 0)
+    sweep = sweep_rows(target, prompts, settings, costs, args.repeats, _show_progress)
+    print(rows_table(sweep))
+    if args.plot is not None:
+        plot_rows(sweep, args.plot)
+    return asdict(sweep)
 
 
 def _step_cost(args: argparse.Namespace) -> int:

@@ -257,6 +257,29 @@ def test_a_sweep_trades_agreement_for_tokens_per_step(
     assert code == 1
 
 
+def test_a_sweep_over_rows_finds_the_choice_among_the_best_and_draws_it(
+    folders: dict[str, tuple[Path, Path]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "rows.svg"
+    code, report = bench(folders, tmp_path, "--sweep", "rows", "--plot", str(picture))
+    assert code == 0
+    assert "The engine's choice" in capsys.readouterr().out
+    rows = [point["rows"] for point in report["points"]]
+    assert rows == sorted(rows)
+    assert rows[-1] == 64
+    lengths = [point["expected"] for point in report["points"]]
+    assert lengths == sorted(lengths)
+    best = sorted(report["points"], key=lambda point: -point["tokens_per_s"])[:3]
+    assert set(report["again"]) == {*(str(point["rows"]) for point in best), "chosen"}
+    assert 0.2 < report["ratio"] < 5
+    assert "<svg" in picture.read_text(encoding="utf-8")
+    code, _ = bench(folders, tmp_path, "--sweep", "rows", "--plot", str(tmp_path / "rows.xyz"))
+    assert code == 1
+    code, _ = bench(folders, tmp_path, "--sweep", "rows", "--plot", str(tmp_path / "no" / "a.svg"))
+    assert code == 1
+
+
 def test_a_tie_under_sampling_is_judged_by_the_noisy_scores(tiny: Target) -> None:
     settings = GenerateSettings(rule="sample", temperature=1.0, seed=3)
     prompt = Prompt("a", "c", ("hello",))

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from medusa_core.engine.drafter import drafter_registry
 from medusa_core.engine.rule import rule_registry
 from medusa_core.messages import GenerateSettings
 from medusa_core.runner.resident import ResidentRunner
@@ -52,7 +53,7 @@ def test_every_row_is_what_it_is_without_padding(
             return
 
 
-@pytest.mark.parametrize("drafter", ["medusa", "ngram", "composite"])
+@pytest.mark.parametrize("drafter", [n for n in drafter_registry().names if n != "none"])
 @pytest.mark.parametrize("rule", ["greedy", "sample"])
 @pytest.mark.parametrize("name", TARGET_NAMES)
 def test_the_laws_hold_for_it(name: str, rule: str, drafter: str, load: LoadTarget) -> None:

@@ -1,0 +1,137 @@
+"""Is the tree that the engine chooses the best one? Every size is tried, and the best again."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from medusa_core.bench.contestant import Contestant, OwnMode
+from medusa_core.bench.race import Conversation, run_race
+from medusa_core.engine.costs import StepCosts
+from medusa_core.engine.tuner import Tuner
+from medusa_core.messages import GenerateSettings
+from medusa_core.prompts import Prompt
+from medusa_core.target import Target
+from medusa_core.tree.search import expected_length, grow
+
+ROWS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+CHOSEN = "chosen"
+_NUM_AGAIN = 3  # of the best: the first of a noisy race may owe it to luck
+
+
+@dataclass(frozen=True, slots=True)
+class RowsPoint:
+    """What trees of one size gave.
+
+    Attributes:
+        rows: Rows, root included.
+        expected: Tokens per step that the heads' accuracies promise.
+        mean_acceptance_length: Tokens per step that came.
+        tokens_per_s: Of decoding alone.
+        step_s: Seconds of a step, as calibrated.
+    """
+
+    rows: int
+    expected: float
+    mean_acceptance_length: float
+    tokens_per_s: float
+    step_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class RowsSweep:
+    """All sizes, and the engine's choice against the best of them.
+
+    Attributes:
+        points: One for each size.
+        again: Tokens per second of the best sizes and of the choice, asked again in turns; medians.
+        chosen_rows: Rows that the choice took most often.
+        ratio: The choice over the best of `again`, median of the repeats.
+    """
+
+    points: tuple[RowsPoint, ...]
+    again: Mapping[str, float]
+    chosen_rows: int
+    ratio: float
+
+
+def sweep_rows(
+    target: Target,
+    prompts: Sequence[Prompt],
+    settings: GenerateSettings,
+    costs: StepCosts,
+    repeats: int,
+    on_prompt: Callable[[int, int], None],
+) -> RowsSweep:
+    """Answer all prompts with trees of every size, then with the best and the chosen one.
+
+    Args:
+        target: A loaded target with heads.
+        prompts: What to ask.
+        settings: All but the tree.
+        costs: What steps cost here.
+        repeats: How often to ask the best again.
+        on_prompt: Told how many prompts of how many are done.
+    """
+    # All draft always: sizes are compared, not when to rest.
+    settings = replace(settings, rests=False)
+
+    def contestant(rows: int) -> Contestant:
+        return OwnMode(target, replace(settings, tree_rows=rows), Tuner(target, costs))
+
+    race = run_race({str(rows): contestant(rows) for rows in ROWS}, prompts, 1, on_prompt)
+    points = tuple(_point(target, costs, rows, race.results[str(rows)][0]) for rows in ROWS)
+    best = sorted(points, key=lambda point: -point.tokens_per_s)[:_NUM_AGAIN]
+    finalists = {str(point.rows): contestant(point.rows) for point in best}
+    finalists[CHOSEN] = contestant(0)
+    final = run_race(finalists, prompts, repeats, on_prompt)
+    speeds = {name: [_speed(found) for found in final.results[name]] for name in finalists}
+    again = {name: statistics.median(found) for name, found in speeds.items()}
+    winner = max((name for name in again if name != CHOSEN), key=lambda name: again[name])
+    ratios = [a / b for a, b in zip(speeds[CHOSEN], speeds[winner], strict=True)]
+    tuner = Tuner(target, costs)
+    return RowsSweep(
+        points, again, tuner.rows(settings, costs.lengths[0]), statistics.median(ratios)
+    )
+
+
+def rows_table(sweep: RowsSweep) -> str:
+    """The figures for people."""
+    lines = [" rows  expected     tau  tokens/s   step µs"]
+    lines += [
+        f"{p.rows:5}{p.expected:10.2f}{p.mean_acceptance_length:8.2f}{p.tokens_per_s:10.0f}"
+        f"{p.step_s * 1e6:10.0f}"
+        for p in sweep.points
+    ]
+    again = ", ".join(f"{name} {speed:,.0f}" for name, speed in sweep.again.items())
+    lines.append(f"Again, in turns (tokens/s): {again}.")
+    lines.append(
+        f"The engine's choice ({sweep.chosen_rows} rows before it has learned) over the best: "
+        f"{sweep.ratio:.3f}"
+    )
+    return "\n".join(lines)
+
+
+def _point(
+    target: Target, costs: StepCosts, rows: int, conversations: Sequence[Conversation]
+) -> RowsPoint:
+    turns = [turn for conversation in conversations for turn in conversation.turns]
+    lengths = [length for turn in turns for length in turn.accept_lengths]
+    accuracies = () if target.trees is None else target.trees.head_accuracies
+    paths = [path for path, _ in grow(accuracies, rows - 1)]
+    depth = max((len(path) for path in paths), default=0)
+    return RowsPoint(
+        rows=rows,
+        expected=expected_length(paths, accuracies),
+        mean_acceptance_length=statistics.fmean(lengths) if lengths else 0.0,
+        tokens_per_s=_speed(conversations),
+        step_s=costs.tree_s(rows, depth, costs.lengths[0]),
+    )
+
+
+def _speed(conversations: Sequence[Conversation]) -> float:
+    turns = [turn for conversation in conversations for turn in conversation.turns]
+    decode_s = sum(turn.decode_s for turn in turns)
+    num_tokens = sum(sum(turn.accept_lengths) for turn in turns)
+    return num_tokens / decode_s if decode_s else 0.0
