@@ -178,7 +178,7 @@ class MainWindow(QMainWindow):
         path = _dropped_trace(event)
         if path is not None:
             event.acceptProposedAction()
-            self.insight.open_trace(path)
+            self.insight.files.open_trace(path)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         self.closed.emit()
@@ -200,7 +200,7 @@ class MainWindow(QMainWindow):
                 ("Steps\tF10", self.insight.open_steps),
                 ("Equilibrium\tCtrl+Shift+E", self.insight.open_equilibrium),
                 ("Compare two modes …\tCtrl+Shift+D", self.insight.open_compare),
-                ("Open a trace …", self.insight.ask_to_open),
+                ("Open a trace …", self.insight.files.ask_to_open),
             )
         )
         self.page.header.recording_chosen.connect(self._set_recording)

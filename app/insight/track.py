@@ -1,14 +1,11 @@
-"""Recorded answers, as many steps of them as the ring buffer holds."""
+"""The recorded steps of one answer."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable
 
-from medusa_core.messages import GIVEN, GenerationDone, StepDone, StepTrace
-
-MAX_STEPS = 20_000  # of all answers together; 1.0 KB each with small trees, 2.6 KB with 64 rows
+from medusa_core.messages import GenerationDone, StepTrace
 
 
 class Track:
@@ -71,56 +68,3 @@ class Track:
         if not self.num_given <= token < self.num_tokens:
             return None
         return bisect_right(self._ends, token)
-
-
-class Recorder:
-    """A ring buffer of steps: when it is full, the oldest step of the oldest answer goes.
-
-    Attributes:
-        tracks: What is recorded, by request, the oldest first.
-    """
-
-    def __init__(self, max_steps: int = MAX_STEPS) -> None:
-        self.tracks: dict[str, Track] = {}
-        self._max_steps = max_steps
-        self._num_steps = 0
-
-    def begin(self, first: StepDone, model: str, rule: str) -> Track:
-        """Begin the track of an answer.
-
-        Args:
-            first: Its prefill, which says how many tokens were given.
-            model: Name of the target.
-            rule: Name of the acceptance rule.
-        """
-        track = Track(first.request_id, model, rule, first.sources.count(GIVEN))
-        self.put(track)
-        return track
-
-    def put(self, track: Track) -> None:
-        """Keep a whole track, such as one read from a file."""
-        self.tracks[track.request_id] = track
-        self._num_steps += len(track)
-        self._make_room()
-
-    def add(self, steps: Iterable[StepTrace]) -> None:
-        """Keep these steps of answers that were begun."""
-        for step in steps:
-            if (track := self.tracks.get(step.request_id)) is not None:
-                track.add(step)
-                self._num_steps += 1
-        self._make_room()
-
-    def forget(self, request_id: str) -> None:
-        """Give up an answer."""
-        track = self.tracks.pop(request_id, None)
-        self._num_steps -= 0 if track is None else len(track)
-
-    def _make_room(self) -> None:
-        while self._num_steps > self._max_steps:
-            name, oldest = next(iter(self.tracks.items()))
-            if len(oldest):
-                oldest.drop_first()
-                self._num_steps -= 1
-            else:
-                del self.tracks[name]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QPoint, Qt
 from PySide6.QtGui import QCursor
-from PySide6.QtWidgets import QDockWidget, QFileDialog, QMainWindow, QToolTip, QWidget
+from PySide6.QtWidgets import QDockWidget, QMainWindow, QToolTip, QWidget
 
 from app.bridge import EngineBridge
 from app.chat.answer_message import AnswerMessage
@@ -16,12 +15,11 @@ from app.chat.controller import ChatController
 from app.chat.conversation import new_id
 from app.chat.pickers import new_seed
 from app.insight.card import as_html, card_of
+from app.insight.recordings import Recordings
 from app.insight.timeline import Timeline
-from app.insight.track import Recorder, Track
+from app.insight.trace_files import TraceFiles
 from app.model_keeper import ModelKeeper
 from app.theme.appearance import Appearance
-from medusa_core.api import Recording, read_trace, write_trace
-from medusa_core.errors import TraceError
 from medusa_core.messages import (
     Event,
     Failed,
@@ -37,10 +35,7 @@ if TYPE_CHECKING:
     from app.insight.steps_panel import StepsPanel
     from app.insight.tree_panel import TreePanel
 
-TRACES = "Traces (*.json)"
-PICTURES = "Pictures (*.svg *.png)"
 DOCK_EM = 26  # height of the panels when the first is opened
-LOADED = "file"  # request of a track that was read from a file
 
 
 class Insight(QObject):
@@ -49,8 +44,9 @@ class Insight(QObject):
     Panels are made when they are opened first: a window without them starts faster.
 
     Attributes:
-        recorder: The steps of the last answers.
+        recordings: The steps of the last answers.
         timeline: What the panels show.
+        files: Saves and opens them.
         tree: The tree of a step; None until it is opened, like the others.
         steps: Curves over all steps.
         equilibrium: The table of inputs and outputs.
@@ -74,8 +70,9 @@ class Insight(QObject):
         self._appearance = appearance
         self._make_id = make_id
         self._docks: list[QDockWidget] = []
-        self.recorder = Recorder()
+        self.recordings = Recordings()
         self.timeline = Timeline()
+        self.files = TraceFiles(window, chat.errors, self.recordings, self.timeline)
         self.tree: TreePanel | None = None
         self.steps: StepsPanel | None = None
         self.equilibrium: EquilibriumPanel | None = None
@@ -85,6 +82,7 @@ class Insight(QObject):
         keeper.changed.connect(self._tell_model)
         appearance.changed.connect(self._restyle)
         self.timeline.moved.connect(self._frame_step)
+        self.files.opened.connect(self.open_tree)
 
     # Panels ---------------------------------------------------------------------------------------
 
@@ -123,9 +121,9 @@ class Insight(QObject):
             self.tree = panel = TreePanel(self.timeline, self._appearance)
             panel.token_chosen.connect(lambda token: self._frame(range(token, token + 1)))
             panel.plan.rows_chosen.connect(self._use_rows)
-            panel.open_requested.connect(self.ask_to_open)
-            panel.save_requested.connect(self.ask_to_save)
-            panel.picture_requested.connect(self.ask_for_picture)
+            panel.open_requested.connect(self.files.ask_to_open)
+            panel.save_requested.connect(self.files.ask_to_save)
+            panel.picture_requested.connect(lambda: self.files.ask_for_picture(panel.view))
             self._add_dock("Tree", panel)
             self._tell_model()
         self._raise(self.tree)
@@ -229,18 +227,23 @@ class Insight(QObject):
             if isinstance(event, StepTrace):
                 traces.append(event)
             elif isinstance(event, StepDone) and event.step == 0 and self._chat.records:
-                rule = self._chat.conversation.turns[-1].settings.rule
-                self.timeline.show(self.recorder.begin(event, self._keeper.choice.name, rule))
+                self._begin(event)
             elif isinstance(event, GenerationDone):
-                self.recorder.add(traces)
+                self.recordings.add(traces)
                 traces.clear()
                 self._complete(event)
-        self.recorder.add(traces)
+        self.recordings.add(traces)
         if any(isinstance(event, StepTrace | GenerationDone) for event in events):
             self.timeline.grow()
 
+    def _begin(self, first: StepDone) -> None:
+        for turn in self._chat.conversation.turns:  # none of them, if the answer was taken back
+            if turn.request_id == first.request_id:
+                name, rule = self._keeper.choice.name, turn.settings.rule
+                self.timeline.show(self.recordings.begin(first, name, rule))
+
     def _complete(self, done: GenerationDone) -> None:
-        track = self.recorder.tracks.get(done.request_id)
+        track = self.recordings.tracks.get(done.request_id)
         if track is not None:
             track.done = done
 
@@ -251,7 +254,7 @@ class Insight(QObject):
         answer.token_pressed.connect(lambda token: self._show_token(answer, token))
 
     def _show_card(self, answer: AnswerMessage, token: int) -> None:
-        track = self.recorder.tracks.get(answer.request_id)
+        track = self.recordings.tracks.get(answer.request_id)
         lines = () if track is None or token < 0 else card_of(track, token)
         if lines:
             QToolTip.showText(QCursor.pos() + QPoint(0, 12), as_html(lines), answer.view)
@@ -260,7 +263,7 @@ class Insight(QObject):
 
     def _show_token(self, answer: AnswerMessage, token: int) -> None:
         """Show the step of a token that was chosen in the text, in the tree if that is open."""
-        track = self.recorder.tracks.get(answer.request_id)
+        track = self.recordings.tracks.get(answer.request_id)
         index = None if track is None or token < 0 else track.step_of(token)
         if track is None or index is None:
             return
@@ -285,79 +288,6 @@ class Insight(QObject):
             place = answer.select_tokens(tokens if is_shown else range(0))
             if place is not None:
                 self._chat.reveal(answer, place)
-
-    # Files ----------------------------------------------------------------------------------------
-
-    def ask_to_open(self) -> None:
-        """Ask for a trace and open it."""
-        name, _ = QFileDialog.getOpenFileName(self._window, "Open a trace", "", TRACES)
-        if name:
-            self.open_trace(Path(name))
-
-    def open_trace(self, path: Path) -> None:
-        """Show a recorded answer; says why where that is impossible."""
-        try:
-            recording = read_trace(path)
-        except TraceError as error:
-            self._chat.errors.show(error.message, error.hint)
-            return
-        self.recorder.forget(LOADED)
-        done = recording.done
-        track = Track(LOADED, recording.model, done.settings.rule, done.num_given_tokens)
-        for step in recording.steps:
-            track.add(step)
-        track.done = done
-        self.recorder.put(track)
-        self.open_tree()
-        self.timeline.show(track, 0)
-
-    def ask_to_save(self) -> None:
-        """Ask where to, and save the answer that is shown."""
-        problem = self._unsavable()
-        if problem:
-            self._chat.errors.show("There is no whole recording to save.", problem)
-            return
-        name, _ = QFileDialog.getSaveFileName(self._window, "Save the trace", "trace.json", TRACES)
-        if name:
-            self.save_trace(Path(name))
-
-    def save_trace(self, path: Path) -> None:
-        """Save the answer that is shown; says why where that is impossible."""
-        track = self.timeline.track
-        if track is None or track.done is None:
-            return
-        steps = tuple(track[index] for index in range(len(track)))
-        try:
-            write_trace(path, Recording(track.model, steps, track.done))
-        except TraceError as error:
-            self._chat.errors.show(error.message, error.hint)
-
-    def _unsavable(self) -> str:
-        """Why the answer that is shown can't be saved; empty if it can."""
-        track = self.timeline.track
-        if track is None or not len(track):
-            return "Ask something first, with recording on."
-        if track.done is None:
-            return "Wait for the end of the answer."
-        if track.num_dropped:
-            return "Its first steps have left the buffer: newer answers needed the room."
-        return ""
-
-    def ask_for_picture(self) -> None:
-        """Ask where to, and save the tree that is drawn."""
-        window = self._window
-        name, _ = QFileDialog.getSaveFileName(window, "Save the picture", "tree.svg", PICTURES)
-        if name:
-            self.save_picture(Path(name))
-
-    def save_picture(self, path: Path) -> None:
-        """Save the tree that is drawn as SVG or PNG; says why where that is impossible."""
-        from app.insight.pictures import PictureError, save_picture
-
-        try:
-            save_picture(self.open_tree().view, path)
-        except PictureError as error:
-            self._chat.errors.show(str(error), "Choose another folder, or make space.")
 
 
 def _is_covered(dock: QDockWidget) -> bool:

@@ -1,6 +1,7 @@
 """The panels in the real window, with an engine that follows a script."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,17 +13,18 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.answer_message import AnswerMessage
 from app.insight.layout import State
+from app.insight.trace_files import LOADED
 from app.insight.track import Track
 from app.insight.tree_panel import PLAN, STEP, TreePanel
-from app.insight.wing import LOADED
 from app.window import MainWindow
-from medusa_core.messages import Cancel, CloseSession, Generate, Verify
+from medusa_core.messages import TARGET, Cancel, CloseSession, Generate, StepDone, Verify
 from tests.app.conftest import Opened
 from tests.app.fakes import Script
 from tests.app.test_chat_window import ask, errors, wait_ready
 from tests.app.traces import done_after, trace
 
 Open = Callable[..., Opened]
+STEP = StepDone("s", "r", 0, (1,), (b"a",), (TARGET,), 1, 1, (), 0, 0, 0, 0, 0, 2)
 LONG = " ".join(f"word{number}" for number in range(80))
 
 
@@ -56,6 +58,15 @@ def test_an_answer_is_recorded_step_by_step(
     assert track.done == answer.done
     assert track.num_tokens == answer.document.num_tokens == 10
     assert len(track) == 5
+
+
+def test_steps_of_an_answer_that_was_taken_back_are_not_recorded(
+    answered: tuple[MainWindow, AnswerMessage],
+) -> None:
+    window, answer = answered
+    session = window.chat.conversation.session_id
+    window.insight._receive((replace(STEP, session_id=session, request_id="gone"),))
+    assert track_of(window).request_id == answer.request_id
 
 
 def test_recording_can_be_switched_off_and_stays_off(qtbot: QtBot, open_fake: Open) -> None:
@@ -324,9 +335,9 @@ def test_a_trace_is_saved_opened_and_dropped(
 ) -> None:
     window, _ = answered
     path = tmp_path / "trace.json"
-    window.insight.save_trace(path)
+    window.insight.files.save_trace(path)
     steps = [track_of(window)[i].nodes for i in range(len(track_of(window)))]
-    window.insight.open_trace(path)
+    window.insight.files.open_trace(path)
     assert track_of(window).request_id == LOADED
     assert [track_of(window)[i].nodes for i in range(len(track_of(window)))] == steps
     mime = QMimeData()
@@ -350,7 +361,7 @@ def test_foreign_and_truncated_files_are_refused_with_the_reason(
     window, answer = answered
     path = tmp_path / "other.json"
     path.write_text(text)
-    window.insight.open_trace(path)
+    window.insight.files.open_trace(path)
     assert track_of(window).request_id == answer.request_id  # what was shown stays
     (card,) = errors(window)
     assert "other.json" in card.message
@@ -360,12 +371,14 @@ def test_what_can_not_be_saved_says_why(
     answered: tuple[MainWindow, AnswerMessage], tmp_path: Path
 ) -> None:
     window, _ = answered
-    window.insight.save_trace(tmp_path / "missing" / "trace.json")
+    window.insight.files.save_trace(tmp_path / "missing" / "trace.json")
     assert "can't be written" in errors(window)[-1].message
-    window.insight.save_picture(tmp_path / "missing" / "tree.svg")
+    window.insight.files.save_picture(
+        window.insight.open_tree().view, tmp_path / "missing" / "tree.svg"
+    )
     assert "can't be written" in errors(window)[-1].message
     window.insight.timeline.show(None)
-    window.insight.ask_to_save()
+    window.insight.files.ask_to_save()
     assert "no whole recording" in errors(window)[-1].message
 
 
@@ -378,7 +391,7 @@ def test_the_picture_is_the_whole_tree(
     panel.tabs.setCurrentIndex(STEP)
     window.insight.timeline.go(1)
     path = tmp_path / f"tree.{ending}"
-    window.insight.save_picture(path)
+    window.insight.files.save_picture(window.insight.open_tree().view, path)
     if ending == "svg":
         text = path.read_text(encoding="utf-8")
         assert "<svg" in text
@@ -422,7 +435,7 @@ def test_ten_thousand_steps_are_moved_through_at_once(
         track.add(trace(number))
     track.done = done_after([track[1]])
     insight = window.insight
-    insight.recorder.put(track)
+    insight.recordings.put(track)
     tree, steps = insight.open_tree(), insight.open_steps()
     insight.timeline.show(track, 0)
     qtbot.waitUntil(lambda: len(steps.figures) == 9_999)

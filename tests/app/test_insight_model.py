@@ -15,8 +15,9 @@ from app.insight.agreement import AGREES, DIFFERS, OPEN, agreement, say
 from app.insight.card import as_html, as_text, card_of
 from app.insight.layout import State, lay_out_plan, lay_out_step
 from app.insight.plan_bar import forecast
+from app.insight.recordings import Recordings
 from app.insight.steps_figures import StepFigures
-from app.insight.track import Recorder, Track
+from app.insight.track import Track
 from app.insight.words import origin, percent, show_token
 from medusa_core.api import Recording, write_trace
 from medusa_core.messages import (
@@ -59,7 +60,7 @@ def test_tokens_find_their_steps() -> None:
 
 
 def test_a_full_buffer_gives_up_the_oldest_steps_and_tokens_stay_found() -> None:
-    recorder = Recorder(max_steps=5)
+    recorder = Recordings(max_steps=5)
     for name in ("a", "b"):
         recorder.begin(first_of(name), "Fake", "greedy")
         recorder.add(named(trace(number), name) for number in range(4))
@@ -74,7 +75,7 @@ def test_a_full_buffer_gives_up_the_oldest_steps_and_tokens_stay_found() -> None
 
 
 def test_steps_of_answers_that_were_not_begun_are_left_out() -> None:
-    recorder = Recorder()
+    recorder = Recordings()
     recorder.add([named(trace(1), "foreign")])
     assert recorder.tracks == {}
     recorder.begin(first_of("mine", num_given=3), "Fake", "greedy")

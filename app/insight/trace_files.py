@@ -1,0 +1,113 @@
+"""Saves recorded answers and opens them again; saves pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QFileDialog, QWidget
+
+from app.chat.error_board import ErrorBoard
+from app.insight.recordings import Recordings
+from app.insight.timeline import Timeline
+from app.insight.track import Track
+from medusa_core.api import Recording, read_trace, write_trace
+from medusa_core.errors import TraceError
+
+if TYPE_CHECKING:
+    from app.insight.tree_view import TreeView
+
+TRACES = "Traces (*.json)"
+PICTURES = "Pictures (*.svg *.png)"
+LOADED = "file"  # request of a track that was read from a file
+
+
+class TraceFiles(QObject):
+    """What goes to files and comes from them; where that fails, it is said why.
+
+    Signals:
+        opened: A trace was read and is about to be shown.
+    """
+
+    opened = Signal()
+
+    def __init__(
+        self, window: QWidget, errors: ErrorBoard, recordings: Recordings, timeline: Timeline
+    ) -> None:
+        super().__init__(window)
+        self._window = window
+        self._errors = errors
+        self._recordings = recordings
+        self._timeline = timeline
+
+    def ask_to_open(self) -> None:
+        """Ask for a trace and open it."""
+        name, _ = QFileDialog.getOpenFileName(self._window, "Open a trace", "", TRACES)
+        if name:
+            self.open_trace(Path(name))
+
+    def open_trace(self, path: Path) -> None:
+        """Show a recorded answer; says why where that is impossible."""
+        try:
+            recording = read_trace(path)
+        except TraceError as error:
+            self._errors.show(error.message, error.hint)
+            return
+        self._recordings.forget(LOADED)
+        done = recording.done
+        track = Track(LOADED, recording.model, done.settings.rule, done.num_given_tokens)
+        for step in recording.steps:
+            track.add(step)
+        track.done = done
+        self._recordings.put(track)
+        self.opened.emit()
+        self._timeline.show(track, 0)
+
+    def ask_to_save(self) -> None:
+        """Ask where to, and save the answer that is shown."""
+        problem = self._unsavable()
+        if problem:
+            self._errors.show("There is no whole recording to save.", problem)
+            return
+        name, _ = QFileDialog.getSaveFileName(self._window, "Save the trace", "trace.json", TRACES)
+        if name:
+            self.save_trace(Path(name))
+
+    def save_trace(self, path: Path) -> None:
+        """Save the answer that is shown; says why where that is impossible."""
+        track = self._timeline.track
+        if track is None or track.done is None:
+            return
+        steps = tuple(track[index] for index in range(len(track)))
+        try:
+            write_trace(path, Recording(track.model, steps, track.done))
+        except TraceError as error:
+            self._errors.show(error.message, error.hint)
+
+    def _unsavable(self) -> str:
+        """Why the answer that is shown can't be saved; empty if it can."""
+        track = self._timeline.track
+        if track is None or not len(track):
+            return "Ask something first, with recording on."
+        if track.done is None:
+            return "Wait for the end of the answer."
+        if track.num_dropped:
+            return "Its first steps have left the buffer: newer answers needed the room."
+        return ""
+
+    def ask_for_picture(self, view: TreeView) -> None:
+        """Ask where to, and save the tree that is drawn."""
+        window = self._window
+        name, _ = QFileDialog.getSaveFileName(window, "Save the picture", "tree.svg", PICTURES)
+        if name:
+            self.save_picture(view, Path(name))
+
+    def save_picture(self, view: TreeView, path: Path) -> None:
+        """Save the tree that is drawn as SVG or PNG; says why where that is impossible."""
+        from app.insight.pictures import PictureError, save_picture
+
+        try:
+            save_picture(view, path)
+        except PictureError as error:
+            self._errors.show(str(error), "Choose another folder, or make space.")
