@@ -24,7 +24,7 @@ from tests.app.test_chat_window import ask, errors, wait_ready
 from tests.app.traces import done_after, trace
 
 Open = Callable[..., Opened]
-STEP = StepDone("s", "r", 0, (1,), (b"a",), (TARGET,), 1, 1, (), 0, 0, 0, 0, 0, 2)
+PREFILL = StepDone("s", "r", 0, (1,), (b"a",), (TARGET,), 1, 1, (), 0, 0, 0, 0, 0, 2)
 LONG = " ".join(f"word{number}" for number in range(80))
 
 
@@ -65,7 +65,7 @@ def test_steps_of_an_answer_that_was_taken_back_are_not_recorded(
 ) -> None:
     window, answer = answered
     session = window.chat.conversation.session_id
-    window.insight._receive((replace(STEP, session_id=session, request_id="gone"),))
+    window.insight._receive((replace(PREFILL, session_id=session, request_id="gone"),))
     assert track_of(window).request_id == answer.request_id
 
 
