@@ -612,7 +612,7 @@ class GenerationDone(Message):
         accept_lengths: Tokens each decoding step gave, bonus token included.
         time_to_first_token_s: Seconds from the start of the request to the first token.
         prefill_s: Seconds of prefill.
-        decode_s: Seconds of all decoding steps.
+        decode_s: Seconds of all decoding steps, the making of their events and traces included.
         num_rested: Decoding steps that were plain because drafts didn't pay.
         settings: What it was decoded with; `tree_rows` is the count really used.
     """

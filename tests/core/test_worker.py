@@ -99,7 +99,8 @@ def test_every_step_is_told_and_adds_up_to_the_answer(engine: EngineHarness, tin
         assert step.num_rows == 1 + sum(step.proposed_per_depth)
         parts = step.draft_s + step.verify_s + step.accept_s + step.commit_s
         assert step.step_s >= parts  # the whole step has its text, too
-    assert done.decode_s == pytest.approx(sum(step.step_s for step in steps[1:]))
+    steps_s = sum(step.step_s for step in steps[1:])
+    assert steps_s <= done.decode_s < 2 * steps_s  # telling them takes time, too
     assert done.time_to_first_token_s > 0
     assert done.settings.tree_rows == 12  # what the table beside the heads says
     expected = decode(tiny, SETTINGS, user_says("tell me"))
