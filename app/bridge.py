@@ -60,6 +60,7 @@ class EngineBridge(QObject):
     def submit(self, command: Command) -> None:
         """Hand a command to the engine; returns at once."""
         assert self._engine is not None, "start() comes first"
+        self._interval_s = DRAIN_INTERVAL_S  # what comes of it is shown as soon as can be
         self._engine.submit(command)
 
     def close(self, timeout_s: float = 10.0) -> None:
