@@ -25,7 +25,7 @@ from app.theme.appearance import Appearance
 
 RECORDING = (
     "Keep what the panels show of the last 20,000 steps: 20 to 52 MB by the size of the trees. "
-    "With the built-in model that costs about 5 % of the speed, with a large one nothing to "
+    "With the built-in model that costs about a tenth of the speed, with a large one nothing to "
     "speak of."
 )
 ChooseModel = Callable[[ModelChoice], None]
