@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 from app.chat.answer_message import AnswerMessage
 from app.chat.empty_state import SUGGESTIONS
 from app.chat.message_widgets import ErrorCard
+from app.insight.card import card_of
 from app.model_keeper import Phase
 from app.window import MainWindow
 from medusa_core.api import Engine, EventSink, demo_model, start_engine
@@ -228,3 +229,52 @@ def test_the_model_is_the_embedded_one() -> None:
     model_dir, heads_dir = demo_model()
     assert (model_dir / "config.json").is_file()
     assert (heads_dir / "config.json").is_file()
+
+
+def test_its_own_answer_is_an_equilibrium_until_a_token_is_changed(
+    qtbot: QtBot, window: MainWindow
+) -> None:
+    answer = ask(qtbot, window, STORY)
+    assert answer.done is not None
+    panel = window.insight.open_equilibrium()
+    panel.verify_conversation()
+    qtbot.waitUntil(lambda: bool(panel.shown.cells), timeout=TIMEOUT_MS)
+    written = [i for i in answer.done.token_ids if i != 1]  # EOS isn't read again
+    cells = panel.shown.cells
+    assert [cell.token_id for cell in cells[-len(written) :]] == written
+    first = len(cells) - len(written)
+    assert {cell.mark for cell in cells[first - 1 : -1]} == {"✓"}
+    panel.replace(first + 20, " mountain")
+    qtbot.waitUntil(lambda: panel.shown.bonus is not None, timeout=TIMEOUT_MS)
+    assert panel.shown.bonus == first + 19
+    assert panel.shown.cells[first + 19].output == cells[first + 20].text
+
+
+def test_side_by_side_medusa_writes_what_plain_decoding_writes(
+    qtbot: QtBot, window: MainWindow
+) -> None:
+    dialog = window.insight.open_compare()
+    dialog.edit.setText(STORY)
+    dialog.start()
+    qtbot.waitUntil(lambda: bool(dialog.verdict), timeout=TIMEOUT_MS)
+    plain, medusa = dialog.sides
+    assert plain.done is not None
+    assert medusa.done is not None
+    assert dialog.verdict.startswith("✓ The same")
+    assert plain.done.num_steps > medusa.done.num_steps
+    assert plain.clock_s > 0
+    assert medusa.clock_s > 0
+
+
+def test_every_token_of_an_answer_has_its_card(qtbot: QtBot, window: MainWindow) -> None:
+    window.page.header.pickers.choose_rule("sample")
+    answer = ask(qtbot, window, STORY)
+    assert answer.done is not None
+    track = window.insight.recordings.tracks[answer.request_id]
+    assert track.num_tokens == len(answer.done.token_ids)
+    for token, token_id in enumerate(answer.done.token_ids):
+        lines = dict(card_of(track, token))
+        assert lines["Id"] == str(token_id)
+        assert "Noise drawn at this place" in lines
+        assert lines["Rule"].startswith("sample")
+    window.page.header.pickers.choose_rule("greedy")
