@@ -136,6 +136,7 @@ class Tour:
         window = self._app.window
         chat, insight = window.chat, window.insight
         chat.new_chat()
+        window.page.composer.clear()
         insight.timeline.show(None)
         tree = insight.open_tree()
         tree.plan.slider.setValue(WATCHED_ROWS)

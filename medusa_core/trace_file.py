@@ -29,6 +29,7 @@ from medusa_core.resources import resources_dir
 
 _FORMAT = "medusa-chat-trace"
 _VERSION = 1
+_MOST_BYTES = 512 << 20  # some 300,000 steps
 _SCHEMA = "trace-1.json"
 
 _Json = dict[str, Any]
@@ -102,6 +103,10 @@ def _validator() -> Callable[[object], object]:
 
 def _read_json(path: Path) -> object:
     try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise TraceError(
+                f"{path.name} is larger than {_MOST_BYTES >> 20} MiB.", "Choose a recorded trace."
+            )
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise TraceError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,9 +30,14 @@ class TraceFiles(QObject):
 
     Signals:
         opened: A trace was read and is about to be shown.
+        saved: A trace was written to this path.
     """
 
     opened = Signal()
+    saved = Signal(object)
+    # From the threads that read and write.
+    _read = Signal(object)
+    _failed = Signal(str, str)
 
     def __init__(
         self, window: QWidget, errors: ErrorBoard, recordings: Recordings, timeline: Timeline
@@ -40,6 +47,8 @@ class TraceFiles(QObject):
         self._errors = errors
         self._recordings = recordings
         self._timeline = timeline
+        self._read.connect(self._show)
+        self._failed.connect(errors.show)
 
     def ask_to_open(self) -> None:
         """Ask for a trace and open it."""
@@ -48,12 +57,10 @@ class TraceFiles(QObject):
             self.open_trace(Path(name))
 
     def open_trace(self, path: Path) -> None:
-        """Show a recorded answer; says why where that is impossible."""
-        try:
-            recording = read_trace(path)
-        except TraceError as error:
-            self._errors.show(error.message, error.hint)
-            return
+        """Show a recorded answer, once it has been read; says why where that is impossible."""
+        self._apart(lambda: self._read.emit(read_trace(path)))
+
+    def _show(self, recording: Recording) -> None:
         self._recordings.forget(LOADED)
         done = recording.done
         track = Track(LOADED, recording.model, done.settings.rule, done.num_given_tokens)
@@ -80,10 +87,23 @@ class TraceFiles(QObject):
         if track is None or track.done is None:
             return
         steps = tuple(track[index] for index in range(len(track)))
-        try:
-            write_trace(path, Recording(track.model, steps, track.done))
-        except TraceError as error:
-            self._errors.show(error.message, error.hint)
+        recording = Recording(track.model, steps, track.done)
+        self._apart(lambda: self._write(recording, path))
+
+    def _write(self, recording: Recording, path: Path) -> None:
+        write_trace(path, recording)
+        self.saved.emit(path)
+
+    def _apart(self, work: Callable[[], None]) -> None:
+        """Work in a thread: ten thousand steps take a second or two."""
+
+        def run() -> None:
+            try:
+                work()
+            except TraceError as error:
+                self._failed.emit(error.message, error.hint)
+
+        threading.Thread(target=run, name="trace-file").start()
 
     def _unsavable(self) -> str:
         """Why the answer that is shown can't be saved; empty if it can."""

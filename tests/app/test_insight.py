@@ -331,13 +331,16 @@ def test_only_the_last_complete_answer_can_be_rerolled(
 
 
 def test_a_trace_is_saved_opened_and_dropped(
-    answered: tuple[MainWindow, AnswerMessage], tmp_path: Path
+    qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage], tmp_path: Path
 ) -> None:
     window, _ = answered
     path = tmp_path / "trace.json"
-    window.insight.files.save_trace(path)
+    files = window.insight.files
+    with qtbot.waitSignal(files.saved):
+        files.save_trace(path)
     steps = [track_of(window)[i].nodes for i in range(len(track_of(window)))]
-    window.insight.files.open_trace(path)
+    with qtbot.waitSignal(files.opened):
+        files.open_trace(path)
     assert track_of(window).request_id == LOADED
     assert [track_of(window)[i].nodes for i in range(len(track_of(window)))] == steps
     mime = QMimeData()
@@ -350,28 +353,31 @@ def test_a_trace_is_saved_opened_and_dropped(
         Qt.KeyboardModifier.NoModifier,
     )
     window.insight.timeline.show(None)
-    window.dropEvent(drop)
+    with qtbot.waitSignal(files.opened):
+        window.dropEvent(drop)
     assert track_of(window).request_id == LOADED
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"format": "other"}', "{}"])
 def test_foreign_and_truncated_files_are_refused_with_the_reason(
-    answered: tuple[MainWindow, AnswerMessage], tmp_path: Path, text: str
+    qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage], tmp_path: Path, text: str
 ) -> None:
     window, answer = answered
     path = tmp_path / "other.json"
     path.write_text(text)
     window.insight.files.open_trace(path)
+    qtbot.waitUntil(lambda: bool(errors(window)))
     assert track_of(window).request_id == answer.request_id  # what was shown stays
     (card,) = errors(window)
     assert "other.json" in card.message
 
 
 def test_what_can_not_be_saved_says_why(
-    answered: tuple[MainWindow, AnswerMessage], tmp_path: Path
+    qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage], tmp_path: Path
 ) -> None:
     window, _ = answered
     window.insight.files.save_trace(tmp_path / "missing" / "trace.json")
+    qtbot.waitUntil(lambda: bool(errors(window)))
     assert "can't be written" in errors(window)[-1].message
     window.insight.files.save_picture(
         window.insight.open_tree().view, tmp_path / "missing" / "tree.svg"

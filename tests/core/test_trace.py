@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from medusa_core import trace_file
 from medusa_core.__main__ import main
 from medusa_core.engine.drafter import drafter_registry
 from medusa_core.engine.rule import rule_registry
@@ -244,3 +245,13 @@ def test_what_is_no_trace_at_all_is_refused(text: str, tmp_path: Path) -> None:
         read_trace(path)
     with pytest.raises(TraceError, match="can't be read"):
         read_trace(tmp_path / "none.json")
+
+
+def test_a_file_too_large_for_a_trace_is_not_read(
+    recording: Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "trace.json"
+    write_trace(path, recording)
+    monkeypatch.setattr(trace_file, "_MOST_BYTES", 100)
+    with pytest.raises(TraceError, match="larger than"):
+        read_trace(path)
