@@ -71,8 +71,9 @@ class GenerateSettings:
     """How an answer is to be decoded.
 
     Attributes:
-        drafter: Name of a registered drafter: `medusa`, `medusa-chain` (each head's best guess),
-            `ngram` (prompt lookup), `composite` (heads and lookup) or `none` (plain decoding).
+        drafter: Name of a registered drafter: `medusa`, `medusa-dynamic` (a tree for each step),
+            `medusa-chain` (each head's best guess), `ngram` (prompt lookup), `composite` (heads and
+            lookup) or `none` (plain decoding).
         rule: Name of a registered acceptance rule: `greedy`, `sample` or `typical`.
         temperature: Divides the logits under `sample` and `typical`; > 0.
         top_k: Keep the k best tokens when drawing; 0 keeps all.

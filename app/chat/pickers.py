@@ -15,6 +15,7 @@ from medusa_core.messages import GenerateSettings, ModelLoaded
 DRAFTER_NAMES = {
     "medusa": "Medusa heads",
     "composite": "Medusa + lookup",
+    "medusa-dynamic": "Medusa, dynamic tree",
     "medusa-chain": "Medusa, one chain",
     "ngram": "Prompt lookup",
     "none": "None (plain)",

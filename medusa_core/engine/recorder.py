@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
-
-import torch
-from torch import Tensor
+from typing import NamedTuple
 
 from medusa_core.engine.loop import Step
 from medusa_core.engine.rule import Numbers, Rule
 from medusa_core.messages import NUM_ALTERNATIVES, Message, StepTrace
-from medusa_core.native.summary import summary_for
+from medusa_core.native.summary import ScoreReader, reader_of
 from medusa_core.text.tokenizer import Tokenizer
 from medusa_core.types import Proposal, WalkContext
 
@@ -40,14 +36,6 @@ class Seen(NamedTuple):
     numbers: tuple[Numbers, ...]
 
 
-class _Reader(Protocol):
-    """Reads rows of scores; see `medusa_core.native.summary`."""
-
-    def probabilities(self, scores: Tensor, rows: array[int], places: Sequence[int]) -> bytes: ...
-
-    def choices(self, scores: Tensor, rows: Sequence[int], choices: Sequence[int]) -> bytes: ...
-
-
 class Recorder:
     """Turns steps into traces."""
 
@@ -56,8 +44,8 @@ class Recorder:
         self._request_id = request.request_id
         self._all_bytes_of = tokenizer.all_bytes_of
         self._rule = rule
-        self._of_target: _Reader | None = None
-        self._of_drafter: _Reader | None = None
+        self._of_target: ScoreReader | None = None
+        self._of_drafter: ScoreReader | None = None
         self._drafted = b""  # what the drafter gave the nodes of the step under way
 
     def expect(self, proposal: Proposal) -> None:
@@ -67,7 +55,7 @@ class Recorder:
             self._drafted = _UNKNOWN * proposal.tree.shape.num_nodes
             return
         if self._of_drafter is None:
-            self._of_drafter = summary_for(scores) or _TorchSummary()
+            self._of_drafter = reader_of(scores)
         heads, columns = proposal.tree.shape.head_array, proposal.columns
         self._drafted = _UNKNOWN + self._of_drafter.probabilities(scores, heads, columns)
 
@@ -80,7 +68,7 @@ class Recorder:
         """
         path = (0, *step.acceptance.nodes)
         if self._of_target is None:
-            self._of_target = summary_for(step.logits) or _TorchSummary()
+            self._of_target = reader_of(step.logits)
         drafted, self._drafted = self._drafted or _UNKNOWN, b""
         judged = self._of_target.choices(step.logits, path, step.token_ids)
         numbers = self._rule.numbers(step.logits, path, context, step.token_ids)
@@ -120,19 +108,3 @@ class Recorder:
             times.commit_s,
             step_s,
         )
-
-
-class _TorchSummary:
-    """Reads scores of any dtype on any device."""
-
-    def probabilities(self, scores: Tensor, rows: array[int], places: Sequence[int]) -> bytes:
-        chances = torch.softmax(scores, dim=-1, dtype=torch.float32)
-        return array("f", chances[rows.tolist(), places].tolist()).tobytes()
-
-    def choices(self, scores: Tensor, rows: Sequence[int], choices: Sequence[int]) -> bytes:
-        chances = torch.softmax(scores[list(rows)], dim=-1, dtype=torch.float32)
-        wanted = torch.tensor(choices, device=chances.device).unsqueeze(1)
-        chosen = chances.gather(1, wanted)
-        best = chances.scatter(1, wanted, -1.0).topk(NUM_ALTERNATIVES, dim=-1)
-        packed = array("f", torch.cat([chosen.flatten(), best.values.flatten()]).tolist())
-        return packed.tobytes() + array("i", best.indices.flatten().tolist()).tobytes()

@@ -1,4 +1,4 @@
-"""What a trace keeps of rows of scores, computed by the compiled step."""
+"""Probabilities read from rows of scores, by the compiled step where there is one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ctypes
 from array import array
 from collections.abc import Sequence
 from ctypes import addressof, c_float
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -16,8 +17,44 @@ NUM_OTHERS = 5  # FEW of summary.h
 _BYTES = 4
 
 
-class Summary:
+class ScoreReader(Protocol):
     """Reads rows of scores; for one thread."""
+
+    def probabilities(self, scores: Tensor, rows: array[int], places: Sequence[int]) -> bytes:
+        """Probabilities under softmax of entries of some rows.
+
+        Args:
+            scores: [rows, columns], contiguous
+            rows: In which row each entry stands; those of one row together.
+            places: In which column.
+
+        Returns:
+            A float32 per entry.
+        """
+
+    def choices(self, scores: Tensor, rows: Sequence[int], choices: Sequence[int]) -> bytes:
+        """The probability of one entry of each of some rows, and the five best besides.
+
+        Args:
+            scores: [rows, columns], contiguous
+            rows: Which rows.
+            choices: The entry of each.
+
+        Returns:
+            A float32 per row for the choices, five for the others, and five int32 that say which
+            they are.
+        """
+
+
+def reader_of(scores: Tensor) -> ScoreReader:
+    """What reads scores like these fastest."""
+    library = native_library()
+    fits = scores.dtype == torch.float32 and scores.is_cpu and scores.shape[1] >= LANES
+    return TorchSummary() if library is None or not fits else Summary(library)
+
+
+class Summary:
+    """Reads float32 scores on the CPU by the compiled step."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
@@ -26,16 +63,6 @@ class Summary:
         self._make_room(256)
 
     def probabilities(self, scores: Tensor, rows: array[int], places: Sequence[int]) -> bytes:
-        """Probabilities under softmax of entries of some rows.
-
-        Args:
-            scores: [rows, columns], contiguous float32
-            rows: In which row each entry stands; those of one row together.
-            places: In which column.
-
-        Returns:
-            A float32 per entry.
-        """
         count = len(places)
         if count > self._num_floats:
             self._make_room(count)
@@ -51,17 +78,6 @@ class Summary:
         return self._view[: _BYTES * count].tobytes()
 
     def choices(self, scores: Tensor, rows: Sequence[int], choices: Sequence[int]) -> bytes:
-        """The probability of one entry of each of some rows, and the five best besides.
-
-        Args:
-            scores: [rows, columns], contiguous float32
-            rows: Which rows.
-            choices: The entry of each.
-
-        Returns:
-            A float32 per row for the choices, five for the others, and five int32 that say which
-            they are.
-        """
         count = len(rows)
         size = count * (1 + 2 * NUM_OTHERS)
         if size > self._num_floats:
@@ -87,8 +103,17 @@ class Summary:
         self._view = memoryview(self._room).cast("B")
 
 
-def summary_for(scores: Tensor) -> Summary | None:
-    """What reads such scores, or None where the compiled step can't."""
-    library = native_library()
-    fits = scores.dtype == torch.float32 and scores.is_cpu and scores.shape[1] >= LANES
-    return None if library is None or not fits else Summary(library)
+class TorchSummary:
+    """Reads scores of any dtype on any device."""
+
+    def probabilities(self, scores: Tensor, rows: array[int], places: Sequence[int]) -> bytes:
+        chances = torch.softmax(scores, dim=-1, dtype=torch.float32)
+        return array("f", chances[rows.tolist(), places].tolist()).tobytes()
+
+    def choices(self, scores: Tensor, rows: Sequence[int], choices: Sequence[int]) -> bytes:
+        chances = torch.softmax(scores[list(rows)], dim=-1, dtype=torch.float32)
+        wanted = torch.tensor(choices, device=chances.device).unsqueeze(1)
+        chosen = chances.gather(1, wanted)
+        best = chances.scatter(1, wanted, -1.0).topk(NUM_OTHERS, dim=-1)
+        packed = array("f", torch.cat([chosen.flatten(), best.values.flatten()]).tolist())
+        return packed.tobytes() + array("i", best.indices.flatten().tolist()).tobytes()

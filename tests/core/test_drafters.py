@@ -8,6 +8,7 @@ import torch
 
 from medusa_core.engine.drafter import Drafter, DrafterSpec, Observation, drafter_registry
 from medusa_core.errors import RequestError
+from medusa_core.generate.direct import generate
 from medusa_core.messages import TARGET, GenerateSettings
 from medusa_core.target import Target
 from tests.core.conftest import TARGET_NAMES, LoadTarget
@@ -110,3 +111,46 @@ def test_medusa_heads_are_really_accepted_on_pebble(load: LoadTarget) -> None:
     run = decode(load("pebble", "float32"), settings, user_says("Tell me a story about a cat."))
     assert run.done.mean_acceptance_length > 1.2
     assert {source.head for step in run.steps for source in step.sources} >= {0, 1, 2}
+
+
+def test_a_dynamic_tree_branches_where_the_heads_waver(tiny: Target) -> None:
+    assert tiny.heads is not None
+    drafter = drafter_registry().get("medusa-dynamic").build(tiny, 8)
+    shapes = set()
+    for seed in range(12):
+        torch.manual_seed(seed)
+        state = torch.randn(tiny.config.hidden_size) * (0.1 if seed % 2 else 6.0)
+        state = state.to(tiny.runner.hidden_dtype)
+        drafter.begin((1, 2))
+        drafter.observe(Observation((3,), state))
+        proposal = drafter.propose(3, 8)
+        shape = proposal.tree.shape
+        shapes.add(shape)
+        assert shape.num_nodes == 8
+        chances = torch.softmax(tiny.heads.logits(state, tiny.heads.num_heads).float(), dim=-1)
+        worth = [1.0]
+        for node in range(1, shape.num_nodes):
+            chance = float(chances[shape.depths[node] - 1, proposal.columns[node - 1]])
+            worth.append(worth[shape.parents[node]] * chance)
+        # No guess that was left out is worth more than one that was taken.
+        taken = dict(zip(shape.paths, worth, strict=True))
+        best = chances.topk(5, dim=-1).values
+        for path, value in taken.items():
+            rank = sum(path_[:-1] == path for path_ in taken)
+            if len(path) < tiny.heads.num_heads and rank < 5:
+                assert value * float(best[len(path), rank]) <= min(worth) * 1.0001
+    assert len(shapes) > 2
+
+
+def test_a_dynamic_tree_of_pebble_accepts_more_than_a_fixed_one(load: LoadTarget) -> None:
+    pebble = load("pebble", "float32")
+    settings = GenerateSettings(tree_rows=8, max_new_tokens=100)
+    prompts = ("Tell me a story about a red boat.", "What is water?", "Describe the sea.")
+    lengths = {}
+    for drafter in ("medusa", "medusa-dynamic"):
+        done = [
+            generate(pebble, user_says(text), replace(settings, drafter=drafter))
+            for text in prompts
+        ]
+        lengths[drafter] = sum(sum(d.accept_lengths) for d in done) / sum(d.num_steps for d in done)
+    assert lengths["medusa-dynamic"] > lengths["medusa"] * 1.01
