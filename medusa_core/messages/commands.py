@@ -1,0 +1,101 @@
+"""Commands that go to the engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from medusa_core.messages.records import ChatMessage, GenerateSettings, Message, WeightFormats
+
+
+@dataclass(frozen=True, slots=True)
+class LoadModel(Message):
+    """Load a target and, if given, its Medusa heads; replaces what is loaded.
+
+    If that fails, what was loaded before is loaded again.
+
+    Attributes:
+        model_dir: Folder in Hugging Face layout.
+        heads_dir: Folder with Medusa heads, or None.
+        dtype: `float64`, `float32`, `bfloat16` or `float16`, to compute in; empty for the best on
+            this device with these formats.
+        device: A torch device name; empty for CUDA where there is one, else the CPU.
+        formats: Weight formats.
+        context_tokens: Longest prompt plus answer; 0 for what fits, up to 8,192.
+        ignores_plan: Load although the plan says that it doesn't fit.
+        kept_dir: Folder where quantized models are kept for the next load; None keeps nothing.
+        calibrations_dir: Folder where measured step costs are kept; None keeps nothing.
+    """
+
+    model_dir: Path
+    heads_dir: Path | None = None
+    dtype: str = ""
+    device: str = ""
+    formats: WeightFormats = field(default_factory=WeightFormats)
+    context_tokens: int = 0
+    ignores_plan: bool = False
+    kept_dir: Path | None = None
+    calibrations_dir: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unload(Message):
+    """Forget the loaded model and free its memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrate(Message):
+    """Measure the time of a step at several row counts on the loaded model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Generate(Message):
+    """Answer a conversation; what the session already holds in its cache is not computed again.
+
+    Attributes:
+        messages: The turns, oldest first. An assistant's message at the end is an answer to go on
+            with: the text is what it would have been without the pause.
+        settings: How to decode.
+        keep_tokens: How many tokens of that answer to keep, for another one from there on; None
+            for all. Under a rule that chooses without chance, the token that stood there is
+            forbidden there; else `settings.seed` makes the difference.
+        records: Send a `StepTrace` for every step.
+    """
+
+    messages: tuple[ChatMessage, ...]
+    settings: GenerateSettings = field(default_factory=GenerateSettings)
+    keep_tokens: int | None = None
+    records: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel(Message):
+    """Stop the Generate with this session and request; takes effect within one step."""
+
+
+@dataclass(frozen=True, slots=True)
+class CloseSession(Message):
+    """Forget a session and free its cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verify(Message):
+    """Read a text in one forward pass: what would the target have written at each place?
+
+    The text is that of the messages if there are any; else the tokens of `before_ids`, those of
+    `text`, and those of `after_ids`, which stay as they are.
+
+    Attributes:
+        messages: A conversation, as the target reads it; its last answer belongs to it.
+        before_ids: Tokens before the text.
+        text: A text that may have been edited.
+        after_ids: Tokens behind it.
+    """
+
+    messages: tuple[ChatMessage, ...] = ()
+    before_ids: tuple[int, ...] = ()
+    text: str = ""
+    after_ids: tuple[int, ...] = ()
+
+
+Command = LoadModel | Unload | Calibrate | Generate | Cancel | CloseSession | Verify

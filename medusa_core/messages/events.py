@@ -1,0 +1,260 @@
+"""Events that come back from the engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from medusa_core.messages.records import (
+    GenerateSettings,
+    MemoryPlan,
+    Message,
+    StopReason,
+    TokenSource,
+)
+from medusa_core.messages.traces import Alternative, StepTrace
+
+
+@dataclass(frozen=True, slots=True)
+class Progress(Message):
+    """Work under way.
+
+    Attributes:
+        stage: `import`, `weights`, `heads`, `calibrate` or `prefill`.
+        fraction: Share done, 0 to 1.
+        text: What is being done, for people.
+    """
+
+    stage: str
+    fraction: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelLoaded(Message):
+    """The model is ready.
+
+    Attributes:
+        name: Name to show.
+        num_parameters: Parameters of the target.
+        num_heads: Medusa heads at hand; 0 without.
+        context_tokens: Longest prompt plus answer.
+        vocab_size: Rows of the target's output projection.
+        dtype: Name of the compute dtype.
+        quant: Weight format of the blocks' linear layers.
+        plan: Where the device's memory goes.
+        device: Torch device name.
+        drafters: Names of the drafters that can run on it.
+        rules: Names of the acceptance rules.
+        head_accuracies: Per head, probability that rank 0, 1, ... is the right token; may be empty.
+        load_s: Seconds from the command to this event.
+    """
+
+    name: str
+    num_parameters: int
+    num_heads: int
+    context_tokens: int
+    vocab_size: int
+    dtype: str
+    quant: str
+    plan: MemoryPlan
+    device: str
+    drafters: tuple[str, ...]
+    rules: tuple[str, ...]
+    head_accuracies: tuple[tuple[float, ...], ...]
+    load_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Unloaded(Message):
+    """The model is gone and its memory is free.
+
+    Attributes:
+        freed_bytes: What its weights and caches had taken.
+    """
+
+    freed_bytes: int
+
+
+class BestNode(NamedTuple):
+    """A draft node of the best trees: the first n of them are the best tree of n.
+
+    Attributes:
+        parent: Which node it hangs under: 0 for the root, k for the k-th of these.
+        head: Who drafts it, 1-based; its depth.
+        rank: Place among that head's guesses, from 0.
+        chance: That the whole path down to it is right: the product of its ranks' accuracies.
+    """
+
+    parent: int
+    head: int
+    rank: int
+    chance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated(Message):
+    """The measured step costs of the loaded model.
+
+    Attributes:
+        step_s: Pairs (rows, seconds of a verification of that many rows), the cache being short.
+        plain_step_s: Seconds of a whole step of plain decoding, then.
+        tree_rows: The row count the engine chooses with `tree_rows=0`, then.
+        best_nodes: Draft nodes of the heads' best trees, the most valuable first; empty without.
+        tree_step_s: Seconds of a whole step with a tree of 2, 3, ... rows: drafting, verification
+            and what comes besides; as many as `best_nodes`.
+    """
+
+    step_s: tuple[tuple[int, float], ...]
+    plain_step_s: float
+    tree_rows: int
+    best_nodes: tuple[BestNode, ...] = ()
+    tree_step_s: tuple[float, ...] = ()
+
+
+class VerifiedToken(NamedTuple):
+    """A token of a verified text, and what the target says behind it.
+
+    Attributes:
+        token_id: The token.
+        text: Its bytes; empty for a special token.
+        output: The target's best token behind it: does the text go on like this?
+    """
+
+    token_id: int
+    text: bytes
+    output: Alternative
+
+
+@dataclass(frozen=True, slots=True)
+class Verified(Message):
+    """What a `Verify` gave.
+
+    Attributes:
+        tokens: The text's tokens in order.
+        seconds: Seconds of the forward pass, the scores included.
+    """
+
+    tokens: tuple[VerifiedToken, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepDone(Message):
+    """One forward pass of the target is done: the first (prefill) or one decoding step.
+
+    Text is bytes until it is shown: `pieces[i]` is the UTF-8 that token i completes (empty while a
+    character is still open, and for special tokens). All pieces of an answer concatenated are
+    its text, of which the first `num_visible_bytes` may be shown now: the rest may be the start
+    of a stop string.
+
+    Attributes:
+        step: 0 for prefill, then 1, 2, ...
+        token_ids: Tokens decided in this step, in order: accepted ones, then the bonus token. In
+            prefill: those that were given, then the first token.
+        pieces: Bytes that each of them completes.
+        sources: Where each of them came from.
+        num_visible_bytes: Bytes of the answer so far that may be shown.
+        num_rows: Rows that the target computed: the prompt's new tokens in prefill, else the tree.
+        proposed_per_depth: Draft nodes offered at depth 1, 2, ...; empty without a tree.
+        draft_s: Seconds spent proposing.
+        verify_s: Seconds of the target's forward pass.
+        accept_s: Seconds of the acceptance rule.
+        commit_s: Seconds to keep the accepted rows.
+        step_s: Seconds of the whole step, the making of text included.
+        num_context_tokens: Tokens of the session decided so far, prompt included.
+    """
+
+    step: int
+    token_ids: tuple[int, ...]
+    pieces: tuple[bytes, ...]
+    sources: tuple[TokenSource, ...]
+    num_visible_bytes: int
+    num_rows: int
+    proposed_per_depth: tuple[int, ...]
+    draft_s: float
+    verify_s: float
+    accept_s: float
+    commit_s: float
+    step_s: float
+    num_context_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationDone(Message):
+    """An answer is complete.
+
+    Attributes:
+        text: The whole answer; equals the visible bytes of its steps, decoded, and after a cancel
+            also what was held back for a stop string.
+        token_ids: Its tokens, the given ones and EOS included when there were any.
+        stop_reason: Why it ended.
+        num_prompt_tokens: Tokens of the rendered conversation.
+        num_given_tokens: Tokens at the answer's beginning that were given.
+        num_cached_tokens: Of both, tokens that the session's cache already held.
+        num_steps: Decoding steps (prefill not counted).
+        accept_lengths: Tokens each decoding step gave, bonus token included.
+        time_to_first_token_s: Seconds from the start of the request to the first token.
+        prefill_s: Seconds of prefill.
+        decode_s: Seconds of all decoding steps, the making of their events and traces included.
+        num_rested: Decoding steps that were plain because drafts didn't pay.
+        settings: What it was decoded with; `tree_rows` is the count really used.
+    """
+
+    text: str
+    token_ids: tuple[int, ...]
+    stop_reason: StopReason
+    num_prompt_tokens: int
+    num_given_tokens: int
+    num_cached_tokens: int
+    num_steps: int
+    accept_lengths: tuple[int, ...]
+    time_to_first_token_s: float
+    prefill_s: float
+    decode_s: float
+    num_rested: int
+    settings: GenerateSettings
+
+    @property
+    def mean_acceptance_length(self) -> float:
+        """Tokens from decode steps ÷ decode steps, bonus included; 0 without a decode step."""
+        return sum(self.accept_lengths) / self.num_steps if self.num_steps else 0.0
+
+    @property
+    def decode_tokens_per_s(self) -> float:
+        """Tokens from decode steps per second of decoding; 0 without a decode step."""
+        return sum(self.accept_lengths) / self.decode_s if self.num_steps else 0.0
+
+    @property
+    def tokens_per_s(self) -> float:
+        """All new tokens of the answer per second, prefill included."""
+        seconds = self.prefill_s + self.decode_s
+        return (len(self.token_ids) - self.num_given_tokens) / seconds if seconds else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Failed(Message):
+    """A command failed; the engine lives on.
+
+    Attributes:
+        kind: Name of the error's class, as in `medusa_core.errors`.
+        message: What happened.
+        hint: What to do about it; may be empty.
+    """
+
+    kind: str
+    message: str
+    hint: str
+
+
+Event = (
+    Progress
+    | ModelLoaded
+    | Unloaded
+    | Calibrated
+    | StepDone
+    | StepTrace
+    | GenerationDone
+    | Verified
+    | Failed
+)

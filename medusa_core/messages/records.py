@@ -1,0 +1,197 @@
+"""What commands and events are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+
+class Role(str, Enum):
+    """Who speaks in a chat message."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+class ChatMessage(NamedTuple):
+    """One turn of a conversation.
+
+    Attributes:
+        role: Who speaks.
+        content: What is said.
+        token_ids: Of an answer, the tokens it was decoded as (`GenerationDone.token_ids`): the
+            model then reads what it wrote, and nothing of it is computed again. Where they don't
+            fit the content, the content counts.
+    """
+
+    role: Role
+    content: str
+    token_ids: tuple[int, ...] = ()
+
+
+class StopReason(str, Enum):
+    """Why an answer ended."""
+
+    EOS = "eos"
+    STOP_STRING = "stop_string"
+    MAX_TOKENS = "max_tokens"
+    CONTEXT = "context"
+    CANCELLED = "cancelled"
+
+
+class TokenSource(NamedTuple):
+    """Where a token came from.
+
+    Attributes:
+        drafter: `"target"` for a token the target chose itself (the first token and every bonus
+            token), `"given"` for a token of an answer that is gone on with, else the name of the
+            drafter whose proposal was accepted.
+        head: Draft depth of the accepted token, 1-based (head k drafts depth k); 0 for the others.
+    """
+
+    drafter: str
+    head: int
+
+
+TARGET = TokenSource("target", 0)
+GIVEN = TokenSource("given", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateSettings:
+    """How an answer is to be decoded.
+
+    Attributes:
+        drafter: Name of a registered drafter: `medusa`, `medusa-dynamic` (a tree for each step),
+            `medusa-chain` (each head's best guess), `ngram` (prompt lookup), `composite` (heads and
+            lookup) or `none` (plain decoding).
+        rule: Name of a registered acceptance rule: `greedy`, `sample` or `typical`.
+        temperature: Divides the logits under `sample` and `typical`; > 0.
+        top_k: Keep the k best tokens when drawing; 0 keeps all.
+        top_p: Keep the smallest set of tokens whose probability reaches this, in (0, 1].
+        min_p: Keep the tokens at least this share as probable as the best, in [0, 1]; 0 keeps all.
+        repetition_penalty: Divides positive and multiplies negative logits of every token that the
+            prompt or the answer holds; > 0, 1 changes nothing (CTRL, Keskar et al. 2019).
+        presence_penalty: Subtracted from the logit of every token that the answer holds.
+        frequency_penalty: Subtracted once for every time the answer holds it.
+        logit_bias: Pairs (token id, what is added to its logit).
+        banned: Tokens that never come.
+        forbidden: Pairs (place in the answer, counted from 0; token that may not stand there).
+        epsilon: `typical` accepts what is more probable than this, in (0, 1); see the rule.
+        delta: `typical` asks for less than that where the target is unsure; > 0.
+        seed: Key of the sampling noise; the same seed repeats the same text.
+        max_new_tokens: Token budget of the answer, EOS included; >= 1.
+        stop: Strings that end the answer; they are not part of it.
+        tree_rows: Rows of the verified tree, root included; 0 lets the engine choose.
+        rests: Where the engine chooses and drafts gain less than 5 %, decode plainly for a while.
+    """
+
+    drafter: str = "medusa"
+    rule: str = "greedy"
+    temperature: float = 0.7
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    logit_bias: tuple[tuple[int, float], ...] = ()
+    banned: tuple[int, ...] = ()
+    forbidden: tuple[tuple[int, int], ...] = ()
+    epsilon: float = 0.09
+    delta: float = 0.3
+    seed: int = 0
+    max_new_tokens: int = 512
+    stop: tuple[str, ...] = ()
+    tree_rows: int = 0
+    rests: bool = True
+
+
+class Fit(str, Enum):
+    """Does a model fit a device?"""
+
+    FITS = "fits"
+    TIGHT = "tight"
+    NO = "no"
+
+
+@dataclass(frozen=True, slots=True)
+class HeadsShape:
+    """Sizes of Medusa heads.
+
+    Attributes:
+        num_heads: How many there are.
+        num_layers: Residual layers of each.
+        columns: Tokens that each drafts from; 0 where they share the target's projection.
+        hidden_size: Their width; 0 if unknown.
+        is_reduced: They draft from a choice of the target's vocabulary.
+    """
+
+    num_heads: int = 0
+    num_layers: int = 1
+    columns: int = 0
+    hidden_size: int = 0
+    is_reduced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """Where a device's memory goes.
+
+    Attributes:
+        weights_bytes: The target.
+        heads_bytes: Its Medusa heads.
+        kv_bytes: The cache for the context.
+        scratch_bytes: What a step needs besides; an upper estimate.
+        runtime_bytes: Torch, CUDA and their kernels.
+        other_bytes: Other programs.
+        free_bytes: What is left; negative if it doesn't fit.
+        total_bytes: All of the device's memory.
+        ram_bytes: Token vectors that stay in the computer's memory.
+        context_tokens: The context that was planned for.
+        max_context: The longest context that has room; 0 if none has.
+        fit: Whether it fits.
+        is_live: Other programs' share was measured, not assumed.
+    """
+
+    weights_bytes: int
+    heads_bytes: int
+    kv_bytes: int
+    scratch_bytes: int
+    runtime_bytes: int
+    other_bytes: int
+    free_bytes: int
+    total_bytes: int
+    ram_bytes: int
+    context_tokens: int
+    max_context: int
+    fit: Fit
+    is_live: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What every command and event carries."""
+
+    session_id: str
+    request_id: str
+
+
+class WeightFormats(NamedTuple):
+    """Which weight format each part of a model takes; empty for what suits the others.
+
+    Attributes:
+        linears: The linear layers of all blocks: `fp32`, `bf16`, `fp16`, `int8`, `nf4`, `nf4-dq`.
+        lm_head: The projection to the vocabulary; dense unless told otherwise.
+        embedding: The token vectors: a dense format.
+        heads: The Medusa heads; as the linear layers unless told otherwise.
+        embedding_in_ram: Keep the token vectors in the computer's memory: a step reads few of them.
+    """
+
+    linears: str = ""
+    lm_head: str = ""
+    embedding: str = ""
+    heads: str = ""
+    embedding_in_ram: bool = False

@@ -1,0 +1,138 @@
+"""What a recorded step was decided from."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from medusa_core.messages.records import Message, TokenSource
+
+NUM_ALTERNATIVES = 5
+
+
+class Alternative(NamedTuple):
+    """A token that the target might have chosen.
+
+    Attributes:
+        token_id: The token.
+        text: Its bytes.
+        probability: The target's own, before the rule changes anything.
+    """
+
+    token_id: int
+    text: bytes
+    probability: float
+
+
+class TraceNode(NamedTuple):
+    """A node of a verified tree.
+
+    Attributes:
+        token_id: Its token.
+        text: The token's bytes; empty for a special token.
+        parent: Index of its parent; −1 for the root.
+        rank: Place among the drafter's guesses for its depth, from 0; −1 for the root.
+        source: Who drafted it.
+        probability: What the drafter gave it, given nothing but the root's past (head k doesn't
+            know what heads 1 to k−1 drafted); None for the root, or where the drafter doesn't say.
+    """
+
+    token_id: int
+    text: bytes
+    parent: int
+    rank: int
+    source: TokenSource
+    probability: float | None
+
+
+class Verdict(NamedTuple):
+    """What was decided behind one node of the path.
+
+    Attributes:
+        node: Index of the node.
+        choice: The token that the rule put behind it.
+        alternatives: The five most probable tokens besides, best first.
+        numbers: What the rule decided by, by name; see `docs/trace.md`.
+    """
+
+    node: int
+    choice: Alternative
+    alternatives: tuple[Alternative, ...]
+    numbers: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StepTrace(Message):
+    """All about one step; sent while recording, after its `StepDone`.
+
+    It is packed: `nodes` and `verdicts` take it apart.
+
+    Attributes:
+        step: Number of the step, as in its `StepDone`.
+        root_place: Place of the root in the session.
+        token_ids: Tokens of the verified tree's n nodes; the root first.
+        parents: Index of each node's parent; −1 for the root.
+        ranks: As in `TraceNode`.
+        sources: Who drafted each.
+        path: The root and the p − 1 accepted nodes.
+        choice_ids: What the rule put behind each of them; the last is the bonus token.
+        texts: Bytes of the tokens of all nodes, of the choices, and of the alternatives.
+        probabilities: float32: of every node (NaN where unknown), of every choice, of five
+            alternatives of each; then these alternatives' ids as int32. 4 · (n + 11 p) bytes
+        numbers: What the rule decided by, at every node of the path.
+        num_kept: How many of the choices the answer kept: it may have ended among them.
+        draft_s: Seconds spent proposing.
+        verify_s: Seconds of the target's forward pass.
+        accept_s: Seconds of the acceptance rule.
+        commit_s: Seconds to keep the accepted rows.
+        step_s: Seconds of the whole step, the making of text included.
+    """
+
+    step: int
+    root_place: int
+    token_ids: tuple[int, ...]
+    parents: tuple[int, ...]
+    ranks: tuple[int, ...]
+    sources: tuple[TokenSource, ...]
+    path: tuple[int, ...]
+    choice_ids: tuple[int, ...]
+    texts: tuple[bytes, ...]
+    probabilities: bytes
+    numbers: tuple[tuple[tuple[str, float], ...], ...]
+    num_kept: int
+    draft_s: float
+    verify_s: float
+    accept_s: float
+    commit_s: float
+    step_s: float
+
+    @property
+    def nodes(self) -> tuple[TraceNode, ...]:
+        """The verified tree; the root first."""
+        floats = memoryview(self.probabilities).cast("f")[: len(self.token_ids)].tolist()
+        known = (None if math.isnan(p) else p for p in floats)
+        columns = (self.token_ids, self.texts, self.parents, self.ranks, self.sources, known)
+        return tuple(map(TraceNode, *columns))
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """One for the root and one for every accepted node, in order.
+
+        The choice of each is the token of the next; the last one's is the bonus token.
+        """
+        num_nodes, length = len(self.token_ids), len(self.path)
+        packed, at_ids = memoryview(self.probabilities), num_nodes + length * (1 + NUM_ALTERNATIVES)
+        floats = packed.cast("f")[num_nodes:at_ids].tolist()
+        ids = packed.cast("i")[at_ids:].tolist()
+        choices = tuple(map(Alternative, self.choice_ids, self.texts[num_nodes:], floats))
+        others = tuple(map(Alternative, ids, self.texts[num_nodes + length :], floats[length:]))
+        return tuple(
+            Verdict(
+                node,
+                choices[place],
+                others[place * NUM_ALTERNATIVES : (place + 1) * NUM_ALTERNATIVES],
+                self.numbers[place],
+            )
+            for place, node in enumerate(self.path)
+        )
