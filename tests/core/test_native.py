@@ -2,10 +2,12 @@
 
 import ctypes
 import hashlib
+import math
 import os
 import subprocess
 import sys
 import threading
+from array import array
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +26,7 @@ from medusa_core.native.decoder import NativeDecoder
 from medusa_core.native.library import library_suffix, native_library, open_library, system_name
 from medusa_core.native.linear import NativeLinear
 from medusa_core.native.pool import Pool
+from medusa_core.native.summary import NUM_OTHERS, Summary, TorchSummary
 from medusa_core.quant import linear
 from medusa_core.resources import native_dir
 from medusa_core.runner.native import NativeRunner
@@ -177,6 +180,34 @@ def test_heads_rank_as_their_scores_say(name: str, load: LoadTarget) -> None:
     ranked = heads.ranked(hidden, [9, 2])
     assert (ranked.scores - heads.logits(hidden, 2)).abs().max() < 1e-4
     assert torch.tensor(ranked.columns).tolist() == ranked.scores.topk(9).indices.tolist()
+
+
+@pytest.mark.parametrize("path", libraries(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("columns", [16, 17, 31, 33, 320, 4099])
+def test_what_a_trace_keeps_of_scores_is_their_softmax(path: Path, columns: int) -> None:
+    reader, plain = Summary(open_library(path)), TorchSummary()
+    generator = torch.Generator().manual_seed(columns)
+    scores = torch.randn(7, columns, generator=generator) * 5
+    scores[2] *= 20  # so sure that most of the row is nothing
+    scores[5, 3] = scores[5].max()  # two are best
+    for rows in ((0,), (2, 0), (6, 5, 3, 2, 1)):
+        best = scores.argmax(dim=-1)
+        for choices in ([int(best[row]) for row in rows], [row % columns for row in rows]):
+            ours, theirs = (read.choices(scores, rows, choices) for read in (reader, plain))
+            count = len(rows) * (1 + NUM_OTHERS)
+            floats = [memoryview(packed).cast("f")[:count].tolist() for packed in (ours, theirs)]
+            assert floats[0] == pytest.approx(floats[1], rel=1e-5, abs=1e-9)
+            others = memoryview(ours).cast("i")[count:].tolist()
+            for place, (row, choice) in enumerate(zip(rows, choices, strict=True)):
+                found = others[place * NUM_OTHERS : (place + 1) * NUM_OTHERS]
+                left = scores[row].clone()
+                left[choice] = -math.inf
+                assert len({*found, choice}) == NUM_OTHERS + 1
+                assert torch.equal(left[found], left.topk(NUM_OTHERS).values)
+    places = [0, columns - 1, columns // 2, 5]
+    at = array("i", [0, 0, 4, 6])
+    told = [memoryview(r.probabilities(scores, at, places)).cast("f") for r in (reader, plain)]
+    assert told[0].tolist() == pytest.approx(told[1].tolist(), rel=1e-5, abs=1e-9)
 
 
 def test_the_best_of_equals_is_the_first_and_no_number_is_found() -> None:
