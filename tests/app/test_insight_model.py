@@ -245,6 +245,10 @@ def test_figures_are_the_traces_sums() -> None:
     assert figures.context.tolist() == [16, 19, 20]
     rates = {rate.name: (rate.num_accepted, rate.num_steps) for rate in figures.rates()}
     assert rates == {"head 1": (3, 3), "head 2": (2, 3), "head 3": (0, 3)}
+    track.add(trace(4, (0, 1, 3), num_kept=1))  # the answer ended inside the run
+    cut = StepFigures()
+    cut.follow(track)
+    assert [rate.num_accepted for rate in cut.rates()] == [4, 2, 0]
     assert np.allclose(figures.speeds(), [6 / 5e-4, 7 / 7.5e-4, 4 / 5e-4])
 
 
