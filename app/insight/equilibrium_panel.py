@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.insight.agreement import AGREES, DIFFERS, Agreement, agreement, say
-from app.insight.words import percent
+from app.insight.words import as_tip, percent
 from app.theme.appearance import Appearance
 from medusa_core.messages import ChatMessage, Verified, Verify
 
@@ -200,7 +200,7 @@ class EquilibriumPanel(QWidget):
             tip = f"The model gives “{cell.output}” {percent(cell.probability)} here."
             for row, text in enumerate((cell.text, cell.output, mark)):
                 item = QTableWidgetItem(text)
-                item.setToolTip(tip if row else f"Token {cell.token_id}")
+                item.setToolTip(as_tip(tip) if row else f"Token {cell.token_id}")
                 item.setTextAlignment(Qt.AlignmentFlag.AlignCenter)
                 if row != INPUT:
                     item.setFlags(item.flags() & ~Qt.ItemFlag.ItemIsEditable)

@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.insight.layout import Node, State, TreeLayout
-from app.insight.words import origin, percent
+from app.insight.words import as_tip, origin, percent
 from app.markdown.tokens import mark_of
 from app.theme.appearance import Appearance
 from app.theme.tokens import HeadColour
@@ -266,7 +266,7 @@ class _NodeItem(QGraphicsItem):
         self._view = view
         self._appearance = view._appearance
         self._rect = _place(node, self._appearance)
-        self.setToolTip(describe(node))
+        self.setToolTip(as_tip(describe(node)))
 
     def boundingRect(self) -> QRectF:
         return self._rect.adjusted(-3, -3, 3, 3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from html import escape
+
 from medusa_core.messages import GIVEN, TARGET, TokenSource
 
 _ESCAPES = {" ": "·", "\n": "⏎", "\t": "⇥", "\r": "␍"}
@@ -35,6 +37,11 @@ def origin(source: TokenSource) -> str:
     if source.drafter == "medusa+ngram":
         return f"head {source.head} and lookup"
     return f"head {source.head}"
+
+
+def as_tip(text: str) -> str:
+    """A text for a tooltip, which would take tokens like `<b>` for markup."""
+    return f"<span>{escape(text)}</span>"
 
 
 def percent(probability: float | None) -> str:

@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QToolTip, QWidget
+from PySide6.QtWidgets import QLabel, QToolTip, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.chat.answer_message import AnswerMessage
@@ -545,6 +545,29 @@ def test_a_side_that_fails_says_why(qtbot: QtBot, open_fake: Open) -> None:
 
 
 # All ----------------------------------------------------------------------------------------------
+
+
+def test_hostile_tokens_are_no_markup_anywhere(qtbot: QtBot, open_fake: Open) -> None:
+    hostile = "<img/src='file:///etc/passwd'> <b>bold</b> <a/href='http://x'>link</a>"
+    window, _ = open_fake(Script(answer=f"One {hostile} two three four five six"))
+    wait_ready(qtbot, window)
+    ask(qtbot, window, "Hello")
+    panel = window.insight.open_tree()
+    tips = []
+    panel.tabs.setCurrentIndex(STEP)
+    for index in range(window.insight.timeline.last + 1):
+        window.insight.timeline.go(index)
+        tips += [item.toolTip() for item in panel.view.scene().items()]
+    assert any("&lt;img" in tip for tip in tips)
+    table = window.insight.open_equilibrium()
+    table.edit.setText("x")
+    table.verify_text()
+    qtbot.waitUntil(lambda: bool(table.shown.cells))
+    tips.append(table.table.item(1, 0).toolTip())
+    assert not any("<img" in tip or "<b>" in tip or "<a" in tip for tip in tips)
+    labels = [label for p in (panel, table) for label in p.findChildren(QLabel)]
+    told = [label for label in labels if "<" in label.text()]
+    assert all(label.textFormat() is Qt.TextFormat.PlainText for label in told)
 
 
 def test_every_panel_has_names_and_can_be_reached_by_key(
