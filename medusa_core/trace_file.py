@@ -112,6 +112,10 @@ def _read_json(path: Path) -> object:
         raise TraceError(
             f"{path} can't be read: {error.strerror or error}.", "Choose another file."
         ) from error
+    except MemoryError as error:
+        raise TraceError(
+            f"There isn't enough memory to read {path.name}.", "Close other programs first."
+        ) from error
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise TraceError(
             f"{path.name} is no complete JSON file: {error}.",
