@@ -29,7 +29,7 @@ from medusa_core.resources import resources_dir
 
 _FORMAT = "medusa-chat-trace"
 _VERSION = 1
-_MOST_BYTES = 512 << 20  # some 300,000 steps
+_MOST_BYTES = 128 << 20  # some 85,000 steps; in memory they take ten times as much
 _SCHEMA = "trace-1.json"
 
 _Json = dict[str, Any]
