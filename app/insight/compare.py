@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import (
     QComboBox,
@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 
 from app.chat.answer_message import AnswerMessage
 from app.chat.pickers import DRAFTER_NAMES, RULE_NAMES
+from app.insight.note import note
 from app.insight.words import micro
 from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
@@ -79,11 +80,6 @@ class Side(QWidget):
         self._scroll.setWidgetResizable(True)
         self._scroll.setAccessibleName(f"Answer, {name}")
         self._build()
-
-    @property
-    def clock_text(self) -> str:
-        """What the clock says."""
-        return self._clock.text()
 
     def offer(self, loaded: ModelLoaded) -> None:
         """Offer what the model can do."""
@@ -190,7 +186,7 @@ class CompareDialog(QDialog):
         self.edit = QLineEdit()
         self.start_button = QPushButton("Start both")
         self.stop_button = QPushButton("Stop")
-        self._verdict = QLabel()
+        self._verdict = note()
         self._build()
         self.resize(appearance.scale.px(72), appearance.scale.px(44))
 
@@ -292,16 +288,11 @@ class CompareDialog(QDialog):
             grid.setColumnStretch(column, 1)
         self._verdict.setObjectName("verdict")
         self._verdict.setAccessibleName("Verdict")
-        help_ = QLabel(HELP)
-        help_.setObjectName("insightNote")
-        for label in (self._verdict, help_):
-            label.setWordWrap(True)
-            label.setTextFormat(Qt.TextFormat.PlainText)
         column_ = QVBoxLayout(self)
         column_.addLayout(top)
         column_.addLayout(grid, 1)
         column_.addWidget(self._verdict)
-        column_.addWidget(help_)
+        column_.addWidget(note(HELP))
 
 
 def verdict(left: GenerationDone | None, right: GenerationDone | None) -> str:

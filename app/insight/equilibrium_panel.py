@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
     QHeaderView,
-    QLabel,
     QLineEdit,
     QPushButton,
     QTableWidget,
@@ -21,6 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.insight.agreement import AGREES, DIFFERS, Agreement, agreement, say
+from app.insight.note import note
 from app.insight.words import as_tip, percent
 from app.theme.appearance import Appearance
 from medusa_core.messages import ChatMessage, Verified, Verify
@@ -89,7 +89,7 @@ class EquilibriumPanel(QWidget):
         self._use_button = QPushButton("Verify the conversation")
         self._verify_button = QPushButton("Verify this text")
         self._next_button = QPushButton("Next ✗")
-        self._said = QLabel()
+        self._said = note()
         self._column = QVBoxLayout(self)
         self._build()
         self._connect()
@@ -165,15 +165,10 @@ class EquilibriumPanel(QWidget):
         table.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         triggers = QAbstractItemView.EditTrigger
         table.setEditTriggers(triggers.DoubleClicked | triggers.EditKeyPressed)
-        help_ = QLabel(HELP)
-        for label in (self._said, help_):
-            label.setObjectName("insightNote")
-            label.setWordWrap(True)
-            label.setTextFormat(Qt.TextFormat.PlainText)
         self._column.addLayout(row)
         self._column.addWidget(table)
         self._column.addWidget(self._said)
-        self._column.addWidget(help_)
+        self._column.addWidget(note(HELP))
         self._column.addStretch(1)
 
     def _connect(self) -> None:

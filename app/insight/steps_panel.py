@@ -8,8 +8,9 @@ import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QGridLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QVBoxLayout, QWidget
 
+from app.insight.note import note
 from app.insight.steps_figures import PARTS, Floats, StepFigures
 from app.insight.timeline import Timeline
 from app.insight.transport import Transport
@@ -70,9 +71,7 @@ class StepsPanel(QWidget):
         self._costs = _plot("T(n) (µs)", COSTS_MEANING)
         self._over_time = (self._tokens, self._times, self._speed)
         self._markers = [pg.InfiniteLine(movable=True) for _ in self._over_time]
-        self.facts = QLabel()
-        self.facts.setObjectName("insightNote")
-        self.facts.setWordWrap(True)
+        self.facts = note()
         self.facts.setToolTip(FACTS_MEANING)
         self._costs_drawn: object = None
         self._waiting: list[Callable[[], None]] = []

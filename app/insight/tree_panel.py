@@ -7,7 +7,6 @@ from collections.abc import Callable
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QHBoxLayout,
-    QLabel,
     QStackedWidget,
     QTabBar,
     QToolButton,
@@ -17,6 +16,7 @@ from PySide6.QtWidgets import (
 
 from app.insight.card import as_text, card_of
 from app.insight.layout import State, TreeLayout, lay_out_plan, lay_out_step
+from app.insight.note import note
 from app.insight.plan_bar import PlanBar
 from app.insight.timeline import Timeline
 from app.insight.transport import Transport
@@ -79,8 +79,8 @@ class TreePanel(QWidget):
         self.plan = PlanBar()
         self._bars = QStackedWidget()
         self._pictures = QStackedWidget()
-        self._help = _note()
-        self._said = _note()
+        self._help = note()
+        self._said = note()
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(LIVE_MS)
@@ -262,11 +262,3 @@ def say_accuracies(loaded: ModelLoaded | None) -> str:
         return ""
     firsts = (f"head {k} {row[0]:.0%}" for k, row in enumerate(loaded.head_accuracies, 1) if row)
     return f"First guesses that are right where all before them were: {', '.join(firsts)}."
-
-
-def _note() -> QLabel:
-    label = QLabel()
-    label.setObjectName("insightNote")
-    label.setWordWrap(True)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    return label

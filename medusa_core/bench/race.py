@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from medusa_core.bench.contestant import Contestant, TurnResult
@@ -32,6 +32,41 @@ class Conversation:
     def token_ids(self) -> tuple[tuple[int, ...], ...]:
         """Tokens of every answer."""
         return tuple(turn.token_ids for turn in self.turns)
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over conversations.
+
+    Attributes:
+        num_steps: Decoding steps.
+        num_tokens: Tokens that they gave.
+        decode_s: Seconds that they took.
+    """
+
+    num_steps: int
+    num_tokens: int
+    decode_s: float
+
+    @classmethod
+    def of(cls, conversations: Iterable[Conversation]) -> Totals:
+        """Add up."""
+        turns = [turn for conversation in conversations for turn in conversation.turns]
+        return cls(
+            sum(len(turn.accept_lengths) for turn in turns),
+            sum(sum(turn.accept_lengths) for turn in turns),
+            sum(turn.decode_s for turn in turns),
+        )
+
+    @property
+    def mean_acceptance_length(self) -> float:
+        """Tokens per decoding step; 0 without one."""
+        return self.num_tokens / self.num_steps if self.num_steps else 0.0
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Tokens of decoding steps per second of them."""
+        return self.num_tokens / self.decode_s if self.decode_s else 0.0
 
 
 @dataclass(frozen=True, slots=True)

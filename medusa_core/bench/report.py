@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import platform
-import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 import torch
 
 from medusa_core.bench.divergence import Divergence, find_divergence
-from medusa_core.bench.race import Conversation, Race
+from medusa_core.bench.race import Conversation, Race, Totals
 from medusa_core.messages import GenerateSettings
 from medusa_core.target import Target
 
@@ -133,15 +132,14 @@ def _flat(race: Race, name: str) -> list[Conversation]:
 
 def _figures(conversations: Sequence[Conversation], reference: Sequence[Conversation]) -> Figures:
     turns = [turn for conversation in conversations for turn in conversation.turns]
-    lengths = [length for turn in turns for length in turn.accept_lengths]
+    totals = Totals.of(conversations)
     num_tokens = sum(len(turn.token_ids) for turn in turns)
     wall_s = sum(turn.wall_s for turn in turns)
-    decode_s = sum(turn.decode_s for turn in turns)
     return {
         "tokens_per_s": num_tokens / wall_s if wall_s else 0.0,
-        "decode_tokens_per_s": sum(lengths) / decode_s if decode_s else 0.0,
-        "mean_acceptance_length": statistics.fmean(lengths) if lengths else 0.0,
-        "step_ms": decode_s / len(lengths) * 1000 if lengths else 0.0,
+        "decode_tokens_per_s": totals.tokens_per_s,
+        "mean_acceptance_length": totals.mean_acceptance_length,
+        "step_ms": totals.decode_s / totals.num_steps * 1000 if totals.num_steps else 0.0,
         "identical_outputs": _num_identical(conversations, reference),
     }
 

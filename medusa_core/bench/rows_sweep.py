@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from medusa_core.bench.contestant import Contestant, OwnMode
-from medusa_core.bench.race import Conversation, run_race
+from medusa_core.bench.race import Conversation, Totals, run_race
 from medusa_core.engine.costs import StepCosts
 from medusa_core.engine.tuner import Tuner
 from medusa_core.messages import GenerateSettings
@@ -86,7 +86,9 @@ def sweep_rows(
     finalists = {str(point.rows): contestant(point.rows) for point in best}
     finalists[CHOSEN] = contestant(0)
     final = run_race(finalists, prompts, repeats, on_prompt)
-    speeds = {name: [_speed(found) for found in final.results[name]] for name in finalists}
+    speeds = {
+        name: [Totals.of(found).tokens_per_s for found in final.results[name]] for name in finalists
+    }
     again = {name: statistics.median(found) for name, found in speeds.items()}
     winner = max((name for name in again if name != CHOSEN), key=lambda name: again[name])
     ratios = [a / b for a, b in zip(speeds[CHOSEN], speeds[winner], strict=True)]
@@ -116,22 +118,14 @@ def rows_table(sweep: RowsSweep) -> str:
 def _point(
     target: Target, costs: StepCosts, rows: int, conversations: Sequence[Conversation]
 ) -> RowsPoint:
-    turns = [turn for conversation in conversations for turn in conversation.turns]
-    lengths = [length for turn in turns for length in turn.accept_lengths]
+    totals = Totals.of(conversations)
     accuracies = () if target.trees is None else target.trees.head_accuracies
     paths = [path for path, _ in grow(accuracies, rows - 1)]
     depth = max((len(path) for path in paths), default=0)
     return RowsPoint(
         rows=rows,
         expected=expected_length(paths, accuracies),
-        mean_acceptance_length=statistics.fmean(lengths) if lengths else 0.0,
-        tokens_per_s=_speed(conversations),
+        mean_acceptance_length=totals.mean_acceptance_length,
+        tokens_per_s=totals.tokens_per_s,
         step_s=costs.tree_s(rows, depth, costs.lengths[0]),
     )
-
-
-def _speed(conversations: Sequence[Conversation]) -> float:
-    turns = [turn for conversation in conversations for turn in conversation.turns]
-    decode_s = sum(turn.decode_s for turn in turns)
-    num_tokens = sum(sum(turn.accept_lengths) for turn in turns)
-    return num_tokens / decode_s if decode_s else 0.0

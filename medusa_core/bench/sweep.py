@@ -7,7 +7,6 @@ draft was taken that would not have been drawn.
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,7 +14,7 @@ import torch
 
 from medusa_core.bench.contestant import OwnMode
 from medusa_core.bench.divergence import prompt_ids_of
-from medusa_core.bench.race import Conversation, run_race
+from medusa_core.bench.race import Conversation, Totals, run_race
 from medusa_core.engine.rule import rule_registry
 from medusa_core.engine.tuner import Tuner
 from medusa_core.messages import GenerateSettings
@@ -85,14 +84,13 @@ def _point(
     target: Target, conversations: Sequence[Conversation], settings: GenerateSettings
 ) -> SweepPoint:
     turns = [turn for conversation in conversations for turn in conversation.turns]
-    lengths = [length for turn in turns for length in turn.accept_lengths]
-    decode_s = sum(turn.decode_s for turn in turns)
+    totals = Totals.of(conversations)
     num_equal = sum(_num_equal(target, c, settings) for c in conversations)
     num_tokens = sum(len(turn.token_ids) for turn in turns)
     return SweepPoint(
         epsilon=settings.epsilon,
-        mean_acceptance_length=statistics.fmean(lengths) if lengths else 0.0,
-        tokens_per_s=sum(lengths) / decode_s if decode_s else 0.0,
+        mean_acceptance_length=totals.mean_acceptance_length,
+        tokens_per_s=totals.tokens_per_s,
         agreement=num_equal / num_tokens if num_tokens else 0.0,
         num_tokens=num_tokens,
     )

@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from medusa_core.drafters.lookup import Continuation, Lookup
-from medusa_core.drafters.medusa import MedusaDrafter
+from medusa_core.drafters.medusa import MedusaDrafter, heads_and_trees
 from medusa_core.engine.drafter import DrafterSpec, Observation
 from medusa_core.engine.learning import NUM_RANKS
-from medusa_core.errors import RequestError
 from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.messages import TARGET, TokenSource
 from medusa_core.target import Target
@@ -113,13 +112,9 @@ def _serves(target: Target) -> bool:
 
 
 def _build(target: Target, num_rows: int) -> CompositeDrafter:
-    if target.heads is None or target.trees is None:
-        raise RequestError(
-            f"{target.name} has no Medusa heads.",
-            "Choose heads for this model, or the drafter 'ngram'.",
-        )
-    shape = target.trees.tree(num_rows).pruned(target.heads.num_heads, target.heads.num_columns)
-    return CompositeDrafter(target.heads, shape, _values(target.trees, shape))
+    heads, trees = heads_and_trees(target)
+    shape = trees.tree(num_rows).pruned(heads.num_heads, heads.num_columns)
+    return CompositeDrafter(heads, shape, _values(trees, shape))
 
 
 def _values(trees: TreeTable, shape: TreeShape) -> dict[Path, float]:

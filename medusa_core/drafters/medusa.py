@@ -15,6 +15,7 @@ from medusa_core.errors import RequestError
 from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.messages import TARGET, TokenSource
 from medusa_core.target import Target
+from medusa_core.tree.presets import TreeTable
 from medusa_core.tree.shape import TokenTree, TreeShape
 from medusa_core.types import Proposal
 
@@ -63,16 +64,23 @@ def _serves(target: Target) -> bool:
     return target.heads is not None and target.heads.num_heads > 0
 
 
-def _build(target: Target, num_rows: int) -> MedusaDrafter:
+def heads_and_trees(target: Target) -> tuple[MedusaHeads, TreeTable]:
+    """What drafters that use heads are built of.
+
+    Raises:
+        RequestError: The target has no heads.
+    """
     if target.heads is None or target.trees is None:
         raise RequestError(
             f"{target.name} has no Medusa heads.",
-            "Choose heads for this model, or the drafter 'none'.",
+            "Choose heads for this model, or the drafter 'ngram' or 'none'.",
         )
-    tree = target.trees.tree(num_rows)
-    return MedusaDrafter(
-        target.heads, tree.pruned(target.heads.num_heads, target.heads.num_columns)
-    )
+    return target.heads, target.trees
+
+
+def _build(target: Target, num_rows: int) -> MedusaDrafter:
+    heads, trees = heads_and_trees(target)
+    return MedusaDrafter(heads, trees.tree(num_rows).pruned(heads.num_heads, heads.num_columns))
 
 
 SPEC = DrafterSpec("medusa", serves=_serves, build=_build)

@@ -6,24 +6,19 @@ It takes the fewest rows, which is what pays where every further row costs.
 from __future__ import annotations
 
 from medusa_core.drafters.medusa import SPEC as MEDUSA
-from medusa_core.drafters.medusa import MedusaDrafter
+from medusa_core.drafters.medusa import MedusaDrafter, heads_and_trees
 from medusa_core.engine.drafter import DrafterSpec
 from medusa_core.engine.learning import Accuracies
-from medusa_core.errors import RequestError
 from medusa_core.target import Target
 from medusa_core.tree.presets import TreeTable
 from medusa_core.tree.shape import TreeShape
 
 
 def _build(target: Target, num_rows: int) -> MedusaDrafter:
-    if target.heads is None:
-        raise RequestError(
-            f"{target.name} has no Medusa heads.",
-            "Choose heads for this model, or the drafter 'ngram'.",
-        )
-    depth = min(target.heads.num_heads, num_rows - 1)
+    heads, _ = heads_and_trees(target)
+    depth = min(heads.num_heads, num_rows - 1)
     shape = TreeShape.from_paths([(0,) * length for length in range(1, depth + 1)])
-    return MedusaDrafter(target.heads, shape)
+    return MedusaDrafter(heads, shape)
 
 
 def _worth(trees: TreeTable | None) -> Accuracies:

@@ -16,9 +16,9 @@ from typing import NamedTuple
 from torch import Tensor
 
 from medusa_core.drafters.medusa import SPEC as MEDUSA
+from medusa_core.drafters.medusa import heads_and_trees
 from medusa_core.engine.drafter import DrafterSpec, Observation
 from medusa_core.engine.learning import NUM_RANKS
-from medusa_core.errors import RequestError
 from medusa_core.heads.medusa import MedusaHeads, Ranked
 from medusa_core.messages import TARGET, TokenSource
 from medusa_core.native.summary import ScoreReader, reader_of
@@ -106,12 +106,7 @@ def _form(paths: tuple[Path, ...]) -> _Form:
 
 
 def _build(target: Target, num_rows: int) -> DynamicDrafter:
-    if target.heads is None:
-        raise RequestError(
-            f"{target.name} has no Medusa heads.",
-            "Choose heads for this model, or the drafter 'ngram'.",
-        )
-    return DynamicDrafter(target.heads, num_rows)
+    return DynamicDrafter(heads_and_trees(target)[0], num_rows)
 
 
 SPEC = DrafterSpec("medusa-dynamic", serves=MEDUSA.serves, build=_build)

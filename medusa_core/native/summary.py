@@ -11,9 +11,9 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from medusa_core.messages import NUM_ALTERNATIVES  # FEW of summary.h
 from medusa_core.native.library import LANES, native_library
 
-NUM_OTHERS = 5  # FEW of summary.h
 _BYTES = 4
 
 
@@ -79,7 +79,7 @@ class Summary:
 
     def choices(self, scores: Tensor, rows: Sequence[int], choices: Sequence[int]) -> bytes:
         count = len(rows)
-        size = count * (1 + 2 * NUM_OTHERS)
+        size = count * (1 + 2 * NUM_ALTERNATIVES)
         if size > self._num_floats:
             self._make_room(size)
         told = array("i", (*rows, *choices))
@@ -92,7 +92,7 @@ class Summary:
             count,
             at,
             at + _BYTES * count,
-            at + _BYTES * count * (1 + NUM_OTHERS),
+            at + _BYTES * count * (1 + NUM_ALTERNATIVES),
         )
         return self._view[: _BYTES * size].tobytes()
 
@@ -114,6 +114,6 @@ class TorchSummary:
         chances = torch.softmax(scores[list(rows)], dim=-1, dtype=torch.float32)
         wanted = torch.tensor(choices, device=chances.device).unsqueeze(1)
         chosen = chances.gather(1, wanted)
-        best = chances.scatter(1, wanted, -1.0).topk(NUM_OTHERS, dim=-1)
+        best = chances.scatter(1, wanted, -1.0).topk(NUM_ALTERNATIVES, dim=-1)
         packed = array("f", torch.cat([chosen.flatten(), best.values.flatten()]).tolist())
         return packed.tobytes() + array("i", best.indices.flatten().tolist()).tobytes()

@@ -19,14 +19,14 @@ from torch import Tensor
 from medusa_core.api import demo_model
 from medusa_core.engine.rule import rule_registry
 from medusa_core.kv.cache import KvCache
-from medusa_core.messages import GenerateSettings
+from medusa_core.messages import NUM_ALTERNATIVES, GenerateSettings
 from medusa_core.native import library as native
 from medusa_core.native.build import SOURCES_HASH, build, hash_of_sources
 from medusa_core.native.decoder import NativeDecoder
 from medusa_core.native.library import library_suffix, native_library, open_library, system_name
 from medusa_core.native.linear import NativeLinear
 from medusa_core.native.pool import Pool
-from medusa_core.native.summary import NUM_OTHERS, Summary, TorchSummary
+from medusa_core.native.summary import Summary, TorchSummary
 from medusa_core.quant import linear
 from medusa_core.resources import native_dir
 from medusa_core.runner.native import NativeRunner
@@ -194,16 +194,16 @@ def test_what_a_trace_keeps_of_scores_is_their_softmax(path: Path, columns: int)
         best = scores.argmax(dim=-1)
         for choices in ([int(best[row]) for row in rows], [row % columns for row in rows]):
             ours, theirs = (read.choices(scores, rows, choices) for read in (reader, plain))
-            count = len(rows) * (1 + NUM_OTHERS)
+            count = len(rows) * (1 + NUM_ALTERNATIVES)
             floats = [memoryview(packed).cast("f")[:count].tolist() for packed in (ours, theirs)]
             assert floats[0] == pytest.approx(floats[1], rel=1e-5, abs=1e-9)
             others = memoryview(ours).cast("i")[count:].tolist()
             for place, (row, choice) in enumerate(zip(rows, choices, strict=True)):
-                found = others[place * NUM_OTHERS : (place + 1) * NUM_OTHERS]
+                found = others[place * NUM_ALTERNATIVES : (place + 1) * NUM_ALTERNATIVES]
                 left = scores[row].clone()
                 left[choice] = -math.inf
-                assert len({*found, choice}) == NUM_OTHERS + 1
-                assert torch.equal(left[found], left.topk(NUM_OTHERS).values)
+                assert len({*found, choice}) == NUM_ALTERNATIVES + 1
+                assert torch.equal(left[found], left.topk(NUM_ALTERNATIVES).values)
     places = [0, columns - 1, columns // 2, 5]
     at = array("i", [0, 0, 4, 6])
     told = [memoryview(r.probabilities(scores, at, places)).cast("f") for r in (reader, plain)]
