@@ -46,7 +46,8 @@ class Recorder:
         self._rule = rule
         self._of_target: ScoreReader | None = None
         self._of_drafter: ScoreReader | None = None
-        self._drafted = b""  # what the drafter gave the nodes of the step under way
+        # What the drafter gave the nodes of the step under way; prefill's tree is its root alone.
+        self._drafted = _UNKNOWN
 
     def expect(self, proposal: Proposal) -> None:
         """Read what a step's drafter gave its nodes."""
@@ -69,10 +70,9 @@ class Recorder:
         path = (0, *step.acceptance.nodes)
         if self._of_target is None:
             self._of_target = reader_of(step.logits)
-        drafted, self._drafted = self._drafted or _UNKNOWN, b""
         judged = self._of_target.choices(step.logits, path, step.token_ids)
         numbers = self._rule.numbers(step.logits, path, context, step.token_ids)
-        return Seen(len(context.history) - 1, path, drafted + judged, numbers)
+        return Seen(len(context.history) - 1, path, self._drafted + judged, numbers)
 
     def trace(self, number: int, step: Step, seen: Seen, num_kept: int, step_s: float) -> StepTrace:
         """A step's trace.

@@ -268,6 +268,19 @@ def test_the_step_that_is_shown_is_framed_in_the_text(
     assert framed(answer) == []
 
 
+def test_only_the_answer_that_is_shown_is_framed(
+    qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage]
+) -> None:
+    window, first = answered
+    second = ask(qtbot, window, "More")
+    window.insight.open_tree()
+    window.insight.timeline.go(1)
+    assert (framed(first), "".join(framed(second))) == ([], " two three. Four")
+    first.token_pressed.emit(4)
+    assert framed(second) == []
+    assert framed(first)
+
+
 def test_hovering_shows_the_tokens_card(
     qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -300,10 +313,10 @@ def test_the_character_under_the_mouse_is_found(
     )
 
 
-def test_reroll_keeps_what_stands_before_the_token(
-    qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage]
-) -> None:
-    window, answer = answered
+def test_reroll_keeps_what_stands_before_the_token(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    answer = ask(qtbot, window, "Hello")
     at = answer.view.toPlainText().index("Four")
     menu = answer.menu_at(at)
     action = next(a for a in menu.actions() if a.text() == "Reroll from here")
@@ -314,6 +327,10 @@ def test_reroll_keeps_what_stands_before_the_token(
     assert turn.keep_tokens == 3
     assert turn.given is not None
     assert turn.given.token_ids == tuple(range(10))
+    request = engine.of_kind(Generate)[-1]
+    assert isinstance(request, Generate)
+    assert request.keep_tokens == 3
+    assert request.messages[-1] == turn.given
     assert len(window.chat.answers) == 1
     assert window.chat.answers[0] is not answer
 
