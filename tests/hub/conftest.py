@@ -82,11 +82,14 @@ def random_file(path: Path, size: int, seed: int = 0) -> Path:
 
 
 @pytest.fixture
-def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackHub]:
+def hub(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[LoopbackHub]:
+    """A Hub on loopback; a test may ask for a slower line (bytes/s) as its parameter."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     for name in ("HF_TOKEN", "HF_HUB_OFFLINE", "HF_HUB_CACHE", "HF_HOME", "HF_ENDPOINT"):
         monkeypatch.delenv(name, raising=False)
-    running = LoopbackHub(tmp_path / "hub")
+    running = LoopbackHub(tmp_path / "hub", getattr(request, "param", 0))
     yield running
     running.close()
 

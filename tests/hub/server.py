@@ -9,6 +9,7 @@ Folders ROOT/org/name are repositories. Prints its port. `POST /__faults` takes 
 import argparse
 import hashlib
 import json
+import socket
 import sys
 import threading
 import time
@@ -342,6 +343,12 @@ class Server(ThreadingHTTPServer):
     """Quiet about clients that went away: they were killed on purpose."""
 
     daemon_threads = True
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """A connection whose send buffer stays small: what waits in it counts as sent."""
+        connection, address = super().get_request()
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, CHUNK)
+        return connection, address
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exc_info()[1], ConnectionError):
