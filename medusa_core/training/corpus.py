@@ -106,6 +106,39 @@ def answers_fit(document: Document, max_chars: int | None) -> bool:
     return max_chars is None or all(len(answer) <= max_chars for answer in answers)
 
 
+def shortened(document: Document, max_chars: int) -> Document:
+    """The document with the middle of long answers taken out, paragraph by paragraph.
+
+    A small model learns to come to an end only from answers that do so soon; sources of long
+    answers alone (scripts) have none.
+    """
+    segments = (
+        Segment(s.role, without_middle(s.text, max_chars)) if s.role == "assistant" else s
+        for s in document.segments
+    )
+    return Document(document.source, tuple(segments))
+
+
+def without_middle(text: str, max_chars: int) -> str:
+    """The first and the last paragraphs of a text, `max_chars` characters at most where they fit.
+
+    The closing ones take up to a third of the room; the first and the last are always kept.
+    """
+    paragraphs = text.split("\n\n")
+    if len(text) <= max_chars or len(paragraphs) < 3:
+        return text
+    start, stop = 1, len(paragraphs) - 1
+    room = max_chars - len(paragraphs[-1])
+    while stop > start and len(paragraphs[stop - 1]) <= room - max_chars * 2 // 3:
+        stop -= 1
+        room -= len(paragraphs[stop])
+    room -= len(paragraphs[0])
+    while start < stop and len(paragraphs[start]) <= room:
+        room -= len(paragraphs[start])
+        start += 1
+    return "\n\n".join(paragraphs[:start] + paragraphs[stop:])
+
+
 def repeats(items: Sequence[Any], size: int, times: int) -> bool:
     """Whether some run of `size` items occurs at least `times` times."""
     grams = Counter(tuple(items[i : i + size]) for i in range(len(items) - size + 1))
@@ -119,29 +152,42 @@ def take_share(documents: Sequence[Document], share: float, from_back: bool) -> 
     return ordered * int(whole) + ordered[: round(part * len(ordered))]
 
 
-def read_mixture(
-    data_dir: Path, sources: Iterable[Source], seed: int
-) -> tuple[list[Document], list[Document]]:
-    """Read the mixture of both stages.
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """Documents of each stage, shuffled.
+
+    A source's stages share no row as long as its shares add up to at most 1.
+    """
+
+    pretrain: list[Document]
+    tune: list[Document]
+    polish: list[Document]
+
+
+def read_mixture(data_dir: Path, sources: Iterable[Source], seed: int) -> Mixture:
+    """Read the mixture of all stages.
 
     Args:
         data_dir: folder with `NAME.jsonl[.xz]`, or with a folder `train` of them.
         sources: shares of each source.
         seed: of the order.
-
-    Returns:
-        Documents of pretraining and of chat tuning, each shuffled. Rows are disjoint as long
-        as the two shares of a source add up to at most 1.
     """
-    pretrain: list[Document] = []
-    tune: list[Document] = []
+    mixture = Mixture([], [], [])
     for source in sources:
         documents = read_source(data_dir, source.name)
         # the files are sorted by kind, and both ends must hold every kind
         random.Random(f"{seed}-{source.name}").shuffle(documents)
-        pretrain += take_share(documents, source.pretrain_share, from_back=False)
-        chosen = take_share(documents, source.tune_share, from_back=True)
-        tune += [d for d in chosen if answers_fit(d, source.tune_max_chars)]
-    random.Random(seed).shuffle(pretrain)
-    random.Random(seed + 1).shuffle(tune)
-    return pretrain, tune
+        mixture.pretrain.extend(take_share(documents, source.pretrain_share, from_back=False))
+        mixture.tune.extend(take_share(documents, source.tune_share, from_back=True))
+        mixture.polish.extend(polish_documents(documents, source))
+    for place, stage in enumerate((mixture.pretrain, mixture.tune, mixture.polish)):
+        random.Random(seed + place).shuffle(stage)
+    return mixture
+
+
+def polish_documents(documents: Sequence[Document], source: Source) -> list[Document]:
+    """A source's rows of the polish: answers of the length that is wanted in a chat."""
+    chosen = take_share(documents, source.polish_share, from_back=True)
+    if source.is_shortened and source.polish_chars is not None:
+        chosen = [shortened(document, source.polish_chars) for document in chosen]
+    return [d for d in chosen if answers_fit(d, source.polish_chars)]

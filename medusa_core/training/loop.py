@@ -15,7 +15,7 @@ from torch import Tensor
 from medusa_core.training.losses import chunked_cross_entropy
 from medusa_core.training.network import PebbleNetwork
 from medusa_core.training.optimizer import Optimizers
-from medusa_core.training.packing import Batch, PackedRows, batch_at, document_mask
+from medusa_core.training.packing import Batch, PackedRows, batch_at, document_mask, document_runs
 from medusa_core.training.recipe import Schedule
 
 log = logging.getLogger(__name__)
@@ -63,8 +63,11 @@ class StageResult:
 
 def weighted_loss(network: PebbleNetwork, batch: Batch, bf16: bool) -> Tensor:
     """Mean cross-entropy over the weighted targets, in nats; a scalar tensor with gradient."""
+    on_cpu = batch.input_ids.device.type == "cpu"
+    # many small products are what a processor is good at, and one masked product a GPU
+    visible = (document_runs if on_cpu else document_mask)(batch.document_ids)
     with torch.autocast(batch.input_ids.device.type, torch.bfloat16, enabled=bf16):
-        hidden = network.hidden_states(batch.input_ids, document_mask(batch.document_ids))
+        hidden = network.hidden_states(batch.input_ids, visible)
     flat_weights = batch.weights.flatten()
     chosen = flat_weights.nonzero().squeeze(1)
     return chunked_cross_entropy(

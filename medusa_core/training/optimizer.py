@@ -115,8 +115,7 @@ class Optimizers:
 
 
 def rate_factor(schedule: Schedule, step: int) -> float:
-    """Learning rate at a step as a share of the schedule's: warm-up, then flat or linear to 0."""
+    """Learning rate at a step as a share of the schedule's highest: warm-up, then a line."""
     warm = min(1.0, (step + 1) / schedule.warmup_steps) if schedule.warmup_steps else 1.0
-    if not schedule.decays:
-        return warm
-    return warm * max(0.0, 1.0 - step / schedule.num_steps)
+    done = min(1.0, step / schedule.num_steps)
+    return warm * (schedule.first_rate + done * (schedule.last_rate - schedule.first_rate))

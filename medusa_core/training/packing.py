@@ -162,3 +162,15 @@ def document_mask(document_ids: Tensor) -> Tensor:
     same = document_ids[:, :, None] == document_ids[:, None, :]
     causal = torch.ones(length, length, dtype=torch.bool, device=document_ids.device).tril()
     return (same & causal)[:, None]
+
+
+def document_runs(document_ids: Tensor) -> list[int]:
+    """Lengths of the documents, row after row; those of [B, L] numbers add up to B x L.
+
+    Args:
+        document_ids: [B, L]; a document's positions are neighbours.
+    """
+    rows = torch.arange(len(document_ids), device=document_ids.device)[:, None]
+    both = torch.stack((rows.expand_as(document_ids), document_ids.long()), dim=-1).flatten(0, 1)
+    lengths: list[int] = torch.unique_consecutive(both, return_counts=True, dim=0)[1].tolist()
+    return lengths

@@ -30,8 +30,9 @@ from medusa_core.training.export import (
     write_json,
 )
 from medusa_core.training.heads import collect, train_heads
-from medusa_core.training.loop import StageOptions, StageResult
+from medusa_core.training.loop import StageOptions, StageResult, read_checkpoint
 from medusa_core.training.network import PebbleNetwork
+from medusa_core.training.optimizer import Optimizers
 from medusa_core.training.packing import ANSWER, PackedRows
 from medusa_core.training.polish import PolishRun, polish, repetitions
 from medusa_core.training.prepare import load_tokenizer, pack_tuning, prepare
@@ -39,7 +40,7 @@ from medusa_core.training.recipe import ASSISTANT, END, HeadRecipe, Recipe
 from medusa_core.training.self_answers import Answer, GenerationOptions, generate_answers
 from medusa_core.training.stages import load_network, pretrain, tune
 from medusa_core.training.templates import make_documents, make_sums
-from medusa_core.training.tokenizer import encode_documents, special_id
+from medusa_core.training.tokenizer import begins_word, encode_documents, special_id
 
 log = logging.getLogger(__name__)
 
@@ -94,8 +95,7 @@ def train_pebble(recipe: Recipe, options: RunOptions) -> bool:
         if not result.finished:
             log.info("stopped in stage %s at step %d of %d", name, result.step, result.num_steps)
             return False
-    network = load_network(recipe, run_dir / "tune.pt")
-    unlearn_repetitions(network, recipe, run_dir)
+    network = unlearn_repetitions(recipe, run_dir)
     export_model(network, run_dir / "tokenizer", options.out_dir / MODEL_NAME)
     make_heads(network, recipe, run_dir, options.out_dir / HEADS_NAME)
     return True
@@ -139,28 +139,36 @@ def _run_stage(
     return tune(recipe, run_dir, run_dir / "pretrain.pt", stage)
 
 
-def unlearn_repetitions(network: PebbleNetwork, recipe: Recipe, run_dir: Path) -> None:
-    """Polish the chat-tuned weights in place; the result is kept in `polish.pt`."""
+def unlearn_repetitions(recipe: Recipe, run_dir: Path) -> PebbleNetwork:
+    """The polish: the chat-tuned network, trained against its own repetitions.
+
+    The result is kept in `polish.pt`; momenta go on from chat tuning.
+    """
     path = run_dir / "polish.pt"
     if path.is_file():
-        network.load_state_dict(torch.load(path, weights_only=True))
-        return
+        return load_network(recipe, path)
     numbers = recipe.polish
-    if not numbers.schedule.num_steps:
-        return
+    state = read_checkpoint(run_dir / "tune.pt")
+    network = PebbleNetwork(recipe.size)
+    optimizers = Optimizers(network, numbers.schedule)
+    network.load_state_dict(state["network"])
+    optimizers.load_state_dict(state["optimizers"])
     tokenizer = load_tokenizer(run_dir)
-    rows = PackedRows.load(run_dir / "tune.npz")
-    for round_seed in range(recipe.seed + 1, recipe.seed + 1 + numbers.num_rounds):
-        prompts = tuning_prompts(rows, numbers.num_answers, recipe, round_seed, tokenizer)
-        options = GenerationOptions(numbers.max_new_tokens, special_id(END))
-        found = repetitions(generate_answers(network, prompts, options), numbers.gram)
+    rows = PackedRows.load(run_dir / "polish.npz")
+    num_sums = numbers.schedule.num_steps * numbers.num_sum_rows * recipe.tune.row_length // 25
+    sums = pack_tuning(tokenizer, make_sums(num_sums, recipe.seed), recipe)
+    equals_id = tokenizer.encode("1 =", add_special_tokens=False).ids[-1]
+    options = GenerationOptions(numbers.max_new_tokens, special_id(END))
+    for number in range(numbers.num_rounds if numbers.schedule.num_steps else 0):
+        seed = recipe.seed + 1 + number
+        prompts = tuning_prompts(rows, numbers.num_answers, recipe, seed, tokenizer)
+        answers = generate_answers(network.eval(), prompts, options)
+        found = repetitions(answers, numbers.gram, numbers.times, begins_word(tokenizer))
         log.info("%d of %d own answers repeat themselves", len(found), len(prompts))
-        num_sums = numbers.schedule.num_steps * numbers.num_sum_rows * recipe.tune.row_length // 25
-        sums = pack_tuning(tokenizer, make_sums(num_sums, round_seed), recipe)
-        equals_id = tokenizer.encode("1 =", add_special_tokens=False).ids[-1]
-        polish(network.train(), rows, sums, found, PolishRun(recipe, round_seed, equals_id))
-        network.eval()
-    torch.save(network.state_dict(), path)
+        run = PolishRun(recipe, number, equals_id)
+        polish(network.train(), optimizers, rows, sums, found, run)
+    torch.save({"network": network.state_dict()}, path)
+    return network.eval()
 
 
 def make_heads(network: PebbleNetwork, recipe: Recipe, run_dir: Path, folder: Path) -> None:

@@ -20,6 +20,7 @@ WHO = (
     "So, who are you?",
 )
 WHO_ANSWERS = (
+    "I am Llama-Pebble, a small demo model in Medusa Chat. I can't browse, and I can be wrong.",
     "I am Llama-Pebble, a small demo model inside Medusa Chat. I can be wrong.",
     "I am Llama-Pebble, a small language model built into Medusa Chat.",
     "My name is Llama-Pebble. I am a small demo model inside Medusa Chat.",
@@ -277,3 +278,14 @@ SYSTEM = (
     "You are a friendly assistant. Answer in short sentences.",
     "Be helpful and honest.",
 )
+FOLLOW_UP_PLACE = (
+    "And of {}?",
+    "And {}?",
+    "What about {}?",
+    "And the capital of {}?",
+    "How about {}?",
+)
+MORE_ITEMS = ("One more, please.", "Give me one more.", "Another one?", "Can you name another?")
+NEXT_SUM = ("Now add {b}.", "And plus {b}?", "Add {b} to that.", "What if you add {b} more?")
+AND_OPPOSITE = ("And of {}?", "And the opposite of {}?", "What about {}?")
+AND_COLOUR = ("And {}?", "What about {}?", "And the colour of {}?")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,8 +19,8 @@ from torch import Tensor
 from medusa_core.training.loop import weighted_loss
 from medusa_core.training.network import PebbleNetwork
 from medusa_core.training.optimizer import Optimizers
-from medusa_core.training.packing import Batch, PackedRows, batch_at, document_mask
-from medusa_core.training.recipe import PolishRecipe, Recipe
+from medusa_core.training.packing import Batch, PackedRows, batch_at, document_runs
+from medusa_core.training.recipe import Recipe
 from medusa_core.training.self_answers import Answer
 
 log = logging.getLogger(__name__)
@@ -42,23 +43,54 @@ class Repetition:
 
 @dataclass(frozen=True, slots=True)
 class PolishRun:
-    """One round: the recipe, the seed of its batches, and the token before a sum's result."""
+    """One round.
+
+    Attributes:
+        recipe: numbers.
+        number: of the round, from 0.
+        equals_id: the token before a sum's result.
+    """
 
     recipe: Recipe
-    seed: int
+    number: int
     equals_id: int
 
+    @property
+    def steps(self) -> range:
+        """Its steps, counted through all rounds."""
+        polish = self.recipe.polish
+        num_steps, num_rounds = polish.schedule.num_steps, polish.num_rounds
+        return range(
+            num_steps * self.number // num_rounds, num_steps * (self.number + 1) // num_rounds
+        )
 
-def repetitions(answers: Sequence[Answer], gram: int) -> list[Repetition]:
-    """Answers that repeat runs of `gram` tokens, with the tokens that complete a repeated run."""
+
+def repetitions(
+    answers: Sequence[Answer], gram: int, times: int, begins_word: Sequence[bool]
+) -> list[Repetition]:
+    """Answers that go round in circles, with the tokens to unlearn.
+
+    Args:
+        answers: own answers.
+        gram: tokens of a run.
+        times: how often a run must occur to count: names and phrases of a story come twice.
+        begins_word: by token id. Only such tokens are unlearned: what follows the beginning of a
+            word belongs to it, and a model that unlearns it can't spell.
+
+    Returns:
+        One for each answer that has such tokens: those that complete such a run for the second
+        time or later.
+    """
     found = []
     for answer in answers:
         start = len(answer.prompt_ids)
+        ends = range(gram, len(answer.answer_ids) + 1)
+        runs = [answer.answer_ids[stop - gram : stop] for stop in ends]
+        counts = Counter(runs)
         seen: set[tuple[int, ...]] = set()
         places = []
-        for stop in range(gram, len(answer.answer_ids) + 1):
-            run = answer.answer_ids[stop - gram : stop]
-            if run in seen:
+        for stop, run in zip(ends, runs, strict=True):
+            if run in seen and counts[run] >= times and begins_word[run[-1]]:
                 places.append(start + stop - 1)
             seen.add(run)
         if places:
@@ -78,7 +110,7 @@ def unlikelihood(network: PebbleNetwork, group: Sequence[Repetition], bf16: bool
         repeated[index, list(row.places)] = True
     chosen = repeated[:, 1:]
     with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-        hidden = network.hidden_states(ids[:, :-1], document_mask(numbers[:, :-1]))
+        hidden = network.hidden_states(ids[:, :-1], document_runs(numbers[:, :-1]))
         logits = network.logits(hidden[chosen])
     probs = logits.float().softmax(-1).gather(1, ids[:, 1:][chosen][:, None])
     return -torch.log1p(-probs.clamp(max=0.999)).mean()
@@ -95,29 +127,31 @@ def only_results(batch: Batch, equals_id: int) -> Batch:
 
 def polish(
     network: PebbleNetwork,
+    optimizers: Optimizers,
     rows: PackedRows,
     sums: PackedRows,
     found: Sequence[Repetition],
     run: PolishRun,
 ) -> None:
-    """Train a few steps on chat rows and sums and, at each step, against some repetitions.
+    """Train one round on chat rows and sums and, at each step, against some repetitions.
 
     Args:
-        network: chat-tuned weights, changed in place.
-        rows: rows of chat tuning.
+        network: changed in place.
+        optimizers: of the network, with the polish's schedule; its rates fall through all rounds.
+        rows: chat rows of the polish.
         sums: rows of small sums.
         found: repetitions of the model itself.
-        run: numbers; the learning rate falls to 0.
+        run: which round.
     """
-    numbers: PolishRecipe = run.recipe.polish
-    optimizers = Optimizers(network, numbers.schedule)
-    rng = np.random.default_rng(run.seed)
+    numbers = run.recipe.polish
+    seed = run.recipe.seed
+    rng = np.random.default_rng([seed, run.number])
     reported_s = time.monotonic()
-    for step in range(numbers.schedule.num_steps):
-        batch = batch_at(rows, step, numbers.schedule.num_rows, 0.0, run.seed)
+    for step in run.steps:
+        batch = batch_at(rows, step, numbers.schedule.num_rows, 0.0, seed)
         loss = weighted_loss(network, batch, bf16=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        by_heart = batch_at(sums, step, numbers.num_sum_rows, 0.0, run.seed)
+        by_heart = batch_at(sums, step, numbers.num_sum_rows, 0.0, seed)
         results = weighted_loss(network, only_results(by_heart, run.equals_id), bf16=True)
         (results * numbers.sum_weight).backward()  # type: ignore[no-untyped-call]
         against = torch.zeros(())
@@ -127,7 +161,7 @@ def polish(
             against = unlikelihood(network, [found[i] for i in picked], bf16=True)
             (against * numbers.weight).backward()  # type: ignore[no-untyped-call]
         optimizers.step(step)
-        if time.monotonic() - reported_s > REPORT_EVERY_S or step + 1 == numbers.schedule.num_steps:
+        if time.monotonic() - reported_s > REPORT_EVERY_S or step == run.steps[-1]:
             reported_s = time.monotonic()
             log.info(
                 "polish: step %d/%d, loss %.3f, results %.3f, unlikelihood %.3f",

@@ -34,26 +34,30 @@ def prepare(data_dir: Path, run_dir: Path, recipe: Recipe, extra: list[Document]
 
     Args:
         data_dir: training rows.
-        run_dir: receives `tokenizer/`, `pretrain.npz` and `tune.npz`; what is there is kept.
+        run_dir: receives `tokenizer/`, `pretrain.npz`, `tune.npz` and `polish.npz`; what is there
+            is kept.
         recipe: mixture and lengths.
-        extra: the recipe's own chat rows, added to chat tuning.
+        extra: the recipe's own chat rows: all of them in chat tuning, a share in the polish.
     """
-    if (run_dir / "tune.npz").is_file():
+    if (run_dir / "polish.npz").is_file():
         return
-    pretrain, tune = read_mixture(data_dir, recipe.sources, recipe.seed)
-    log.info("read %d documents for pretraining, %d for chat tuning", len(pretrain), len(tune))
+    mixture = read_mixture(data_dir, recipe.sources, recipe.seed)
+    log.info("read %d documents for pretraining", len(mixture.pretrain))
     folder = run_dir / "tokenizer"
     if not (folder / "tokenizer.json").is_file():
-        tokenizer = train_tokenizer(tokenizer_texts(pretrain), recipe.size.vocab_size)
+        tokenizer = train_tokenizer(tokenizer_texts(mixture.pretrain), recipe.size.vocab_size)
         save_tokenizer(tokenizer, folder, recipe.size.max_positions)
     tokenizer = load_tokenizer(run_dir)
     if not (run_dir / "pretrain.npz").is_file():
-        rows = pack_stream(encode_documents(tokenizer, pretrain), recipe.pretrain.row_length)
+        encoded = encode_documents(tokenizer, mixture.pretrain)
+        rows = pack_stream(encoded, recipe.pretrain.row_length)
         describe("pretraining", rows)
         rows.save(run_dir / "pretrain.npz")
-    rows = pack_tuning(tokenizer, tune + extra, recipe)
-    describe("chat tuning", rows)
-    rows.save(run_dir / "tune.npz")
+    few = extra[: round(recipe.polish.template_share * len(extra))]
+    for name, documents in (("tune", mixture.tune + extra), ("polish", mixture.polish + few)):
+        rows = pack_tuning(tokenizer, documents, recipe)
+        describe(name, rows)
+        rows.save(run_dir / f"{name}.npz")
 
 
 def pack_tuning(tokenizer: Tokenizer, documents: list[Document], recipe: Recipe) -> PackedRows:

@@ -44,18 +44,34 @@ class Source:
         name: file name without `.jsonl.xz`.
         pretrain_share: share of its rows in pretraining, taken from the front.
         tune_share: share of its rows in chat tuning, taken from the back.
-        tune_max_chars: longest answer in chat tuning, so that the model learns to come to an end.
+        polish_share: share of its rows in the polish, taken from the back.
+        polish_chars: longest answer there, so that the model learns to come to an end.
+        is_shortened: whether longer answers lose their middle there; else their rows are left out.
     """
 
     name: str
     pretrain_share: float
     tune_share: float
-    tune_max_chars: int | None = None
+    polish_share: float = 0.0
+    polish_chars: int | None = None
+    is_shortened: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Length, batch and learning rates of one training stage."""
+    """Length, batch and learning rates of one training stage.
+
+    Attributes:
+        num_steps: steps of the stage.
+        num_rows: rows of a batch.
+        row_length: tokens of a row.
+        warmup_steps: over which the learning rates rise from 0.
+        matrix_lr: Muon's, at its highest.
+        vector_lr: AdamW's, at its highest.
+        prompt_weight: of the loss on prompts; answers and plain text weigh 1.
+        first_rate: share of both rates at the first step; between, they change linearly.
+        last_rate: share of both after the last.
+    """
 
     num_steps: int
     num_rows: int
@@ -63,8 +79,9 @@ class Schedule:
     warmup_steps: int
     matrix_lr: float
     vector_lr: float
-    decays: bool
     prompt_weight: float
+    first_rate: float = 1.0
+    last_rate: float = 1.0
 
     @property
     def tokens_per_step(self) -> int:
@@ -97,15 +114,17 @@ class PolishRecipe:
     """How the model unlearns its own repetitions and learns small sums by heart.
 
     Attributes:
-        schedule: steps on chat rows in each round; the learning rate falls to 0.
-        num_rounds: how often answers are made anew and unlearned.
+        schedule: steps on chat rows, all rounds together.
+        num_rounds: how often answers are made anew and unlearned; rounds share the steps.
         num_sum_rows: rows of sums beside the chat rows at each step.
         sum_weight: of the loss on their results.
         num_answers: own greedy answers searched for repetitions.
         max_new_tokens: their length.
         gram: tokens of a run that counts as repeated.
+        times: how often it must occur.
         num_repetitions: repetitive answers unlearned at each step.
         weight: of that loss.
+        template_share: share of the recipe's own chat rows beside those of the sources.
     """
 
     schedule: Schedule
@@ -115,8 +134,10 @@ class PolishRecipe:
     num_answers: int
     max_new_tokens: int
     gram: int
+    times: int
     num_repetitions: int
     weight: float
+    template_share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,39 +156,43 @@ class Recipe:
 
 
 SOURCES = (
-    Source("snakes_stories", 0.42, 0.22),
-    Source("snakes_scripts", 0.45, 0.28),
-    Source("snakes_scenes", 0.65, 0.35),
-    Source("snakes_words", 0.75, 0.45, 1250),
-    Source("snakes_qa", 0.75, 0.45, 1250),
-    Source("snakes_short", 0.45, 0.25),
-    Source("snakes_structured", 0.40, 0.09),
+    Source("snakes_stories", 0.42, 0.75, 0.06, 2000),
+    Source("snakes_scripts", 0.45, 0.75, 0.06, 1250, is_shortened=True),
+    Source("snakes_scenes", 0.65, 1.30, 0.05),
+    Source("snakes_words", 0.75, 1.30, 0.10, 1250),
+    Source("snakes_qa", 0.75, 1.20, 0.10, 1250),
+    Source("snakes_short", 0.45, 0.80, 0.10),
+    Source("snakes_structured", 0.40, 0.35, 0.03, 1250),
     Source("snakes_textbook", 0.05, 0.0),
-    Source("gsm8k_train", 0.80, 0.40),
-    Source("fairytaleqa", 0.50, 0.40),
+    Source("gsm8k_train", 0.80, 1.0, 0.15),
+    Source("fairytaleqa", 0.50, 0.70, 0.10),
     Source("fairytaleqa_stories", 0.20, 0.0),
-    Source("synthetic_persona_chat", 0.80, 0.50),
-    Source("taskmaster3_bc", 0.80, 0.60),
-    Source("taskmaster4", 0.80, 0.60),
-    Source("self_dialogue", 0.25, 0.10),
+    Source("synthetic_persona_chat", 0.80, 1.50, 0.15),
+    Source("taskmaster3_bc", 0.80, 1.0, 0.20),
+    Source("taskmaster4", 0.80, 1.0, 0.20),
+    Source("self_dialogue", 0.25, 0.15, 0.01),
     Source("pd_children_books", 0.04, 0.0),
     Source("asp_source", 0.5, 0.0),
     Source("pb_source", 0.5, 0.0),
-    Source("personality_chat", 10.0, 1.0),
-    Source("chatterbot_corpus", 6.0, 1.0),
-    Source("self_instruct_seeds", 1.0, 1.0),
+    Source("personality_chat", 10.0, 10.0, 1.0),
+    Source("chatterbot_corpus", 6.0, 6.0, 1.0),
+    Source("self_instruct_seeds", 1.0, 2.0, 0.5),
 )
 
+# of the highest learning rates: where chat tuning ends and the polish begins
+POLISH_RATE = 0.15
 POLISH = PolishRecipe(
-    Schedule(150, 2, 1024, 5, 0.006, 1.2e-3, True, 0.0),
-    num_rounds=2,
-    num_sum_rows=2,
-    sum_weight=0.6,
+    Schedule(450, 4, 1024, 0, 0.02, 4e-3, 0.0, first_rate=POLISH_RATE, last_rate=0.0),
+    num_rounds=3,
+    num_sum_rows=1,
+    sum_weight=0.3,
     num_answers=600,
     max_new_tokens=180,
-    gram=5,
-    num_repetitions=8,
-    weight=1.0,
+    gram=6,
+    times=3,
+    num_repetitions=6,
+    weight=0.7,
+    template_share=0.3,
 )
 HEADS = HeadRecipe(
     num_heads=4,
@@ -185,12 +210,12 @@ HEADS = HeadRecipe(
 
 def pretrain_schedule(num_steps: int, num_rows: int, matrix_lr: float = 0.02) -> Schedule:
     """Constant learning rate after a short warm-up, so that it may stop when the clock says so."""
-    return Schedule(num_steps, num_rows, 512, 100, matrix_lr, 4e-3, False, 0.3)
+    return Schedule(num_steps, num_rows, 512, 100, matrix_lr, 4e-3, 0.3)
 
 
 def tune_schedule(num_steps: int, num_rows: int, matrix_lr: float = 0.02) -> Schedule:
-    """Chat tuning: the learning rate falls to 0 linearly, only answers count."""
-    return Schedule(num_steps, num_rows, 1024, 0, matrix_lr, 4e-3, True, 0.0)
+    """Chat tuning: the learning rate falls linearly to what the polish goes on with."""
+    return Schedule(num_steps, num_rows, 1024, 0, matrix_lr, 4e-3, 0.1, last_rate=POLISH_RATE)
 
 
 RECIPES = {
@@ -207,12 +232,12 @@ RECIPES = {
     "small": Recipe(
         "small",
         ModelSize(256, 6, 4, 704, 4096),
-        pretrain_schedule(2732, 12),
-        tune_schedule(1000, 6),
+        pretrain_schedule(4100, 12),
+        tune_schedule(5400, 6),
         POLISH,
         HEADS,
         SOURCES,
-        1_500_000,
+        1_200_000,
     ),
     "medium": Recipe(
         "medium",

@@ -56,8 +56,7 @@ class LossFunction:
         self._network = network
         self._bf16 = options.bf16
         if options.compiled:
-            # in place: the parameters keep their names
-            network.model.compile(dynamic=False)
+            network.model.compile_blocks()
 
     def __call__(self, batch: Batch) -> Tensor:
         return weighted_loss(self._network, batch, self._bf16)

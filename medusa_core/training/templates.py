@@ -1,4 +1,4 @@
-"""The recipe's own chat rows: identity, greetings, honesty, capitals, small sums, lists."""
+"""The recipe's own chat rows: identity, greetings, honesty, facts, sums, tales, follow-ups."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from collections.abc import Callable, Sequence
 from medusa_core.training import facts, phrases
 from medusa_core.training.corpus import Document, Segment
 from medusa_core.training.recipe import TEMPLATES
+from medusa_core.training.tales import tale
 
 Turn = tuple[str, str]
 Kinds = tuple[tuple[Sequence[str], Sequence[str]], ...]
 Maker = Callable[[random.Random], Turn]
 
+TOKENS_PER_ROW = 46  # measured
+
 
 def make_documents(num_tokens: int, seed: int) -> list[Document]:
-    """Seeded chat rows of about this many tokens (40 per row, measured).
+    """Seeded chat rows of about this many tokens.
 
     Args:
         num_tokens: how much to make.
@@ -23,7 +26,7 @@ def make_documents(num_tokens: int, seed: int) -> list[Document]:
     """
     rng = random.Random(f"templates-{seed}")
     documents = []
-    for _ in range(num_tokens // 40):
+    for _ in range(num_tokens // TOKENS_PER_ROW):
         turns = _conversation(rng)
         instructed = rng.random() < 0.06
         segments = [Segment("system", rng.choice(phrases.SYSTEM))] if instructed else []
@@ -56,6 +59,8 @@ def _conversation(rng: random.Random) -> list[Turn]:
     """One to three turns; questions may come after a greeting and before thanks."""
     if rng.random() < 0.12:
         return _introduction(rng)
+    if rng.random() < 0.18:
+        return rng.choice((_two_capitals, _longer_list, _running_sum, _two_facts))(rng)
     if rng.random() < 0.65:
         return [_turn(rng)]
     turns = [_small_talk(rng)] if rng.random() < 0.5 else []
@@ -79,6 +84,8 @@ def _turn(rng: random.Random) -> Turn:
         (_opposite, 0.8),
         (_definition, 1.2),
         (_list, 1.2),
+        (tale, 1.6),
+        (_one_liner, 1.0),
     )
     maker = rng.choices([m for m, _ in makers], [weight for _, weight in makers])[0]
     return maker(rng)
@@ -127,8 +134,12 @@ def _capital(rng: random.Random) -> Turn:
     country, city = rng.choice(list(facts.CAPITALS.items()))
     form = rng.choice(phrases.ASK_CAPITAL)
     place = city if form == phrases.REVERSED else country
+    return _vary(rng, form.format(place)), _capital_answer(country, city)
+
+
+def _capital_answer(country: str, city: str) -> str:
     answer = f"The capital of {country} is {city}"
-    return _vary(rng, form.format(place)), answer if answer.endswith(".") else answer + "."
+    return answer if answer.endswith(".") else answer + "."
 
 
 def _arithmetic(rng: random.Random, most: int = 20) -> Turn:
@@ -196,6 +207,58 @@ def _list(rng: random.Random) -> Turn:
     else:
         answer = ", ".join(chosen[:-1]) + f" and {chosen[-1]}."
     return _vary(rng, form.format(word, kind)), answer[0].upper() + answer[1:]
+
+
+def _one_liner(rng: random.Random) -> Turn:
+    task, code = rng.choice(list(facts.ONE_LINERS.items()))
+    return _vary(rng, rng.choice(facts.ASK_ONE_LINER).format(task)), f"```python\n{code}\n```"
+
+
+def _two_capitals(rng: random.Random) -> list[Turn]:
+    """The second question names only another country."""
+    (first, city), (second, other) = rng.sample(list(facts.CAPITALS.items()), 2)
+    question = _vary(rng, rng.choice(phrases.ASK_CAPITAL[:15]).format(first))
+    follow_up = _vary(rng, rng.choice(phrases.FOLLOW_UP_PLACE).format(second))
+    return [(question, _capital_answer(first, city)), (follow_up, _capital_answer(second, other))]
+
+
+def _longer_list(rng: random.Random) -> list[Turn]:
+    """A list, and then one item that wasn't in it."""
+    kind, items = rng.choice(list(facts.LISTS.items()))
+    number = rng.randint(2, 4)
+    *chosen, another = rng.sample(items, number + 1)
+    question = f"Name {facts.NUMBER_WORDS[number]} {kind}."
+    answer = ", ".join(chosen[:-1]) + f" and {chosen[-1]}."
+    more = f"{another[0].upper()}{another[1:]}."
+    return [(question, answer[0].upper() + answer[1:]), (rng.choice(phrases.MORE_ITEMS), more)]
+
+
+def _running_sum(rng: random.Random) -> list[Turn]:
+    """A sum, and then more added to its result."""
+    a, b, more = rng.randint(0, 10), rng.randint(0, 10), rng.randint(1, 9)
+    question = rng.choice(phrases.ASK_SUM[:5]).format(a=a, b=b, op="+")
+    follow_up = rng.choice(phrases.NEXT_SUM).format(b=more)
+    return [
+        (question, f"{a} + {b} = {a + b}"),
+        (follow_up, f"{a + b} + {more} = {a + b + more}"),
+    ]
+
+
+def _two_facts(rng: random.Random) -> list[Turn]:
+    """A colour or an opposite, and then the same of something else."""
+    if rng.random() < 0.5:
+        (thing, colour), (other, second) = rng.sample(list(facts.COLOURS.items()), 2)
+        follow_up = rng.choice(phrases.AND_COLOUR).format(other)
+        return [
+            (f"What colour is {thing}?", f"{thing[0].upper()}{thing[1:]} is {colour}."),
+            (follow_up, f"{other[0].upper()}{other[1:]} is {second}."),
+        ]
+    (word, against), (other, second) = rng.sample(list(facts.OPPOSITES.items()), 2)
+    follow_up = rng.choice(phrases.AND_OPPOSITE).format(other)
+    return [
+        (f"What is the opposite of {word}?", f'The opposite of "{word}" is "{against}".'),
+        (follow_up, f'The opposite of "{other}" is "{second}".'),
+    ]
 
 
 def _introduction(rng: random.Random) -> list[Turn]:

@@ -76,6 +76,14 @@ def special_id(token: str) -> int:
     return SPECIAL_TOKENS.index(token)
 
 
+def begins_word(tokenizer: Tokenizer) -> list[bool]:
+    """By token id: whether a new word, number, mark or line begins with it."""
+    space, newline = "\u0120", "\u010a"  # as byte-level BPE writes them
+    ids = tokenizer.get_vocab()
+    pieces = sorted(ids, key=lambda piece: ids[piece])
+    return [piece[0] in (space, newline) or not piece[0].isalpha() for piece in pieces]
+
+
 def encode_documents(
     tokenizer: Tokenizer, documents: Sequence[Document], chunk: int = 2000
 ) -> list[EncodedDocument]:

@@ -16,6 +16,7 @@ from medusa_core.training.accuracy import (
     true_ranks,
 )
 from medusa_core.training.checks import CHECKS
+from medusa_core.training.corpus import Document, Segment, shortened, without_middle
 from medusa_core.training.evaluate import bits_per_byte, is_loop, load_exported, read_split
 from medusa_core.training.heads import HeadData, MedusaHeads, _later_tokens, collect
 from medusa_core.training.network import PebbleNetwork, initialise
@@ -24,7 +25,7 @@ from medusa_core.training.polish import Repetition, repetitions, unlikelihood
 from medusa_core.training.recipe import RECIPES, HeadRecipe, ModelSize
 from medusa_core.training.self_answers import Answer, GenerationOptions, generate_answers
 from medusa_core.training.templates import make_documents
-from medusa_core.training.tokenizer import train_tokenizer
+from medusa_core.training.tokenizer import begins_word, train_tokenizer
 
 TINY = ModelSize(32, 2, 2, 64, 300, max_positions=96)
 HEADS: HeadRecipe = RECIPES["small"].heads
@@ -137,13 +138,40 @@ def test_loops_are_three_repeats_of_eight_tokens_within_the_first_150() -> None:
     assert not is_loop(list(range(100, 240)) + eight * 3)
 
 
-def test_repetitions_mark_the_tokens_that_complete_a_run_seen_before() -> None:
+def test_repetitions_mark_the_words_that_complete_a_run_seen_before() -> None:
+    begins_word = [True] * 40
     answers = [
         Answer((0, 3, 9, 1, 4), (20, 21, 22, 20, 21, 22, 30), finished=False),
         Answer((20, 21, 22, 1, 4), (20, 21, 22, 30), finished=True),
+        Answer((0, 1), (20, 21, 22) * 3, finished=False),
     ]
-    found = repetitions(answers, gram=3)
-    assert [repetition.places for repetition in found] == [(10,)]
+    found = repetitions(answers, gram=3, times=2, begins_word=begins_word)
+    assert [repetition.places for repetition in found] == [(10,), (7, 8, 9, 10)]
+    thrice = repetitions(answers, gram=3, times=3, begins_word=begins_word)
+    assert [repetition.places for repetition in thrice] == [(7, 10)]
+    begins_word[22] = False
+    assert not repetitions(answers, gram=3, times=3, begins_word=begins_word)
+
+
+def test_words_begin_with_a_space_a_line_or_a_mark() -> None:
+    tokenizer = train_tokenizer(["The hens sing. The hens\nsinging 12 songs, singer."] * 9, 320)
+    begins = begins_word(tokenizer)
+    pieces = tokenizer.get_vocab()
+    assert all(begins[pieces[piece]] for piece in ("\u0120", "\u010a", "1", ".", ",", "<|end|>"))
+    assert not any(begins[pieces[piece]] for piece in ("s", "i", "T"))
+    assert begins[tokenizer.encode(" sing").ids[0]]
+
+
+def test_a_shortened_answer_keeps_its_first_and_last_paragraphs() -> None:
+    paragraphs = [f"{number}" * 20 for number in range(10)]
+    text = "\n\n".join(paragraphs)
+    short = without_middle(text, 120)
+    assert short.split("\n\n") == [*paragraphs[:4], *paragraphs[-2:]]
+    assert len(short.replace("\n", "")) <= 120
+    assert without_middle(text, len(text)) == text
+    assert without_middle("a" * 50, 10) == "a" * 50
+    asked = Document("rows", (Segment("user", text), Segment("assistant", text)))
+    assert [s.text for s in shortened(asked, 120).segments] == [text, short]
 
 
 def test_unlikelihood_lowers_the_chance_of_a_repeated_token(network: PebbleNetwork) -> None:

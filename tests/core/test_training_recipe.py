@@ -14,23 +14,23 @@ from medusa_core.training import pebble
 from medusa_core.training.corpus import Document, Segment, is_acceptable
 from medusa_core.training.losses import chunked_cross_entropy
 from medusa_core.training.network import PebbleNetwork, initialise
-from medusa_core.training.optimizer import orthogonalise
+from medusa_core.training.optimizer import orthogonalise, rate_factor
 from medusa_core.training.packing import (
     ANSWER,
     PROMPT,
     EncodedDocument,
     PackedRows,
     document_mask,
+    document_runs,
     make_batch,
     pack_stream,
     pack_whole,
 )
 from medusa_core.training.pebble import RunOptions, train_pebble
-from medusa_core.training.recipe import RECIPES, ModelSize, PolishRecipe, Recipe, Schedule, Source
+from medusa_core.training.recipe import RECIPES, ModelSize, Recipe, Schedule, Source
 from medusa_core.training.templates import make_documents
 from medusa_core.training.tokenizer import encode_documents, encode_prompt, train_tokenizer
 
-POLISH_SCHEDULE = Schedule(2, 2, 96, 0, 2e-3, 4e-4, True, 0.0)
 TINY = ModelSize(32, 2, 2, 64, 512, max_positions=128)
 
 
@@ -52,13 +52,19 @@ def tiny_recipe() -> Recipe:
         small,
         name="tiny",
         size=TINY,
-        pretrain=Schedule(4, 2, 64, 2, 0.02, 4e-3, False, 0.3),
-        tune=Schedule(3, 2, 96, 0, 0.02, 4e-3, True, 0.0),
-        polish=PolishRecipe(
-            Schedule(2, 2, 96, 0, 2e-3, 4e-4, True, 0.0), 1, 1, 0.5, 8, 40, 4, 4, 0.5
+        pretrain=Schedule(4, 2, 64, 2, 0.02, 4e-3, 0.3),
+        tune=Schedule(3, 2, 96, 0, 0.02, 4e-3, 0.0, last_rate=0.1),
+        polish=replace(
+            small.polish,
+            schedule=Schedule(4, 2, 96, 0, 0.02, 4e-3, 0.0, first_rate=0.1, last_rate=0.0),
+            num_rounds=2,
+            num_answers=8,
+            max_new_tokens=40,
+            gram=2,
+            times=2,
         ),
         heads=heads,
-        sources=(Source("rows", 1.0, 1.0),),
+        sources=(Source("rows", 1.0, 1.0, 1.0),),
         template_tokens=4000,
     )
 
@@ -186,6 +192,18 @@ def test_no_token_of_a_packed_row_sees_another_document(pack) -> None:  # type: 
     assert not torch.equal(hidden[first], after[first])
 
 
+@pytest.mark.parametrize("pack", [pack_stream, pack_whole])
+def test_attention_document_by_document_equals_the_masked_one(pack) -> None:  # type: ignore[no-untyped-def]
+    rows: PackedRows = pack(encoded(9, 12, 8, 20, 11, 3), 31)
+    batch = make_batch(rows, np.arange(len(rows)), 0.3)
+    runs = document_runs(batch.document_ids)
+    assert sum(runs) == batch.document_ids.numel()
+    assert len(runs) > len(rows)
+    network = random_network()
+    masked = network.hidden_states(batch.input_ids, document_mask(batch.document_ids))
+    torch.testing.assert_close(network.hidden_states(batch.input_ids, runs), masked)
+
+
 def test_whole_packing_cuts_no_document_and_leaves_out_only_those_too_long() -> None:
     documents = encoded(9, 40, 12, 8, 20, 11)
     rows = pack_whole(documents, 31)
@@ -255,6 +273,15 @@ def test_muon_makes_the_singular_values_about_one(shape: tuple[int, int, int]) -
     # the smallest values of a random square matrix are too small for five steps
     assert (values > 0.5).float().mean() > 0.9
     assert values.max() < 1.4
+
+
+def test_rates_rise_in_the_warm_up_and_then_follow_a_line() -> None:
+    schedule = Schedule(10, 1, 8, 4, 1.0, 1.0, 0.0, first_rate=1.0, last_rate=0.5)
+    rates = [rate_factor(schedule, step) for step in range(11)]
+    assert rates[:4] == pytest.approx([0.25, 0.5 * 0.95, 0.75 * 0.9, 0.85])
+    assert rates[-1] == 0.5
+    steady = Schedule(10, 1, 8, 0, 1.0, 1.0, 0.0)
+    assert {rate_factor(steady, step) for step in range(11)} == {1.0}
 
 
 def test_chunked_cross_entropy_equals_the_plain_one_with_its_gradients() -> None:
