@@ -27,6 +27,9 @@ INLINE Lanes choose(Signed mask, Lanes a, Lanes b) {
     return (Lanes)((mask & (Signed)a) | (~mask & (Signed)b));
 }
 
+/* As `larger`, but for numbers without NaN: one instruction instead of three. */
+INLINE Lanes larger_number(Lanes a, Lanes b) { return choose(a > b, a, b); }
+
 /* bfloat16 is the upper half of a float. */
 INLINE Lanes load_halves(const uint16_t *from) {
     return (Lanes)(__builtin_convertvector(*(const Halves *)from, Words) << 16);

@@ -5,7 +5,7 @@
 /* The largest number of every lane; what is left of the row after whole lanes isn't looked at. */
 static Lanes largest_per_lane(const float *row, int64_t columns) {
     Lanes most = load(row);
-    for (int64_t i = LANES; i + LANES <= columns; i += LANES) most = larger(most, load(row + i));
+    for (int64_t i = LANES; i + LANES <= columns; i += LANES) most = larger_number(load(row + i), most);
     return most;
 }
 
@@ -17,7 +17,7 @@ static float largest_of_row(const float *row, int64_t columns, Lanes most) {
 
 /* e^x for x ≤ 0, to about a millionth of it: half the work of `exponential`. */
 INLINE Lanes exponential_to_show(Lanes x) {
-    Lanes bounded = larger(x, all(-80.0f));
+    Lanes bounded = larger_number(x, all(-80.0f));
     Lanes magic = all(12582912.0f); /* as there */
     Lanes shifted = fma(bounded, all(1.44269504088896341f), magic);
     Lanes r = fma(shifted - magic, all(-0.69314718056f), bounded);
@@ -29,20 +29,27 @@ INLINE Lanes exponential_to_show(Lanes x) {
     return (Lanes)((Signed)p + ((Signed)shifted << 23));
 }
 
-/* Σ e^(x − top) */
-static float sum_of_exponentials(const float *row, int64_t columns, float top) {
-    Lanes a = {0}, b = {0};
-    int64_t i = 0;
-    for (; i + 2 * LANES <= columns; i += 2 * LANES) {
-        Lanes x = load(row + i) - top, y = load(row + i + LANES) - top;
-        /* A row of a million numbers below e^−25 changes no digit that is shown. */
-        if (__builtin_reduce_or(larger(x, y) > -25.0f) == 0) continue;
-        a += exponential_to_show(x);
-        b += exponential_to_show(y);
+/* Σ e^(x − top) of a row, without looking for its largest number first: any number not far below
+   serves as `top`. Where it is too far below, `top` becomes the largest. */
+static float sum_of_exponentials(const float *row, int64_t columns, float *top) {
+    for (;;) {
+        Lanes a = {0}, b = {0}, most = all(0.0f);
+        int64_t i = 0;
+        for (; i + 2 * LANES <= columns; i += 2 * LANES) {
+            Lanes x = load(row + i) - *top, y = load(row + i + LANES) - *top;
+            most = larger_number(larger_number(x, y), most);
+            a += exponential_to_show(x);
+            b += exponential_to_show(y);
+        }
+        float rest = 0, above = largest(most);
+        for (; i < columns; i++) {
+            float x = row[i] - *top;
+            above = x > above ? x : above;
+            rest += exponential_to_show(all(x))[0];
+        }
+        if (!(above > 60.0f)) return sum(a + b) + rest;
+        *top += above;
     }
-    float rest = 0;
-    for (; i < columns; i++) rest += exponential_to_show(all(row[i] - top))[0];
-    return sum(a + b) + rest;
 }
 
 static float chance(float score, float top, float whole) {
@@ -51,14 +58,13 @@ static float chance(float score, float top, float whole) {
 
 void probabilities(const float *scores, int64_t columns, const int32_t *rows,
                    const int32_t *places, int32_t count, float *chances) {
-    float top = 0, whole = 1;
-    for (int32_t i = 0; i < count; i++) {
+    for (int32_t i = 0, next = 0; i < count; i = next) {
         const float *row = scores + rows[i] * columns;
-        if (i == 0 || rows[i] != rows[i - 1]) {
-            top = largest_of_row(row, columns, largest_per_lane(row, columns));
-            whole = sum_of_exponentials(row, columns, top);
-        }
-        chances[i] = chance(row[places[i]], top, whole);
+        float top = row[places[i]];
+        for (next = i + 1; next < count && rows[next] == rows[i]; next++)
+            top = row[places[next]] > top ? row[places[next]] : top;
+        float whole = sum_of_exponentials(row, columns, &top);
+        for (int32_t j = i; j < next; j++) chances[j] = chance(row[places[j]], top, whole);
     }
 }
 
@@ -70,6 +76,7 @@ typedef struct {
 
 /* Of equals the one that came first stays first. */
 INLINE void insert(Best *best, float score, int32_t place) {
+    if (!(score > best->scores[FEW])) return;
     for (int k = 0; k <= FEW; k++)
         if (score > best->scores[k]) {
             float lower = best->scores[k];
@@ -107,7 +114,7 @@ void summarise(const float *scores, int64_t columns, const int32_t *rows, const 
         const float *row = scores + rows[r] * columns;
         Lanes most = largest_per_lane(row, columns);
         float top = largest_of_row(row, columns, most);
-        float whole = sum_of_exponentials(row, columns, top);
+        float whole = sum_of_exponentials(row, columns, &top);
         Best best = best_of(row, columns, most);
         chances[r] = chance(row[places[r]], top, whole);
         for (int k = 0, found = 0; found < FEW; k++) {
