@@ -8,9 +8,8 @@ from __future__ import annotations
 from medusa_core.drafters.medusa import SPEC as MEDUSA
 from medusa_core.drafters.medusa import MedusaDrafter, heads_and_trees
 from medusa_core.engine.drafter import DrafterSpec
-from medusa_core.engine.learning import Accuracies
 from medusa_core.target import Target
-from medusa_core.tree.presets import TreeTable
+from medusa_core.tree.presets import Accuracies, TreeTable
 from medusa_core.tree.shape import TreeShape
 
 

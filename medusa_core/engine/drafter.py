@@ -10,10 +10,9 @@ from typing import Protocol
 from torch import Tensor
 
 from medusa_core import drafters
-from medusa_core.engine.learning import Accuracies
 from medusa_core.registry import Registry
 from medusa_core.target import Target
-from medusa_core.tree.presets import TreeTable
+from medusa_core.tree.presets import Accuracies, TreeTable
 from medusa_core.types import Proposal
 
 

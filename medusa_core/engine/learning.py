@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from medusa_core.messages import GenerateSettings
+from medusa_core.tree.presets import Accuracies, temperature_bucket
 
 NUM_RANKS = 4  # guesses that are looked at even if the tree uses fewer
 _PRIOR_WEIGHT = 60.0  # what was known before counts as much as so many observations
 _MOST_SEEN = 4000.0  # beyond, older ones fade
 
-Accuracies = tuple[tuple[float, ...], ...]
 Guesses = Sequence[Sequence[int]]
 
 
@@ -69,5 +69,5 @@ class Learned:
 
 
 def bucket_of(settings: GenerateSettings, draws: bool) -> float:
-    """The temperature under which an answer's counts are kept: 0 without chance, then halves."""
-    return round(2 * max(settings.temperature, 0.5)) / 2 if draws else 0.0
+    """The temperature under which an answer's counts are kept; 0 without chance."""
+    return temperature_bucket(settings.temperature) if draws else 0.0

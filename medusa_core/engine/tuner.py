@@ -34,12 +34,13 @@ class Tuner:
 
     def target_for(self, settings: GenerateSettings) -> Target:
         """The target, its trees built of what was learned under these settings."""
-        trees = self._target.trees
-        learned = self._learned.get(_bucket(settings))
-        if trees is None or learned is None:
+        trees, bucket = self._target.trees, _bucket(settings)
+        if trees is None:
             return self._target
-        tuned = TreeTable(learned.accuracies, trees.default_rows)
-        return replace(self._target, trees=tuned)
+        learned = self._learned.get(bucket)
+        known = trees.at(bucket)
+        tuned = known if learned is None else TreeTable(learned.accuracies, trees.default_rows)
+        return self._target if tuned is trees else replace(self._target, trees=tuned)
 
     def rows(self, settings: GenerateSettings, length: int) -> int:
         """Rows of the tree, root included.
@@ -103,7 +104,7 @@ class Tuner:
             return
         bucket = _bucket(settings)
         if bucket not in self._learned:
-            self._learned[bucket] = Learned(self._target.trees.head_accuracies)
+            self._learned[bucket] = Learned(self._target.trees.at(bucket).head_accuracies)
         for place, best in guesses:
             self._learned[bucket].learn(best, token_ids[place : place + len(best)])
 

@@ -6,6 +6,7 @@ import argparse
 import json
 import logging
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 from medusa_core.errors import TrainingError
@@ -57,6 +58,12 @@ def add_eval_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--formats", default="", help="instead: bits per byte by weight format, commas between"
     )
+    parser.add_argument(
+        "--heads", type=Path, help="folder of Medusa heads: whether their probabilities hold, too"
+    )
+    parser.add_argument(
+        "--answers", type=Path, help="instead: write answers to the shipped samples, as Markdown"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -69,8 +76,19 @@ def run_eval(args: argparse.Namespace) -> int:
     if args.formats:
         return _run_formats(args)
     network, tokenizer = load_exported(args.model or demo_model_dir())
+    if args.answers is not None:
+        from medusa_core.training.samples import as_markdown, converse
+
+        samples = read_prompts(prompts_dir() / "samples.jsonl")
+        args.answers.write_text(as_markdown(samples, converse(network, tokenizer, samples)))
+        return 0
     prompts = read_prompts(args.prompts or prompts_dir() / "in_domain.jsonl")
     result = evaluate(network, tokenizer, prompts, args.rows).as_dict()
+    if args.heads is not None:
+        from medusa_core.training.reliability import reliabilities_on
+
+        found = reliabilities_on(network, tokenizer, prompts, args.heads)
+        result["heads"] = [asdict(one) for one in found]
     if args.json:
         print(json.dumps(result, indent=2))
     else:

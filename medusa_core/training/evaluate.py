@@ -7,7 +7,7 @@ import logging
 import math
 import tarfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,12 @@ class Evaluation:
         num_skipped: prompts that leave no room for an answer in the context.
         num_rows: rows of the bits per byte.
         mean_answer_tokens: mean length of the answers, cut at 400.
+        distinct: of all runs of one, two and three tokens in the answers, the share that differ.
+        repeated: share of answer tokens that complete a run of 5 seen before in that answer.
         failed_checks: `question -> answer` of the questions that went wrong.
+        bits_by_source: bits per byte of each source.
+        loops_by_category: loop rate of each category of prompts.
+        stops_by_category: share of answers that end within 400 tokens.
     """
 
     bits_per_byte: float | None
@@ -61,8 +66,13 @@ class Evaluation:
     num_skipped: int
     num_rows: int
     mean_answer_tokens: float
+    distinct: tuple[float, ...]
+    repeated: float
     seconds: float
     failed_checks: tuple[str, ...]
+    bits_by_source: dict[str, float]
+    loops_by_category: dict[str, float]
+    stops_by_category: dict[str, float]
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -121,10 +131,12 @@ def evaluate(
         for index, answer in zip(kept, answers, strict=True)
         if prompts[index].category not in STORY_CATEGORIES
     ]
+    categories = [prompts[index].category for index in kept]
     failed = failed_checks(network, tokenizer)
-    bits, num_rows = (None, 0) if rows is None else bits_per_byte(network, tokenizer, rows)
+    sources = {} if rows is None else bits_by_source(network, tokenizer, rows)
+    num_rows = sum(source.num_rows for source in sources.values())
     return Evaluation(
-        bits_per_byte=bits,
+        bits_per_byte=overall_bits(sources) if num_rows else None,
         loop_rate=sum(loops) / max(1, len(loops)),
         stop_rate=sum(answer.finished for answer in plain) / max(1, len(plain)),
         checks=len(CHECKS) - len(failed),
@@ -133,9 +145,44 @@ def evaluate(
         num_skipped=len(prompts) - len(kept),
         num_rows=num_rows,
         mean_answer_tokens=_mean_length(answers),
+        distinct=tuple(distinct(answers, size) for size in (1, 2, 3)),
+        repeated=repeated_share(answers),
         seconds=time.monotonic() - started_s,
         failed_checks=tuple(failed),
+        bits_by_source={n: s.bits / s.num_bytes for n, s in sources.items() if s.num_rows},
+        loops_by_category=_shares(categories, loops),
+        stops_by_category=_shares(categories, [answer.finished for answer in answers]),
     )
+
+
+def _shares(categories: Sequence[str], hits: Sequence[bool]) -> dict[str, float]:
+    """Share of hits in each category."""
+    found: dict[str, list[bool]] = {}
+    for category, hit in zip(categories, hits, strict=True):
+        found.setdefault(category, []).append(hit)
+    return {category: sum(found[category]) / len(found[category]) for category in sorted(found)}
+
+
+def distinct(answers: Sequence[Answer], size: int) -> float:
+    """Of all runs of `size` tokens, the share that differ (distinct-n).
+
+    Source: Li et al., "A Diversity-Promoting Objective Function" (2016), section 5.
+    """
+    runs = [run for answer in answers for run in _runs(answer, size)]
+    return len(set(runs)) / max(1, len(runs))
+
+
+def repeated_share(answers: Sequence[Answer], size: int = 5) -> float:
+    """Share of tokens that complete a run of `size` tokens seen before in the same answer."""
+    num_repeated = sum(
+        len(runs) - len(set(runs)) for runs in (_runs(answer, size) for answer in answers)
+    )
+    return num_repeated / max(1, sum(len(answer.answer_ids) for answer in answers))
+
+
+def _runs(answer: Answer, size: int) -> list[tuple[int, ...]]:
+    ids = answer.answer_ids
+    return [ids[start : start + size] for start in range(len(ids) - size + 1)]
 
 
 def _mean_length(answers: Sequence[Answer]) -> float:
@@ -159,19 +206,27 @@ def failed_checks(network: PebbleNetwork, tokenizer: Tokenizer) -> list[str]:
     return failed
 
 
+@dataclass(frozen=True, slots=True)
+class SourceBits:
+    """Bits of the answers of one source, the UTF-8 bytes they have, and the number of rows."""
+
+    bits: float
+    num_bytes: int
+    num_rows: int
+
+
 @torch.inference_mode()
-def bits_per_byte(network: PebbleNetwork, tokenizer: Tokenizer, rows: Path) -> tuple[float, int]:
-    """Bits per UTF-8 byte of the answers, float32, over the first rows of each source.
+def bits_by_source(
+    network: PebbleNetwork, tokenizer: Tokenizer, rows: Path
+) -> dict[str, SourceBits]:
+    """Bits of the answers, float32, over the first rows of each source.
 
     Args:
         network: the model.
         tokenizer: its tokenizer.
         rows: `split.tar.xz` or a folder of `.jsonl` files.
-
-    Returns:
-        Bits per byte and the number of rows.
     """
-    total_nats, num_bytes, num_rows = 0.0, 0, 0
+    found = {}
     for name, lines in read_split(rows):
         chosen = _first_fitting(lines, name, tokenizer, network.size.max_positions)
         nats = sum(
@@ -179,12 +234,16 @@ def bits_per_byte(network: PebbleNetwork, tokenizer: Tokenizer, rows: Path) -> t
             for i in range(0, len(chosen), 8)
         )
         size = sum(answer_bytes(document) for document, _ in chosen)
+        found[name] = SourceBits(nats / math.log(2), size, len(chosen))
         if chosen:
-            log.info("%s: %.3f bits per byte", name, nats / math.log(2) / max(1, size))
-        total_nats += nats
-        num_bytes += size
-        num_rows += len(chosen)
-    return total_nats / math.log(2) / max(1, num_bytes), num_rows
+            log.info("%s: %.3f bits per byte", name, found[name].bits / max(1, size))
+    return found
+
+
+def overall_bits(sources: Mapping[str, SourceBits]) -> float:
+    """Bits per byte of all sources together."""
+    num_bytes = sum(source.num_bytes for source in sources.values())
+    return sum(source.bits for source in sources.values()) / max(1, num_bytes)
 
 
 def read_split(rows: Path) -> Iterator[tuple[str, list[str]]]:

@@ -72,6 +72,7 @@ def export_model(network: PebbleNetwork, tokenizer_dir: Path, folder: Path) -> N
 def export_trees(
     folder: Path,
     head_accuracies: Sequence[Sequence[float]],
+    drawn_accuracies: Mapping[float, Sequence[Sequence[float]]],
     trees: Mapping[int, Sequence[Sequence[int]]],
     num_positions: int,
     default_rows: int,
@@ -80,7 +81,8 @@ def export_trees(
 
     Args:
         folder: the heads' folder.
-        head_accuracies: [heads][ranks], how often the later token had this rank.
+        head_accuracies: [heads][ranks], how often the later token had this rank; greedy answers.
+        drawn_accuracies: the same of answers drawn at some temperatures.
         trees: rows (root included) to rank paths.
         num_positions: positions that were measured.
         default_rows: the tree to use where nothing is calibrated.
@@ -92,13 +94,18 @@ def export_trees(
             "rule": "greedy",
             "text": "own answers, in-domain",
         },
-        "head_accuracies": [[round(value, 5) for value in row] for row in head_accuracies],
+        "head_accuracies": _rounded(head_accuracies),
+        "drawn_accuracies": {str(t): _rounded(table) for t, table in drawn_accuracies.items()},
         "trees": {str(rows): [list(path) for path in paths] for rows, paths in trees.items()},
         "default_rows": default_rows,
     }
     # one tree per line: readable, and a diff shows what changed
     text = json.dumps(document).replace('], "', '],\n "').replace('}, "', '},\n "')
     (folder / "medusa_trees.json").write_text(text + "\n")
+
+
+def _rounded(table: Sequence[Sequence[float]]) -> list[list[float]]:
+    return [[round(value, 5) for value in row] for row in table]
 
 
 def write_json(path: Path, value: Any) -> None:

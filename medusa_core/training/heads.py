@@ -6,6 +6,7 @@ Source: Cai et al., "Medusa" (2024), section 2.2.1 (Medusa-1) and 2.1 (heads).
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,10 +14,12 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import LambdaLR
 
 from medusa_core.heads.weights import HeadSet, HeadWeights
 from medusa_core.training.losses import chunked_cross_entropy
 from medusa_core.training.network import PebbleNetwork
+from medusa_core.training.optimizer import Muon
 from medusa_core.training.packing import document_mask
 from medusa_core.training.recipe import HeadRecipe
 from medusa_core.training.self_answers import Answer
@@ -102,7 +105,7 @@ def _published(tensor: Tensor) -> Tensor:
 
 
 @torch.inference_mode()
-def collect(network: PebbleNetwork, answers: Sequence[Answer], recipe: HeadRecipe) -> HeadData:
+def collect(network: PebbleNetwork, answers: Sequence[Answer], num_heads: int) -> HeadData:
     """Run the model over its own answers and keep the hidden states of the answers' positions.
 
     The position before the answer's first token counts too: from there the heads draft first.
@@ -122,7 +125,7 @@ def collect(network: PebbleNetwork, answers: Sequence[Answer], recipe: HeadRecip
         for row, answer in enumerate(group):
             first = len(answer.prompt_ids) - 1
             hidden_parts.append(states[row, first : _length(answer) - 1].bfloat16())
-            target_parts.append(_later_tokens(answer, recipe.num_heads))
+            target_parts.append(_later_tokens(answer, num_heads))
     return HeadData(torch.cat(hidden_parts).clone(), torch.cat(target_parts).clone())
 
 
@@ -140,7 +143,7 @@ def _later_tokens(answer: Answer, num_heads: int) -> Tensor:
 def train_heads(
     network: PebbleNetwork, data: HeadData, recipe: HeadRecipe, seed: int
 ) -> MedusaHeads:
-    """Train all heads at once, loss weights 0.8^k, cosine learning rate after a warm-up.
+    """Train all heads at once, loss weights 0.8^k: Muon for matrices, AdamW for the rest.
 
     Args:
         network: its output matrix is shared or copied; it is not changed.
@@ -149,14 +152,10 @@ def train_heads(
         seed: of the order.
     """
     heads = MedusaHeads(network.model.embed_tokens.weight, recipe)
-    optimizer = torch.optim.AdamW(
-        heads.parameters(), lr=recipe.learning_rate, betas=(0.9, 0.95), weight_decay=0.0, fused=True
-    )
+    optimizers = _optimizers(heads, recipe)
     steps_per_epoch = max(1, len(data.hidden) // recipe.batch_size)
     num_steps = steps_per_epoch * recipe.num_epochs
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, recipe.learning_rate, total_steps=num_steps + 1, pct_start=0.1
-    )
+    schedules = [LambdaLR(o, lambda step: _rate_factor(step, num_steps)) for o in optimizers]
     reported_s = time.monotonic()
     for step in range(num_steps):
         epoch, place = divmod(step, steps_per_epoch)
@@ -166,13 +165,34 @@ def train_heads(
         part = order[place * recipe.batch_size : (place + 1) * recipe.batch_size]
         loss = _heads_loss(heads, data.hidden[part], data.targets[part], recipe)
         loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        schedule.step()
+        for optimizer, schedule in zip(optimizers, schedules, strict=True):
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+            schedule.step()
         if time.monotonic() - reported_s > REPORT_EVERY_S or step + 1 == num_steps:
             reported_s = time.monotonic()
             log.info("heads: step %d/%d, loss %.3f", step + 1, num_steps, float(loss.detach()))
     return heads.eval()
+
+
+def _optimizers(heads: MedusaHeads, recipe: HeadRecipe) -> list[torch.optim.Optimizer]:
+    matrices = [p for p in heads.blocks.parameters() if p.dim() > 1]
+    biases = [p for p in heads.blocks.parameters() if p.dim() == 1]
+    vectors = [*biases, *heads.projections.parameters()]
+    return [
+        Muon(matrices, recipe.matrix_lr, momentum=0.95),
+        torch.optim.AdamW(
+            vectors, lr=recipe.vector_lr, betas=(0.9, 0.95), weight_decay=0.0, fused=True
+        ),
+    ]
+
+
+def _rate_factor(step: int, num_steps: int) -> float:
+    """Share of the highest learning rate: a warm-up over a tenth, then half a cosine to 0."""
+    warm_up = max(1, num_steps // 10)
+    if step < warm_up:
+        return (step + 1) / warm_up
+    return 0.5 + 0.5 * math.cos(math.pi * (step - warm_up) / max(1, num_steps - warm_up))
 
 
 def _heads_loss(heads: MedusaHeads, hidden: Tensor, targets: Tensor, recipe: HeadRecipe) -> Tensor:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from tokenizers import Tokenizer
+from torch import Tensor
 
 from medusa_core.errors import TrainingError
 from medusa_core.heads.writer import write_heads
@@ -29,7 +30,7 @@ from medusa_core.training.export import (
     export_trees,
     write_json,
 )
-from medusa_core.training.heads import collect, train_heads
+from medusa_core.training.heads import MedusaHeads, collect, train_heads
 from medusa_core.training.loop import StageOptions, StageResult, read_checkpoint
 from medusa_core.training.network import PebbleNetwork
 from medusa_core.training.optimizer import Optimizers
@@ -41,6 +42,7 @@ from medusa_core.training.self_answers import Answer, GenerationOptions, generat
 from medusa_core.training.stages import load_network, pretrain, tune
 from medusa_core.training.templates import make_documents, make_sums
 from medusa_core.training.tokenizer import begins_word, encode_documents, special_id
+from medusa_core.tree.presets import temperature_bucket
 
 log = logging.getLogger(__name__)
 
@@ -180,45 +182,66 @@ def make_heads(network: PebbleNetwork, recipe: Recipe, run_dir: Path, folder: Pa
         run_dir: holds the packed rows of chat tuning; keeps the answers.
         folder: receives heads and trees.
     """
+    numbers = recipe.heads
     answers = own_answers(network, recipe, run_dir)
-    held_out, training = answers[:NUM_HELD_OUT], answers[NUM_HELD_OUT:]
-    data = collect(network, training, recipe.heads)
+    training = [answer for made in answers.values() for answer in made[NUM_HELD_OUT:]]
+    data = collect(network, training, numbers.num_heads)
     log.info("%d positions for the heads", len(data.hidden))
-    heads = train_heads(network, data, recipe.heads, recipe.seed)
-    test = collect(network, held_out, recipe.heads)
-    ranks = true_ranks(heads, test, recipe.heads.num_ranks)
-    accuracies = head_accuracies(ranks, recipe.heads.num_ranks)
-    counts = path_counts(ranks, recipe.heads.num_ranks)
-    trees = best_trees(counts, recipe.heads.tree_rows)
+    heads = train_heads(network, data, numbers, recipe.seed)
+    ranks = {
+        temperature: _ranks(heads, network, made[:NUM_HELD_OUT], numbers)
+        for temperature, made in answers.items()
+    }
+    tables = {t: head_accuracies(found, numbers.num_ranks) for t, found in ranks.items()}
+    counts = path_counts(ranks[0.0], numbers.num_ranks)
+    trees = best_trees(counts, numbers.tree_rows)
     published = heads.weights()
     kind = "v2" if published.num_columns is None else "v0.1"
     write_heads(published, kind, folder, MODEL_NAME)
-    export_trees(folder, accuracies, trees, len(ranks), recipe.heads.default_rows)
-    for head, row in enumerate(accuracies):
-        log.info("head %d: top 1 %.3f, top 5 %.3f", head, row[0], sum(row[:5]))
+    num_positions = len(ranks[0.0])
+    drawn = {temperature_bucket(t): table for t, table in tables.items() if t}
+    export_trees(folder, tables[0.0], drawn, trees, num_positions, numbers.default_rows)
+    for temperature, table in tables.items():
+        for head, row in enumerate(table):
+            log.info(
+                "at %.1f, head %d: top 1 %.3f, 5 %.3f", temperature, head, row[0], sum(row[:5])
+            )
     for rows, paths in trees.items():
-        log.info(
-            "tree of %d rows: %.2f tokens per step", rows, path_length(counts, paths, len(ranks))
-        )
+        length = path_length(counts, paths, num_positions)
+        log.info("tree of %d rows: %.2f tokens per step", rows, length)
 
 
-def own_answers(network: PebbleNetwork, recipe: Recipe, run_dir: Path) -> list[Answer]:
-    """Greedy and sampled answers to prompts of the tuning rows, greedy held-out ones first."""
+def _ranks(
+    heads: MedusaHeads, network: PebbleNetwork, answers: Sequence[Answer], numbers: HeadRecipe
+) -> Tensor:
+    return true_ranks(heads, collect(network, answers, numbers.num_heads), numbers.num_ranks)
+
+
+def own_answers(network: PebbleNetwork, recipe: Recipe, run_dir: Path) -> dict[float, list[Answer]]:
+    """By temperature, answers to prompts of the tuning rows; the first of each are held out."""
     path = run_dir / "answers.pt"
     if path.is_file():
         kept = torch.load(path, weights_only=True)
-        return [Answer(tuple(p), tuple(a), bool(f)) for p, a, f in kept]
-    heads = recipe.heads
-    num_greedy = heads.num_greedy_answers + NUM_HELD_OUT
-    num_prompts = num_greedy + heads.num_sampled_answers
+        return {
+            temperature: [Answer(tuple(p), tuple(a), bool(f)) for p, a, f in made]
+            for temperature, made in kept.items()
+        }
+    numbers = recipe.heads.num_answers
+    num_prompts = sum(numbers.values()) + NUM_HELD_OUT * len(numbers)
     rows = PackedRows.load(run_dir / "tune.npz")
     prompts = tuning_prompts(rows, num_prompts, recipe, recipe.seed, load_tokenizer(run_dir))
-    answers = generate_answers(network, prompts[:num_greedy], _options(heads, 0.0, recipe.seed))
-    rest = prompts[num_greedy:]
-    for place, temperature in enumerate(heads.temperatures):
-        part = rest[place :: len(heads.temperatures)]
-        answers += generate_answers(network, part, _options(heads, temperature, recipe.seed))
-    torch.save([(list(a.prompt_ids), list(a.answer_ids), a.finished) for a in answers], path)
+    answers = {}
+    for temperature, number in numbers.items():
+        asked, prompts = prompts[: number + NUM_HELD_OUT], prompts[number + NUM_HELD_OUT :]
+        options = _options(recipe.heads, temperature, recipe.seed)
+        answers[temperature] = generate_answers(network, asked, options)
+    torch.save(
+        {
+            temperature: [(list(a.prompt_ids), list(a.answer_ids), a.finished) for a in made]
+            for temperature, made in answers.items()
+        },
+        path,
+    )
     return answers
 
 

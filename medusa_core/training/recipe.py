@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 SEED = 20261120
@@ -91,18 +92,33 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class HeadRecipe:
-    """How the Medusa heads are trained on the model's own answers."""
+    """How the Medusa heads are trained on the model's own answers.
+
+    Attributes:
+        num_heads: heads.
+        num_layers: ResBlocks of each.
+        own_lm_head: whether each has a projection of its own; else they share the target's.
+        num_answers: own answers to learn from, by temperature; 0 is greedy.
+        max_new_tokens: their length.
+        num_epochs: passes over them.
+        batch_size: positions of a step.
+        matrix_lr: Muon's learning rate, of the ResBlocks' matrices.
+        vector_lr: AdamW's, of biases and own projections.
+        loss_decay: loss of head k weighs this to the power of k.
+        num_ranks: ranks that are told apart in the tables.
+        tree_rows: sizes of the trees that are shipped.
+        default_rows: the tree where nothing is calibrated.
+    """
 
     num_heads: int
     num_layers: int
     own_lm_head: bool
-    num_greedy_answers: int
-    num_sampled_answers: int
-    temperatures: tuple[float, ...]
+    num_answers: Mapping[float, int]
     max_new_tokens: int
     num_epochs: int
     batch_size: int
-    learning_rate: float
+    matrix_lr: float
+    vector_lr: float
     loss_decay: float = 0.8
     num_ranks: int = 10
     tree_rows: tuple[int, ...] = (4, 8, 16, 24, 32, 48, 64)
@@ -198,13 +214,12 @@ HEADS = HeadRecipe(
     num_heads=4,
     num_layers=2,
     own_lm_head=False,
-    num_greedy_answers=6500,
-    num_sampled_answers=500,
-    temperatures=(0.7, 1.0),
+    num_answers={0.0: 5500, 0.7: 1000, 1.0: 500},
     max_new_tokens=160,
     num_epochs=6,
     batch_size=1024,
-    learning_rate=4e-3,
+    matrix_lr=0.02,
+    vector_lr=4e-3,
 )
 
 

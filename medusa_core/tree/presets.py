@@ -12,6 +12,8 @@ from medusa_core.models.config import read_json
 from medusa_core.tree.search import Path, best_paths, expected_length
 from medusa_core.tree.shape import TreeShape
 
+Accuracies = tuple[tuple[float, ...], ...]
+
 _FILE = "medusa_trees.json"
 _MAX_RANKS = 64
 MAX_TREE_ROWS = 1024  # beyond, a step costs more than it could ever give
@@ -36,11 +38,19 @@ class TreeTable:
         default_rows: Rows of the tree to use where step costs are unknown.
         measured: By row count, trees chosen by how often whole paths were right; better than
             what the heads' accuracies alone can tell, as heads are not independent.
+        drawn: Accuracies where the target's tokens are drawn, by bucket of temperatures; chance
+            changes what is right.
     """
 
-    head_accuracies: tuple[tuple[float, ...], ...]
+    head_accuracies: Accuracies
     default_rows: int
     measured: Mapping[int, tuple[Path, ...]] = field(default_factory=dict)
+    drawn: Mapping[float, Accuracies] = field(default_factory=dict)
+
+    def at(self, bucket: float) -> TreeTable:
+        """What is known of the heads in a bucket of temperatures, 0 being no chance."""
+        accuracies = self.drawn.get(bucket)
+        return self if accuracies is None else TreeTable(accuracies, self.default_rows)
 
     def tree(self, num_rows: int) -> TreeShape:
         """The best tree with this many rows, root included."""
@@ -51,6 +61,11 @@ class TreeTable:
     def expected_length(self, shape: TreeShape) -> float:
         """Expected tokens per step of a tree, bonus included."""
         return expected_length(shape.paths[1:], self.head_accuracies)
+
+
+def temperature_bucket(temperature: float) -> float:
+    """Temperatures that are counted together: halves, from a half on."""
+    return round(2 * max(temperature, 0.5)) / 2
 
 
 def typical_table(num_heads: int) -> TreeTable:
@@ -69,16 +84,22 @@ def read_tree_table(heads_dir: FilePath, num_heads: int) -> TreeTable:
         return typical_table(num_heads)
     raw = read_json(path)
     try:
-        accuracies = tuple(
-            tuple(_probability(value) for value in row) for row in raw["head_accuracies"]
-        )
+        accuracies = _accuracies(raw["head_accuracies"], num_heads)
+        drawn = {
+            float(temperature): _accuracies(table, num_heads)
+            for temperature, table in raw.get("drawn_accuracies", {}).items()
+        }
         default_rows = _num_rows(raw["default_rows"])
         measured = {_num_rows(rows): _paths(paths) for rows, paths in raw.get("trees", {}).items()}
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise HeadsError(
             f"{path.name} is damaged: {error!r}.", "Download the heads again, or delete the file."
         ) from error
-    return TreeTable(accuracies[:num_heads], default_rows, measured)
+    return TreeTable(accuracies, default_rows, measured, drawn)
+
+
+def _accuracies(raw: Any, num_heads: int) -> Accuracies:
+    return tuple(tuple(_probability(value) for value in row) for row in raw)[:num_heads]
 
 
 def _paths(raw: Any) -> tuple[Path, ...]:

@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from medusa_core.errors import TrainingError
+from medusa_core.heads.weights import HeadSet, HeadWeights
+from medusa_core.prompts import Prompt
 from medusa_core.training.accuracy import (
     best_trees,
     head_accuracies,
@@ -17,15 +20,25 @@ from medusa_core.training.accuracy import (
 )
 from medusa_core.training.checks import CHECKS
 from medusa_core.training.corpus import Document, Segment, shortened, without_middle
-from medusa_core.training.evaluate import bits_per_byte, is_loop, load_exported, read_split
+from medusa_core.training.evaluate import (
+    bits_by_source,
+    distinct,
+    is_loop,
+    load_exported,
+    overall_bits,
+    read_split,
+    repeated_share,
+)
 from medusa_core.training.heads import HeadData, MedusaHeads, _later_tokens, collect
 from medusa_core.training.network import PebbleNetwork, initialise
 from medusa_core.training.packing import document_mask
 from medusa_core.training.polish import Repetition, repetitions, unlikelihood
 from medusa_core.training.recipe import RECIPES, HeadRecipe, ModelSize
+from medusa_core.training.reliability import reliabilities, reliability
+from medusa_core.training.samples import as_markdown, converse
 from medusa_core.training.self_answers import Answer, GenerationOptions, generate_answers
 from medusa_core.training.templates import make_documents
-from medusa_core.training.tokenizer import begins_word, train_tokenizer
+from medusa_core.training.tokenizer import begins_word, encode_prompt, train_tokenizer
 
 TINY = ModelSize(32, 2, 2, 64, 300, max_positions=96)
 HEADS: HeadRecipe = RECIPES["small"].heads
@@ -75,7 +88,7 @@ def test_an_answer_that_ended_holds_nothing_after_its_end(network: PebbleNetwork
 
 def test_head_k_learns_the_token_k_plus_two_places_on(network: PebbleNetwork) -> None:
     answer = Answer((0, 3, 9, 1, 4), (20, 21, 22, 23, 24), finished=False)
-    data = collect(network, [answer], HEADS)
+    data = collect(network, [answer], HEADS.num_heads)
     # row 0 is the last prompt position: 20 is the target's own, 21 is head 0's
     assert data.targets.tolist() == [
         [21, 22, 23, 24],
@@ -136,6 +149,52 @@ def test_loops_are_three_repeats_of_eight_tokens_within_the_first_150() -> None:
     assert is_loop(eight * 3)
     assert not is_loop(eight * 2)
     assert not is_loop(list(range(100, 240)) + eight * 3)
+
+
+def test_distinct_runs_and_repeated_tokens_are_counted_by_answer() -> None:
+    answers = [Answer((0,), (7, 8, 7, 8, 7, 8), True), Answer((0,), (7, 9), True)]
+    assert distinct(answers, 1) == 3 / 8
+    assert distinct(answers, 2) == 3 / 6
+    assert repeated_share(answers, 2) == 3 / 8
+    assert distinct([], 2) == repeated_share([]) == 0
+
+
+def test_heads_that_know_how_sure_they_may_be_have_no_error() -> None:
+    sure = torch.tensor([0.75] * 8 + [0.25] * 4)
+    came = torch.tensor([True] * 6 + [False] * 2 + [True] + [False] * 3)
+    found = reliability(sure, came)
+    assert found.error == pytest.approx(0)
+    assert found.bins[7] == (0.75, 0.75, 8)
+    assert found.bins[2] == (0.25, 0.25, 4)
+    assert reliability(torch.ones(4), torch.zeros(4, dtype=torch.bool)).error == 1
+
+
+def test_reliabilities_read_the_heads_own_guesses(network: PebbleNetwork) -> None:
+    hidden = torch.randn(
+        40, TINY.hidden_size, generator=torch.Generator().manual_seed(2)
+    ).bfloat16()
+    matrix = network.model.embed_tokens.weight
+    bare = HeadSet((HeadWeights((), None), HeadWeights((), matrix.flip(0))))
+    best = F.linear(hidden.float(), matrix).argmax(-1)
+    targets = torch.stack((best, best), dim=1)
+    targets[:10] = -1
+    first, second = reliabilities(bare, matrix, HeadData(hidden, targets))
+    assert (first.accuracy, second.accuracy) == (1, 0)
+    assert sum(count for _, _, count in first.bins) == 30
+
+
+def test_samples_are_written_with_each_turn_behind_the_ones_before(network: PebbleNetwork) -> None:
+    tokenizer = train_tokenizer([d.text for d in make_documents(4000, 1)], TINY.vocab_size)
+    prompts = [Prompt("a", "talk", ("Hello", "And *you*?")), Prompt("b", "tales", ("A tale",))]
+    answers = converse(network, tokenizer, prompts)
+    assert [len(texts) for texts in answers] == [2, 1]
+    told = [("user", "Hello"), ("assistant", answers[0][0]), ("user", "And *you*?")]
+    options = GenerationOptions(400, 1)
+    (alone,) = generate_answers(network, [encode_prompt(tokenizer, told)], options)
+    assert tokenizer.decode(list(alone.answer_ids), skip_special_tokens=True) == answers[0][1]
+    page = as_markdown(prompts, [["One\n# two", "3"], ["4"]])
+    assert page.startswith("### Talk\n\na **Hello**\n\n> One\n> \\# two\n\n**And \\*you\\*?**")
+    assert "### Tales\n\nb **A tale**\n\n> 4\n" in page
 
 
 def test_repetitions_mark_the_words_that_complete_a_run_seen_before() -> None:
@@ -219,7 +278,8 @@ def test_bits_per_byte_of_equal_scores_are_the_tokens_times_the_vocabularys_bits
         ]
     }
     (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n" + json.dumps({"text": "plain"}))
-    bits, num_rows = bits_per_byte(network, tokenizer, tmp_path)
+    sources = bits_by_source(network, tokenizer, tmp_path)
+    bits, num_rows = overall_bits(sources), sources["rows"].num_rows
     num_tokens = len(tokenizer.encode("zq xé").ids) + 1
     assert num_rows == 1
     assert bits == pytest.approx(num_tokens * torch.tensor(300.0).log2().item() / 6)

@@ -7,7 +7,7 @@ import pytest
 
 from medusa_core.__main__ import main
 from medusa_core.api import demo_model
-from medusa_core.training.evaluate import bits_per_byte, load_exported
+from medusa_core.training.evaluate import bits_by_source, load_exported, overall_bits
 from medusa_core.training.formats import bits_per_byte_by_format
 
 ROW = {
@@ -28,7 +28,8 @@ def rows(tmp_path: Path) -> Path:
 
 def test_the_engine_measures_what_the_trainer_measures(rows: Path) -> None:
     model, _ = demo_model()
-    expected, num_rows = bits_per_byte(*load_exported(model), rows)
+    sources = bits_by_source(*load_exported(model), rows)
+    expected, num_rows = overall_bits(sources), sum(s.num_rows for s in sources.values())
     assert num_rows == 1
     found = bits_per_byte_by_format(model, rows, ["fp32", "nf4"])
     assert found["fp32"] == pytest.approx(expected, rel=1e-4)

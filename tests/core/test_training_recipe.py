@@ -30,6 +30,7 @@ from medusa_core.training.pebble import RunOptions, train_pebble
 from medusa_core.training.recipe import RECIPES, ModelSize, Recipe, Schedule, Source
 from medusa_core.training.templates import make_documents
 from medusa_core.training.tokenizer import encode_documents, encode_prompt, train_tokenizer
+from medusa_core.tree.presets import read_tree_table
 
 TINY = ModelSize(32, 2, 2, 64, 512, max_positions=128)
 
@@ -40,8 +41,7 @@ def tiny_recipe() -> Recipe:
     heads = replace(
         small.heads,
         num_heads=2,
-        num_greedy_answers=4,
-        num_sampled_answers=4,
+        num_answers={0.0: 4, 0.7: 2, 1.0: 2},
         max_new_tokens=12,
         num_epochs=1,
         batch_size=64,
@@ -110,7 +110,12 @@ def test_a_toy_run_writes_model_heads_and_trees(
     assert list(trees["trees"]) == ["4", "8"]
     assert all(len(paths) < int(rows) for rows, paths in trees["trees"].items())
     assert trees["measured"]["num_positions"] > 0
-    assert all(0 <= sum(row) <= 1 for row in trees["head_accuracies"])
+    tables = [trees["head_accuracies"], *trees["drawn_accuracies"].values()]
+    assert list(trees["drawn_accuracies"]) == ["0.5", "1.0"]
+    assert all(0 <= sum(row) <= 1 for table in tables for row in table)
+    table = read_tree_table(tmp_path / "out/llama-pebble-medusa", 2)
+    assert table.at(1.0).head_accuracies == table.drawn[1.0]
+    assert table.at(0.0) is table.at(1.5) is table
 
 
 def test_a_run_of_slices_ends_with_the_weights_of_an_uninterrupted_run(

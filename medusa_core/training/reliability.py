@@ -1,0 +1,105 @@
+"""Whether the heads' probabilities can be believed: of guesses that a head gives 70 %, 70 % come.
+
+Source: Guo et al., "On Calibration of Modern Neural Networks" (2017), sections 2 and 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from medusa_core.heads.reader import read_head_set
+from medusa_core.heads.weights import HeadSet
+from medusa_core.prompts import Prompt
+from medusa_core.training.heads import HeadData, collect
+from medusa_core.training.network import PebbleNetwork
+from medusa_core.training.recipe import END
+from medusa_core.training.self_answers import GenerationOptions, generate_answers
+from medusa_core.training.tokenizer import encode_prompt, special_id
+
+MAX_NEW_TOKENS = 160
+NUM_BINS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """How one head's first guesses fared.
+
+    Attributes:
+        error: expected calibration error: |probability − share that came|, mean over guesses.
+        probability: mean probability of the first guesses.
+        accuracy: share of them that came.
+        bins: for each tenth of probability: mean probability, share that came, number.
+    """
+
+    error: float
+    probability: float
+    accuracy: float
+    bins: tuple[tuple[float, float, int], ...]
+
+
+@torch.inference_mode()
+def reliabilities(heads: HeadSet, matrix: Tensor, data: HeadData) -> list[Reliability]:
+    """One per head.
+
+    Args:
+        heads: as they are published.
+        matrix: the target's output matrix, [V, H].
+        data: positions of own answers.
+    """
+    found = []
+    for number, head in enumerate(heads.heads):
+        known = data.targets[:, number] >= 0
+        hidden = data.hidden[known].float()
+        for weight, bias in head.layers:
+            offset = None if bias is None else bias.float()
+            hidden = hidden + F.silu(F.linear(hidden, weight.float(), offset))
+        projection = matrix if head.projection is None else head.projection
+        best = F.linear(hidden, projection.float()).softmax(-1).max(-1)
+        found.append(reliability(best.values, best.indices == data.targets[known, number]))
+    return found
+
+
+def reliabilities_on(
+    network: PebbleNetwork, tokenizer: Tokenizer, prompts: Sequence[Prompt], heads_dir: Path
+) -> list[Reliability]:
+    """Reliabilities over the model's own greedy answers to some prompts.
+
+    Args:
+        network: the model.
+        tokenizer: its tokenizer.
+        prompts: their first turns are asked.
+        heads_dir: the heads.
+    """
+    heads, _ = read_head_set(heads_dir, None)
+    encoded = [encode_prompt(tokenizer, [("user", prompt.turns[0])]) for prompt in prompts]
+    fitting = [ids for ids in encoded if len(ids) <= network.size.max_positions - MAX_NEW_TOKENS]
+    options = GenerationOptions(MAX_NEW_TOKENS, special_id(END))
+    answers = generate_answers(network, fitting, options)
+    data = collect(network, answers, len(heads.heads))
+    return reliabilities(heads, network.model.embed_tokens.weight, data)
+
+
+def reliability(probabilities: Tensor, came: Tensor) -> Reliability:
+    """Sort guesses by probability and count.
+
+    Args:
+        probabilities: of each guess, [N].
+        came: whether it was right, [N].
+    """
+    places = (probabilities * NUM_BINS).long().clamp(max=NUM_BINS - 1)
+    counts = torch.bincount(places, minlength=NUM_BINS)
+    filled = counts.clamp(min=1)
+    means = torch.bincount(places, probabilities.double(), NUM_BINS) / filled
+    shares = torch.bincount(places, came.double(), NUM_BINS) / filled
+    error = ((means - shares).abs() * counts).sum() / max(1, len(came))
+    bins = zip(means.tolist(), shares.tolist(), counts.tolist(), strict=True)
+    return Reliability(
+        float(error), float(probabilities.mean()), float(came.double().mean()), tuple(bins)
+    )
