@@ -60,6 +60,7 @@ class RunOptions:
         device: of pretraining and chat tuning.
         resume: continue a run that is already there.
         slice_s: stop after about this many seconds, ready to resume; None runs to the end.
+        compiled: fuse the network with torch.compile.
     """
 
     data_dir: Path
@@ -67,6 +68,7 @@ class RunOptions:
     device: str = "cpu"
     resume: bool = False
     slice_s: float | None = None
+    compiled: bool = False
 
     @property
     def run_dir(self) -> Path:
@@ -134,7 +136,11 @@ def _run_stage(
 ) -> StageResult:
     run_dir = options.run_dir
     stage = StageOptions(
-        run_dir / f"{name}.pt", recipe.seed, device=options.device, slice_s=slice_s
+        run_dir / f"{name}.pt",
+        recipe.seed,
+        device=options.device,
+        slice_s=slice_s,
+        compiled=options.compiled,
     )
     if name == "pretrain":
         return pretrain(recipe, run_dir, stage)

@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 from medusa_core.errors import TrainingError
 from medusa_core.training import pebble
 from medusa_core.training.corpus import Document, Segment, is_acceptable
+from medusa_core.training.loop import weighted_loss
 from medusa_core.training.losses import chunked_cross_entropy
 from medusa_core.training.network import PebbleNetwork, initialise
 from medusa_core.training.optimizer import orthogonalise, rate_factor
@@ -207,6 +208,20 @@ def test_attention_document_by_document_equals_the_masked_one(pack) -> None:  # 
     network = random_network()
     masked = network.hidden_states(batch.input_ids, document_mask(batch.document_ids))
     torch.testing.assert_close(network.hidden_states(batch.input_ids, runs), masked)
+
+
+@pytest.mark.slow
+def test_the_compiled_network_gives_the_same_loss_and_gradients() -> None:
+    rows = pack_whole(encoded(9, 12, 8, 20, 11, 3), 31)
+    batch = make_batch(rows, np.arange(len(rows)), 0.3)
+    networks = random_network(), random_network()
+    networks[1].model.compile_blocks()
+    losses = [weighted_loss(network, batch, bf16=False) for network in networks]
+    assert float(losses[0]) == pytest.approx(float(losses[1]), rel=1e-5)
+    for loss in losses:
+        loss.backward()  # type: ignore[no-untyped-call]
+    for plain, compiled in zip(*(network.parameters() for network in networks), strict=True):
+        torch.testing.assert_close(plain.grad, compiled.grad, rtol=1e-3, atol=1e-6)
 
 
 def test_whole_packing_cuts_no_document_and_leaves_out_only_those_too_long() -> None:
