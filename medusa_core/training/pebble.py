@@ -23,6 +23,7 @@ from medusa_core.training.accuracy import (
     path_length,
     true_ranks,
 )
+from medusa_core.training.evaluate import load_exported
 from medusa_core.training.export import (
     HEADS_NAME,
     MODEL_NAME,
@@ -101,6 +102,7 @@ def train_pebble(recipe: Recipe, options: RunOptions) -> bool:
             return False
     network = unlearn_repetitions(recipe, run_dir)
     export_model(network, run_dir / "tokenizer", options.out_dir / MODEL_NAME)
+    network, _ = load_exported(options.out_dir / MODEL_NAME)  # what ships is what heads serve
     make_heads(network, recipe, run_dir, options.out_dir / HEADS_NAME)
     return True
 

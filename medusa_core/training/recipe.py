@@ -198,10 +198,10 @@ SOURCES = (
 # of the highest learning rates: where chat tuning ends and the polish begins
 POLISH_RATE = 0.15
 POLISH = PolishRecipe(
-    Schedule(450, 4, 1024, 0, 0.02, 4e-3, 0.0, first_rate=POLISH_RATE, last_rate=0.0),
-    num_rounds=3,
-    num_sum_rows=1,
-    sum_weight=0.3,
+    Schedule(600, 4, 1024, 0, 0.02, 4e-3, 0.0, first_rate=POLISH_RATE, last_rate=0.0),
+    num_rounds=4,
+    num_sum_rows=2,
+    sum_weight=0.8,
     num_answers=600,
     max_new_tokens=180,
     gram=6,
@@ -216,7 +216,7 @@ HEADS = HeadRecipe(
     own_lm_head=False,
     num_answers={0.0: 5500, 0.7: 1000, 1.0: 500},
     max_new_tokens=160,
-    num_epochs=6,
+    num_epochs=14,
     batch_size=1024,
     matrix_lr=0.02,
     vector_lr=4e-3,
