@@ -211,7 +211,13 @@ def test_attention_document_by_document_equals_the_masked_one(pack) -> None:  # 
 
 
 @pytest.mark.slow
-def test_the_compiled_network_gives_the_same_loss_and_gradients() -> None:
+@pytest.mark.filterwarnings("ignore")  # the compiler warns of its own parts
+def test_the_compiled_network_gives_the_same_loss_and_gradients(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    # a pool of compiling processes would outlive the test
+    monkeypatch.setattr("torch._inductor.config.compile_threads", 1)
     rows = pack_whole(encoded(9, 12, 8, 20, 11, 3), 31)
     batch = make_batch(rows, np.arange(len(rows)), 0.3)
     networks = random_network(), random_network()
