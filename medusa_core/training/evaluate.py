@@ -120,7 +120,7 @@ def evaluate(
         rows: `split.tar.xz` or a folder of `.jsonl` files for the bits per byte.
     """
     started_s = time.monotonic()
-    encoded = [encode_prompt(tokenizer, [("user", prompt.turns[0])]) for prompt in prompts]
+    encoded = first_turns(tokenizer, prompts)
     room = network.size.max_positions - LOOP_WINDOW
     kept = [index for index, ids in enumerate(encoded) if len(ids) <= room]
     options = GenerationOptions(STOP_WITHIN, special_id(END))
@@ -153,6 +153,11 @@ def evaluate(
         loops_by_category=_shares(categories, loops),
         stops_by_category=_shares(categories, [answer.finished for answer in answers]),
     )
+
+
+def first_turns(tokenizer: Tokenizer, prompts: Sequence[Prompt]) -> list[list[int]]:
+    """What the model reads when the first turn of each prompt is asked."""
+    return [encode_prompt(tokenizer, [("user", prompt.turns[0])]) for prompt in prompts]
 
 
 def _shares(categories: Sequence[str], hits: Sequence[bool]) -> dict[str, float]:

@@ -17,11 +17,12 @@ from torch import Tensor
 from medusa_core.heads.reader import read_head_set
 from medusa_core.heads.weights import HeadSet
 from medusa_core.prompts import Prompt
+from medusa_core.training.evaluate import first_turns
 from medusa_core.training.heads import HeadData, collect
 from medusa_core.training.network import PebbleNetwork
 from medusa_core.training.recipe import END
 from medusa_core.training.self_answers import GenerationOptions, generate_answers
-from medusa_core.training.tokenizer import encode_prompt, special_id
+from medusa_core.training.tokenizer import special_id
 
 MAX_NEW_TOKENS = 160
 NUM_BINS = 10
@@ -78,8 +79,8 @@ def reliabilities_on(
         heads_dir: the heads.
     """
     heads, _ = read_head_set(heads_dir, None)
-    encoded = [encode_prompt(tokenizer, [("user", prompt.turns[0])]) for prompt in prompts]
-    fitting = [ids for ids in encoded if len(ids) <= network.size.max_positions - MAX_NEW_TOKENS]
+    room = network.size.max_positions - MAX_NEW_TOKENS
+    fitting = [ids for ids in first_turns(tokenizer, prompts) if len(ids) <= room]
     options = GenerationOptions(MAX_NEW_TOKENS, special_id(END))
     answers = generate_answers(network, fitting, options)
     data = collect(network, answers, len(heads.heads))

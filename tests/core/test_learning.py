@@ -128,3 +128,26 @@ def test_answers_teach_the_tuner(tiny: Target) -> None:
     # Random heads are hardly ever right, whatever the table beside them claims.
     assert trees.head_accuracies[0][0] < 0.7 * tiny.trees.head_accuracies[0][0]
     assert not rule_registry().get("greedy").draws
+
+
+def test_drawn_answers_start_from_the_table_of_their_temperature(tiny: Target) -> None:
+    assert tiny.trees is not None
+    num_heads = len(tiny.trees.head_accuracies)
+    drawn = ((0.3, 0.1, 0.05, 0.05),) * num_heads
+    tuner = Tuner(replace(tiny, trees=replace(tiny.trees, drawn={0.5: drawn})))
+    by_chance = GenerateSettings(rule="sample", temperature=0.7)
+    greedy = GenerateSettings(drafter="medusa")
+
+    def accuracies(settings: GenerateSettings) -> object:
+        trees = tuner.target_for(settings).trees
+        return trees and trees.head_accuracies
+
+    assert accuracies(by_chance) == drawn
+    assert accuracies(greedy) == tiny.trees.head_accuracies
+    assert accuracies(replace(by_chance, temperature=1.0)) == tiny.trees.head_accuracies
+    tuner.learn(by_chance, [(1, [[9, 8], [7, 6]])], [5, 9, 7])
+    assert accuracies(greedy) == tiny.trees.head_accuracies
+    trees = tuner.target_for(by_chance).trees
+    assert trees is not None
+    # one right guess more, sixty that the table counts for
+    assert trees.head_accuracies[0][0] == pytest.approx((0.3 * 60 + 1) / 61)

@@ -29,7 +29,13 @@ from medusa_core.training.evaluate import (
     read_split,
     repeated_share,
 )
-from medusa_core.training.heads import HeadData, MedusaHeads, _later_tokens, collect
+from medusa_core.training.heads import (
+    HeadData,
+    MedusaHeads,
+    _later_tokens,
+    _rate_factor,
+    collect,
+)
 from medusa_core.training.network import PebbleNetwork, initialise
 from medusa_core.training.packing import document_mask
 from medusa_core.training.polish import Repetition, repetitions, unlikelihood
@@ -114,6 +120,15 @@ class ListedHeads(MedusaHeads):
         for place, token in enumerate(self.rankings[head]):
             scores[:, token] = 10.0 - place
         return scores
+
+
+def test_the_heads_rate_rises_over_a_tenth_and_falls_to_nothing() -> None:
+    rates = [_rate_factor(step, 100) for step in range(101)]
+    assert rates[:10] == pytest.approx([0.1 * (step + 1) for step in range(10)])
+    assert rates[10] == 1
+    assert rates[55] == pytest.approx(0.5)
+    assert rates[100] == pytest.approx(0)
+    assert rates[10:] == sorted(rates[10:], reverse=True)
 
 
 def test_accuracies_count_every_rank_and_skip_positions_past_the_end() -> None:
