@@ -182,6 +182,9 @@ def test_heads_that_know_how_sure_they_may_be_have_no_error() -> None:
     assert found.bins[7] == (0.75, 0.75, 8)
     assert found.bins[2] == (0.25, 0.25, 4)
     assert reliability(torch.ones(4), torch.zeros(4, dtype=torch.bool)).error == 1
+    # too sure of the wrong ones, too modest about the right: that doesn't cancel out
+    crossed = reliability(torch.tensor([0.9, 0.1]), torch.tensor([False, True]))
+    assert crossed.error == pytest.approx(0.9)
 
 
 def test_reliabilities_read_the_heads_own_guesses(network: PebbleNetwork) -> None:

@@ -257,6 +257,11 @@ def test_only_the_assistants_tokens_and_its_end_carry_loss_in_chat_tuning() -> N
     assert text == "four five<|end|>two<|end|>"
 
 
+def test_documents_end_with_their_row_even_if_the_next_has_the_same_number() -> None:
+    numbers = torch.tensor([[0, 0, 0], [0, 1, -1]], dtype=torch.int16)
+    assert document_runs(numbers) == [3, 1, 1, 1]
+
+
 def test_no_target_lies_in_another_document_than_its_input() -> None:
     rows = pack_stream(encoded(10, 10, 13), 31)
     batch = make_batch(rows, np.array([0]), prompt_weight=1.0)
