@@ -1,6 +1,7 @@
 """Own answers, heads, accuracies and the gates."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,7 @@ from medusa_core.training.heads import (
 )
 from medusa_core.training.network import PebbleNetwork, initialise
 from medusa_core.training.packing import document_mask
-from medusa_core.training.polish import Repetition, repetitions, unlikelihood
+from medusa_core.training.polish import PolishRun, Repetition, repetitions, unlikelihood
 from medusa_core.training.recipe import RECIPES, HeadRecipe, ModelSize
 from medusa_core.training.reliability import reliabilities, reliability
 from medusa_core.training.samples import as_markdown, converse
@@ -249,6 +250,17 @@ def test_a_shortened_answer_keeps_its_first_and_last_paragraphs() -> None:
     assert without_middle("a" * 50, 10) == "a" * 50
     asked = Document("rows", (Segment("user", text), Segment("assistant", text)))
     assert [s.text for s in shortened(asked, 120).segments] == [text, short]
+
+
+def test_rounds_of_the_polish_share_all_steps() -> None:
+    small = RECIPES["small"]
+    polish = replace(
+        small.polish, num_rounds=4, schedule=replace(small.polish.schedule, num_steps=10)
+    )
+    recipe = replace(small, polish=polish)
+    rounds = [PolishRun(recipe, number, equals_id=0).steps for number in range(4)]
+    assert [step for steps in rounds for step in steps] == list(range(10))
+    assert [len(steps) for steps in rounds] == [2, 3, 2, 3]
 
 
 def test_unlikelihood_lowers_the_chance_of_a_repeated_token(network: PebbleNetwork) -> None:
