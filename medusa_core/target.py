@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from medusa_core.errors import PlanError
-from medusa_core.heads.medusa import MedusaHeads
+from medusa_core.heads.medusa import Lent, MedusaHeads
 from medusa_core.heads.reader import has_merged_heads, read_heads, read_heads_shape
 from medusa_core.kv.size import row_bytes, whole_capacity
 from medusa_core.memory.budget import GIB
@@ -138,7 +138,8 @@ def load_target(
     heads, trees = None, None
     if heads_dir is not None:
         tell("heads", 1.0, f"Reading the Medusa heads of {heads_dir.name}")
-        heads = read_heads(heads_dir, config, precision, model.lm_head, formats)
+        lent = Lent(model.lm_head, config.vocab_size, model.vector)
+        heads = read_heads(heads_dir, config, precision, lent, formats)
         trees = read_tree_table(heads_dir, heads.num_heads)
     runner = choose_runner(model, precision)
     if heads is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from medusa_core.messages import TokenSource
 from medusa_core.tree.shape import TokenTree
@@ -50,6 +50,21 @@ class WalkContext:
     def position(self) -> int:
         """Place of the first token to choose."""
         return len(self.history)
+
+
+class Chance(Protocol):
+    """What chance will add to the target's scores behind a root."""
+
+    def __call__(self, scores: Tensor, token_ids: Tensor | None) -> Tensor:
+        """Scores as they would be compared if they were the target's.
+
+        Args:
+            scores: At depth 1, 2, ... [depths, n]
+            token_ids: Whose scores they are, [n] or [depths, n]; None where columns are token ids.
+
+        Returns:
+            [depths, n], on the CPU; −inf for what would be filtered out.
+        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import RequestError
-from medusa_core.heads.medusa import MedusaHeads
+from medusa_core.heads.medusa import Lent, MedusaHeads
 from medusa_core.heads.weights import HeadWeights
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig, parse_config, read_json
@@ -123,9 +123,8 @@ def make_random(name: str, config: ModelConfig, options: LoadOptions, num_heads:
         spec = formats.fitting(formats.heads, *weight.shape)
         return spec.build(spec.quantize(weight), len(weight), bias, precision.compute)
 
-    heads = MedusaHeads(
-        _random_heads(weights, config, num_heads), None, model.lm_head, config.vocab_size, make
-    )
+    lent = Lent(model.lm_head, config.vocab_size, model.vector)
+    heads = MedusaHeads(_random_heads(weights, config, num_heads), lent, make=make)
     runner = choose_runner(model, precision)
     share_workers(runner, heads)
     return Target(

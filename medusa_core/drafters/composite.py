@@ -21,7 +21,7 @@ from medusa_core.target import Target
 from medusa_core.tree.grown import TokenPath, grow_tree
 from medusa_core.tree.presets import TreeTable
 from medusa_core.tree.shape import Path, TokenTree, TreeShape
-from medusa_core.types import Proposal
+from medusa_core.types import Chance, Proposal
 
 BOTH = "medusa+ngram"
 
@@ -44,6 +44,7 @@ class CompositeDrafter:
         self._medusa = MedusaDrafter(heads, shape)
         self._lookup = Lookup()
         self._hidden: Tensor | None = None
+        self._chance: Chance | None = None
 
     def begin(self, token_ids: Sequence[int]) -> None:
         self._hidden = None
@@ -56,7 +57,7 @@ class CompositeDrafter:
         found = self._lookup.continuations(rows - 1)
         if self._hidden is not None and not self._is_worth_a_row(found):
             return self._medusa.propose(root_id, max_rows)
-        drafted, guesses = self._drafted(rows)
+        drafted, guesses = self._drafted(root_id, rows)
         looked_up = self._lookup.weighted(found)
         values = dict(looked_up)
         for path, value in drafted.items():
@@ -66,7 +67,7 @@ class CompositeDrafter:
         return Proposal(tree, sources, guesses=guesses)
 
     def observe(self, observation: Observation) -> None:
-        self._hidden = observation.hidden
+        self._hidden, self._chance = observation.hidden, observation.chance
         self._medusa.observe(observation)
         self._lookup.learn(observation.token_ids)
         self._lookup.extend(observation.token_ids)
@@ -80,17 +81,19 @@ class CompositeDrafter:
         """Would the likeliest of these take the place of a node of the heads' tree?"""
         return any(self._lookup.chance(f.length, 1) > self._worst for f in found)
 
-    def _drafted(self, rows: int) -> tuple[dict[TokenPath, float], list[list[int]]]:
+    def _drafted(self, root_id: int, rows: int) -> tuple[dict[TokenPath, float], list[list[int]]]:
         """The heads' tree as paths of tokens, and their best tokens."""
         shape = self._shape.first_rows(rows)
         if self._hidden is None or shape.num_nodes == 1:
             return {}, []
-        ranked = self._heads.ranked(self._hidden, shape.num_ranks, NUM_RANKS).token_ids
+        ranked = self._heads.ranked(self._hidden, root_id, shape.num_ranks, NUM_RANKS, self._chance)
         drafted = {
-            tuple([ranked[depth][rank] for depth, rank in enumerate(path)]): self._values[path]
+            tuple([ranked.token_ids[depth][rank] for depth, rank in enumerate(path)]): self._values[
+                path
+            ]
             for path in shape.paths[1:]
         }
-        return drafted, ranked
+        return drafted, ranked.token_ids
 
 
 def _sources(

@@ -17,7 +17,7 @@ from medusa_core.messages import TARGET, TokenSource
 from medusa_core.target import Target
 from medusa_core.tree.presets import TreeTable
 from medusa_core.tree.shape import TokenTree, TreeShape
-from medusa_core.types import Proposal
+from medusa_core.types import Chance, Proposal
 
 
 class MedusaDrafter:
@@ -28,6 +28,7 @@ class MedusaDrafter:
         self._shape = shape
         self._sources = _sources(shape)
         self._hidden: Tensor | None = None
+        self._chance: Chance | None = None
 
     def begin(self, token_ids: Sequence[int]) -> None:
         self._hidden = None
@@ -38,7 +39,7 @@ class MedusaDrafter:
             shape = shape.first_rows(max_rows)
         if self._hidden is None or shape.num_nodes == 1:
             return Proposal(TokenTree(TreeShape.root_only(), (root_id,)), (TARGET,))
-        ranked = self._heads.ranked(self._hidden, shape.num_ranks, NUM_RANKS)
+        ranked = self._heads.ranked(self._hidden, root_id, shape.num_ranks, NUM_RANKS, self._chance)
         places = [(depth - 1, rank) for depth, rank in zip(shape.depths, shape.ranks, strict=True)]
         drafts = (ranked.token_ids[head][rank] for head, rank in places[1:])
         columns = tuple(ranked.columns[head][rank] for head, rank in places[1:])
@@ -48,7 +49,7 @@ class MedusaDrafter:
         )
 
     def observe(self, observation: Observation) -> None:
-        self._hidden = observation.hidden
+        self._hidden, self._chance = observation.hidden, observation.chance
 
     def truncate(self, length: int) -> None:
         # The state belongs to the row before the root; after a cut it belongs to no row.

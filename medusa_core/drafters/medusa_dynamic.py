@@ -25,7 +25,7 @@ from medusa_core.native.summary import ScoreReader, reader_of
 from medusa_core.target import Target
 from medusa_core.tree.search import Path, grow
 from medusa_core.tree.shape import TokenTree, TreeShape
-from medusa_core.types import Proposal
+from medusa_core.types import Chance, Proposal
 
 _MOST_RANKS = 10
 
@@ -42,6 +42,7 @@ class DynamicDrafter:
         self._rows = array("i", rows)
         self._reader: ScoreReader | None = None
         self._hidden: Tensor | None = None
+        self._chance: Chance | None = None
 
     def begin(self, token_ids: Sequence[int]) -> None:
         self._hidden = None
@@ -50,7 +51,9 @@ class DynamicDrafter:
         rows = min(self._num_rows, max_rows)
         if self._hidden is None or rows < 2:
             return Proposal(TokenTree(TreeShape.root_only(), (root_id,)), (TARGET,))
-        ranked = self._heads.ranked(self._hidden, [self._num_ranks] * self._num_heads)
+        ranked = self._heads.ranked(
+            self._hidden, root_id, [self._num_ranks] * self._num_heads, chance=self._chance
+        )
         form = _form_of(grow(self._chances(ranked), rows - 1))
         drafts = [ranked.token_ids[head][rank] for head, rank in form.places]
         return Proposal(
@@ -72,7 +75,7 @@ class DynamicDrafter:
         return [chances[start : start + ranks] for start in range(0, len(chances), ranks)]
 
     def observe(self, observation: Observation) -> None:
-        self._hidden = observation.hidden
+        self._hidden, self._chance = observation.hidden, observation.chance
 
     def truncate(self, length: int) -> None:
         self._hidden = None

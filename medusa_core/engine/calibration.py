@@ -108,7 +108,7 @@ def _measure_drafts(target: Target) -> tuple[float, ...]:
         measured = []
         for _ in range(3 * _ROUNDS):
             started = time.perf_counter()
-            target.heads.ranked(hidden, [4] * count)
+            target.heads.ranked(hidden, 0, [4] * count)
             measured.append(time.perf_counter() - started)
         usual.append(_usual(measured))
     return _rising(usual)

@@ -13,7 +13,7 @@ from medusa_core import drafters
 from medusa_core.registry import Registry
 from medusa_core.target import Target
 from medusa_core.tree.presets import Accuracies, TreeTable
-from medusa_core.types import Proposal
+from medusa_core.types import Chance, Proposal
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +23,12 @@ class Observation:
     Attributes:
         token_ids: The tokens decided, the next root last.
         hidden: The target's final hidden state at the row before the next root. [hidden]
+        chance: What the rule will add to the target's scores behind that root, if anything.
     """
 
     token_ids: Sequence[int]
     hidden: Tensor
+    chance: Chance | None = None
 
 
 class Drafter(Protocol):

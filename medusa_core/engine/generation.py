@@ -195,7 +195,8 @@ class Generation:
         kept = self._answer.take(step.token_ids)
         session.token_ids.extend(step.token_ids[: len(kept.pieces)])
         if kept.stop_reason is None:
-            self._drafter.observe(Observation(step.token_ids, step.hidden))
+            chance = self._rule.chance(len(session.token_ids))
+            self._drafter.observe(Observation(step.token_ids, step.hidden, chance))
         else:
             session.kv.truncate(len(session.token_ids) - 1)
             self._drafter.truncate(session.kv.length)

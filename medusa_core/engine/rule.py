@@ -15,7 +15,7 @@ from medusa_core.errors import NumericsError
 from medusa_core.messages import GenerateSettings
 from medusa_core.registry import Registry
 from medusa_core.tree.shape import TokenTree
-from medusa_core.types import Acceptance, WalkContext
+from medusa_core.types import Acceptance, Chance, WalkContext
 
 Path = Sequence[int]
 Numbers = tuple[tuple[str, float], ...]
@@ -34,6 +34,12 @@ class Rule(Protocol):
 
         Raises:
             NumericsError: The scores on the way hold no number.
+        """
+
+    def chance(self, position: int) -> Chance | None:
+        """What will be added to the target's scores from a position on, for drafters to know.
+
+        None where nothing is: the target's own scores decide.
         """
 
     def numbers(

@@ -4,7 +4,12 @@ The noise of a position is drawn from a counter-based generator keyed by (seed, 
 whole vocabulary, so that speculative and plain decoding see the same noise at the same place:
 token = argmax(filtered log-probabilities + Gumbel noise).
 
-Source: Philox (Salmon et al. 2011); Gumbel-max (Gumbel 1954; Maddison et al. 2014).
+Drafters may see that noise, too: a guess that is the best of the drafter's scores with the same
+noise added is right more often than the drafter's best, and the text is the target's all the same.
+
+Source: Philox (Salmon et al. 2011); Gumbel-max (Gumbel 1954; Maddison et al. 2014); the shared
+noise: Daliri, Musco, Suresh, "Coupling without Communication and Drafter-Invariant Speculative
+Decoding" (2024), section 3.
 """
 
 from __future__ import annotations
@@ -20,6 +25,7 @@ from medusa_core.errors import RequestError
 from medusa_core.messages import GenerateSettings
 
 _SEED_MASK = (1 << 64) - 1
+_KEPT_ROWS = 16  # more places than a tree is deep
 
 
 def gumbel_noise(seed: int, position: int, vocab_size: int) -> Tensor:
@@ -50,6 +56,8 @@ class Sampler:
     def __init__(self, settings: GenerateSettings) -> None:
         _check(settings)
         self._settings = settings
+        self._rows: dict[int, Tensor] = {}
+        self._width = 0
 
     def draw(self, scores: Tensor, position: int) -> int:
         """The token at a position.
@@ -59,8 +67,48 @@ class Sampler:
             position: Its place in the session, the key of its noise.
         """
         filtered = self.filtered(scores)
-        noise = gumbel_noise(self._settings.seed, position, len(filtered))
+        noise = self._noise(position, len(filtered))[: len(filtered)]
         return int((filtered + noise).argmax())
+
+    def shifted(self, scores: Tensor, token_ids: Tensor | None, position: int) -> Tensor:
+        """What `draw` would compare from a position on, if these were the target's scores.
+
+        Args:
+            scores: [places, n], any device and float dtype
+            token_ids: Whose they are, [n] or [places, n]; None where columns are token ids.
+            position: Of the first place.
+
+        Returns:
+            [places, n], on the CPU.
+        """
+        size = scores.shape[-1] if token_ids is None else int(token_ids.max()) + 1
+        rows = [self._noise(position + place, size) for place in range(len(scores))]
+        if token_ids is None:
+            noise = torch.stack([row[:size] for row in rows])
+        elif token_ids.dim() == 1:
+            noise = torch.stack(rows).index_select(1, token_ids)
+        else:
+            noise = torch.stack(rows).gather(1, token_ids)
+        known = scores.to(device="cpu", dtype=torch.float64)
+        if self._has_filters:
+            return torch.stack([self._filtered(row) for row in known]).add_(noise)
+        return known.div(self._settings.temperature).add_(noise)
+
+    @property
+    def _has_filters(self) -> bool:
+        settings = self._settings
+        return settings.top_k > 0 or settings.top_p < 1 or settings.min_p > 0
+
+    def _noise(self, position: int, at_least: int) -> Tensor:
+        """The noise of a place; drafters and the rule ask for the same ones. [at_least or more]"""
+        row = self._rows.get(position)
+        if row is None or len(row) < at_least:
+            self._width = max(self._width, at_least)
+            row = gumbel_noise(self._settings.seed, position, self._width)
+            self._rows[position] = row
+            if len(self._rows) > _KEPT_ROWS:
+                del self._rows[next(iter(self._rows))]
+        return row
 
     def filtered(self, scores: Tensor) -> Tensor:
         """Log-scores after temperature, top-k, top-p and min-p; −inf for what is filtered out.
@@ -74,10 +122,13 @@ class Sampler:
         Raises:
             NumericsError: The best score is no number.
         """
-        settings = self._settings
         kept = scores.to(device="cpu", dtype=torch.float64)
         check_number(float(kept.max()))
-        kept = kept / settings.temperature
+        return self._filtered(kept)
+
+    def _filtered(self, scores: Tensor) -> Tensor:
+        settings = self._settings
+        kept = scores / settings.temperature
         if 0 < settings.top_k < len(kept):
             threshold = kept.topk(settings.top_k).values[-1]
             kept = kept.masked_fill(kept < threshold, float("-inf"))

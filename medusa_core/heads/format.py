@@ -81,6 +81,19 @@ def format_registry() -> Registry[HeadsFormat]:
     return Registry(formats, "heads format", HeadsFormat)
 
 
+def check_rootless(heads: HeadSet) -> None:
+    """Refuse to write heads that read the root in a format of other programs.
+
+    Raises:
+        HeadsError: They do, and those programs would not.
+    """
+    if heads.reads_root:
+        raise HeadsError(
+            "These heads read the root's vector, which other programs don't give theirs.",
+            "Keep them as 'rooted', or train heads without it.",
+        )
+
+
 def find_format(names: frozenset[str]) -> HeadsFormat:
     """The format of a file with these tensors.
 

@@ -1,10 +1,14 @@
 """Medusa heads in memory, whatever format they came in.
 
 Head k reads the target's last hidden state h and drafts the token k + 1 places after the next:
-h' = h + SiLU(W h + b) per residual layer, then a projection to the vocabulary, either the head's
-own or the target's (shared).
+h' = h + SiLU(W h + b) per residual layer, then a projection to the vocabulary: the head's own, one
+of all heads, or the target's.
 
-Source: Medusa (Cai et al. 2024), section 2.1.1.
+The state alone doesn't tell which token was chosen behind it, above all where chance chose. Heads
+may therefore read the root's vector e, too: their first layer is h + SiLU(W [h; e] + b).
+
+Source: Medusa (Cai et al. 2024), section 2.1.1; the root as in Hydra (Ankner et al. 2024),
+section 3, whose heads read all tokens before theirs.
 """
 
 from __future__ import annotations
@@ -20,8 +24,26 @@ from medusa_core.heads.weights import HeadWeights
 from medusa_core.native.heads import MOST_RANKS, native_heads
 from medusa_core.native.pool import Workers
 from medusa_core.quant.linear import QuantLinear, make_linear
+from medusa_core.types import Chance
+
+
+class Lent(NamedTuple):
+    """What a target lends its heads.
+
+    Attributes:
+        lm_head: Its projection.
+        vocab_size: That one's rows.
+        vector: The vector of a token. [hidden]
+    """
+
+    lm_head: QuantLinear
+    vocab_size: int
+    vector: Callable[[int], Tensor]
+
 
 MakeLinear = Callable[[Tensor, Tensor | None], QuantLinear]
+# Chance lifts a token that is unlikelier than so many others hardly ever to the top.
+_MOST_CANDIDATES = 4096
 _Layers = list[tuple[Tensor, Tensor]]
 
 
@@ -51,94 +73,126 @@ class MedusaHeads:
     def __init__(
         self,
         heads: Iterable[HeadWeights],
-        token_map: Tensor | None,
-        target_lm_head: QuantLinear,
-        vocab_size: int,
+        lent: Lent,
+        token_map: Tensor | None = None,
+        projection: Tensor | None = None,
         make: MakeLinear = make_linear,
     ) -> None:
         """Take the heads of a target.
 
         Args:
             heads: Their weights, where they are to run; taken one by one.
+            lent: What the target lends them.
             token_map: The token id of every column of a reduced vocabulary, or None.
-            target_lm_head: What heads without a projection share.
-            vocab_size: Its rows.
+            projection: One for all heads; None where they have their own or share the target's.
             make: Makes a layer of a weight and a bias, in the heads' format.
         """
         layers_of: list[_Layers] = []
         own: list[QuantLinear] = []
-        self.num_columns = vocab_size
+        self.num_columns = lent.vocab_size if projection is None else len(projection)
         for head in heads:
             layers_of.append(_with_biases(head))
             if head.projection is not None:
                 self.num_columns = len(head.projection)
                 own.append(make(head.projection, None))
+        one = None if projection is None else make(projection, None)
         self.num_heads = len(layers_of)
         self._dtype = layers_of[0][0][0].dtype if layers_of and layers_of[0] else None
+        self._token_ids = token_map
         self._token_map = None if token_map is None else token_map.tolist()
         self._residuals = _Residuals(layers_of, make)
         self._own_projections = own
-        self._target_lm_head = target_lm_head
+        self._shared = one or lent.lm_head
+        self._vector = lent.vector if self._residuals.reads_root else None
         self._native = native_heads(
-            self._residuals.first, self._residuals.rest, own or [target_lm_head], self.num_heads
+            self._residuals.first, self._residuals.rest, own or [self._shared], self.num_heads
         )
-        self.nbytes = self._residuals.nbytes + sum(linear.nbytes for linear in own)
+        held = own if one is None else [*own, one]
+        self.nbytes = self._residuals.nbytes + sum(linear.nbytes for linear in held)
 
     def share_workers(self, workers: Workers) -> None:
         """Let the target's threads compute the heads, too."""
         if self._native is not None:
             self._native.workers = workers
 
-    def logits(self, hidden: Tensor, num_heads: int) -> Tensor:
+    def logits(self, hidden: Tensor, root_id: int, num_heads: int) -> Tensor:
         """Scores of the first `num_heads` heads.
 
         Args:
             hidden: The target's state after its final norm, at the last accepted row. [hidden]
+            root_id: The token that was chosen behind it.
             num_heads: How many heads are wanted.
 
         Returns:
             [num_heads, num_columns]
         """
-        states = self._residuals(hidden.to(self._dtype or hidden.dtype), num_heads)
+        dtype = self._dtype or hidden.dtype
+        root = None if self._vector is None else self._vector(root_id).to(dtype)
+        states = self._residuals(hidden.to(dtype), root, num_heads)
         if not self._own_projections:
-            return self._target_lm_head(states)
+            return self._shared(states)
         pairs = zip(self._own_projections[:num_heads], states.unsqueeze(1), strict=True)
         return torch.cat([project(state) for project, state in pairs])
 
-    def ranked(self, hidden: Tensor, num_ranks: Sequence[int], at_least: int = 1) -> Ranked:
+    def ranked(
+        self,
+        hidden: Tensor,
+        root_id: int,
+        num_ranks: Sequence[int],
+        at_least: int = 1,
+        chance: Chance | None = None,
+    ) -> Ranked:
         """The best tokens of every head.
 
         Args:
             hidden: As in `logits`. [hidden]
+            root_id: As in `logits`.
             num_ranks: How many tokens are wanted of head 1, 2, ...; heads beyond aren't run.
             at_least: How many tokens are wanted of all of them.
+            chance: What will be added to the target's scores behind the root: then the best tokens
+                are those that are best with it.
 
         Returns:
             Per head its best tokens, best first, all of the longest wanted length; and the scores
             that they were chosen by.
         """
         most = min(self.num_columns, max(at_least, *num_ranks))
-        scores, columns = self._best(hidden, len(num_ranks), most)
+        if chance is None:
+            scores, columns = self._best(hidden, root_id, len(num_ranks), most)
+        else:
+            scores, _ = self._best(hidden, root_id, len(num_ranks), 1)
+            columns = self._drawn(scores, most, chance)
         mapped = self._token_map
         if mapped is None:
             return Ranked(columns, columns, scores)
         return Ranked([[mapped[column] for column in row] for row in columns], columns, scores)
 
     def _best(
-        self, hidden: Tensor, num_heads: int, num_ranks: int
+        self, hidden: Tensor, root_id: int, num_heads: int, num_ranks: int
     ) -> tuple[Tensor, list[list[int]]]:
         """Scores of the first heads, and the best columns of each."""
         if self._native is None or num_ranks > MOST_RANKS or hidden.dtype != torch.float32:
-            scores = self.logits(hidden, num_heads)
+            scores = self.logits(hidden, root_id, num_heads)
             return scores, scores.topk(num_ranks, dim=-1).indices.tolist()
-        scores, flat = self._native.ranked(hidden, num_heads, num_ranks)
+        root = None if self._vector is None else self._vector(root_id)
+        scores, flat = self._native.ranked(hidden, root, num_heads, num_ranks)
         return scores, [flat[i : i + num_ranks] for i in range(0, len(flat), num_ranks)]
+
+    def _drawn(self, scores: Tensor, num_ranks: int, chance: Chance) -> list[list[int]]:
+        """The columns that are best with what chance adds."""
+        if self.num_columns <= _MOST_CANDIDATES:
+            return chance(scores, self._token_ids).topk(num_ranks, dim=-1).indices.tolist()
+        columns = scores.topk(_MOST_CANDIDATES, dim=-1).indices.cpu()
+        token_ids = columns if self._token_ids is None else self._token_ids[columns]
+        best = chance(scores.cpu().gather(1, columns), token_ids).topk(num_ranks, dim=-1).indices
+        return columns.gather(1, best).tolist()
 
 
 class _Residuals:
     """The residual layers of all heads.
 
     Attributes:
+        reads_root: Whether the first layers read the root's vector, too.
         first: Of all heads, as they share its input: one product. None if there are no layers.
         rest: Of every further depth a layer for each head.
         nbytes: Bytes of all.
@@ -152,17 +206,19 @@ class _Residuals:
             else None
         )
         depth = max((len(layers) for layers in layers_of), default=0)
+        self.reads_root = bool(firsts) and firsts[0][0].shape[-1] > len(firsts[0][0])
         self.rest = [[make(*layers[i]) for layers in layers_of] for i in range(1, depth)]
         deeper = sum(layer.nbytes for layers in self.rest for layer in layers)
         self.nbytes = deeper + (0 if self.first is None else self.first.nbytes)
 
-    def __call__(self, hidden: Tensor, num_heads: int) -> Tensor:
-        """[hidden] → [num_heads, hidden]"""
+    def __call__(self, hidden: Tensor, root: Tensor | None, num_heads: int) -> Tensor:
+        """[hidden], [hidden] of the root where it is read → [num_heads, hidden]"""
         rows = hidden.unsqueeze(0)
         if self.first is None:
             return rows.expand(num_heads, -1)
+        read = rows if root is None else torch.cat((hidden, root)).unsqueeze(0)
         width = hidden.shape[-1]
-        state = rows + F.silu(self.first(rows).view(-1, width)[:num_heads])
+        state = rows + F.silu(self.first(read).view(-1, width)[:num_heads])
         for layers in self.rest:
             pairs = zip(layers[:num_heads], state.unsqueeze(1), strict=True)
             state = state + F.silu(torch.cat([layer(row) for layer, row in pairs]))

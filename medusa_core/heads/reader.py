@@ -15,7 +15,7 @@ from torch import Tensor
 from medusa_core.errors import HeadsError
 from medusa_core.heads.format import HeadsFormat, Kind, Part, find_format
 from medusa_core.heads.formats import merged
-from medusa_core.heads.medusa import MedusaHeads
+from medusa_core.heads.medusa import Lent, MedusaHeads
 from medusa_core.heads.weights import HeadSet, HeadWeights
 from medusa_core.messages import HeadsShape
 from medusa_core.models.checkpoint import Checkpoint
@@ -43,7 +43,7 @@ def read_heads(
     heads_dir: Path,
     config: ModelConfig,
     precision: Precision,
-    target_lm_head: QuantLinear,
+    lent: Lent,
     formats: PartFormats,
 ) -> MedusaHeads:
     """Read the heads of a folder for a target.
@@ -52,7 +52,7 @@ def read_heads(
         heads_dir: Folder with Medusa heads in any format, or the target's own with heads inside.
         config: Sizes of the target that they must fit.
         precision: Where and in which dtype they run.
-        target_lm_head: The projection that heads without their own share.
+        lent: What the target lends them.
         formats: Tells theirs.
 
     Raises:
@@ -73,12 +73,15 @@ def read_heads(
     def read(name: str) -> Tensor:
         return checkpoint.floats(name, precision.compute)
 
+    one = parts.get(Part(Kind.ONE_PROJECTION))
+
     heads = (
         _placed(_read_head(parts, head, layers, read), config, precision.device)
         for head, layers in enumerate(_num_layers(parts))
     )
     try:
-        return MedusaHeads(heads, build.token_map, target_lm_head, config.vocab_size, make)
+        projection = None if one is None else _tokens_alone(read(one), config, precision.device)
+        return MedusaHeads(heads, lent, build.token_map, projection, make)
     except torch.OutOfMemoryError as error:
         raise no_memory("the Medusa heads") from error
 
@@ -105,13 +108,15 @@ def heads_shape(shapes: Mapping[str, tuple[int, ...]]) -> HeadsShape:
     num_layers = _num_layers(parts)
     of = {part.kind: shapes[name] for part, name in parts.items()}
     projection = of.get(Kind.PROJECTION) or of.get(Kind.ONE_PROJECTION) or (0,)
-    inner = of.get(Kind.WEIGHT) or projection
+    firsts = [shapes[n] for part, n in parts.items() if (part.kind, part.layer) == (Kind.WEIGHT, 0)]
     return HeadsShape(
         num_heads=len(num_layers),
         num_layers=max(num_layers, default=0),
         columns=projection[0],
-        hidden_size=inner[-1],
+        hidden_size=firsts[0][0] if firsts else projection[-1],
         is_reduced=Kind.TOKEN_MAP in of,
+        reads_root=bool(firsts) and firsts[0][-1] > firsts[0][0],
+        has_one_projection=Kind.ONE_PROJECTION in of,
     )
 
 
@@ -138,12 +143,13 @@ def read_head_set(heads_dir: Path, dtype: torch.dtype | None) -> tuple[HeadSet, 
 
 
 def _head_set(checkpoint: Checkpoint, parts: _Parts, read: _Read) -> HeadSet:
-    token_map = parts.get(Part(Kind.TOKEN_MAP))
+    token_map, one = parts.get(Part(Kind.TOKEN_MAP)), parts.get(Part(Kind.ONE_PROJECTION))
     return HeadSet(
         tuple(
             _read_head(parts, head, layers, read) for head, layers in enumerate(_num_layers(parts))
         ),
         None if token_map is None else checkpoint.integers(token_map),
+        None if one is None else read(one),
     )
 
 
@@ -233,11 +239,7 @@ def _read_head(parts: _Parts, head: int, num_layers: int, read: _Read) -> HeadWe
         weight, bias = find(Kind.WEIGHT, layer), find(Kind.BIAS, layer)
         assert weight is not None  # it is what the layers were counted by
         layers.append((weight, bias))
-    one = parts.get(Part(Kind.ONE_PROJECTION))
-    projection = find(Kind.PROJECTION, -1, num_layers)
-    if projection is None and one is not None:
-        projection = read(one)
-    return HeadWeights(tuple(layers), projection)
+    return HeadWeights(tuple(layers), find(Kind.PROJECTION, -1, num_layers))
 
 
 def _check_alike(heads: HeadSet) -> None:
@@ -259,16 +261,22 @@ def _check_alike(heads: HeadSet) -> None:
     if len(builds) > 1:
         raise HeadsError("The heads differ in their layers.", "Download the heads again.")
     layers, projection = builds.pop()
-    wrong = any(w != (hidden, hidden) or b not in (None, (hidden,)) for w, b in layers)
+    widths = (2 * hidden if heads.reads_root else hidden, *[hidden] * len(layers[1:]))
+    wrong = any(
+        w != (hidden, width) or b not in (None, (hidden,))
+        for (w, b), width in zip(layers, widths, strict=False)
+    )
     if wrong or len({b for _, b in layers}) > 1:
         raise HeadsError(
             f"The residual layers are not all {hidden} wide.", "Download the heads again."
         )
-    if projection is not None and (len(projection) != 2 or projection[1] != hidden):
-        raise HeadsError(
-            f"A projection has shape {list(projection)}, not [vocabulary, {hidden}].",
-            "Download the heads again.",
-        )
+    one = None if heads.projection is None else tuple(heads.projection.shape)
+    for shape in (projection, one):
+        if shape is not None and (len(shape) != 2 or shape[1] != hidden):
+            raise HeadsError(
+                f"A projection has shape {list(shape)}, not [vocabulary, {hidden}].",
+                "Download the heads again.",
+            )
     _check_token_map(heads)
 
 
@@ -318,8 +326,10 @@ def _check_fit(heads: HeadSet, config: ModelConfig) -> None:
 def _placed(head: HeadWeights, config: ModelConfig, device: torch.device) -> HeadWeights:
     """A head on a device, without columns that are no tokens of the target."""
     layers = tuple((w.to(device), None if b is None else b.to(device)) for w, b in head.layers)
-    projection = head.projection
-    if projection is not None:
-        # Padding can never be proposed.
-        projection = projection[: config.vocab_size].to(device)
-    return HeadWeights(layers, projection)
+    own = head.projection
+    return HeadWeights(layers, None if own is None else _tokens_alone(own, config, device))
+
+
+def _tokens_alone(projection: Tensor, config: ModelConfig, device: torch.device) -> Tensor:
+    """A projection on a device, without padding, which can never be proposed."""
+    return projection[: config.vocab_size].to(device)

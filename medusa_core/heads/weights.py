@@ -12,8 +12,9 @@ class HeadWeights:
     """Weights of one head.
 
     Attributes:
-        layers: Per residual layer the weight [hidden, hidden] and the bias [hidden] or None.
-        projection: [columns, hidden], or None to share the target's.
+        layers: Per residual layer the weight [hidden, hidden] and the bias [hidden] or None. The
+            first weight is [hidden, 2 · hidden] in heads that read the root's vector, too.
+        projection: Its own [columns, hidden], or None to share one.
     """
 
     layers: tuple[tuple[Tensor, Tensor | None], ...]
@@ -28,10 +29,13 @@ class HeadSet:
         heads: Head 1, 2, ...
         token_map: The token id of every column of a reduced vocabulary, or None where columns are
             token ids. [columns], int64
+        projection: One for all heads, [columns, hidden]; None where each has its own, or all share
+            the target's.
     """
 
     heads: tuple[HeadWeights, ...]
     token_map: Tensor | None = None
+    projection: Tensor | None = None
 
     @property
     def num_layers(self) -> int:
@@ -40,14 +44,25 @@ class HeadSet:
 
     @property
     def num_columns(self) -> int | None:
-        """Rows of the heads' own projections; None where they share the target's."""
-        projection = self.heads[0].projection
+        """Rows of the projections; None where the heads share the target's."""
+        projection = self._any_projection
         return None if projection is None else len(projection)
 
     @property
     def hidden_size(self) -> int | None:
         """Width of the heads; None for heads of which nothing is their own."""
-        head = self.heads[0]
-        own = head.projection if head.projection is not None else None
-        tensor = head.layers[0][0] if head.layers else own
-        return None if tensor is None else tensor.shape[-1]
+        layers, projection = self.heads[0].layers, self._any_projection
+        if layers:
+            return len(layers[0][0])
+        return None if projection is None else projection.shape[-1]
+
+    @property
+    def reads_root(self) -> bool:
+        """Whether the first layers read the root's vector beside the target's state."""
+        layers = self.heads[0].layers
+        return bool(layers) and layers[0][0].shape[-1] > len(layers[0][0])
+
+    @property
+    def _any_projection(self) -> Tensor | None:
+        own = self.heads[0].projection
+        return self.projection if own is None else own

@@ -92,7 +92,8 @@ def heads_bytes(config: ModelConfig, heads: HeadsShape, formats: PartFormats) ->
     rows, biases = count * hidden, count * hidden * _bias_itemsize(formats)
     total = 0
     if heads.num_layers:
-        first = formats.fitting(formats.heads, rows, hidden).nbytes(rows, hidden, device)
+        width = 2 * hidden if heads.reads_root else hidden
+        first = formats.fitting(formats.heads, rows, width).nbytes(rows, width, device)
         deeper = count * formats.fitting(formats.heads, hidden, hidden).nbytes(
             hidden, hidden, device
         )
@@ -100,7 +101,8 @@ def heads_bytes(config: ModelConfig, heads: HeadsShape, formats: PartFormats) ->
     if heads.columns:
         columns = min(heads.columns, config.vocab_size)
         spec = formats.fitting(formats.heads, columns, hidden)
-        total += count * spec.nbytes(columns, hidden, formats.device)
+        number = 1 if heads.has_one_projection else count
+        total += number * spec.nbytes(columns, hidden, formats.device)
     return total
 
 

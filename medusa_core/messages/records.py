@@ -127,6 +127,8 @@ class HeadsShape:
         columns: Tokens that each drafts from; 0 where they share the target's projection.
         hidden_size: Their width; 0 if unknown.
         is_reduced: They draft from a choice of the target's vocabulary.
+        reads_root: Their first layers read the root's vector beside the target's state.
+        has_one_projection: One projection serves all of them.
     """
 
     num_heads: int = 0
@@ -134,6 +136,8 @@ class HeadsShape:
     columns: int = 0
     hidden_size: int = 0
     is_reduced: bool = False
+    reads_root: bool = False
+    has_one_projection: bool = False
 
 
 @dataclass(frozen=True, slots=True)

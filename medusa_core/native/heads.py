@@ -61,19 +61,28 @@ class NativeHeads:
         )
         self._address = addressof(self._struct)
         self.workers: Workers | None = None
-        self._scratch = torch.empty(3 * num_heads * hidden)
+        self._scratch = torch.empty((3 * num_heads + 1) * hidden)
+        self._read = torch.empty(2 * hidden)
+        self._read_parts = (self._read[:hidden], self._read[hidden:])
 
-    def ranked(self, hidden: Tensor, num_heads: int, num_ranks: int) -> tuple[Tensor, list[int]]:
+    def ranked(
+        self, hidden: Tensor, root: Tensor | None, num_heads: int, num_ranks: int
+    ) -> tuple[Tensor, list[int]]:
         """Scores and best columns of the first heads.
 
         Args:
             hidden: The target's state. [hidden], float32
+            root: The root's vector, where the heads read it. [hidden]
             num_heads: How many heads are wanted.
             num_ranks: How many columns of each, at most 64.
 
         Returns:
             Scores [num_heads, columns], and the columns of all heads one after the other.
         """
+        if root is not None:
+            self._read_parts[0].copy_(hidden)
+            self._read_parts[1].copy_(root)
+            hidden = self._read
         scores = torch.empty(num_heads, self._num_columns)
         best = (ctypes.c_int64 * (num_heads * num_ranks))()
         self._library.rank(

@@ -15,13 +15,16 @@ UNKNOWN = -1
 
 
 @torch.inference_mode()
-def true_ranks(heads: MedusaHeads, data: HeadData, num_ranks: int) -> Tensor:
+def true_ranks(
+    heads: MedusaHeads, data: HeadData, num_ranks: int, token_ids: Tensor | None = None
+) -> Tensor:
     """At which rank each head held the true later token.
 
     Args:
         heads: trained heads.
         data: positions of own answers.
         num_ranks: ranks to tell apart.
+        token_ids: what the heads draft from; None for all tokens.
 
     Returns:
         int64 [N, heads]: the rank, `num_ranks` where it was beyond, UNKNOWN past the answer's end.
@@ -29,11 +32,15 @@ def true_ranks(heads: MedusaHeads, data: HeadData, num_ranks: int) -> Tensor:
     parts = []
     for start in range(0, len(data.hidden), 2048):
         hidden = data.hidden[start : start + 2048].float()
-        targets = data.targets[start : start + 2048]
+        roots, targets = data.roots[start : start + 2048], data.targets[start : start + 2048]
         columns = []
         for head in range(heads.num_heads):
             with torch.autocast("cpu", torch.bfloat16):
-                top = heads.logits(head, hidden).topk(num_ranks, dim=-1).indices
+                scores = heads.logits(head, hidden, roots)
+            if token_ids is None:
+                top = scores.topk(num_ranks, dim=-1).indices
+            else:
+                top = token_ids[scores[:, token_ids].topk(num_ranks, dim=-1).indices]
             match = top == targets[:, head, None]
             rank = torch.where(match.any(-1), match.int().argmax(-1), num_ranks)
             columns.append(torch.where(targets[:, head] < 0, UNKNOWN, rank))

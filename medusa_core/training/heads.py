@@ -35,10 +35,12 @@ class HeadData:
 
     Attributes:
         hidden: state after the last norm, bfloat16 [N, H].
+        roots: the token behind it, int64 [N].
         targets: int64 [N, heads]; column k is the token k + 2 places on, -1 past the end.
     """
 
     hidden: Tensor
+    roots: Tensor
     targets: Tensor
 
 
@@ -46,16 +48,22 @@ class MedusaHeads(nn.Module):
     """Heads of ResBlocks; their projection is the target's own, or one of their own.
 
     Attributes:
-        matrix: the target's output matrix, [V, H], frozen.
+        matrix: the target's vectors of input and output, [V, H], frozen.
+        root_scale: what a root's vector is multiplied by, so that it is as large as a state.
+        reads_root: whether the heads read it.
     """
 
-    def __init__(self, matrix: Tensor, recipe: HeadRecipe) -> None:
+    def __init__(self, matrix: Tensor, recipe: HeadRecipe, root_scale: float = 1.0) -> None:
         super().__init__()
         width = matrix.shape[1]
         self.matrix: Tensor
         self.register_buffer("matrix", matrix.detach().clone(), persistent=False)
+        self.root_scale = root_scale
+        self.reads_root = recipe.reads_root
+        first = 2 * width if recipe.reads_root else width
+        widths = [first, *[width] * (recipe.num_layers - 1)]
         self.blocks = nn.ModuleList(
-            nn.ModuleList(nn.Linear(width, width) for _ in range(recipe.num_layers))
+            nn.ModuleList(nn.Linear(inputs, width) for inputs in widths[: recipe.num_layers])
             for _ in range(recipe.num_heads)
         )
         self.projections = nn.ParameterList(
@@ -70,34 +78,47 @@ class MedusaHeads(nn.Module):
         """Number of heads."""
         return len(self.blocks)
 
-    def state_of(self, head: int, hidden: Tensor) -> Tensor:
-        """What head `head` projects, [N, H] to [N, H]."""
+    def state_of(self, head: int, hidden: Tensor, roots: Tensor) -> Tensor:
+        """What head `head` projects behind states and their roots, [N, H], [N] to [N, H]."""
         blocks = self.blocks[head]
         assert isinstance(blocks, nn.ModuleList)
+        read = hidden
+        if self.reads_root:
+            read = torch.cat([hidden, self.matrix[roots] * self.root_scale], dim=-1)
         for block in blocks:
-            hidden = hidden + F.silu(block(hidden))
+            hidden = hidden + F.silu(block(read))
+            read = hidden
         return hidden
 
     def projection_of(self, head: int) -> Tensor:
         """The output matrix of one head, [V, H]."""
         return self.projections[head] if len(self.projections) else self.matrix
 
-    def logits(self, head: int, hidden: Tensor) -> Tensor:
-        """Scores of the token `head + 2` places on, [N, H] to [N, V]."""
-        return F.linear(self.state_of(head, hidden), self.projection_of(head))
+    def logits(self, head: int, hidden: Tensor, roots: Tensor) -> Tensor:
+        """Scores of the token `head + 2` places on, [N, H], [N] to [N, V]."""
+        return F.linear(self.state_of(head, hidden, roots), self.projection_of(head))
 
-    def weights(self) -> HeadSet:
-        """The weights as they are published: bfloat16, on the CPU."""
+    def weights(self, token_ids: Tensor | None = None) -> HeadSet:
+        """The weights as they are published: bfloat16, on the CPU.
+
+        Args:
+            token_ids: the tokens that the heads shall draft from, for heads without projections
+                of their own; None for all.
+        """
         heads = []
         for head, blocks in enumerate(self.blocks):
             assert isinstance(blocks, nn.ModuleList)
             layers = []
             for block in blocks:
                 assert isinstance(block, nn.Linear)
-                layers.append((_published(block.weight), _published(block.bias)))
+                weight = block.weight.detach().clone()
+                weight[:, block.out_features :] *= self.root_scale
+                layers.append((_published(weight), _published(block.bias)))
             own = _published(self.projections[head]) if len(self.projections) else None
             heads.append(HeadWeights(tuple(layers), own))
-        return HeadSet(tuple(heads))
+        if token_ids is None:
+            return HeadSet(tuple(heads))
+        return HeadSet(tuple(heads), token_ids, _published(self.matrix[token_ids]))
 
 
 def _published(tensor: Tensor) -> Tensor:
@@ -110,7 +131,7 @@ def collect(network: PebbleNetwork, answers: Sequence[Answer], num_heads: int) -
 
     The position before the answer's first token counts too: from there the heads draft first.
     """
-    hidden_parts, target_parts = [], []
+    hidden_parts, root_parts, target_parts = [], [], []
     longest_first = sorted(answers, key=_length, reverse=True)
     for start in range(0, len(longest_first), 32):
         group = longest_first[start : start + 32]
@@ -125,8 +146,10 @@ def collect(network: PebbleNetwork, answers: Sequence[Answer], num_heads: int) -
         for row, answer in enumerate(group):
             first = len(answer.prompt_ids) - 1
             hidden_parts.append(states[row, first : _length(answer) - 1].bfloat16())
+            root_parts.append(torch.tensor(answer.answer_ids))
             target_parts.append(_later_tokens(answer, num_heads))
-    return HeadData(torch.cat(hidden_parts).clone(), torch.cat(target_parts).clone())
+    parts = (torch.cat(found).clone() for found in (hidden_parts, root_parts, target_parts))
+    return HeadData(*parts)
 
 
 def _length(answer: Answer) -> int:
@@ -151,7 +174,9 @@ def train_heads(
         recipe: shape and numbers.
         seed: of the order.
     """
-    heads = MedusaHeads(network.model.embed_tokens.weight, recipe)
+    matrix = network.model.embed_tokens.weight.detach()
+    scale = float(_size(data.hidden.float()) / _size(matrix))
+    heads = MedusaHeads(matrix, recipe, scale)
     optimizers = _optimizers(heads, recipe)
     steps_per_epoch = max(1, len(data.hidden) // recipe.batch_size)
     num_steps = steps_per_epoch * recipe.num_epochs
@@ -163,7 +188,8 @@ def train_heads(
             len(data.hidden), generator=torch.Generator().manual_seed(seed + epoch)
         )
         part = order[place * recipe.batch_size : (place + 1) * recipe.batch_size]
-        loss = _heads_loss(heads, data.hidden[part], data.targets[part], recipe)
+        chosen = HeadData(data.hidden[part], data.roots[part], data.targets[part])
+        loss = _heads_loss(heads, chosen, recipe)
         loss.backward()  # type: ignore[no-untyped-call]
         for optimizer, schedule in zip(optimizers, schedules, strict=True):
             optimizer.step()
@@ -173,6 +199,11 @@ def train_heads(
             reported_s = time.monotonic()
             log.info("heads: step %d/%d, loss %.3f", step + 1, num_steps, float(loss.detach()))
     return heads.eval()
+
+
+def _size(vectors: Tensor) -> Tensor:
+    """Root of the mean square."""
+    return vectors.pow(2).mean().sqrt()
 
 
 def _optimizers(heads: MedusaHeads, recipe: HeadRecipe) -> list[torch.optim.Optimizer]:
@@ -195,15 +226,16 @@ def _rate_factor(step: int, num_steps: int) -> float:
     return 0.5 + 0.5 * math.cos(math.pi * (step - warm_up) / max(1, num_steps - warm_up))
 
 
-def _heads_loss(heads: MedusaHeads, hidden: Tensor, targets: Tensor, recipe: HeadRecipe) -> Tensor:
+def _heads_loss(heads: MedusaHeads, data: HeadData, recipe: HeadRecipe) -> Tensor:
     """Sum over heads of 0.8^k times the mean cross-entropy."""
+    hidden, targets = data.hidden, data.targets
     total = torch.zeros(())
     for head in range(heads.num_heads):
         known = (targets[:, head] >= 0).nonzero().squeeze(1)
         if not len(known):
             continue
         with torch.autocast("cpu", torch.bfloat16):
-            state = heads.state_of(head, hidden[known].float())
+            state = heads.state_of(head, hidden[known].float(), data.roots[known])
         loss = chunked_cross_entropy(
             state,
             heads.projection_of(head),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -196,16 +197,15 @@ def make_heads(network: PebbleNetwork, recipe: Recipe, run_dir: Path, folder: Pa
     data = collect(network, training, numbers.num_heads)
     log.info("%d positions for the heads", len(data.hidden))
     heads = train_heads(network, data, numbers, recipe.seed)
+    token_ids = frequent_tokens(training, numbers.num_columns) if numbers.num_columns else None
     ranks = {
-        temperature: _ranks(heads, network, made[:NUM_HELD_OUT], numbers)
+        temperature: _ranks(heads, network, made[:NUM_HELD_OUT], numbers, token_ids)
         for temperature, made in answers.items()
     }
     tables = {t: head_accuracies(found, numbers.num_ranks) for t, found in ranks.items()}
     counts = path_counts(ranks[0.0], numbers.num_ranks)
     trees = best_trees(counts, numbers.tree_rows)
-    published = heads.weights()
-    kind = "v2" if published.num_columns is None else "v0.1"
-    write_heads(published, kind, folder, MODEL_NAME)
+    write_heads(heads.weights(token_ids), _format_of(numbers), folder, MODEL_NAME)
     num_positions = len(ranks[0.0])
     drawn = {temperature_bucket(t): table for t, table in tables.items() if t}
     export_trees(folder, tables[0.0], drawn, trees, num_positions, numbers.default_rows)
@@ -219,10 +219,30 @@ def make_heads(network: PebbleNetwork, recipe: Recipe, run_dir: Path, folder: Pa
         log.info("tree of %d rows: %.2f tokens per step", rows, length)
 
 
+def frequent_tokens(answers: Sequence[Answer], number: int) -> Tensor:
+    """The tokens that come most often in some answers, by id. int64 [number or fewer]"""
+    counts = Counter(token_id for answer in answers for token_id in answer.answer_ids)
+    return torch.tensor(sorted(token_id for token_id, _ in counts.most_common(number)))
+
+
+def _format_of(numbers: HeadRecipe) -> str:
+    """The format that can say what these heads are."""
+    if numbers.reads_root:
+        return "rooted"
+    if numbers.own_lm_head:
+        return "v0.1"
+    return "vllm" if numbers.num_columns else "v2"
+
+
 def _ranks(
-    heads: MedusaHeads, network: PebbleNetwork, answers: Sequence[Answer], numbers: HeadRecipe
+    heads: MedusaHeads,
+    network: PebbleNetwork,
+    answers: Sequence[Answer],
+    numbers: HeadRecipe,
+    token_ids: Tensor | None,
 ) -> Tensor:
-    return true_ranks(heads, collect(network, answers, numbers.num_heads), numbers.num_ranks)
+    data = collect(network, answers, numbers.num_heads)
+    return true_ranks(heads, data, numbers.num_ranks, token_ids)
 
 
 def own_answers(network: PebbleNetwork, recipe: Recipe, run_dir: Path) -> dict[float, list[Answer]]:

@@ -98,6 +98,9 @@ class HeadRecipe:
         num_heads: heads.
         num_layers: ResBlocks of each.
         own_lm_head: whether each has a projection of its own; else they share the target's.
+        reads_root: whether they read the root's vector beside the state.
+        num_columns: size of the vocabulary that they draft from, the most frequent tokens of the
+            answers; 0 for all.
         num_answers: own answers to learn from, by temperature; 0 is greedy.
         max_new_tokens: their length.
         num_epochs: passes over them.
@@ -113,6 +116,8 @@ class HeadRecipe:
     num_heads: int
     num_layers: int
     own_lm_head: bool
+    reads_root: bool
+    num_columns: int
     num_answers: Mapping[float, int]
     max_new_tokens: int
     num_epochs: int
@@ -214,6 +219,8 @@ HEADS = HeadRecipe(
     num_heads=4,
     num_layers=2,
     own_lm_head=False,
+    reads_root=True,
+    num_columns=2048,
     num_answers={0.0: 5500, 0.7: 1000, 1.0: 500},
     max_new_tokens=160,
     num_epochs=14,

@@ -51,19 +51,24 @@ def reliabilities(heads: HeadSet, matrix: Tensor, data: HeadData) -> list[Reliab
 
     Args:
         heads: as they are published.
-        matrix: the target's output matrix, [V, H].
+        matrix: the target's vectors of input and output, [V, H].
         data: positions of own answers.
     """
     found = []
     for number, head in enumerate(heads.heads):
         known = data.targets[:, number] >= 0
-        hidden = data.hidden[known].float()
+        hidden = read = data.hidden[known].float()
+        if heads.reads_root:
+            read = torch.cat([hidden, matrix[data.roots[known]].float()], dim=-1)
         for weight, bias in head.layers:
             offset = None if bias is None else bias.float()
-            hidden = hidden + F.silu(F.linear(hidden, weight.float(), offset))
-        projection = matrix if head.projection is None else head.projection
+            hidden = hidden + F.silu(F.linear(read, weight.float(), offset))
+            read = hidden
+        shared = matrix if heads.projection is None else heads.projection
+        projection = shared if head.projection is None else head.projection
         best = F.linear(hidden, projection.float()).softmax(-1).max(-1)
-        found.append(reliability(best.values, best.indices == data.targets[known, number]))
+        token_ids = best.indices if heads.token_map is None else heads.token_map[best.indices]
+        found.append(reliability(best.values, token_ids == data.targets[known, number]))
     return found
 
 

@@ -11,7 +11,7 @@ from medusa_core.engine.rule import Numbers, Path, Rule, RuleSpec
 from medusa_core.messages import TARGET, GenerateSettings, TokenSource
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
-from medusa_core.types import Acceptance, Proposal, WalkContext
+from medusa_core.types import Acceptance, Chance, Proposal, WalkContext
 
 MAX_DEPTH = 5
 
@@ -127,6 +127,9 @@ class _WatchedRule:
         self._witness.walks.append((tree, acceptance))
         self._witness.positions.append(context.position)
         return acceptance
+
+    def chance(self, position: int) -> Chance | None:
+        return self._rule.chance(position)
 
     def numbers(
         self, logits: Tensor, nodes: Path, context: WalkContext, run: Path

@@ -17,7 +17,7 @@ from medusa_core.runner.resident import ResidentRunner
 from medusa_core.runner.rows import LayoutCache, RowLayout
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
-from medusa_core.types import Acceptance, WalkContext
+from medusa_core.types import Acceptance, Chance, WalkContext
 
 
 class ReversedCommit(KvCache):
@@ -116,6 +116,9 @@ class _Around:
 
     def __init__(self, rule: Rule) -> None:
         self._rule = rule
+
+    def chance(self, position: int) -> Chance | None:
+        return self._rule.chance(position)
 
     def numbers(
         self, logits: Tensor, nodes: Path, context: WalkContext, run: Path

@@ -127,7 +127,7 @@ def test_a_dynamic_tree_branches_where_the_heads_waver(tiny: Target) -> None:
         shape = proposal.tree.shape
         shapes.add(shape)
         assert shape.num_nodes == 8
-        chances = torch.softmax(tiny.heads.logits(state, tiny.heads.num_heads).float(), dim=-1)
+        chances = torch.softmax(tiny.heads.logits(state, 3, tiny.heads.num_heads).float(), dim=-1)
         worth = [1.0]
         for node in range(1, shape.num_nodes):
             chance = float(chances[shape.depths[node] - 1, proposal.columns[node - 1]])

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,14 +13,16 @@ from torch import Tensor
 from medusa_core.__main__ import main
 from medusa_core.errors import HeadsError, RequestError
 from medusa_core.heads.format import format_registry
-from medusa_core.heads.reader import read_head_set
+from medusa_core.heads.reader import read_head_set, read_heads_shape
+from medusa_core.heads.weights import HeadWeights
 from medusa_core.heads.writer import write_heads
-from medusa_core.messages import GenerateSettings
-from medusa_core.resources import demo_heads_dir, demo_model_dir
+from medusa_core.messages import GenerateSettings, HeadsShape
+from medusa_core.resources import demo_heads_dir
 from medusa_core.target import LoadOptions, Target, load_target
 from tests.core.conftest import GROUPED
 from tests.core.laws import check_same_tokens, decode, plainly, user_says
-from tests.core.tiny import random_heads, write_tiny
+from tests.core.tiny import random_heads, random_rooted_heads, write_tiny
+from tests.core.tiny import write_heads as write_tiny_heads
 
 Tensors = dict[str, Tensor]
 HIDDEN = torch.randn(GROUPED.hidden_size, dtype=torch.float64)
@@ -112,7 +115,7 @@ def loaded(put: Put, root: Path, tensors: Tensors) -> Target:
 
 def drafts(target: Target) -> list[list[int]]:
     assert target.heads is not None
-    return target.heads.ranked(HIDDEN, (7, 5, 3)).token_ids
+    return target.heads.ranked(HIDDEN, 0, (7, 5, 3)).token_ids
 
 
 @pytest.mark.parametrize("num_layers", [0, 1, 2])
@@ -165,11 +168,11 @@ def test_a_token_map_names_the_tokens_of_a_reduced_vocabulary(tmp_path: Path) ->
     assert target.heads is not None
     whole = loaded(FORMATS["v0.1"], tmp_path, random_heads(GROUPED)).heads
     assert whole is not None
-    scores = whole.logits(HIDDEN, 3)
+    scores = whole.logits(HIDDEN, 0, 3)
     among = torch.full_like(scores, -torch.inf)
     among[:, REDUCED] = scores[:, REDUCED]
     expected = among.argsort(dim=-1, descending=True)[:, :7].tolist()
-    assert target.heads.ranked(HIDDEN, (7, 7, 7)).token_ids == expected
+    assert target.heads.ranked(HIDDEN, 0, (7, 7, 7)).token_ids == expected
     settings = GenerateSettings(max_new_tokens=24, tree_rows=40)
     plain = decode(target, plainly(settings), user_says("reduced"))
     check_same_tokens(plain, decode(target, settings, user_says("reduced")))
@@ -260,7 +263,7 @@ def test_what_is_written_reads_back_bit_by_bit(
     tensors = random_heads(GROUPED, 4, 2, is_shared)
     source = save(tmp_path / "source", "medusa_lm_head.safetensors", tensors, {})
     heads, _ = read_head_set(source, None)
-    if spec.write is None or is_shared != (spec.name == "v2"):
+    if spec.write is None or is_shared != (spec.name in ("v2", "rooted")):
         with pytest.raises(HeadsError):
             write_heads(heads, spec.name, tmp_path / "out", "base")
         return
@@ -280,22 +283,75 @@ def test_what_is_written_reads_back_bit_by_bit(
     assert sorted(p.name for p in first.parent.iterdir()) == ["config.json", first.name]
 
 
-def test_the_command_converts_pebbles_heads_for_other_programs(
+@pytest.mark.parametrize("has_one_projection", [False, True], ids=["target's", "one"])
+def test_rooted_heads_read_back_bit_by_bit(has_one_projection: bool, tmp_path: Path) -> None:
+    heads = random_rooted_heads(GROUPED, 4, 2, has_one_projection)
+    first = write_heads(heads, "rooted", tmp_path / "one", "base")
+    again, found = read_head_set(first.parent, None)
+    assert found.name == "rooted"
+    assert again.reads_root
+    assert again.hidden_size == GROUPED.hidden_size
+    assert (again.projection is not None) == (again.token_map is not None) == has_one_projection
+    second = write_heads(again, "rooted", tmp_path / "two", "base")
+    assert first.read_bytes() == second.read_bytes()
+    shape = read_heads_shape(first.parent)
+    assert shape == HeadsShape(
+        4,
+        2,
+        160 if has_one_projection else 0,
+        GROUPED.hidden_size,
+        is_reduced=has_one_projection,
+        reads_root=True,
+        has_one_projection=has_one_projection,
+    )
+    for name in ("v0.1", "v2", "vllm"):
+        with pytest.raises(HeadsError, match="read the root's vector"):
+            write_heads(heads, name, tmp_path / name, "base")
+
+
+@pytest.mark.parametrize("width", [48, 96, 31])
+def test_first_layers_of_another_width_are_refused(width: int, tmp_path: Path) -> None:
+    heads = random_rooted_heads(GROUPED, 2, 1)
+    narrow = tuple(
+        HeadWeights(((head.layers[0][0][:, :1].expand(-1, width), head.layers[0][1]),), None)
+        for head in heads.heads
+    )
+    write_heads(replace(heads, heads=narrow), "rooted", tmp_path, "base")
+    with pytest.raises(HeadsError, match="not all 32 wide"):
+        read_head_set(tmp_path, None)
+
+
+def test_one_projection_for_all_heads_drafts_as_a_copy_for_each(tmp_path: Path) -> None:
+    tensors = random_heads(GROUPED, 3, 1, is_shared=True)
+    bare, _ = read_head_set(
+        save(tmp_path / "bare", "medusa_lm_head.safetensors", tensors, {}), None
+    )
+    matrix = torch.randn(GROUPED.vocab_size, GROUPED.hidden_size).bfloat16()
+    model = write_tiny(tmp_path / "model", GROUPED)
+    found = []
+    for name in ("v0.1", "vllm"):
+        write_heads(replace(bare, projection=matrix), name, tmp_path / name, "base")
+        target = load_target(model, tmp_path / name, LoadOptions("float64"))
+        assert target.heads is not None
+        found.append((drafts(target), target.heads.nbytes))
+    (each, each_bytes), (one, one_bytes) = found
+    assert one == each
+    assert each_bytes - one_bytes == 2 * matrix.numel() * 8
+
+
+def test_the_command_converts_heads_for_other_programs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    model, heads = str(demo_model_dir()), str(demo_heads_dir())
-    expected = load_target(demo_model_dir(), demo_heads_dir(), LoadOptions("float32")).heads
-    assert expected is not None
-    hidden = torch.randn(256)
+    model = write_tiny(tmp_path / "model", GROUPED)
+    source = write_tiny_heads(
+        tmp_path / "heads", random_heads(GROUPED, is_shared=True), [[0.5, 0.1]] * 3
+    )
+    expected = drafts(load_target(model, source, LoadOptions("float64")))
     for name in ("v0.1", "v2", "vllm"):
         out = tmp_path / name
-        given = [] if name == "v2" else ["--model", model]
-        assert main(["heads", "convert", heads, str(out), "--to", name, *given]) == 0
-        target = load_target(demo_model_dir(), out, LoadOptions("float32"))
-        assert target.heads is not None
-        ranks = (8,) * expected.num_heads
-        ours = target.heads.ranked(hidden, ranks).token_ids
-        assert ours == expected.ranked(hidden, ranks).token_ids
+        given = [] if name == "v2" else ["--model", str(model)]
+        assert main(["heads", "convert", str(source), str(out), "--to", name, *given]) == 0
+        assert drafts(load_target(model, out, LoadOptions("float64"))) == expected
         assert (out / "medusa_trees.json").exists()
         capsys.readouterr()
         assert main(["heads", "show", str(out)]) == 0

@@ -12,7 +12,7 @@ from torch import Tensor
 from medusa_core.drafters.medusa import SPEC, MedusaDrafter
 from medusa_core.engine.drafter import Observation
 from medusa_core.errors import CheckpointError, HeadsError
-from medusa_core.heads.medusa import MedusaHeads
+from medusa_core.heads.medusa import Lent, MedusaHeads
 from medusa_core.heads.reader import read_heads
 from medusa_core.heads.weights import HeadWeights
 from medusa_core.messages import TARGET, TokenSource
@@ -20,14 +20,21 @@ from medusa_core.quant.linear import make_linear
 from medusa_core.target import LoadOptions, Target, load_target
 from medusa_core.tree.shape import TreeShape
 from tests.core.conftest import GROUPED, LoadTarget
-from tests.core.tiny import ACCURACIES, random_heads, write_heads
+from tests.core.tiny import (
+    ACCURACIES,
+    random_heads,
+    random_rooted_heads,
+    write_heads,
+    write_rooted_heads,
+)
 
 FILE = "medusa_lm_head.safetensors"
 
 
 def read(folder: Path, target: Target) -> MedusaHeads:
-    lm_head = target.runner._model.lm_head
-    return read_heads(folder, target.config, target.precision, lm_head, target.formats)
+    model = target.runner._model
+    lent = Lent(model.lm_head, target.config.vocab_size, model.vector)
+    return read_heads(folder, target.config, target.precision, lent, target.formats)
 
 
 def naive_logits(
@@ -54,7 +61,7 @@ def test_both_formats_compute_residual_blocks_then_a_projection(
     hidden = torch.randn(GROUPED.hidden_size, dtype=torch.float64)
     shared = tiny.runner._model.lm_head(torch.eye(GROUPED.hidden_size).double()).T
     for wanted in (1, 3, 4):
-        logits = heads.logits(hidden, wanted)
+        logits = heads.logits(hidden, 0, wanted)
         assert logits.shape == (wanted, GROUPED.vocab_size)
         for head in range(wanted):
             expected = naive_logits(tensors, hidden, head, num_layers, shared)
@@ -69,23 +76,57 @@ def test_heads_without_residual_layers_are_projections(tiny: Target, tmp_path: P
     heads = read(write_heads(tmp_path, tensors), tiny)
     hidden = torch.randn(GROUPED.hidden_size, dtype=torch.float64)
     expected = torch.stack([tensors[f"{head}.0.weight"].double() @ hidden for head in range(2)])
-    torch.testing.assert_close(heads.logits(hidden, 2), expected)
+    torch.testing.assert_close(heads.logits(hidden, 0, 2), expected)
 
 
 def test_ranked_lists_the_best_tokens_of_each_head_best_first(tiny: Target) -> None:
     assert tiny.heads is not None
     hidden = torch.randn(GROUPED.hidden_size, dtype=torch.float64)
-    logits = tiny.heads.logits(hidden, 2)
-    ranked = tiny.heads.ranked(hidden, (3, 5)).token_ids
+    logits = tiny.heads.logits(hidden, 0, 2)
+    ranked = tiny.heads.ranked(hidden, 0, (3, 5)).token_ids
     for head in range(2):
         assert ranked[head] == logits[head].argsort(descending=True)[:5].tolist()
+
+
+@pytest.mark.parametrize("has_one_projection", [False, True], ids=["target's", "one"])
+@pytest.mark.parametrize("num_layers", [1, 2])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_rooted_heads_read_the_roots_vector_in_their_first_layer(
+    dtype: str, num_layers: int, has_one_projection: bool, load: LoadTarget, tmp_path: Path
+) -> None:
+    tiny = load("grouped", dtype)
+    heads = random_rooted_heads(GROUPED, 3, num_layers, has_one_projection)
+    write_rooted_heads(tmp_path, heads)
+    found = read(tmp_path, tiny)
+    assert found.num_heads == 3
+    hidden = torch.randn(GROUPED.hidden_size, dtype=tiny.runner.hidden_dtype)
+    eye = torch.eye(GROUPED.hidden_size, dtype=hidden.dtype)
+    own = tiny.runner._model.lm_head(eye).T if heads.projection is None else heads.projection
+    for root_id in (0, 7, 311):
+        root = tiny.runner._model.embedding[root_id].double()
+        expected = []
+        for head in heads.heads:
+            state, beside = hidden.double(), [root]
+            for weight, bias in head.layers:
+                assert bias is not None
+                read_row = torch.cat([state, *beside])
+                state, beside = state + F.silu(weight.double() @ read_row + bias.double()), []
+            expected.append(own.double() @ state)
+        for wanted in (1, 3):
+            scores = found.logits(hidden, root_id, wanted).double()
+            torch.testing.assert_close(scores, torch.stack(expected[:wanted]), rtol=1e-4, atol=1e-4)
+        ranked = found.ranked(hidden, root_id, (4, 2, 9))
+        best = torch.stack(expected).topk(9).indices
+        if heads.token_map is not None:
+            best = heads.token_map[best]
+        assert ranked.token_ids == best.tolist()
 
 
 def test_heads_run_in_the_dtype_of_the_target(load: LoadTarget) -> None:
     heads = load("grouped", "bfloat16").heads
     assert heads is not None
     hidden = torch.randn(GROUPED.hidden_size).bfloat16()
-    assert heads.logits(hidden, 3).dtype == torch.bfloat16
+    assert heads.logits(hidden, 0, 3).dtype == torch.bfloat16
 
 
 def test_published_counts_are_ignored_in_favour_of_the_tensors(
@@ -109,7 +150,7 @@ def test_the_tree_holds_the_ranked_tokens_at_their_paths(tiny: Target) -> None:
     drafter.begin([1, 2])
     drafter.observe(Observation((7,), hidden))
     proposal = drafter.propose(7, 64)
-    best = heads.ranked(hidden, shape.num_ranks).token_ids
+    best = heads.ranked(hidden, 7, shape.num_ranks).token_ids
     assert proposal.tree.token_ids == (
         7,
         best[0][0],
@@ -250,7 +291,7 @@ def test_truncated_heads_are_refused(tiny: Target, tmp_path: Path) -> None:
 def test_the_shared_projection_is_the_targets_own(tiny: Target) -> None:
     weight = torch.randn(11, 4)
     hidden = torch.randn(4)
-    heads = MedusaHeads([HeadWeights((), None)], None, make_linear(weight), len(weight))
+    heads = MedusaHeads([HeadWeights((), None)], Lent(make_linear(weight), 11, weight.__getitem__))
     assert heads.num_heads == 1
-    torch.testing.assert_close(heads.logits(hidden, 1)[0], weight @ hidden)
-    torch.testing.assert_close(heads._target_lm_head(hidden.unsqueeze(0))[0], weight @ hidden)
+    torch.testing.assert_close(heads.logits(hidden, 0, 1)[0], weight @ hidden)
+    torch.testing.assert_close(heads._shared(hidden.unsqueeze(0))[0], weight @ hidden)

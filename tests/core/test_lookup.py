@@ -134,7 +134,7 @@ def test_the_merge_keeps_the_budget_and_credits_both(
 ) -> None:
     assert tiny.heads is not None
     hidden = torch.randn(tiny.config.hidden_size, dtype=torch.float64)
-    first = tiny.heads.ranked(hidden, [1]).token_ids[0][0]
+    first = tiny.heads.ranked(hidden, 0, [1]).token_ids[0][0]
     # The lookup will say what the first head says, and then something of its own.
     composite.begin([7, 8, 9, first, 300, 7, 8])
     composite.observe(Observation([9], hidden))

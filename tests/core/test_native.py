@@ -177,8 +177,8 @@ def test_heads_rank_as_their_scores_say(name: str, load: LoadTarget) -> None:
     assert heads is not None
     assert heads._native is not None
     hidden = torch.randn(load(name, "float32").config.hidden_size)
-    ranked = heads.ranked(hidden, [9, 2])
-    assert (ranked.scores - heads.logits(hidden, 2)).abs().max() < 1e-4
+    ranked = heads.ranked(hidden, 0, [9, 2])
+    assert (ranked.scores - heads.logits(hidden, 0, 2)).abs().max() < 1e-4
     assert torch.tensor(ranked.columns).tolist() == ranked.scores.topk(9).indices.tolist()
 
 

@@ -82,7 +82,7 @@ def test_probabilities_are_the_targets_and_the_heads_own(
                 assert told.text == tiny.tokenizer.bytes_of(told.token_id)
         if trace.step:
             hidden = plain_states(tiny, decided[:place])[0][-1]
-            heads = torch.softmax(tiny.heads.logits(hidden, 3), dim=-1)
+            heads = torch.softmax(tiny.heads.logits(hidden, decided[place], 3), dim=-1)
             for node in trace.nodes[1:]:
                 expected_p = float(heads[node.source.head - 1, node.token_id])
                 assert node.probability == pytest.approx(expected_p, rel=1e-4)

@@ -39,6 +39,7 @@ from medusa_core.training.heads import (
 )
 from medusa_core.training.network import PebbleNetwork, initialise
 from medusa_core.training.packing import document_mask
+from medusa_core.training.pebble import frequent_tokens
 from medusa_core.training.polish import PolishRun, Repetition, repetitions, unlikelihood
 from medusa_core.training.recipe import RECIPES, HeadRecipe, ModelSize
 from medusa_core.training.reliability import reliabilities, reliability
@@ -96,6 +97,7 @@ def test_an_answer_that_ended_holds_nothing_after_its_end(network: PebbleNetwork
 def test_head_k_learns_the_token_k_plus_two_places_on(network: PebbleNetwork) -> None:
     answer = Answer((0, 3, 9, 1, 4), (20, 21, 22, 23, 24), finished=False)
     data = collect(network, [answer], HEADS.num_heads)
+    assert data.roots.tolist() == [20, 21, 22, 23, 24]
     # row 0 is the last prompt position: 20 is the target's own, 21 is head 0's
     assert data.targets.tolist() == [
         [21, 22, 23, 24],
@@ -116,7 +118,7 @@ class ListedHeads(MedusaHeads):
         super().__init__(torch.zeros(vocab_size, 4), HEADS)
         self.rankings = rankings
 
-    def logits(self, head: int, hidden: torch.Tensor) -> torch.Tensor:
+    def logits(self, head: int, hidden: torch.Tensor, roots: torch.Tensor) -> torch.Tensor:
         scores = torch.zeros(len(hidden), 50)
         for place, token in enumerate(self.rankings[head]):
             scores[:, token] = 10.0 - place
@@ -135,8 +137,11 @@ def test_the_heads_rate_rises_over_a_tenth_and_falls_to_nothing() -> None:
 def test_accuracies_count_every_rank_and_skip_positions_past_the_end() -> None:
     heads = ListedHeads([[5, 6], [7, 5], [9, 8], [8, 9]], 50)
     targets = torch.tensor([[5, 5, 9, 9], [6, 7, 8, -1], [5, 7, -1, -1], [1, -1, -1, -1]])
-    ranks = true_ranks(heads, HeadData(torch.zeros(4, 4), targets), 2)
+    ranks = true_ranks(heads, HeadData(torch.zeros(4, 4), torch.zeros(4), targets), 2)
     assert ranks.tolist() == [[0, 1, 0, 1], [1, 0, 1, -1], [0, 0, -1, -1], [2, -1, -1, -1]]
+    known = torch.tensor([1, 5, 8, 9])  # a head without 7 holds 5 first
+    reduced = true_ranks(heads, HeadData(torch.zeros(4, 4), torch.zeros(4), targets), 2, known)
+    assert reduced[:3, 1].tolist() == [0, 2, 2]
     expected = [[0.5, 0.25], [2 / 3, 1 / 3], [0.5, 0.5], [0.0, 1.0]]
     assert head_accuracies(ranks, 2) == [pytest.approx(row) for row in expected]
 
@@ -144,7 +149,7 @@ def test_accuracies_count_every_rank_and_skip_positions_past_the_end() -> None:
 def test_replayed_length_counts_accepted_and_bonus_tokens_but_not_the_first() -> None:
     heads = ListedHeads([[5], [6], [7], [8]], 50)
     answer = Answer((0, 4), (4, 5, 6, 9, 5, 2, 3), finished=False)
-    data = HeadData(torch.zeros(7, 4), _later_tokens(answer, 4))
+    data = HeadData(torch.zeros(7, 4), torch.tensor(answer.answer_ids), _later_tokens(answer, 4))
     ranks = true_ranks(heads, data, 1)
     # from 4: 5 6 right, bonus 9; from 9: 5 right, bonus 2; from 2: bonus 3
     assert replayed_length([ranks], [(0,), (0, 0), (0, 0, 0)]) == pytest.approx(6 / 3)
@@ -197,9 +202,42 @@ def test_reliabilities_read_the_heads_own_guesses(network: PebbleNetwork) -> Non
     best = F.linear(hidden.float(), matrix).argmax(-1)
     targets = torch.stack((best, best), dim=1)
     targets[:10] = -1
-    first, second = reliabilities(bare, matrix, HeadData(hidden, targets))
+    first, second = reliabilities(bare, matrix, HeadData(hidden, best, targets))
     assert (first.accuracy, second.accuracy) == (1, 0)
     assert sum(count for _, _, count in first.bins) == 30
+
+
+@pytest.mark.parametrize("reads_root", [False, True])
+def test_published_heads_are_those_that_were_trained(
+    reads_root: bool, network: PebbleNetwork
+) -> None:
+    recipe = replace(HEADS, reads_root=reads_root)
+    matrix = network.model.embed_tokens.weight.detach()
+    trained = MedusaHeads(matrix, recipe, root_scale=3.0)
+    generator = torch.Generator().manual_seed(4)
+    for parameter in trained.blocks.parameters():
+        parameter.data = torch.randn(parameter.shape, generator=generator) * 0.1
+    hidden = torch.randn(60, TINY.hidden_size, generator=generator)
+    roots = torch.randint(0, TINY.vocab_size, (60,), generator=generator)
+    token_ids = torch.arange(0, TINY.vocab_size, 3)
+    with torch.no_grad():
+        best = [trained.logits(h, hidden, roots)[:, token_ids].argmax(-1) for h in range(4)]
+    targets = torch.stack([token_ids[column] for column in best], dim=1)
+    data = HeadData(hidden, roots, targets)
+    published = trained.weights(token_ids)
+    assert published.reads_root == reads_root
+    assert published.num_columns == len(token_ids)
+    found = reliabilities(published, matrix, data)
+    assert min(head.accuracy for head in found) > 0.9  # bfloat16 turns a few close ones round
+    if reads_root:
+        others = HeadData(hidden, roots.flip(0), targets)
+        assert max(head.accuracy for head in reliabilities(published, matrix, others)) < 0.9
+
+
+def test_heads_draft_from_the_tokens_that_come_most_often() -> None:
+    answers = [Answer((9, 9, 9), (5, 3, 5), True), Answer((9,), (3, 5, 7, 1, 1), False)]
+    assert frequent_tokens(answers, 3).tolist() == [1, 3, 5]
+    assert frequent_tokens(answers, 100).tolist() == [1, 3, 5, 7]
 
 
 def test_samples_are_written_with_each_turn_behind_the_ones_before(network: PebbleNetwork) -> None:

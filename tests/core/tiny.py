@@ -10,6 +10,9 @@ from safetensors.torch import save_file
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from torch import Tensor
 
+from medusa_core.heads.weights import HeadSet, HeadWeights
+from medusa_core.heads.writer import write_heads as write_head_set
+
 SPECIALS = ("<|bos|>", "<|end|>", "<|user|>", "<|assistant|>", "<|system|>")
 EOS_ID = 1
 VOCAB_SIZE = 320
@@ -167,6 +170,33 @@ def random_heads(
             projection = torch.randn(spec.vocab_size, hidden, generator=generator)
             tensors[f"{head}.{num_layers}.weight"] = projection.bfloat16()
     return tensors
+
+
+def random_rooted_heads(
+    spec: TinySpec, num_heads: int = 3, num_layers: int = 2, has_one_projection: bool = True
+) -> HeadSet:
+    """Heads that read the root, with half the vocabulary or with the target's projection."""
+    generator = torch.Generator().manual_seed(spec.seed + 200)
+    hidden = spec.hidden_size
+
+    def take(*shape: int) -> Tensor:
+        return (torch.randn(*shape, generator=generator) / hidden**0.5).bfloat16()
+
+    def layers() -> tuple[tuple[Tensor, Tensor], ...]:
+        widths = (2 * hidden, *[hidden] * (num_layers - 1))
+        return tuple((take(hidden, width), take(hidden)) for width in widths)
+
+    heads = tuple(HeadWeights(layers(), None) for _ in range(num_heads))
+    if not has_one_projection:
+        return HeadSet(heads)
+    token_ids = torch.randperm(spec.vocab_size, generator=generator)[: spec.vocab_size // 2]
+    return HeadSet(heads, token_ids, take(len(token_ids), hidden))
+
+
+def write_rooted_heads(folder: Path, heads: HeadSet) -> Path:
+    """Write such heads; returns the folder."""
+    write_head_set(heads, "rooted", folder, "tiny")
+    return folder
 
 
 def write_heads(

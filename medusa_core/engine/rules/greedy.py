@@ -9,7 +9,7 @@ from medusa_core.engine.rule import Numbers, Path, RuleSpec, check_number, desce
 from medusa_core.engine.shaping import Shaping
 from medusa_core.messages import GenerateSettings
 from medusa_core.tree.shape import TokenTree
-from medusa_core.types import Acceptance, WalkContext
+from medusa_core.types import Acceptance, Chance, WalkContext
 
 
 class Greedy:
@@ -33,6 +33,9 @@ class Greedy:
             return token_ids[node]
 
         return descend(tree, choose)
+
+    def chance(self, position: int) -> Chance | None:
+        return None
 
     def numbers(
         self, logits: Tensor, nodes: Path, context: WalkContext, run: Path

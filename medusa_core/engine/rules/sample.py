@@ -1,6 +1,7 @@
 """Sample-and-walk: draw from the target at each node and descend if a child holds the draw.
 
-The drafts are chosen without randomness of their own, so the text keeps the target's distribution.
+What is drawn at a node depends on the target's scores and on the noise of its place alone, never on
+the drafts; so they may be chosen with that noise in mind, and the text keeps its distribution.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from medusa_core.engine.sampling import Sampler, gumbel_noise_of
 from medusa_core.engine.shaping import Shaping
 from medusa_core.messages import GenerateSettings
 from medusa_core.tree.shape import TokenTree
-from medusa_core.types import Acceptance, WalkContext
+from medusa_core.types import Acceptance, Chance, WalkContext
 
 
 class Sample:
@@ -31,6 +32,9 @@ class Sample:
             return self._sampler.draw(row, context.position + len(path))
 
         return descend(tree, choose)
+
+    def chance(self, position: int) -> Chance | None:
+        return lambda scores, token_ids: self._sampler.shifted(scores, token_ids, position)
 
     def numbers(
         self, logits: Tensor, nodes: Path, context: WalkContext, run: Path

@@ -26,7 +26,7 @@ from medusa_core.engine.shaping import Shaping
 from medusa_core.errors import RequestError
 from medusa_core.messages import GenerateSettings
 from medusa_core.tree.shape import TokenTree
-from medusa_core.types import Acceptance, WalkContext
+from medusa_core.types import Acceptance, Chance, WalkContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,9 @@ class Typical:
         row = self._shaping(logits[last], context, path)
         bonus_id = self._sampler.draw(row, context.position + len(path))
         return Acceptance(best.nodes, bonus_id)
+
+    def chance(self, position: int) -> Chance | None:
+        return None
 
     def numbers(
         self, logits: Tensor, nodes: Path, context: WalkContext, run: Path

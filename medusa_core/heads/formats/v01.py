@@ -11,7 +11,7 @@ import re
 from torch import Tensor
 
 from medusa_core.errors import HeadsError
-from medusa_core.heads.format import HeadsFormat, Kind, Part, Written
+from medusa_core.heads.format import HeadsFormat, Kind, Part, Written, check_rootless
 from medusa_core.heads.weights import HeadSet
 
 _KEY = re.compile(r"(?:medusa_heads\.)?(\d{1,4})\.(\d{1,4})\.(linear\.weight|linear\.bias|weight)")
@@ -41,6 +41,7 @@ def residual_tensors(heads: HeadSet, prefix: str = "") -> dict[str, Tensor]:
 
 
 def _write(heads: HeadSet, base_model: str) -> Written:
+    check_rootless(heads)
     if heads.token_map is not None:
         raise HeadsError(
             "These heads draft from a reduced vocabulary, which v0.1 can't say.",
@@ -48,12 +49,13 @@ def _write(heads: HeadSet, base_model: str) -> Written:
         )
     tensors = residual_tensors(heads)
     for index, head in enumerate(heads.heads):
-        if head.projection is None:
+        projection = heads.projection if head.projection is None else head.projection
+        if projection is None:
             raise HeadsError(
                 "These heads share the model's projection; v0.1 needs one for each.",
                 "Name the model with --model, or convert to v2.",
             )
-        tensors[f"{index}.{heads.num_layers}.weight"] = head.projection
+        tensors[f"{index}.{heads.num_layers}.weight"] = projection.clone()
     config = {
         "base_model_name_or_path": base_model,
         "medusa_num_heads": len(heads.heads),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from medusa_core.errors import HeadsError
-from medusa_core.heads.format import HeadsFormat, Kind, Written
+from medusa_core.heads.format import HeadsFormat, Kind, Written, check_rootless
 from medusa_core.heads.formats.v01 import part_of, residual_tensors
 from medusa_core.heads.weights import HeadSet
 
@@ -14,9 +14,10 @@ def _claims(names: frozenset[str]) -> bool:
 
 
 def _write(heads: HeadSet, base_model: str) -> Written:
+    check_rootless(heads)
     if heads.num_columns is not None:
         raise HeadsError(
-            "These heads have projections of their own; v2 has no place for them.",
+            "These heads don't share the model's projection; v2 has no place for them.",
             "Convert them to v0.1 or vllm.",
         )
     config = {

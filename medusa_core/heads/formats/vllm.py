@@ -11,7 +11,7 @@ import re
 from torch import Tensor
 
 from medusa_core.errors import HeadsError
-from medusa_core.heads.format import HeadsFormat, Kind, Part, Written
+from medusa_core.heads.format import HeadsFormat, Kind, Part, Written, check_rootless
 from medusa_core.heads.weights import HeadSet
 
 _LAYER = re.compile(r"(?:medusa_heads\.)?blocks\.(\d{1,4})\.layers\.(\d{1,4})\.(weight|bias)")
@@ -33,19 +33,23 @@ def _claims(names: frozenset[str]) -> bool:
 
 
 def _write(heads: HeadSet, base_model: str) -> Written:
+    check_rootless(heads)
+    vocab_size = heads.num_columns
+    if vocab_size is None:
+        raise HeadsError(
+            "These heads share the model's projection; vLLM needs one for each.",
+            "Name the model with --model.",
+        )
     tensors: dict[str, Tensor] = {}
     for index, head in enumerate(heads.heads):
-        if head.projection is None or heads.hidden_size is None or heads.num_columns is None:
-            raise HeadsError(
-                "These heads share the model's projection; vLLM needs one for each.",
-                "Name the model with --model.",
-            )
         for layer, (weight, bias) in enumerate(head.layers):
             tensors[f"blocks.{index}.layers.{layer}.weight"] = weight
             if bias is not None:
                 tensors[f"blocks.{index}.layers.{layer}.bias"] = bias
-        tensors[f"lm_heads.{index}.weight"] = head.projection
-    vocab_size = heads.num_columns
+        if head.projection is not None:
+            tensors[f"lm_heads.{index}.weight"] = head.projection
+    if heads.projection is not None:
+        tensors["lm_head.weight"] = heads.projection
     if heads.token_map is not None:
         tensors["token_map"] = heads.token_map
         vocab_size = int(heads.token_map.max()) + 1
@@ -59,7 +63,7 @@ def _write(heads: HeadSet, base_model: str) -> Written:
         "vocab_size": vocab_size,
         "truncated_vocab_size": heads.num_columns,
         "medusa_fc_bias": any(bias is not None for _, bias in heads.heads[0].layers),
-        "original_lm_head": False,
+        "original_lm_head": heads.projection is not None,
     }
     return Written("model.safetensors", tensors, config)
 

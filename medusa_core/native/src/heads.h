@@ -8,7 +8,8 @@
 #include "linear.h"
 
 typedef struct {
-    const Linear *first;       /* residual layers of all heads, one after the other, or NULL */
+    const Linear *first;       /* residual layers of all heads, one after the other, or NULL; may
+                                  read as much again as `hidden`, which then lies behind it */
     const Linear *rest;        /* further ones: of every depth one for each head */
     const Linear *projections; /* one per head, or one that all share */
     int32_t hidden;            /* a multiple of PANEL */
@@ -20,7 +21,7 @@ typedef struct {
 } Heads;
 
 /* Scores of the first `count` heads behind one row of the target, and their best columns.
-   hidden: [hidden]; scratch: [3 · count · hidden]; scores: [count, columns];
+   hidden: [hidden]; scratch: [3 · count + 1, hidden]; scores: [count, columns];
    best: [count, ranks], best first. */
 void rank(const Heads *heads, const float *hidden, int32_t count, int32_t ranks, float *scratch,
           float *scores, int64_t *best, Pool *pool);

@@ -1,0 +1,57 @@
+"""Our own: heads whose first layer reads the root's vector, too, and one projection for all.
+
+`heads.{head}.layers.{layer}.{weight,bias}`; `lm_head.weight` and, with a reduced vocabulary,
+`token_map`, both as vLLM has them. Without `lm_head.weight` the target's projection serves.
+"""
+
+from __future__ import annotations
+
+import re
+
+from torch import Tensor
+
+from medusa_core.errors import HeadsError
+from medusa_core.heads.format import HeadsFormat, Kind, Part, Written
+from medusa_core.heads.weights import HeadSet
+
+_LAYER = re.compile(r"heads\.(\d{1,4})\.layers\.(\d{1,4})\.(weight|bias)")
+_SHARED = {"token_map": Part(Kind.TOKEN_MAP), "lm_head.weight": Part(Kind.ONE_PROJECTION)}
+
+
+def _part(name: str) -> Part | None:
+    if match := _LAYER.fullmatch(name):
+        kind = Kind.WEIGHT if match[3] == "weight" else Kind.BIAS
+        return Part(kind, int(match[1]), int(match[2]))
+    return _SHARED.get(name)
+
+
+def _claims(names: frozenset[str]) -> bool:
+    return any(_LAYER.fullmatch(name) for name in names)
+
+
+def _write(heads: HeadSet, base_model: str) -> Written:
+    tensors: dict[str, Tensor] = {}
+    for index, head in enumerate(heads.heads):
+        if head.projection is not None:
+            raise HeadsError(
+                "These heads have projections of their own, which 'rooted' has no place for.",
+                "Convert them to v0.1 or vllm.",
+            )
+        for layer, (weight, bias) in enumerate(head.layers):
+            tensors[f"heads.{index}.layers.{layer}.weight"] = weight
+            if bias is not None:
+                tensors[f"heads.{index}.layers.{layer}.bias"] = bias
+    if heads.projection is not None:
+        tensors["lm_head.weight"] = heads.projection
+    if heads.token_map is not None:
+        tensors["token_map"] = heads.token_map
+    config = {
+        "base_model_name_or_path": base_model,
+        "medusa_num_heads": len(heads.heads),
+        "medusa_num_layers": heads.num_layers,
+        "version": "rooted",
+    }
+    return Written("medusa_lm_head.safetensors", tensors, config)
+
+
+SPEC = HeadsFormat("rooted", claims=_claims, part=_part, write=_write)
