@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from medusa_core.engine.sampling import gumbel_noise
 from medusa_core.training.heads import HeadData, MedusaHeads
 
 Path = tuple[int, ...]
@@ -16,7 +17,11 @@ UNKNOWN = -1
 
 @torch.inference_mode()
 def true_ranks(
-    heads: MedusaHeads, data: HeadData, num_ranks: int, token_ids: Tensor | None = None
+    heads: MedusaHeads,
+    data: HeadData,
+    num_ranks: int,
+    token_ids: Tensor | None = None,
+    temperature: float = 0.0,
 ) -> Tensor:
     """At which rank each head held the true later token.
 
@@ -25,6 +30,8 @@ def true_ranks(
         data: positions of own answers.
         num_ranks: ranks to tell apart.
         token_ids: what the heads draft from; None for all tokens.
+        temperature: that the answers were drawn at; the heads then know the noise, as they do in
+            the engine.
 
     Returns:
         int64 [N, heads]: the rank, `num_ranks` where it was beyond, UNKNOWN past the answer's end.
@@ -37,6 +44,10 @@ def true_ranks(
         for head in range(heads.num_heads):
             with torch.autocast("cpu", torch.bfloat16):
                 scores = heads.logits(head, hidden, roots)
+            if temperature:
+                places = data.places[start : start + 2048] + 1 + head
+                seeds = data.seeds[start : start + 2048]
+                scores = scores / temperature + _noise(seeds, places, scores.shape[-1])
             if token_ids is None:
                 top = scores.topk(num_ranks, dim=-1).indices
             else:
@@ -46,6 +57,12 @@ def true_ranks(
             columns.append(torch.where(targets[:, head] < 0, UNKNOWN, rank))
         parts.append(torch.stack(columns, dim=1))
     return torch.cat(parts)
+
+
+def _noise(seeds: Tensor, places: Tensor, vocab_size: int) -> Tensor:
+    """The noise of some places of answers, [N, V]."""
+    keys = zip(seeds.tolist(), places.tolist(), strict=True)
+    return torch.stack([gumbel_noise(seed, place, vocab_size) for seed, place in keys])
 
 
 def head_accuracies(ranks: Tensor, num_ranks: int) -> list[list[float]]:

@@ -37,11 +37,15 @@ class HeadData:
         hidden: state after the last norm, bfloat16 [N, H].
         roots: the token behind it, int64 [N].
         targets: int64 [N, heads]; column k is the token k + 2 places on, -1 past the end.
+        places: of the roots in their session, int64 [N].
+        seeds: of the noise that drew the answer, int64 [N].
     """
 
     hidden: Tensor
     roots: Tensor
     targets: Tensor
+    places: Tensor
+    seeds: Tensor
 
 
 class MedusaHeads(nn.Module):
@@ -131,7 +135,7 @@ def collect(network: PebbleNetwork, answers: Sequence[Answer], num_heads: int) -
 
     The position before the answer's first token counts too: from there the heads draft first.
     """
-    hidden_parts, root_parts, target_parts = [], [], []
+    parts: list[tuple[Tensor, ...]] = []
     longest_first = sorted(answers, key=_length, reverse=True)
     for start in range(0, len(longest_first), 32):
         group = longest_first[start : start + 32]
@@ -145,11 +149,12 @@ def collect(network: PebbleNetwork, answers: Sequence[Answer], num_heads: int) -
             states = network.hidden_states(ids, document_mask(document_ids))
         for row, answer in enumerate(group):
             first = len(answer.prompt_ids) - 1
-            hidden_parts.append(states[row, first : _length(answer) - 1].bfloat16())
-            root_parts.append(torch.tensor(answer.answer_ids))
-            target_parts.append(_later_tokens(answer, num_heads))
-    parts = (torch.cat(found).clone() for found in (hidden_parts, root_parts, target_parts))
-    return HeadData(*parts)
+            hidden = states[row, first : _length(answer) - 1].bfloat16()
+            roots = torch.tensor(answer.answer_ids)
+            places = torch.arange(first + 1, _length(answer))
+            seeds = torch.full_like(places, answer.seed)
+            parts.append((hidden, roots, _later_tokens(answer, num_heads), places, seeds))
+    return HeadData(*(torch.cat(found).clone() for found in zip(*parts, strict=True)))
 
 
 def _length(answer: Answer) -> int:
@@ -188,8 +193,7 @@ def train_heads(
             len(data.hidden), generator=torch.Generator().manual_seed(seed + epoch)
         )
         part = order[place * recipe.batch_size : (place + 1) * recipe.batch_size]
-        chosen = HeadData(data.hidden[part], data.roots[part], data.targets[part])
-        loss = _heads_loss(heads, chosen, recipe)
+        loss = _heads_loss(heads, data, part, recipe)
         loss.backward()  # type: ignore[no-untyped-call]
         for optimizer, schedule in zip(optimizers, schedules, strict=True):
             optimizer.step()
@@ -226,16 +230,16 @@ def _rate_factor(step: int, num_steps: int) -> float:
     return 0.5 + 0.5 * math.cos(math.pi * (step - warm_up) / max(1, num_steps - warm_up))
 
 
-def _heads_loss(heads: MedusaHeads, data: HeadData, recipe: HeadRecipe) -> Tensor:
-    """Sum over heads of 0.8^k times the mean cross-entropy."""
-    hidden, targets = data.hidden, data.targets
+def _heads_loss(heads: MedusaHeads, data: HeadData, part: Tensor, recipe: HeadRecipe) -> Tensor:
+    """Sum over heads of 0.8^k times the mean cross-entropy at some positions."""
+    hidden, roots, targets = data.hidden[part], data.roots[part], data.targets[part]
     total = torch.zeros(())
     for head in range(heads.num_heads):
         known = (targets[:, head] >= 0).nonzero().squeeze(1)
         if not len(known):
             continue
         with torch.autocast("cpu", torch.bfloat16):
-            state = heads.state_of(head, hidden[known].float(), data.roots[known])
+            state = heads.state_of(head, hidden[known].float(), roots[known])
         loss = chunked_cross_entropy(
             state,
             heads.projection_of(head),

@@ -32,7 +32,7 @@ from medusa_core.training.export import (
     export_trees,
     write_json,
 )
-from medusa_core.training.heads import MedusaHeads, collect, train_heads
+from medusa_core.training.heads import collect, train_heads
 from medusa_core.training.loop import StageOptions, StageResult, read_checkpoint
 from medusa_core.training.network import PebbleNetwork
 from medusa_core.training.optimizer import Optimizers
@@ -199,7 +199,13 @@ def make_heads(network: PebbleNetwork, recipe: Recipe, run_dir: Path, folder: Pa
     heads = train_heads(network, data, numbers, recipe.seed)
     token_ids = frequent_tokens(training, numbers.num_columns) if numbers.num_columns else None
     ranks = {
-        temperature: _ranks(heads, network, made[:NUM_HELD_OUT], numbers, token_ids)
+        temperature: true_ranks(
+            heads,
+            collect(network, made[:NUM_HELD_OUT], numbers.num_heads),
+            numbers.num_ranks,
+            token_ids,
+            temperature,
+        )
         for temperature, made in answers.items()
     }
     tables = {t: head_accuracies(found, numbers.num_ranks) for t, found in ranks.items()}
@@ -234,24 +240,13 @@ def _format_of(numbers: HeadRecipe) -> str:
     return "vllm" if numbers.num_columns else "v2"
 
 
-def _ranks(
-    heads: MedusaHeads,
-    network: PebbleNetwork,
-    answers: Sequence[Answer],
-    numbers: HeadRecipe,
-    token_ids: Tensor | None,
-) -> Tensor:
-    data = collect(network, answers, numbers.num_heads)
-    return true_ranks(heads, data, numbers.num_ranks, token_ids)
-
-
 def own_answers(network: PebbleNetwork, recipe: Recipe, run_dir: Path) -> dict[float, list[Answer]]:
     """By temperature, answers to prompts of the tuning rows; the first of each are held out."""
     path = run_dir / "answers.pt"
     if path.is_file():
         kept = torch.load(path, weights_only=True)
         return {
-            temperature: [Answer(tuple(p), tuple(a), bool(f)) for p, a, f in made]
+            temperature: [Answer(tuple(p), tuple(a), bool(f), int(s)) for p, a, f, s in made]
             for temperature, made in kept.items()
         }
     numbers = recipe.heads.num_answers
@@ -265,7 +260,9 @@ def own_answers(network: PebbleNetwork, recipe: Recipe, run_dir: Path) -> dict[f
         answers[temperature] = generate_answers(network, asked, options)
     torch.save(
         {
-            temperature: [(list(a.prompt_ids), list(a.answer_ids), a.finished) for a in made]
+            temperature: [
+                (list(a.prompt_ids), list(a.answer_ids), a.finished, a.seed) for a in made
+            ]
             for temperature, made in answers.items()
         },
         path,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from medusa_core.engine.sampling import gumbel_noise
 from medusa_core.training.network import LayerCache, PebbleNetwork
 
 log = logging.getLogger(__name__)
@@ -26,16 +27,21 @@ class Answer:
         prompt_ids: the prompt's tokens.
         answer_ids: the answer's tokens; the end token is the last where it was reached.
         finished: whether the model ended by itself.
+        seed: of the noise that it was drawn with; 0 where nothing was.
     """
 
     prompt_ids: tuple[int, ...]
     answer_ids: tuple[int, ...]
     finished: bool
+    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class GenerationOptions:
-    """How answers are made: temperature 0 is greedy."""
+    """How answers are made: temperature 0 is greedy; else each has a seed of its own, from `seed`.
+
+    Drawn tokens are those that the engine would draw with that seed.
+    """
 
     max_new_tokens: int
     end_id: int
@@ -62,13 +68,13 @@ def generate_answers(
     """
     order = sorted(range(len(prompts)), key=lambda index: len(prompts[index]))
     answers: dict[int, Answer] = {}
-    generator = torch.Generator().manual_seed(options.seed)
     started_s, num_tokens = time.monotonic(), 0
     for start in range(0, len(order), options.batch_size):
         indices = order[start : start + options.batch_size]
-        batch = _Batch(network, [prompts[i] for i in indices], options)
+        seeds = [options.seed + index if options.temperature else 0 for index in indices]
+        batch = _Batch(network, [prompts[i] for i in indices], seeds, options)
         with torch.autocast("cpu", torch.bfloat16, enabled=options.bf16):
-            batch.run(generator)
+            batch.run()
         for index, answer in zip(indices, batch.answers(), strict=True):
             answers[index] = answer
             num_tokens += len(answer.answer_ids)
@@ -81,9 +87,14 @@ class _Batch:
     """Prompts padded on the left, decoded together; finished rows are dropped."""
 
     def __init__(
-        self, network: PebbleNetwork, prompts: Sequence[Sequence[int]], options: GenerationOptions
+        self,
+        network: PebbleNetwork,
+        prompts: Sequence[Sequence[int]],
+        seeds: Sequence[int],
+        options: GenerationOptions,
     ) -> None:
         self._network, self._prompts, self._options = network, prompts, options
+        self._seeds = seeds
         self._width = max(len(prompt) for prompt in prompts)
         room = network.size.max_positions - self._width
         self._num_new = min(options.max_new_tokens, max(1, room))
@@ -102,7 +113,7 @@ class _Batch:
             for _ in range(size.num_layers)
         ]
 
-    def run(self, generator: torch.Generator) -> None:
+    def run(self) -> None:
         """Prefill, then one token a step until all rows ended."""
         padded = [[0] * (self._width - len(prompt)) + list(prompt) for prompt in self._prompts]
         columns = torch.arange(self._width)
@@ -113,7 +124,7 @@ class _Batch:
         itself = (columns[:, None] == columns[None, :])[None]
         logits = self._forward(torch.tensor(padded), positions, (visible & causal) | itself)
         for step in range(self._num_new):
-            tokens = self._choose(logits, generator)
+            tokens = self._choose(logits)
             if self._record(tokens.tolist()) or step + 1 == self._num_new:
                 return
             tokens = self._shrink(tokens)
@@ -127,11 +138,17 @@ class _Batch:
         hidden = self._network.hidden_states(ids, mask[:, None], positions, self._caches)
         return self._network.logits(hidden[:, -1]).float()
 
-    def _choose(self, logits: Tensor, generator: torch.Generator) -> Tensor:
+    def _choose(self, logits: Tensor) -> Tensor:
         if self._options.temperature == 0.0:
             return logits.argmax(-1)
-        probs = (logits / self._options.temperature).softmax(-1)
-        return torch.multinomial(probs, 1, generator=generator)[:, 0]
+        places = [len(self._prompts[row]) + len(self._outputs[row]) for row in self._rows]
+        noise = torch.stack(
+            [
+                gumbel_noise(self._seeds[row], place, logits.shape[-1])
+                for row, place in zip(self._rows, places, strict=True)
+            ]
+        )
+        return (logits / self._options.temperature + noise).argmax(-1)
 
     def _record(self, tokens: list[int]) -> bool:
         """Keep the tokens of running rows; returns whether every row has ended."""
@@ -155,8 +172,8 @@ class _Batch:
     def answers(self) -> list[Answer]:
         """One per prompt."""
         return [
-            Answer(tuple(prompt), tuple(output), finished)
-            for prompt, output, finished in zip(
-                self._prompts, self._outputs, self._finished, strict=True
+            Answer(tuple(prompt), tuple(output), finished, seed)
+            for prompt, output, finished, seed in zip(
+                self._prompts, self._outputs, self._finished, self._seeds, strict=True
             )
         ]

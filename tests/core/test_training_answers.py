@@ -8,8 +8,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from medusa_core.engine.sampling import Sampler
 from medusa_core.errors import TrainingError
 from medusa_core.heads.weights import HeadSet, HeadWeights
+from medusa_core.messages import GenerateSettings
 from medusa_core.prompts import Prompt
 from medusa_core.training.accuracy import (
     best_trees,
@@ -111,6 +113,12 @@ def test_head_k_learns_the_token_k_plus_two_places_on(network: PebbleNetwork) ->
     assert (data.hidden.float() - hidden).abs().max() < 0.1
 
 
+def positions(hidden: torch.Tensor, targets: torch.Tensor, roots: torch.Tensor) -> HeadData:
+    """Positions of greedy answers."""
+    nothing = torch.zeros(len(hidden), dtype=torch.int64)
+    return HeadData(hidden, roots, targets, nothing, nothing)
+
+
 class ListedHeads(MedusaHeads):
     """Heads whose ranking is given: head k ranks `ranking[k]` first at every position."""
 
@@ -137,10 +145,10 @@ def test_the_heads_rate_rises_over_a_tenth_and_falls_to_nothing() -> None:
 def test_accuracies_count_every_rank_and_skip_positions_past_the_end() -> None:
     heads = ListedHeads([[5, 6], [7, 5], [9, 8], [8, 9]], 50)
     targets = torch.tensor([[5, 5, 9, 9], [6, 7, 8, -1], [5, 7, -1, -1], [1, -1, -1, -1]])
-    ranks = true_ranks(heads, HeadData(torch.zeros(4, 4), torch.zeros(4), targets), 2)
+    ranks = true_ranks(heads, positions(torch.zeros(4, 4), targets, torch.zeros(4)), 2)
     assert ranks.tolist() == [[0, 1, 0, 1], [1, 0, 1, -1], [0, 0, -1, -1], [2, -1, -1, -1]]
     known = torch.tensor([1, 5, 8, 9])  # a head without 7 holds 5 first
-    reduced = true_ranks(heads, HeadData(torch.zeros(4, 4), torch.zeros(4), targets), 2, known)
+    reduced = true_ranks(heads, positions(torch.zeros(4, 4), targets, torch.zeros(4)), 2, known)
     assert reduced[:3, 1].tolist() == [0, 2, 2]
     expected = [[0.5, 0.25], [2 / 3, 1 / 3], [0.5, 0.5], [0.0, 1.0]]
     assert head_accuracies(ranks, 2) == [pytest.approx(row) for row in expected]
@@ -149,11 +157,47 @@ def test_accuracies_count_every_rank_and_skip_positions_past_the_end() -> None:
 def test_replayed_length_counts_accepted_and_bonus_tokens_but_not_the_first() -> None:
     heads = ListedHeads([[5], [6], [7], [8]], 50)
     answer = Answer((0, 4), (4, 5, 6, 9, 5, 2, 3), finished=False)
-    data = HeadData(torch.zeros(7, 4), torch.tensor(answer.answer_ids), _later_tokens(answer, 4))
+    data = positions(torch.zeros(7, 4), _later_tokens(answer, 4), torch.tensor(answer.answer_ids))
     ranks = true_ranks(heads, data, 1)
     # from 4: 5 6 right, bonus 9; from 9: 5 right, bonus 2; from 2: bonus 3
     assert replayed_length([ranks], [(0,), (0, 0), (0, 0, 0)]) == pytest.approx(6 / 3)
     assert replayed_length([ranks], []) == 1.0
+
+
+class TargetAsHead(MedusaHeads):
+    """A head that scores the next place as the target will: what chance adds is all it lacks."""
+
+    def __init__(self, scores: torch.Tensor) -> None:
+        super().__init__(
+            torch.zeros(TINY.vocab_size, TINY.hidden_size), replace(HEADS, num_heads=1)
+        )
+        self.scores = scores
+
+    def logits(self, head: int, hidden: torch.Tensor, roots: torch.Tensor) -> torch.Tensor:
+        return self.scores
+
+
+def test_drawn_answers_are_what_the_engine_draws_and_heads_that_know_the_noise_guess_them(
+    network: PebbleNetwork,
+) -> None:
+    prompts = [[0, 3, 9, 1, 4], [0, 3, 7, 8, 2, 1, 4], [0, 3, 17, 1, 4]]
+    options = GenerationOptions(24, -1, temperature=1.3, seed=70, bf16=False)
+    answers = generate_answers(network, prompts, options)
+    assert [answer.seed for answer in answers] == [70, 71, 72]
+    for answer in answers:
+        sampler = Sampler(GenerateSettings(rule="sample", temperature=1.3, seed=answer.seed))
+        ids = torch.tensor([answer.prompt_ids + answer.answer_ids])
+        states = network.hidden_states(ids, document_mask(torch.zeros_like(ids)))[0]
+        first = len(answer.prompt_ids)
+        scores = network.logits(states[first - 1 : -1]).detach()
+        drawn = [sampler.draw(row, first + place) for place, row in enumerate(scores)]
+        assert tuple(drawn) == answer.answer_ids
+        data = collect(network, [answer], 1)
+        assert data.places.tolist() == list(range(first, first + 24))
+        head = TargetAsHead(torch.cat([scores[1:], scores[:1]]))
+        knowing = true_ranks(head, data, 5, temperature=1.3)
+        assert knowing.flatten().tolist() == [0] * 23 + [-1]
+        assert true_ranks(head, data, 5).flatten().tolist().count(0) < 20
 
 
 def test_the_best_tree_holds_the_most_frequent_paths_and_every_parent() -> None:
@@ -202,7 +246,7 @@ def test_reliabilities_read_the_heads_own_guesses(network: PebbleNetwork) -> Non
     best = F.linear(hidden.float(), matrix).argmax(-1)
     targets = torch.stack((best, best), dim=1)
     targets[:10] = -1
-    first, second = reliabilities(bare, matrix, HeadData(hidden, best, targets))
+    first, second = reliabilities(bare, matrix, positions(hidden, targets, best))
     assert (first.accuracy, second.accuracy) == (1, 0)
     assert sum(count for _, _, count in first.bins) == 30
 
@@ -223,14 +267,14 @@ def test_published_heads_are_those_that_were_trained(
     with torch.no_grad():
         best = [trained.logits(h, hidden, roots)[:, token_ids].argmax(-1) for h in range(4)]
     targets = torch.stack([token_ids[column] for column in best], dim=1)
-    data = HeadData(hidden, roots, targets)
+    data = positions(hidden, targets, roots)
     published = trained.weights(token_ids)
     assert published.reads_root == reads_root
     assert published.num_columns == len(token_ids)
     found = reliabilities(published, matrix, data)
     assert min(head.accuracy for head in found) > 0.9  # bfloat16 turns a few close ones round
     if reads_root:
-        others = HeadData(hidden, roots.flip(0), targets)
+        others = positions(hidden, targets, roots.flip(0))
         assert max(head.accuracy for head in reliabilities(published, matrix, others)) < 0.9
 
 
