@@ -106,8 +106,7 @@ class MedusaHeads(nn.Module):
         """The weights as they are published: bfloat16, on the CPU.
 
         Args:
-            token_ids: the tokens that the heads shall draft from, for heads without projections
-                of their own; None for all.
+            token_ids: the tokens that the heads shall draft from; None for all.
         """
         heads = []
         for head, blocks in enumerate(self.blocks):
@@ -118,11 +117,15 @@ class MedusaHeads(nn.Module):
                 weight = block.weight.detach().clone()
                 weight[:, block.out_features :] *= self.root_scale
                 layers.append((_published(weight), _published(block.bias)))
-            own = _published(self.projections[head]) if len(self.projections) else None
+            own = _rows(self.projections[head], token_ids) if len(self.projections) else None
             heads.append(HeadWeights(tuple(layers), own))
-        if token_ids is None:
-            return HeadSet(tuple(heads))
-        return HeadSet(tuple(heads), token_ids, _published(self.matrix[token_ids]))
+        is_whole = token_ids is None or len(self.projections) > 0
+        projection = None if is_whole else _rows(self.matrix, token_ids)
+        return HeadSet(tuple(heads), token_ids, projection)
+
+
+def _rows(matrix: Tensor, token_ids: Tensor | None) -> Tensor:
+    return _published(matrix if token_ids is None else matrix[token_ids])
 
 
 def _published(tensor: Tensor) -> Tensor:

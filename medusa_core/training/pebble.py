@@ -235,9 +235,9 @@ def _format_of(numbers: HeadRecipe) -> str:
     """The format that can say what these heads are."""
     if numbers.reads_root:
         return "rooted"
-    if numbers.own_lm_head:
-        return "v0.1"
-    return "vllm" if numbers.num_columns else "v2"
+    if numbers.num_columns:
+        return "vllm"
+    return "v0.1" if numbers.own_lm_head else "v2"
 
 
 def own_answers(network: PebbleNetwork, recipe: Recipe, run_dir: Path) -> dict[float, list[Answer]]:

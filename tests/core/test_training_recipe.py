@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,8 +11,11 @@ import torch
 from safetensors.torch import load_file
 
 from medusa_core.errors import TrainingError
+from medusa_core.heads.reader import read_head_set
+from medusa_core.heads.writer import write_heads
 from medusa_core.training import pebble
 from medusa_core.training.corpus import Document, Segment, is_acceptable
+from medusa_core.training.heads import MedusaHeads
 from medusa_core.training.loop import weighted_loss
 from medusa_core.training.losses import chunked_cross_entropy
 from medusa_core.training.network import PebbleNetwork, initialise
@@ -33,6 +37,7 @@ from medusa_core.training.templates import make_documents
 from medusa_core.training.tokenizer import encode_documents, encode_prompt, train_tokenizer
 from medusa_core.tree.presets import read_tree_table
 
+HEAD_COLUMNS = 200
 TINY = ModelSize(32, 2, 2, 64, 512, max_positions=128)
 
 
@@ -46,6 +51,7 @@ def tiny_recipe() -> Recipe:
         max_new_tokens=12,
         num_epochs=1,
         batch_size=64,
+        num_columns=HEAD_COLUMNS,
         tree_rows=(4, 8),
         default_rows=8,
     )
@@ -98,14 +104,19 @@ def test_a_toy_run_writes_model_heads_and_trees(
 ) -> None:
     assert run(data_dir, tmp_path / "out")
     heads = load_file(tmp_path / "out/llama-pebble-medusa/medusa_lm_head.safetensors")
-    assert sorted(heads) == [
-        f"{head}.{layer}.linear.{part}"
+    layers = [
+        f"heads.{head}.layers.{layer}.{part}"
         for head in range(2)
         for layer in range(2)
         for part in ("bias", "weight")
     ]
+    assert sorted(heads) == [*layers, "lm_head.weight", "token_map"]
+    assert len(heads["token_map"]) <= HEAD_COLUMNS
+    model = load_file(tmp_path / "out/llama-pebble/model.safetensors")
+    rows = model["model.embed_tokens.weight"][heads["token_map"]]
+    assert torch.equal(heads["lm_head.weight"], rows)
     config = json.loads((tmp_path / "out/llama-pebble-medusa/config.json").read_text())
-    assert config["version"] == "2"
+    assert config["version"] == "rooted"
     trees = json.loads((tmp_path / "out/llama-pebble-medusa/medusa_trees.json").read_text())
     # a rank that was never right is in no tree, so a toy's may even be empty
     assert list(trees["trees"]) == ["4", "8"]
@@ -117,6 +128,27 @@ def test_a_toy_run_writes_model_heads_and_trees(
     table = read_tree_table(tmp_path / "out/llama-pebble-medusa", 2)
     assert table.at(1.0).head_accuracies == table.drawn[1.0]
     assert table.at(0.0) is table.at(1.5) is table
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({}, "rooted"),
+        ({"reads_root": False}, "vllm"),
+        ({"reads_root": False, "num_columns": 0}, "v2"),
+        ({"reads_root": False, "own_lm_head": True}, "vllm"),
+        ({"reads_root": False, "num_columns": 0, "own_lm_head": True}, "v0.1"),
+    ],
+)
+def test_heads_are_written_in_the_format_that_can_say_what_they_are(
+    changes: dict[str, Any], name: str, tmp_path: Path
+) -> None:
+    numbers = replace(tiny_recipe().heads, **changes)
+    assert pebble._format_of(numbers) == name
+    heads = MedusaHeads(torch.randn(50, 8), numbers)
+    token_ids = torch.arange(0, 50, 2) if numbers.num_columns else None
+    write_heads(heads.weights(token_ids), name, tmp_path, "toy")
+    assert read_head_set(tmp_path, None)[1].name == name
 
 
 def test_a_run_of_slices_ends_with_the_weights_of_an_uninterrupted_run(
