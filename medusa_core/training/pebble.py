@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import random
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -37,13 +38,18 @@ from medusa_core.training.loop import StageOptions, StageResult, read_checkpoint
 from medusa_core.training.network import PebbleNetwork
 from medusa_core.training.optimizer import Optimizers
 from medusa_core.training.packing import ANSWER, PackedRows
-from medusa_core.training.polish import PolishRun, polish, repetitions
-from medusa_core.training.prepare import load_tokenizer, pack_tuning, prepare
-from medusa_core.training.recipe import ASSISTANT, END, HeadRecipe, Recipe
+from medusa_core.training.polish import Pieces, PolishRows, PolishRun, flaws, polish
+from medusa_core.training.prepare import PROMPTS_FILE, load_tokenizer, pack_tuning, prepare
+from medusa_core.training.recipe import ASSISTANT, END, HeadRecipe, PolishRecipe, Recipe
 from medusa_core.training.self_answers import Answer, GenerationOptions, generate_answers
 from medusa_core.training.stages import load_network, pretrain, tune
 from medusa_core.training.templates import make_documents, make_sums
-from medusa_core.training.tokenizer import begins_word, encode_documents, special_id
+from medusa_core.training.tokenizer import (
+    begins_word,
+    encode_documents,
+    ends_sentence,
+    special_id,
+)
 from medusa_core.tree.presets import temperature_bucket
 
 log = logging.getLogger(__name__)
@@ -101,7 +107,7 @@ def train_pebble(recipe: Recipe, options: RunOptions) -> bool:
         if not result.finished:
             log.info("stopped in stage %s at step %d of %d", name, result.step, result.num_steps)
             return False
-    network = unlearn_repetitions(recipe, run_dir)
+    network = polish_all(recipe, run_dir)
     export_model(network, run_dir / "tokenizer", options.out_dir / MODEL_NAME)
     network, _ = load_exported(options.out_dir / MODEL_NAME)  # what ships is what heads serve
     make_heads(network, recipe, run_dir, options.out_dir / HEADS_NAME)
@@ -150,36 +156,73 @@ def _run_stage(
     return tune(recipe, run_dir, run_dir / "pretrain.pt", stage)
 
 
-def unlearn_repetitions(recipe: Recipe, run_dir: Path) -> PebbleNetwork:
-    """The polish: the chat-tuned network, trained against its own repetitions.
+def polish_all(recipe: Recipe, run_dir: Path) -> PebbleNetwork:
+    """The polishes: the chat-tuned network, trained against the flaws of its own answers.
 
-    The result is kept in `polish.pt`; momenta go on from chat tuning.
+    Each polish is kept in `polish-N.pt`; momenta go on from stage to stage.
     """
-    path = run_dir / "polish.pt"
-    if path.is_file():
-        return load_network(recipe, path)
-    numbers = recipe.polish
-    state = read_checkpoint(run_dir / "tune.pt")
-    network = PebbleNetwork(recipe.size)
-    optimizers = Optimizers(network, numbers.schedule)
-    network.load_state_dict(state["network"])
-    optimizers.load_state_dict(state["optimizers"])
+    network, source = PebbleNetwork(recipe.size), run_dir / "tune.pt"
+    for index, numbers in enumerate(recipe.polishes):
+        path = run_dir / f"polish-{index + 1}.pt"
+        if not path.is_file():
+            state = read_checkpoint(source)
+            optimizers = Optimizers(network, numbers.schedule)
+            network.load_state_dict(state["network"])
+            optimizers.load_state_dict(state["optimizers"])
+            polish_once(network, optimizers, numbers, recipe, run_dir)
+            state = {"network": network.state_dict(), "optimizers": optimizers.state_dict()}
+            torch.save(state, path)
+        source = path
+    return load_network(recipe, source)
+
+
+def polish_once(
+    network: PebbleNetwork,
+    optimizers: Optimizers,
+    numbers: PolishRecipe,
+    recipe: Recipe,
+    run_dir: Path,
+) -> None:
+    """All rounds of one polish.
+
+    Args:
+        network: changed in place.
+        optimizers: of the network, with the polish's schedule.
+        numbers: of the polish.
+        recipe: the recipe that it belongs to.
+        run_dir: holds the rows and the prompts.
+    """
     tokenizer = load_tokenizer(run_dir)
-    rows = PackedRows.load(run_dir / "polish.npz")
-    num_sums = numbers.schedule.num_steps * numbers.num_sum_rows * recipe.tune.row_length // 25
-    sums = pack_tuning(tokenizer, make_sums(num_sums, recipe.seed), recipe)
+    end_id = special_id(END)
     equals_id = tokenizer.encode("1 =", add_special_tokens=False).ids[-1]
-    options = GenerationOptions(numbers.max_new_tokens, special_id(END))
+    pieces = Pieces(begins_word(tokenizer), ends_sentence(tokenizer))
+    num_sums = numbers.schedule.num_steps * numbers.num_sum_rows * recipe.tune.row_length // 25
+    rows = PolishRows(
+        tune=PackedRows.load(run_dir / "tune.npz"),
+        short=PackedRows.load(run_dir / "polish.npz"),
+        sums=pack_tuning(tokenizer, make_sums(num_sums, recipe.seed), recipe),
+    )
+    options = GenerationOptions(numbers.max_new_tokens, end_id)
     for number in range(numbers.num_rounds if numbers.schedule.num_steps else 0):
         seed = recipe.seed + 1 + number
-        prompts = tuning_prompts(rows, numbers.num_answers, recipe, seed, tokenizer)
+        prompts = asked_prompts(run_dir, recipe, seed)
         answers = generate_answers(network.eval(), prompts, options)
-        found = repetitions(answers, numbers.gram, numbers.times, begins_word(tokenizer))
-        log.info("%d of %d own answers repeat themselves", len(found), len(prompts))
-        run = PolishRun(recipe, number, equals_id)
-        polish(network.train(), optimizers, rows, sums, found, run)
-    torch.save({"network": network.state_dict()}, path)
-    return network.eval()
+        rng = random.Random(seed)
+        found = flaws(answers, numbers.gram, numbers.times, pieces, rng)
+        log.info("%d of %d own answers repeat themselves or don't end", len(found), len(prompts))
+        run = PolishRun(numbers, number, recipe.seed, equals_id, end_id)
+        polish(network.train(), optimizers, rows, found, run)
+
+
+def asked_prompts(run_dir: Path, recipe: Recipe, seed: int) -> list[list[int]]:
+    """The prompts of a round: so many of each source as the recipe says, chosen by the seed."""
+    known: dict[str, list[list[int]]] = json.loads((run_dir / PROMPTS_FILE).read_text())
+    rng = random.Random(seed)
+    asked = []
+    for source in recipe.sources:
+        prompts = known.get(source.name, [])
+        asked += rng.sample(prompts, min(source.num_asked, len(prompts)))
+    return asked
 
 
 def make_heads(network: PebbleNetwork, recipe: Recipe, run_dir: Path, folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from pathlib import Path
 
@@ -11,10 +12,16 @@ from tokenizers import Tokenizer
 from medusa_core.training.corpus import Document, read_mixture
 from medusa_core.training.packing import PackedRows, pack_stream, pack_whole
 from medusa_core.training.recipe import Recipe
-from medusa_core.training.tokenizer import encode_documents, save_tokenizer, train_tokenizer
+from medusa_core.training.tokenizer import (
+    encode_documents,
+    encode_prompt,
+    save_tokenizer,
+    train_tokenizer,
+)
 
 log = logging.getLogger(__name__)
 
+PROMPTS_FILE = "prompts.json"
 TOKENIZER_TEXT_CHARS = 16_000_000
 
 
@@ -34,12 +41,12 @@ def prepare(data_dir: Path, run_dir: Path, recipe: Recipe, extra: list[Document]
 
     Args:
         data_dir: training rows.
-        run_dir: receives `tokenizer/`, `pretrain.npz`, `tune.npz` and `polish.npz`; what is there
-            is kept.
+        run_dir: receives `tokenizer/`, `pretrain.npz`, `tune.npz`, `polish.npz` and the prompts
+            that the model is asked in the polish; what is there is kept.
         recipe: mixture and lengths.
         extra: the recipe's own chat rows: all of them in chat tuning, a share in the polish.
     """
-    if (run_dir / "polish.npz").is_file():
+    if (run_dir / PROMPTS_FILE).is_file():
         return
     mixture = read_mixture(data_dir, recipe.sources, recipe.seed)
     log.info("read %d documents for pretraining", len(mixture.pretrain))
@@ -53,11 +60,31 @@ def prepare(data_dir: Path, run_dir: Path, recipe: Recipe, extra: list[Document]
         rows = pack_stream(encoded, recipe.pretrain.row_length)
         describe("pretraining", rows)
         rows.save(run_dir / "pretrain.npz")
-    few = extra[: round(recipe.polish.template_share * len(extra))]
+    few = extra[: round(recipe.polish_template_share * len(extra))]
     for name, documents in (("tune", mixture.tune + extra), ("polish", mixture.polish + few)):
         rows = pack_tuning(tokenizer, documents, recipe)
         describe(name, rows)
         rows.save(run_dir / f"{name}.npz")
+    prompts = first_prompts(tokenizer, mixture.tune, recipe)
+    (run_dir / PROMPTS_FILE).write_text(json.dumps(prompts))
+
+
+def first_prompts(
+    tokenizer: Tokenizer, documents: list[Document], recipe: Recipe
+) -> dict[str, list[list[int]]]:
+    """By source, what the model reads when a document's first question is asked.
+
+    None is longer than half a row, and there are enough for a dozen rounds.
+    """
+    wanted = {source.name: 12 * source.num_asked for source in recipe.sources}
+    prompts: dict[str, list[list[int]]] = {}
+    for document in documents:
+        found = prompts.setdefault(document.source, [])
+        if len(found) < wanted[document.source] and document.segments[0].role == "user":
+            prompt = encode_prompt(tokenizer, [("user", document.segments[0].text)])
+            if len(prompt) <= recipe.tune.row_length // 2 and prompt not in found:
+                found.append(prompt)
+    return prompts
 
 
 def pack_tuning(tokenizer: Tokenizer, documents: list[Document], recipe: Recipe) -> PackedRows:

@@ -48,6 +48,7 @@ class Source:
         polish_share: share of its rows in the polish, taken from the back.
         polish_chars: longest answer there, so that the model learns to come to an end.
         is_shortened: whether longer answers lose their middle there; else their rows are left out.
+        num_asked: how many of its prompts the model answers in each round of the polish.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Source:
     polish_share: float = 0.0
     polish_chars: int | None = None
     is_shortened: bool = False
+    num_asked: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,88 +134,113 @@ class HeadRecipe:
 
 @dataclass(frozen=True, slots=True)
 class PolishRecipe:
-    """How the model unlearns its own repetitions and learns small sums by heart.
+    """How the model unlearns the flaws of its own answers and learns small sums by heart.
 
     Attributes:
         schedule: steps on chat rows, all rounds together.
         num_rounds: how often answers are made anew and unlearned; rounds share the steps.
+        num_tune_rows: rows of chat tuning beside the short ones at each step.
         num_sum_rows: rows of sums beside the chat rows at each step.
         sum_weight: of the loss on their results.
-        num_answers: own greedy answers searched for repetitions.
-        max_new_tokens: their length.
+        max_new_tokens: length of the own greedy answers that are searched for flaws.
         gram: tokens of a run that counts as repeated.
         times: how often it must occur.
-        num_repetitions: repetitive answers unlearned at each step.
-        weight: of that loss.
-        template_share: share of the recipe's own chat rows beside those of the sources.
+        num_flawed: flawed answers at each step.
+        repetition_weight: of the loss on repeated tokens.
+        end_weight: of the loss on ends that are missing.
+        end_probability: from which on an end counts as given.
     """
 
     schedule: Schedule
     num_rounds: int
+    num_tune_rows: int
     num_sum_rows: int
     sum_weight: float
-    num_answers: int
     max_new_tokens: int
     gram: int
     times: int
-    num_repetitions: int
-    weight: float
-    template_share: float
+    num_flawed: int
+    repetition_weight: float
+    end_weight: float
+    end_probability: float
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """One complete recipe."""
+    """One complete recipe.
+
+    Attributes:
+        template_tokens: the recipe's own chat rows, all of them in chat tuning.
+        polish_template_share: the share of them in the polish.
+    """
 
     name: str
     size: ModelSize
     pretrain: Schedule
     tune: Schedule
-    polish: PolishRecipe
+    polishes: tuple[PolishRecipe, ...]
     heads: HeadRecipe
     sources: tuple[Source, ...]
     template_tokens: int
+    polish_template_share: float = 0.3
     seed: int = SEED
 
 
 SOURCES = (
-    Source("snakes_stories", 0.42, 0.75, 0.06, 2000),
-    Source("snakes_scripts", 0.45, 0.75, 0.06, 1250, is_shortened=True),
+    Source("snakes_stories", 0.42, 0.75, 0.06, 2000, num_asked=24),
+    Source("snakes_scripts", 0.45, 0.75, 0.06, 1250, is_shortened=True, num_asked=96),
     Source("snakes_scenes", 0.65, 1.30, 0.05),
-    Source("snakes_words", 0.75, 1.30, 0.10, 1250),
-    Source("snakes_qa", 0.75, 1.20, 0.10, 1250),
-    Source("snakes_short", 0.45, 0.80, 0.10),
-    Source("snakes_structured", 0.40, 0.35, 0.03, 1250),
+    Source("snakes_words", 0.75, 1.30, 0.10, 1250, num_asked=96),
+    Source("snakes_qa", 0.75, 1.20, 0.10, 1250, num_asked=96),
+    Source("snakes_short", 0.45, 0.80, 0.10, num_asked=72),
+    Source("snakes_structured", 0.40, 0.35, 0.03, 1250, num_asked=48),
     Source("snakes_textbook", 0.05, 0.0),
-    Source("gsm8k_train", 0.80, 1.0, 0.15),
-    Source("fairytaleqa", 0.50, 0.70, 0.10),
+    Source("gsm8k_train", 0.80, 1.0, 0.15, num_asked=96),
+    Source("fairytaleqa", 0.50, 0.70, 0.10, num_asked=12),
     Source("fairytaleqa_stories", 0.20, 0.0),
     Source("synthetic_persona_chat", 0.80, 1.50, 0.15),
     Source("taskmaster3_bc", 0.80, 1.0, 0.20),
-    Source("taskmaster4", 0.80, 1.0, 0.20),
+    Source("taskmaster4", 0.80, 1.0, 0.20, num_asked=12),
     Source("self_dialogue", 0.25, 0.15, 0.01),
     Source("pd_children_books", 0.04, 0.0),
     Source("asp_source", 0.5, 0.0),
     Source("pb_source", 0.5, 0.0),
-    Source("personality_chat", 10.0, 10.0, 1.0),
+    Source("personality_chat", 10.0, 10.0, 1.0, num_asked=12),
     Source("chatterbot_corpus", 6.0, 6.0, 1.0),
-    Source("self_instruct_seeds", 1.0, 2.0, 0.5),
+    Source("self_instruct_seeds", 1.0, 2.0, 0.5, num_asked=24),
 )
 
 # of the highest learning rates: where chat tuning ends and the polish begins
 POLISH_RATE = 0.15
-POLISH = PolishRecipe(
-    Schedule(600, 4, 1024, 0, 0.02, 4e-3, 0.0, first_rate=POLISH_RATE, last_rate=0.0),
-    num_rounds=4,
-    num_sum_rows=2,
-    sum_weight=0.8,
-    num_answers=600,
-    max_new_tokens=180,
-    gram=6,
-    times=3,
-    num_repetitions=6,
-    weight=0.7,
-    template_share=0.3,
+POLISHES = (
+    PolishRecipe(
+        Schedule(600, 4, 1024, 0, 0.02, 4e-3, 0.0, first_rate=POLISH_RATE, last_rate=0.05),
+        num_rounds=4,
+        num_tune_rows=0,
+        num_sum_rows=2,
+        sum_weight=0.8,
+        max_new_tokens=180,
+        gram=6,
+        times=3,
+        num_flawed=6,
+        repetition_weight=0.7,
+        end_weight=0.0,
+        end_probability=0.0,
+    ),
+    PolishRecipe(
+        Schedule(480, 2, 1024, 0, 0.02, 4e-3, 0.0, first_rate=0.05, last_rate=0.0),
+        num_rounds=3,
+        num_tune_rows=3,
+        num_sum_rows=2,
+        sum_weight=2.0,
+        max_new_tokens=420,
+        gram=6,
+        times=3,
+        num_flawed=8,
+        repetition_weight=1.5,
+        end_weight=0.02,
+        end_probability=0.2,
+    ),
 )
 HEADS = HeadRecipe(
     num_heads=4,
@@ -246,7 +273,7 @@ RECIPES = {
         ModelSize(128, 3, 4, 352, 4096),
         pretrain_schedule(600, 8),
         tune_schedule(200, 4),
-        POLISH,
+        POLISHES,
         HEADS,
         SOURCES,
         600_000,
@@ -256,7 +283,7 @@ RECIPES = {
         ModelSize(256, 6, 4, 704, 4096),
         pretrain_schedule(4100, 12),
         tune_schedule(5400, 6),
-        POLISH,
+        POLISHES,
         HEADS,
         SOURCES,
         1_200_000,
@@ -266,7 +293,7 @@ RECIPES = {
         ModelSize(384, 6, 6, 1024, 4096),
         pretrain_schedule(6000, 16, 0.015),
         tune_schedule(2000, 8, 0.015),
-        POLISH,
+        POLISHES,
         HEADS,
         SOURCES,
         1_500_000,

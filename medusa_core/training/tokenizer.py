@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -82,6 +83,15 @@ def begins_word(tokenizer: Tokenizer) -> list[bool]:
     ids = tokenizer.get_vocab()
     pieces = sorted(ids, key=lambda piece: ids[piece])
     return [piece[0] in (space, newline) or not piece[0].isalpha() for piece in pieces]
+
+
+def ends_sentence(tokenizer: Tokenizer) -> list[bool]:
+    """By token id: whether a sentence or a line ends with it."""
+    newline = "\u010a"
+    end = re.compile(rf".*([.!?][\"')*]*|{newline})")
+    ids = tokenizer.get_vocab()
+    pieces = sorted(ids, key=lambda piece: ids[piece])
+    return [end.fullmatch(piece) is not None for piece in pieces]
 
 
 def encode_documents(

@@ -1,6 +1,7 @@
 """Own answers, heads, accuracies and the gates."""
 
 import json
+import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,13 +43,18 @@ from medusa_core.training.heads import (
 from medusa_core.training.network import PebbleNetwork, initialise
 from medusa_core.training.packing import document_mask
 from medusa_core.training.pebble import frequent_tokens
-from medusa_core.training.polish import PolishRun, Repetition, repetitions, unlikelihood
+from medusa_core.training.polish import Flaw, Pieces, PolishRun, against, flaws
 from medusa_core.training.recipe import RECIPES, HeadRecipe, ModelSize
 from medusa_core.training.reliability import reliabilities, reliability
 from medusa_core.training.samples import as_markdown, converse
 from medusa_core.training.self_answers import Answer, GenerationOptions, generate_answers
 from medusa_core.training.templates import make_documents
-from medusa_core.training.tokenizer import begins_word, encode_prompt, train_tokenizer
+from medusa_core.training.tokenizer import (
+    begins_word,
+    encode_prompt,
+    ends_sentence,
+    train_tokenizer,
+)
 
 TINY = ModelSize(32, 2, 2, 64, 300, max_positions=96)
 HEADS: HeadRecipe = RECIPES["small"].heads
@@ -298,19 +304,44 @@ def test_samples_are_written_with_each_turn_behind_the_ones_before(network: Pebb
     assert "### Tales\n\nb **A tale**\n\n> 4\n" in page
 
 
-def test_repetitions_mark_the_words_that_complete_a_run_seen_before() -> None:
-    begins_word = [True] * 40
+def test_flaws_are_words_that_complete_a_run_seen_before() -> None:
+    pieces = Pieces([True] * 40, [False] * 40)
+    rng = random.Random(0)
     answers = [
         Answer((0, 3, 9, 1, 4), (20, 21, 22, 20, 21, 22, 30), finished=False),
         Answer((20, 21, 22, 1, 4), (20, 21, 22, 30), finished=True),
         Answer((0, 1), (20, 21, 22) * 3, finished=False),
     ]
-    found = repetitions(answers, gram=3, times=2, begins_word=begins_word)
-    assert [repetition.places for repetition in found] == [(10,), (7, 8, 9, 10)]
-    thrice = repetitions(answers, gram=3, times=3, begins_word=begins_word)
-    assert [repetition.places for repetition in thrice] == [(7, 10)]
-    begins_word[22] = False
-    assert not repetitions(answers, gram=3, times=3, begins_word=begins_word)
+    found = flaws(answers, 3, 2, pieces, rng)
+    assert [flaw.repeated for flaw in found] == [(10,), (7, 8, 9, 10)]
+    assert [flaw.end for flaw in found] == [None, None]
+    assert [flaw.repeated for flaw in flaws(answers, 3, 3, pieces, rng)] == [(7, 10)]
+    others = Pieces([token_id != 22 for token_id in range(40)], pieces.ends_sentence)
+    assert not flaws(answers, 3, 3, others, rng)
+
+
+def test_an_answer_should_have_ended_before_it_began_to_repeat_itself() -> None:
+    stop = 39
+    pieces = Pieces([False] * 40, [token_id == stop for token_id in range(40)])
+    prompt = (0, 3, 4)
+    opening = (*range(10, 18), stop)
+    circle = (20, 21, stop)
+    endless = Answer(prompt, opening + circle * 4, finished=False)
+    ended = Answer(prompt, opening + circle * 4, finished=True)
+    (flaw, same) = flaws([endless, ended], 3, 3, pieces, random.Random(0))
+    # behind the opening and once round: there the second round begins
+    assert flaw == same == Flaw(prompt + endless.answer_ids, (), 3 + 9 + 3)
+    sentences = tuple(token for start in range(5, 35, 2) for token in (start, start + 1, stop))
+    asked = [
+        flaws([Answer(prompt, sentences, finished=False)], 3, 3, pieces, random.Random(seed))
+        for seed in range(20)
+    ]
+    ends = {found[0].end for found in asked}
+    assert len(ends) > 3
+    assert all(end is not None and sentences[end - 3 - 1] == stop for end in ends)
+    assert min(end for end in ends if end is not None) >= 3 + len(sentences) // 2 - 2
+    assert not flaws([Answer(prompt, sentences, finished=True)], 3, 3, pieces, random.Random(0))
+    assert not flaws([Answer(prompt, (5, 6, stop, 7), False)], 3, 3, pieces, random.Random(0))
 
 
 def test_words_begin_with_a_space_a_line_or_a_mark() -> None:
@@ -335,24 +366,48 @@ def test_a_shortened_answer_keeps_its_first_and_last_paragraphs() -> None:
 
 
 def test_rounds_of_the_polish_share_all_steps() -> None:
-    small = RECIPES["small"]
-    polish = replace(
-        small.polish, num_rounds=4, schedule=replace(small.polish.schedule, num_steps=10)
-    )
-    recipe = replace(small, polish=polish)
-    rounds = [PolishRun(recipe, number, equals_id=0).steps for number in range(4)]
+    polish = RECIPES["small"].polishes[0]
+    polish = replace(polish, num_rounds=4, schedule=replace(polish.schedule, num_steps=10))
+    rounds = [PolishRun(polish, number, 0, equals_id=0, end_id=1).steps for number in range(4)]
     assert [step for steps in rounds for step in steps] == list(range(10))
     assert [len(steps) for steps in rounds] == [2, 3, 2, 3]
 
 
-def test_unlikelihood_lowers_the_chance_of_a_repeated_token(network: PebbleNetwork) -> None:
-    repetition = Repetition((0, 3, 9, 1, 4, 20, 21, 20, 21), (7, 8))
-    before = unlikelihood(network, [repetition], bf16=False)
-    before.backward()  # type: ignore[no-untyped-call]
+@pytest.mark.parametrize("name", ["repetition", "no_end"])
+def test_what_is_wrong_with_an_answer_can_be_unlearned(name: str, network: PebbleNetwork) -> None:
+    group = [Flaw((0, 3, 9, 1, 4, 20, 21, 20, 21), (7, 8), 9), Flaw((0, 3, 4, 7, 7), (), 4)]
+    before = getattr(against(network, group, 5, 0.9, bf16=False), name)
+    before.backward()
     with torch.no_grad():
         for parameter in network.parameters():
             parameter -= 1e-2 * parameter.grad
-    assert unlikelihood(network, [repetition], bf16=False) < before
+    assert getattr(against(network, group, 5, 0.9, bf16=False), name) < before
+
+
+@torch.no_grad()
+def test_the_losses_of_flaws_are_those_of_the_marked_places_alone(network: PebbleNetwork) -> None:
+    ids = (0, 3, 9, 1, 4, 20, 21, 20, 21)
+    row = torch.tensor([ids])
+    states = network.hidden_states(row, document_mask(torch.zeros_like(row)))[0]
+    chances = network.logits(states).softmax(-1).detach()
+    found = against(network, [Flaw(ids, (7, 8), 6)], 5, 0.9, bf16=False)
+    repeated = -torch.log1p(-torch.stack([chances[6, 20], chances[7, 21]])).mean()
+    assert float(found.repetition) == pytest.approx(float(repeated), rel=1e-4)
+    assert float(found.no_end) == pytest.approx(-float(chances[5, 5].log()), rel=1e-4)
+    # an answer may end behind its last token, too
+    behind = against(network, [Flaw(ids, (), 9)], 5, 0.9, bf16=False)
+    assert float(behind.no_end) == pytest.approx(-float(chances[8, 5].log()), rel=1e-4)
+    assert float(behind.repetition) == 0
+    likely = float(chances[5, 5]) * 0.9
+    assert float(against(network, [Flaw(ids, (), 6)], 5, likely, bf16=False).no_end) == 0
+
+
+def test_sentences_end_with_a_mark_or_a_line() -> None:
+    tokenizer = train_tokenizer(['The hens sing. The hens!\nSo? "Yes."\nNo, e.g. so.'] * 9, 320)
+    ends = ends_sentence(tokenizer)
+    pieces = tokenizer.get_vocab()
+    assert all(ends[pieces[piece]] for piece in ("\u010a", ".", "!", "?"))
+    assert not any(ends[pieces[piece]] for piece in ("s", ",", "\u0120", "<|end|>", '"'))
 
 
 def test_templates_hold_none_of_the_check_questions() -> None:

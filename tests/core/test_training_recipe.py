@@ -61,17 +61,19 @@ def tiny_recipe() -> Recipe:
         size=TINY,
         pretrain=Schedule(4, 2, 64, 2, 0.02, 4e-3, 0.3),
         tune=Schedule(3, 2, 96, 0, 0.02, 4e-3, 0.0, last_rate=0.1),
-        polish=replace(
-            small.polish,
-            schedule=Schedule(4, 2, 96, 0, 0.02, 4e-3, 0.0, first_rate=0.1, last_rate=0.0),
-            num_rounds=2,
-            num_answers=8,
-            max_new_tokens=40,
-            gram=2,
-            times=2,
+        polishes=tuple(
+            replace(
+                polish,
+                schedule=Schedule(4, 2, 96, 0, 0.02, 4e-3, 0.0, first_rate=0.1, last_rate=0.0),
+                num_rounds=2,
+                max_new_tokens=40,
+                gram=2,
+                times=2,
+            )
+            for polish in small.polishes
         ),
         heads=heads,
-        sources=(Source("rows", 1.0, 1.0, 1.0),),
+        sources=(Source("rows", 1.0, 1.0, 1.0, num_asked=8),),
         template_tokens=4000,
     )
 
