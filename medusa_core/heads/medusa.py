@@ -95,20 +95,20 @@ class MedusaHeads:
             if head.projection is not None:
                 self.num_columns = len(head.projection)
                 own.append(make(head.projection, None))
-        one = None if projection is None else make(projection, None)
+        self._one_projection = None if projection is None else make(projection, None)
         self.num_heads = len(layers_of)
         self._dtype = layers_of[0][0][0].dtype if layers_of and layers_of[0] else None
         self._token_ids = token_map
         self._token_map = None if token_map is None else token_map.tolist()
         self._residuals = _Residuals(layers_of, make)
         self._own_projections = own
-        self._shared = one or lent.lm_head
+        self._shared = self._one_projection or lent.lm_head
         self._vector = lent.vector if self._residuals.reads_root else None
         self._native = native_heads(
             self._residuals.first, self._residuals.rest, own or [self._shared], self.num_heads
         )
-        held = own if one is None else [*own, one]
-        self.nbytes = self._residuals.nbytes + sum(linear.nbytes for linear in held)
+        one_bytes = 0 if self._one_projection is None else self._one_projection.nbytes
+        self.nbytes = self._residuals.nbytes + one_bytes + sum(linear.nbytes for linear in own)
 
     def share_workers(self, workers: Workers) -> None:
         """Let the target's threads compute the heads, too."""

@@ -16,6 +16,7 @@ from medusa_core.engine.drafter import DrafterSpec, drafter_registry
 from medusa_core.engine.rule import RuleSpec, rule_registry
 from medusa_core.engine.session import Session
 from medusa_core.errors import RequestError
+from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.messages import GenerateSettings, WeightFormats
 from medusa_core.quant.choice import best_dtype, settle_formats
 from medusa_core.quant.format import Hardware, QuantSpec, quant_registry
@@ -30,7 +31,15 @@ from tests.core.laws import (
     plainly,
     user_says,
 )
-from tests.core.tiny import ACCURACIES, TinySpec, random_heads, write_heads, write_tiny
+from tests.core.tiny import (
+    ACCURACIES,
+    TinySpec,
+    random_heads,
+    random_rooted_heads,
+    write_heads,
+    write_rooted_heads,
+    write_tiny,
+)
 
 HERE = Hardware("cpu", packs=("float32", "bfloat16"))
 SPECS = quant_registry().specs
@@ -242,13 +251,18 @@ def weight_roots(target: Target) -> list[object]:
 
 
 def combinations() -> Iterator[tuple[str, str, WeightFormats]]:
-    for name in ("wide", "narrow", "pebble"):
+    for name in ("wide", "rooted", "narrow", "pebble"):
         for dtype in ("float64", "float32"):
             yield name, dtype, WeightFormats()
         for quant in ("bf16", "int8", "nf4", "nf4-dq"):
             yield name, "", WeightFormats(quant)
         yield name, "", WeightFormats("nf4-dq", lm_head="nf4", heads="int8")
         yield name, "", WeightFormats("int8", lm_head="int8", heads="bf16", embedding="fp32")
+
+
+def head_roots(heads: MedusaHeads) -> list[object]:
+    """What holds the weights of heads."""
+    return [heads._residuals, heads._own_projections, heads._one_projection]
 
 
 @pytest.mark.parametrize(("name", "dtype", "formats"), list(combinations()))
@@ -262,14 +276,15 @@ def test_law_4_the_plan_is_what_is_measured_and_at_most_a_twentieth_more(
     if name == "narrow":
         model = write_tiny(tmp_path / "narrow", NARROW)
         heads = write_heads(tmp_path / "narrow-heads", random_heads(NARROW), ACCURACIES)
+    elif name == "rooted":
+        model = folders["wide"][0]
+        heads = write_rooted_heads(tmp_path / "heads", random_rooted_heads(WIDE))
     else:
         model, heads = folders[name]
     target = load_target(model, heads, LoadOptions(dtype, formats=formats))
     measured = {
         "weights": held_bytes(weight_roots(target)),
-        "heads": held_bytes([target.heads._residuals, *target.heads._own_projections])
-        if target.heads
-        else 0,
+        "heads": held_bytes(head_roots(target.heads)) if target.heads else 0,
         "kv": held_bytes([Session(target).kv._data]),
     }
     plan = target.plan
