@@ -7,7 +7,7 @@ import logging
 import random
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -170,10 +170,20 @@ def polish_all(recipe: Recipe, run_dir: Path) -> PebbleNetwork:
             network.load_state_dict(state["network"])
             optimizers.load_state_dict(state["optimizers"])
             polish_once(network, optimizers, numbers, recipe, run_dir)
+            keep_some(network, state["network"], numbers.kept_share)
             state = {"network": network.state_dict(), "optimizers": optimizers.state_dict()}
             torch.save(state, path)
         source = path
     return load_network(recipe, source)
+
+
+def keep_some(network: PebbleNetwork, before: Mapping[str, Tensor], share: float) -> None:
+    """Go back a share of the way to earlier weights: what was learned stays, less is forgotten.
+
+    Source: Wortsman et al., "Robust fine-tuning of zero-shot models" (2022), section 3.
+    """
+    after = network.state_dict()
+    network.load_state_dict({name: after[name].lerp(before[name], share) for name in after})
 
 
 def polish_once(

@@ -149,6 +149,7 @@ class PolishRecipe:
         repetition_weight: of the loss on repeated tokens.
         end_weight: of the loss on ends that are missing.
         end_probability: from which on an end counts as given.
+        kept_share: share of the weights as they were before in the weights that come out.
     """
 
     schedule: Schedule
@@ -163,6 +164,7 @@ class PolishRecipe:
     repetition_weight: float
     end_weight: float
     end_probability: float
+    kept_share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +228,7 @@ POLISHES = (
         repetition_weight=0.7,
         end_weight=0.0,
         end_probability=0.0,
+        kept_share=0.0,
     ),
     PolishRecipe(
         Schedule(480, 2, 1024, 0, 0.02, 4e-3, 0.0, first_rate=0.05, last_rate=0.0),
@@ -240,6 +243,7 @@ POLISHES = (
         repetition_weight=1.5,
         end_weight=0.02,
         end_probability=0.2,
+        kept_share=0.25,
     ),
 )
 HEADS = HeadRecipe(

@@ -7,12 +7,20 @@ from pathlib import Path
 
 from safetensors.torch import load_file, save_file
 
-from tests.core.tiny import ACCURACIES, TinySpec, random_heads, write_heads, write_tiny
+from tests.core.tiny import (
+    ACCURACIES,
+    TinySpec,
+    random_heads,
+    random_rooted_heads,
+    write_heads,
+    write_rooted_heads,
+    write_tiny,
+)
 
 ROOT = Path(__file__).parents[2]
 
 
-def checkpoint(folder: Path) -> Path:
+def checkpoint(folder: Path, is_rooted: bool) -> Path:
     """A sharded target with all files that a published one has, and its heads."""
     spec = TinySpec(model_type="qwen3", seed=9)
     model = write_tiny(folder / "model", spec)
@@ -25,7 +33,10 @@ def checkpoint(folder: Path) -> Path:
         save_file({n: t for n, t in tensors.items() if weight_map[n] == shard}, model / shard)
     (model / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
     (model / "generation_config.json").write_text('{"eos_token_id": [1, 4]}')
-    write_heads(folder / "heads", random_heads(spec), ACCURACIES)
+    heads = write_heads(folder / "heads", random_heads(spec), ACCURACIES)
+    if is_rooted:
+        (heads / "medusa_lm_head.safetensors").unlink()
+        write_rooted_heads(heads, random_rooted_heads(spec))
     return folder
 
 
@@ -42,4 +53,8 @@ def check(folder: Path, first: int, last: int) -> None:
 
 
 def test_1000_damaged_checkpoints_are_refused_or_work(tmp_path: Path) -> None:
-    check(checkpoint(tmp_path / "whole"), 0, 1000)
+    check(checkpoint(tmp_path / "whole", is_rooted=False), 0, 1000)
+
+
+def test_damaged_rooted_heads_are_refused_or_work(tmp_path: Path) -> None:
+    check(checkpoint(tmp_path / "whole", is_rooted=True), 1000, 1400)

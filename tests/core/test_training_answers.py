@@ -42,7 +42,7 @@ from medusa_core.training.heads import (
 )
 from medusa_core.training.network import PebbleNetwork, initialise
 from medusa_core.training.packing import document_mask
-from medusa_core.training.pebble import frequent_tokens
+from medusa_core.training.pebble import frequent_tokens, keep_some
 from medusa_core.training.polish import Flaw, Pieces, PolishRun, against, flaws
 from medusa_core.training.recipe import RECIPES, HeadRecipe, ModelSize
 from medusa_core.training.reliability import reliabilities, reliability
@@ -400,6 +400,16 @@ def test_the_losses_of_flaws_are_those_of_the_marked_places_alone(network: Pebbl
     assert float(behind.repetition) == 0
     likely = float(chances[5, 5]) * 0.9
     assert float(against(network, [Flaw(ids, (), 6)], 5, likely, bf16=False).no_end) == 0
+
+
+def test_a_share_of_earlier_weights_is_kept(network: PebbleNetwork) -> None:
+    before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter += 1
+    keep_some(network, before, 0.25)
+    for name, tensor in network.state_dict().items():
+        assert torch.allclose(tensor, before[name] + 0.75, atol=1e-5)
 
 
 def test_sentences_end_with_a_mark_or_a_line() -> None:
