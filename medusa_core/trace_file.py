@@ -151,8 +151,10 @@ def _to_json(recording: Recording) -> _Json:
 def _texts(steps: Iterable[StepTrace]) -> dict[int, bytes]:
     texts: dict[int, bytes] = {}
     for step in steps:
-        others = (a.token_id for verdict in step.verdicts for a in verdict.alternatives)
-        texts.update(zip((*step.token_ids, *step.choice_ids, *others), step.texts, strict=True))
+        texts.update((node.token_id, node.text) for node in step.nodes)
+        for verdict in step.verdicts:
+            told = (verdict.choice, *verdict.alternatives)
+            texts.update((choice.token_id, choice.text) for choice in told)
     return texts
 
 
@@ -228,7 +230,8 @@ class _Reader:
         self._check_path(nodes, verdicts, number)
         choices = [verdict["choice"] for verdict in verdicts]
         others = [other for verdict in verdicts for other in verdict["alternatives"]]
-        ids = (*nodes["token_ids"], *(i for i, _ in choices), *(i for i, _ in others))
+        for token_id in (*nodes["token_ids"], *(i for i, _ in choices), *(i for i, _ in others)):
+            self._check_known(token_id)
         chances = array("f", [math.nan if p is None else p for p in nodes["probabilities"]])
         chances.extend(p for _, p in (*choices, *others))
         return StepTrace(
@@ -242,20 +245,18 @@ class _Reader:
             sources=tuple(map(TokenSource, nodes["drafters"], nodes["heads"])),
             path=tuple(verdict["node"] for verdict in verdicts),
             choice_ids=tuple(i for i, _ in choices),
-            texts=tuple(map(self._text, ids)),
+            pieces=self._texts,
             probabilities=chances.tobytes() + self._packed_ids(others),
             numbers=tuple(_read_numbers(verdict["numbers"]) for verdict in verdicts),
             num_kept=raw["num_kept"],
             **{f"{part}_s": float(raw["times_s"][part]) for part in _TIMES},
         )
 
-    def _text(self, token_id: int) -> bytes:
-        text = self._texts.get(token_id)
-        if text is None:
+    def _check_known(self, token_id: int) -> None:
+        if token_id not in self._texts:
             raise TraceError(
                 f"{self._file_name} doesn't say what token {token_id} is.", "Record it again."
             )
-        return text
 
     def _packed_ids(self, others: Sequence[Sequence[Any]]) -> bytes:
         try:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from medusa_core.engine.loop import Step
 from medusa_core.engine.rule import Numbers, Rule
-from medusa_core.messages import NUM_ALTERNATIVES, Message, StepTrace
+from medusa_core.messages import Message, StepTrace
 from medusa_core.native.summary import ScoreReader, reader_of
 from medusa_core.text.tokenizer import Tokenizer
 from medusa_core.types import Proposal, WalkContext
@@ -42,7 +42,7 @@ class Recorder:
     def __init__(self, request: Message, tokenizer: Tokenizer, rule: Rule) -> None:
         self._session_id = request.session_id
         self._request_id = request.request_id
-        self._all_bytes_of = tokenizer.all_bytes_of
+        self._pieces = tokenizer.pieces
         self._rule = rule
         self._of_target: ScoreReader | None = None
         self._of_drafter: ScoreReader | None = None
@@ -85,8 +85,6 @@ class Recorder:
             step_s: Seconds of the whole step.
         """
         tree, times = step.proposal.tree, step.times
-        packed = memoryview(seen.probabilities)[-4 * NUM_ALTERNATIVES * len(seen.path) :]
-        others: list[int] = packed.cast("i").tolist()
         return StepTrace(
             self._session_id,
             self._request_id,
@@ -98,7 +96,7 @@ class Recorder:
             step.proposal.sources,
             seen.path,
             step.token_ids,
-            self._all_bytes_of((*tree.token_ids, *step.token_ids, *others)),
+            self._pieces,
             seen.probabilities,
             seen.numbers,
             num_kept,

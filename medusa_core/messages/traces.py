@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from medusa_core.messages.records import Message, TokenSource
@@ -77,7 +78,8 @@ class StepTrace(Message):
         sources: Who drafted each.
         path: The root and the p − 1 accepted nodes.
         choice_ids: What the rule put behind each of them; the last is the bonus token.
-        texts: Bytes of the tokens of all nodes, of the choices, and of the alternatives.
+        pieces: Bytes of tokens by id, of all that are named here and maybe of more; empty where an
+            id is missing. Traces of one tokenizer share it; it doesn't count when they are compared.
         probabilities: float32: of every node (NaN where unknown), of every choice, of five
             alternatives of each; then these alternatives' ids as int32. 4 · (n + 11 p) bytes
         numbers: What the rule decided by, at every node of the path.
@@ -97,7 +99,7 @@ class StepTrace(Message):
     sources: tuple[TokenSource, ...]
     path: tuple[int, ...]
     choice_ids: tuple[int, ...]
-    texts: tuple[bytes, ...]
+    pieces: Mapping[int, bytes] = field(compare=False)
     probabilities: bytes
     numbers: tuple[tuple[tuple[str, float], ...], ...]
     num_kept: int
@@ -112,7 +114,8 @@ class StepTrace(Message):
         """The verified tree; the root first."""
         floats = memoryview(self.probabilities).cast("f")[: len(self.token_ids)].tolist()
         known = (None if math.isnan(p) else p for p in floats)
-        columns = (self.token_ids, self.texts, self.parents, self.ranks, self.sources, known)
+        texts = self._texts(self.token_ids)
+        columns = (self.token_ids, texts, self.parents, self.ranks, self.sources, known)
         return tuple(map(TraceNode, *columns))
 
     @property
@@ -125,8 +128,8 @@ class StepTrace(Message):
         packed, at_ids = memoryview(self.probabilities), num_nodes + length * (1 + NUM_ALTERNATIVES)
         floats = packed.cast("f")[num_nodes:at_ids].tolist()
         ids = packed.cast("i")[at_ids:].tolist()
-        choices = tuple(map(Alternative, self.choice_ids, self.texts[num_nodes:], floats))
-        others = tuple(map(Alternative, ids, self.texts[num_nodes + length :], floats[length:]))
+        choices = tuple(map(Alternative, self.choice_ids, self._texts(self.choice_ids), floats))
+        others = tuple(map(Alternative, ids, self._texts(ids), floats[length:]))
         return tuple(
             Verdict(
                 node,
@@ -136,3 +139,6 @@ class StepTrace(Message):
             )
             for place, node in enumerate(self.path)
         )
+
+    def _texts(self, token_ids: Iterable[int]) -> list[bytes]:
+        return [self.pieces.get(token_id, b"") for token_id in token_ids]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from tokenizers import Tokenizer as RustTokenizer
@@ -85,16 +85,14 @@ class Tokenizer:
         """Bytes of one token; empty for special tokens and for ids beyond the vocabulary."""
         return self._bytes_of[token_id] if token_id < len(self._bytes_of) else b""
 
-    def all_bytes_of(self, token_ids: Sequence[int]) -> tuple[bytes, ...]:
-        """Bytes of each of these tokens."""
-        try:
-            return tuple(map(self._bytes_of.__getitem__, token_ids))
-        except IndexError:  # an id beyond the vocabulary
-            return tuple(map(self.bytes_of, token_ids))
+    @cached_property
+    def pieces(self) -> Mapping[int, bytes]:
+        """Bytes of all tokens by id."""
+        return dict(enumerate(self._bytes_of))
 
     def decode(self, token_ids: Sequence[int]) -> str:
         """Text of all tokens; what is no UTF-8 becomes U+FFFD."""
-        text = b"".join(self.all_bytes_of(token_ids)).decode("utf-8", "replace")
+        text = b"".join(map(self.bytes_of, token_ids)).decode("utf-8", "replace")
         return text.removeprefix(" ") if self.strips_space else text
 
 

@@ -116,13 +116,8 @@ def trace_of(step: StepDone, before: tuple[bytes, ...]) -> StepTrace:
     others = tuple(range(100, 105)) * len(path)
     chances = array("f", [math.nan, *[0.25] * (len(parents) - 1)])
     chances.extend([0.5] * len(path) + [0.125] * len(others))
-    texts = (
-        before[-1] if before else b"root",
-        *step.pieces[: len(accepted)],
-        *([b" wrong"] if step.step else []),
-        *step.pieces,
-        *[b"other"] * len(others),
-    )
+    pieces = dict.fromkeys(others, b"other") | {root: before[-1] if before else b"root"}
+    pieces |= {99: b" wrong"} | dict(zip(step.token_ids, step.pieces, strict=True))
     return StepTrace(
         step.session_id,
         step.request_id,
@@ -134,7 +129,7 @@ def trace_of(step: StepDone, before: tuple[bytes, ...]) -> StepTrace:
         sources,
         path,
         step.token_ids,
-        texts,
+        pieces,
         chances.tobytes() + array("i", others).tobytes(),
         ((),) * len(path),
         len(step.token_ids),

@@ -38,7 +38,6 @@ def trace(number: int = 1, path: Sequence[int] = (0, 1, 3), *, num_kept: int = 0
     chances = array("f", [math.nan, *[0.25] * (len(parents) - 1)])
     chances.extend([0.5] * len(path))
     chances.extend([0.125] * len(others))
-    ids = (*range(len(parents)), *choices, *others)
     return StepTrace(
         "s",
         "r",
@@ -50,7 +49,7 @@ def trace(number: int = 1, path: Sequence[int] = (0, 1, 3), *, num_kept: int = 0
         sources,
         tuple(path),
         choices,
-        tuple(WORDS[i] for i in ids),
+        dict(enumerate(WORDS)),
         chances.tobytes() + array("i", others).tobytes(),
         ((),) * len(path),
         num_kept or len(path),

@@ -59,7 +59,7 @@ TRACE = StepTrace(
     (TARGET, TokenSource("medusa", 1)),
     (0, 1),
     (5, 6),
-    (b"a", b"\xe2", b"\xe2", *[b"b"] * 11),
+    {4: b"a", 5: b"\xe2", 6: b"\xe2"} | dict.fromkeys(range(7, 10), b"b"),
     array("f", [math.nan, 0.5, 0.75, 1.0, *[0.02] * 10]).tobytes()
     + array("i", range(10)).tobytes(),
     ((("margin", 1.0),), ()),

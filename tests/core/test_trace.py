@@ -135,6 +135,8 @@ def test_a_trace_comes_back_from_its_file_as_it_was(recording: Recording, tmp_pa
     again = read_trace(path)
     anonymous = tuple(replace(s, session_id="", request_id="") for s in recording.steps)
     assert again.steps == anonymous
+    assert [s.nodes for s in again.steps] == [s.nodes for s in recording.steps]
+    assert [s.verdicts for s in again.steps] == [s.verdicts for s in recording.steps]
     assert again.done == replace(recording.done, session_id="", request_id="")
     assert again.model == recording.model
     assert [p.name for p in tmp_path.iterdir()] == ["trace.json"]
