@@ -79,7 +79,7 @@ class StepTrace(Message):
         path: The root and the p − 1 accepted nodes.
         choice_ids: What the rule put behind each of them; the last is the bonus token.
         pieces: Bytes of tokens by id, of all that are named here and maybe of more; empty where an
-            id is missing. Traces of one tokenizer share it; it doesn't count when they are compared.
+            id is missing. Traces of one tokenizer share it; comparisons leave it out.
         probabilities: float32: of every node (NaN where unknown), of every choice, of five
             alternatives of each; then these alternatives' ids as int32. 4 · (n + 11 p) bytes
         numbers: What the rule decided by, at every node of the path.

@@ -138,6 +138,21 @@ class _WatchedRule:
 
 
 @dataclass
+class ChanceWitness:
+    """Remembers what a drafter was told of chance, and how much was decided then."""
+
+    told: list[tuple[int, Chance | None]] = field(default_factory=list)
+
+    def watch(self, spec: DrafterSpec) -> DrafterSpec:
+        """The same drafter, watched."""
+
+        def build(target: Target, num_rows: int) -> Drafter:
+            return _ToldDrafter(spec.build(target, num_rows), [], self.told)
+
+        return DrafterSpec(spec.name, spec.serves, build)
+
+
+@dataclass
 class StateWitness:
     """Remembers the hidden states that a drafter was given, and how much was decided then."""
 
@@ -153,6 +168,8 @@ class StateWitness:
 
 
 class _WatchedDrafter:
+    """A drafter whose observations are remembered."""
+
     def __init__(self, drafter: Drafter, states: list[tuple[int, Tensor]]) -> None:
         self._drafter = drafter
         self._states = states
@@ -172,3 +189,18 @@ class _WatchedDrafter:
 
     def truncate(self, length: int) -> None:
         self._drafter.truncate(length)
+
+
+class _ToldDrafter(_WatchedDrafter):
+    def __init__(
+        self,
+        drafter: Drafter,
+        states: list[tuple[int, Tensor]],
+        told: list[tuple[int, Chance | None]],
+    ) -> None:
+        super().__init__(drafter, states)
+        self._told = told
+
+    def observe(self, observation: Observation) -> None:
+        super().observe(observation)
+        self._told.append((self._length, observation.chance))

@@ -12,6 +12,7 @@ from torch import Tensor
 from medusa_core.drafters.medusa import SPEC, MedusaDrafter
 from medusa_core.engine.drafter import Observation
 from medusa_core.errors import CheckpointError, HeadsError
+from medusa_core.heads import medusa
 from medusa_core.heads.medusa import Lent, MedusaHeads
 from medusa_core.heads.reader import read_heads
 from medusa_core.heads.weights import HeadWeights
@@ -29,6 +30,7 @@ from tests.core.tiny import (
 )
 
 FILE = "medusa_lm_head.safetensors"
+REDUCED_IDS = random_rooted_heads(GROUPED).token_map
 
 
 def read(folder: Path, target: Target) -> MedusaHeads:
@@ -120,6 +122,36 @@ def test_rooted_heads_read_the_roots_vector_in_their_first_layer(
         if heads.token_map is not None:
             best = heads.token_map[best]
         assert ranked.token_ids == best.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("most", [4096, 60])
+def test_with_chance_the_best_tokens_are_those_that_are_best_with_it(
+    most: int, dtype: str, load: LoadTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(medusa, "_MOST_CANDIDATES", most)
+    tiny = load("grouped", dtype)
+    write_rooted_heads(tmp_path, random_rooted_heads(GROUPED))
+    noise = torch.randn(3, GROUPED.vocab_size, generator=torch.Generator().manual_seed(8)).double()
+    asked: list[Tensor] = []
+
+    def chance(scores: Tensor, token_ids: Tensor | None) -> Tensor:
+        ids = torch.arange(scores.shape[-1]) if token_ids is None else token_ids
+        asked.append(ids.expand(len(scores), -1))
+        return scores.double() + noise[: len(scores)].gather(1, asked[-1])
+
+    for heads in (tiny.heads, read(tmp_path, tiny)):
+        assert heads is not None
+        hidden = torch.randn(GROUPED.hidden_size, dtype=tiny.runner.hidden_dtype) * 3
+        scores = heads.logits(hidden, 7, 3).double()
+        ids = torch.arange(heads.num_columns) if heads.num_columns > 160 else REDUCED_IDS
+        best = ids[(scores + noise[:, ids]).topk(4).indices]
+        ranked = heads.ranked(hidden, 7, (4, 2, 1), chance=chance)
+        assert asked[-1].shape[1] == min(most, heads.num_columns)
+        assert ranked.token_ids == best.tolist()
+        columns = torch.tensor(ranked.columns)
+        assert ids[columns].tolist() == ranked.token_ids
+        torch.testing.assert_close(ranked.scores.double(), scores, rtol=1e-4, atol=1e-4)
 
 
 def test_heads_run_in_the_dtype_of_the_target(load: LoadTarget) -> None:

@@ -22,6 +22,7 @@ from medusa_core.messages import TARGET, GenerateSettings, TokenSource
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
 from medusa_core.types import Proposal, WalkContext
+from tests.core.fakes import ChanceWitness
 from tests.core.faults import Credulous, faulty_rule
 from tests.core.laws import decode, plain_scores, user_says
 
@@ -300,6 +301,64 @@ def test_a_walk_ends_at_the_first_choice_that_no_child_holds(rule: RuleSpec) -> 
     acceptance = rule.build(GenerateSettings(rule=rule.name)).walk(tree, logits, CONTEXT)
     assert acceptance.nodes == (2, 4)
     assert acceptance.bonus_id == 9
+
+
+# Drafters that know the noise ---------------------------------------------------------------------
+
+FILTERED = (
+    GenerateSettings(rule="sample", temperature=0.7, seed=5),
+    GenerateSettings(rule="sample", temperature=1.4, seed=6, top_k=7),
+    GenerateSettings(rule="sample", temperature=1.1, seed=7, top_p=0.8, min_p=0.02),
+)
+
+
+@pytest.mark.parametrize("settings", FILTERED)
+def test_who_knows_scores_and_noise_knows_what_is_drawn(settings: GenerateSettings) -> None:
+    scores = torch.randn(6, 300, generator=torch.Generator().manual_seed(3)) * 3
+    some = torch.randperm(300, generator=torch.Generator().manual_seed(4))[:250]
+    sampler, other = Sampler(settings), Sampler(settings)
+    places = [40, *range(41, 46)]
+    drawn = [sampler.draw(row, place) for row, place in zip(scores, places, strict=True)]
+    assert other.shifted(scores, None, 40).argmax(dim=-1).tolist() == drawn
+    # What is drafted from fewer tokens, or from others at each place, is shifted by id as well.
+    both = [token_id in some for token_id in drawn]
+    assert sum(both) >= 3
+    few = some[other.shifted(scores[:, some], some, 40).argmax(dim=-1)].tolist()
+    sorted_ids = scores.argsort(dim=-1, descending=True)
+    ranked = other.shifted(scores.gather(1, sorted_ids), sorted_ids, 40).argmax(dim=-1)
+    assert sorted_ids.gather(1, ranked[:, None]).flatten().tolist() == drawn
+    if not settings.top_p < 1:  # the nucleus of fewer tokens is another
+        assert [token for token, is_in in zip(few, both, strict=True) if is_in] == [
+            token for token, is_in in zip(drawn, both, strict=True) if is_in
+        ]
+
+
+@pytest.mark.parametrize("name", drafter_registry().names)
+def test_drafters_are_told_the_noise_of_the_places_behind_their_root(
+    name: str, tiny: Target
+) -> None:
+    witness = ChanceWitness()
+    spec = witness.watch(drafter_registry().get(name))
+    settings = GenerateSettings(
+        rule="sample", drafter=name, temperature=1.3, seed=11, max_new_tokens=20, tree_rows=8
+    )
+    run = decode(tiny, settings, MESSAGES, drafter=spec)
+    decided = [*run.prompt_ids, *run.done.token_ids]
+    assert len(witness.told) >= 4
+    for length, chance in witness.told:
+        assert chance is not None
+        if length < len(decided):
+            scores = plain_scores(tiny, decided[:length])
+            assert int(chance(scores[None], None).argmax()) == decided[length]
+
+
+@pytest.mark.parametrize("rule", ["greedy", "typical"])
+def test_where_scores_alone_decide_nothing_is_told(rule: str, tiny: Target) -> None:
+    witness = ChanceWitness()
+    spec = witness.watch(drafter_registry().get("medusa"))
+    decode(tiny, GenerateSettings(rule=rule, max_new_tokens=8), MESSAGES, drafter=spec)
+    assert witness.told
+    assert {chance for _, chance in witness.told} == {None}
 
 
 def test_plain_decoding_drafts_nothing() -> None:
