@@ -359,16 +359,20 @@ def test_the_command_converts_heads_for_other_programs(
 
 
 def test_what_cant_be_converted_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    heads = str(demo_heads_dir())
-    assert main(["heads", "convert", heads, str(tmp_path), "--to", "vllm"]) == 1
+    out = tmp_path / "out"
+    heads = str(write_tiny_heads(tmp_path / "heads", random_heads(GROUPED, is_shared=True)))
+    assert main(["heads", "convert", heads, str(out), "--to", "vllm"]) == 1
     assert "--model" in capsys.readouterr().err
-    assert main(["heads", "convert", heads, str(tmp_path), "--to", "gguf"]) == 1
+    assert main(["heads", "convert", heads, str(out), "--to", "gguf"]) == 1
     assert "vllm" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
+    assert main(["heads", "convert", str(demo_heads_dir()), str(out), "--to", "v2"]) == 1
+    assert "read the root's vector" in capsys.readouterr().err
+    assert not out.exists()
 
 
 def test_writing_where_there_is_no_room_leaves_nothing(tmp_path: Path) -> None:
-    heads, _ = read_head_set(demo_heads_dir(), None)
+    tensors = random_heads(GROUPED, is_shared=True)
+    heads, _ = read_head_set(write_tiny_heads(tmp_path / "heads", tensors), None)
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(HeadsError, match="can't be written"):
         write_heads(heads, "v2", tmp_path / "file", "base")
