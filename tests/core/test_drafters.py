@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch import Tensor
 
 from medusa_core.engine.drafter import Drafter, DrafterSpec, Observation, drafter_registry
 from medusa_core.errors import RequestError
@@ -154,3 +155,52 @@ def test_a_dynamic_tree_of_pebble_accepts_more_than_a_fixed_one(load: LoadTarget
         ]
         lengths[drafter] = sum(sum(d.accept_lengths) for d in done) / sum(d.num_steps for d in done)
     assert lengths["medusa-dynamic"] > lengths["medusa"] * 1.01
+
+
+@pytest.mark.parametrize("name", ["medusa", "medusa-chain", "medusa-dynamic", "composite"])
+def test_heads_offer_what_chance_lifts_to_the_top(name: str, tiny: Target) -> None:
+    lifted = (71, 72, 73)
+
+    def chance(scores: Tensor, token_ids: Tensor | None) -> Tensor:
+        assert token_ids is None
+        raised = scores.clone()
+        for depth in range(len(scores)):
+            raised[depth, lifted[depth]] += 1000
+        return raised
+
+    drafter = drafter_registry().get(name).build(tiny, 8)
+    state = torch.randn(tiny.config.hidden_size).to(tiny.runner.hidden_dtype)
+    for told, is_lifted in ((chance, True), (None, False)):
+        drafter.begin((1, 2))
+        drafter.observe(Observation((3,), state, told))
+        tree = drafter.propose(3, 8).tree
+        best = {
+            depth: tree.token_ids[node]
+            for node, (depth, path) in enumerate(
+                zip(tree.shape.depths, tree.shape.paths, strict=True)
+            )
+            if path and path[-1] == 0
+        }
+        # a tree grown by what the heads themselves give needn't take what chance lifts any deeper
+        assert (best[1] == lifted[0]) == is_lifted
+        if name != "medusa-dynamic":
+            assert (best[2] == lifted[1]) == is_lifted
+
+
+def test_a_merged_tree_holds_what_chance_lifts_too(tiny: Target) -> None:
+    def chance(scores: Tensor, token_ids: Tensor | None) -> Tensor:
+        raised = scores.clone()
+        raised[:, 77] += 1000
+        return raised
+
+    drafter = drafter_registry().get("composite").build(tiny, 8)
+    state = torch.randn(tiny.config.hidden_size).to(tiny.runner.hidden_dtype)
+    for told, is_lifted in ((chance, True), (None, False)):
+        drafter.begin((4, 5, 6, 7, 8, 4, 5, 6))
+        drafter.observe(Observation((7,), state, told))
+        proposal = drafter.propose(7, 8)
+        tree = proposal.tree
+        first = {tree.token_ids[node] for node in tree.shape.children[0]}
+        assert {source.drafter for source in proposal.sources} >= {"ngram", "medusa"}
+        assert 8 in first
+        assert (77 in first) == is_lifted
