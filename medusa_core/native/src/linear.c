@@ -11,13 +11,20 @@
 #define MULTIPLIES_HALVES 0
 #endif
 
-/* How many rows and how many lanes of outputs the registers hold at once. */
-#if defined(__AVX512F__)
-enum { MOST_ROWS = 11, WIDTH = 2 };
+/* How many rows (of bfloat16 and of float weights) and how many lanes of outputs the registers hold
+   at once; and of few rows how many panels: a sum waits for its last product, so a dozen of them
+   have to take turns. All measured: one more, and the compiler runs out of registers. */
+#if MULTIPLIES_HALVES
+enum { MOST_HALF = 11, MOST_FULL = 10, WIDTH = 2 };
+#define BESIDE(rows) ((rows) <= 2 ? 4 : (rows) <= 6 ? 2 : 1)
+#elif defined(__AVX512F__)
+enum { MOST_HALF = 8, MOST_FULL = 10, WIDTH = 2 };
+#define BESIDE(rows) ((rows) == 1 ? 4 : (rows) <= 3 ? 2 : 1)
 #else
-enum { MOST_ROWS = 6, WIDTH = 1 };
+enum { MOST_HALF = 4, MOST_FULL = 5, WIDTH = 1 };
+#define BESIDE(rows) ((rows) == 1 ? 4 : (rows) == 2 ? 2 : 1)
 #endif
-enum { GROUP = 4 }; /* panels of a piece: for one row they are read side by side */
+enum { GROUP = 4 }; /* panels of a piece, a multiple of every BESIDE */
 
 typedef struct {
     const Linear *layer;
@@ -36,8 +43,9 @@ static int32_t words(const Linear *layer) {
 INLINE int32_t numbers(const Linear *layer) { return layer->is_half && !MULTIPLIES_HALVES ? 2 : 1; }
 
 /* Rows go in blocks of about the same size: the rows of the block that starts at `row`. */
-static int32_t block_rows(int32_t rows, int32_t row) {
-    int32_t left = rows - row, blocks = (left + MOST_ROWS - 1) / MOST_ROWS;
+static int32_t block_rows(const Linear *layer, int32_t rows, int32_t row) {
+    int32_t most = layer->is_half ? MOST_HALF : MOST_FULL;
+    int32_t left = rows - row, blocks = (left + most - 1) / most;
     return (left + blocks - 1) / blocks;
 }
 
@@ -45,7 +53,7 @@ static int32_t block_rows(int32_t rows, int32_t row) {
 static void pack(const Linear *layer, const float *x, uint32_t *packed, int32_t rows) {
     int32_t count = words(layer), each = numbers(layer);
     for (int32_t row = 0, size; row < rows; row += size) {
-        size = block_rows(rows, row);
+        size = block_rows(layer, rows, row);
         for (int32_t r = 0; r < size; r++) {
             const float *from = x + (int64_t)(row + r) * layer->inputs;
             uint32_t *to = packed + (int64_t)row * count * each + r * each;
@@ -94,7 +102,7 @@ INLINE Lanes finished(const Job *job, Lanes sum, int64_t at, int32_t output) {
    compiled, so that all sums stay in registers. */
 INLINE void block(const Job *job, int32_t row, int32_t panel, int32_t lane, int rows, int panels,
                   int is_half) {
-    Lanes total[MOST_ROWS > GROUP ? MOST_ROWS : GROUP][WIDTH];
+    Lanes total[12][WIDTH];
     for (int i = 0; i < rows * panels; i++)
         for (int v = 0; v < WIDTH; v++) total[i][v] = (Lanes){0};
     const Linear *layer = job->layer;
@@ -130,6 +138,22 @@ INLINE void blocks(const Job *job, int32_t row, int32_t panel, int rows, int pan
     }
 }
 
+/* All rows of some whole panels, side by side; they fit into the registers. */
+static void panels_beside(const Job *job, int32_t panel, int32_t rows) {
+    switch (rows) {
+    case 1: blocks(job, 0, panel, 1, BESIDE(1)); break;
+    case 2: blocks(job, 0, panel, 2, BESIDE(2)); break;
+#if defined(__AVX512F__)
+    case 3: blocks(job, 0, panel, 3, BESIDE(3)); break;
+#endif
+#if MULTIPLIES_HALVES
+    case 4: blocks(job, 0, panel, 4, BESIDE(4)); break;
+    case 5: blocks(job, 0, panel, 5, BESIDE(5)); break;
+    case 6: blocks(job, 0, panel, 6, BESIDE(6)); break;
+#endif
+    }
+}
+
 /* Some rows of one whole panel. */
 static void panel_rows(const Job *job, int32_t row, int32_t panel, int32_t rows) {
     switch (rows) {
@@ -138,14 +162,13 @@ static void panel_rows(const Job *job, int32_t row, int32_t panel, int32_t rows)
     case 3: blocks(job, row, panel, 3, 1); break;
     case 4: blocks(job, row, panel, 4, 1); break;
     case 5: blocks(job, row, panel, 5, 1); break;
-    case 6: blocks(job, row, panel, 6, 1); break;
 #if defined(__AVX512F__)
+    case 6: blocks(job, row, panel, 6, 1); break;
     case 7: blocks(job, row, panel, 7, 1); break;
     case 8: blocks(job, row, panel, 8, 1); break;
     case 9: blocks(job, row, panel, 9, 1); break;
     case 10: blocks(job, row, panel, 10, 1); break;
     case 11: blocks(job, row, panel, 11, 1); break;
-
 #endif
     }
 }
@@ -176,13 +199,13 @@ static void piece(void *context, int32_t index, int32_t worker) {
     int32_t whole = job->layer->outputs / PANEL;
     int32_t end = (job->layer->outputs + PANEL - 1) / PANEL;
     if (end > panel + GROUP) end = panel + GROUP;
-    if (job->rows == 1 && panel + GROUP <= whole) {
-        blocks(job, 0, panel, 1, GROUP);
+    if (BESIDE(job->rows) > 1 && panel + GROUP <= whole) {
+        for (; panel < end; panel += BESIDE(job->rows)) panels_beside(job, panel, job->rows);
         return;
     }
     for (; panel < end; panel++)
         for (int32_t row = 0, rows; row < job->rows; row += rows) {
-            rows = block_rows(job->rows, row);
+            rows = block_rows(job->layer, job->rows, row);
             if (panel < whole)
                 panel_rows(job, row, panel, rows);
             else
