@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
+from app.insight.track import Track
 from app.model_keeper import Phase
 from app.theme.appearance import ThemeChoice
 
@@ -39,6 +40,13 @@ STRUCTURED = "Generate example sentences using the word 'small'."
 WATCHED_ROWS = 16
 # Longer than any context of the demo model.
 TOO_LONG = "Please remember this. " * 2000
+
+
+def _telling_step(track: Track) -> int:
+    """Near the middle, a step that has all there is to see: accepted tokens and a wrong guess."""
+    middle = len(track) // 2
+    nearest = sorted(range(len(track)), key=lambda index: abs(index - middle))
+    return next((index for index in nearest if track[index].num_kept == 3), middle)
 
 
 def _tooltip() -> QWidget | None:
@@ -143,11 +151,11 @@ class Tour:
         await self._take("tree-planned")
         tree.plan.use_box.setChecked(True)
         await self._ask(STORY)
-        insight.timeline.go(insight.timeline.last // 2)
-        await self._take("tree")
-        answer = chat.answers[-1]
         track = insight.timeline.track
         assert track is not None
+        insight.timeline.go(_telling_step(track))
+        await self._take("tree")
+        answer = chat.answers[-1]
         token = track.first_token(insight.timeline.index)
         answer.token_hovered.emit(token)
         await self._take("token-card", widget=_tooltip())

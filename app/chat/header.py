@@ -24,9 +24,9 @@ from app.model_keeper import ModelStatus, Phase
 from app.theme.appearance import Appearance
 
 RECORDING = (
-    "Keep what the panels show of the last 20,000 steps: 20 to 52 MB by the size of the trees. "
-    "With the built-in model that costs about a tenth of the speed, with a large one nothing to "
-    "speak of."
+    "Keep what the panels show of the last 20,000 steps: 12 to 31 MB by the size of the trees. "
+    "With the built-in model that costs about a twentieth of the speed, with a large one nothing "
+    "to speak of."
 )
 ChooseModel = Callable[[ModelChoice], None]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from app.insight.track import Track
 from medusa_core.messages import GIVEN, StepDone, StepTrace
 
-MAX_STEPS = 20_000  # of all answers together; 1.0 KB each with small trees, 2.6 KB with 64 rows
+MAX_STEPS = 20_000  # of all answers together; 0.6 KB each with small trees, 1.5 KB with 64 rows
 
 
 class Recordings:
