@@ -19,7 +19,7 @@ from medusa_core.target import Target
 
 log = logging.getLogger(__name__)
 
-_VERSION = 1
+_VERSION = 2
 
 
 class CalibrationStore:
@@ -96,5 +96,8 @@ def costs_of(target: Target, store: CalibrationStore, folders: Iterable[Path]) -
 
 def _processor() -> str:
     library = native_library()
-    compiled = "" if library is None else Path(library._name).stem
+    compiled = None
+    if library is not None:
+        path = Path(library._name)
+        compiled = (path.stem, path.stat().st_size, path.stat().st_mtime_ns)
     return f"{os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()}, {compiled}"

@@ -3,15 +3,18 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from medusa_core.engine import calibration_store
+from medusa_core.engine import calibration, calibration_store
 from medusa_core.engine.calibration import LENGTHS, ROW_COUNTS, measure_costs
 from medusa_core.engine.calibration_store import CalibrationStore, calibration_key, costs_of
 from medusa_core.engine.costs import StepCosts
+from medusa_core.engine.generation import Generation
 from medusa_core.engine.tuner import Tuner
-from medusa_core.messages import GenerateSettings
+from medusa_core.messages import Generate, GenerateSettings
 from medusa_core.target import Target
 from medusa_core.tree.presets import TreeTable
 from medusa_core.tree.search import best_paths, grow
@@ -156,6 +159,32 @@ def test_what_costs_depend_on_is_in_their_key(
     there = calibration_key(tiny, [tmp_path])
     monkeypatch.setattr("torch.__version__", "9.9")
     assert there != calibration_key(tiny, [tmp_path])
+    library = tmp_path / "step.so"
+    keys = set()
+    for content in (b"1", b"22"):  # of the same name: an update of this program
+        library.write_bytes(content)
+        found = SimpleNamespace(_name=str(library))
+        monkeypatch.setattr(calibration_store, "native_library", lambda found=found: found)
+        keys.add(calibration_key(tiny, []))
+    assert len(keys) == 2
+
+
+def test_a_plain_step_is_measured_as_it_is_in_an_answer(
+    tiny: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Generate] = []
+
+    class Watched(Generation):
+        def __init__(self, request: Generate, *others: Any) -> None:
+            asked.append(request)
+            super().__init__(request, *others)
+
+    monkeypatch.setattr(calibration, "Generation", Watched)
+    measure_costs(tiny, budget_s=0.2)
+    (request,) = asked
+    assert replace(request.settings, max_new_tokens=1) == GenerateSettings(
+        drafter="none", max_new_tokens=1
+    )
 
 
 def test_trees_follow_what_was_learned(tiny: Target) -> None:
