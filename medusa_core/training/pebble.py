@@ -219,7 +219,9 @@ def polish_once(
         answers = generate_answers(network.eval(), prompts, options)
         rng = random.Random(seed)
         found = flaws(answers, numbers.gram, numbers.times, pieces, rng)
-        log.info("%d of %d own answers repeat themselves or don't end", len(found), len(prompts))
+        if not numbers.end_weight:  # then there is nothing to learn from those that only don't end
+            found = [flaw for flaw in found if flaw.repeated]
+        log.info("%d of %d own answers have flaws", len(found), len(prompts))
         run = PolishRun(numbers, number, recipe.seed, equals_id, end_id)
         polish(network.train(), optimizers, rows, found, run)
 
