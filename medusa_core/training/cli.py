@@ -29,11 +29,14 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--pretrain-steps", type=int, help="other than the recipe's")
     parser.add_argument("--tune-steps", type=int, help="other than the recipe's")
+    parser.add_argument(
+        "--plain-heads", action="store_true", help="Medusa's own, which other programs run, too"
+    )
 
 
 def run_train(args: argparse.Namespace) -> int:
     """Run the recipe; 0 when it came to its end, 3 when it stopped to be resumed."""
-    from medusa_core.training.pebble import RunOptions, train_pebble, with_steps
+    from medusa_core.training.pebble import RunOptions, train_pebble, with_plain_heads, with_steps
     from medusa_core.training.recipe import RECIPES
 
     log_to_stderr()
@@ -43,6 +46,8 @@ def run_train(args: argparse.Namespace) -> int:
         recipe.pretrain.num_steps if args.pretrain_steps is None else args.pretrain_steps,
         recipe.tune.num_steps if args.tune_steps is None else args.tune_steps,
     )
+    if args.plain_heads:
+        recipe = with_plain_heads(recipe)
     slice_s = None if args.minutes is None else args.minutes * 60
     options = RunOptions(
         args.data, args.out, args.device, args.resume, slice_s, compiled=args.compile

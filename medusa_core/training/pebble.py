@@ -380,3 +380,8 @@ def with_steps(recipe: Recipe, pretrain_steps: int, tune_steps: int) -> Recipe:
         pretrain=replace(recipe.pretrain, num_steps=pretrain_steps),
         tune=replace(recipe.tune, num_steps=tune_steps),
     )
+
+
+def with_plain_heads(recipe: Recipe) -> Recipe:
+    """The same recipe with heads as in Medusa's paper, which read the state alone."""
+    return replace(recipe, heads=replace(recipe.heads, reads_root=False, num_columns=0))

@@ -10,6 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from medusa_core.__main__ import main
 from medusa_core.errors import TrainingError
 from medusa_core.heads.reader import read_head_set
 from medusa_core.heads.writer import write_heads
@@ -151,6 +152,24 @@ def test_heads_are_written_in_the_format_that_can_say_what_they_are(
     token_ids = torch.arange(0, 50, 2) if numbers.num_columns else None
     write_heads(heads.weights(token_ids), name, tmp_path, "toy")
     assert read_head_set(tmp_path, None)[1].name == name
+
+
+@pytest.mark.parametrize(("flags", "name"), [([], "rooted"), (["--plain-heads"], "v2")])
+def test_the_command_line_chooses_the_heads(
+    flags: list[str], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Recipe] = []
+
+    def train(recipe: Recipe, _: RunOptions) -> bool:
+        asked.append(recipe)
+        return True
+
+    monkeypatch.setattr(pebble, "train_pebble", train)
+    given = ["train", "pebble", "--data", str(tmp_path), "--out", str(tmp_path), *flags]
+    assert main(given) == 0
+    (recipe,) = asked
+    assert pebble._format_of(recipe.heads) == name
+    assert replace(recipe, heads=RECIPES["small"].heads) == RECIPES["small"]
 
 
 def test_a_run_of_slices_ends_with_the_weights_of_an_uninterrupted_run(
