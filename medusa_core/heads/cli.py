@@ -26,11 +26,15 @@ def run_show(args: argparse.Namespace) -> int:
 
     heads, spec = read_head_set(args.source, None)
     tensors = [t for head in heads.heads for pair in head.layers for t in pair if t is not None]
-    tensors += [head.projection for head in heads.heads if head.projection is not None]
+    projections = [heads.projection, *(head.projection for head in heads.heads)]
+    tensors += [projection for projection in projections if projection is not None]
     vocabulary = "the model's own" if heads.num_columns is None else f"{heads.num_columns:,} tokens"
+    if heads.projection is not None:
+        vocabulary += ", one for all"
     print(f"format          {spec.name}")
     print(f"heads           {len(heads.heads)}")
     print(f"residual layers {heads.num_layers}")
+    print(f"they read       {'state and root' if heads.reads_root else 'the state'}")
     print(f"hidden size     {heads.hidden_size}")
     print(f"projection      {vocabulary}" + (", mapped" if heads.token_map is not None else ""))
     print(f"bytes           {sum(tensor.nbytes for tensor in tensors):,}")

@@ -309,6 +309,20 @@ def test_rooted_heads_read_back_bit_by_bit(has_one_projection: bool, tmp_path: P
             write_heads(heads, name, tmp_path / name, "base")
 
 
+def test_the_command_shows_all_that_rooted_heads_hold(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    heads = random_rooted_heads(GROUPED, 3, 2)
+    write_heads(heads, "rooted", tmp_path, "base")
+    assert main(["heads", "show", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    held = [t for head in heads.heads for pair in head.layers for t in pair if t is not None]
+    assert heads.projection is not None
+    num_bytes = sum(tensor.nbytes for tensor in (*held, heads.projection))
+    for told in ("state and root", "160 tokens, one for all, mapped", f"{num_bytes:,}"):
+        assert told in shown
+
+
 @pytest.mark.parametrize("width", [48, 96, 31])
 def test_first_layers_of_another_width_are_refused(width: int, tmp_path: Path) -> None:
     heads = random_rooted_heads(GROUPED, 2, 1)
