@@ -15,6 +15,7 @@ Decoding" (2024), section 3.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 import torch
@@ -34,6 +35,12 @@ def gumbel_noise(seed: int, position: int, vocab_size: int) -> Tensor:
     # random() may return 0, whose logarithm is no number to add.
     np.maximum(uniform, np.finfo(np.float64).tiny, out=uniform)
     return torch.from_numpy(-np.log(-np.log(uniform)))
+
+
+def gumbel_rows(seeds: Iterable[int], positions: Iterable[int], vocab_size: int) -> Tensor:
+    """`gumbel_noise` of several places, each with its seed. [places, vocabulary]"""
+    places = zip(seeds, positions, strict=True)
+    return torch.stack([gumbel_noise(seed, position, vocab_size) for seed, position in places])
 
 
 def gumbel_noise_of(seed: int, position: int, token_id: int) -> float:

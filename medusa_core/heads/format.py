@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -79,6 +80,27 @@ class HeadsFormat:
 def format_registry() -> Registry[HeadsFormat]:
     """All formats."""
     return Registry(formats, "heads format", HeadsFormat)
+
+
+def layer_part(match: re.Match[str]) -> Part:
+    """What a tensor of a residual layer is, by head, layer, and `weight` or `bias`."""
+    return Part(Kind(match[3]), int(match[1]), int(match[2]))
+
+
+def layer_tensors(heads: HeadSet, name: str) -> dict[str, Tensor]:
+    """The residual layers under the names of a format.
+
+    Args:
+        heads: The heads.
+        name: With places for `head`, `layer` and `part`.
+    """
+    tensors = {}
+    for index, head in enumerate(heads.heads):
+        for layer, (weight, bias) in enumerate(head.layers):
+            tensors[name.format(head=index, layer=layer, part="weight")] = weight
+            if bias is not None:
+                tensors[name.format(head=index, layer=layer, part="bias")] = bias
+    return tensors
 
 
 def check_rootless(heads: HeadSet) -> None:

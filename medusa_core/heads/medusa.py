@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from medusa_core.heads.weights import HeadWeights
+from medusa_core.heads.weights import HeadWeights, reads_root
 from medusa_core.native.heads import MOST_RANKS, native_heads
 from medusa_core.native.pool import Workers
 from medusa_core.quant.linear import QuantLinear, make_linear
@@ -206,7 +206,7 @@ class _Residuals:
             else None
         )
         depth = max((len(layers) for layers in layers_of), default=0)
-        self.reads_root = bool(firsts) and firsts[0][0].shape[-1] > len(firsts[0][0])
+        self.reads_root = bool(firsts) and reads_root(firsts[0][0].shape)
         self.rest = [[make(*layers[i]) for layers in layers_of] for i in range(1, depth)]
         deeper = sum(layer.nbytes for layers in self.rest for layer in layers)
         self.nbytes = deeper + (0 if self.first is None else self.first.nbytes)

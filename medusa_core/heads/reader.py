@@ -16,7 +16,7 @@ from medusa_core.errors import HeadsError
 from medusa_core.heads.format import HeadsFormat, Kind, Part, find_format
 from medusa_core.heads.formats import merged
 from medusa_core.heads.medusa import Lent, MedusaHeads
-from medusa_core.heads.weights import HeadSet, HeadWeights
+from medusa_core.heads.weights import HeadSet, HeadWeights, reads_root
 from medusa_core.messages import HeadsShape
 from medusa_core.models.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
@@ -115,7 +115,7 @@ def heads_shape(shapes: Mapping[str, tuple[int, ...]]) -> HeadsShape:
         columns=projection[0],
         hidden_size=firsts[0][0] if firsts else projection[-1],
         is_reduced=Kind.TOKEN_MAP in of,
-        reads_root=bool(firsts) and firsts[0][-1] > firsts[0][0],
+        reads_root=bool(firsts) and reads_root(firsts[0]),
         has_one_projection=Kind.ONE_PROJECTION in of,
     )
 
@@ -183,9 +183,12 @@ def _parts(names: frozenset[str], spec: HeadsFormat) -> dict[Part, str]:
     """
     parts: dict[Part, str] = {}
     unknown = []
+    has_own = any((p := spec.part(name)) and p.kind is Kind.PROJECTION for name in names)
     for name in sorted(name for name in names if not spec.ignores(name)):
         part = spec.part(name)
-        if part is None or part in parts:
+        # One projection for all heads is none where they have their own.
+        is_unread = part is not None and part.kind is Kind.ONE_PROJECTION and has_own
+        if part is None or part in parts or is_unread:
             unknown.append(name)
         else:
             parts[part] = name

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
+
+
+def reads_root(first_layer: Sequence[int]) -> bool:
+    """Whether a first layer of this shape reads the root's vector beside the target's state."""
+    return len(first_layer) == 2 and first_layer[1] > first_layer[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +66,7 @@ class HeadSet:
     def reads_root(self) -> bool:
         """Whether the first layers read the root's vector beside the target's state."""
         layers = self.heads[0].layers
-        return bool(layers) and layers[0][0].shape[-1] > len(layers[0][0])
+        return bool(layers) and reads_root(layers[0][0].shape)
 
     @property
     def _any_projection(self) -> Tensor | None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from medusa_core.engine.sampling import gumbel_noise
+from medusa_core.engine.sampling import gumbel_rows
 from medusa_core.training.heads import HeadData, MedusaHeads
 
 Path = tuple[int, ...]
@@ -47,7 +47,8 @@ def true_ranks(
             if temperature:
                 places = data.places[start : start + 2048] + 1 + head
                 seeds = data.seeds[start : start + 2048]
-                scores = scores / temperature + _noise(seeds, places, scores.shape[-1])
+                noise = gumbel_rows(seeds.tolist(), places.tolist(), scores.shape[-1])
+                scores = scores / temperature + noise
             if token_ids is None:
                 top = scores.topk(num_ranks, dim=-1).indices
             else:
@@ -57,12 +58,6 @@ def true_ranks(
             columns.append(torch.where(targets[:, head] < 0, UNKNOWN, rank))
         parts.append(torch.stack(columns, dim=1))
     return torch.cat(parts)
-
-
-def _noise(seeds: Tensor, places: Tensor, vocab_size: int) -> Tensor:
-    """The noise of some places of answers, [N, V]."""
-    keys = zip(seeds.tolist(), places.tolist(), strict=True)
-    return torch.stack([gumbel_noise(seed, place, vocab_size) for seed, place in keys])
 
 
 def head_accuracies(ranks: Tensor, num_ranks: int) -> list[list[float]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from medusa_core.engine.sampling import gumbel_noise
+from medusa_core.engine.sampling import gumbel_rows
 from medusa_core.training.network import LayerCache, PebbleNetwork
 
 log = logging.getLogger(__name__)
@@ -142,12 +142,8 @@ class _Batch:
         if self._options.temperature == 0.0:
             return logits.argmax(-1)
         places = [len(self._prompts[row]) + len(self._outputs[row]) for row in self._rows]
-        noise = torch.stack(
-            [
-                gumbel_noise(self._seeds[row], place, logits.shape[-1])
-                for row, place in zip(self._rows, places, strict=True)
-            ]
-        )
+        seeds = [self._seeds[row] for row in self._rows]
+        noise = gumbel_rows(seeds, places, logits.shape[-1])
         return (logits / self._options.temperature + noise).argmax(-1)
 
     def _record(self, tokens: list[int]) -> bool:

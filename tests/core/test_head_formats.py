@@ -335,6 +335,14 @@ def test_first_layers_of_another_width_are_refused(width: int, tmp_path: Path) -
         read_head_set(tmp_path, None)
 
 
+def test_one_projection_beside_the_heads_own_is_read_by_nobody(tmp_path: Path) -> None:
+    tensors = vllm_names(random_heads(GROUPED)) | {"lm_head.weight": torch.zeros(320, 32)}
+    heads = save(tmp_path, "model.safetensors", tensors, {})
+    for read in (read_heads_shape, lambda folder: read_head_set(folder, None)):
+        with pytest.raises(HeadsError, match=r"lm_head\.weight"):
+            read(heads)
+
+
 def test_one_projection_for_all_heads_drafts_as_a_copy_for_each(tmp_path: Path) -> None:
     tensors = random_heads(GROUPED, 3, 1, is_shared=True)
     bare, _ = read_head_set(

@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import re
 
-from torch import Tensor
-
 from medusa_core.errors import HeadsError
-from medusa_core.heads.format import HeadsFormat, Kind, Part, Written
+from medusa_core.heads.format import (
+    HeadsFormat,
+    Kind,
+    Part,
+    Written,
+    layer_part,
+    layer_tensors,
+)
 from medusa_core.heads.weights import HeadSet
 
 _LAYER = re.compile(r"heads\.(\d{1,4})\.layers\.(\d{1,4})\.(weight|bias)")
@@ -20,8 +25,7 @@ _SHARED = {"token_map": Part(Kind.TOKEN_MAP), "lm_head.weight": Part(Kind.ONE_PR
 
 def _part(name: str) -> Part | None:
     if match := _LAYER.fullmatch(name):
-        kind = Kind.WEIGHT if match[3] == "weight" else Kind.BIAS
-        return Part(kind, int(match[1]), int(match[2]))
+        return layer_part(match)
     return _SHARED.get(name)
 
 
@@ -30,17 +34,12 @@ def _claims(names: frozenset[str]) -> bool:
 
 
 def _write(heads: HeadSet, base_model: str) -> Written:
-    tensors: dict[str, Tensor] = {}
-    for index, head in enumerate(heads.heads):
-        if head.projection is not None:
-            raise HeadsError(
-                "These heads have projections of their own, which 'rooted' has no place for.",
-                "Convert them to v0.1 or vllm.",
-            )
-        for layer, (weight, bias) in enumerate(head.layers):
-            tensors[f"heads.{index}.layers.{layer}.weight"] = weight
-            if bias is not None:
-                tensors[f"heads.{index}.layers.{layer}.bias"] = bias
+    if any(head.projection is not None for head in heads.heads):
+        raise HeadsError(
+            "These heads have projections of their own, which 'rooted' has no place for.",
+            "Convert them to v0.1 or vllm.",
+        )
+    tensors = layer_tensors(heads, "heads.{head}.layers.{layer}.{part}")
     if heads.projection is not None:
         tensors["lm_head.weight"] = heads.projection
     if heads.token_map is not None:

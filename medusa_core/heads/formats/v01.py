@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 
-from torch import Tensor
-
 from medusa_core.errors import HeadsError
-from medusa_core.heads.format import HeadsFormat, Kind, Part, Written, check_rootless
+from medusa_core.heads.format import HeadsFormat, Kind, Part, Written, check_rootless, layer_tensors
 from medusa_core.heads.weights import HeadSet
 
 _KEY = re.compile(r"(?:medusa_heads\.)?(\d{1,4})\.(\d{1,4})\.(linear\.weight|linear\.bias|weight)")
+LAYER_NAME = "{head}.{layer}.linear.{part}"
 _KINDS = {"linear.weight": Kind.WEIGHT, "linear.bias": Kind.BIAS, "weight": Kind.PROJECTION}
 
 
@@ -29,17 +28,6 @@ def _claims(names: frozenset[str]) -> bool:
     return any(part.kind is Kind.PROJECTION for part in parts)
 
 
-def residual_tensors(heads: HeadSet, prefix: str = "") -> dict[str, Tensor]:
-    """The residual layers under the names of this format."""
-    tensors = {}
-    for index, head in enumerate(heads.heads):
-        for layer, (weight, bias) in enumerate(head.layers):
-            tensors[f"{prefix}{index}.{layer}.linear.weight"] = weight
-            if bias is not None:
-                tensors[f"{prefix}{index}.{layer}.linear.bias"] = bias
-    return tensors
-
-
 def _write(heads: HeadSet, base_model: str) -> Written:
     check_rootless(heads)
     if heads.token_map is not None:
@@ -47,7 +35,7 @@ def _write(heads: HeadSet, base_model: str) -> Written:
             "These heads draft from a reduced vocabulary, which v0.1 can't say.",
             "Convert them to vllm.",
         )
-    tensors = residual_tensors(heads)
+    tensors = layer_tensors(heads, LAYER_NAME)
     for index, head in enumerate(heads.heads):
         projection = heads.projection if head.projection is None else head.projection
         if projection is None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from medusa_core.errors import HeadsError
-from medusa_core.heads.format import HeadsFormat, Kind, Written, check_rootless
-from medusa_core.heads.formats.v01 import part_of, residual_tensors
+from medusa_core.heads.format import HeadsFormat, Kind, Written, check_rootless, layer_tensors
+from medusa_core.heads.formats.v01 import LAYER_NAME, part_of
 from medusa_core.heads.weights import HeadSet
 
 
@@ -26,7 +26,7 @@ def _write(heads: HeadSet, base_model: str) -> Written:
         "medusa_num_layers": heads.num_layers,
         "version": "2",
     }
-    return Written("medusa_lm_head.safetensors", residual_tensors(heads), config)
+    return Written("medusa_lm_head.safetensors", layer_tensors(heads, LAYER_NAME), config)
 
 
 SPEC = HeadsFormat("v2", claims=_claims, part=part_of, write=_write)

@@ -8,10 +8,16 @@ from __future__ import annotations
 
 import re
 
-from torch import Tensor
-
 from medusa_core.errors import HeadsError
-from medusa_core.heads.format import HeadsFormat, Kind, Part, Written, check_rootless
+from medusa_core.heads.format import (
+    HeadsFormat,
+    Kind,
+    Part,
+    Written,
+    check_rootless,
+    layer_part,
+    layer_tensors,
+)
 from medusa_core.heads.weights import HeadSet
 
 _LAYER = re.compile(r"(?:medusa_heads\.)?blocks\.(\d{1,4})\.layers\.(\d{1,4})\.(weight|bias)")
@@ -21,8 +27,7 @@ _OTHERS = {"token_map": Part(Kind.TOKEN_MAP), "lm_head.weight": Part(Kind.ONE_PR
 
 def _part(name: str) -> Part | None:
     if match := _LAYER.fullmatch(name):
-        kind = Kind.WEIGHT if match[3] == "weight" else Kind.BIAS
-        return Part(kind, int(match[1]), int(match[2]))
+        return layer_part(match)
     if match := _PROJECTION.fullmatch(name):
         return Part(Kind.PROJECTION, int(match[1]))
     return _OTHERS.get(name.removeprefix("medusa_heads."))
@@ -40,12 +45,8 @@ def _write(heads: HeadSet, base_model: str) -> Written:
             "These heads share the model's projection; vLLM needs one for each.",
             "Name the model with --model.",
         )
-    tensors: dict[str, Tensor] = {}
+    tensors = layer_tensors(heads, "blocks.{head}.layers.{layer}.{part}")
     for index, head in enumerate(heads.heads):
-        for layer, (weight, bias) in enumerate(head.layers):
-            tensors[f"blocks.{index}.layers.{layer}.weight"] = weight
-            if bias is not None:
-                tensors[f"blocks.{index}.layers.{layer}.bias"] = bias
         if head.projection is not None:
             tensors[f"lm_heads.{index}.weight"] = head.projection
     if heads.projection is not None:
