@@ -19,6 +19,7 @@ from app.insight.recordings import Recordings
 from app.insight.steps_figures import StepFigures
 from app.insight.track import Track
 from app.insight.words import origin, percent, show_token
+from app.tour import _telling_step
 from medusa_core.api import Recording, write_trace
 from medusa_core.messages import (
     GIVEN,
@@ -296,3 +297,16 @@ def test_after_an_edit_the_first_output_that_differs_is_the_bonus() -> None:
 
 def test_nothing_verified_says_so() -> None:
     assert say(agreement(verified())) == "Nothing verified yet."
+
+
+def test_the_tours_step_is_the_nearest_to_the_middle_with_accepted_tokens() -> None:
+    track = Track("r", "Fake", "greedy")
+    for number in range(9):
+        accepts = number in (2, 7)
+        track.add(trace(number, (0, 1, 3) if accepts else (0,)))
+    assert [track[index].num_kept for index in (2, 4)] == [3, 1]
+    assert _telling_step(track) == 2
+    bare = Track("r", "Fake", "greedy")
+    bare.add(trace(0))
+    bare.add(trace(1, (0,)))
+    assert _telling_step(bare) == 1

@@ -20,12 +20,13 @@ from medusa_core.training.heads import MedusaHeads
 from medusa_core.training.loop import weighted_loss
 from medusa_core.training.losses import chunked_cross_entropy
 from medusa_core.training.network import PebbleNetwork, initialise
-from medusa_core.training.optimizer import orthogonalise, rate_factor
+from medusa_core.training.optimizer import Optimizers, orthogonalise, rate_factor
 from medusa_core.training.packing import (
     ANSWER,
     PROMPT,
     EncodedDocument,
     PackedRows,
+    batch_at,
     document_mask,
     document_runs,
     make_batch,
@@ -33,7 +34,10 @@ from medusa_core.training.packing import (
     pack_whole,
 )
 from medusa_core.training.pebble import RunOptions, train_pebble
+from medusa_core.training.polish import PolishRows, PolishRun, _chat_loss
+from medusa_core.training.prepare import first_prompts, load_tokenizer
 from medusa_core.training.recipe import RECIPES, ModelSize, Recipe, Schedule, Source
+from medusa_core.training.self_answers import Answer
 from medusa_core.training.templates import make_documents
 from medusa_core.training.tokenizer import encode_documents, encode_prompt, train_tokenizer
 from medusa_core.tree.presets import read_tree_table
@@ -152,6 +156,83 @@ def test_heads_are_written_in_the_format_that_can_say_what_they_are(
     token_ids = torch.arange(0, 50, 2) if numbers.num_columns else None
     write_heads(heads.weights(token_ids), name, tmp_path, "toy")
     assert read_head_set(tmp_path, None)[1].name == name
+
+
+def test_a_round_asks_so_many_prompts_of_each_source(tmp_path: Path) -> None:
+    source = Source("rows", 1.0, 1.0, 1.0, num_asked=3)
+    recipe = replace(tiny_recipe(), sources=(source, Source("others", 1.0, 1.0)))
+    tokenizer = train_tokenizer(["hens and foxes 0123456789"] * 20, 300)
+    texts = ["hens", "hens", *(f"foxes {n}" for n in range(60)), "hens and foxes " * 40]
+    documents = [
+        Document(name, (Segment("user", text), Segment("assistant", "foxes")))
+        for name in ("rows", "others")
+        for text in texts[::-1]
+    ]
+    prompts = first_prompts(tokenizer, documents, recipe)
+    assert len(prompts["rows"]) == 36
+    assert len({tuple(prompt) for prompt in prompts["rows"]}) == 36
+    assert max(map(len, prompts["rows"])) <= recipe.tune.row_length // 2
+    assert not prompts["others"]
+    (tmp_path / "prompts.json").write_text(json.dumps(prompts))
+    asked = [pebble.asked_prompts(tmp_path, recipe, seed) for seed in (1, 1, 2)]
+    assert [len(found) for found in asked] == [3, 3, 3]
+    assert asked[0] == asked[1] != asked[2]
+
+
+def test_where_ends_dont_count_answers_that_only_dont_end_are_no_flaws(
+    data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = tiny_recipe()
+    assert not train_pebble(recipe, RunOptions(data_dir, tmp_path, slice_s=0.0))
+    stop = load_tokenizer(tmp_path / "run").get_vocab()["."]
+    endless = Answer((0, 3, 4), tuple(x for n in range(20, 40) for x in (n, n + 1, stop)), False)
+    monkeypatch.setattr(pebble, "generate_answers", lambda *_: [endless])
+    found: list[int] = []
+    monkeypatch.setattr(pebble, "polish", lambda *given: found.append(len(given[3])))
+    network = PebbleNetwork(TINY)
+    for numbers in recipe.polishes:
+        optimizers = Optimizers(network, numbers.schedule)
+        pebble.polish_once(network, optimizers, numbers, recipe, tmp_path / "run")
+    assert [bool(numbers.end_weight) for numbers in recipe.polishes] == [False, True]
+    assert found == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("num_tune_rows", [0, 3])
+def test_a_polish_learns_from_rows_of_both_kinds_by_their_number(num_tune_rows: int) -> None:
+    numbers = replace(tiny_recipe().polishes[0], num_tune_rows=num_tune_rows)
+    run = PolishRun(numbers, 0, 5, equals_id=1, end_id=1)
+    generator = np.random.default_rng(0)
+    packs = [
+        pack_whole(
+            [
+                EncodedDocument(
+                    generator.integers(6, 500, 40).astype(np.uint16), np.full(40, ANSWER, np.uint8)
+                )
+                for _ in range(12)
+            ],
+            48,
+        )
+        for _ in range(2)
+    ]
+    network = PebbleNetwork(TINY)
+    initialise(network, 0)
+    mean = _chat_loss(network, PolishRows(packs[0], packs[1], packs[1]), 0, run)
+    found = network.model.embed_tokens.weight.grad
+    assert found is not None
+    found = found.clone()
+    network.zero_grad()
+    expected = 0.0
+    total = num_tune_rows + numbers.schedule.num_rows
+    for packed, count in zip(packs, (num_tune_rows, numbers.schedule.num_rows), strict=True):
+        if count:
+            loss = weighted_loss(network, batch_at(packed, 0, count, 0.0, 5), True) * (
+                count / total
+            )
+            loss.backward()  # type: ignore[no-untyped-call]
+            expected += float(loss.detach())
+    assert mean == pytest.approx(expected, rel=1e-4)
+    assert found.abs().max() > 0
+    torch.testing.assert_close(found, network.model.embed_tokens.weight.grad)
 
 
 @pytest.mark.parametrize(("flags", "name"), [([], "rooted"), (["--plain-heads"], "v2")])
