@@ -74,7 +74,7 @@ class Target:
     @property
     def whole_cache_bytes(self) -> int:
         """Bytes of a cache for the whole context."""
-        row = row_bytes(self.config, self.precision.cache.itemsize)
+        row = row_bytes(self.config, self.runner.cache_dtype.itemsize)
         return row * whole_capacity(self.config.context_tokens)
 
 

@@ -87,7 +87,7 @@ def measure_step_report(target: Target, modes: Sequence[str], num_tokens: int) -
     costs = measure_costs(target)
     tuner = Tuner(target, costs)
     length = costs.lengths[0]
-    cache_bytes = length * row_bytes(target.config, target.precision.cache.itemsize)
+    cache_bytes = length * row_bytes(target.config, target.runner.cache_dtype.itemsize)
     # Of the token vectors a step reads a few rows; where they are the projection too, all.
     is_read = target.formats.shares_embedding(target.config.tie_embeddings)
     weights = target.weights_bytes - (0 if is_read else embedding_bytes(target))

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
-from medusa_core.kv.cache import KvCache
+from medusa_core.kv.tensor import TensorCache
 from medusa_core.models.attention import choose_attention
 from medusa_core.models.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
@@ -91,7 +91,7 @@ class Decoder:
         x: Tensor,
         rotations: Tensor,
         mask: Tensor | None,
-        kv: KvCache,
+        kv: TensorCache,
         only_row: int | None = None,
     ) -> Tensor:
         """Run one block.

@@ -27,7 +27,7 @@ class Precision:
     Attributes:
         name: Name of the compute dtype.
         compute: Dtype of weights and hidden states.
-        cache: Dtype of keys, values and attention scores.
+        cache: Dtype of keys, values and attention scores in torch's operations.
         device: Where it runs.
     """
 

@@ -64,7 +64,7 @@ class NativeDecoder:
 
 
 _LINEARS = ("qkv", "output", "gate_up", "down")
-_EMBEDDINGS = (torch.float32, torch.bfloat16)
+_DTYPES = (torch.float32, torch.bfloat16)
 
 
 def native_decoder(model: Decoder, precision: Precision) -> NativeDecoder | None:
@@ -75,8 +75,8 @@ def native_decoder(model: Decoder, precision: Precision) -> NativeDecoder | None
     linears = [getattr(block, name) for block in model.blocks for name in _LINEARS]
     fits = (
         precision.device.type == "cpu"
-        and precision.cache == torch.float32
-        and model.embedding.dtype in _EMBEDDINGS
+        and precision.compute in _DTYPES
+        and model.embedding.dtype in _DTYPES
         and all(size % LANES == 0 for size in sizes)
         and all(isinstance(linear, NativeLinear) for linear in [*linears, model.lm_head])
     )

@@ -83,6 +83,19 @@ class DecoderStruct(Structure):
     )
 
 
+class CacheStruct(Structure):
+    """`Cache` of cache.h."""
+
+    _fields_ = (
+        ("words", c_void_p),
+        ("capacity", c_int64),
+        ("layers", c_int32),
+        ("kv_heads", c_int32),
+        ("head_dim", c_int32),
+        ("is_half", c_int32),
+    )
+
+
 class PassStruct(Structure):
     """`Pass` of decoder.h, its `Rows` of attention.h first."""
 
@@ -93,7 +106,6 @@ class PassStruct(Structure):
         ("depths", c_void_p),
         ("token_ids", c_void_p),
         ("cache", c_void_p),
-        ("capacity", c_int64),
         ("turns", c_void_p),
         ("first_wanted", c_int32),
         ("workers", c_int32),
@@ -135,10 +147,7 @@ _SIGNATURES: dict[str, tuple[tuple[type, ...], type | None]] = {
         (c_void_p, c_void_p, c_void_p, c_void_p, c_int32, c_void_p, c_void_p),
         None,
     ),
-    "keep_rows": (
-        (c_void_p, c_int64, c_int64, c_int64, c_int64, c_void_p, c_int64),
-        None,
-    ),
+    "keep_rows": ((c_void_p, c_int64, c_void_p, c_int64), None),
     "serve": ((c_void_p, c_int32), None),
 }
 

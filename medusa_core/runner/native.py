@@ -17,6 +17,7 @@ from torch import Tensor
 from medusa_core.kv.cache import KvCache
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
+from medusa_core.native.cache import PanelCache
 from medusa_core.native.decoder import NativeDecoder
 from medusa_core.native.library import PassStruct
 from medusa_core.native.linear import NativeLinear
@@ -31,15 +32,16 @@ class NativeRunner:
 
     Attributes:
         hidden_dtype: Dtype of the states.
+        cache_dtype: Dtype of keys and values.
         workers: The threads that compute.
     """
 
     def __init__(self, model: Decoder, precision: Precision, native: NativeDecoder) -> None:
         self.hidden_dtype = torch.float32
+        self.cache_dtype = precision.compute
         assert isinstance(model.lm_head, NativeLinear)  # else there is no NativeDecoder
         self._model = model
         self._lm_head = model.lm_head
-        self._precision = precision
         self._native = native
         self._library = native.library
         self.workers = Workers(self._library)
@@ -56,8 +58,8 @@ class NativeRunner:
         self.workers.use(decoding, prefill)
         self._scratch_for = (0, 0)
 
-    def new_cache(self, capacity: int) -> KvCache:
-        return KvCache(self._model.config, self._precision, capacity)
+    def new_cache(self, capacity: int) -> PanelCache:
+        return PanelCache(self._library, self._model.config, self.cache_dtype, capacity)
 
     def verify(self, tree: TokenTree, kv: KvCache) -> Tensor:
         shape = tree.shape
@@ -85,6 +87,7 @@ class NativeRunner:
         first_wanted: int,
         pool: Pool,
     ) -> Tensor:
+        assert isinstance(kv, PanelCache)  # from new_cache
         count = len(token_ids)
         kv.reserve(count)
         self._make_ready(count, kv, pool.num_workers)
@@ -97,7 +100,6 @@ class NativeRunner:
         told.depths = depths.buffer_info()[0]
         told.token_ids = addressof(ids)
         told.cache = kv.address
-        told.capacity = kv.capacity
         told.turns = self._turns.data_ptr()
         told.first_wanted = first_wanted
         told.workers = pool.num_workers

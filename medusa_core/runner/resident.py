@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.kv.cache import KvCache
+from medusa_core.kv.tensor import TensorCache
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
 from medusa_core.runner.rows import LayoutCache, RowLayout
@@ -21,6 +22,7 @@ class ResidentRunner:
 
     def __init__(self, model: Decoder, precision: Precision) -> None:
         self.hidden_dtype = precision.compute
+        self.cache_dtype = precision.cache
         self._prefill_threads = 0
         self._model = model
         self._precision = precision
@@ -32,8 +34,8 @@ class ResidentRunner:
         torch.set_num_threads(decoding)
         self._prefill_threads = prefill
 
-    def new_cache(self, capacity: int) -> KvCache:
-        return KvCache(self._model.config, self._precision, capacity)
+    def new_cache(self, capacity: int) -> TensorCache:
+        return TensorCache(self._model.config, self._precision, capacity)
 
     def verify(self, tree: TokenTree, kv: KvCache) -> Tensor:
         return self._forward(tree.token_ids, self._layouts.tree(tree.shape, kv.capacity), kv)
@@ -70,6 +72,7 @@ class ResidentRunner:
     def _forward(
         self, token_ids: Sequence[int], layout: RowLayout, kv: KvCache, only_row: int | None = None
     ) -> Tensor:
+        assert isinstance(kv, TensorCache)  # from new_cache
         model = self._model
         kv.reserve(layout.num_rows)
         ids = torch.tensor(token_ids, device=self._precision.device)

@@ -17,9 +17,11 @@ class Runner(Protocol):
 
     Attributes:
         hidden_dtype: Dtype of the states.
+        cache_dtype: Dtype of keys and values.
     """
 
     hidden_dtype: torch.dtype
+    cache_dtype: torch.dtype
 
     def use_threads(self, decoding: int, prefill: int) -> None:
         """Compute with so many CPU threads."""

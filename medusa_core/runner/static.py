@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.kv.cache import KvCache
+from medusa_core.kv.tensor import TensorCache
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
 from medusa_core.runner.resident import ResidentRunner
@@ -65,10 +66,11 @@ class StaticRunner(ResidentRunner):
         self._sees: dict[tuple[TreeShape, int], Tensor] = {}
         self._graphs_memory = torch.cuda.graph_pool_handle() if captures else None
 
-    def new_cache(self, capacity: int) -> KvCache:
-        return KvCache(self._model.config, self._precision, capacity, num_spare=1)
+    def new_cache(self, capacity: int) -> TensorCache:
+        return TensorCache(self._model.config, self._precision, capacity, num_spare=1)
 
     def verify(self, tree: TokenTree, kv: KvCache) -> Tensor:
+        assert isinstance(kv, TensorCache)  # from new_cache
         count = tree.shape.num_nodes
         rows = _bucket(count, ROW_BUCKETS)
         width = min(_bucket(kv.length + count, LENGTH_BUCKETS), kv.capacity)
@@ -88,7 +90,7 @@ class StaticRunner(ResidentRunner):
         # The buffer is the next step's, too, maybe another session's.
         return step.hidden[:count].clone()
 
-    def _compute(self, step: _Step, rows: int, width: int, kv: KvCache) -> None:
+    def _compute(self, step: _Step, rows: int, width: int, kv: TensorCache) -> None:
         """The step itself: shapes are fixed, and all that varies comes from `inputs`."""
         model = self._model
         ids, positions, slots = step.inputs[: 3 * rows].view(3, rows)
@@ -109,7 +111,7 @@ class StaticRunner(ResidentRunner):
         seen.index_copy_(1, slots.clamp(max=width), step.sees)
         return seen[:, :width].repeat(self._group, 1)
 
-    def _step(self, rows: int, width: int, kv: KvCache) -> _Step:
+    def _step(self, rows: int, width: int, kv: TensorCache) -> _Step:
         """The prepared step for a cache, prepared now if need be."""
         key = (kv.address, kv.capacity, rows, width)
         if key not in self._steps:
@@ -118,7 +120,7 @@ class StaticRunner(ResidentRunner):
             self._steps[key] = self._prepare(rows, width, kv)
         return self._steps[key]
 
-    def _prepare(self, rows: int, width: int, kv: KvCache) -> _Step:
+    def _prepare(self, rows: int, width: int, kv: TensorCache) -> _Step:
         precision, device = self._precision, self._precision.device
         inputs = torch.zeros(3 * rows + 1, dtype=torch.int64, device=device)
         inputs[2 * rows : 3 * rows] = kv.capacity
@@ -135,7 +137,7 @@ class StaticRunner(ResidentRunner):
         return _Step(step.inputs, step.sees, step.hidden, graph)
 
     def _capture(
-        self, step: _Step, rows: int, width: int, kv: KvCache
+        self, step: _Step, rows: int, width: int, kv: TensorCache
     ) -> torch.cuda.CUDAGraph | None:
         """Record the step; without a graph where something in it can't be recorded."""
         stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]

@@ -10,6 +10,7 @@ from medusa_core.engine.rule import Numbers, Path, Rule, RuleSpec
 from medusa_core.engine.rules.greedy import Greedy
 from medusa_core.engine.shaping import Shaping
 from medusa_core.kv.cache import KvCache
+from medusa_core.kv.tensor import TensorCache
 from medusa_core.messages import GenerateSettings
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
@@ -20,21 +21,21 @@ from medusa_core.tree.shape import TokenTree, TreeShape
 from medusa_core.types import Acceptance, Chance, WalkContext
 
 
-class ReversedCommit(KvCache):
+class ReversedCommit(TensorCache):
     """Keeps the accepted rows in the wrong order."""
 
     def commit(self, slots: Sequence[int]) -> None:
         super().commit((slots[0], *reversed(slots[1:])))
 
 
-class InPlaceCommit(KvCache):
+class InPlaceCommit(TensorCache):
     """Keeps the first rows instead of the accepted ones."""
 
     def commit(self, slots: Sequence[int]) -> None:
         super().commit(range(len(slots)))
 
 
-class HoardingCommit(KvCache):
+class HoardingCommit(TensorCache):
     """Forgets to drop the last rejected row."""
 
     def commit(self, slots: Sequence[int]) -> None:
@@ -81,14 +82,14 @@ class FaultyRunner(ResidentRunner):
     def __init__(
         self,
         honest: ResidentRunner,
-        cache: type[KvCache] = KvCache,
+        cache: type[TensorCache] = TensorCache,
         layouts: type[LayoutCache] = LayoutCache,
     ) -> None:
         super().__init__(honest._model, honest._precision)
         self._cache = cache
         self._layouts = layouts(self._layouts._group, honest._precision)
 
-    def new_cache(self, capacity: int) -> KvCache:
+    def new_cache(self, capacity: int) -> TensorCache:
         config: ModelConfig = self._model.config
         precision: Precision = self._precision
         return self._cache(config, precision, capacity)
@@ -165,7 +166,7 @@ def pathless_greedy() -> RuleSpec:
     )
 
 
-def with_cache(target: Target, cache: type[KvCache]) -> Target:
+def with_cache(target: Target, cache: type[TensorCache]) -> Target:
     """The target with a faulty cache."""
     return replace(target, runner=FaultyRunner(target.runner, cache=cache))
 

@@ -163,6 +163,46 @@ def test_all_cpus_compute_the_same_bits_in_float32(name: str, load: LoadTarget) 
     assert all(torch.equal(found[0], other) for other in found[1:])
 
 
+@pytest.mark.parametrize("path", libraries(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("length", [1, 2, 14, 15, 16, 17, 31, 48])
+def test_every_cpu_attends_alike_wherever_a_tree_begins(
+    path: Path, dtype: str, length: int, load: LoadTarget
+) -> None:
+    """Panels of keys and pairs of values may end within the committed rows, and within a path."""
+    target = load("qwen3", dtype)
+    model = runner_of(load, "qwen3", dtype)._model
+    library = open_library(path)
+    runner = NativeRunner(model, target.precision, NativeDecoder(library, model))
+    exact = load("qwen3", "float64").runner
+    kv, _ = state(runner, IDS[:length])
+    nodes = runner.verify(TREE, kv)
+    for node in range(SHAPE.num_nodes):
+        branch = [TREE.token_ids[n] for n in SHAPE.path_to(node)]
+        assert torch.equal(state(runner, IDS[:length] + branch)[1][-1], nodes[node])
+    exact_kv, _ = state(exact, IDS[:length])
+    exact_nodes = exact.verify(TREE, exact_kv)
+    error = ((nodes.double() - exact_nodes).norm() / exact_nodes.norm()).item()
+    assert error <= (1e-5 if dtype == "float32" else 0.05)
+    leaf = SHAPE.path_to(SHAPE.paths.index((0, 1, 0)))
+    kv.commit(leaf)
+    plain, _ = state(runner, IDS[:length] + [TREE.token_ids[node] for node in leaf])
+    assert torch.equal(kv.committed(), plain.committed())
+    kept = kv.committed()
+    kv.grow(400)
+    assert torch.equal(kv.committed(), kept)
+    assert torch.equal(runner.verify(TREE, kv), runner.verify(TREE, plain))
+
+
+def test_a_cache_shows_the_keys_and_values_that_it_holds(load: LoadTarget) -> None:
+    """Those of torch's operations, but for rounding."""
+    runner = runner_of(load, "qwen3", "bfloat16")
+    whole = load("qwen3", "float64").runner
+    ours, exact = (state(each)[0].committed().double() for each in (runner, whole))
+    assert ours.shape == exact.shape
+    assert (ours - exact).norm() / exact.norm() < 0.02
+
+
 def test_the_kept_rows_of_a_tree_are_those_of_its_path(load: LoadTarget) -> None:
     runner = runner_of(load, "pebble", "bfloat16")
     kv, _ = state(runner)

@@ -2,16 +2,26 @@
 
 #include <stddef.h>
 
-#include "lanes.h"
+#include "words.h"
 
-/* Rows that are scored together; of them rows whose values are summed at once, and how many vectors
-   of a head at once. */
-enum { TOGETHER = 8, MIXED = 4, CHUNK = 4 };
+/* Queries that are computed together, and of so many how many vectors of sums besides. All
+   measured: one more, and the compiler runs out of registers. */
+#if MULTIPLIES_HALVES
+enum { TOGETHER = 6 };
+#else
+enum { TOGETHER = 5 };
+#endif
+#if defined(__AVX512F__)
+#define BESIDE(rows) ((rows) <= 2 ? 8 : 4)
+#else
+#define BESIDE(rows) ((rows) == 1 ? 4 : (rows) == 2 ? 2 : 1)
+#endif
+enum { MOST_BESIDE = 8 };
 
 typedef struct {
-    const Keys *keys;
+    const Cache *cache;
     const Rows *rows;
-    int32_t first;
+    int32_t layer, heads, first;
     const float *q;
     int32_t stride;
     float *mixed;
@@ -19,12 +29,97 @@ typedef struct {
     int64_t scratch_size;
 } Job;
 
+/* Words in vectors: vector v's k-th word lies at k · step + v · apart. */
+typedef struct {
+    const uint32_t *words;
+    int64_t step, apart;
+    int32_t depth, vectors;
+    int is_half;
+} Matrix;
+
+/* Rows in the form that is multiplied with words, each `stride` words behind the one before. */
+typedef struct {
+    const uint32_t *words;
+    int64_t stride;
+} Factors;
+
+/* Rows of sums. */
+typedef struct {
+    float *to;
+    int64_t stride;
+} Sums;
+
 static int32_t padded(int32_t count) { return (count + LANES - 1) / LANES * LANES; }
 
-int64_t attention_scratch(int32_t length, int32_t rows) {
-    int64_t most = padded(length + rows);
-    /* per row together: scores, and the slots of what lies behind the committed rows (as ints) */
-    return TOGETHER * (most + padded(rows));
+/* Some rows times some vectors, added to what the sums are. The order of a sum is that of the
+   words, however many rows and vectors go together. */
+INLINE void tile(const Matrix *matrix, int32_t vector, Factors x, Sums sums, int rows, int vectors,
+                 int is_half) {
+    Lanes total[TOGETHER][MOST_BESIDE];
+    const uint32_t *words = matrix->words + vector * matrix->apart;
+    int64_t step = matrix->step, apart = matrix->apart;
+    int32_t each = numbers_beside(is_half), depth = matrix->depth;
+    float *to = sums.to + vector * LANES;
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < vectors; v++) total[r][v] = load(to + r * sums.stride + v * LANES);
+    for (int32_t k = 0; k < depth; k++) {
+        Words taken[MOST_BESIDE];
+        for (int v = 0; v < vectors; v++) taken[v] = load_words(words + k * step + v * apart);
+        for (int r = 0; r < rows; r++)
+            for (int v = 0; v < vectors; v++)
+                total[r][v] = add(total[r][v], taken[v], x.words + r * x.stride + k * each, is_half);
+    }
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < vectors; v++) store(to + r * sums.stride + v * LANES, total[r][v]);
+}
+
+INLINE void tiles(const Matrix *matrix, Factors x, Sums sums, int rows, int is_half) {
+    int32_t v = 0;
+    for (; v + BESIDE(rows) <= matrix->vectors; v += BESIDE(rows))
+        tile(matrix, v, x, sums, rows, BESIDE(rows), is_half);
+    for (; BESIDE(rows) > 4 && v + 4 <= matrix->vectors; v += 4)
+        tile(matrix, v, x, sums, rows, 4, is_half);
+    for (; BESIDE(rows) > 2 && v + 2 <= matrix->vectors; v += 2)
+        tile(matrix, v, x, sums, rows, 2, is_half);
+    for (; v < matrix->vectors; v++) tile(matrix, v, x, sums, rows, 1, is_half);
+}
+
+/* sums += rows × matrix; the counts are known when this is compiled. */
+static void multiply(const Matrix *matrix, Factors x, Sums sums, int32_t rows) {
+#define CASE(n)                                                                                    \
+    case n:                                                                                        \
+        if (matrix->is_half)                                                                       \
+            tiles(matrix, x, sums, n, 1);                                                          \
+        else                                                                                       \
+            tiles(matrix, x, sums, n, 0);                                                          \
+        break
+    switch (rows) {
+        CASE(1);
+        CASE(2);
+        CASE(3);
+        CASE(4);
+        CASE(5);
+#if MULTIPLIES_HALVES
+        CASE(6);
+#endif
+    }
+#undef CASE
+}
+
+/* What a piece works with: some rows of the query heads that share keys and values. */
+typedef struct {
+    int32_t rows, kv_head, end; /* no row of the pass from `end` on is seen */
+    int32_t row[TOGETHER], head[TOGETHER], counts[TOGETHER];
+    int32_t *behind[TOGETHER]; /* slots of what a row sees behind the committed rows */
+    int64_t most;              /* scores of a row that there is room for */
+    float *scores, *sums;
+    uint32_t *q, *gathered;
+    float totals[TOGETHER];
+} Part;
+
+int64_t attention_scratch(int32_t head_dim, int32_t length, int32_t rows) {
+    int64_t slots = padded(rows), gathered = (int64_t)(rows + 2) * head_dim;
+    return TOGETHER * (padded(length + rows) + slots + 2 * head_dim) + gathered;
 }
 
 /* The slots behind the committed rows that a row sees, in the order of the text. */
@@ -35,38 +130,57 @@ static void trace_back(const Rows *rows, int32_t row, int32_t *slots) {
     }
 }
 
-/* Sixteen scores: a query against the keys at sixteen slots, or at sixteen in a row. */
-INLINE Lanes score(const float *q, const float *keys, const int32_t *slots, int32_t head_dim) {
-    Lanes products[LANES];
-    for (int i = 0; i < LANES; i++) products[i] = (Lanes){0};
-    for (int32_t at = 0; at < head_dim; at += LANES) {
-        Lanes query = load(q + at);
-        for (int i = 0; i < LANES; i++) {
-            int64_t slot = slots == NULL ? i : slots[i];
-            products[i] = fma(query, load(keys + slot * head_dim + at), products[i]);
-        }
-    }
-    return sums(products);
+static int32_t group_of(const Job *job) { return job->heads / job->cache->kv_heads; }
+
+static int32_t blocks_of(const Job *job) {
+    int32_t queries = (job->rows->rows - job->first) * group_of(job);
+    return (queries + TOGETHER - 1) / TOGETHER;
 }
 
-/* The scores of some rows of a head. Rows take turns at the same sixteen keys while these are near;
-   what lies behind the committed rows is looked up slot by slot. */
-INLINE void scores_of(const float *const q[], const float *keys, const int32_t *const behind[],
-                      int32_t length, const int32_t counts[], int32_t rows, int32_t head_dim,
-                      float *const scores[]) {
-    int32_t even = length / LANES * LANES;
-    for (int32_t i = 0; i < even; i += LANES)
-        for (int32_t r = 0; r < rows; r++)
-            store(scores[r] + i, score(q[r], keys + (int64_t)i * head_dim, NULL, head_dim));
-    for (int32_t r = 0; r < rows; r++)
-        for (int32_t i = even; i < counts[r]; i += LANES) {
-            int32_t slots[LANES];
-            for (int32_t j = 0; j < LANES; j++) {
-                int32_t place = i + j < counts[r] ? i + j : counts[r] - 1;
-                slots[j] = place < length ? place : behind[r][place - length];
-            }
-            store(scores[r] + i, score(q[r], keys, slots, head_dim));
-        }
+static void set_out(const Job *job, int32_t index, int32_t worker, Part *part) {
+    const Rows *rows = job->rows;
+    int32_t group = group_of(job), blocks = blocks_of(job), head_dim = job->cache->head_dim;
+    int64_t queries = (int64_t)(rows->rows - job->first) * group;
+    int64_t from = queries * (index % blocks) / blocks, to = queries * (index % blocks + 1) / blocks;
+    part->kv_head = index / blocks;
+    part->rows = (int32_t)(to - from);
+    part->end = job->first + (int32_t)((to - 1) / group) + 1;
+    part->most = padded(rows->length + rows->rows);
+    part->scores = job->scratch + worker * job->scratch_size;
+    part->sums = part->scores + TOGETHER * part->most;
+    part->q = (uint32_t *)part->sums + TOGETHER * head_dim;
+    int32_t *behind = (int32_t *)part->q + TOGETHER * head_dim;
+    part->gathered = (uint32_t *)behind + TOGETHER * padded(rows->rows);
+    for (int32_t r = 0; r < part->rows; r++) {
+        part->row[r] = job->first + (int32_t)((from + r) / group);
+        part->head[r] = part->kv_head * group + (int32_t)((from + r) % group);
+        part->counts[r] = rows->length + rows->depths[part->row[r]] + 1;
+        part->behind[r] = behind + r * padded(rows->rows);
+        trace_back(rows, part->row[r], part->behind[r]);
+    }
+}
+
+/* The scores of all slots; then those that a row sees are brought into the order of the text. */
+static void score(const Job *job, const Part *part) {
+    const Cache *cache = job->cache;
+    int32_t head_dim = cache->head_dim, length = job->rows->length;
+    int32_t words = head_dim / word_size(cache->is_half);
+    for (int32_t r = 0; r < part->rows; r++) {
+        const float *q = job->q + (int64_t)part->row[r] * job->stride + part->head[r] * head_dim;
+        uint32_t *to = part->q + r * head_dim;
+        for (int32_t i = 0; i < head_dim; i += LANES) to += to_words(load(q + i), to, cache->is_half);
+    }
+    Matrix keys = {keys_of(cache, job->layer, part->kv_head), LANES, (int64_t)words * LANES, words,
+                   padded(length + part->end) / LANES, cache->is_half};
+    for (int32_t r = 0; r < part->rows; r++)
+        for (int32_t v = 0; v < keys.vectors; v++)
+            store(part->scores + r * part->most + v * LANES, (Lanes){0});
+    multiply(&keys, (Factors){part->q, head_dim}, (Sums){part->scores, part->most}, part->rows);
+    for (int32_t r = 0; r < part->rows; r++) {
+        float *scores = part->scores + r * part->most;
+        for (int32_t i = length; i < part->counts[r]; i++)
+            scores[i] = scores[part->behind[r][i - length]]; /* never from before it */
+    }
 }
 
 /* Scores become weights that still have to be divided by what is returned. Their places are those
@@ -86,97 +200,80 @@ INLINE float soften(float *scores, int32_t count) {
     return sum(total);
 }
 
-/* What a piece works with: some rows of one head. */
-typedef struct {
-    int32_t head, row, rows;
-    const float *keys, *values;
-    const float *q[TOGETHER];
-    float *scores[TOGETHER];
-    int32_t *behind[TOGETHER], counts[TOGETHER];
-    float totals[TOGETHER];
-} Part;
-
-/* The values of a part of the head, weighted; of `rows` rows from the r-th on. */
-INLINE void mix(const Job *job, const Part *part, int32_t first, int rows, int vectors,
-                int32_t at) {
-    int32_t head_dim = job->keys->head_dim, length = job->rows->length;
-    const float *values = part->values + at;
-    Lanes acc[TOGETHER][CHUNK];
-    for (int r = 0; r < rows; r++)
-        for (int v = 0; v < vectors; v++) acc[r][v] = (Lanes){0};
-    for (int32_t i = 0; i < length; i++)
-        for (int v = 0; v < vectors; v++) {
-            Lanes value = load(values + (int64_t)i * head_dim + v * LANES);
-            for (int r = 0; r < rows; r++)
-                acc[r][v] = fma(all(part->scores[first + r][i]), value, acc[r][v]);
+/* The words of values from place `from` to `to` of the text that a row sees, as they would lie if
+   they had been committed. */
+static Matrix gather(const Job *job, const Part *part, int32_t row, int32_t from) {
+    const Cache *cache = job->cache;
+    const uint32_t *values = values_of(cache, job->layer, part->kv_head);
+    int32_t head_dim = cache->head_dim, length = job->rows->length, count = part->counts[row];
+    int32_t size = word_size(cache->is_half), depth = (count - from + size - 1) / size;
+    for (int32_t place = from; place < count; place++) {
+        int32_t slot = place < length ? place : part->behind[row][place - length];
+        const uint32_t *value = values + (int64_t)(slot / size) * head_dim;
+        uint32_t *to = part->gathered + (int64_t)((place - from) / size) * head_dim;
+        for (int32_t i = 0; i < head_dim; i += LANES) {
+            Words words = load_words(value + i);
+            if (cache->is_half) {
+                words = half_of(words, slot % 2);
+                if (place % 2) words = load_words(to + i) | words << 16;
+            }
+            store_words(to + i, words);
         }
-    for (int r = 0; r < rows; r++) {
-        int32_t row = first + r;
-        for (int32_t i = length; i < part->counts[row]; i++) {
-            const float *value = values + (int64_t)part->behind[row][i - length] * head_dim;
-            for (int v = 0; v < vectors; v++)
-                acc[r][v] = fma(all(part->scores[row][i]), load(value + v * LANES), acc[r][v]);
-        }
-        int64_t place = (int64_t)(part->row + row) * job->keys->heads + part->head;
-        float *to = job->mixed + place * head_dim + at;
-        float share_ = 1.0f / part->totals[row];
-        for (int v = 0; v < vectors; v++) store(to + v * LANES, acc[r][v] * share_);
     }
+    return (Matrix){part->gathered, head_dim, LANES, depth, head_dim / LANES, cache->is_half};
 }
 
-static void set_out(const Job *job, int32_t index, int32_t worker, Part *part) {
-    const Keys *keys = job->keys;
-    int32_t length = job->rows->length, left;
-    part->head = index % keys->heads;
-    part->row = job->first + index / keys->heads * TOGETHER;
-    left = job->rows->rows - part->row;
-    part->rows = left < TOGETHER ? left : TOGETHER;
-    int64_t kv_head = part->head / (keys->heads / keys->kv_heads);
-    part->keys = keys->keys + kv_head * keys->capacity * keys->head_dim;
-    part->values = keys->values + kv_head * keys->capacity * keys->head_dim;
-    float *scratch = job->scratch + worker * job->scratch_size;
-    int32_t most = padded(length + job->rows->rows);
+/* How far all rows of a part see the slots as they lie: in whole words. */
+static int32_t alike(const Job *job, const Part *part) {
+    int32_t size = word_size(job->cache->is_half), length = job->rows->length, most = part->counts[0];
     for (int32_t r = 0; r < part->rows; r++) {
-        int32_t row = part->row + r;
-        part->q[r] = job->q + (int64_t)row * job->stride + part->head * keys->head_dim;
-        part->counts[r] = length + job->rows->depths[row] + 1;
-        part->scores[r] = scratch + r * most;
-        part->behind[r] = (int32_t *)(scratch + TOGETHER * most) + r * padded(job->rows->rows);
-        trace_back(job->rows, row, part->behind[r]);
+        int32_t i = length;
+        while (i < part->counts[r] && part->behind[r][i - length] == i) i++;
+        if (i < most) most = i;
     }
+    return most / size * size;
 }
 
-INLINE void score_part(const Part *part, int32_t length, int32_t head_dim) {
-    scores_of(part->q, part->keys, (const int32_t *const *)part->behind, length, part->counts,
-              part->rows, head_dim, part->scores);
+/* The values, weighted: those that all rows see at once, then of each row the rest. */
+static void mix(const Job *job, const Part *part) {
+    const Cache *cache = job->cache;
+    int32_t head_dim = cache->head_dim, shared = alike(job, part), is_half = cache->is_half;
+    Factors weights = {(const uint32_t *)part->scores, part->most};
+    for (int32_t i = 0; i < part->rows * head_dim; i += LANES) store(part->sums + i, (Lanes){0});
+    Matrix values = {values_of(cache, job->layer, part->kv_head), head_dim, LANES,
+                     shared / word_size(is_half), head_dim / LANES, is_half};
+    multiply(&values, weights, (Sums){part->sums, head_dim}, part->rows);
+    for (int32_t r = 0; r < part->rows; r++) {
+        Matrix rest = gather(job, part, r, shared);
+        int64_t done = shared / word_size(is_half) * numbers_beside(is_half);
+        Factors of_row = {weights.words + r * part->most + done, part->most};
+        float *sums = part->sums + r * head_dim;
+        multiply(&rest, of_row, (Sums){sums, head_dim}, 1);
+        int64_t place = (int64_t)part->row[r] * job->heads + part->head[r];
+        float share_ = 1.0f / part->totals[r];
+        for (int32_t i = 0; i < head_dim; i += LANES)
+            store(job->mixed + place * head_dim + i, load(sums + i) * share_);
+    }
 }
 
 static void piece(void *context, int32_t index, int32_t worker) {
     const Job *job = context;
     Part part;
     set_out(job, index, worker, &part);
-    int32_t length = job->rows->length, head_dim = job->keys->head_dim;
-    if (head_dim == 64) /* known when this is compiled, it is faster */
-        score_part(&part, length, 64);
-    else if (head_dim == 128)
-        score_part(&part, length, 128);
-    else
-        score_part(&part, length, head_dim);
-    for (int32_t r = 0; r < part.rows; r++)
-        part.totals[r] = soften(part.scores[r], part.counts[r]);
-    int32_t at = 0;
-    for (; at + CHUNK * LANES <= head_dim; at += CHUNK * LANES) {
-        int32_t r = 0;
-        for (; r + MIXED <= part.rows; r += MIXED) mix(job, &part, r, MIXED, CHUNK, at);
-        for (; r < part.rows; r++) mix(job, &part, r, 1, CHUNK, at);
+    score(job, &part);
+    for (int32_t r = 0; r < part.rows; r++) {
+        float *scores = part.scores + r * part.most;
+        uint32_t *words = (uint32_t *)scores;
+        part.totals[r] = soften(scores, part.counts[r]);
+        for (int32_t i = 0; i < part.counts[r]; i += LANES) /* in place, never ahead of what is read */
+            words += to_words(load(scores + i), words, job->cache->is_half);
     }
-    for (; at < head_dim; at += LANES)
-        for (int32_t r = 0; r < part.rows; r++) mix(job, &part, r, 1, 1, at);
+    mix(job, &part);
 }
 
-void attend(Pool *pool, const Keys *keys, const Rows *rows, int32_t first, const float *q,
-            int32_t stride, float *mixed, float *scratch, int64_t scratch_size) {
-    Job job = {keys, rows, first, q, stride, mixed, scratch, scratch_size};
-    int32_t blocks = (rows->rows - first + TOGETHER - 1) / TOGETHER;
-    share(pool, piece, &job, blocks * keys->heads);
+void attend(Pool *pool, const Cache *cache, int32_t layer, int32_t heads, const Rows *rows,
+            int32_t first, const float *q, int32_t stride, float *mixed, float *scratch,
+            int64_t scratch_size) {
+    Job job = {cache, rows, layer, heads, first, q, stride, mixed, scratch, scratch_size};
+    share(pool, piece, &job, blocks_of(&job) * cache->kv_heads);
 }

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "cache.h"
 #include "pool.h"
 
 /* The rows of a pass. Row i stands behind the `length` committed rows and its ancestors; what it
@@ -16,20 +17,13 @@ typedef struct {
     const int32_t *depths;  /* ancestors of a row */
 } Rows;
 
-/* One layer of a cache: keys, then values, each [kv heads, capacity, head_dim]. */
-typedef struct {
-    const float *keys;
-    const float *values;
-    int64_t capacity;
-    int32_t heads, kv_heads, head_dim;
-} Keys;
-
 /* Floats that `attend` needs per worker. */
-int64_t attention_scratch(int32_t length, int32_t rows);
+int64_t attention_scratch(int32_t head_dim, int32_t length, int32_t rows);
 
 /* q: a row every `stride` floats, scaled, heads side by side; rows from `first` on are computed.
    mixed: [rows, heads · head_dim], from row `first` on. scratch: for every worker. */
-void attend(Pool *pool, const Keys *keys, const Rows *rows, int32_t first, const float *q,
-            int32_t stride, float *mixed, float *scratch, int64_t scratch_size);
+void attend(Pool *pool, const Cache *cache, int32_t layer, int32_t heads, const Rows *rows,
+            int32_t first, const float *q, int32_t stride, float *mixed, float *scratch,
+            int64_t scratch_size);
 
 #endif

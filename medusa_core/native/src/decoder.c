@@ -36,7 +36,7 @@ static int64_t set_out(const Decoder *d, float *scratch, int64_t rows, Desk *des
 
 int64_t pass_scratch(const Decoder *d, int32_t rows, int32_t length, int32_t workers) {
     Desk desk;
-    return set_out(d, NULL, rows, &desk) + workers * attention_scratch(length, rows);
+    return set_out(d, NULL, rows, &desk) + workers * attention_scratch(d->head_dim, length, rows);
 }
 
 /* x · weight / √(mean(x²) + ε); size is a multiple of the lanes. */
@@ -73,28 +73,24 @@ static void turn(const float *from, const float *turns, int32_t size, float scal
     }
 }
 
-/* Norm and turn queries in place; keys and values go to their slots. */
+/* Norm and turn queries and keys; keys and values go to their slots. */
 static void place(const Decoder *d, const Block *block, const Pass *pass, float *qkv,
-                  float *layer) {
-    int32_t size = d->head_dim, num_heads = d->heads + 2 * d->kv_heads;
+                  int32_t layer) {
+    int32_t size = d->head_dim, num_turned = d->heads + d->kv_heads;
     float scale = 1.0f / __builtin_sqrtf((float)size);
     for (int32_t r = 0; r < pass->rows.rows; r++) {
         int64_t slot = pass->rows.length + r;
         const float *turns = pass->turns + (int64_t)(pass->rows.length + pass->rows.depths[r]) * size;
-        for (int32_t h = 0; h < num_heads; h++) {
-            float *head = qkv + ((int64_t)r * num_heads + h) * size;
-            if (block->head_norm != NULL && h < d->heads + d->kv_heads)
+        float *row = qkv + r * qkv_width(d);
+        for (int32_t h = 0; h < num_turned; h++) {
+            float *head = row + h * size;
+            if (block->head_norm != NULL)
                 norm(head, block->head_norm + (int64_t)h * size, size, d->eps, head);
-            if (h < d->heads) {
-                turn(head, turns, size, scale, head);
-                continue;
-            }
-            float *to = layer + ((int64_t)(h - d->heads) * pass->capacity + slot) * size;
-            if (h < d->heads + d->kv_heads) {
-                turn(head, turns, size, 1.0f, to);
-            } else {
-                for (int32_t i = 0; i < size; i += LANES) store(to + i, load(head + i));
-            }
+            turn(head, turns, size, h < d->heads ? scale : 1.0f, head);
+        }
+        for (int32_t h = 0; h < d->kv_heads; h++) {
+            put_key(pass->cache, layer, h, slot, row + (d->heads + h) * size);
+            put_value(pass->cache, layer, h, slot, row + (num_turned + h) * size);
         }
     }
 }
@@ -112,22 +108,18 @@ static void activate(const float *gate_up, int32_t inner, int32_t rows, float *y
 void forward(const Decoder *d, const Pass *pass, Pool *pool) {
     Desk desk;
     int32_t rows = pass->rows.rows;
-    int64_t attention = attention_scratch(pass->rows.length, rows);
+    int64_t attention = attention_scratch(d->head_dim, pass->rows.length, rows);
     set_out(d, pass->scratch, rows, &desk);
     embed(d, pass, desk.x);
-    int64_t layer_size = (int64_t)d->kv_heads * pass->capacity * d->head_dim;
     for (int32_t l = 0; l < d->layers; l++) {
         const Block *block = d->blocks + l;
-        float *layer = pass->cache + 2 * l * layer_size;
         norm_rows(desk.x, block->attention_norm, d, rows, desk.normed);
         linear(pool, &block->qkv, desk.normed, desk.packed, rows, NULL, desk.qkv);
-        place(d, block, pass, desk.qkv, layer);
-        Keys keys = {layer,       layer + layer_size, pass->capacity, d->heads,
-                     d->kv_heads, d->head_dim};
+        place(d, block, pass, desk.qkv, l);
         int32_t first = l == d->layers - 1 ? pass->first_wanted : 0;
         int32_t wanted = rows - first;
-        attend(pool, &keys, &pass->rows, first, desk.qkv, (int32_t)qkv_width(d), desk.mixed,
-               desk.attention, attention);
+        attend(pool, pass->cache, l, d->heads, &pass->rows, first, desk.qkv, (int32_t)qkv_width(d),
+               desk.mixed, desk.attention, attention);
         float *x = desk.x + (int64_t)first * d->hidden;
         linear(pool, &block->output, desk.mixed + (int64_t)first * d->heads * d->head_dim,
                 desk.packed, wanted, x, x);

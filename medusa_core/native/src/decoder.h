@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "attention.h"
+#include "cache.h"
 #include "linear.h"
 #include "pool.h"
 
@@ -29,8 +30,7 @@ typedef struct {
 typedef struct {
     Rows rows;
     const int64_t *token_ids;
-    float *cache; /* [layers, 2, kv heads, capacity, head_dim] */
-    int64_t capacity;
+    const Cache *cache;
     const float *turns; /* cosine and sine of every position and pair. [positions, head_dim / 2, 2] */
     int32_t first_wanted; /* rows before it only leave keys and values behind */
     int32_t workers;

@@ -68,12 +68,3 @@ void rank(const Heads *heads, const float *hidden, int32_t count, int32_t ranks,
         for (int32_t k = 0; k < ranks; k++) row[best[h * ranks + k]] = taken[k];
     }
 }
-
-void keep_rows(float *cache, int64_t planes, int64_t capacity, int64_t size, int64_t length,
-               const int64_t *slots, int64_t count) {
-    for (int64_t p = 0; p < planes; p++) {
-        float *rows = cache + (p * capacity + length) * size;
-        for (int64_t i = 0; i < count; i++) /* a row never moves up, so none is lost */
-            if (slots[i] != i) memcpy(rows + i * size, rows + slots[i] * size, size * sizeof(float));
-    }
-}

@@ -29,9 +29,4 @@ void rank(const Heads *heads, const float *hidden, int32_t count, int32_t ranks,
 /* The largest number of every row and where it stands; the lowest place of equals; a NaN wins. */
 void best_of_rows(const float *scores, int32_t rows, int64_t columns, int64_t *best);
 
-/* Keep some of the rows behind `length`: `slots` are offsets, ascending. Each of the cache's
-   `planes` holds `capacity` rows of `size` floats. */
-void keep_rows(float *cache, int64_t planes, int64_t capacity, int64_t size, int64_t length,
-               const int64_t *slots, int64_t count);
-
 #endif

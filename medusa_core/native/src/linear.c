@@ -2,14 +2,7 @@
 
 #include <stddef.h>
 
-#include "lanes.h"
-
-#if defined(__AVX512BF16__)
-#include <immintrin.h>
-#define MULTIPLIES_HALVES 1
-#else
-#define MULTIPLIES_HALVES 0
-#endif
+#include "words.h"
 
 /* How many rows (of bfloat16 and of float weights) and how many lanes of outputs the registers hold
    at once; and of few rows how many panels: a sum waits for its last product, so a dozen of them
@@ -39,9 +32,6 @@ static int32_t words(const Linear *layer) {
     return layer->is_half ? layer->inputs / 2 : layer->inputs;
 }
 
-/* How many numbers of an input stand for a word of weights. */
-INLINE int32_t numbers(const Linear *layer) { return layer->is_half && !MULTIPLIES_HALVES ? 2 : 1; }
-
 /* Rows go in blocks of about the same size: the rows of the block that starts at `row`. */
 static int32_t block_rows(const Linear *layer, int32_t rows, int32_t row) {
     int32_t most = layer->is_half ? MOST_HALF : MOST_FULL;
@@ -51,7 +41,7 @@ static int32_t block_rows(const Linear *layer, int32_t rows, int32_t row) {
 
 /* The numbers of a block's rows side by side, input by input, in the form that is multiplied. */
 static void pack(const Linear *layer, const float *x, uint32_t *packed, int32_t rows) {
-    int32_t count = words(layer), each = numbers(layer);
+    int32_t count = words(layer), each = numbers_beside(layer->is_half);
     for (int32_t row = 0, size; row < rows; row += size) {
         size = block_rows(layer, rows, row);
         for (int32_t r = 0; r < size; r++) {
@@ -77,21 +67,6 @@ static void pack(const Linear *layer, const float *x, uint32_t *packed, int32_t 
     }
 }
 
-INLINE float number(uint32_t bits) { return *(const float *)&bits; }
-
-/* One word of weights times what the input has for it, added to the sums. The order of a sum is
-   that of the inputs, however many rows and panels go together. */
-INLINE Lanes add(Lanes sum, Words weights, const uint32_t *x, int is_half) {
-    if (!is_half) return fma(all(number(x[0])), (Lanes)weights, sum);
-#if MULTIPLIES_HALVES
-    return (Lanes)_mm512_dpbf16_ps((__m512)sum, (__m512bh)weights,
-                                   (__m512bh)_mm512_set1_epi32((int32_t)x[0]));
-#else
-    sum = fma(all(number(x[0])), (Lanes)(weights << 16), sum);
-    return fma(all(number(x[1])), (Lanes)(weights & 0xffff0000u), sum);
-#endif
-}
-
 INLINE Lanes finished(const Job *job, Lanes sum, int64_t at, int32_t output) {
     if (job->layer->bias != NULL) sum += load(job->layer->bias + output);
     if (job->plus != NULL) sum += load(job->plus + at);
@@ -106,7 +81,7 @@ INLINE void block(const Job *job, int32_t row, int32_t panel, int32_t lane, int 
     for (int i = 0; i < rows * panels; i++)
         for (int v = 0; v < WIDTH; v++) total[i][v] = (Lanes){0};
     const Linear *layer = job->layer;
-    int32_t count = words(layer), each = is_half && !MULTIPLIES_HALVES ? 2 : 1;
+    int32_t count = words(layer), each = numbers_beside(is_half);
     int64_t panel_size = (int64_t)count * PANEL;
     const uint32_t *from = (const uint32_t *)layer->weight + panel * panel_size + lane;
     const uint32_t *x = job->inputs + (int64_t)row * count * each;
@@ -177,7 +152,7 @@ static void panel_rows(const Job *job, int32_t row, int32_t panel, int32_t rows)
 static void narrow(const Job *job, int32_t row, int32_t panel, int32_t rows) {
     const Linear *layer = job->layer;
     int32_t first = panel * PANEL, width = layer->outputs - first;
-    int32_t count = words(layer), each = numbers(layer);
+    int32_t count = words(layer), each = numbers_beside(layer->is_half);
     const uint32_t *from = (const uint32_t *)layer->weight + (int64_t)first * count;
     for (int32_t r = 0; r < rows; r++)
         for (int32_t i = 0; i < width; i++) {

@@ -1,0 +1,71 @@
+"""The cache of the compiled step: keys and values as its attention multiplies them."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from ctypes import addressof
+
+import torch
+from torch import Tensor
+
+from medusa_core.kv.cache import KvCache
+from medusa_core.models.config import ModelConfig
+from medusa_core.native.library import LANES, CacheStruct
+
+
+class PanelCache(KvCache):
+    """Keys in panels of sixteen, of bfloat16 values in pairs; see `Cache` of cache.h.
+
+    Attributes:
+        address: What the library is given.
+    """
+
+    def __init__(
+        self, library: ctypes.CDLL, config: ModelConfig, dtype: torch.dtype, capacity: int
+    ) -> None:
+        """Take the memory.
+
+        Args:
+            library: What computes.
+            config: Sizes of the target.
+            dtype: Of keys and values: float32 or bfloat16.
+            capacity: Slots; there may be a few more.
+        """
+        super().__init__(config, dtype, torch.device("cpu"), _whole_panels(capacity))
+        self._library = library
+        self._struct = CacheStruct(
+            words=self._data.data_ptr(),
+            capacity=self.capacity,
+            layers=config.num_layers,
+            kv_heads=config.num_kv_heads,
+            head_dim=config.head_dim,
+            is_half=dtype == torch.bfloat16,
+        )
+        self.address = addressof(self._struct)
+
+    def grow(self, capacity: int) -> None:
+        super().grow(_whole_panels(capacity))
+
+    def committed(self) -> Tensor:
+        layers, _, num_kv, slots, head_dim = self._data.shape
+        size = 2 if self._struct.is_half else 1
+        keys = self._data[:, 0].view(layers, num_kv, -1, head_dim // size, LANES, size)
+        values = self._data[:, 1].view(layers, num_kv, -1, head_dim, size)
+        by_slot = (keys.transpose(3, 4), values.transpose(3, 4))
+        rows = [part.reshape(layers, num_kv, slots, head_dim) for part in by_slot]
+        return torch.stack(rows, dim=1)[:, :, :, : self.length].clone()
+
+    def _take_over(self, old: Tensor) -> None:
+        numbers = _whole_panels(self.length) * old.shape[4]
+        self._data.flatten(3)[..., :numbers] = old.flatten(3)[..., :numbers]
+        self._struct.words = self._data.data_ptr()
+        self._struct.capacity = self.capacity
+
+    def _move(self, slots: Sequence[int]) -> None:
+        ids = (ctypes.c_int64 * len(slots))(*slots)
+        self._library.keep_rows(self.address, self.length, addressof(ids), len(slots))
+
+
+def _whole_panels(slots: int) -> int:
+    return -(-slots // LANES) * LANES

@@ -1,0 +1,30 @@
+/* Where keys and values lie: so that attention multiplies them as a layer does its weights. */
+
+#ifndef MEDUSA_CACHE_H
+#define MEDUSA_CACHE_H
+
+#include <stdint.h>
+
+/* A cache in words: floats, or pairs of bfloat16. `capacity` and head_dim are multiples of the
+   lanes. Of every layer the keys of all heads, then the values of all heads.
+
+   Keys lie in panels of sixteen: their first words side by side, then their second ones. Values lie
+   slot by slot; of bfloat16 two slots are one row of words, each of them with a number of both. */
+typedef struct {
+    uint32_t *words;
+    int64_t capacity;
+    int32_t layers, kv_heads, head_dim;
+    int32_t is_half;
+} Cache;
+
+const uint32_t *keys_of(const Cache *cache, int32_t layer, int32_t head);
+const uint32_t *values_of(const Cache *cache, int32_t layer, int32_t head);
+
+/* Store a key, or a value, in a slot. [head_dim] */
+void put_key(const Cache *cache, int32_t layer, int32_t head, int64_t slot, const float *key);
+void put_value(const Cache *cache, int32_t layer, int32_t head, int64_t slot, const float *value);
+
+/* Keep some of the rows behind `length`: `slots` are offsets, ascending. */
+void keep_rows(const Cache *cache, int64_t length, const int64_t *slots, int64_t count);
+
+#endif
