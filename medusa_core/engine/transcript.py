@@ -106,8 +106,8 @@ def _segments(
     """
     marks = {index: _MARK.format(index) for index in written}
     marked = [
-        message._replace(content=marks.get(index, message.content))
-        for index, message in enumerate(turns)
+        ChatMessage(role, marks.get(index, content))
+        for index, (role, content, _) in enumerate(turns)
     ]
     segments = _split(target.template.render(marked), marks.values())
     if len(segments) != len(marks) + 1 or not _shows(text, segments, [turns[i] for i in marks]):

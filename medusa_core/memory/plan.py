@@ -14,6 +14,7 @@ from medusa_core.memory.budget import GIB, Budget
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.parts import LinearPart, linear_parts, lm_head_part, vector_sizes
+from medusa_core.native.lanes import fits_lanes
 from medusa_core.quant.choice import PartFormats
 from medusa_core.quant.format import QuantSpec, quant_registry
 
@@ -107,9 +108,14 @@ def heads_bytes(config: ModelConfig, heads: HeadsShape, formats: PartFormats) ->
 
 
 def kv_bytes(config: ModelConfig, formats: PartFormats, context_tokens: int) -> int:
-    """Bytes of the cache for a whole context; a CPU keeps keys and values in 32 bits at least."""
+    """Bytes of the cache for a whole context.
+
+    On a CPU torch's operations take keys and values of 32 bits at least, the compiled step those of
+    the dtype that it computes in.
+    """
     item = _ITEMSIZE[formats.compute]
-    itemsize = max(4, item) if formats.device == "cpu" else item
+    compiles = formats.compiles and fits_lanes(config) and not config.quantization
+    itemsize = item if formats.device == "cuda" or compiles else max(4, item)
     return row_bytes(config, itemsize) * whole_capacity(context_tokens)
 
 

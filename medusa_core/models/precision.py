@@ -8,6 +8,7 @@ import torch
 
 from medusa_core.errors import RequestError
 from medusa_core.messages import WeightFormats
+from medusa_core.native.library import native_library
 from medusa_core.quant.choice import settle_formats
 from medusa_core.quant.format import Hardware
 from medusa_core.quant.linear import packed_dtypes, torch_packs_bfloat16
@@ -63,7 +64,12 @@ def hardware_of(device: torch.device) -> Hardware:
     """What weight formats may ask of a device."""
     if device.type == "cuda":
         return Hardware("cuda", torch.cuda.get_device_capability(device))
-    return Hardware("cpu", multiplies_bfloat16=torch_packs_bfloat16(), packs=packed_dtypes())
+    return Hardware(
+        "cpu",
+        multiplies_bfloat16=torch_packs_bfloat16(),
+        packs=packed_dtypes(),
+        compiles=native_library() is not None,
+    )
 
 
 def choose_device(device: str) -> torch.device:

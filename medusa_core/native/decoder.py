@@ -10,7 +10,8 @@ from torch import Tensor
 
 from medusa_core.models.decoder import Block, Decoder
 from medusa_core.models.precision import Precision
-from medusa_core.native.library import LANES, BlockStruct, DecoderStruct, native_library
+from medusa_core.native.lanes import fits_lanes
+from medusa_core.native.library import BlockStruct, DecoderStruct, native_library
 from medusa_core.native.linear import NativeLinear
 
 
@@ -70,14 +71,12 @@ _DTYPES = (torch.float32, torch.bfloat16)
 def native_decoder(model: Decoder, precision: Precision) -> NativeDecoder | None:
     """The decoder for the compiled step, or None if that can't compute it."""
     library = native_library()
-    config = model.config
-    sizes = (config.hidden_size, config.intermediate_size, config.head_dim)
     linears = [getattr(block, name) for block in model.blocks for name in _LINEARS]
     fits = (
         precision.device.type == "cpu"
         and precision.compute in _DTYPES
         and model.embedding.dtype in _DTYPES
-        and all(size % LANES == 0 for size in sizes)
+        and fits_lanes(model.config)
         and all(isinstance(linear, NativeLinear) for linear in [*linears, model.lm_head])
     )
     return NativeDecoder(library, model) if library is not None and fits else None

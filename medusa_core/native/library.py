@@ -20,7 +20,6 @@ from medusa_core.resources import native_dir
 
 log = logging.getLogger(__name__)
 
-LANES = 16
 PANEL = 32
 _OFF = "MEDUSA_NATIVE"  # set to 0 to do without
 

@@ -24,6 +24,7 @@ class PartFormats:
         heads: Of the Medusa heads.
         embedding_in_ram: The token vectors stay in the computer's memory.
         packs: The device keeps dense weights in an order of its own.
+        compiles: The target runs as the compiled step if that can compute its sizes.
     """
 
     compute: str
@@ -34,6 +35,7 @@ class PartFormats:
     heads: QuantSpec
     embedding_in_ram: bool
     packs: bool
+    compiles: bool
 
     def shares_embedding(self, is_tied: bool) -> bool:
         """Are the projection to the vocabulary and the token vectors one tensor in memory?"""
@@ -83,15 +85,18 @@ def settle_formats(wanted: WeightFormats, dtype: str, hardware: Hardware) -> Par
         # One 16-bit format is as good as the other: that which is computed in.
         return dense if spec.is_dense and spec.bits == dense.bits else spec
 
+    lm_head = part(wanted.lm_head, dense)
+    packed = {compute, *embedding.compute} <= {*hardware.packs}
     chosen = PartFormats(
         compute=compute,
         device=hardware.device,
         linears=linears,
-        lm_head=part(wanted.lm_head, dense),
+        lm_head=lm_head,
         embedding=embedding,
         heads=part(wanted.heads, linears),
         embedding_in_ram=wanted.embedding_in_ram and hardware.device != "cpu",
         packs=compute in hardware.packs,
+        compiles=hardware.compiles and packed and linears.is_dense and lm_head.is_dense,
     )
     for spec in (chosen.linears, chosen.lm_head, chosen.heads):
         _check(spec, compute)

@@ -28,12 +28,14 @@ class Hardware:
         capability: Compute capability of the card, such as (8, 6); (0, 0) without one.
         multiplies_bfloat16: A CPU for which torch has fast products of bfloat16.
         packs: Names of the dtypes whose weights it keeps in an order of its own, and is fast with.
+        compiles: A CPU that has the compiled step.
     """
 
     device: str
     capability: tuple[int, int] = (0, 0)
     multiplies_bfloat16: bool = True
     packs: tuple[str, ...] = ()
+    compiles: bool = False
 
 
 def dense_bytes(bits: int) -> Callable[[int, int, str], int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 
 from tokenizers import Tokenizer as RustTokenizer
@@ -19,6 +19,13 @@ _MOST_TOKENS = 1 << 22  # sixteen times the largest vocabulary there is
 _NUM_KEPT = 256
 _MOST_KEPT_CHARS = 4096
 _GUARD = "\n"  # merges with nothing, so that what stands behind it is not a beginning
+
+
+class _Pieces(dict[int, bytes]):
+    """Bytes by token id; none for an id that isn't there."""
+
+    def __missing__(self, token_id: int) -> bytes:
+        return b""
 
 
 class Tokenizer:
@@ -83,16 +90,16 @@ class Tokenizer:
 
     def bytes_of(self, token_id: int) -> bytes:
         """Bytes of one token; empty for special tokens and for ids beyond the vocabulary."""
-        return self._bytes_of[token_id] if token_id < len(self._bytes_of) else b""
+        return self._bytes_of[token_id]
 
-    @cached_property
+    @property
     def pieces(self) -> Mapping[int, bytes]:
         """Bytes of all tokens by id."""
-        return dict(enumerate(self._bytes_of))
+        return self._bytes_of
 
     def decode(self, token_ids: Sequence[int]) -> str:
         """Text of all tokens; what is no UTF-8 becomes U+FFFD."""
-        text = b"".join(map(self.bytes_of, token_ids)).decode("utf-8", "replace")
+        text = b"".join(map(self._bytes_of.__getitem__, token_ids)).decode("utf-8", "replace")
         return text.removeprefix(" ") if self.strips_space else text
 
 
@@ -136,7 +143,7 @@ def _opening(tokenizer: RustTokenizer) -> list[int]:
     return ids[: next(starts, 0)]
 
 
-def _byte_table(tokenizer: RustTokenizer, bytes_of: Callable[[str], bytes]) -> list[bytes]:
+def _byte_table(tokenizer: RustTokenizer, bytes_of: Callable[[str], bytes]) -> _Pieces:
     vocabulary: dict[str, int] = tokenizer.get_vocab(with_added_tokens=True)
     added = tokenizer.get_added_tokens_decoder()
     size = max(vocabulary.values(), default=-1) + 1
@@ -144,7 +151,7 @@ def _byte_table(tokenizer: RustTokenizer, bytes_of: Callable[[str], bytes]) -> l
         raise TokenizerError(
             f"The tokenizer numbers its tokens up to {size:,}.", "Download tokenizer.json again."
         )
-    table = [b""] * size
+    table = _Pieces((token_id, b"") for token_id in range(size))
     for text, token_id in vocabulary.items():
         if token_id in added:
             table[token_id] = b"" if added[token_id].special else text.encode()

@@ -45,7 +45,7 @@ MARKUP = str.maketrans("", "", "*#\n")  # of it, Pebble writes bold, headings an
 class ScriptedRunner:
     """Chooses the tokens of a script, whatever it reads: a state is its place in the text."""
 
-    hidden_dtype = torch.float32
+    hidden_dtype = cache_dtype = torch.float32
 
     def __init__(self, honest: Runner, script: Sequence[int], vocab_size: int) -> None:
         self._honest = honest

@@ -41,7 +41,7 @@ from tests.core.tiny import (
     write_tiny,
 )
 
-HERE = Hardware("cpu", packs=("float32", "bfloat16"))
+HERE = Hardware("cpu", packs=("float32", "bfloat16"), compiles=True)
 SPECS = quant_registry().specs
 ROUNDING = [spec for spec in SPECS if not spec.is_dense]
 RULES = [rule for rule in rule_registry().specs if rule.is_exact]

@@ -33,8 +33,8 @@ SAMPLED = GenerateSettings(rule="sample", temperature=1.2, seed=3, max_new_token
 class CountingRunner(ResidentRunner):
     """Counts the rows of prefill and of verification."""
 
-    def __init__(self, honest: ResidentRunner) -> None:
-        super().__init__(honest._model, honest._precision)
+    def __init__(self, target: Target) -> None:
+        super().__init__(target.runner._model, target.precision)
         self.num_prefilled = 0
         self.num_verified = 0
 
@@ -49,7 +49,7 @@ class CountingRunner(ResidentRunner):
 
 def counted(target: Target) -> tuple[Target, CountingRunner]:
     """The target with a runner that counts."""
-    runner = CountingRunner(target.runner)
+    runner = CountingRunner(target)
     return replace(target, runner=runner), runner
 
 
