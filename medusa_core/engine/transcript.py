@@ -113,8 +113,11 @@ def _segments(
     if len(segments) != len(marks) + 1 or not _shows(text, segments, [turns[i] for i in marks]):
         written.clear()
         return [text]
-    for place, index in enumerate(marks):
-        opening = _split(target.template.render(marked[:index]), marks.values())[-1]
+    before = ""
+    for place, (index, mark) in enumerate(marks.items()):
+        opened = target.template.render(marked[:index])
+        opening = opened.rpartition(before)[2] if before else opened
+        before = mark
         # Many templates put a space or a line break before an answer that they did not write
         # when they asked for it: the model read the latter.
         if opening.rstrip() == segments[place].rstrip():
@@ -152,7 +155,7 @@ def _shows(text: str, segments: Sequence[str], answers: Sequence[ChatMessage]) -
 
 def _written_ids(answer: ChatMessage, target: Target) -> list[int]:
     """The tokens an answer was decoded as, as far as they still are its text; the rest anew."""
-    if target.tokenizer.decode(answer.token_ids) == answer.content:
+    if target.tokenizer.writes(answer.token_ids, answer.content):
         return list(answer.token_ids)
     detokenizer = Detokenizer(target.tokenizer)
     wanted = answer.content.encode()

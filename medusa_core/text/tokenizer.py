@@ -41,6 +41,7 @@ class Tokenizer:
         self.strips_space = not is_byte_level
         self._bytes_of = _byte_table(tokenizer, _byte_level() if is_byte_level else _piece_bytes)
         self._opening = _opening(tokenizer)
+        self._decoded: dict[int, tuple[tuple[int, ...], str]] = {}
 
     @classmethod
     def open(cls, model_dir: Path) -> Tokenizer:
@@ -101,6 +102,16 @@ class Tokenizer:
         """Text of all tokens; what is no UTF-8 becomes U+FFFD."""
         text = b"".join(map(self._bytes_of.__getitem__, token_ids)).decode("utf-8", "replace")
         return text.removeprefix(" ") if self.strips_space else text
+
+    def writes(self, token_ids: tuple[int, ...], text: str) -> bool:
+        """Is this what the tokens decode to?"""
+        # Every turn of a conversation asks it of all earlier answers: those are the same tuples.
+        known = self._decoded.get(id(token_ids))
+        if known is None:
+            if len(self._decoded) >= _NUM_KEPT:
+                self._decoded.clear()
+            known = self._decoded[id(token_ids)] = (token_ids, self.decode(token_ids))
+        return known[1] == text
 
 
 def _read(path: Path) -> RustTokenizer:
