@@ -20,6 +20,7 @@ from medusa_core.errors import TraceError
 from medusa_core.messages import (
     GenerateSettings,
     GenerationDone,
+    StepTimes,
     StepTrace,
     StopReason,
     TokenSource,
@@ -179,11 +180,11 @@ def _step(step: StepTrace) -> _Json:
         },
         "verdicts": [_verdict(verdict) for verdict in step.verdicts],
         "num_kept": step.num_kept,
-        "times_s": {part: getattr(step, f"{part}_s") for part in _TIMES},
+        "times_s": dict(zip(_PARTS, (*step.times, step.step_s), strict=True)),
     }
 
 
-_TIMES = ("draft", "verify", "accept", "commit", "step")
+_PARTS = ("draft", "verify", "accept", "commit", "step")
 
 
 def _verdict(verdict: Verdict) -> _Json:
@@ -249,7 +250,8 @@ class _Reader:
             probabilities=chances.tobytes() + self._packed_ids(others),
             numbers=tuple(_read_numbers(verdict["numbers"]) for verdict in verdicts),
             num_kept=raw["num_kept"],
-            **{f"{part}_s": float(raw["times_s"][part]) for part in _TIMES},
+            times=StepTimes(*(float(raw["times_s"][part]) for part in _PARTS[:-1])),
+            step_s=float(raw["times_s"]["step"]),
         )
 
     def _check_known(self, token_id: int) -> None:

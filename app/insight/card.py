@@ -102,9 +102,9 @@ def _alternatives(verdict: Verdict) -> str:
 
 def _times(step: StepTrace) -> str:
     parts = (
-        ("draft", step.draft_s),
-        ("verify", step.verify_s),
-        ("accept", step.accept_s),
-        ("commit", step.commit_s),
+        ("draft", step.times.draft_s),
+        ("verify", step.times.verify_s),
+        ("accept", step.times.accept_s),
+        ("commit", step.times.commit_s),
     )
     return f"{micro(step.step_s)}: " + ", ".join(f"{name} {micro(s)}" for name, s in parts)

@@ -105,9 +105,8 @@ class StepFigures:
         return tuple(Rate(source, accepted, steps) for source, (accepted, steps) in ordered)
 
     def _add(self, step: StepTrace) -> None:
-        parts = (step.draft_s, step.verify_s, step.accept_s, step.commit_s)
         behind = step.root_place + 1 + step.num_kept
-        self._rows.append((step.step, step.num_kept, behind, step.step_s, *parts))
+        self._rows.append((step.step, step.num_kept, behind, step.step_s, *step.times))
         for source in set(step.sources[1:]):
             self._rates.setdefault(source, [0, 0])[1] += 1
         for node in step.path[1 : step.num_kept + 1]:

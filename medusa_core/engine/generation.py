@@ -11,9 +11,9 @@ from torch import Tensor
 from medusa_core.engine.answer import Answer, Kept
 from medusa_core.engine.drafter import DrafterSpec, Observation, drafter_registry
 from medusa_core.engine.learning import Guesses
-from medusa_core.engine.loop import Step, StepTimes, decode_step
-from medusa_core.engine.recorder import Recorder, Seen
-from medusa_core.engine.rule import RuleSpec, rule_registry
+from medusa_core.engine.loop import Step, decode_step
+from medusa_core.engine.recorder import Recorder
+from medusa_core.engine.rule import Numbers, RuleSpec, rule_registry
 from medusa_core.engine.session import Session
 from medusa_core.engine.shaping import check_tokens
 from medusa_core.engine.transcript import Transcript, transcribe
@@ -28,6 +28,7 @@ from medusa_core.messages import (
     GenerationDone,
     Progress,
     StepDone,
+    StepTimes,
     StopReason,
     TokenSource,
 )
@@ -100,9 +101,7 @@ class Generation:
         self._prefill_s = 0.0
         self._decode_s = 0.0
         self._accept_lengths: list[int] = []
-        self._recorder = (
-            Recorder(request, target.tokenizer, self._rule) if request.records else None
-        )
+        self._recorder = Recorder(target.tokenizer, self._rule) if request.records else None
 
     def _prepare(self) -> int:
         num_cached = self._session.reuse(self._read_ids)
@@ -157,8 +156,8 @@ class Generation:
         run = (acceptance.bonus_id,)
         step = Step(Proposal(tree, (TARGET,)), acceptance, run, logits, hidden[0], times)
         num_rows = len(self._read_ids) - self._num_cached
-        seen = self._look(step)
-        return self._conclude(step, seen, self._keep(step), num_rows, self._prefill_s)
+        numbers = self._numbers(step)
+        return self._conclude(step, numbers, self._keep(step), num_rows, self._prefill_s)
 
     def _decode(self) -> tuple[Event, ...]:
         started = time.perf_counter()
@@ -173,9 +172,8 @@ class Generation:
             self._context,
             # A path longer than the budget could not be kept: no rows for it near the end.
             min(self._settings.tree_rows, session.kv.capacity - session.kv.length),
-            None if self._recorder is None else self._recorder.expect,
         )
-        seen = self._look(step)
+        numbers = self._numbers(step)
         kept = self._keep(step)
         self._accept_lengths.append(len(kept.pieces))
         step_s = time.perf_counter() - started
@@ -185,7 +183,7 @@ class Generation:
             governor.add(len(kept.pieces), step_s)
         if step.proposal.guesses:
             self._guesses.append((place, step.proposal.guesses))
-        told = self._conclude(step, seen, kept, step.proposal.tree.shape.num_nodes, step_s)
+        told = self._conclude(step, numbers, kept, step.proposal.tree.shape.num_nodes, step_s)
         self._decode_s += time.perf_counter() - started - step_s  # telling takes time, too
         return told
 
@@ -202,12 +200,12 @@ class Generation:
             self._drafter.truncate(session.kv.length)
         return kept
 
-    def _look(self, step: Step) -> Seen | None:
-        """What a trace keeps of a step's scores, as long as the context is the rule's."""
-        return None if self._recorder is None else self._recorder.look(step, self._context)
+    def _numbers(self, step: Step) -> tuple[Numbers, ...]:
+        """What the rule decided by, for a trace, as long as the context is the rule's."""
+        return () if self._recorder is None else self._recorder.numbers(step, self._context)
 
     def _conclude(
-        self, step: Step, seen: Seen | None, kept: Kept, num_rows: int, step_s: float
+        self, step: Step, numbers: tuple[Numbers, ...], kept: Kept, num_rows: int, step_s: float
     ) -> tuple[Event, ...]:
         """What is told of a step."""
         num_kept = len(kept.pieces)
@@ -227,16 +225,13 @@ class Generation:
             num_visible_bytes=self._answer.num_visible_bytes,
             num_rows=num_rows,
             proposed_per_depth=step.proposal.tree.shape.num_per_depth,
-            draft_s=step.times.draft_s,
-            verify_s=step.times.verify_s,
-            accept_s=step.times.accept_s,
-            commit_s=step.times.commit_s,
+            times=step.times,
             step_s=step_s,
             num_context_tokens=len(self._session.token_ids),
         )
         told: tuple[Event, ...] = (done,)
-        if self._recorder is not None and seen is not None:
-            told = (done, self._recorder.trace(done.step, step, seen, num_kept, step_s))
+        if self._recorder is not None:
+            told = (done, self._recorder.trace(done, step, numbers, num_kept))
         return told if kept.stop_reason is None else (*told, *self._finish(kept.stop_reason))
 
     def _finish(self, reason: StopReason) -> tuple[Event, ...]:

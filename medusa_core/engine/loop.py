@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -11,22 +10,9 @@ from torch import Tensor
 from medusa_core.engine.drafter import Drafter
 from medusa_core.engine.rule import Rule
 from medusa_core.kv.cache import KvCache
+from medusa_core.messages import StepTimes
 from medusa_core.runner.runner import Runner
 from medusa_core.types import Acceptance, Proposal, WalkContext
-
-
-@dataclass(frozen=True, slots=True)
-class StepTimes:
-    """Seconds of a step's parts.
-
-    On CUDA the forward pass runs on while the rule waits for it: `verify_s` is then the time to
-    launch it and `accept_s` holds the rest.
-    """
-
-    draft_s: float
-    verify_s: float
-    accept_s: float
-    commit_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +43,6 @@ def decode_step(
     rule: Rule,
     context: WalkContext,
     max_rows: int,
-    on_proposal: Callable[[Proposal], None] | None = None,
 ) -> Step:
     """Decide one or more tokens with one forward pass of the target.
 
@@ -68,7 +53,6 @@ def decode_step(
         rule: Picks the path.
         context: What is decided; its last token has no row yet and becomes the root.
         max_rows: Most rows to verify, root included.
-        on_proposal: Called while the drafter's scores are still in the processor's cache.
 
     Returns:
         The step; the caller tells the drafter by `observe` once it knows what is kept.
@@ -76,9 +60,6 @@ def decode_step(
     started = time.perf_counter()
     proposal = drafter.propose(context.history[-1], max_rows)
     drafted = time.perf_counter()
-    if on_proposal is not None:
-        on_proposal(proposal)
-    proposed = time.perf_counter()
     hidden = runner.verify(proposal.tree, kv)
     logits = runner.logits(hidden)
     verified = time.perf_counter()
@@ -89,7 +70,7 @@ def decode_step(
     last = acceptance.nodes[-1] if acceptance.nodes else 0
     times = StepTimes(
         draft_s=drafted - started,
-        verify_s=verified - proposed,
+        verify_s=verified - drafted,
         accept_s=accepted - verified,
         commit_s=time.perf_counter() - accepted,
     )

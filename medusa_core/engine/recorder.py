@@ -8,101 +8,75 @@ from __future__ import annotations
 
 import math
 from array import array
-from typing import NamedTuple
 
 from medusa_core.engine.loop import Step
 from medusa_core.engine.rule import Numbers, Rule
-from medusa_core.messages import Message, StepTrace
+from medusa_core.messages import StepDone, StepTrace
 from medusa_core.native.summary import ScoreReader, reader_of
 from medusa_core.text.tokenizer import Tokenizer
-from medusa_core.types import Proposal, WalkContext
+from medusa_core.types import WalkContext
 
-_UNKNOWN = array("f", [math.nan]).tobytes()
-
-
-class Seen(NamedTuple):
-    """What is kept of a step's scores.
-
-    Attributes:
-        root_place: Place of its root in the session.
-        path: The root and the accepted nodes.
-        probabilities: As in `StepTrace`.
-        numbers: As in `StepTrace`.
-    """
-
-    root_place: int
-    path: tuple[int, ...]
-    probabilities: bytes
-    numbers: tuple[Numbers, ...]
+_UNKNOWN = array("f", [math.nan]).tobytes()  # what the drafter gave the root
 
 
 class Recorder:
     """Turns steps into traces."""
 
-    def __init__(self, request: Message, tokenizer: Tokenizer, rule: Rule) -> None:
-        self._session_id = request.session_id
-        self._request_id = request.request_id
+    def __init__(self, tokenizer: Tokenizer, rule: Rule) -> None:
         self._pieces = tokenizer.pieces
         self._rule = rule
-        self._of_target: ScoreReader | None = None
-        self._of_drafter: ScoreReader | None = None
-        # What the drafter gave the nodes of the step under way; prefill's tree is its root alone.
-        self._drafted = _UNKNOWN
+        self._readers: dict[bool, ScoreReader] = {}  # for steps with a drafter's scores or without
 
-    def expect(self, proposal: Proposal) -> None:
-        """Read what a step's drafter gave its nodes."""
-        scores = proposal.scores
-        if scores is None:
-            self._drafted = _UNKNOWN * proposal.tree.shape.num_nodes
-            return
-        if self._of_drafter is None:
-            self._of_drafter = reader_of(scores)
-        heads, columns = proposal.tree.shape.head_array, proposal.columns
-        self._drafted = _UNKNOWN + self._of_drafter.probabilities(scores, heads, columns)
-
-    def look(self, step: Step, context: WalkContext) -> Seen:
-        """Read a step's scores.
+    def numbers(self, step: Step, context: WalkContext) -> tuple[Numbers, ...]:
+        """What the rule decided by.
 
         Args:
             step: What was decided.
             context: As the rule had it, nothing of the step in it yet.
         """
         path = (0, *step.acceptance.nodes)
-        if self._of_target is None:
-            self._of_target = reader_of(step.logits)
-        judged = self._of_target.choices(step.logits, path, step.token_ids)
-        numbers = self._rule.numbers(step.logits, path, context, step.token_ids)
-        return Seen(len(context.history) - 1, path, self._drafted + judged, numbers)
+        return self._rule.numbers(step.logits, path, context, step.token_ids)
 
-    def trace(self, number: int, step: Step, seen: Seen, num_kept: int, step_s: float) -> StepTrace:
+    def trace(
+        self, done: StepDone, step: Step, numbers: tuple[Numbers, ...], num_kept: int
+    ) -> StepTrace:
         """A step's trace.
 
         Args:
-            number: Its number; 0 for prefill.
+            done: What was told of it.
             step: What was decided.
-            seen: What its scores were.
+            numbers: What the rule decided by.
             num_kept: How many tokens of the run the answer kept.
-            step_s: Seconds of the whole step.
         """
-        tree, times = step.proposal.tree, step.times
+        proposal = step.proposal
+        tree, path = proposal.tree, (0, *step.acceptance.nodes)
+        drafted = proposal.scores
+        reader = self._readers.get(drafted is None)
+        if reader is None:
+            reader = self._readers[drafted is None] = reader_of(drafted, step.logits)
+        read = reader.step(
+            drafted,
+            tree.shape.head_array,
+            proposal.columns,
+            step.logits,
+            path,
+            step.token_ids,
+        )
         return StepTrace(
-            self._session_id,
-            self._request_id,
-            number,
-            seen.root_place,
+            done.session_id,
+            done.request_id,
+            done.step,
+            done.num_context_tokens - num_kept - 1,
             tree.token_ids,
             tree.shape.parents,
             tree.shape.ranks,
-            step.proposal.sources,
-            seen.path,
+            proposal.sources,
+            path,
             step.token_ids,
             self._pieces,
-            seen.probabilities,
-            seen.numbers,
+            _UNKNOWN + read,
+            numbers,
             num_kept,
-            times.draft_s,
-            times.verify_s,
-            times.accept_s,
-            times.commit_s,
-            step_s,
+            step.times,
+            done.step_s,
         )

@@ -9,6 +9,7 @@ from medusa_core.messages.records import (
     GenerateSettings,
     MemoryPlan,
     Message,
+    StepTimes,
     StopReason,
     TokenSource,
 )
@@ -157,10 +158,7 @@ class StepDone(Message):
         num_visible_bytes: Bytes of the answer so far that may be shown.
         num_rows: Rows that the target computed: the prompt's new tokens in prefill, else the tree.
         proposed_per_depth: Draft nodes offered at depth 1, 2, ...; empty without a tree.
-        draft_s: Seconds spent proposing.
-        verify_s: Seconds of the target's forward pass.
-        accept_s: Seconds of the acceptance rule.
-        commit_s: Seconds to keep the accepted rows.
+        times: Where the time went.
         step_s: Seconds of the whole step, the making of text included.
         num_context_tokens: Tokens of the session decided so far, prompt included.
     """
@@ -172,10 +170,7 @@ class StepDone(Message):
     num_visible_bytes: int
     num_rows: int
     proposed_per_depth: tuple[int, ...]
-    draft_s: float
-    verify_s: float
-    accept_s: float
-    commit_s: float
+    times: StepTimes
     step_s: float
     num_context_tokens: int
 

@@ -183,6 +183,25 @@ class Message:
     request_id: str
 
 
+class StepTimes(NamedTuple):
+    """Where a step's time went.
+
+    On CUDA the forward pass runs on while the rule waits for it: `verify_s` is then the time to
+    launch it and `accept_s` holds the rest.
+
+    Attributes:
+        draft_s: Seconds spent proposing.
+        verify_s: Seconds of the target's forward pass.
+        accept_s: Seconds of the acceptance rule.
+        commit_s: Seconds to keep the accepted rows.
+    """
+
+    draft_s: float
+    verify_s: float
+    accept_s: float
+    commit_s: float
+
+
 class WeightFormats(NamedTuple):
     """Which weight format each part of a model takes; empty for what suits the others.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from medusa_core.messages.records import Message, TokenSource
+from medusa_core.messages.records import Message, StepTimes, TokenSource
 
 NUM_ALTERNATIVES = 5
 
@@ -84,10 +84,7 @@ class StepTrace(Message):
             alternatives of each; then these alternatives' ids as int32. 4 · (n + 11 p) bytes
         numbers: What the rule decided by, at every node of the path.
         num_kept: How many of the choices the answer kept: it may have ended among them.
-        draft_s: Seconds spent proposing.
-        verify_s: Seconds of the target's forward pass.
-        accept_s: Seconds of the acceptance rule.
-        commit_s: Seconds to keep the accepted rows.
+        times: Where the time went.
         step_s: Seconds of the whole step, the making of text included.
     """
 
@@ -103,10 +100,7 @@ class StepTrace(Message):
     probabilities: bytes
     numbers: tuple[tuple[tuple[str, float], ...], ...]
     num_kept: int
-    draft_s: float
-    verify_s: float
-    accept_s: float
-    commit_s: float
+    times: StepTimes
     step_s: float
 
     @property

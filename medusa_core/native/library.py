@@ -138,8 +138,8 @@ _SIGNATURES: dict[str, tuple[tuple[type, ...], type | None]] = {
     ),
     "best_of_rows": ((c_void_p, c_int32, c_int64, c_void_p), None),
     "probabilities": ((c_void_p, c_int64, c_void_p, c_void_p, c_int32, c_void_p), None),
-    "summarise": (
-        (c_void_p, c_int64, c_void_p, c_void_p, c_int32, c_void_p, c_void_p, c_void_p),
+    "read_step": (
+        (c_void_p, c_int64, c_void_p, c_int32, c_void_p, c_int64, c_void_p, c_int32, c_void_p),
         None,
     ),
     "linear": (
@@ -151,7 +151,7 @@ _SIGNATURES: dict[str, tuple[tuple[type, ...], type | None]] = {
 }
 
 
-_SHORT = ("pass_scratch", "best_of_rows", "keep_rows", "probabilities", "summarise")
+_SHORT = ("pass_scratch", "best_of_rows", "keep_rows", "probabilities", "read_step")
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from array import array
 from collections.abc import Sequence
 from ctypes import addressof, c_float
@@ -33,24 +34,38 @@ class ScoreReader(Protocol):
             A float32 per entry.
         """
 
-    def choices(self, scores: Tensor, rows: Sequence[int], choices: Sequence[int]) -> bytes:
-        """The probability of one entry of each of some rows, and the five best besides.
+    def step(
+        self,
+        drafted: Tensor | None,
+        heads: array[int],
+        columns: Sequence[int],
+        judged: Tensor,
+        path: Sequence[int],
+        choices: Sequence[int],
+    ) -> bytes:
+        """What a trace keeps of a step's scores.
 
         Args:
-            scores: [rows, columns], contiguous
-            rows: Which rows.
-            choices: The entry of each.
+            drafted: The drafter's scores, as in `Proposal`, or None.
+            heads: In which row of them each draft stands; those of one row together.
+            columns: In which column.
+            judged: The target's scores. [n, vocabulary], contiguous
+            path: Which rows of them led somewhere.
+            choices: What was chosen in each.
 
         Returns:
-            A float32 per row for the choices, five for the others, and five int32 that say which
-            they are.
+            A float32 per draft, NaN without scores; one per choice; five for each choice's best
+            alternatives; and five int32 that say which they are.
         """
 
 
-def reader_of(scores: Tensor) -> ScoreReader:
+def reader_of(*scores: Tensor | None) -> ScoreReader:
     """What reads scores like these fastest."""
     library = native_library()
-    fits = scores.dtype == torch.float32 and scores.is_cpu and scores.shape[1] >= LANES
+    fits = all(
+        rows is None or (rows.dtype == torch.float32 and rows.is_cpu and rows.shape[1] >= LANES)
+        for rows in scores
+    )
     return TorchSummary() if library is None or not fits else Summary(library)
 
 
@@ -78,22 +93,34 @@ class Summary:
         )
         return self._view[: _BYTES * count].tobytes()
 
-    def choices(self, scores: Tensor, rows: Sequence[int], choices: Sequence[int]) -> bytes:
-        count = len(rows)
-        size = count * (1 + 2 * NUM_ALTERNATIVES)
+    def step(
+        self,
+        drafted: Tensor | None,
+        heads: array[int],
+        columns: Sequence[int],
+        judged: Tensor,
+        path: Sequence[int],
+        choices: Sequence[int],
+    ) -> bytes:
+        num_drafts, length = len(heads), len(path)
+        size = num_drafts + length * (1 + 2 * NUM_ALTERNATIVES)
         if size > self._num_floats:
             self._make_room(size)
-        told = array("i", (*rows, *choices))
-        at_rows, at = told.buffer_info()[0], self._address
-        self._library.summarise(
-            scores.data_ptr(),
-            scores.shape[1],
-            at_rows,
-            at_rows + _BYTES * count,
-            count,
-            at,
-            at + _BYTES * count,
-            at + _BYTES * count * (1 + NUM_ALTERNATIVES),
+        if drafted is None:
+            at_drafted, num_columns, columns = None, 0, (0,) * num_drafts
+        else:
+            at_drafted, num_columns = drafted.data_ptr(), drafted.shape[1]
+        places = array("i", (*columns, *path, *choices))
+        self._library.read_step(
+            at_drafted,
+            num_columns,
+            heads.buffer_info()[0],
+            num_drafts,
+            judged.data_ptr(),
+            judged.shape[1],
+            places.buffer_info()[0],
+            length,
+            self._address,
         )
         return self._view[: _BYTES * size].tobytes()
 
@@ -111,7 +138,22 @@ class TorchSummary:
         chances = torch.softmax(scores, dim=-1, dtype=torch.float32)
         return array("f", chances[rows.tolist(), places].tolist()).tobytes()
 
-    def choices(self, scores: Tensor, rows: Sequence[int], choices: Sequence[int]) -> bytes:
+    def step(
+        self,
+        drafted: Tensor | None,
+        heads: array[int],
+        columns: Sequence[int],
+        judged: Tensor,
+        path: Sequence[int],
+        choices: Sequence[int],
+    ) -> bytes:
+        if drafted is None:
+            read = array("f", [math.nan] * len(heads)).tobytes()
+        else:
+            read = self.probabilities(drafted, heads, columns)
+        return read + self._choices(judged, path, choices)
+
+    def _choices(self, scores: Tensor, rows: Sequence[int], choices: Sequence[int]) -> bytes:
         chances = torch.softmax(scores[list(rows)], dim=-1, dtype=torch.float32)
         wanted = torch.tensor(choices, device=chances.device).unsqueeze(1)
         chosen = chances.gather(1, wanted)

@@ -25,6 +25,7 @@ from medusa_core.messages import (
     ModelLoaded,
     Progress,
     StepDone,
+    StepTimes,
     StepTrace,
     StopReason,
     TokenSource,
@@ -95,10 +96,7 @@ def steps_of(
             num_visible_bytes=sum(len(piece) for piece in pieces[:shown]),
             num_rows=8,
             proposed_per_depth=(3, 2, 1) if number and request.settings.drafter != "none" else (),
-            draft_s=0.0001,
-            verify_s=0.002,
-            accept_s=0.0001,
-            commit_s=0.0001,
+            times=StepTimes(0.0001, 0.002, 0.0001, 0.0001),
             step_s=0.0025,
             num_context_tokens=10 + shown,
         )
@@ -133,10 +131,7 @@ def trace_of(step: StepDone, before: tuple[bytes, ...]) -> StepTrace:
         chances.tobytes() + array("i", others).tobytes(),
         ((),) * len(path),
         len(step.token_ids),
-        step.draft_s,
-        step.verify_s,
-        step.accept_s,
-        step.commit_s,
+        step.times,
         step.step_s,
     )
 

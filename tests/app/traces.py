@@ -11,6 +11,7 @@ from medusa_core.messages import (
     TARGET,
     GenerateSettings,
     GenerationDone,
+    StepTimes,
     StepTrace,
     StopReason,
     TokenSource,
@@ -53,10 +54,7 @@ def trace(number: int = 1, path: Sequence[int] = (0, 1, 3), *, num_kept: int = 0
         chances.tobytes() + array("i", others).tobytes(),
         ((),) * len(path),
         num_kept or len(path),
-        1e-5,
-        2e-4,
-        2e-5,
-        1e-6,
+        StepTimes(1e-5, 2e-4, 2e-5, 1e-6),
         2.5e-4,
     )
 

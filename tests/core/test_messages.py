@@ -31,6 +31,7 @@ from medusa_core.messages import (
     Progress,
     Role,
     StepDone,
+    StepTimes,
     StepTrace,
     StopReason,
     TokenSource,
@@ -43,8 +44,8 @@ from medusa_core.messages import (
 
 IDS = ("session", "request")
 STEP = StepDone(
-    *IDS, 1, (5, 6), (b"\xe2", b"x"), (TokenSource("medusa", 1), TARGET), 3, 16, (4, 11), 0.1, 0.2,
-    0.1, 0.1, 0.5, 9,
+    *IDS, 1, (5, 6), (b"\xe2", b"x"), (TokenSource("medusa", 1), TARGET), 3, 16, (4, 11),
+    StepTimes(0.1, 0.2, 0.1, 0.1), 0.5, 9,
 )  # fmt: skip
 DONE = GenerationDone(
     *IDS, "text", (4, 5, 6), StopReason.EOS, 7, 0, 3, 1, (2,), 0.5, 0.5, 0.5, 0, GenerateSettings()
@@ -63,7 +64,9 @@ TRACE = StepTrace(
     array("f", [math.nan, 0.5, 0.75, 1.0, *[0.02] * 10]).tobytes()
     + array("i", range(10)).tobytes(),
     ((("margin", 1.0),), ()),
-    2, 0.1, 0.2, 0.1, 0.1, 0.5,
+    2,
+    StepTimes(0.1, 0.2, 0.1, 0.1),
+    0.5,
 )  # fmt: skip
 EXAMPLES: tuple[Message, ...] = (
     LoadModel(*IDS, Path("/m"), Path("/h"), "float32", "cpu"),

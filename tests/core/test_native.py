@@ -236,11 +236,18 @@ def test_what_a_trace_keeps_of_scores_is_their_softmax(path: Path, columns: int)
     for rows in ((0,), (2, 0), (6, 5, 3, 2, 1)):
         best = scores.argmax(dim=-1)
         for choices in ([int(best[row]) for row in rows], [row % columns for row in rows]):
-            ours, theirs = (read.choices(scores, rows, choices) for read in (reader, plain))
-            count = len(rows) * (1 + NUM_ALTERNATIVES)
-            floats = [memoryview(packed).cast("f")[:count].tolist() for packed in (ours, theirs)]
-            assert floats[0] == pytest.approx(floats[1], rel=1e-5, abs=1e-9)
-            others = memoryview(ours).cast("i")[count:].tolist()
+            for drafted, drafts in ((scores, 5), (None, 3), (None, 0)):
+                heads = array("i", [0, 2, 2, 4, 6][:drafts])
+                drafts_at = [0, columns - 1, 7, 5, 3][:drafts]
+                told = (drafted, heads, drafts_at, scores, rows, choices)
+                ours, theirs = reader.step(*told), plain.step(*told)
+                count = drafts + len(rows) * (1 + NUM_ALTERNATIVES)
+                floats = [
+                    memoryview(packed).cast("f")[:count].tolist() for packed in (ours, theirs)
+                ]
+                assert floats[0] == pytest.approx(floats[1], rel=1e-5, abs=1e-9, nan_ok=True)
+                others = memoryview(ours).cast("i")[count:].tolist()
+                assert len(others) == len(rows) * NUM_ALTERNATIVES
             for place, (row, choice) in enumerate(zip(rows, choices, strict=True)):
                 found = others[place * NUM_ALTERNATIVES : (place + 1) * NUM_ALTERNATIVES]
                 left = scores[row].clone()

@@ -58,7 +58,7 @@ def test_recording_changes_nothing_and_tells_of_every_step(
         path = [trace.nodes[verdict.node].source for verdict in trace.verdicts[1:]]
         assert tuple(path[: trace.num_kept]) == step.sources[: len(path)]
         assert trace.root_place == step.num_context_tokens - trace.num_kept - 1
-        assert (trace.draft_s, trace.verify_s) == (step.draft_s, step.verify_s)
+        assert trace.times == step.times
 
 
 def test_probabilities_are_the_targets_and_the_heads_own(

@@ -97,7 +97,7 @@ def test_every_step_is_told_and_adds_up_to_the_answer(engine: EngineHarness, tin
     assert steps[0].sources == (TARGET,)
     for step in steps[1:]:
         assert step.num_rows == 1 + sum(step.proposed_per_depth)
-        parts = step.draft_s + step.verify_s + step.accept_s + step.commit_s
+        parts = sum(step.times)
         assert step.step_s >= parts  # the whole step has its text, too
     steps_s = sum(step.step_s for step in steps[1:])
     assert steps_s <= done.decode_s < 2 * steps_s  # telling them takes time, too

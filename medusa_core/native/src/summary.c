@@ -1,59 +1,60 @@
 #include "summary.h"
 
+#include <stddef.h>
+
 #include "lanes.h"
 
-/* The largest number of every lane; what is left of the row after whole lanes isn't looked at. */
-static Lanes largest_per_lane(const float *row, int64_t columns) {
-    Lanes most = load(row);
-    for (int64_t i = LANES; i + LANES <= columns; i += LANES) most = larger_number(load(row + i), most);
-    return most;
-}
-
-static float largest_of_row(const float *row, int64_t columns, Lanes most) {
-    float top = largest(most);
-    for (int64_t i = columns / LANES * LANES; i < columns; i++) top = row[i] > top ? row[i] : top;
-    return top;
-}
-
-/* e^x for x ≤ 0, to about a millionth of it: half the work of `exponential`. */
-INLINE Lanes exponential_to_show(Lanes x) {
-    Lanes bounded = larger_number(x, all(-80.0f));
+/* 2^x for x ≤ 0, to three millionths of it: half the work of `exponential`. */
+INLINE Lanes power_of_two(Lanes x) {
+    Lanes bounded = larger_number(x, all(-120.0f));
     Lanes magic = all(12582912.0f); /* as there */
-    Lanes shifted = fma(bounded, all(1.44269504088896341f), magic);
-    Lanes r = fma(shifted - magic, all(-0.69314718056f), bounded);
-    Lanes p = fma(all(8.3333337680e-3f), r, all(4.1666667908e-2f));
-    p = fma(p, r, all(1.6666667163e-1f));
-    p = fma(p, r, all(0.5f));
-    p = fma(p, r, all(1.0f));
-    p = fma(p, r, all(1.0f));
+    Lanes shifted = bounded + magic;
+    Lanes f = bounded - (shifted - magic);
+    Lanes p = fma(all(9.5701019081e-3f), f, all(5.5917860319e-2f));
+    p = fma(p, f, all(2.4024744828e-1f));
+    p = fma(p, f, all(6.9312181474e-1f));
+    p = fma(p, f, all(9.9999926145e-1f));
     return (Lanes)((Signed)p + ((Signed)shifted << 23));
 }
 
-/* Σ e^(x − top) of a row, without looking for its largest number first: any number not far below
-   serves as `top`. Where it is too far below, `top` becomes the largest. */
-static float sum_of_exponentials(const float *row, int64_t columns, float *top) {
+#define LOG2_E 1.44269504f
+
+/* A row's softmax: where its largest numbers are, and Σ e^(x − top). */
+typedef struct {
+    Lanes most; /* of every lane; what is left of the row behind whole lanes isn't in it */
+    float top, whole;
+} Softmax;
+
+/* Without looking for the largest number first: any number not far below it serves as `top`. Where
+   it is too far below, the largest does. */
+static Softmax softmax_of(const float *row, int64_t columns, float top) {
     for (;;) {
-        Lanes a = {0}, b = {0}, most = all(0.0f);
+        Lanes a = {0}, b = {0}, most = load(row), scale = all(LOG2_E), shift = all(-top * LOG2_E);
         int64_t i = 0;
         for (; i + 2 * LANES <= columns; i += 2 * LANES) {
-            Lanes x = load(row + i) - *top, y = load(row + i + LANES) - *top;
+            Lanes x = load(row + i), y = load(row + i + LANES);
             most = larger_number(larger_number(x, y), most);
-            a += exponential_to_show(x);
-            b += exponential_to_show(y);
+            a += power_of_two(fma(x, scale, shift));
+            b += power_of_two(fma(y, scale, shift));
         }
-        float rest = 0, above = largest(most);
+        if (i + LANES <= columns) {
+            Lanes x = load(row + i);
+            most = larger_number(x, most);
+            a += power_of_two(fma(x, scale, shift));
+            i += LANES;
+        }
+        float rest = 0, largest_one = largest(most);
         for (; i < columns; i++) {
-            float x = row[i] - *top;
-            above = x > above ? x : above;
-            rest += exponential_to_show(all(x))[0];
+            largest_one = row[i] > largest_one ? row[i] : largest_one;
+            rest += power_of_two(fma(all(row[i]), scale, shift))[0];
         }
-        if (!(above > 60.0f)) return sum(a + b) + rest;
-        *top += above;
+        if (!(largest_one - top > 60.0f)) return (Softmax){most, top, sum(a + b) + rest};
+        top = largest_one;
     }
 }
 
-static float chance(float score, float top, float whole) {
-    return exponential_to_show(all(score - top))[0] / whole;
+static float chance(float score, Softmax of) {
+    return power_of_two(fma(all(score), all(LOG2_E), all(-of.top * LOG2_E)))[0] / of.whole;
 }
 
 void probabilities(const float *scores, int64_t columns, const int32_t *rows,
@@ -63,8 +64,8 @@ void probabilities(const float *scores, int64_t columns, const int32_t *rows,
         float top = row[places[i]];
         for (next = i + 1; next < count && rows[next] == rows[i]; next++)
             top = row[places[next]] > top ? row[places[next]] : top;
-        float whole = sum_of_exponentials(row, columns, &top);
-        for (int32_t j = i; j < next; j++) chances[j] = chance(row[places[j]], top, whole);
+        Softmax whole = softmax_of(row, columns, top);
+        for (int32_t j = i; j < next; j++) chances[j] = chance(row[places[j]], whole);
     }
 }
 
@@ -108,19 +109,30 @@ static Best best_of(const float *row, int64_t columns, Lanes most) {
     return best;
 }
 
-void summarise(const float *scores, int64_t columns, const int32_t *rows, const int32_t *places,
-               int32_t count, float *chances, float *other_chances, int32_t *others) {
+static void summarise(const float *scores, int64_t columns, const int32_t *rows,
+                      const int32_t *places, int32_t count, float *chances) {
+    float *other_chances = chances + count;
+    int32_t *others = (int32_t *)(other_chances + count * FEW);
     for (int32_t r = 0; r < count; r++) {
         const float *row = scores + rows[r] * columns;
-        Lanes most = largest_per_lane(row, columns);
-        float top = largest_of_row(row, columns, most);
-        float whole = sum_of_exponentials(row, columns, &top);
-        Best best = best_of(row, columns, most);
-        chances[r] = chance(row[places[r]], top, whole);
+        Softmax whole = softmax_of(row, columns, row[places[r]]);
+        Best best = best_of(row, columns, whole.most);
+        chances[r] = chance(row[places[r]], whole);
         for (int k = 0, found = 0; found < FEW; k++) {
             if (best.places[k] == places[r]) continue;
-            other_chances[r * FEW + found] = chance(best.scores[k], top, whole);
+            other_chances[r * FEW + found] = chance(best.scores[k], whole);
             others[r * FEW + found++] = best.places[k];
         }
     }
+}
+
+void read_step(const float *drafted, int64_t draft_columns, const int32_t *heads, int32_t drafts,
+               const float *judged, int64_t columns, const int32_t *places, int32_t length,
+               float *read) {
+    if (drafted != NULL)
+        probabilities(drafted, draft_columns, heads, places, drafts, read);
+    else
+        for (int32_t i = 0; i < drafts; i++) read[i] = __builtin_nanf("");
+    places += drafts;
+    summarise(judged, columns, places, places + length, length, read + drafts);
 }

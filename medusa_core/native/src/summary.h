@@ -13,10 +13,12 @@ enum { FEW = 5 }; /* how many of the best are kept of a row */
 void probabilities(const float *scores, int64_t columns, const int32_t *rows,
                    const int32_t *places, int32_t count, float *chances);
 
-/* Of some rows the probability of one entry each, and of the best few besides: where they stand, best
-   first. `columns` is at least 16. scores: [rows, columns]; chances: [count];
-   other_chances, others: [count, FEW] */
-void summarise(const float *scores, int64_t columns, const int32_t *rows, const int32_t *places,
-               int32_t count, float *chances, float *other_chances, int32_t *others);
+/* All that a trace keeps of a step's scores: what the drafter gave each draft (NaN where `drafted`
+   is NULL), what the target gives each choice and the best few besides, and which these are.
+   heads: of every draft. places: of the drafts in their rows, then `length` rows of `judged`, then
+   where their choices stand. read: [drafts + length · (1 + FEW)], then ints [length · FEW] */
+void read_step(const float *drafted, int64_t draft_columns, const int32_t *heads, int32_t drafts,
+               const float *judged, int64_t columns, const int32_t *places, int32_t length,
+               float *read);
 
 #endif
