@@ -149,10 +149,9 @@ def _parts(target: Target, tuner: Tuner, mode: str, num_tokens: int) -> Parts:
         steps.clear()
         done = generate(target, messages, settings, on_step=steps.append, tuner=Tuner(target))
     decoded = steps[1:]
-    means = {
-        name: statistics.fmean(getattr(step, f"{name}_s") for step in decoded) * 1e6
-        for name in ("draft", "verify", "accept", "commit", "step")
-    }
+    parts = zip(*((*step.times, step.step_s) for step in decoded), strict=True)
+    names = ("draft", "verify", "accept", "commit", "step")
+    means = {name: statistics.fmean(s) * 1e6 for name, s in zip(names, parts, strict=True)}
     heads_us = _heads_s(tuner, mode, decoded) * 1e6
     around = means["step"] - means["verify"] - heads_us
     return Parts(
