@@ -138,7 +138,7 @@ def load_target(
     heads, trees = None, None
     if heads_dir is not None:
         tell("heads", 1.0, f"Reading the Medusa heads of {heads_dir.name}")
-        lent = Lent(model.lm_head, config.vocab_size, model.vector)
+        lent = Lent(model.lm_head, config.vocab_size, model.embedding)
         heads = read_heads(heads_dir, config, precision, lent, formats)
         trees = read_tree_table(heads_dir, heads.num_heads)
     runner = choose_runner(model, precision)

@@ -123,7 +123,7 @@ def make_random(name: str, config: ModelConfig, options: LoadOptions, num_heads:
         spec = formats.fitting(formats.heads, *weight.shape)
         return spec.build(spec.quantize(weight), len(weight), bias, precision.compute)
 
-    lent = Lent(model.lm_head, config.vocab_size, model.vector)
+    lent = Lent(model.lm_head, config.vocab_size, model.embedding)
     heads = MedusaHeads(_random_heads(weights, config, num_heads), lent, make=make)
     runner = choose_runner(model, precision)
     share_workers(runner, heads)

@@ -40,13 +40,11 @@ class MedusaDrafter:
         if self._hidden is None or shape.num_nodes == 1:
             return Proposal(TokenTree(TreeShape.root_only(), (root_id,)), (TARGET,))
         ranked = self._heads.ranked(self._hidden, root_id, shape.num_ranks, NUM_RANKS, self._chance)
-        places = [(depth - 1, rank) for depth, rank in zip(shape.depths, shape.ranks, strict=True)]
-        drafts = (ranked.token_ids[head][rank] for head, rank in places[1:])
-        columns = tuple(ranked.columns[head][rank] for head, rank in places[1:])
+        token_ids, at = ranked.token_ids, ranked.columns
+        drafts = [token_ids[head][rank] for head, rank in shape.places]
+        columns = [at[head][rank] for head, rank in shape.places]
         tree = TokenTree(shape, (root_id, *drafts))
-        return Proposal(
-            tree, self._sources[: shape.num_nodes], ranked.scores, columns, ranked.token_ids
-        )
+        return Proposal(tree, self._sources[: shape.num_nodes], ranked.scores, columns, token_ids)
 
     def observe(self, observation: Observation) -> None:
         self._hidden, self._chance = observation.hidden, observation.chance

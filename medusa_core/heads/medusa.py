@@ -33,12 +33,12 @@ class Lent(NamedTuple):
     Attributes:
         lm_head: Its projection.
         vocab_size: That one's rows.
-        vector: The vector of a token. [hidden]
+        embedding: Its token vectors, maybe on another device. [vocabulary, hidden]
     """
 
     lm_head: QuantLinear
     vocab_size: int
-    vector: Callable[[int], Tensor]
+    embedding: Tensor
 
 
 MakeLinear = Callable[[Tensor, Tensor | None], QuantLinear]
@@ -103,9 +103,13 @@ class MedusaHeads:
         self._residuals = _Residuals(layers_of, make)
         self._own_projections = own
         self._shared = self._one_projection or lent.lm_head
-        self._vector = lent.vector if self._residuals.reads_root else None
+        self._embedding = lent.embedding if self._residuals.reads_root else None
         self._native = native_heads(
-            self._residuals.first, self._residuals.rest, own or [self._shared], self.num_heads
+            self._residuals.first,
+            self._residuals.rest,
+            own or [self._shared],
+            self.num_heads,
+            self._embedding,
         )
         one_bytes = 0 if self._one_projection is None else self._one_projection.nbytes
         self.nbytes = self._residuals.nbytes + one_bytes + sum(linear.nbytes for linear in own)
@@ -127,7 +131,8 @@ class MedusaHeads:
             [num_heads, num_columns]
         """
         dtype = self._dtype or hidden.dtype
-        root = None if self._vector is None else self._vector(root_id).to(dtype)
+        vectors = self._embedding
+        root = None if vectors is None else vectors[root_id].to(hidden.device, dtype)
         states = self._residuals(hidden.to(dtype), root, num_heads)
         if not self._own_projections:
             return self._shared(states)
@@ -174,8 +179,7 @@ class MedusaHeads:
         if self._native is None or num_ranks > MOST_RANKS or hidden.dtype != torch.float32:
             scores = self.logits(hidden, root_id, num_heads)
             return scores, scores.topk(num_ranks, dim=-1).indices.tolist()
-        root = None if self._vector is None else self._vector(root_id)
-        scores, flat = self._native.ranked(hidden, root, num_heads, num_ranks)
+        scores, flat = self._native.ranked(hidden, root_id, num_heads, num_ranks)
         return scores, [flat[i : i + num_ranks] for i in range(0, len(flat), num_ranks)]
 
     def _drawn(self, scores: Tensor, num_ranks: int, chance: Chance) -> list[list[int]]:

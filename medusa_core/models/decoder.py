@@ -73,10 +73,6 @@ class Decoder:
         rows = self.embedding.index_select(0, token_ids.to(self.embedding.device))
         return rows.to(token_ids.device, self._compute)
 
-    def vector(self, token_id: int) -> Tensor:
-        """The vector of one token, where the target runs. [hidden]"""
-        return self.embedding[token_id].to(self.final_norm.weight.device)
-
     def turns(self, num_positions: int) -> Tensor:
         """The rotation of every pair at every position. [positions, head_dim / 2], complex"""
         return self._rope.turns(num_positions)

@@ -12,7 +12,7 @@ from medusa_core.models.decoder import Block, Decoder
 from medusa_core.models.precision import Precision
 from medusa_core.native.lanes import fits_lanes
 from medusa_core.native.library import BlockStruct, DecoderStruct, native_library
-from medusa_core.native.linear import NativeLinear
+from medusa_core.native.linear import DTYPES, NativeLinear
 
 
 class NativeDecoder:
@@ -65,7 +65,6 @@ class NativeDecoder:
 
 
 _LINEARS = ("qkv", "output", "gate_up", "down")
-_DTYPES = (torch.float32, torch.bfloat16)
 
 
 def native_decoder(model: Decoder, precision: Precision) -> NativeDecoder | None:
@@ -74,8 +73,8 @@ def native_decoder(model: Decoder, precision: Precision) -> NativeDecoder | None
     linears = [getattr(block, name) for block in model.blocks for name in _LINEARS]
     fits = (
         precision.device.type == "cpu"
-        and precision.compute in _DTYPES
-        and model.embedding.dtype in _DTYPES
+        and precision.compute in DTYPES
+        and model.embedding.dtype in DTYPES
         and fits_lanes(model.config)
         and all(isinstance(linear, NativeLinear) for linear in [*linears, model.lm_head])
     )

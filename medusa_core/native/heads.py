@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 
 from medusa_core.native.library import PANEL, HeadsStruct, LinearStruct, native_library
-from medusa_core.native.linear import NativeLinear
+from medusa_core.native.linear import DTYPES, NativeLinear
 from medusa_core.native.pool import Workers
 
 if TYPE_CHECKING:
     from medusa_core.quant.linear import QuantLinear
 
-MOST_RANKS = 64
+MOST_RANKS = 64  # MOST_FEW of best.h
 
 
 class NativeHeads:
@@ -34,6 +34,7 @@ class NativeHeads:
         rest: Sequence[NativeLinear],
         projections: Sequence[NativeLinear],
         num_heads: int,
+        embedding: Tensor | None,
     ) -> None:
         """Take the layers.
 
@@ -43,9 +44,11 @@ class NativeHeads:
             rest: Further ones, of every depth one for each head.
             projections: One for each head, or one that all share.
             num_heads: How many heads there are.
+            embedding: The target's token vectors, if the first layers read the root's. float32 or
+                bfloat16, [vocabulary, hidden]
         """
         self._library = library
-        self._kept = (first, rest, projections)
+        self._kept = (first, rest, projections, embedding)
         self._rest = (LinearStruct * len(rest))(*(layer.struct for layer in rest))
         self._projections = (LinearStruct * len(projections))(*(p.struct for p in projections))
         hidden, self._num_columns = projections[0].num_inputs, projections[0].num_outputs
@@ -53,41 +56,38 @@ class NativeHeads:
             first=None if first is None else pointer(first.struct),
             rest=self._rest,
             projections=self._projections,
+            embedding=None if embedding is None else embedding.data_ptr(),
             hidden=hidden,
             columns=self._num_columns,
             num_heads=num_heads,
             num_rest=len(rest) // num_heads,
             is_shared=len(projections) == 1 and num_heads > 1,
+            embedding_is_half=embedding is not None and embedding.dtype == torch.bfloat16,
         )
         self._address = addressof(self._struct)
         self.workers: Workers | None = None
-        self._scratch = torch.empty((3 * num_heads + 1) * hidden)
-        self._read = torch.empty(2 * hidden)
-        self._read_parts = (self._read[:hidden], self._read[hidden:])
+        self._scratch = torch.empty((3 * num_heads + 3) * hidden)
 
     def ranked(
-        self, hidden: Tensor, root: Tensor | None, num_heads: int, num_ranks: int
+        self, hidden: Tensor, root_id: int, num_heads: int, num_ranks: int
     ) -> tuple[Tensor, list[int]]:
         """Scores and best columns of the first heads.
 
         Args:
             hidden: The target's state. [hidden], float32
-            root: The root's vector, where the heads read it. [hidden]
+            root_id: The token that was chosen behind it.
             num_heads: How many heads are wanted.
             num_ranks: How many columns of each, at most 64.
 
         Returns:
             Scores [num_heads, columns], and the columns of all heads one after the other.
         """
-        if root is not None:
-            self._read_parts[0].copy_(hidden)
-            self._read_parts[1].copy_(root)
-            hidden = self._read
         scores = torch.empty(num_heads, self._num_columns)
-        best = (ctypes.c_int64 * (num_heads * num_ranks))()
+        best = (ctypes.c_int32 * (num_heads * num_ranks))()
         self._library.rank(
             self._address,
             hidden.data_ptr(),
+            root_id,
             num_heads,
             num_ranks,
             self._scratch.data_ptr(),
@@ -103,6 +103,7 @@ def native_heads(
     rest: Sequence[Sequence[QuantLinear]],
     projections: Sequence[QuantLinear],
     num_heads: int,
+    embedding: Tensor | None,
 ) -> NativeHeads | None:
     """The heads for the compiled step, or None if that can't compute them.
 
@@ -111,6 +112,7 @@ def native_heads(
         rest: Further ones: of every depth a layer for each head.
         projections: One for each head, or one that all share.
         num_heads: How many heads there are.
+        embedding: The target's token vectors, if the first layers read the root's.
     """
     library = native_library()
     deeper = [layer for layers in rest for layer in layers]
@@ -120,4 +122,6 @@ def native_heads(
         return None
     if ends[0].num_inputs % PANEL or not isinstance(first, NativeLinear | None):
         return None
-    return NativeHeads(library, first, layers, ends, num_heads)
+    if embedding is not None and (embedding.dtype not in DTYPES or not embedding.is_cpu):
+        return None
+    return NativeHeads(library, first, layers, ends, num_heads, embedding)

@@ -120,12 +120,13 @@ class HeadsStruct(Structure):
         ("first", POINTER(LinearStruct)),
         ("rest", POINTER(LinearStruct)),
         ("projections", POINTER(LinearStruct)),
+        ("embedding", c_void_p),
         ("hidden", c_int32),
         ("columns", c_int32),
         ("num_heads", c_int32),
         ("num_rest", c_int32),
         ("is_shared", c_int32),
-        ("reserved", c_int32),
+        ("embedding_is_half", c_int32),
     )
 
 
@@ -133,10 +134,10 @@ _SIGNATURES: dict[str, tuple[tuple[type, ...], type | None]] = {
     "pass_scratch": ((c_void_p, c_int32, c_int32, c_int32), c_int64),
     "forward": ((c_void_p, c_void_p, c_void_p), None),
     "rank": (
-        (c_void_p, c_void_p, c_int32, c_int32, c_void_p, c_void_p, c_void_p, c_void_p),
+        (c_void_p, c_void_p, c_int64, c_int32, c_int32, c_void_p, c_void_p, c_void_p, c_void_p),
         None,
     ),
-    "best_of_rows": ((c_void_p, c_int32, c_int64, c_void_p), None),
+    "best_of_row": ((c_void_p, c_int64), c_int64),
     "probabilities": ((c_void_p, c_int64, c_void_p, c_void_p, c_int32, c_void_p), None),
     "read_step": (
         (c_void_p, c_int64, c_void_p, c_int32, c_void_p, c_int64, c_void_p, c_int32, c_void_p),
@@ -151,7 +152,7 @@ _SIGNATURES: dict[str, tuple[tuple[type, ...], type | None]] = {
 }
 
 
-_SHORT = ("pass_scratch", "best_of_rows", "keep_rows", "probabilities", "read_step")
+_SHORT = ("pass_scratch", "best_of_row", "keep_rows", "probabilities", "read_step")
 
 
 @cache

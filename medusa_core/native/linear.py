@@ -11,7 +11,7 @@ from torch import Tensor
 from medusa_core.native.library import PANEL, LinearStruct, native_library
 from medusa_core.native.pool import Pool
 
-_DTYPES = (torch.float32, torch.bfloat16)
+DTYPES = (torch.float32, torch.bfloat16)
 
 
 class NativeLinear:
@@ -68,7 +68,7 @@ def native_linear(weight: Tensor, bias: Tensor | None) -> NativeLinear | None:
         weight: [out, in]
         bias: [out], or None.
     """
-    if weight.device.type != "cpu" or weight.dtype not in _DTYPES or weight.shape[1] % 2:
+    if weight.device.type != "cpu" or weight.dtype not in DTYPES or weight.shape[1] % 2:
         return None
     library = native_library()
     return None if library is None else NativeLinear(library, weight, bias)

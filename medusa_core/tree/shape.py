@@ -83,6 +83,11 @@ class TreeShape:
         return array("i", [depth - 1 for depth in self.depths[1:]])
 
     @cached_property
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """Of every draft node its head, counted from 0, and its rank."""
+        return tuple((len(path) - 1, path[-1]) for path in self.paths[1:])
+
+    @cached_property
     def ranks(self) -> tuple[int, ...]:
         """Rank of every node among its head's guesses; −1 for the root."""
         return tuple(path[-1] if path else -1 for path in self.paths)

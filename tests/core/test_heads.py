@@ -35,7 +35,7 @@ REDUCED_IDS = random_rooted_heads(GROUPED).token_map
 
 def read(folder: Path, target: Target) -> MedusaHeads:
     model = target.runner._model
-    lent = Lent(model.lm_head, target.config.vocab_size, model.vector)
+    lent = Lent(model.lm_head, target.config.vocab_size, model.embedding)
     return read_heads(folder, target.config, target.precision, lent, target.formats)
 
 
@@ -323,7 +323,7 @@ def test_truncated_heads_are_refused(tiny: Target, tmp_path: Path) -> None:
 def test_the_shared_projection_is_the_targets_own(tiny: Target) -> None:
     weight = torch.randn(11, 4)
     hidden = torch.randn(4)
-    heads = MedusaHeads([HeadWeights((), None)], Lent(make_linear(weight), 11, weight.__getitem__))
+    heads = MedusaHeads([HeadWeights((), None)], Lent(make_linear(weight), 11, weight))
     assert heads.num_heads == 1
     torch.testing.assert_close(heads.logits(hidden, 0, 1)[0], weight @ hidden)
     torch.testing.assert_close(heads._shared(hidden.unsqueeze(0))[0], weight @ hidden)

@@ -1,6 +1,5 @@
 """The compiled step: as right as torch's operations, and the same to the bit however it is cut."""
 
-import ctypes
 import hashlib
 import math
 import os
@@ -21,6 +20,7 @@ from medusa_core.engine.rule import rule_registry
 from medusa_core.kv.cache import KvCache
 from medusa_core.messages import NUM_ALTERNATIVES, GenerateSettings
 from medusa_core.native import library as native
+from medusa_core.native.best import best_of_row
 from medusa_core.native.build import SOURCES_HASH, build, hash_of_sources
 from medusa_core.native.decoder import NativeDecoder
 from medusa_core.native.library import library_suffix, native_library, open_library, system_name
@@ -261,16 +261,38 @@ def test_what_a_trace_keeps_of_scores_is_their_softmax(path: Path, columns: int)
     assert told[0].tolist() == pytest.approx(told[1].tolist(), rel=1e-5, abs=1e-9)
 
 
-def test_the_best_of_equals_is_the_first_and_no_number_is_found() -> None:
-    library = native_library()
-    assert library is not None
-    scores = torch.zeros(4, 53)
-    scores[0, [7, 30, 51]] = 2.0
-    scores[1, 52] = float("inf")
-    scores[2, [20, 40]] = torch.tensor([float("nan"), 9.0])
-    best = (ctypes.c_int64 * 4)()
-    library.best_of_rows(scores.data_ptr(), 4, 53, ctypes.addressof(best))
-    assert best[:] == [7, 52, 20, 0]
+@pytest.mark.parametrize("columns", [16, 53, 64, 4096])
+def test_the_best_of_equals_is_the_first_and_no_number_is_found(columns: int) -> None:
+    scores = torch.zeros(8, columns)
+    scores[0, [7, 10, columns - 1]] = 2.0
+    scores[1, columns - 1] = 1.0
+    scores[2] = -math.inf
+    scores[2, columns // 2] = -3.0
+    scores[3, columns - 1] = math.inf
+    scores[4, 3], scores[4, 9] = math.nan, 9.0
+    scores[5, columns - 1] = math.nan
+    scores[6] = -math.inf
+    found = [best_of_row(scores, row) for row in range(8)]
+    assert found == [7, columns - 1, columns // 2, -1, -1, -1, -1, 0]
+    assert best_of_row(scores.double(), 0) is None
+
+
+@pytest.mark.parametrize("name", ["qwen3", "pebble"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_heads_guess_as_those_of_torch_operations(name: str, dtype: str, load: LoadTarget) -> None:
+    """Those of Pebble read the root's vector and draft from half the vocabulary."""
+    target = load(name, dtype)
+    heads = target.heads
+    assert heads is not None
+    generator = torch.Generator().manual_seed(4)
+    for root_id in (0, 7, target.config.vocab_size - 1):
+        hidden = torch.randn(target.config.hidden_size, generator=generator)
+        for most in (1, 2, 16, 17, 64):
+            ranked = heads.ranked(hidden, root_id, [most] * heads.num_heads)
+            exact = heads.logits(hidden, root_id, heads.num_heads).float()
+            error = ((ranked.scores - exact).norm() / exact.norm()).item()
+            assert error < (0.03 if dtype == "bfloat16" else 1e-5)
+            assert ranked.scores.topk(most).indices.tolist() == ranked.columns
 
 
 def test_damaged_weights_are_noticed(load: LoadTarget) -> None:

@@ -8,25 +8,22 @@
 #include "linear.h"
 
 typedef struct {
-    const Linear *first;       /* residual layers of all heads, one after the other, or NULL; may
-                                  read as much again as `hidden`, which then lies behind it */
+    const Linear *first;       /* residual layers of all heads, one after the other, or NULL */
     const Linear *rest;        /* further ones: of every depth one for each head */
     const Linear *projections; /* one per head, or one that all share */
+    const void *embedding;     /* where they also read the root's vector: [vocabulary, hidden] */
     int32_t hidden;            /* a multiple of PANEL */
     int32_t columns;
     int32_t num_heads;
     int32_t num_rest; /* depths of `rest` */
     int32_t is_shared;
-    int32_t reserved;
+    int32_t embedding_is_half;
 } Heads;
 
 /* Scores of the first `count` heads behind one row of the target, and their best columns.
-   hidden: [hidden]; scratch: [3 · count + 1, hidden]; scores: [count, columns];
-   best: [count, ranks], best first. */
-void rank(const Heads *heads, const float *hidden, int32_t count, int32_t ranks, float *scratch,
-          float *scores, int64_t *best, Pool *pool);
-
-/* The largest number of every row and where it stands; the lowest place of equals; a NaN wins. */
-void best_of_rows(const float *scores, int32_t rows, int64_t columns, int64_t *best);
+   hidden: [hidden]; root_id: the token chosen behind it; scratch: [3 · count + 3, hidden];
+   scores: [count, columns]; best: [count, ranks], best first; at most MOST_FEW ranks. */
+void rank(const Heads *heads, const float *hidden, int64_t root_id, int32_t count, int32_t ranks,
+          float *scratch, float *scores, int32_t *best, Pool *pool);
 
 #endif

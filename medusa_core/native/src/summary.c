@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 
+#include "best.h"
 #include "lanes.h"
 
 /* 2^x for x ≤ 0, to three millionths of it: half the work of `exponential`. */
@@ -19,9 +20,8 @@ INLINE Lanes power_of_two(Lanes x) {
 
 #define LOG2_E 1.44269504f
 
-/* A row's softmax: where its largest numbers are, and Σ e^(x − top). */
+/* Σ e^(x − top) of a row. */
 typedef struct {
-    Lanes most; /* of every lane; what is left of the row behind whole lanes isn't in it */
     float top, whole;
 } Softmax;
 
@@ -48,7 +48,7 @@ static Softmax softmax_of(const float *row, int64_t columns, float top) {
             largest_one = row[i] > largest_one ? row[i] : largest_one;
             rest += power_of_two(fma(all(row[i]), scale, shift))[0];
         }
-        if (!(largest_one - top > 60.0f)) return (Softmax){most, top, sum(a + b) + rest};
+        if (!(largest_one - top > 60.0f)) return (Softmax){top, sum(a + b) + rest};
         top = largest_one;
     }
 }
@@ -69,46 +69,6 @@ void probabilities(const float *scores, int64_t columns, const int32_t *rows,
     }
 }
 
-/* The best few of what `insert` was given and one more, best first. */
-typedef struct {
-    float scores[FEW + 1];
-    int32_t places[FEW + 1];
-} Best;
-
-/* Of equals the one that came first stays first. */
-INLINE void insert(Best *best, float score, int32_t place) {
-    if (!(score > best->scores[FEW])) return;
-    for (int k = 0; k <= FEW; k++)
-        if (score > best->scores[k]) {
-            float lower = best->scores[k];
-            int32_t behind = best->places[k];
-            best->scores[k] = score, best->places[k] = place;
-            score = lower, place = behind;
-        }
-}
-
-static Best none(void) {
-    Best best;
-    for (int k = 0; k <= FEW; k++) best.scores[k] = -__builtin_inff(), best.places[k] = k;
-    return best;
-}
-
-/* The best of a row. The largest numbers of the lanes stand in as many columns: no number below the
-   last of the best among them is among the best. */
-static Best best_of(const float *row, int64_t columns, Lanes most) {
-    Best bound = none(), best = none();
-    for (int i = 0; i < LANES; i++) insert(&bound, most[i], i);
-    Lanes least = all(bound.scores[FEW]);
-    int64_t i = 0;
-    for (; i + LANES <= columns; i += LANES) {
-        Signed reaches = load(row + i) >= least;
-        if (__builtin_reduce_or(reaches) == 0) continue;
-        for (int64_t j = i; j < i + LANES; j++) insert(&best, row[j], (int32_t)j);
-    }
-    for (; i < columns; i++) insert(&best, row[i], (int32_t)i);
-    return best;
-}
-
 static void summarise(const float *scores, int64_t columns, const int32_t *rows,
                       const int32_t *places, int32_t count, float *chances) {
     float *other_chances = chances + count;
@@ -116,12 +76,14 @@ static void summarise(const float *scores, int64_t columns, const int32_t *rows,
     for (int32_t r = 0; r < count; r++) {
         const float *row = scores + rows[r] * columns;
         Softmax whole = softmax_of(row, columns, row[places[r]]);
-        Best best = best_of(row, columns, whole.most);
+        float top_scores[FEW + 1];
+        int32_t best[FEW + 1];
+        best_few(row, columns, FEW + 1, top_scores, best);
         chances[r] = chance(row[places[r]], whole);
         for (int k = 0, found = 0; found < FEW; k++) {
-            if (best.places[k] == places[r]) continue;
-            other_chances[r * FEW + found] = chance(best.scores[k], whole);
-            others[r * FEW + found++] = best.places[k];
+            if (best[k] == places[r]) continue;
+            other_chances[r * FEW + found] = chance(top_scores[k], whole);
+            others[r * FEW + found++] = best[k];
         }
     }
 }
