@@ -29,6 +29,7 @@ from medusa_core.messages import (
     GenerateSettings,
     GenerationDone,
     StepDone,
+    StepTimes,
     StopReason,
     TokenSource,
 )
@@ -78,7 +79,18 @@ def step(
 ) -> StepDone:
     ids = tuple(range(len(pieces)))
     return StepDone(
-        "s", "r", number, ids, pieces, sources, num_visible_bytes, 1, (), 0, 0, 0, 0, 0, 0
+        "s",
+        "r",
+        number,
+        ids,
+        pieces,
+        sources,
+        num_visible_bytes,
+        1,
+        (),
+        StepTimes(0, 0, 0, 0),
+        0,
+        0,
     )
 
 

@@ -17,14 +17,14 @@ from app.insight.trace_files import LOADED
 from app.insight.track import Track
 from app.insight.tree_panel import PLAN, STEP, TreePanel
 from app.window import MainWindow
-from medusa_core.messages import TARGET, Cancel, CloseSession, Generate, StepDone, Verify
+from medusa_core.messages import TARGET, Cancel, CloseSession, Generate, StepDone, StepTimes, Verify
 from tests.app.conftest import Opened
 from tests.app.fakes import Script
 from tests.app.test_chat_window import ask, errors, wait_ready
 from tests.app.traces import done_after, trace
 
 Open = Callable[..., Opened]
-PREFILL = StepDone("s", "r", 0, (1,), (b"a",), (TARGET,), 1, 1, (), 0, 0, 0, 0, 0, 2)
+PREFILL = StepDone("s", "r", 0, (1,), (b"a",), (TARGET,), 1, 1, (), StepTimes(0, 0, 0, 0), 0, 2)
 LONG = " ".join(f"word{number}" for number in range(80))
 
 

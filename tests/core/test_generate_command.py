@@ -8,7 +8,7 @@ import pytest
 
 from medusa_core.__main__ import main
 from medusa_core.generate.cli import _Printer
-from medusa_core.messages import TARGET, StepDone, TokenSource
+from medusa_core.messages import TARGET, StepDone, StepTimes, TokenSource
 
 KEYS = {
     "text",
@@ -41,7 +41,9 @@ class Terminal(StringIO):
 def step(pieces: tuple[bytes, ...], heads: tuple[int, ...], num_visible: int) -> StepDone:
     sources = tuple(TokenSource("medusa", head) if head else TARGET for head in heads)
     ids = tuple(range(len(pieces)))
-    return StepDone("s", "r", 1, ids, pieces, sources, num_visible, 1, (), 0, 0, 0, 0, 0, 1)
+    return StepDone(
+        "s", "r", 1, ids, pieces, sources, num_visible, 1, (), StepTimes(0, 0, 0, 0), 0, 1
+    )
 
 
 def run_json(folders: Folders, capsys: pytest.CaptureFixture[str], *more: str) -> dict[str, object]:
