@@ -74,6 +74,9 @@ class Answer(NamedTuple):
     done: GenerationDone
 
 
+NO_TIMES = StepTimes(0, 0, 0, 0)
+
+
 def step(
     number: int, pieces: tuple[bytes, ...], sources: tuple[TokenSource, ...], num_visible_bytes: int
 ) -> StepDone:
