@@ -48,7 +48,7 @@ class ScoreReader(Protocol):
         Args:
             drafted: The drafter's scores, as in `Proposal`, or None.
             heads: In which row of them each draft stands; those of one row together.
-            columns: In which column.
+            columns: In which column; empty without scores.
             judged: The target's scores. [n, vocabulary], contiguous
             path: Which rows of them led somewhere.
             choices: What was chosen in each.
@@ -73,7 +73,7 @@ class Summary:
     """Reads float32 scores on the CPU by the compiled step."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
-        self._library = library
+        self._probabilities, self._read_step = library.probabilities, library.read_step
         self._num_floats = 0
         self._address = 0
         self._make_room(256)
@@ -83,7 +83,7 @@ class Summary:
         if count > self._num_floats:
             self._make_room(count)
         columns = array("i", places)
-        self._library.probabilities(
+        self._probabilities(
             scores.data_ptr(),
             scores.shape[1],
             rows.buffer_info()[0],
@@ -106,14 +106,10 @@ class Summary:
         size = num_drafts + length * (1 + 2 * NUM_ALTERNATIVES)
         if size > self._num_floats:
             self._make_room(size)
-        if drafted is None:
-            at_drafted, num_columns, columns = None, 0, (0,) * num_drafts
-        else:
-            at_drafted, num_columns = drafted.data_ptr(), drafted.shape[1]
         places = array("i", (*columns, *path, *choices))
-        self._library.read_step(
-            at_drafted,
-            num_columns,
+        self._read_step(
+            None if drafted is None else drafted.data_ptr(),
+            0 if drafted is None else drafted.shape[1],
             heads.buffer_info()[0],
             num_drafts,
             judged.data_ptr(),

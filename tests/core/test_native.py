@@ -238,7 +238,7 @@ def test_what_a_trace_keeps_of_scores_is_their_softmax(path: Path, columns: int)
         for choices in ([int(best[row]) for row in rows], [row % columns for row in rows]):
             for drafted, drafts in ((scores, 5), (None, 3), (None, 0)):
                 heads = array("i", [0, 2, 2, 4, 6][:drafts])
-                drafts_at = [0, columns - 1, 7, 5, 3][:drafts]
+                drafts_at = [] if drafted is None else [0, columns - 1, 7, 5, 3]
                 told = (drafted, heads, drafts_at, scores, rows, choices)
                 ours, theirs = reader.step(*told), plain.step(*told)
                 count = drafts + len(rows) * (1 + NUM_ALTERNATIVES)

@@ -28,46 +28,86 @@ int64_t best_of_row(const float *row, int64_t columns) {
     return i;
 }
 
-INLINE void insert(float *scores, int32_t *places, int32_t count, float score, int32_t place) {
-    int32_t k = count - 1;
-    if (!(score > scores[k])) return;
-    for (; k > 0 && score > scores[k - 1]; k--) {
-        scores[k] = scores[k - 1];
-        places[k] = places[k - 1];
+/* Numbers that may be among the best, in the order of their places: where a branch would go either
+   way, as it does here, the processor waits longer than it computes. */
+enum { MOST = 8 * LANES, BLOCKS = 64 };
+
+typedef struct {
+    float scores[MOST];
+    int32_t places[MOST];
+    int32_t count;
+} Candidates;
+
+INLINE void put_if(Candidates *to, int is_one, float score, int32_t place) {
+    to->scores[to->count] = score;
+    to->places[to->count] = place;
+    to->count += is_one;
+}
+
+/* The best `count` in order, of equals the first; each goes where as many are before it. */
+static void keep_best(Candidates *of, int32_t count) {
+    Candidates sorted;
+    int32_t vectors = (of->count + LANES - 1) / LANES;
+    for (int32_t i = of->count; i < vectors * LANES; i++) of->scores[i] = -__builtin_inff();
+    for (int32_t v = 0; v < vectors; v++) {
+        Lanes score = load(of->scores + v * LANES);
+        Signed index = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, before = {0};
+        for (int32_t i = 0; i < of->count; i++) {
+            Lanes other = all(of->scores[i]);
+            before -= (other > score) | ((other == score) & (index + v * LANES > i));
+        }
+        for (int32_t i = v * LANES; i < of->count && i < (v + 1) * LANES; i++) {
+            sorted.scores[before[i % LANES]] = of->scores[i];
+            sorted.places[before[i % LANES]] = of->places[i];
+        }
     }
-    scores[k] = score;
-    places[k] = place;
+    of->count = of->count < count ? of->count : count;
+    for (int32_t i = 0; i < of->count; i++) {
+        of->scores[i] = sorted.scores[i];
+        of->places[i] = sorted.places[i];
+    }
 }
 
-static void clear(float *scores, int32_t *places, int32_t count) {
-    for (int32_t k = 0; k < count; k++) scores[k] = -__builtin_inff(), places[k] = k;
-}
-
-/* The largest numbers of 64 parts of the row stand in as many columns: no number below the last of
-   the best `count` among them is among the best. */
+/* The largest numbers of sixteen parts of the row, or of 64, stand in as many columns: no number
+   below the last of the best `count` among them is among the best. */
 static float bound_of(const float *row, int64_t whole, int32_t count) {
     Lanes most[BESIDE];
-    float scores[MOST_FEW];
-    int32_t places[MOST_FEW];
     for (int v = 0; v < BESIDE; v++) most[v] = all(-__builtin_inff());
     int64_t i = 0;
     for (; i + BESIDE * LANES <= whole; i += BESIDE * LANES)
         for (int v = 0; v < BESIDE; v++) most[v] = larger_number(load(row + i + v * LANES), most[v]);
     for (; i < whole; i += LANES) most[0] = larger_number(load(row + i), most[0]);
-    clear(scores, places, count);
-    for (int v = 0; v < BESIDE; v++)
-        for (int l = 0; l < LANES; l++) insert(scores, places, count, most[v][l], 0);
-    return scores[count - 1];
+    if (count <= LANES)
+        most[0] = larger_number(larger_number(most[0], most[1]), larger_number(most[2], most[3]));
+    Candidates parts = {.count = count <= LANES ? LANES : BESIDE * LANES};
+    for (int v = 0; v < parts.count / LANES; v++) store(parts.scores + v * LANES, most[v]);
+    keep_best(&parts, count);
+    return parts.scores[count - 1];
 }
 
 void best_few(const float *row, int64_t columns, int32_t count, float *scores, int32_t *places) {
-    int64_t whole = columns / LANES * LANES, i = 0;
-    Lanes bound = all(bound_of(row, whole, count));
-    clear(scores, places, count);
-    for (; i < whole; i += LANES) {
-        Signed reaches = load(row + i) >= bound;
-        if (__builtin_reduce_or(reaches) == 0) continue;
-        for (int64_t j = i; j < i + LANES; j++) insert(scores, places, count, row[j], (int32_t)j);
+    int64_t whole = columns / LANES * LANES;
+    float bound = bound_of(row, whole, count);
+    Candidates found = {.count = 0};
+    for (int64_t start = 0; start < whole; start += BLOCKS * LANES) {
+        int64_t end = start + BLOCKS * LANES < whole ? start + BLOCKS * LANES : whole;
+        int32_t blocks[BLOCKS + 1], num_blocks = 0;
+        for (int64_t i = start; i < end; i += LANES) {
+            Signed reaches = load(row + i) >= bound;
+            blocks[num_blocks] = (int32_t)i;
+            num_blocks += __builtin_reduce_or(reaches) != 0;
+        }
+        for (int32_t b = 0; b < num_blocks; b++) {
+            if (found.count >= MOST - LANES) keep_best(&found, count);
+            for (int32_t i = blocks[b]; i < blocks[b] + LANES; i++)
+                put_if(&found, row[i] >= bound, row[i], i);
+        }
     }
-    for (; i < columns; i++) insert(scores, places, count, row[i], (int32_t)i);
+    if (found.count >= MOST - LANES) keep_best(&found, count);
+    for (int64_t i = whole; i < columns; i++) put_if(&found, row[i] >= bound, row[i], (int32_t)i);
+    keep_best(&found, count);
+    for (int32_t k = 0; k < count; k++) {
+        scores[k] = k < found.count ? found.scores[k] : -__builtin_inff();
+        places[k] = k < found.count ? found.places[k] : k;
+    }
 }

@@ -91,10 +91,11 @@ static void summarise(const float *scores, int64_t columns, const int32_t *rows,
 void read_step(const float *drafted, int64_t draft_columns, const int32_t *heads, int32_t drafts,
                const float *judged, int64_t columns, const int32_t *places, int32_t length,
                float *read) {
-    if (drafted != NULL)
-        probabilities(drafted, draft_columns, heads, places, drafts, read);
-    else
+    if (drafted == NULL) {
         for (int32_t i = 0; i < drafts; i++) read[i] = __builtin_nanf("");
-    places += drafts;
+    } else {
+        probabilities(drafted, draft_columns, heads, places, drafts, read);
+        places += drafts;
+    }
     summarise(judged, columns, places, places + length, length, read + drafts);
 }
