@@ -235,6 +235,7 @@ class _Reader:
             self._check_known(token_id)
         chances = array("f", [math.nan if p is None else p for p in nodes["probabilities"]])
         chances.extend(p for _, p in (*choices, *others))
+        numbers = tuple(_read_numbers(verdict["numbers"]) for verdict in verdicts)
         return StepTrace(
             "",
             "",
@@ -248,7 +249,7 @@ class _Reader:
             choice_ids=tuple(i for i, _ in choices),
             pieces=self._texts,
             probabilities=chances.tobytes() + self._packed_ids(others),
-            numbers=tuple(_read_numbers(verdict["numbers"]) for verdict in verdicts),
+            numbers=numbers if any(numbers) else (),
             num_kept=raw["num_kept"],
             times=StepTimes(*(float(raw["times_s"][part]) for part in _PARTS[:-1])),
             step_s=float(raw["times_s"]["step"]),

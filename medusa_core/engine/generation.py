@@ -101,7 +101,8 @@ class Generation:
         self._prefill_s = 0.0
         self._decode_s = 0.0
         self._accept_lengths: list[int] = []
-        self._recorder = Recorder(target.tokenizer, self._rule) if request.records else None
+        self._tells_numbers = request.records and self._rule.has_numbers
+        self._recorder = Recorder(target.tokenizer) if request.records else None
 
     def _prepare(self) -> int:
         num_cached = self._session.reuse(self._read_ids)
@@ -202,7 +203,10 @@ class Generation:
 
     def _numbers(self, step: Step) -> tuple[Numbers, ...]:
         """What the rule decided by, for a trace, as long as the context is the rule's."""
-        return () if self._recorder is None else self._recorder.numbers(step, self._context)
+        if not self._tells_numbers:
+            return ()
+        path = (0, *step.acceptance.nodes)
+        return self._rule.numbers(step.logits, path, self._context, step.token_ids)
 
     def _conclude(
         self, step: Step, numbers: tuple[Numbers, ...], kept: Kept, num_rows: int, step_s: float

@@ -10,11 +10,10 @@ import math
 from array import array
 
 from medusa_core.engine.loop import Step
-from medusa_core.engine.rule import Numbers, Rule
+from medusa_core.engine.rule import Numbers
 from medusa_core.messages import StepDone, StepTrace
 from medusa_core.native.summary import ScoreReader, reader_of
 from medusa_core.text.tokenizer import Tokenizer
-from medusa_core.types import WalkContext
 
 _UNKNOWN = array("f", [math.nan]).tobytes()  # what the drafter gave the root
 
@@ -22,20 +21,9 @@ _UNKNOWN = array("f", [math.nan]).tobytes()  # what the drafter gave the root
 class Recorder:
     """Turns steps into traces."""
 
-    def __init__(self, tokenizer: Tokenizer, rule: Rule) -> None:
+    def __init__(self, tokenizer: Tokenizer) -> None:
         self._pieces = tokenizer.pieces
-        self._rule = rule
         self._readers: dict[bool, ScoreReader] = {}  # for steps with a drafter's scores or without
-
-    def numbers(self, step: Step, context: WalkContext) -> tuple[Numbers, ...]:
-        """What the rule decided by.
-
-        Args:
-            step: What was decided.
-            context: As the rule had it, nothing of the step in it yet.
-        """
-        path = (0, *step.acceptance.nodes)
-        return self._rule.numbers(step.logits, path, context, step.token_ids)
 
     def trace(
         self, done: StepDone, step: Step, numbers: tuple[Numbers, ...], num_kept: int

@@ -22,7 +22,13 @@ Numbers = tuple[tuple[str, float], ...]
 
 
 class Rule(Protocol):
-    """Decides which path of a verified tree becomes text."""
+    """Decides which path of a verified tree becomes text.
+
+    Attributes:
+        has_numbers: It decides by more than the target's probabilities, as `numbers` says.
+    """
+
+    has_numbers: bool
 
     def walk(self, tree: TokenTree, logits: Tensor, context: WalkContext) -> Acceptance:
         """Follow the target through the tree.

@@ -82,7 +82,8 @@ class StepTrace(Message):
             id is missing. Traces of one tokenizer share it; comparisons leave it out.
         probabilities: float32: of every node (NaN where unknown), of every choice, of five
             alternatives of each; then these alternatives' ids as int32. 4 · (n + 11 p) bytes
-        numbers: What the rule decided by, at every node of the path.
+        numbers: What the rule decided by, at every node of the path; empty where the
+            probabilities say it all.
         num_kept: How many of the choices the answer kept: it may have ended among them.
         times: Where the time went.
         step_s: Seconds of the whole step, the making of text included.
@@ -129,7 +130,7 @@ class StepTrace(Message):
                 node,
                 choices[place],
                 others[place * NUM_ALTERNATIVES : (place + 1) * NUM_ALTERNATIVES],
-                self.numbers[place],
+                self.numbers[place] if self.numbers else (),
             )
             for place, node in enumerate(self.path)
         )

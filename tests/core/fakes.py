@@ -121,6 +121,7 @@ class _WatchedRule:
     def __init__(self, rule: Rule, witness: WalkWitness) -> None:
         self._rule = rule
         self._witness = witness
+        self.has_numbers = rule.has_numbers
 
     def walk(self, tree: TokenTree, logits: Tensor, context: WalkContext) -> Acceptance:
         acceptance = self._rule.walk(tree, logits, context)

@@ -117,6 +117,7 @@ class _Around:
 
     def __init__(self, rule: Rule) -> None:
         self._rule = rule
+        self.has_numbers = rule.has_numbers
 
     def chance(self, position: int) -> Chance | None:
         return self._rule.chance(position)

@@ -19,6 +19,7 @@ class Greedy:
 
     def __init__(self, shaping: Shaping) -> None:
         self._shaping = shaping
+        self.has_numbers = not shaping.is_idle
 
     def walk(self, tree: TokenTree, logits: Tensor, context: WalkContext) -> Acceptance:
         if not self._shaping.is_idle:
@@ -44,8 +45,6 @@ class Greedy:
     def numbers(
         self, logits: Tensor, nodes: Path, context: WalkContext, run: Path
     ) -> tuple[Numbers, ...]:
-        if self._shaping.is_idle:
-            return ((),) * len(nodes)  # the probabilities say it all
         return each_number(self._margin, logits, nodes, context, run)
 
     def _margin(self, row: Tensor, context: WalkContext, path: Path, _: int) -> Numbers:

@@ -21,6 +21,8 @@ from medusa_core.types import Acceptance, Chance, WalkContext
 class Sample:
     """Draws with noise keyed by position, so that a seed gives one text with any drafter."""
 
+    has_numbers = True
+
     def __init__(self, settings: GenerateSettings) -> None:
         self._seed = settings.seed
         self._shaping = Shaping(settings)

@@ -45,6 +45,8 @@ class _Walked:
 class Typical:
     """Accepts what is likely by a bound that follows the entropy."""
 
+    has_numbers = True
+
     def __init__(self, settings: GenerateSettings) -> None:
         if not 0 < settings.epsilon < 1:
             raise RequestError(f"epsilon is {settings.epsilon}.", "Choose one between 0 and 1.")
