@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from medusa_core.drafters.lookup import Continuation, Lookup
+from medusa_core.drafters.lookup import Lookup
 from medusa_core.drafters.medusa import MedusaDrafter, heads_and_trees
 from medusa_core.engine.drafter import DrafterSpec, Observation
 from medusa_core.engine.learning import NUM_RANKS
@@ -55,10 +55,13 @@ class CompositeDrafter:
     def propose(self, root_id: int, max_rows: int) -> Proposal:
         rows = min(self._shape.num_nodes, max_rows)
         found = self._lookup.continuations(rows - 1)
-        if self._hidden is not None and not self._is_worth_a_row(found):
-            return self._medusa.propose(root_id, max_rows)
+        if self._hidden is None:
+            looked_up = self._lookup.weighted(found)
+        else:  # what could take the place of a node of the heads' tree
+            looked_up = self._lookup.weighted(found, self._worst)
+            if not looked_up:
+                return self._medusa.propose(root_id, max_rows)
         drafted, guesses = self._drafted(root_id, rows)
-        looked_up = self._lookup.weighted(found)
         values = dict(looked_up)
         for path, value in drafted.items():
             values[path] = max(values.get(path, 0.0), value)
@@ -76,10 +79,6 @@ class CompositeDrafter:
         self._hidden = None
         self._medusa.truncate(length)
         self._lookup.truncate(length)
-
-    def _is_worth_a_row(self, found: Sequence[Continuation]) -> bool:
-        """Would the likeliest of these take the place of a node of the heads' tree?"""
-        return any(self._lookup.chance(f.length, 1) > self._worst for f in found)
 
     def _drafted(self, root_id: int, rows: int) -> tuple[dict[TokenPath, float], list[list[int]]]:
         """The heads' tree as paths of tokens, and their best tokens."""

@@ -86,13 +86,23 @@ class Lookup:
                 yield at // _ITEMSIZE + length
             end = at + len(pattern) - 1
 
-    def weighted(self, continuations: Sequence[Continuation]) -> dict[tuple[int, ...], float]:
-        """All beginnings of continuations, each with the chance that all of it is right."""
+    def weighted(
+        self, continuations: Sequence[Continuation], least: float = 0.0
+    ) -> dict[tuple[int, ...], float]:
+        """The beginnings of continuations, each with the chance that all of it is right.
+
+        Args:
+            continuations: What was found.
+            least: Beginnings that aren't worth more are left out.
+        """
         values: dict[tuple[int, ...], float] = {}
         for token_ids, length in continuations:
             for depth in range(1, len(token_ids) + 1):
+                chance = self.chance(length, depth)
+                if chance <= least:  # a longer one is worth still less
+                    break
                 path = token_ids[:depth]
-                values[path] = max(values.get(path, 0.0), self.chance(length, depth))
+                values[path] = max(values.get(path, 0.0), chance)
         return values
 
     def chance(self, length: int, depth: int) -> float:

@@ -108,6 +108,8 @@ class Answer:
 
     def _find_stop(self, before: int) -> int | None:
         """Where the earliest stop string begins that ends behind `before`."""
+        if not self._stop:
+            return None
         hits = []
         for stop in self._stop:
             found = self._text.find(stop, max(0, before - len(stop) + 1))

@@ -170,7 +170,7 @@ class MedusaHeads:
         mapped = self._token_map
         if mapped is None:
             return Ranked(columns, columns, scores)
-        return Ranked([[mapped[column] for column in row] for row in columns], columns, scores)
+        return Ranked([[*map(mapped.__getitem__, row)] for row in columns], columns, scores)
 
     def _best(
         self, hidden: Tensor, root_id: int, num_heads: int, num_ranks: int

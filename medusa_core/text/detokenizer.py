@@ -8,26 +8,30 @@ from medusa_core.text.tokenizer import Tokenizer
 
 
 class Detokenizer:
-    """Turns tokens into UTF-8 pieces; concatenated they equal the decoded text."""
+    """Turns tokens into UTF-8 pieces; concatenated they equal the decoded text.
+
+    Attributes:
+        is_open: A character has begun that isn't complete.
+    """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
+        self._pieces = tokenizer.pieces
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._strips = tokenizer.strips_space
-
-    @property
-    def is_open(self) -> bool:
-        """Has a character begun that isn't complete?"""
-        return bool(self._decoder.getstate()[0])
+        self.is_open = False
 
     def push(self, token_id: int) -> bytes:
         """Bytes that this token completes; empty while a character stays open."""
-        piece = self._decoder.decode(self._tokenizer.bytes_of(token_id))
+        piece = self._pieces[token_id]
+        if self.is_open or not piece.isascii():  # else there is nothing to decode
+            piece = self._decoder.decode(piece).encode()
+            self.is_open = bool(self._decoder.getstate()[0])
         if self._strips and piece:
             self._strips = False
-            piece = piece.removeprefix(" ")
-        return piece.encode()
+            piece = piece.removeprefix(b" ")
+        return piece
 
     def flush(self) -> bytes:
         """What an unfinished character leaves behind: U+FFFD, or nothing."""
+        self.is_open = False
         return self._decoder.decode(b"", final=True).encode()
