@@ -58,6 +58,17 @@ def test_a_cut_text_is_as_if_it_had_never_been_longer(ids: list[int], length: in
     assert cut.continuations(4) == short.continuations(4)
 
 
+def test_beginnings_that_are_worth_no_more_than_asked_for_are_left_out() -> None:
+    lookup = Lookup()
+    lookup.extend([1, 2, 3, 9, 7, 3, 5, 8, 1, 2, 3])
+    found = lookup.continuations(3)
+    everything = lookup.weighted(found)
+    assert lookup.weighted(found, 0.0) == everything
+    for least in (*everything.values(), 0.5, 1.0):
+        left = {path: value for path, value in everything.items() if value > least}
+        assert lookup.weighted(found, least) == left
+
+
 def test_chances_follow_what_was_right() -> None:
     lookup = Lookup()
     lookup.extend([1, 2, 1, 2, 1])

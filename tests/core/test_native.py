@@ -263,6 +263,11 @@ def test_what_a_trace_keeps_of_scores_is_their_softmax(path: Path, columns: int)
 
 @pytest.mark.parametrize("columns", [16, 53, 64, 4096])
 def test_the_best_of_equals_is_the_first_and_no_number_is_found(columns: int) -> None:
+    library = native_library()
+    assert library is not None
+    equal = torch.zeros(1, columns)
+    read = Summary(library).step(None, array("i"), (), equal, (0,), (2,))
+    assert memoryview(read).cast("i")[-NUM_ALTERNATIVES:].tolist() == [0, 1, 3, 4, 5]
     scores = torch.zeros(8, columns)
     scores[0, [7, 10, columns - 1]] = 2.0
     scores[1, columns - 1] = 1.0

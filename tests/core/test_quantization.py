@@ -258,6 +258,11 @@ def combinations() -> Iterator[tuple[str, str, WeightFormats]]:
             yield name, "", WeightFormats(quant)
         yield name, "", WeightFormats("nf4-dq", lm_head="nf4", heads="int8")
         yield name, "", WeightFormats("int8", lm_head="int8", heads="bf16", embedding="fp32")
+    for name in ("wide", "narrow"):  # what the compiled step computes in part, or not at all
+        yield name, "", WeightFormats(lm_head="int8")
+        yield name, "", WeightFormats(embedding="fp32")
+        yield name, "bfloat16", WeightFormats(embedding="fp16")
+        yield name, "float16", WeightFormats()
 
 
 def head_roots(heads: MedusaHeads) -> list[object]:

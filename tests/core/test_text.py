@@ -50,6 +50,28 @@ def test_a_character_belongs_to_the_token_that_completes_it() -> None:
     assert stream(ids) == [b"", "é".encode(), b""]
 
 
+def test_what_tokens_write_is_known_for_a_while() -> None:
+    tokenizer = Tokenizer(RUST)
+    answers = [tuple(tokenizer.encode(f"answer {number}")) for number in range(700)]
+    for _ in range(2):
+        for number, ids in enumerate(answers):
+            assert tokenizer.writes(ids, f"answer {number}")
+            assert not tokenizer.writes(ids, f"answer {number}.")
+    assert len(tokenizer._decoded) <= 256
+
+
+def test_after_its_end_a_text_may_begin_anew() -> None:
+    begun, letter = (
+        next(t for t in range(320) if TOKENIZER.bytes_of(t) == one) for one in (b"\xc3", b"a")
+    )
+    detokenizer = Detokenizer(TOKENIZER)
+    assert detokenizer.push(begun) == b""
+    assert detokenizer.is_open
+    assert detokenizer.flush() == "\ufffd".encode()
+    assert not detokenizer.is_open
+    assert detokenizer.push(letter) == b"a"
+
+
 def test_the_bytes_of_tokens_are_those_of_the_library() -> None:
     text = "The cats' naïve café – 12 € \t\n 𝄞"
     ids = TOKENIZER.encode(text)

@@ -153,6 +153,9 @@ def test_space_before_an_answer_is_what_the_model_was_asked_with(tiny: Target) -
     messages = (*user_says("x"), ChatMessage(Role.ASSISTANT, " well", ids), *user_says("y"))
     read = transcribe(messages, None, target).prompt_ids
     assert read == [*first, *ids, *target.tokenizer.encode("Q:yA:")]
+    more = (*messages, ChatMessage(Role.ASSISTANT, " well", ids), *user_says("z"))
+    again = transcribe(more, None, target).prompt_ids
+    assert again == [*read, *ids, *target.tokenizer.encode("Q:zA:")]
 
 
 def test_an_edit_of_an_earlier_turn_reuses_what_comes_before_it(load: LoadTarget) -> None:

@@ -37,12 +37,6 @@ static Softmax softmax_of(const float *row, int64_t columns, float top) {
             a += power_of_two(fma(x, scale, shift));
             b += power_of_two(fma(y, scale, shift));
         }
-        if (i + LANES <= columns) {
-            Lanes x = load(row + i);
-            most = larger_number(x, most);
-            a += power_of_two(fma(x, scale, shift));
-            i += LANES;
-        }
         float rest = 0, largest_one = largest(most);
         for (; i < columns; i++) {
             largest_one = row[i] > largest_one ? row[i] : largest_one;
