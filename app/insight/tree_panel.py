@@ -182,9 +182,9 @@ class TreePanel(QWidget):
         self._refresh()
 
     def _moved(self) -> None:
-        if not self._timeline.follows or self._timeline.track is None:
+        if not self._timeline.follows:
             self._refresh()
-        elif not self._timer.isActive():
+        elif not self._timer.isActive():  # a new chat, too: its first answer is about to come
             self._timer.start()
 
     def _refresh(self) -> None:
