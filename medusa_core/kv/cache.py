@@ -64,7 +64,7 @@ class KvCache(ABC):
         old = self._data
         shape = (*old.shape[:3], capacity + self._num_spare, old.shape[4])
         self._data = _allocate(shape, old.dtype, old.device, self._num_spare > 0)
-        self._take_over(old)
+        self._first_rows(self._data, self.length).copy_(self._first_rows(old, self.length))
 
     def reserve(self, num_rows: int) -> None:
         """Open `num_rows` slots behind the committed rows for one forward pass."""
@@ -90,7 +90,7 @@ class KvCache(ABC):
 
     def fill(self, length: int) -> None:
         """Hold `length` rows of nothing: for measurements."""
-        self._data.zero_()
+        self._first_rows(self._data, length).zero_()
         self.length = length
 
     @abstractmethod
@@ -98,8 +98,8 @@ class KvCache(ABC):
         """A copy of what is committed. [layers, 2, kv heads, length, head_dim]"""
 
     @abstractmethod
-    def _take_over(self, old: Tensor) -> None:
-        """Copy what is committed from the tensor before."""
+    def _first_rows(self, data: Tensor, length: int) -> Tensor:
+        """A view of a cache's tensor with its first `length` rows, and maybe a few more."""
 
     @abstractmethod
     def _move(self, slots: Sequence[int]) -> None:

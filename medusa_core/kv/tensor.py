@@ -48,6 +48,10 @@ class TensorCache(KvCache):
     def address(self) -> int:
         return self._data.data_ptr()
 
+    def grow(self, capacity: int) -> None:
+        super().grow(capacity)
+        self._pending = None  # its views would keep the old tensor alive
+
     def reserve(self, num_rows: int) -> None:
         super().reserve(num_rows)
         self._num_reserved = num_rows
@@ -101,9 +105,8 @@ class TensorCache(KvCache):
     def committed(self) -> Tensor:
         return self._data[:, :, :, : self.length].clone()
 
-    def _take_over(self, old: Tensor) -> None:
-        self._data[:, :, :, : self.length] = old[:, :, :, : self.length]
-        self._pending = None  # its views would keep the old tensor alive
+    def _first_rows(self, data: Tensor, length: int) -> Tensor:
+        return data[:, :, :, :length]
 
     def _move(self, slots: Sequence[int]) -> None:
         # Through a copy: source and destination slots overlap.

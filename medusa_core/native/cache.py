@@ -47,6 +47,8 @@ class PanelCache(KvCache):
 
     def grow(self, capacity: int) -> None:
         super().grow(_whole_panels(capacity))
+        self._struct.words = self._data.data_ptr()
+        self._struct.capacity = self.capacity
 
     def committed(self) -> Tensor:
         layers, _, num_kv, slots, head_dim = self._data.shape
@@ -57,11 +59,8 @@ class PanelCache(KvCache):
         rows = [part.reshape(layers, num_kv, slots, head_dim) for part in by_slot]
         return torch.stack(rows, dim=1)[:, :, :, : self.length].clone()
 
-    def _take_over(self, old: Tensor) -> None:
-        numbers = _whole_panels(self.length) * old.shape[4]
-        self._data.flatten(3)[..., :numbers] = old.flatten(3)[..., :numbers]
-        self._struct.words = self._data.data_ptr()
-        self._struct.capacity = self.capacity
+    def _first_rows(self, data: Tensor, length: int) -> Tensor:
+        return data.flatten(3)[..., : _whole_panels(length) * data.shape[4]]
 
     def _move(self, slots: Sequence[int]) -> None:
         ids = (ctypes.c_int64 * len(slots))(*slots)
