@@ -140,7 +140,7 @@ class StreamingProbe:
         assert short is not None, "answers were recorded"
         track = Track("long", short.model, short.rule)
         for number in range(_LONG_TRACK):
-            track.add(replace(short[1 + number % (len(short) - 1)], step=number))
+            track.add(short[1 + number % (len(short) - 1)]._replace(step=number))
         track.done = short.done
         timeline.show(track, 0)
         await asyncio.sleep(1.0)  # until the curves are drawn

@@ -6,16 +6,11 @@ looked at, so that they are taken apart only where they are read.
 
 from __future__ import annotations
 
-import math
-from array import array
-
 from medusa_core.engine.loop import Step
 from medusa_core.engine.rule import Numbers
 from medusa_core.messages import StepDone, StepTrace
 from medusa_core.native.summary import ScoreReader, reader_of
 from medusa_core.text.tokenizer import Tokenizer
-
-_UNKNOWN = array("f", [math.nan]).tobytes()  # what the drafter gave the root
 
 
 class Recorder:
@@ -62,7 +57,7 @@ class Recorder:
             path,
             step.token_ids,
             self._pieces,
-            _UNKNOWN + read,
+            read,
             numbers,
             num_kept,
             step.times,

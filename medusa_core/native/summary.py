@@ -54,8 +54,8 @@ class ScoreReader(Protocol):
             choices: What was chosen in each.
 
         Returns:
-            A float32 per draft, NaN without scores; one per choice; five for each choice's best
-            alternatives; and five int32 that say which they are.
+            A float32 per node, NaN for the root and without scores; one per choice; five for each
+            choice's best alternatives; and five int32 that say which they are.
         """
 
 
@@ -103,7 +103,7 @@ class Summary:
         choices: Sequence[int],
     ) -> bytes:
         num_drafts, length = len(heads), len(path)
-        size = num_drafts + length * (1 + 2 * NUM_ALTERNATIVES)
+        size = 1 + num_drafts + length * (1 + 2 * NUM_ALTERNATIVES)
         if size > self._num_floats:
             self._make_room(size)
         places = array("i", (*columns, *path, *choices))
@@ -143,10 +143,11 @@ class TorchSummary:
         path: Sequence[int],
         choices: Sequence[int],
     ) -> bytes:
+        unknown = array("f", [math.nan])
         if drafted is None:
-            read = array("f", [math.nan] * len(heads)).tobytes()
+            read = (unknown * (1 + len(heads))).tobytes()
         else:
-            read = self.probabilities(drafted, heads, columns)
+            read = unknown.tobytes() + self.probabilities(drafted, heads, columns)
         return read + self._choices(judged, path, choices)
 
     def _choices(self, scores: Tensor, rows: Sequence[int], choices: Sequence[int]) -> bytes:

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -189,7 +188,7 @@ def test_a_card_tells_the_models_own_tokens_and_given_ones_apart() -> None:
 
 def test_a_cards_numbers_are_the_rules() -> None:
     track = Track("r", "Fake", "sample")
-    track.add(replace(trace(0), numbers=((("probability", 0.25), ("noise", 1.5)),)))
+    track.add(trace(0)._replace(numbers=((("probability", 0.25), ("noise", 1.5)),)))
     lines = dict(card_of(track, 0))
     assert lines["Noise drawn at this place"] == "1.5"
     assert lines["Rule"].startswith("sample")
@@ -200,7 +199,7 @@ def test_hostile_tokens_stay_text() -> None:
     step = trace(0)
     pieces = dict.fromkeys(step.pieces, b"<img src=x onerror=alert(1)>")
     track = Track("r", "Fake", "sample")
-    track.add(replace(step, pieces=pieces))
+    track.add(step._replace(pieces=pieces))
     html = as_html(card_of(track, 0))
     assert "<img" not in html
     assert "&lt;img" in html

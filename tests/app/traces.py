@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Sequence
-from dataclasses import replace
 
 from medusa_core.messages import (
     TARGET,
@@ -71,4 +70,4 @@ def done_after(steps: Sequence[StepTrace]) -> GenerationDone:
 
 def named(step: StepTrace, request_id: str) -> StepTrace:
     """The same step of another answer."""
-    return replace(step, request_id=request_id)
+    return step._replace(request_id=request_id)

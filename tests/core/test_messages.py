@@ -112,9 +112,19 @@ def test_there_is_an_example_of_every_message() -> None:
 def test_a_message_survives_pickling_and_can_not_be_changed(message: Message) -> None:
     assert pickle.loads(pickle.dumps(message)) == message  # noqa: S301 - our own bytes
     assert hash(message) == hash(message)
-    with pytest.raises(dataclasses.FrozenInstanceError):
+    with pytest.raises(AttributeError):
         message.session_id = "other"  # type: ignore[misc]
     assert not vars_of(message)
+
+
+def test_traces_of_two_tokenizers_are_equal_if_all_else_is() -> None:
+    other = TRACE._replace(pieces={})
+    assert other == TRACE
+    assert not other != TRACE  # noqa: SIM202 - tuples have their own
+    assert hash(other) == hash(TRACE)
+    for different in (TRACE._replace(step=2), TRACE._replace(step_s=0.6), tuple(TRACE)):
+        assert different != TRACE
+        assert different != TRACE
 
 
 def vars_of(message: Any) -> bool:

@@ -241,7 +241,7 @@ def test_what_a_trace_keeps_of_scores_is_their_softmax(path: Path, columns: int)
                 drafts_at = [] if drafted is None else [0, columns - 1, 7, 5, 3]
                 told = (drafted, heads, drafts_at, scores, rows, choices)
                 ours, theirs = reader.step(*told), plain.step(*told)
-                count = drafts + len(rows) * (1 + NUM_ALTERNATIVES)
+                count = 1 + drafts + len(rows) * (1 + NUM_ALTERNATIVES)
                 floats = [
                     memoryview(packed).cast("f")[:count].tolist() for packed in (ours, theirs)
                 ]

@@ -133,7 +133,7 @@ def test_a_trace_comes_back_from_its_file_as_it_was(recording: Recording, tmp_pa
     path = tmp_path / "trace.json"
     write_trace(path, recording)
     again = read_trace(path)
-    anonymous = tuple(replace(s, session_id="", request_id="") for s in recording.steps)
+    anonymous = tuple(s._replace(session_id="", request_id="") for s in recording.steps)
     assert again.steps == anonymous
     assert [s.nodes for s in again.steps] == [s.nodes for s in recording.steps]
     assert [s.verdicts for s in again.steps] == [s.verdicts for s in recording.steps]

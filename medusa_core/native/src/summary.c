@@ -85,6 +85,7 @@ static void summarise(const float *scores, int64_t columns, const int32_t *rows,
 void read_step(const float *drafted, int64_t draft_columns, const int32_t *heads, int32_t drafts,
                const float *judged, int64_t columns, const int32_t *places, int32_t length,
                float *read) {
+    *read++ = __builtin_nanf("");
     if (drafted == NULL) {
         for (int32_t i = 0; i < drafts; i++) read[i] = __builtin_nanf("");
     } else {
