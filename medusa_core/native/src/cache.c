@@ -31,7 +31,7 @@ void put_key(const Cache *c, int32_t layer, int32_t head, int64_t slot, const fl
     for (int32_t i = 0; i < c->head_dim; i += LANES) {
         if (c->is_half) {
             Words halves = round_to_half(load(key + i));
-            for (int j = 0; j < LANES; j += 2, to += LANES) *to = halves[j] | halves[j + 1] << 16;
+            for (int j = 0; j < LANES; j += 2, to += LANES) *to = pair(halves, j);
         } else {
             Words words = (Words)load(key + i);
             for (int j = 0; j < LANES; j++, to += LANES) *to = words[j];

@@ -53,7 +53,7 @@ static void pack(const Linear *layer, const float *x, uint32_t *packed, int32_t 
                 for (; i + LANES / 2 <= count; i += LANES / 2) {
                     Words halves = round_to_half(load(from + 2 * i));
                     for (int32_t j = 0; j < LANES / 2; j++)
-                        to[(i + j) * step] = halves[2 * j] | halves[2 * j + 1] << 16;
+                        to[(i + j) * step] = pair(halves, 2 * j);
                 }
                 for (; i < count; i++)
                     to[i * step] = round_to_half(all(from[2 * i]))[0] |

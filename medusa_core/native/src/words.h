@@ -33,6 +33,9 @@ INLINE Lanes add(Lanes sum, Words words, const uint32_t *x, int is_half) {
 #endif
 }
 
+/* Two rounded numbers side by side, as one word. */
+INLINE uint32_t pair(Words halves, int i) { return halves[i] | halves[i + 1] << 16; }
+
 /* Sixteen numbers as the words, or what stands for words, that `add` multiplies with; returns how
    many there are. May be in place. */
 INLINE int32_t to_words(Lanes numbers, uint32_t *to, int is_half) {
@@ -41,7 +44,7 @@ INLINE int32_t to_words(Lanes numbers, uint32_t *to, int is_half) {
         return LANES;
     }
     Words halves = round_to_half(numbers);
-    for (int i = 0; i < LANES; i += 2) to[i / 2] = halves[i] | halves[i + 1] << 16;
+    for (int i = 0; i < LANES; i += 2) to[i / 2] = pair(halves, i);
     return LANES / 2;
 }
 
