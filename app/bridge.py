@@ -2,7 +2,8 @@
 
 Events arrive in the worker's thread, thousands in a second. They wait in a deque under a lock, one
 wake-up is posted for all that wait, and the window takes them at most 30 times a second. Where
-showing them takes long it does so more rarely, as it shares processor and interpreter.
+showing them takes long it does so more rarely, as it shares processor and interpreter: all but the
+first that come of a command.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from PySide6.QtCore import QObject, Qt, QTimer, Signal
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt, QTimer, Signal
 
 from medusa_core.api import Engine, EventSink
 from medusa_core.messages import Command, Event
@@ -24,6 +25,8 @@ StartEngine = Callable[[EventSink], Engine]
 DRAIN_INTERVAL_S = 1 / 30
 LONGEST_INTERVAL_S = 0.2
 _SHARE = 0.05  # of its time the window may spend on showing events
+_MEMORY = 0.8  # of what showing took before: single tokens take less than what comes after them
+_SHOWN = QEvent.Type(QEvent.registerEventType())
 
 
 class EngineBridge(QObject):
@@ -46,11 +49,12 @@ class EngineBridge(QObject):
         self._wake_is_posted = False
         self._is_closed = False
         self._last_drain_s = 0.0
+        self._next_drain_s = 0.0
         self._interval_s = DRAIN_INTERVAL_S
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setTimerType(Qt.TimerType.PreciseTimer)
-        self._timer.timeout.connect(self._drain)
+        self._timer.timeout.connect(self._wake)
         self._woken.connect(self._wake, Qt.ConnectionType.QueuedConnection)
 
     def start(self) -> None:
@@ -60,8 +64,10 @@ class EngineBridge(QObject):
     def submit(self, command: Command) -> None:
         """Hand a command to the engine; returns at once."""
         assert self._engine is not None, "start() comes first"
-        self._interval_s = DRAIN_INTERVAL_S  # what comes of it is shown as soon as can be
         self._engine.submit(command)
+        self._next_drain_s = self._last_drain_s + DRAIN_INTERVAL_S  # what comes of it, soon
+        if self._timer.isActive():
+            self._timer.start(self._wait_ms())
 
     def close(self, timeout_s: float = 10.0) -> None:
         """End the engine; no event arrives afterwards. Safe to call twice."""
@@ -83,12 +89,20 @@ class EngineBridge(QObject):
             self._wake_is_posted = True
         self._woken.emit()
 
+    def event(self, event: QEvent) -> bool:
+        if event.type() == _SHOWN:
+            self._settle()
+            return True
+        return super().event(event)
+
     def _wake(self) -> None:
-        wait_s = self._last_drain_s + self._interval_s - time.monotonic()
-        if wait_s > 0:
-            self._timer.start(round(wait_s * 1000))
+        if wait_ms := self._wait_ms():
+            self._timer.start(wait_ms)
         else:
             self._drain()
+
+    def _wait_ms(self) -> int:
+        return max(0, round((self._next_drain_s - time.monotonic()) * 1000))
 
     def _drain(self) -> None:
         self._last_drain_s = time.monotonic()
@@ -97,10 +111,14 @@ class EngineBridge(QObject):
             self._events.clear()
             self._wake_is_posted = False
         if events:
+            self._next_drain_s = self._last_drain_s + self._interval_s
             self.arrived.emit(events)
-            # After what this has posted: layout and painting.
-            QTimer.singleShot(0, self._settle)
+            # After what this has posted, layout and painting: the latter waits the longest.
+            behind = Qt.EventPriority.LowEventPriority.value - 1
+            QCoreApplication.postEvent(self, QEvent(_SHOWN), behind)
 
     def _settle(self) -> None:
         shown_s = time.monotonic() - self._last_drain_s
-        self._interval_s = min(max(DRAIN_INTERVAL_S, shown_s / _SHARE), LONGEST_INTERVAL_S)
+        wanted_s = max(DRAIN_INTERVAL_S, shown_s / _SHARE, self._interval_s * _MEMORY)
+        self._interval_s = min(wanted_s, LONGEST_INTERVAL_S)
+        self._next_drain_s = self._last_drain_s + self._interval_s

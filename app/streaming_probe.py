@@ -37,6 +37,7 @@ _LONG_TRACK = 10_000
 _MOVES = 60
 _UNSEEN = "streaming-probe"
 _SETTLE_S = 0.6  # until panels that were opened have been drawn
+_PAUSE_S = 0.1  # until the old chat is gone: nobody asks in the same moment
 
 
 class StreamingProbe:
@@ -107,6 +108,7 @@ class StreamingProbe:
     async def _shown(self) -> float:
         chat = self._app.window.chat
         chat.new_chat()
+        await asyncio.sleep(_PAUSE_S)
         self._done.clear()
         chat.send(_PROMPT)
         await self._until(lambda: bool(self._done) and not chat.is_busy)

@@ -7,7 +7,6 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QScrollArea,
-    QStackedLayout,
     QVBoxLayout,
     QWidget,
 )
@@ -51,15 +50,18 @@ class ChatPage(QWidget):
         self.strip = StepsStrip(appearance)
         self.context_label = _note("")
         self._keys_label = _note(KEYS_NOTE)
-        self._stack = QStackedLayout()
         self._narrow = (_Column(self.empty), _Column(self._composer_block()))
+        self._welcome = _scrolled(self._narrow[0])
         self._build()
         self.composer.edit.scrolled.connect(self.conversation.scroll_pages)
+        self.show_messages(False)
         self.restyle()
 
     def show_messages(self, has_messages: bool) -> None:
         """Show the messages, or the welcome where there are none."""
-        self._stack.setCurrentIndex(int(has_messages))
+        # A stacked layout would paint the whole page again, while an answer begins.
+        self._welcome.setVisible(not has_messages)
+        self.conversation.setVisible(has_messages)
 
     def show_context(self, num_used: int, num_tokens: int) -> None:
         """Say how much of the context is used; nothing while that is unknown."""
@@ -80,9 +82,8 @@ class ChatPage(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.header)
-        self._stack.addWidget(_scrolled(self._narrow[0]))
-        self._stack.addWidget(self.conversation)
-        column.addLayout(self._stack, 1)
+        column.addWidget(self._welcome, 1)
+        column.addWidget(self.conversation, 1)
         column.addWidget(self._narrow[1])
         column.addWidget(self.strip)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from PySide6.QtGui import QFont, QFontDatabase, QFontMetricsF
@@ -23,6 +24,7 @@ def load_fonts(folder: Path) -> None:
     for path in sorted(folder.glob("*.[ot]tf")):
         if QFontDatabase.addApplicationFont(str(path)) < 0:
             log.warning("The font %s can't be read; another one is used.", path.name)
+    _height.cache_clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +51,15 @@ class FontScale:
 
     def px(self, em: float) -> int:
         """A length given in heights of running text, in device-independent pixels."""
-        return max(1, round(em * QFontMetricsF(self.font()).height() / 1.21))
+        return max(1, round(em * _height(self) / 1.21))
 
     def zoomed(self, steps: int) -> FontScale:
         """The scale so many zoom steps away, within the limits."""
         zoom = round(self.zoom + steps * ZOOM_STEP, 2)
         return FontScale(min(MAX_ZOOM, max(MIN_ZOOM, zoom)))
+
+
+@cache
+def _height(scale: FontScale) -> float:
+    """Height of running text, which drawing asks for a hundred times."""
+    return QFontMetricsF(scale.font()).height()

@@ -3,8 +3,11 @@
 import sys
 import threading
 import time
+from itertools import pairwise
 
 from PySide6.QtCore import QObject, QThread, Signal
+from PySide6.QtGui import QPaintEvent
+from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.bridge import EngineBridge
@@ -81,6 +84,62 @@ def test_a_stream_of_events_wakes_the_window_at_most_thirty_times_a_second(qtbot
     # One at once, one for each interval, and one millisecond of rounding in each of them.
     assert len(listener.batches) <= elapsed_s * 31.3 + 1
     assert max(len(batch) for batch in listener.batches) > 1
+
+
+class SlowPainter(QWidget):
+    """Takes its time to paint whatever arrives."""
+
+    def __init__(self, bridge: EngineBridge) -> None:
+        super().__init__()
+        self.arrivals: list[float] = []
+        bridge.arrived.connect(self.take)
+
+    def take(self, events: tuple[Event, ...]) -> None:
+        self.arrivals.append(time.monotonic())
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        time.sleep(0.006)
+
+    def gaps(self) -> list[float]:
+        """Seconds between arrivals."""
+        return [late - early for early, late in pairwise(self.arrivals)]
+
+
+def test_what_takes_long_to_paint_is_shown_more_rarely(qtbot: QtBot) -> None:
+    hose = Hose()
+    bridge = EngineBridge(hose.start)
+    painter = SlowPainter(bridge)
+    qtbot.addWidget(painter)
+    painter.show()
+    qtbot.waitExposed(painter)
+    bridge.start()
+    hose.send(600, interval_s=0.001)
+    qtbot.waitUntil(lambda: len(painter.arrivals) >= 4)
+    # Six milliseconds are a twentieth of 0.12 s.
+    assert min(painter.gaps()[:3]) >= 0.115
+
+
+def test_what_comes_of_a_command_is_shown_at_once_and_the_rest_as_rarely_as_before(
+    qtbot: QtBot,
+) -> None:
+    hose = Hose()
+    bridge = EngineBridge(hose.start)
+    painter = SlowPainter(bridge)
+    qtbot.addWidget(painter)
+    painter.show()
+    qtbot.waitExposed(painter)
+    bridge.start()
+    thread = hose.send(500, interval_s=0.001)
+    qtbot.waitUntil(lambda: len(painter.arrivals) == 2)
+    painter.hide()  # now showing takes nothing
+    qtbot.wait(40)
+    bridge.submit(Unload("s", "r"))
+    submitted_s = time.monotonic()
+    qtbot.waitUntil(lambda: len(painter.arrivals) == 4)
+    thread.join()
+    assert painter.arrivals[2] - submitted_s < 0.05
+    assert painter.gaps()[2] >= 0.8 * 0.115
 
 
 def test_a_single_event_arrives_at_once(qtbot: QtBot) -> None:

@@ -117,6 +117,14 @@ def test_lengths_follow_the_zoom(qtbot: QtBot) -> None:
     assert FontScale(2.0).px(10) == pytest.approx(2 * FontScale(1.0).px(10), abs=4)
 
 
+def test_an_icon_is_drawn_once_for_each_colour_and_size(appearance: Appearance) -> None:
+    first = appearance.icon("copy", "#ff0000", 1.0)
+    assert appearance.icon("copy", "#ff0000", 1.0).cacheKey() == first.cacheKey()
+    others = (("copy", "#00ff00", 1.0), ("copy", "#ff0000", 2.0), ("stop", "#ff0000", 1.0))
+    for name, colour, em in others:
+        assert appearance.icon(name, colour, em).cacheKey() != first.cacheKey()
+
+
 def test_icons_take_the_colour_and_the_size_asked_for(appearance: Appearance) -> None:
     for path in (resources_dir() / "icons").glob("*.svg"):
         picture = appearance.icon(path.stem, "#ff0000", 2.0).pixmap(64, 64).toImage()
