@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,10 @@ import fastjsonschema
 
 from medusa_core.errors import TraceError
 from medusa_core.messages import (
+    NO_ODDS,
     GenerateSettings,
     GenerationDone,
+    Odds,
     StepTimes,
     StepTrace,
     StopReason,
@@ -218,6 +220,13 @@ def _from_json(raw: Any, path: Path) -> Recording:
     )
 
 
+def _read_odds(probabilities: Sequence[float | None]) -> Odds:
+    known = array("f", [p for p in probabilities if p is not None])
+    ranks = count()
+    places = tuple(-1 if p is None else next(ranks) for p in probabilities)
+    return Odds(known.tobytes(), places) if known else NO_ODDS
+
+
 class _Reader:
     """Rebuilds steps, and refuses what contradicts itself."""
 
@@ -233,8 +242,7 @@ class _Reader:
         others = [other for verdict in verdicts for other in verdict["alternatives"]]
         for token_id in (*nodes["token_ids"], *(i for i, _ in choices), *(i for i, _ in others)):
             self._check_known(token_id)
-        chances = array("f", [math.nan if p is None else p for p in nodes["probabilities"]])
-        chances.extend(p for _, p in (*choices, *others))
+        judged = array("f", [p for _, p in (*choices, *others)])
         numbers = tuple(_read_numbers(verdict["numbers"]) for verdict in verdicts)
         return StepTrace(
             "",
@@ -248,7 +256,8 @@ class _Reader:
             path=tuple(verdict["node"] for verdict in verdicts),
             choice_ids=tuple(i for i, _ in choices),
             pieces=self._texts,
-            probabilities=chances.tobytes() + self._packed_ids(others),
+            odds=_read_odds(nodes["probabilities"][1:]),
+            judged=judged.tobytes() + self._packed_ids(others),
             numbers=numbers if any(numbers) else (),
             num_kept=raw["num_kept"],
             times=StepTimes(*(float(raw["times_s"][part]) for part in _PARTS[:-1])),

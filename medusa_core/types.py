@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from medusa_core.messages import TokenSource
+from medusa_core.messages import NO_ODDS, Odds, TokenSource
 from medusa_core.tree.shape import TokenTree
 
 if TYPE_CHECKING:
     from torch import Tensor  # whoever reads messages needn't wait for torch
+
+
+def _no_odds() -> Odds:
+    return NO_ODDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,17 +24,14 @@ class Proposal:
     Attributes:
         tree: The token tree to verify.
         sources: Where each node came from; the root's is the target.
-        scores: What the drafter gave its vocabulary at depth 1, 2, ..., for traces; None where it
-            doesn't score. [depths, drafter's vocabulary]
-        columns: Where in `scores` each draft node stands; empty without scores.
+        odds: Tells what the drafter gives each draft node; asked for by traces alone.
         guesses: The drafter's best tokens at depth 1, 2, ..., in the tree or not, from which it
             learns; empty where it doesn't.
     """
 
     tree: TokenTree
     sources: tuple[TokenSource, ...]
-    scores: Tensor | None = field(default=None, compare=False)
-    columns: Sequence[int] = ()
+    odds: Callable[[], Odds] = field(default=_no_odds, compare=False)
     guesses: Sequence[Sequence[int]] = ()
 
 

@@ -7,7 +7,8 @@ verified; a node that both propose is worth what the better of them says, and cr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
+from functools import partial
 
 from torch import Tensor
 
@@ -15,8 +16,8 @@ from medusa_core.drafters.lookup import Lookup
 from medusa_core.drafters.medusa import MedusaDrafter, heads_and_trees
 from medusa_core.engine.drafter import DrafterSpec, Observation
 from medusa_core.engine.learning import NUM_RANKS
-from medusa_core.heads.medusa import MedusaHeads
-from medusa_core.messages import TARGET, TokenSource
+from medusa_core.heads.medusa import MedusaHeads, Ranked
+from medusa_core.messages import TARGET, Odds, TokenSource
 from medusa_core.target import Target
 from medusa_core.tree.grown import TokenPath, grow_tree
 from medusa_core.tree.presets import TreeTable
@@ -61,13 +62,17 @@ class CompositeDrafter:
             looked_up = self._lookup.weighted(found, self._worst)
             if not looked_up:
                 return self._medusa.propose(root_id, max_rows)
-        drafted, guesses = self._drafted(root_id, rows)
+        ranked, drafted = self._drafted(root_id, rows)
         values = dict(looked_up)
-        for path, value in drafted.items():
-            values[path] = max(values.get(path, 0.0), value)
+        for path, ranks in drafted.items():
+            values[path] = max(values.get(path, 0.0), self._values[ranks])
         tree = grow_tree(root_id, values, rows)
-        sources = (TARGET, *_sources(tree, drafted, looked_up))
-        return Proposal(tree, sources, guesses=guesses)
+        paths = _paths(tree)
+        sources = (TARGET, *[_source(path, drafted, looked_up) for path in paths])
+        if ranked is None:
+            return Proposal(tree, sources)
+        odds = partial(_odds, paths, drafted, ranked)
+        return Proposal(tree, sources, odds, ranked.token_ids)
 
     def observe(self, observation: Observation) -> None:
         self._hidden, self._chance = observation.hidden, observation.chance
@@ -80,33 +85,43 @@ class CompositeDrafter:
         self._medusa.truncate(length)
         self._lookup.truncate(length)
 
-    def _drafted(self, root_id: int, rows: int) -> tuple[dict[TokenPath, float], list[list[int]]]:
-        """The heads' tree as paths of tokens, and their best tokens."""
+    def _drafted(self, root_id: int, rows: int) -> tuple[Ranked | None, dict[TokenPath, Path]]:
+        """What the heads guess, and the ranks along every path of tokens in their tree."""
         shape = self._shape.first_rows(rows)
         if self._hidden is None or shape.num_nodes == 1:
-            return {}, []
+            return None, {}
         ranked = self._heads.ranked(self._hidden, root_id, shape.num_ranks, NUM_RANKS, self._chance)
+        best = ranked.token_ids
         drafted = {
-            tuple([ranked.token_ids[depth][rank] for depth, rank in enumerate(path)]): self._values[
-                path
-            ]
+            tuple([best[depth][rank] for depth, rank in enumerate(path)]): path
             for path in shape.paths[1:]
         }
-        return drafted, ranked.token_ids
+        return ranked, drafted
 
 
-def _sources(
-    tree: TokenTree, drafted: dict[TokenPath, float], looked_up: dict[TokenPath, float]
-) -> list[TokenSource]:
-    """Who proposed each draft node."""
+def _paths(tree: TokenTree) -> list[TokenPath]:
+    """The tokens from the root down to each draft node."""
     paths: list[TokenPath] = [()]
-    sources = []
-    for node in range(1, tree.shape.num_nodes):
-        path = (*paths[tree.shape.parents[node]], tree.token_ids[node])
-        paths.append(path)
-        name = BOTH if path in drafted and path in looked_up else "medusa"
-        sources.append(TokenSource(name if path in drafted else "ngram", len(path)))
-    return sources
+    for parent, token_id in zip(tree.shape.parents[1:], tree.token_ids[1:], strict=True):
+        paths.append((*paths[parent], token_id))
+    return paths[1:]
+
+
+def _source(
+    path: TokenPath, drafted: Container[TokenPath], looked_up: Container[TokenPath]
+) -> TokenSource:
+    """Who proposed a node."""
+    name = BOTH if path in drafted and path in looked_up else "medusa"
+    return TokenSource(name if path in drafted else "ngram", len(path))
+
+
+def _odds(paths: Sequence[TokenPath], drafted: Mapping[TokenPath, Path], ranked: Ranked) -> Odds:
+    """What the heads give each draft node; nothing to what only the lookup found."""
+    num_ranks = len(ranked.columns[0])
+    places = (
+        (len(path) - 1) * num_ranks + drafted[path][-1] if path in drafted else -1 for path in paths
+    )
+    return Odds(ranked.chances().tobytes(), tuple(places))
 
 
 def _serves(target: Target) -> bool:

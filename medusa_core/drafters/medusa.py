@@ -6,6 +6,7 @@ Source: Medusa (Cai et al. 2024), sections 2.1.1 and 2.1.2.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from torch import Tensor
 
@@ -40,11 +41,10 @@ class MedusaDrafter:
         if self._hidden is None or shape.num_nodes == 1:
             return Proposal(TokenTree(TreeShape.root_only(), (root_id,)), (TARGET,))
         ranked = self._heads.ranked(self._hidden, root_id, shape.num_ranks, NUM_RANKS, self._chance)
-        token_ids, at = ranked.token_ids, ranked.columns
-        drafts = [token_ids[head][rank] for head, rank in shape.places]
-        columns = [at[head][rank] for head, rank in shape.places]
-        tree = TokenTree(shape, (root_id, *drafts))
-        return Proposal(tree, self._sources[: shape.num_nodes], ranked.scores, columns, token_ids)
+        token_ids = ranked.token_ids
+        tree = TokenTree(shape, (root_id, *[token_ids[head][rank] for head, rank in shape.places]))
+        odds = partial(ranked.odds, shape)
+        return Proposal(tree, self._sources[: shape.num_nodes], odds, token_ids)
 
     def observe(self, observation: Observation) -> None:
         self._hidden, self._chance = observation.hidden, observation.chance

@@ -8,9 +8,8 @@ Source: EAGLE-2 (Li et al. 2024), section 4.1, which grows trees by the drafter'
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from torch import Tensor
@@ -19,9 +18,8 @@ from medusa_core.drafters.medusa import SPEC as MEDUSA
 from medusa_core.drafters.medusa import heads_and_trees
 from medusa_core.engine.drafter import DrafterSpec, Observation
 from medusa_core.engine.learning import NUM_RANKS
-from medusa_core.heads.medusa import MedusaHeads, Ranked
+from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.messages import TARGET, TokenSource
-from medusa_core.native.summary import ScoreReader, reader_of
 from medusa_core.target import Target
 from medusa_core.tree.search import Path, grow
 from medusa_core.tree.shape import TokenTree, TreeShape
@@ -38,9 +36,6 @@ class DynamicDrafter:
         self._num_rows = num_rows
         self._num_heads = min(heads.num_heads, num_rows - 1)
         self._num_ranks = min(heads.num_columns, max(NUM_RANKS, min(num_rows - 1, _MOST_RANKS)))
-        rows = [head for head in range(self._num_heads) for _ in range(self._num_ranks)]
-        self._rows = array("i", rows)
-        self._reader: ScoreReader | None = None
         self._hidden: Tensor | None = None
         self._chance: Chance | None = None
 
@@ -54,25 +49,16 @@ class DynamicDrafter:
         ranked = self._heads.ranked(
             self._hidden, root_id, [self._num_ranks] * self._num_heads, chance=self._chance
         )
-        form = _form_of(grow(self._chances(ranked), rows - 1))
+        chances, ranks = ranked.chances().tolist(), self._num_ranks
+        of_heads = [chances[start : start + ranks] for start in range(0, len(chances), ranks)]
+        form = _form_of(grow(of_heads, rows - 1))
         drafts = [ranked.token_ids[head][rank] for head, rank in form.places]
         return Proposal(
             TokenTree(form.shape, (root_id, *drafts)),
             form.sources,
-            ranked.scores,
-            [ranked.columns[head][rank] for head, rank in form.places],
+            partial(ranked.odds, form.shape),
             [best[:NUM_RANKS] for best in ranked.token_ids],
         )
-
-    def _chances(self, ranked: Ranked) -> list[list[float]]:
-        """What each head gives its best guesses, best first."""
-        if self._reader is None:
-            self._reader = reader_of(ranked.scores)
-        flat = [column for columns in ranked.columns for column in columns]
-        packed = self._reader.probabilities(ranked.scores, self._rows, flat)
-        chances = array("f", packed).tolist()
-        ranks = self._num_ranks
-        return [chances[start : start + ranks] for start in range(0, len(chances), ranks)]
 
     def observe(self, observation: Observation) -> None:
         self._hidden, self._chance = observation.hidden, observation.chance

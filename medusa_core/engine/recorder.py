@@ -18,7 +18,7 @@ class Recorder:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._pieces = tokenizer.pieces
-        self._readers: dict[bool, ScoreReader] = {}  # for steps with a drafter's scores or without
+        self._reader: ScoreReader | None = None
 
     def trace(
         self, done: StepDone, step: Step, numbers: tuple[Numbers, ...], num_kept: int
@@ -33,18 +33,8 @@ class Recorder:
         """
         proposal = step.proposal
         tree, path = proposal.tree, (0, *step.acceptance.nodes)
-        drafted = proposal.scores
-        reader = self._readers.get(drafted is None)
-        if reader is None:
-            reader = self._readers[drafted is None] = reader_of(drafted, step.logits)
-        read = reader.step(
-            drafted,
-            tree.shape.head_array,
-            proposal.columns,
-            step.logits,
-            path,
-            step.token_ids,
-        )
+        if self._reader is None:
+            self._reader = reader_of(step.logits)
         return StepTrace(
             done.session_id,
             done.request_id,
@@ -57,7 +47,8 @@ class Recorder:
             path,
             step.token_ids,
             self._pieces,
-            read,
+            proposal.odds(),
+            self._reader.choices(step.logits, path, step.token_ids),
             numbers,
             num_kept,
             step.times,

@@ -13,6 +13,7 @@ section 3, whose heads read all tokens before theirs.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -21,9 +22,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from medusa_core.heads.weights import HeadWeights, reads_root
+from medusa_core.messages import Odds
 from medusa_core.native.heads import MOST_RANKS, native_heads
 from medusa_core.native.pool import Workers
+from medusa_core.native.summary import reader_of
 from medusa_core.quant.linear import QuantLinear, make_linear
+from medusa_core.tree.shape import TreeShape
 from medusa_core.types import Chance
 
 
@@ -47,18 +51,41 @@ _MOST_CANDIDATES = 4096
 _Layers = list[tuple[Tensor, Tensor]]
 
 
-class Ranked(NamedTuple):
+class Ranked:
     """What the heads guess behind one row.
 
     Attributes:
-        token_ids: Per head its best tokens, best first.
+        token_ids: Per head its best tokens, best first; of each head as many.
         columns: Where they stand in `scores`.
         scores: The heads' scores. [heads, columns]
     """
 
-    token_ids: list[list[int]]
-    columns: list[list[int]]
-    scores: Tensor
+    __slots__ = ("_chances", "columns", "scores", "token_ids")
+
+    def __init__(
+        self,
+        token_ids: list[list[int]],
+        columns: list[list[int]],
+        scores: Tensor,
+        chances: array[float] | None = None,
+    ) -> None:
+        self.token_ids = token_ids
+        self.columns = columns
+        self.scores = scores
+        self._chances = chances
+
+    def chances(self) -> array[float]:
+        """What each head gives its best tokens; all heads' one after the other."""
+        if self._chances is None:
+            rows = array("i", [head for head, best in enumerate(self.columns) for _ in best])
+            flat = [column for best in self.columns for column in best]
+            packed = reader_of(self.scores).probabilities(self.scores, rows, flat)
+            self._chances = array("f", packed)
+        return self._chances
+
+    def odds(self, shape: TreeShape) -> Odds:
+        """What the heads give the nodes of a tree whose ranks are theirs."""
+        return Odds(self.chances().tobytes(), shape.places_among(len(self.columns[0])))
 
 
 class MedusaHeads:
@@ -158,29 +185,30 @@ class MedusaHeads:
                 are those that are best with it.
 
         Returns:
-            Per head its best tokens, best first, all of the longest wanted length; and the scores
-            that they were chosen by.
+            Per head its best tokens, best first, all of the longest wanted length.
         """
         most = min(self.num_columns, max(at_least, *num_ranks))
         if chance is None:
-            scores, columns = self._best(hidden, root_id, len(num_ranks), most)
+            scores, columns, chances = self._best(hidden, root_id, len(num_ranks), most)
         else:
-            scores, _ = self._best(hidden, root_id, len(num_ranks), 1)
-            columns = self._drawn(scores, most, chance)
+            scores, *_ = self._best(hidden, root_id, len(num_ranks), 1)
+            columns, chances = self._drawn(scores, most, chance), None
         mapped = self._token_map
         if mapped is None:
-            return Ranked(columns, columns, scores)
-        return Ranked([[*map(mapped.__getitem__, row)] for row in columns], columns, scores)
+            return Ranked(columns, columns, scores, chances)
+        token_ids = [[*map(mapped.__getitem__, row)] for row in columns]
+        return Ranked(token_ids, columns, scores, chances)
 
     def _best(
         self, hidden: Tensor, root_id: int, num_heads: int, num_ranks: int
-    ) -> tuple[Tensor, list[list[int]]]:
-        """Scores of the first heads, and the best columns of each."""
+    ) -> tuple[Tensor, list[list[int]], array[float] | None]:
+        """Scores of the first heads, the best columns of each, and their chances if at hand."""
         if self._native is None or num_ranks > MOST_RANKS or hidden.dtype != torch.float32:
             scores = self.logits(hidden, root_id, num_heads)
-            return scores, scores.topk(num_ranks, dim=-1).indices.tolist()
-        scores, flat = self._native.ranked(hidden, root_id, num_heads, num_ranks)
-        return scores, [flat[i : i + num_ranks] for i in range(0, len(flat), num_ranks)]
+            return scores, scores.topk(num_ranks, dim=-1).indices.tolist(), None
+        scores, flat, chances = self._native.ranked(hidden, root_id, num_heads, num_ranks)
+        best = [flat[i : i + num_ranks] for i in range(0, len(flat), num_ranks)]
+        return scores, best, chances
 
     def _drawn(self, scores: Tensor, num_ranks: int, chance: Chance) -> list[list[int]]:
         """The columns that are best with what chance adds."""

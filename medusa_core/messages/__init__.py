@@ -44,8 +44,10 @@ from medusa_core.messages.records import (
     WeightFormats,
 )
 from medusa_core.messages.traces import (
+    NO_ODDS,
     NUM_ALTERNATIVES,
     Alternative,
+    Odds,
     StepTrace,
     TraceNode,
     Verdict,
@@ -53,6 +55,7 @@ from medusa_core.messages.traces import (
 
 __all__ = [
     "GIVEN",
+    "NO_ODDS",
     "NUM_ALTERNATIVES",
     "TARGET",
     "Alternative",
@@ -74,6 +77,7 @@ __all__ = [
     "MemoryPlan",
     "Message",
     "ModelLoaded",
+    "Odds",
     "Progress",
     "Role",
     "StepDone",

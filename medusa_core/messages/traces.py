@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -23,6 +22,29 @@ class Alternative(NamedTuple):
     token_id: int
     text: bytes
     probability: float
+
+
+class Odds(NamedTuple):
+    """What a drafter gives the nodes of its tree.
+
+    Attributes:
+        chances: float32, of its guesses, in the tree or not.
+        places: Which of them each draft node is, −1 where it is none; empty if the drafter says
+            nothing of any.
+    """
+
+    chances: bytes
+    places: tuple[int, ...]
+
+    def of_drafts(self, num_drafts: int) -> tuple[float | None, ...]:
+        """Of every draft node; None where unknown."""
+        known = memoryview(self.chances).cast("f").tolist()
+        if not known:
+            return (None,) * num_drafts
+        return tuple(known[place] if place >= 0 else None for place in self.places)
+
+
+NO_ODDS = Odds(b"", ())
 
 
 class TraceNode(NamedTuple):
@@ -81,8 +103,9 @@ class StepTrace(NamedTuple):
         choice_ids: What the rule put behind each of them; the last is the bonus token.
         pieces: Bytes of tokens by id, of all that are named here and maybe of more; empty where an
             id is missing. Traces of one tokenizer share it; comparisons leave it out.
-        probabilities: float32: of every node (NaN where unknown), of every choice, of five
-            alternatives of each; then these alternatives' ids as int32. 4 · (n + 11 p) bytes
+        odds: What the drafter gave its guesses.
+        judged: float32: what the target gave every choice and five alternatives of each; then
+            these alternatives' ids as int32. 44 · p bytes
         numbers: What the rule decided by, at every node of the path; empty where the
             probabilities say it all.
         num_kept: How many of the choices the answer kept: it may have ended among them.
@@ -101,7 +124,8 @@ class StepTrace(NamedTuple):
     path: tuple[int, ...]
     choice_ids: tuple[int, ...]
     pieces: Mapping[int, bytes]
-    probabilities: bytes
+    odds: Odds
+    judged: bytes
     numbers: tuple[tuple[tuple[str, float], ...], ...]
     num_kept: int
     times: StepTimes
@@ -110,9 +134,7 @@ class StepTrace(NamedTuple):
     @property
     def nodes(self) -> tuple[TraceNode, ...]:
         """The verified tree; the root first."""
-        floats = memoryview(self.probabilities).cast("f")[: len(self.token_ids)].tolist()
-        known = (None if math.isnan(p) else p for p in floats)
-        texts = self._texts(self.token_ids)
+        texts, known = self._texts(self.token_ids), (None, *self._known())
         columns = (self.token_ids, texts, self.parents, self.ranks, self.sources, known)
         return tuple(map(TraceNode, *columns))
 
@@ -122,9 +144,9 @@ class StepTrace(NamedTuple):
 
         The choice of each is the token of the next; the last one's is the bonus token.
         """
-        num_nodes, length = len(self.token_ids), len(self.path)
-        packed, at_ids = memoryview(self.probabilities), num_nodes + length * (1 + NUM_ALTERNATIVES)
-        floats = packed.cast("f")[num_nodes:at_ids].tolist()
+        length = len(self.path)
+        packed, at_ids = memoryview(self.judged), length * (1 + NUM_ALTERNATIVES)
+        floats = packed.cast("f")[:at_ids].tolist()
         ids = packed.cast("i")[at_ids:].tolist()
         choices = tuple(map(Alternative, self.choice_ids, self._texts(self.choice_ids), floats))
         others = tuple(map(Alternative, ids, self._texts(ids), floats[length:]))
@@ -149,7 +171,12 @@ class StepTrace(NamedTuple):
 
     @property
     def _compared(self) -> tuple[object, ...]:
-        return tuple(value for value in self if value is not self.pieces)
+        held = (self.pieces, self.odds)  # the same may be held otherwise
+        rest = (value for value in self if not any(value is one for one in held))
+        return (*rest, self._known())
+
+    def _known(self) -> tuple[float | None, ...]:
+        return self.odds.of_drafts(len(self.token_ids) - 1)
 
     def _texts(self, token_ids: Iterable[int]) -> list[bytes]:
         return [self.pieces.get(token_id, b"") for token_id in token_ids]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from array import array
 from collections.abc import Sequence
 from ctypes import addressof, pointer
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from medusa_core.quant.linear import QuantLinear
 
 MOST_RANKS = 64  # MOST_FEW of best.h
+_BYTES = 4
 
 
 class NativeHeads:
@@ -70,7 +72,7 @@ class NativeHeads:
 
     def ranked(
         self, hidden: Tensor, root_id: int, num_heads: int, num_ranks: int
-    ) -> tuple[Tensor, list[int]]:
+    ) -> tuple[Tensor, list[int], array[float]]:
         """Scores and best columns of the first heads.
 
         Args:
@@ -80,10 +82,12 @@ class NativeHeads:
             num_ranks: How many columns of each, at most 64.
 
         Returns:
-            Scores [num_heads, columns], and the columns of all heads one after the other.
+            Scores [num_heads, columns]; the columns of all heads one after the other; and what
+            each head gives them.
         """
         scores = torch.empty(num_heads, self._num_columns)
         best = (ctypes.c_int32 * (num_heads * num_ranks))()
+        chances = array("f", bytes(_BYTES * num_heads * num_ranks))
         self._library.rank(
             self._address,
             hidden.data_ptr(),
@@ -93,9 +97,10 @@ class NativeHeads:
             self._scratch.data_ptr(),
             scores.data_ptr(),
             addressof(best),
+            chances.buffer_info()[0],
             None if self.workers is None else self.workers.decoding.awake(),
         )
-        return scores, best[:]
+        return scores, best[:], chances
 
 
 def native_heads(

@@ -134,15 +134,12 @@ _SIGNATURES: dict[str, tuple[tuple[type, ...], type | None]] = {
     "pass_scratch": ((c_void_p, c_int32, c_int32, c_int32), c_int64),
     "forward": ((c_void_p, c_void_p, c_void_p), None),
     "rank": (
-        (c_void_p, c_void_p, c_int64, c_int32, c_int32, c_void_p, c_void_p, c_void_p, c_void_p),
+        (c_void_p, c_void_p, c_int64, c_int32, c_int32, *(c_void_p,) * 5),
         None,
     ),
     "best_of_row": ((c_void_p, c_int64), c_int64),
     "probabilities": ((c_void_p, c_int64, c_void_p, c_void_p, c_int32, c_void_p), None),
-    "read_step": (
-        (c_void_p, c_int64, c_void_p, c_int32, c_void_p, c_int64, c_void_p, c_int32, c_void_p),
-        None,
-    ),
+    "read_choices": ((c_void_p, c_int64, c_void_p, c_int32, c_void_p), None),
     "linear": (
         (c_void_p, c_void_p, c_void_p, c_void_p, c_int32, c_void_p, c_void_p),
         None,
@@ -152,7 +149,7 @@ _SIGNATURES: dict[str, tuple[tuple[type, ...], type | None]] = {
 }
 
 
-_SHORT = ("pass_scratch", "best_of_row", "keep_rows", "probabilities", "read_step")
+_SHORT = ("pass_scratch", "best_of_row", "keep_rows", "probabilities", "read_choices")
 
 
 @cache

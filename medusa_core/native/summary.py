@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import math
 from array import array
 from collections.abc import Sequence
 from ctypes import addressof, c_float
@@ -34,38 +33,24 @@ class ScoreReader(Protocol):
             A float32 per entry.
         """
 
-    def step(
-        self,
-        drafted: Tensor | None,
-        heads: array[int],
-        columns: Sequence[int],
-        judged: Tensor,
-        path: Sequence[int],
-        choices: Sequence[int],
-    ) -> bytes:
-        """What a trace keeps of a step's scores.
+    def choices(self, scores: Tensor, rows: Sequence[int], choices: Sequence[int]) -> bytes:
+        """What a trace keeps of the target's scores.
 
         Args:
-            drafted: The drafter's scores, as in `Proposal`, or None.
-            heads: In which row of them each draft stands; those of one row together.
-            columns: In which column; empty without scores.
-            judged: The target's scores. [n, vocabulary], contiguous
-            path: Which rows of them led somewhere.
+            scores: [n, vocabulary], contiguous
+            rows: Which of them led somewhere.
             choices: What was chosen in each.
 
         Returns:
-            A float32 per node, NaN for the root and without scores; one per choice; five for each
-            choice's best alternatives; and five int32 that say which they are.
+            A float32 per choice; five for each choice's best alternatives; and five int32 that say
+            which they are.
         """
 
 
-def reader_of(*scores: Tensor | None) -> ScoreReader:
+def reader_of(scores: Tensor) -> ScoreReader:
     """What reads scores like these fastest."""
     library = native_library()
-    fits = all(
-        rows is None or (rows.dtype == torch.float32 and rows.is_cpu and rows.shape[1] >= LANES)
-        for rows in scores
-    )
+    fits = scores.dtype == torch.float32 and scores.is_cpu and scores.shape[1] >= LANES
     return TorchSummary() if library is None or not fits else Summary(library)
 
 
@@ -73,7 +58,7 @@ class Summary:
     """Reads float32 scores on the CPU by the compiled step."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
-        self._probabilities, self._read_step = library.probabilities, library.read_step
+        self._probabilities, self._read_choices = library.probabilities, library.read_choices
         self._num_floats = 0
         self._address = 0
         self._make_room(256)
@@ -93,29 +78,17 @@ class Summary:
         )
         return self._view[: _BYTES * count].tobytes()
 
-    def step(
-        self,
-        drafted: Tensor | None,
-        heads: array[int],
-        columns: Sequence[int],
-        judged: Tensor,
-        path: Sequence[int],
-        choices: Sequence[int],
-    ) -> bytes:
-        num_drafts, length = len(heads), len(path)
-        size = 1 + num_drafts + length * (1 + 2 * NUM_ALTERNATIVES)
+    def choices(self, scores: Tensor, rows: Sequence[int], choices: Sequence[int]) -> bytes:
+        count = len(rows)
+        size = count * (1 + 2 * NUM_ALTERNATIVES)
         if size > self._num_floats:
             self._make_room(size)
-        places = array("i", (*columns, *path, *choices))
-        self._read_step(
-            None if drafted is None else drafted.data_ptr(),
-            0 if drafted is None else drafted.shape[1],
-            heads.buffer_info()[0],
-            num_drafts,
-            judged.data_ptr(),
-            judged.shape[1],
+        places = array("i", (*rows, *choices))
+        self._read_choices(
+            scores.data_ptr(),
+            scores.shape[1],
             places.buffer_info()[0],
-            length,
+            count,
             self._address,
         )
         return self._view[: _BYTES * size].tobytes()
@@ -134,23 +107,7 @@ class TorchSummary:
         chances = torch.softmax(scores, dim=-1, dtype=torch.float32)
         return array("f", chances[rows.tolist(), places].tolist()).tobytes()
 
-    def step(
-        self,
-        drafted: Tensor | None,
-        heads: array[int],
-        columns: Sequence[int],
-        judged: Tensor,
-        path: Sequence[int],
-        choices: Sequence[int],
-    ) -> bytes:
-        unknown = array("f", [math.nan])
-        if drafted is None:
-            read = (unknown * (1 + len(heads))).tobytes()
-        else:
-            read = unknown.tobytes() + self.probabilities(drafted, heads, columns)
-        return read + self._choices(judged, path, choices)
-
-    def _choices(self, scores: Tensor, rows: Sequence[int], choices: Sequence[int]) -> bytes:
+    def choices(self, scores: Tensor, rows: Sequence[int], choices: Sequence[int]) -> bytes:
         chances = torch.softmax(scores[list(rows)], dim=-1, dtype=torch.float32)
         wanted = torch.tensor(choices, device=chances.device).unsqueeze(1)
         chosen = chances.gather(1, wanted)

@@ -78,14 +78,20 @@ class TreeShape:
         return array("i", self.parents)
 
     @cached_property
-    def head_array(self) -> array[int]:
-        """Of every draft node the head that drafts its depth, counted from 0; as C has them."""
-        return array("i", [depth - 1 for depth in self.depths[1:]])
-
-    @cached_property
     def places(self) -> tuple[tuple[int, int], ...]:
         """Of every draft node its head, counted from 0, and its rank."""
         return tuple((len(path) - 1, path[-1]) for path in self.paths[1:])
+
+    def places_among(self, num_ranks: int) -> tuple[int, ...]:
+        """Of every draft node its place among `num_ranks` guesses of each head."""
+        if num_ranks not in self._places_among:
+            flat = tuple(head * num_ranks + rank for head, rank in self.places)
+            self._places_among[num_ranks] = flat
+        return self._places_among[num_ranks]
+
+    @cached_property
+    def _places_among(self) -> dict[int, tuple[int, ...]]:
+        return {}
 
     @cached_property
     def ranks(self) -> tuple[int, ...]:

@@ -1,6 +1,5 @@
 """An engine that answers from a script, at once or step by step, in a thread of its own."""
 
-import math
 import queue
 import threading
 from array import array
@@ -23,6 +22,7 @@ from medusa_core.messages import (
     LoadModel,
     MemoryPlan,
     ModelLoaded,
+    Odds,
     Progress,
     StepDone,
     StepTimes,
@@ -112,8 +112,7 @@ def trace_of(step: StepDone, before: tuple[bytes, ...]) -> StepTrace:
     if step.step:
         parents, sources, ids = (*parents, path[-1]), (*sources, HEADS[len(accepted)]), (*ids, 99)
     others = tuple(range(100, 105)) * len(path)
-    chances = array("f", [math.nan, *[0.25] * (len(parents) - 1)])
-    chances.extend([0.5] * len(path) + [0.125] * len(others))
+    judged = array("f", [0.5] * len(path) + [0.125] * len(others))
     pieces = dict.fromkeys(others, b"other") | {root: before[-1] if before else b"root"}
     pieces |= {99: b" wrong"} | dict(zip(step.token_ids, step.pieces, strict=True))
     return StepTrace(
@@ -128,7 +127,8 @@ def trace_of(step: StepDone, before: tuple[bytes, ...]) -> StepTrace:
         path,
         step.token_ids,
         pieces,
-        chances.tobytes() + array("i", others).tobytes(),
+        Odds(array("f", [0.25]).tobytes(), (0,) * (len(parents) - 1)),
+        judged.tobytes() + array("i", others).tobytes(),
         ((),) * len(path),
         len(step.token_ids),
         step.times,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections.abc import Sequence
 
@@ -10,6 +9,7 @@ from medusa_core.messages import (
     TARGET,
     GenerateSettings,
     GenerationDone,
+    Odds,
     StepTimes,
     StepTrace,
     StopReason,
@@ -35,9 +35,7 @@ def trace(number: int = 1, path: Sequence[int] = (0, 1, 3), *, num_kept: int = 0
         sources = (TARGET, *(TokenSource("medusa", head) for head in HEADS[1:]))
     choices = (*path[1:], 7)
     others = tuple(range(5)) * len(path)
-    chances = array("f", [math.nan, *[0.25] * (len(parents) - 1)])
-    chances.extend([0.5] * len(path))
-    chances.extend([0.125] * len(others))
+    judged = array("f", [0.5] * len(path) + [0.125] * len(others))
     return StepTrace(
         "s",
         "r",
@@ -50,7 +48,8 @@ def trace(number: int = 1, path: Sequence[int] = (0, 1, 3), *, num_kept: int = 0
         tuple(path),
         choices,
         dict(enumerate(WORDS)),
-        chances.tobytes() + array("i", others).tobytes(),
+        Odds(array("f", [0.25]).tobytes(), (0,) * (len(parents) - 1)),
+        judged.tobytes() + array("i", others).tobytes(),
         ((),) * len(path),
         num_kept or len(path),
         StepTimes(1e-5, 2e-4, 2e-5, 1e-6),

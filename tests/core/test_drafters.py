@@ -129,9 +129,12 @@ def test_a_dynamic_tree_branches_where_the_heads_waver(tiny: Target) -> None:
         shapes.add(shape)
         assert shape.num_nodes == 8
         chances = torch.softmax(tiny.heads.logits(state, 3, tiny.heads.num_heads).float(), dim=-1)
+        given = proposal.odds().of_drafts(shape.num_nodes - 1)
         worth = [1.0]
         for node in range(1, shape.num_nodes):
-            chance = float(chances[shape.depths[node] - 1, proposal.columns[node - 1]])
+            token_id = proposal.tree.token_ids[node]
+            chance = float(chances[shape.depths[node] - 1, token_id])
+            assert given[node - 1] == pytest.approx(chance, rel=1e-4)
             worth.append(worth[shape.parents[node]] * chance)
         # No guess that was left out is worth more than one that was taken.
         taken = dict(zip(shape.paths, worth, strict=True))

@@ -1,7 +1,6 @@
 """Messages are frozen and picklable, so that the worker may become a process."""
 
 import dataclasses
-import math
 import pickle
 from array import array
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 
 from medusa_core import errors, messages
 from medusa_core.messages import (
+    NO_ODDS,
     TARGET,
     Alternative,
     BestNode,
@@ -28,6 +28,7 @@ from medusa_core.messages import (
     MemoryPlan,
     Message,
     ModelLoaded,
+    Odds,
     Progress,
     Role,
     StepDone,
@@ -61,8 +62,8 @@ TRACE = StepTrace(
     (0, 1),
     (5, 6),
     {4: b"a", 5: b"\xe2", 6: b"\xe2"} | dict.fromkeys(range(7, 10), b"b"),
-    array("f", [math.nan, 0.5, 0.75, 1.0, *[0.02] * 10]).tobytes()
-    + array("i", range(10)).tobytes(),
+    Odds(array("f", [0.5]).tobytes(), (0,)),
+    array("f", [0.75, 1.0, *[0.02] * 10]).tobytes() + array("i", range(10)).tobytes(),
     ((("margin", 1.0),), ()),
     2,
     StepTimes(0.1, 0.2, 0.1, 0.1),
@@ -122,7 +123,12 @@ def test_traces_of_two_tokenizers_are_equal_if_all_else_is() -> None:
     assert other == TRACE
     assert not other != TRACE  # noqa: SIM202 - tuples have their own
     assert hash(other) == hash(TRACE)
-    for different in (TRACE._replace(step=2), TRACE._replace(step_s=0.6), tuple(TRACE)):
+    packed_otherwise = Odds(array("f", [0.1, 0.5]).tobytes(), (1,))
+    assert other._replace(odds=packed_otherwise) == TRACE
+    unknown = TRACE._replace(odds=NO_ODDS)
+    assert unknown.nodes[1].probability is None
+    later = TRACE._replace(step=2), TRACE._replace(step_s=0.6)
+    for different in (*later, unknown, TRACE._replace(judged=bytes(88)), tuple(TRACE)):
         assert different != TRACE
         assert different != TRACE
 

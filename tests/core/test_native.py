@@ -236,18 +236,12 @@ def test_what_a_trace_keeps_of_scores_is_their_softmax(path: Path, columns: int)
     for rows in ((0,), (2, 0), (6, 5, 3, 2, 1)):
         best = scores.argmax(dim=-1)
         for choices in ([int(best[row]) for row in rows], [row % columns for row in rows]):
-            for drafted, drafts in ((scores, 5), (None, 3), (None, 0)):
-                heads = array("i", [0, 2, 2, 4, 6][:drafts])
-                drafts_at = [] if drafted is None else [0, columns - 1, 7, 5, 3]
-                told = (drafted, heads, drafts_at, scores, rows, choices)
-                ours, theirs = reader.step(*told), plain.step(*told)
-                count = 1 + drafts + len(rows) * (1 + NUM_ALTERNATIVES)
-                floats = [
-                    memoryview(packed).cast("f")[:count].tolist() for packed in (ours, theirs)
-                ]
-                assert floats[0] == pytest.approx(floats[1], rel=1e-5, abs=1e-9, nan_ok=True)
-                others = memoryview(ours).cast("i")[count:].tolist()
-                assert len(others) == len(rows) * NUM_ALTERNATIVES
+            ours, theirs = (each.choices(scores, rows, choices) for each in (reader, plain))
+            count = len(rows) * (1 + NUM_ALTERNATIVES)
+            floats = [memoryview(packed).cast("f")[:count].tolist() for packed in (ours, theirs)]
+            assert floats[0] == pytest.approx(floats[1], rel=1e-5, abs=1e-9)
+            others = memoryview(ours).cast("i")[count:].tolist()
+            assert len(others) == len(rows) * NUM_ALTERNATIVES
             for place, (row, choice) in enumerate(zip(rows, choices, strict=True)):
                 found = others[place * NUM_ALTERNATIVES : (place + 1) * NUM_ALTERNATIVES]
                 left = scores[row].clone()
@@ -266,7 +260,7 @@ def test_the_best_of_equals_is_the_first_and_no_number_is_found(columns: int) ->
     library = native_library()
     assert library is not None
     equal = torch.zeros(1, columns)
-    read = Summary(library).step(None, array("i"), (), equal, (0,), (2,))
+    read = Summary(library).choices(equal, (0,), (2,))
     assert memoryview(read).cast("i")[-NUM_ALTERNATIVES:].tolist() == [0, 1, 3, 4, 5]
     scores = torch.zeros(8, columns)
     scores[0, [7, 10, columns - 1]] = 2.0
@@ -298,6 +292,11 @@ def test_heads_guess_as_those_of_torch_operations(name: str, dtype: str, load: L
             error = ((ranked.scores - exact).norm() / exact.norm()).item()
             assert error < (0.03 if dtype == "bfloat16" else 1e-5)
             assert ranked.scores.topk(most).indices.tolist() == ranked.columns
+            chances = ranked.scores.softmax(dim=-1).topk(most).values
+            assert list(ranked.chances()) == pytest.approx(chances.flatten().tolist(), rel=1e-5)
+            shape = TreeShape.from_paths([(0,), (most - 1,)][: min(most, 2)])
+            given = ranked.odds(shape).of_drafts(shape.num_nodes - 1)
+            assert given == tuple(ranked.chances()[rank] for _, rank in shape.places)
 
 
 def test_damaged_weights_are_noticed(load: LoadTarget) -> None:

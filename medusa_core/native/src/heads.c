@@ -5,6 +5,7 @@
 
 #include "best.h"
 #include "lanes.h"
+#include "softmax.h"
 
 /* x + SiLU(y), in place of x. */
 static void add_active(float *x, const float *y, int32_t size) {
@@ -26,7 +27,7 @@ static const float *input_of(const Heads *heads, const float *hidden, int64_t ro
 }
 
 void rank(const Heads *heads, const float *hidden, int64_t root_id, int32_t count, int32_t ranks,
-          float *scratch, float *scores, int32_t *best, Pool *pool) {
+          float *scratch, float *scores, int32_t *best, float *chances, Pool *pool) {
     int64_t size = heads->hidden, columns = heads->columns;
     float *states = scratch, *turned = scratch + count * size, *read = scratch + 2 * count * size;
     uint32_t *packed = (uint32_t *)(read + 2 * size);
@@ -50,7 +51,10 @@ void rank(const Heads *heads, const float *hidden, int64_t root_id, int32_t coun
             linear(pool, heads->projections + h, states + h * size, packed, 1, NULL,
                    scores + h * columns);
     for (int32_t h = 0; h < count; h++) {
+        const float *row = scores + h * columns;
         float best_scores[MOST_FEW];
-        best_few(scores + h * columns, columns, ranks, best_scores, best + h * ranks);
+        best_few(row, columns, ranks, best_scores, best + h * ranks);
+        Softmax whole = softmax_of(row, columns, best_scores[0]);
+        for (int32_t r = 0; r < ranks; r++) chances[h * ranks + r] = chance(best_scores[r], whole);
     }
 }

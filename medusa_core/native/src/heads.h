@@ -20,10 +20,11 @@ typedef struct {
     int32_t embedding_is_half;
 } Heads;
 
-/* Scores of the first `count` heads behind one row of the target, and their best columns.
+/* Scores of the first `count` heads behind one row of the target, their best columns, and what
+   each head gives these; while a head's scores are at hand that costs little.
    hidden: [hidden]; root_id: the token chosen behind it; scratch: [3 · count + 3, hidden];
-   scores: [count, columns]; best: [count, ranks], best first; at most MOST_FEW ranks. */
+   scores: [count, columns]; best, chances: [count, ranks], best first; at most MOST_FEW ranks. */
 void rank(const Heads *heads, const float *hidden, int64_t root_id, int32_t count, int32_t ranks,
-          float *scratch, float *scores, int32_t *best, Pool *pool);
+          float *scratch, float *scores, int32_t *best, float *chances, Pool *pool);
 
 #endif
