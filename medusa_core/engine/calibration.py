@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import statistics
 import time
 from dataclasses import replace
 
 import torch
 
-from medusa_core.engine.costs import StepCosts
+from medusa_core.engine.costs import StepCosts, usual_s
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.rule import Rule, rule_registry
 from medusa_core.engine.session import Session
@@ -49,7 +48,7 @@ def measure_costs(target: Target, budget_s: float | None = None) -> StepCosts:
         lengths=lengths,
         rows=tuple(rows),
         seconds=tuple(
-            _rising([_usual(seconds[length, count]) for count in rows]) for length in lengths
+            _rising([usual_s(seconds[length, count]) for count in rows]) for length in lengths
         ),
         draft_s=_measure_drafts(target),
     )
@@ -61,17 +60,19 @@ def _measure_steps(
     target: Target, lengths: tuple[int, ...], ends: float
 ) -> dict[tuple[int, int], list[float]]:
     """Seconds by (length, rows). Row counts take turns, so that a slow moment slows them all."""
-    kv = target.runner.new_cache(max(lengths) + max(ROW_COUNTS))
     rule = rule_registry().get("greedy").build(GenerateSettings())
     seconds: dict[tuple[int, int], list[float]] = {}
     cases = list(itertools.product(ROW_COUNTS, lengths))
+    # Made before, as there must be no pause between steps: threads that help fall asleep in it, and
+    # for a while after waking they share a processor.
+    trees = {rows: _filled_tree(target, rows) for rows in ROW_COUNTS}
+    caches = {length: _filled_cache(target, length) for length in lengths}
     for turn in range(_ROUNDS):
         for rows, length in cases:
             is_known = (length, rows) in seconds
             if time.perf_counter() > ends and (is_known or rows > 1):
                 return seconds
-            kv.fill(length)
-            tree = _filled_tree(target, rows)
+            tree, kv = trees[rows], caches[length]
             # The first steps of a turn pay for the change of shape and find the weights gone from
             # the processor's cache, which a run of equal steps never pays; they are dropped,
             # unless the very first was so long that this doesn't matter.
@@ -85,11 +86,6 @@ def _measure_steps(
                 _step_s(target, rule, tree, kv)
             known.extend(_step_s(target, rule, tree, kv) for _ in range(_STEPS_IN_A_ROW))
     return seconds
-
-
-def _usual(measured: list[float]) -> float:
-    """The lower quartile: other programs make steps longer, never shorter."""
-    return statistics.quantiles(measured, n=4)[0] if len(measured) > 1 else measured[0]
 
 
 def _rising(seconds: list[float]) -> tuple[float, ...]:
@@ -111,7 +107,7 @@ def _measure_drafts(target: Target) -> tuple[float, ...]:
             started = time.perf_counter()
             target.heads.ranked(hidden, 0, [4] * count)
             measured.append(time.perf_counter() - started)
-        usual.append(_usual(measured))
+        usual.append(usual_s(measured))
     return _rising(usual)
 
 
@@ -126,7 +122,13 @@ def _plain_step_s(target: Target, ends: float) -> float:
         started = time.perf_counter()
         generation.advance()
         measured.append(time.perf_counter() - started)
-    return _usual(measured[1:] or measured)
+    return usual_s(measured[1:] or measured)
+
+
+def _filled_cache(target: Target, length: int) -> KvCache:
+    kv = target.runner.new_cache(length + max(ROW_COUNTS))
+    kv.fill(length)
+    return kv
 
 
 def _filled_tree(target: Target, rows: int) -> TokenTree:

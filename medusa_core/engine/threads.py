@@ -8,17 +8,17 @@ one millisecond have been seen to take three hundred. A large model's step needs
 from __future__ import annotations
 
 import logging
-import statistics
 import time
 
 import torch
 
+from medusa_core.engine.costs import usual_s
 from medusa_core.runner.resident import ROUND_ROWS
 from medusa_core.target import Target
 
 log = logging.getLogger(__name__)
 
-_REPEATS = 9
+_REPEATS = 15
 _NUM_TOKENS = 8
 _PREFILL_TOKENS = 64
 _LARGE_S = 0.05  # too long to be tried often
@@ -73,7 +73,7 @@ def _best(target: Target, most: int, num_tokens: int) -> int:
 
 
 def _pass_s(target: Target, num_threads: int, num_tokens: int) -> float:
-    """Median seconds of one pass over some rows."""
+    """Usual seconds of one pass over some rows."""
     target.runner.use_threads(num_threads, num_threads)
     kv = target.runner.new_cache(num_tokens)
     measured = []
@@ -84,4 +84,4 @@ def _pass_s(target: Target, num_threads: int, num_tokens: int) -> float:
         measured.append(time.perf_counter() - started)
         if measured[-1] > _LARGE_S:
             break
-    return statistics.median(measured)
+    return usual_s(measured)

@@ -2,7 +2,24 @@
 
 #include <stddef.h>
 
-enum { PATIENCE = 20000 }; /* looks for work before a helper goes: about a millisecond */
+#ifdef _WIN32
+__declspec(dllimport) int __stdcall SwitchToThread(void);
+#else
+#include <sched.h>
+#endif
+
+/* Looks, of which a millisecond has about 20,000: for work before a helper goes, and at anything
+   before others may have the processor. Who waits may keep from running whom it waits for: threads
+   that have just woken often share a processor for a while. */
+enum { PATIENCE = 20000, POLITE = 1000 };
+
+static void let_others_run(void) {
+#ifdef _WIN32
+    SwitchToThread();
+#else
+    sched_yield();
+#endif
+}
 
 static void relax(void) {
 #if defined(__x86_64__)
@@ -10,6 +27,13 @@ static void relax(void) {
 #elif defined(__aarch64__)
     __asm__ volatile("yield");
 #endif
+}
+
+static void look_away(int32_t looks) {
+    if (looks % POLITE == POLITE - 1)
+        let_others_run();
+    else
+        relax();
 }
 
 /* Do what is left of a job. One word holds job and count: a late helper can't claim by mistake
@@ -40,13 +64,14 @@ void share(Pool *pool, Piece *piece, void *job, int32_t count) {
     atomic_store_explicit(&pool->done, 0, memory_order_relaxed);
     atomic_store_explicit(&pool->claims, number << 32 | (uint32_t)count, memory_order_release);
     help(pool, 0);
-    while (atomic_load_explicit(&pool->done, memory_order_acquire) < count) relax();
+    for (int32_t looks = 0; atomic_load_explicit(&pool->done, memory_order_acquire) < count; looks++)
+        look_away(looks);
 }
 
 void serve(Pool *pool, int32_t worker) {
     for (int32_t idle = 0; idle < PATIENCE; idle++) {
         if (atomic_load_explicit(&pool->closed, memory_order_relaxed)) return;
         if (help(pool, worker)) idle = 0;
-        relax();
+        look_away(idle);
     }
 }
