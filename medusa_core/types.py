@@ -42,10 +42,12 @@ class WalkContext:
     Attributes:
         history: All decided tokens, the root last; grows as the session does.
         num_prompt_tokens: How many of them come before the answer.
+        reads: A trace will be made of every step.
     """
 
     history: Sequence[int]
     num_prompt_tokens: int
+    reads: bool = False
 
     @property
     def position(self) -> int:
@@ -75,7 +77,10 @@ class Acceptance:
     Attributes:
         nodes: The accepted draft nodes, from the root's child downward; may be empty.
         bonus_id: The token that the target adds after them.
+        judged: What a trace keeps of the target's scores, as in `StepTrace`; empty where a rule
+            doesn't come upon it.
     """
 
     nodes: tuple[int, ...]
     bonus_id: int
+    judged: bytes = field(default=b"", compare=False)

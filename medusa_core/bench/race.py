@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import logging
+import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -97,6 +99,8 @@ def run_race(
         on_prompt: Told how many prompts of how many are done.
     """
     fitting = _warm_up(contestants, prompts)
+    gc.collect()
+    gc.freeze()  # what is loaded stays: whose turn it is shouldn't pay for looking through it
     results: dict[str, list[list[Conversation]]] = {name: [] for name in contestants}
     skipped: set[str] = set()
     for repeat in range(repeats):
@@ -125,10 +129,11 @@ def _ask_all(
 ) -> dict[str, Conversation] | None:
     """Every contestant's conversation, or None if one of its turns is too long for the context."""
     names = list(contestants)
-    # The one that starts changes, so that no one always runs on a warm or a hot machine.
-    start = repeat % len(names)
+    # Whoever comes behind another program finds its weights gone from the processor's cache; so who
+    # comes behind whom is left to chance, which is the same in every race.
+    random.Random(f"{prompt.prompt_id} {repeat}").shuffle(names)
     conversations = {}
-    for name in names[start:] + names[:start]:
+    for name in names:
         turns = _lead(contestants[name], prompt)
         if turns is None:
             return None

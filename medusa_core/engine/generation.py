@@ -80,7 +80,9 @@ class Generation:
         self._session = session
         self._transcript = transcribe(request.messages, request.keep_tokens, target)
         self._read_ids = self._transcript.token_ids
-        self._context = WalkContext(session.token_ids, len(self._transcript.prompt_ids))
+        self._context = WalkContext(
+            session.token_ids, len(self._transcript.prompt_ids), request.records
+        )
         rows = tuner.rows(request.settings, len(self._read_ids))
         settings = _settle(request.settings, drafter, target, rows)
         self._settings = settings if rule.draws else _without_repeat(settings, self._transcript)

@@ -6,6 +6,8 @@ looked at, so that they are taken apart only where they are read.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from medusa_core.engine.loop import Step
 from medusa_core.engine.rule import Numbers
 from medusa_core.messages import StepDone, StepTrace
@@ -33,8 +35,7 @@ class Recorder:
         """
         proposal = step.proposal
         tree, path = proposal.tree, (0, *step.acceptance.nodes)
-        if self._reader is None:
-            self._reader = reader_of(step.logits)
+        judged = step.acceptance.judged or self._judged(step, path)
         return StepTrace(
             done.session_id,
             done.request_id,
@@ -48,9 +49,14 @@ class Recorder:
             step.token_ids,
             self._pieces,
             proposal.odds(),
-            self._reader.choices(step.logits, path, step.token_ids),
+            judged,
             numbers,
             num_kept,
             step.times,
             done.step_s,
         )
+
+    def _judged(self, step: Step, path: Sequence[int]) -> bytes:
+        if self._reader is None:
+            self._reader = reader_of(step.logits)
+        return self._reader.choices(step.logits, path, step.token_ids)

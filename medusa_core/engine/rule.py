@@ -127,7 +127,12 @@ def check_number(score: float) -> None:
         NumericsError: It is NaN or infinite.
     """
     if not math.isfinite(score):
-        raise NumericsError(
-            "The model's scores are not numbers (NaN or infinite).",
-            "The weights are damaged or overflow in this dtype: try float32, or download again.",
-        )
+        raise no_number()
+
+
+def no_number() -> NumericsError:
+    """What a rule refuses scores with that are NaN or infinite."""
+    return NumericsError(
+        "The model's scores are not numbers (NaN or infinite).",
+        "The weights are damaged or overflow in this dtype: try float32, or download again.",
+    )

@@ -137,7 +137,10 @@ _SIGNATURES: dict[str, tuple[tuple[type, ...], type | None]] = {
         (c_void_p, c_void_p, c_int64, c_int32, c_int32, *(c_void_p,) * 5),
         None,
     ),
-    "best_of_row": ((c_void_p, c_int64), c_int64),
+    "walk_best": (
+        (c_void_p, c_int64, c_void_p, c_void_p, c_int32, c_void_p, c_void_p),
+        c_int32,
+    ),
     "probabilities": ((c_void_p, c_int64, c_void_p, c_void_p, c_int32, c_void_p), None),
     "read_choices": ((c_void_p, c_int64, c_void_p, c_int32, c_void_p), None),
     "linear": (
@@ -149,7 +152,7 @@ _SIGNATURES: dict[str, tuple[tuple[type, ...], type | None]] = {
 }
 
 
-_SHORT = ("pass_scratch", "best_of_row", "keep_rows", "probabilities", "read_choices")
+_SHORT = ("pass_scratch", "walk_best", "keep_rows", "probabilities", "read_choices")
 
 
 @cache

@@ -54,7 +54,9 @@ class Workers:
     def use(self, decoding: int, prefill: int) -> None:
         """Compute with so many threads."""
         self.decoding = Pool(self._library, decoding)
-        self.prefill = Pool(self._library, prefill)
+        # Helpers stay awake for a while: two sets of them would be in each other's way.
+        is_same = prefill == decoding
+        self.prefill = self.decoding if is_same else Pool(self._library, prefill)
 
 
 def _help(library: ctypes.CDLL, struct: PoolStruct, bell: threading.Event, worker: int) -> None:

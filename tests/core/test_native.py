@@ -3,6 +3,7 @@
 import hashlib
 import math
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -16,17 +17,17 @@ import torch
 from torch import Tensor
 
 from medusa_core.api import demo_model
-from medusa_core.engine.rule import rule_registry
+from medusa_core.engine.rule import descend, rule_registry
 from medusa_core.kv.cache import KvCache
 from medusa_core.messages import NUM_ALTERNATIVES, GenerateSettings
 from medusa_core.native import library as native
-from medusa_core.native.best import best_of_row
 from medusa_core.native.build import SOURCES_HASH, build, hash_of_sources
 from medusa_core.native.decoder import NativeDecoder
 from medusa_core.native.library import library_suffix, native_library, open_library, system_name
 from medusa_core.native.linear import NativeLinear
 from medusa_core.native.pool import Pool
 from medusa_core.native.summary import Summary, TorchSummary
+from medusa_core.native.walk import BestWalk, best_walk
 from medusa_core.quant import linear
 from medusa_core.resources import native_dir
 from medusa_core.runner.native import NativeRunner
@@ -255,6 +256,38 @@ def test_what_a_trace_keeps_of_scores_is_their_softmax(path: Path, columns: int)
     assert told[0].tolist() == pytest.approx(told[1].tolist(), rel=1e-5, abs=1e-9)
 
 
+@pytest.mark.parametrize("path", libraries(), ids=lambda path: path.stem)
+def test_a_walk_by_the_best_is_that_of_its_rows(path: Path) -> None:
+    """And what it reads on its way is what a trace asks for afterwards."""
+    library = open_library(path)
+    walk, reader = BestWalk(library), Summary(library)
+    draws = random.Random(3)
+    lengths = set()
+    for _ in range(300):
+        paths = {()}
+        for _ in range(draws.randrange(40)):
+            parent = draws.choice(sorted(paths))
+            paths.add((*parent, sum(p[:-1] == parent and p != () for p in paths)))
+        shape = TreeShape.from_paths(paths - {()})
+        # Few tokens, so that others than the children of a node hold the best one.
+        token_ids = [draws.randrange(4) for _ in range(shape.num_nodes)]
+        scores = torch.rand(shape.num_nodes, 53)
+        best = [draws.randrange(4) for _ in range(shape.num_nodes)]
+        scores[range(shape.num_nodes), best] = 2.0
+        tree = TokenTree(shape, tuple(token_ids))
+        expected = descend(tree, lambda node, _, best=best: best[node])
+        met = walk(tree, scores, reads=True)
+        assert met == expected
+        run = (*(token_ids[node] for node in expected.nodes), expected.bonus_id)
+        assert met is not None
+        assert met.judged == reader.choices(scores, (0, *expected.nodes), run)
+        assert walk(tree, scores, reads=False) == expected
+        lengths.add(len(expected.nodes))
+        scores[expected.nodes[-1] if expected.nodes else 0, 50] = math.nan
+        assert walk(tree, scores, reads=True) is None
+    assert lengths >= {0, 1, 2, 3}
+
+
 @pytest.mark.parametrize("columns", [16, 53, 64, 4096])
 def test_the_best_of_equals_is_the_first_and_no_number_is_found(columns: int) -> None:
     library = native_library()
@@ -271,9 +304,12 @@ def test_the_best_of_equals_is_the_first_and_no_number_is_found(columns: int) ->
     scores[4, 3], scores[4, 9] = math.nan, 9.0
     scores[5, columns - 1] = math.nan
     scores[6] = -math.inf
-    found = [best_of_row(scores, row) for row in range(8)]
-    assert found == [7, columns - 1, columns // 2, -1, -1, -1, -1, 0]
-    assert best_of_row(scores.double(), 0) is None
+    walk, root_only = BestWalk(library), TokenTree(TreeShape.root_only(), (0,))
+    found = [walk(root_only, scores[row : row + 1], reads=False) for row in range(8)]
+    bonus = [None if met is None else met.bonus_id for met in found]
+    assert bonus == [7, columns - 1, columns // 2, None, None, None, None, 0]
+    assert best_walk(scores) is not None
+    assert best_walk(scores.double()) is None
 
 
 @pytest.mark.parametrize("name", ["qwen3", "pebble"])

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import math
-
 from torch import Tensor
 
-from medusa_core.engine.rule import Numbers, Path, RuleSpec, check_number, descend, each_number
+from medusa_core.engine.rule import (
+    Numbers,
+    Path,
+    RuleSpec,
+    check_number,
+    descend,
+    each_number,
+    no_number,
+)
 from medusa_core.engine.shaping import Shaping
 from medusa_core.messages import GenerateSettings
-from medusa_core.native.best import best_of_row
+from medusa_core.native.walk import BestWalk, best_walk
 from medusa_core.tree.shape import TokenTree
 from medusa_core.types import Acceptance, Chance, WalkContext
 
@@ -19,6 +25,7 @@ class Greedy:
 
     def __init__(self, shaping: Shaping) -> None:
         self._shaping = shaping
+        self._best_walk: BestWalk | None = None
         self.has_numbers = not shaping.is_idle
 
     def walk(self, tree: TokenTree, logits: Tensor, context: WalkContext) -> Acceptance:
@@ -26,8 +33,13 @@ class Greedy:
             return descend(
                 tree, lambda node, path: _best(self._shaping(logits[node], context, path))
             )
-        if logits.device.type == "cpu":
-            return descend(tree, lambda node, _: _best_of(logits, node))
+        if self._best_walk is None:
+            self._best_walk = best_walk(logits)
+        if self._best_walk is not None:
+            met = self._best_walk(tree, logits, context.reads)
+            if met is None:
+                raise no_number()
+            return met
         # Looking at one row at a time would wait for the device each time: bring all at once.
         best = logits.max(dim=-1)
         scores: list[float] = best.values.tolist()
@@ -50,15 +62,6 @@ class Greedy:
     def _margin(self, row: Tensor, context: WalkContext, path: Path, _: int) -> Numbers:
         best, second = self._shaping(row, context, path).topk(2).values.tolist()
         return (("margin", best - second),)
-
-
-def _best_of(logits: Tensor, node: int) -> int:
-    found = best_of_row(logits, node)
-    if found is None:
-        return _best(logits[node])
-    if found < 0:
-        check_number(math.nan)
-    return found
 
 
 def _best(row: Tensor) -> int:
