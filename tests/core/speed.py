@@ -27,7 +27,7 @@ PROMPTS = (
     "Tell me a story about a red boat.",
     "Tell me a story about two dogs.",
 )
-CONVERSATIONS, REPEATS = 9, 60
+CONVERSATIONS, ROUNDS, REPEATS = 9, 9, 16
 
 
 def main() -> int:
@@ -39,9 +39,11 @@ def main() -> int:
     target = load_target(*demo_model(), LoadOptions("bfloat16"))
     settle_threads(target, torch.get_num_threads())
     ratios = (
-        [_turns(target) for _ in range(CONVERSATIONS)] if what == "turns" else _recording(target)
+        [_turns(target) for _ in range(CONVERSATIONS)]
+        if what == "turns"
+        else [_recording(target) for _ in range(ROUNDS)]
     )
-    listed = " ".join(f"{ratio:.3f}" for ratio in ratios)
+    listed = " ".join(f"{ratio:.3f}" for ratio in sorted(ratios))
     print(f"{what}: median {statistics.median(ratios):.3f} of {listed}")
     return 0
 
@@ -60,21 +62,21 @@ def _turns(target: Target) -> float:
     return done[-1].time_to_first_token_s / done[1].time_to_first_token_s
 
 
-def _recording(target: Target) -> list[float]:
-    """Both in turns, so that a machine that slows down slows both: one ratio for each prompt, of
-    usual times, as other programs make answers longer, never shorter."""
+def _recording(target: Target) -> float:
+    """Both in turns, so that a machine that slows down slows both. Of the answers to a prompt the
+    usual time counts: other programs make answers longer, never shorter."""
     settings = GenerateSettings(max_new_tokens=150, tree_rows=8)
-    seconds: dict[tuple[str, bool], list[float]] = {}
-    for repeat in range(REPEATS):
-        for prompt in PROMPTS:
+    usual = [0.0, 0.0]
+    for prompt in PROMPTS:
+        seconds: tuple[list[float], list[float]] = ([], [])
+        messages = (ChatMessage(Role.USER, prompt),)
+        for repeat in range(REPEATS):
             for records in (False, True) if repeat % 2 else (True, False):
                 started = time.perf_counter()
-                messages = (ChatMessage(Role.USER, prompt),)
                 generate(target, messages, settings, on_trace=(lambda _: None) if records else None)
-                known = seconds.setdefault((prompt, records), [])
-                known.append(time.perf_counter() - started)
-    usual = {case: usual_s(known) for case, known in seconds.items()}
-    return sorted(usual[prompt, False] / usual[prompt, True] for prompt in PROMPTS)
+                seconds[records].append(time.perf_counter() - started)
+        usual = [whole + usual_s(one) for whole, one in zip(usual, seconds, strict=True)]
+    return usual[False] / usual[True]
 
 
 if __name__ == "__main__":
