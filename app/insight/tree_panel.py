@@ -261,4 +261,4 @@ def say_accuracies(loaded: ModelLoaded | None) -> str:
     if loaded is None or not loaded.head_accuracies:
         return ""
     firsts = (f"head {k} {row[0]:.0%}" for k, row in enumerate(loaded.head_accuracies, 1) if row)
-    return f"First guesses that are right where all before them were: {', '.join(firsts)}."
+    return f"First guesses that were right where the heads were measured: {', '.join(firsts)}."

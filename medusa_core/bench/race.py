@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import logging
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from medusa_core.bench.contestant import Contestant, TurnResult
@@ -99,21 +100,40 @@ def run_race(
         on_prompt: Told how many prompts of how many are done.
     """
     fitting = _warm_up(contestants, prompts)
+    with _memory_settled():
+        return _race(contestants, fitting, repeats, on_prompt)
+
+
+@contextmanager
+def _memory_settled() -> Iterator[None]:
+    """What is loaded stays: whose turn it is shouldn't pay for looking for garbage in it."""
     gc.collect()
-    gc.freeze()  # what is loaded stays: whose turn it is shouldn't pay for looking through it
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+def _race(
+    contestants: Mapping[str, Contestant],
+    prompts: Sequence[Prompt],
+    repeats: int,
+    on_prompt: OnPrompt,
+) -> Race:
     results: dict[str, list[list[Conversation]]] = {name: [] for name in contestants}
     skipped: set[str] = set()
     for repeat in range(repeats):
         for per_repeat in results.values():
             per_repeat.append([])
-        for done, prompt in enumerate(fitting):
+        for done, prompt in enumerate(prompts):
             conversations = _ask_all(contestants, prompt, repeat)
             if conversations is None:
                 skipped.add(prompt.prompt_id)
             else:
                 for name, conversation in conversations.items():
                     results[name][-1].append(conversation)
-            on_prompt(repeat * len(fitting) + done + 1, repeats * len(fitting))
+            on_prompt(repeat * len(prompts) + done + 1, repeats * len(prompts))
     return Race(results, len(skipped))
 
 

@@ -9,7 +9,7 @@ from medusa_core.drafters.composite import BOTH, SPEC, CompositeDrafter
 from medusa_core.drafters.lookup import Lookup
 from medusa_core.drafters.ngram import NgramDrafter
 from medusa_core.engine.drafter import Observation
-from medusa_core.messages import TARGET, GenerateSettings, TokenSource
+from medusa_core.messages import NO_ODDS, TARGET, GenerateSettings, TokenSource
 from medusa_core.target import Target
 from medusa_core.tree.grown import grow_tree
 from tests.core.conftest import LoadTarget
@@ -158,6 +158,13 @@ def test_the_merge_keeps_the_budget_and_credits_both(
     assert drafters == {BOTH, "medusa", "ngram"}
     depths = proposal.tree.shape.depths
     assert all(s.head == d for s, d in zip(proposal.sources[1:], depths[1:], strict=True))
+    # What the heads guessed, too, has their probability in a trace.
+    chances = tiny.heads.logits(hidden, 9, tiny.heads.num_heads).float().softmax(dim=-1)
+    told = proposal.odds().of_drafts(9)
+    nodes = zip(told, proposal.sources[1:], proposal.tree.token_ids[1:], strict=True)
+    for chance, source, token_id in nodes:
+        expected = None if source.drafter == "ngram" else float(chances[source.head - 1, token_id])
+        assert chance == (expected if expected is None else pytest.approx(expected, rel=1e-4))
 
 
 def test_before_a_state_is_known_the_lookup_drafts_alone(composite: CompositeDrafter) -> None:
@@ -165,3 +172,4 @@ def test_before_a_state_is_known_the_lookup_drafts_alone(composite: CompositeDra
     proposal = composite.propose(5, 10)
     assert proposal.tree.token_ids == (5, 6, 5)
     assert {source.drafter for source in proposal.sources[1:]} == {"ngram"}
+    assert proposal.odds() == NO_ODDS

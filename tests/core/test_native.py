@@ -25,7 +25,7 @@ from medusa_core.native.build import SOURCES_HASH, build, hash_of_sources
 from medusa_core.native.decoder import NativeDecoder
 from medusa_core.native.library import library_suffix, native_library, open_library, system_name
 from medusa_core.native.linear import NativeLinear
-from medusa_core.native.pool import Pool
+from medusa_core.native.pool import Pool, Workers
 from medusa_core.native.summary import Summary, TorchSummary
 from medusa_core.native.walk import BestWalk, best_walk
 from medusa_core.quant import linear
@@ -281,7 +281,9 @@ def test_a_walk_by_the_best_is_that_of_its_rows(path: Path) -> None:
         run = (*(token_ids[node] for node in expected.nodes), expected.bonus_id)
         assert met is not None
         assert met.judged == reader.choices(scores, (0, *expected.nodes), run)
-        assert walk(tree, scores, reads=False) == expected
+        unread = walk(tree, scores, reads=False)
+        assert unread == expected
+        assert not unread.judged
         lengths.add(len(expected.nodes))
         scores[expected.nodes[-1] if expected.nodes else 0, 50] = math.nan
         assert walk(tree, scores, reads=True) is None
@@ -344,6 +346,21 @@ def test_damaged_weights_are_noticed(load: LoadTarget) -> None:
         assert runner.logits(state(runner)[1]).isnan().any(dim=-1).all()
     finally:
         norm.copy_(before)
+
+
+def test_passes_of_all_kinds_have_the_same_helpers_unless_they_need_others() -> None:
+    library = native_library()
+    assert library is not None
+    before = set(threading.enumerate())
+    workers = Workers(library)
+    workers.use(2, 2)
+    assert workers.prefill is workers.decoding
+    workers.use(1, 3)
+    assert (workers.decoding.num_workers, workers.prefill.num_workers) == (1, 3)
+    del workers
+    for helper in set(threading.enumerate()) - before:
+        helper.join(10)
+        assert not helper.is_alive()
 
 
 def test_helpers_rest_and_leave() -> None:
