@@ -62,8 +62,8 @@ class Workers:
 def _help(library: ctypes.CDLL, struct: PoolStruct, bell: threading.Event, worker: int) -> None:
     while True:
         bell.wait()
+        bell.clear()  # before it looks for work: who rings while it is leaving is heard
         library.serve(addressof(struct), worker)  # without the interpreter's lock
-        bell.clear()
         if struct.closed:
             return
 

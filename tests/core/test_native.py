@@ -363,6 +363,24 @@ def test_passes_of_all_kinds_have_the_same_helpers_unless_they_need_others() -> 
         assert not helper.is_alive()
 
 
+def test_a_helper_that_is_called_while_it_leaves_comes_back() -> None:
+    came: list[int] = []
+    again = threading.Event()
+
+    class Library:
+        def serve(self, address: int, worker: int) -> None:
+            came.append(worker)
+            if len(came) == 1:
+                pool.awake()  # it has found nothing to do, and now there is something
+            elif len(came) == 2:
+                again.set()
+
+    pool = Pool(Library(), 2)  # type: ignore[arg-type]
+    pool.awake()
+    assert again.wait(10)
+    assert came == [1, 1]
+
+
 def test_helpers_rest_and_leave() -> None:
     library = native_library()
     assert library is not None
