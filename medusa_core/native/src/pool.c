@@ -8,10 +8,11 @@ __declspec(dllimport) int __stdcall SwitchToThread(void);
 #include <sched.h>
 #endif
 
-/* Looks, of which a millisecond has about 20,000: for work before a helper goes, and at anything
-   before others may have the processor. Who waits may keep from running whom it waits for: threads
-   that have just woken often share a processor for a while. */
-enum { PATIENCE = 20000, POLITE = 1000 };
+/* Looks; a millisecond has about 20,000. For work, before a helper goes: the time between two turns of
+   a conversation is too short to sleep in, as waking takes a tenth of it. And at anything, before
+   others may have the processor: who waits may keep from running whom it waits for, as threads that
+   have just woken often share a processor for a while. */
+enum { PATIENCE = 80000, POLITE = 1000 };
 
 static void let_others_run(void) {
 #ifdef _WIN32
