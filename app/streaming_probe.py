@@ -36,8 +36,7 @@ _STALL_TOKENS = 2_000
 _LONG_TRACK = 10_000
 _MOVES = 60
 _UNSEEN = "streaming-probe"
-_SETTLE_S = 0.6  # until panels that were opened have been drawn
-_PAUSE_S = 0.1  # until the old chat is gone: nobody asks in the same moment
+_SETTLE_S = 0.6  # until panels are drawn, and the old chat is gone
 
 
 class StreamingProbe:
@@ -94,21 +93,20 @@ class StreamingProbe:
         return speeds
 
     async def _answer(self, way: str) -> float:
-        if way.endswith("headless"):
-            return await self._unseen(records=way != "headless")
         window = self._app.window
-        window.chat.records = way != "streaming"
+        window.chat.new_chat()
         if way == "panels":
             window.insight.open_all()
-            await asyncio.sleep(_SETTLE_S)
-        speed = await self._shown()
-        window.insight.close_all()
-        return speed
+        else:
+            window.insight.close_all()
+        await asyncio.sleep(_SETTLE_S)  # no way pays for what was opened or closed before it
+        if way.endswith("headless"):
+            return await self._unseen(records=way != "headless")
+        window.chat.records = way != "streaming"
+        return await self._shown()
 
     async def _shown(self) -> float:
         chat = self._app.window.chat
-        chat.new_chat()
-        await asyncio.sleep(_PAUSE_S)
         self._done.clear()
         chat.send(_PROMPT)
         await self._until(lambda: bool(self._done) and not chat.is_busy)
@@ -130,6 +128,7 @@ class StreamingProbe:
         self._app.window.chat.records = True
         probe.start()
         while num_tokens < _STALL_TOKENS:
+            self._app.window.chat.new_chat()
             await self._shown()
             num_tokens += len(self._done[-1].token_ids)
         probe.stop()
