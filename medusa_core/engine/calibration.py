@@ -40,8 +40,9 @@ def measure_costs(target: Target, budget_s: float | None = None) -> StepCosts:
     if budget_s is None:
         budget_s = BUDGET_S[target.precision.device.type]
     ends = time.perf_counter() + budget_s
-    room = target.config.context_tokens
-    lengths = tuple(sorted({max(1, min(length, room - max(ROW_COUNTS))) for length in LENGTHS}))
+    # The caches of all lengths together are no larger than the one that was planned.
+    room = target.config.context_tokens - len(LENGTHS) * max(ROW_COUNTS) - sum(LENGTHS[:-1])
+    lengths = tuple(sorted({max(1, min(length, room)) for length in LENGTHS}))
     seconds = _measure_steps(target, lengths, ends)
     rows = [rows for rows in ROW_COUNTS if all((length, rows) in seconds for length in lengths)]
     costs = StepCosts(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -38,9 +39,10 @@ class Odds(NamedTuple):
 
     def of_drafts(self, num_drafts: int) -> tuple[float | None, ...]:
         """Of every draft node; None where unknown."""
-        known = memoryview(self.chances).cast("f").tolist()
-        if not known:
+        floats = memoryview(self.chances).cast("f").tolist()
+        if not floats:
             return (None,) * num_drafts
+        known = [None if math.isnan(p) else p for p in floats]
         return tuple(known[place] if place >= 0 else None for place in self.places)
 
 

@@ -1,6 +1,7 @@
 """Messages are frozen and picklable, so that the worker may become a process."""
 
 import dataclasses
+import math
 import pickle
 from array import array
 from pathlib import Path
@@ -126,7 +127,10 @@ def test_traces_of_two_tokenizers_are_equal_if_all_else_is() -> None:
     packed_otherwise = Odds(array("f", [0.1, 0.5]).tobytes(), (1,))
     assert other._replace(odds=packed_otherwise) == TRACE
     unknown = TRACE._replace(odds=NO_ODDS)
-    assert unknown.nodes[1].probability is None
+    no_number = Odds(array("f", [math.nan]).tobytes(), (0,))  # heads may be damaged
+    for odds in (NO_ODDS, Odds(array("f", [0.5]).tobytes(), (-1,)), no_number):
+        assert TRACE._replace(odds=odds).nodes[1].probability is None
+        assert TRACE._replace(odds=odds) == unknown
     later = TRACE._replace(step=2), TRACE._replace(step_s=0.6)
     for different in (*later, unknown, TRACE._replace(judged=bytes(88)), tuple(TRACE)):
         assert different != TRACE
