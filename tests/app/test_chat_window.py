@@ -97,6 +97,19 @@ def underlines(answer: AnswerMessage) -> set[str]:
     return found
 
 
+def test_messages_take_the_place_of_the_welcome(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    page = window.page
+    for _ in range(2):
+        assert page.empty.isVisible()
+        assert not page.conversation.isVisible()
+        ask(qtbot, window, "Hello")
+        assert page.conversation.isVisible()
+        assert not page.empty.isVisible()
+        window.chat.new_chat()
+
+
 def test_marks_can_be_switched_off_and_on(qtbot: QtBot, open_fake: Open) -> None:
     window, _ = open_fake()
     wait_ready(qtbot, window)

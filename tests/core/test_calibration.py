@@ -1,5 +1,6 @@
 """Step costs of this machine, where they are kept, and the trees that they recommend."""
 
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +15,12 @@ from medusa_core.engine.calibration_store import CalibrationStore, calibration_k
 from medusa_core.engine.costs import StepCosts
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.tuner import Tuner
+from medusa_core.kv.cache import KvCache
 from medusa_core.messages import Generate, GenerateSettings
 from medusa_core.target import Target
 from medusa_core.tree.presets import TreeTable
 from medusa_core.tree.search import best_paths, grow
+from medusa_core.tree.shape import TokenTree
 from tests.core.conftest import LoadTarget
 
 COSTS = StepCosts((100, 200), (1, 4, 8), ((1.0, 1.6, 4.0), (2.0, 3.0, 9.0)), (0.1, 0.2), 0.5)
@@ -36,6 +39,26 @@ def test_every_row_count_is_measured(load: LoadTarget) -> None:
     assert target.heads is not None
     assert len(costs.draft_s) == target.heads.num_heads
     assert costs.plain_s(LENGTHS[0]) >= costs.step_s(1, LENGTHS[0]) > 0
+
+
+def test_steps_are_measured_behind_every_length_in_no_more_than_was_planned(
+    load: LoadTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = load("pebble", "float32")
+    target = replace(target, config=replace(target.config, context_tokens=512))
+    measured: set[tuple[int, int]] = set()
+    caches = {}
+
+    def note(target: Target, rule: Any, tree: TokenTree, kv: KvCache) -> float:
+        measured.add((kv.length, tree.shape.num_nodes))
+        caches[id(kv)] = kv
+        return 1e-3
+
+    monkeypatch.setattr(calibration, "_step_s", note)
+    costs = measure_costs(target)
+    assert costs.lengths == (64, 320)
+    assert measured == set(itertools.product(costs.lengths, ROW_COUNTS))
+    assert sum(kv.length + max(ROW_COUNTS) for kv in caches.values()) <= 512
 
 
 def test_what_is_not_reached_in_time_is_no_candidate(tiny: Target) -> None:

@@ -152,6 +152,9 @@ def test_with_chance_the_best_tokens_are_those_that_are_best_with_it(
         columns = torch.tensor(ranked.columns)
         assert ids[columns].tolist() == ranked.token_ids
         torch.testing.assert_close(ranked.scores.double(), scores, rtol=1e-4, atol=1e-4)
+        # What is told of a guess is the head's own, without chance.
+        given = ranked.scores.float().softmax(dim=-1).gather(1, columns).flatten()
+        assert list(ranked.chances()) == pytest.approx(given.tolist(), rel=1e-4)
 
 
 def test_heads_run_in_the_dtype_of_the_target(load: LoadTarget) -> None:

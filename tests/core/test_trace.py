@@ -2,6 +2,7 @@
 
 import json
 import math
+from array import array
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from medusa_core.engine.rule import rule_registry
 from medusa_core.engine.sampling import Sampler
 from medusa_core.errors import TraceError
 from medusa_core.generate.direct import generate
-from medusa_core.messages import GenerateSettings, StepDone, StepTrace
+from medusa_core.messages import GenerateSettings, Odds, StepDone, StepTrace
 from medusa_core.target import Target
 from medusa_core.trace_file import Recording, read_trace, write_trace
 from tests.core.laws import plain_scores, plain_states, user_says
@@ -140,6 +141,20 @@ def test_a_trace_comes_back_from_its_file_as_it_was(recording: Recording, tmp_pa
     assert again.done == replace(recording.done, session_id="", request_id="")
     assert again.model == recording.model
     assert [p.name for p in tmp_path.iterdir()] == ["trace.json"]
+
+
+def test_what_nobody_gave_a_node_stays_unknown_in_a_file(
+    recording: Recording, tmp_path: Path
+) -> None:
+    step = next(s for s in recording.steps if len(s.nodes) >= 4)
+    places = (-1, 0, -1, *[1] * (len(step.nodes) - 4))
+    told = step._replace(odds=Odds(array("f", [0.25, 0.5]).tobytes(), places))
+    path = tmp_path / "trace.json"
+    write_trace(path, replace(recording, steps=(told,)))
+    again = read_trace(path).steps[0]
+    known = [None, None, 0.25, None, *[0.5] * (len(step.nodes) - 4)]
+    assert [node.probability for node in again.nodes] == known
+    assert again == told._replace(session_id="", request_id="")
 
 
 def test_settings_of_every_kind_come_back(tiny: Target, tmp_path: Path) -> None:

@@ -37,6 +37,13 @@ def test_nodes_are_sorted_by_length_then_rank_with_parents_first() -> None:
     assert shape.max_depth == 3
 
 
+def test_a_draft_has_its_place_among_as_many_guesses_as_there_are() -> None:
+    shape = TreeShape.from_paths([(0,), (2,), (0, 1), (2, 0), (0, 1, 3)])
+    for num_ranks in (4, 10, 4):
+        ranks = (0, 2, num_ranks + 1, num_ranks, 2 * num_ranks + 3)
+        assert shape.places_among(num_ranks) == ranks
+
+
 def test_mask_lets_a_node_see_itself_and_its_ancestors_alone() -> None:
     shape = TreeShape.from_paths(PATHS)
     seen = [{j for j, sees in enumerate(row) if sees} for row in shape.mask]
