@@ -52,7 +52,7 @@ class DynamicDrafter:
         chances, ranks = ranked.chances().tolist(), self._num_ranks
         of_heads = [chances[start : start + ranks] for start in range(0, len(chances), ranks)]
         form = _form_of(grow(of_heads, rows - 1))
-        drafts = [ranked.token_ids[head][rank] for head, rank in form.places]
+        drafts = [ranked.token_ids[head][rank] for head, rank in form.shape.places]
         return Proposal(
             TokenTree(form.shape, (root_id, *drafts)),
             form.sources,
@@ -72,12 +72,10 @@ class _Form(NamedTuple):
 
     Attributes:
         shape: The shape.
-        places: Of every draft node its head, from 0, and its rank.
         sources: Where each node comes from.
     """
 
     shape: TreeShape
-    places: list[tuple[int, int]]
     sources: tuple[TokenSource, ...]
 
 
@@ -89,9 +87,8 @@ def _form_of(grown: Sequence[tuple[Path, float]]) -> _Form:
 def _form(paths: tuple[Path, ...]) -> _Form:
     """One object per shape, so that what is computed from it is computed once."""
     shape = TreeShape.from_paths(paths)
-    places = [(len(path) - 1, path[-1]) for path in shape.paths[1:]]
     drafted = (TokenSource("medusa", depth) for depth in shape.depths[1:])
-    return _Form(shape, places, (TARGET, *drafted))
+    return _Form(shape, (TARGET, *drafted))
 
 
 def _build(target: Target, num_rows: int) -> DynamicDrafter:
