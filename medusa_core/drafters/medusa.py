@@ -27,7 +27,7 @@ class MedusaDrafter:
     def __init__(self, heads: MedusaHeads, shape: TreeShape) -> None:
         self._heads = heads
         self._shape = shape
-        self._sources = _sources(shape)
+        self._sources = medusa_sources(shape)
         self._hidden: Tensor | None = None
         self._chance: Chance | None = None
 
@@ -54,7 +54,8 @@ class MedusaDrafter:
         self._hidden = None
 
 
-def _sources(shape: TreeShape) -> tuple[TokenSource, ...]:
+def medusa_sources(shape: TreeShape) -> tuple[TokenSource, ...]:
+    """Where the nodes of a tree of the heads come from."""
     drafted = (TokenSource("medusa", depth) for depth in shape.depths[1:])
     return (TARGET, *drafted)
 

@@ -53,6 +53,20 @@ class TreeShape:
         return cls(tuple(ordered), parents)
 
     @classmethod
+    def from_children(cls, num_children: Sequence[int]) -> TreeShape:
+        """Build a shape from how many children each node has.
+
+        Args:
+            num_children: Of every node, nodes by depth and siblings by rank.
+        """
+        paths: list[Path] = [()]
+        parents = [-1]
+        for node, count in enumerate(num_children):
+            paths += [(*paths[node], rank) for rank in range(count)]
+            parents += [node] * count
+        return cls(tuple(paths), tuple(parents))
+
+    @classmethod
     def root_only(cls) -> TreeShape:
         """The tree of plain decoding."""
         return cls(((),), (-1,))
