@@ -42,9 +42,10 @@ class LinearStruct(Structure):
     _fields_ = (
         ("weight", c_void_p),
         ("bias", c_void_p),
+        ("scale", c_void_p),
         ("outputs", c_int32),
         ("inputs", c_int32),
-        ("is_half", c_int32),
+        ("kind", c_int32),
         ("reserved", c_int32),
     )
 
@@ -195,7 +196,7 @@ def instruction_sets() -> list[str]:
     if system_name().endswith("aarch64"):
         return ["neon"]
     found = []
-    if torch.cpu._is_avx512_bf16_supported():
+    if torch.cpu._is_avx512_bf16_supported() and torch.cpu._is_vnni_supported():
         found.append("avx512bf16")
     if torch.cpu._is_avx512_supported():
         found.append("avx512")

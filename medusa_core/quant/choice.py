@@ -87,16 +87,17 @@ def settle_formats(wanted: WeightFormats, dtype: str, hardware: Hardware) -> Par
 
     lm_head = part(wanted.lm_head, dense)
     packed = {compute, *embedding.compute} <= {*hardware.packs}
+    compiles = hardware.compiles and packed and linears.compiled and lm_head.compiled
     chosen = PartFormats(
         compute=compute,
         device=hardware.device,
         linears=linears,
         lm_head=lm_head,
         embedding=embedding,
-        heads=part(wanted.heads, linears),
+        heads=part(wanted.heads, _lightest(linears, compute) if compiles else linears),
         embedding_in_ram=wanted.embedding_in_ram and hardware.device != "cpu",
         packs=compute in hardware.packs,
-        compiles=hardware.compiles and packed and linears.is_dense and lm_head.is_dense,
+        compiles=compiles,
     )
     for spec in (chosen.linears, chosen.lm_head, chosen.heads):
         _check(spec, compute)
@@ -106,6 +107,12 @@ def settle_formats(wanted: WeightFormats, dtype: str, hardware: Hardware) -> Par
 def dense_format_of(compute: str) -> QuantSpec:
     """The format of plain numbers of a dtype."""
     return next(s for s in quant_registry().specs if s.is_dense and s.compute == (compute,))
+
+
+def _lightest(linears: QuantSpec, compute: str) -> QuantSpec:
+    """For heads of a compiled target: what is multiplied fastest. A guess may be rounded."""
+    light = quant_registry().get("int8")
+    return light if linears.bits > light.bits and compute in light.compute else linears
 
 
 def _compute(linears: QuantSpec | None, dtype: str, hardware: Hardware) -> str:

@@ -30,6 +30,7 @@ def dense_format(
         label=label,
         bits=bits,
         is_dense=True,
+        compiled=compute in ("float32", "bfloat16"),
         nbytes=dense_bytes(bits),
         takes=any_shape,
         lack=lack,

@@ -61,6 +61,7 @@ class QuantSpec:
         label: Its name for people.
         bits: Bits of a weight, with its share of the scales.
         is_dense: Weights stay numbers of the compute dtype, and nothing is lost.
+        compiled: A CPU's compiled step multiplies them, where there is one.
         nbytes: Bytes of a matrix of (rows, columns) on a type of device.
         takes: Can it hold a matrix of (rows, columns) there? Others stay dense.
         lack: What the hardware lacks for it, for people; empty if nothing.
@@ -73,6 +74,7 @@ class QuantSpec:
     label: str
     bits: float
     is_dense: bool
+    compiled: bool
     nbytes: Callable[[int, int, str], int]
     takes: Callable[[int, int, str], bool]
     lack: Callable[[Hardware], str]

@@ -30,6 +30,7 @@ def nf4_format(name: str, label: str, is_nested: bool) -> QuantSpec:
         label=label,
         bits=4 + 8 / BLOCK + 32 / BLOCK / _NESTED_BLOCK if is_nested else 4 + 32 / BLOCK,
         is_dense=False,
+        compiled=False,
         nbytes=_nested_bytes if is_nested else _plain_bytes,
         takes=_takes,
         lack=_lack,

@@ -5,22 +5,27 @@
 
 #include <stdint.h>
 
+#include "kinds.h"
 #include "pool.h"
 
 enum { PANEL = 32 }; /* outputs that lie together */
 
 /* Weights as panels of 32 outputs, the last one maybe narrower. Within a panel inputs follow each
-   other, each with its 32 numbers; of bfloat16 two inputs lie side by side, as one word. */
+   other, each with its 32 numbers; of bfloat16 two inputs lie side by side, as one word, and of
+   bytes four. A byte is 128 more than its number, and an output's numbers have a scale. Of bytes
+   both inputs and outputs come in multiples of 32. */
 typedef struct {
     const void *weight;
-    const float *bias; /* or NULL */
+    const float *bias;  /* or NULL */
+    const float *scale; /* of bytes, by output; else NULL */
     int32_t outputs;
     int32_t inputs;
-    int32_t is_half; /* bfloat16, else float32 */
+    int32_t kind; /* of kinds.h */
     int32_t reserved;
 } Linear;
 
 /* y = x Wᵀ + b + plus; `plus` may be NULL, or y. packed: room for rows · inputs floats.
+   Where weights are bytes, so are inputs: of every row each 64 by their own largest number.
    [rows, inputs] → [rows, outputs] */
 void linear(Pool *pool, const Linear *layer, const float *x, uint32_t *packed, int32_t rows,
             const float *plus, float *y);

@@ -1,12 +1,13 @@
-/* Numbers in words that are multiplied at once: a word is a float, or two bfloat16. */
+/* Numbers in words that are multiplied at once: a word is a float, two bfloat16, or four bytes. */
 
 #ifndef MEDUSA_WORDS_H
 #define MEDUSA_WORDS_H
 
+#include "bytes.h"
+#include "kinds.h"
 #include "lanes.h"
 
 #if defined(__AVX512BF16__)
-#include <immintrin.h>
 #define MULTIPLIES_HALVES 1
 #else
 #define MULTIPLIES_HALVES 0
@@ -16,10 +17,13 @@ INLINE Words load_words(const uint32_t *from) { return *(const Words *)from; }
 INLINE void store_words(uint32_t *to, Words x) { *(Words *)to = x; }
 INLINE float number(uint32_t bits) { return *(const float *)&bits; }
 
-/* How many numbers a word holds, and how many stand for one where they are multiplied with it: two
-   bfloat16 are one word for the instruction that multiplies them, else two floats. */
-INLINE int32_t word_size(int is_half) { return is_half ? 2 : 1; }
-INLINE int32_t numbers_beside(int is_half) { return is_half && !MULTIPLIES_HALVES ? 2 : 1; }
+/* How many numbers a word holds, and how many words stand for one where they are multiplied with it:
+   two bfloat16 are one word for the instruction that multiplies them, else two floats; four bytes
+   are one word, else two of 16-bit numbers. */
+INLINE int32_t word_size(int kind) { return kind == BYTE ? 4 : kind == HALF ? 2 : 1; }
+INLINE int32_t numbers_beside(int kind) {
+    return (kind == HALF && !MULTIPLIES_HALVES) || (kind == BYTE && !MULTIPLIES_BYTES) ? 2 : 1;
+}
 
 /* Words times what stands for one at `x`, added to the sums. */
 INLINE Lanes add(Lanes sum, Words words, const uint32_t *x, int is_half) {

@@ -1,6 +1,8 @@
 """8-bit whole numbers with a scale per row.
 
-Only weights are rounded on a CPU. On CUDA the inputs are too, each row by its own largest number.
+Where a CPU's step is compiled the inputs are rounded too, each 64 of a row by their own largest
+number, so that one large number costs its neighbours alone their precision; on CUDA each row by its
+own. Torch's operations on a CPU round the weights alone.
 No outlier columns are set apart (LLM.int8's threshold is 0): which ones are would depend on all
 rows of a step, and so siblings in a tree would change each other.
 
@@ -24,7 +26,7 @@ _MULTIPLE = 32  # the CPU's kernel reads past the end of other shapes
 
 
 def _nbytes(rows: int, columns: int, device: str) -> int:
-    return rows * columns + rows * (2 if device == "cpu" else 4)
+    return rows * columns + rows * 4
 
 
 def _takes(rows: int, columns: int, device: str) -> bool:
@@ -32,7 +34,7 @@ def _takes(rows: int, columns: int, device: str) -> bool:
 
 
 def _lack(hardware: Hardware) -> str:
-    if hardware.device == "cpu" and not hardware.multiplies_bfloat16:
+    if hardware.device == "cpu" and not (hardware.compiles or hardware.multiplies_bfloat16):
         return "This CPU has no instructions for bfloat16, which 8-bit weights are multiplied with."
     if hardware.device == "cuda" and hardware.capability < (7, 5):
         return "Cards before Turing have no 8-bit products."
@@ -53,8 +55,12 @@ def _quantize(weight: Tensor) -> dict[str, Tensor]:
 def _build(
     tensors: Mapping[str, Tensor], rows: int, bias: Tensor | None, compute: dtype
 ) -> QuantLinear:
+    from medusa_core.native.linear import native_int8_linear
     from medusa_core.quant.int8_linear import Int8Linear, Int8RowsLinear
 
+    native = native_int8_linear(tensors["weight"], tensors["scale"], bias)
+    if native is not None:
+        return native
     kind = Int8Linear if tensors["weight"].device.type == "cpu" else Int8RowsLinear
     return kind(tensors["weight"], tensors["scale"], bias)
 
@@ -64,6 +70,7 @@ SPEC = QuantSpec(
     label="8-bit",
     bits=8.0,
     is_dense=False,
+    compiled=True,
     nbytes=_nbytes,
     takes=_takes,
     lack=_lack,

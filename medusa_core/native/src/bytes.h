@@ -1,0 +1,104 @@
+/* Whole numbers of 8 bits that are multiplied four at once. A weight's byte is 128 more than its
+   number, as the instructions want one factor without a sign; what that adds to a sum, 128 times
+   the inputs, is taken off where it begins. Whole numbers are exact: every machine gives one sum. */
+
+#ifndef MEDUSA_BYTES_H
+#define MEDUSA_BYTES_H
+
+#include "lanes.h"
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#elif defined(__ARM_FEATURE_DOTPROD)
+#include <arm_neon.h>
+#endif
+
+#if defined(__AVX512VNNI__) || defined(__ARM_FEATURE_DOTPROD)
+#define MULTIPLIES_BYTES 1
+#else
+#define MULTIPLIES_BYTES 0
+#endif
+
+INLINE uint32_t bits_of(float x) { return ((Words)all(x))[0]; }
+
+/* To the nearest whole number, ties to even; for |x| below 2^22. */
+INLINE Signed to_whole(Lanes x) {
+    Lanes magic = all(12582912.0f); /* 1.5·2^23 */
+    return (Signed)(x + magic) - (Signed)magic;
+}
+
+INLINE int32_t sum_of_whole(Signed x) {
+    int32_t total = 0;
+    for (int i = 0; i < LANES; i++) total += x[i];
+    return total;
+}
+
+/* Four inputs in the form that is multiplied: one word of four, or two of two. */
+INLINE void to_bytes(int32_t a, int32_t b, int32_t c, int32_t d, uint32_t *to) {
+#if MULTIPLIES_BYTES
+    to[0] = (a & 0xff) | (b & 0xff) << 8 | (c & 0xff) << 16 | (uint32_t)d << 24;
+#else
+    to[0] = (a & 0xffff) | (uint32_t)c << 16;
+    to[1] = (b & 0xffff) | (uint32_t)d << 16;
+#endif
+}
+
+/* A sum's beginning: −128 times its inputs, if bytes are multiplied as they lie. */
+INLINE Signed begin_bytes(int32_t offset) {
+#if defined(__ARM_FEATURE_DOTPROD)
+    (void)offset;
+    return (Signed){0};
+#else
+    return (Signed){0} + offset;
+#endif
+}
+
+/* Four weights in each word times what stands for four inputs at `x`, added to the sums. */
+INLINE Signed add_bytes(Signed sum, Words weights, const uint32_t *x) {
+#if defined(__AVX512VNNI__)
+    return (Signed)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)weights,
+                                       _mm512_set1_epi32((int32_t)x[0]));
+#elif defined(__ARM_FEATURE_DOTPROD)
+    union {
+        Signed whole;
+        int32x4_t quarter[4];
+    } total = {sum};
+    union {
+        Words whole;
+        int8x16_t quarter[4];
+    } factor = {weights ^ 0x80808080u};
+    int8x16_t inputs = vreinterpretq_s8_u32(vdupq_n_u32(x[0]));
+    for (int i = 0; i < 4; i++)
+        total.quarter[i] = vdotq_s32(total.quarter[i], factor.quarter[i], inputs);
+    return total.whole;
+#else
+    Words first = weights & 0x00ff00ffu, second = (weights >> 8) & 0x00ff00ffu;
+#if defined(__AVX512BW__)
+    __m512i products = _mm512_add_epi32(
+        _mm512_madd_epi16((__m512i)first, _mm512_set1_epi32((int32_t)x[0])),
+        _mm512_madd_epi16((__m512i)second, _mm512_set1_epi32((int32_t)x[1])));
+    return sum + (Signed)products;
+#elif defined(__AVX2__)
+    union {
+        Signed whole;
+        __m256i half[2];
+    } total = {sum};
+    union {
+        Words whole;
+        __m256i half[2];
+    } even = {first}, odd = {second};
+    __m256i a = _mm256_set1_epi32((int32_t)x[0]), b = _mm256_set1_epi32((int32_t)x[1]);
+    for (int i = 0; i < 2; i++)
+        total.half[i] = _mm256_add_epi32(
+            total.half[i], _mm256_add_epi32(_mm256_madd_epi16(even.half[i], a),
+                                            _mm256_madd_epi16(odd.half[i], b)));
+    return total.whole;
+#else
+    int32_t a = (int16_t)x[0], c = (int32_t)x[0] >> 16, b = (int16_t)x[1], d = (int32_t)x[1] >> 16;
+    sum += (Signed)(first & 0xffff) * a + (Signed)(first >> 16) * c;
+    return sum + (Signed)(second & 0xffff) * b + (Signed)(second >> 16) * d;
+#endif
+#endif
+}
+
+#endif
