@@ -26,6 +26,26 @@ static const float *input_of(const Heads *heads, const float *hidden, int64_t ro
     return to;
 }
 
+typedef struct {
+    const float *scores;
+    int64_t columns;
+    int32_t ranks;
+    int32_t *best;
+    float *chances;
+} Ranking;
+
+/* The best of one head's scores, and what it gives them. */
+static void rank_row(void *context, int32_t head, int32_t worker) {
+    const Ranking *ranking = context;
+    (void)worker;
+    const float *row = ranking->scores + head * ranking->columns;
+    float best_scores[MOST_FEW];
+    best_few(row, ranking->columns, ranking->ranks, best_scores, ranking->best + head * ranking->ranks);
+    Softmax whole = softmax_of(row, ranking->columns, best_scores[0]);
+    for (int32_t r = 0; r < ranking->ranks; r++)
+        ranking->chances[head * ranking->ranks + r] = chance(best_scores[r], whole);
+}
+
 void rank(const Heads *heads, const float *hidden, int64_t root_id, int32_t count, int32_t ranks,
           float *scratch, float *scores, int32_t *best, float *chances, Pool *pool) {
     int64_t size = heads->hidden, columns = heads->columns;
@@ -39,22 +59,13 @@ void rank(const Heads *heads, const float *hidden, int64_t root_id, int32_t coun
         add_active(states, turned, count * heads->hidden);
     }
     for (int32_t d = 0; d < heads->num_rest; d++) {
-        for (int32_t h = 0; h < count; h++)
-            linear(pool, heads->rest + d * heads->num_heads + h, states + h * size, packed, 1, NULL,
-                   turned + h * size);
+        linear_each(pool, heads->rest + d * heads->num_heads, count, states, packed, turned);
         add_active(states, turned, count * heads->hidden);
     }
     if (heads->is_shared)
         linear(pool, heads->projections, states, packed, count, NULL, scores);
     else
-        for (int32_t h = 0; h < count; h++)
-            linear(pool, heads->projections + h, states + h * size, packed, 1, NULL,
-                   scores + h * columns);
-    for (int32_t h = 0; h < count; h++) {
-        const float *row = scores + h * columns;
-        float best_scores[MOST_FEW];
-        best_few(row, columns, ranks, best_scores, best + h * ranks);
-        Softmax whole = softmax_of(row, columns, best_scores[0]);
-        for (int32_t r = 0; r < ranks; r++) chances[h * ranks + r] = chance(best_scores[r], whole);
-    }
+        linear_each(pool, heads->projections, count, states, packed, scores);
+    Ranking ranking = {scores, columns, ranks, best, chances};
+    share(pool, rank_row, &ranking, count);
 }

@@ -324,10 +324,31 @@ static void piece(void *context, int32_t index, int32_t worker) {
         }
 }
 
+static int32_t pieces(const Linear *layer) {
+    int32_t panels = (layer->outputs + PANEL - 1) / PANEL;
+    return (panels + GROUP - 1) / GROUP;
+}
+
 void linear(Pool *pool, const Linear *layer, const float *x, uint32_t *packed, int32_t rows,
             const float *plus, float *y) {
     pack(layer, x, packed, rows);
     Job job = {layer, packed, rows, plus, y};
-    int32_t panels = (layer->outputs + PANEL - 1) / PANEL;
-    share(pool, piece, &job, (panels + GROUP - 1) / GROUP);
+    share(pool, piece, &job, pieces(layer));
+}
+
+static void piece_of_each(void *context, int32_t index, int32_t worker) {
+    const Job *jobs = context;
+    int32_t size = pieces(jobs->layer);
+    piece((void *)(jobs + index / size), index % size, worker);
+}
+
+void linear_each(Pool *pool, const Linear *layers, int32_t count, const float *x, uint32_t *packed,
+                 float *y) {
+    Job jobs[count];
+    for (int32_t i = 0; i < count; i++) {
+        int64_t inputs = layers->inputs, outputs = layers->outputs;
+        jobs[i] = (Job){layers + i, packed + i * inputs, 1, NULL, y + i * outputs};
+        pack(layers + i, x + i * inputs, packed + i * inputs, 1);
+    }
+    share(pool, piece_of_each, jobs, count * pieces(layers));
 }

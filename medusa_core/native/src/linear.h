@@ -30,4 +30,9 @@ typedef struct {
 void linear(Pool *pool, const Linear *layer, const float *x, uint32_t *packed, int32_t rows,
             const float *plus, float *y);
 
+/* One row each by some layers of one shape, y_i = x_i W_iᵀ + b_i.
+   packed: room for count · inputs floats. [count, inputs] → [count, outputs] */
+void linear_each(Pool *pool, const Linear *layers, int32_t count, const float *x, uint32_t *packed,
+                 float *y);
+
 #endif
