@@ -64,5 +64,6 @@ def search(chances: array[float], num_ranks: int, num_rows: int) -> Grown:
     children = array("i", [0] * len(paths))
     for path in paths[1:]:
         children[places[path[:-1]]] += 1
-    least = found[-1][1] if found and len(paths) == num_rows else 0.0
+    worths = [1.0, *(worth for _, worth in found)]
+    least = worths[-1] if len(paths) == num_rows else 0.0
     return Grown(children.tobytes(), least)

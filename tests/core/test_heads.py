@@ -155,6 +155,13 @@ def test_with_chance_the_best_tokens_are_those_that_are_best_with_it(
         # What is told of a guess is the head's own, without chance.
         given = ranked.scores.float().softmax(dim=-1).gather(1, columns).flatten()
         assert list(ranked.chances()) == pytest.approx(given.tolist(), rel=1e-4)
+        # What it is worth is judged with what is known of chance, among all that were looked at.
+        shifted = (scores + noise[:, ids]) / 2
+        looked_at = shifted.gather(1, scores.topk(asked[-1].shape[1]).indices)
+        worths = (shifted.gather(1, columns) - looked_at.logsumexp(1, keepdim=True)).exp()
+        assert list(ranked.worths()) == pytest.approx(worths.flatten().tolist(), rel=1e-4)
+    plain = heads.ranked(hidden, 7, (4, 2, 1))
+    assert plain.worths() == plain.chances()
 
 
 def test_heads_run_in_the_dtype_of_the_target(load: LoadTarget) -> None:

@@ -108,6 +108,51 @@ def test_a_layer_is_right_and_its_rows_are_independent(
         assert torch.equal(layer(x[start : start + count]), y[start : start + count]), count
 
 
+def rounded_rows(x: Tensor) -> Tensor:
+    """Inputs as 8 bits keep them: each 64 of a row by their own largest number."""
+    parts = []
+    for some in x.split(64, dim=1):
+        reach = some.abs().amax(dim=1, keepdim=True)
+        turned = torch.where(reach > 0, 127 / reach, torch.zeros_like(reach))
+        parts.append((some * turned).round().double() * (reach / 127).double())
+    return torch.cat(parts, dim=1)
+
+
+@pytest.mark.parametrize("path", libraries(), ids=lambda path: path.stem)
+@pytest.mark.parametrize(("outputs", "inputs"), [(32, 32), (96, 64), (160, 96), (288, 416)])
+def test_bytes_are_multiplied_exactly_on_every_cpu(path: Path, outputs: int, inputs: int) -> None:
+    generator = torch.Generator().manual_seed(outputs)
+    weight = torch.randint(-127, 128, (outputs, inputs), generator=generator, dtype=torch.int8)
+    scale, bias, plus = (torch.randn(n, outputs, generator=generator) for n in (1, 1, 23))
+    x = torch.randn(23, inputs, generator=generator)
+    x[3, :32] *= 300  # costs the others their precision as far as they share its scale alone
+    x[5] = 0
+    layers = [
+        NativeLinear(open_library(of), weight, bias[0], scale[0]) for of in (path, libraries()[0])
+    ]
+    y = layers[0](x)
+    assert torch.equal(y, layers[1](x)), "whole numbers are exact everywhere"
+    exact = rounded_rows(x) @ (weight.double() * scale[0].double()[:, None]).t() + bias.double()
+    assert (y - exact).abs().max() <= 2e-6 * exact.abs().max()
+    assert torch.equal(y[5], bias[0])
+    assert torch.equal(layers[0].plus(x, plus.clone()), y + plus)
+    for count in range(1, 20):
+        start = count % 4
+        assert torch.equal(layers[0](x[start : start + count]), y[start : start + count]), count
+
+
+@pytest.mark.parametrize("path", libraries(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_what_is_no_number_is_none_of_bytes_either(path: Path, bad: float) -> None:
+    weight = torch.randint(-127, 128, (64, 96), dtype=torch.int8)
+    layer = NativeLinear(open_library(path), weight, None, torch.ones(64))
+    x = torch.randn(4, 96)
+    x[2, 70] = bad
+    y = layer(x)
+    assert y[2].isnan().all()
+    assert y[[0, 1, 3]].isfinite().all()
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_it_agrees_with_the_runner_of_torch_operations(

@@ -303,6 +303,7 @@ def test_hardware_says_what_it_lacks() -> None:
     bare_cpu = Hardware("cpu", multiplies_bfloat16=False)
     compiled_cpu = replace(bare_cpu, packs=("float32", "bfloat16"))
     all_of_them = (pascal, turing, ampere, HERE, compiled_cpu, bare_cpu)
+    assert not quant_registry().get("int8").lack(replace(compiled_cpu, compiles=True))
     lacks = {spec.name: [bool(spec.lack(hardware)) for hardware in all_of_them] for spec in SPECS}
     assert lacks["fp32"] == [False] * 6
     assert lacks["bf16"] == [True, True, False, False, False, True]
@@ -326,6 +327,24 @@ def test_formats_that_do_not_go_together_are_refused_in_words() -> None:
         settle_formats(WeightFormats("nf4"), "float64", HERE)
     with pytest.raises(RequestError, match="no weight format"):
         settle_formats(WeightFormats("q4_k_m"), "", HERE)
+
+
+def test_heads_are_rounded_where_their_target_is_compiled() -> None:
+    uncompiled = replace(HERE, compiles=False)
+    for linears, dtype, hardware, heads, compiles in (
+        ("", "", HERE, "int8", True),
+        ("bf16", "bfloat16", HERE, "int8", True),
+        ("int8", "", HERE, "int8", True),
+        ("", "float32", HERE, "fp32", True),  # is asked for where every bit counts
+        ("", "float64", HERE, "fp64", False),
+        ("nf4", "", HERE, "nf4", False),
+        ("", "", uncompiled, "bf16", False),
+        ("int8", "", uncompiled, "int8", False),
+        ("", "", Hardware("cuda", (8, 6)), "bf16", False),
+    ):
+        chosen = settle_formats(WeightFormats(linears), dtype, hardware)
+        assert (chosen.heads.name, chosen.compiles) == (heads, compiles), (linears, dtype, hardware)
+    assert settle_formats(WeightFormats(heads="bf16"), "", HERE).heads.name == "bf16"
 
 
 def test_one_16_bit_format_is_as_good_as_the_other() -> None:

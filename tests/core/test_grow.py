@@ -1,0 +1,77 @@
+"""Trees grown for one step: the most valuable ones, whoever grows them."""
+
+import math
+import random
+from array import array
+
+import pytest
+
+from medusa_core.native.grow import Grow, grower, search
+from medusa_core.native.library import native_library
+from medusa_core.tree.search import expected_length, grow
+from medusa_core.tree.shape import TreeShape
+
+SIZES = [(heads, ranks) for heads in (1, 2, 5) for ranks in (1, 3, 8)]
+
+
+def chances_of(rng: random.Random, num_heads: int, num_ranks: int) -> list[list[float]]:
+    """What heads might give their guesses, as float32 has it."""
+    drawn = (
+        sorted((rng.random() for _ in range(num_ranks)), reverse=True) for _ in range(num_heads)
+    )
+    return [array("f", [chance / num_ranks for chance in row]).tolist() for row in drawn]
+
+
+def flat(chances: list[list[float]]) -> "array[float]":
+    return array("f", [chance for row in chances for chance in row])
+
+
+def shape_of(children: bytes) -> TreeShape:
+    return TreeShape.from_children(memoryview(children).cast("i").tolist())
+
+
+def growers(num_rows: int) -> list[Grow]:
+    compiled = grower(num_rows)
+    assert native_library() is None or compiled is not search
+    return [compiled, search]
+
+
+@pytest.mark.parametrize(("num_heads", "num_ranks"), SIZES)
+def test_a_grown_tree_is_worth_most_of_all_of_its_size(num_heads: int, num_ranks: int) -> None:
+    rng = random.Random(10 * num_heads + num_ranks)
+    for num_rows in (1, 2, 3, 8, 33):
+        for grown_by in growers(40):
+            chances = chances_of(rng, num_heads, num_ranks)
+            children, least = grown_by(flat(chances), num_ranks, num_rows)
+            shape = shape_of(children)
+            best = grow(chances, num_rows - 1)
+            assert shape == TreeShape.from_paths([path for path, _ in best])
+            worth = expected_length(shape.paths[1:], chances)
+            assert worth == pytest.approx(1 + sum(value for _, value in best), rel=1e-5)
+            worths = [1.0, *(value for _, value in best)]
+            is_full = shape.num_nodes == num_rows
+            assert least == pytest.approx(worths[-1] if is_full else 0.0, rel=1e-5)
+
+
+@pytest.mark.parametrize("nothing", [0.0, math.nan])
+def test_what_is_worth_nothing_takes_no_row(nothing: float) -> None:
+    for grown_by in growers(9):
+        assert shape_of(grown_by(flat([[nothing] * 3] * 2), 3, 9).children).num_nodes == 1
+        children, least = grown_by(flat([[0.5, nothing, nothing], [nothing] * 3]), 3, 9)
+        assert shape_of(children).paths == ((), (0,))
+        assert least == 0.0
+
+
+def test_more_rows_than_are_grown_in_one_call_are_searched_for() -> None:
+    assert grower(1025) is search
+    chances = chances_of(random.Random(3), 4, 32)
+    wide = shape_of(grower(1024)(flat(chances), 32, 1024).children)
+    assert wide == shape_of(search(flat(chances), 32, 1024).children)
+    assert wide.num_nodes == 1024
+
+
+def test_a_shape_is_built_of_how_many_children_its_nodes_have() -> None:
+    shape = TreeShape.from_children([2, 2, 1, 0, 1, 0, 0])
+    paths = [(0,), (1,), (0, 0), (0, 1), (1, 0), (0, 1, 0)]
+    assert shape == TreeShape.from_paths(paths)
+    assert TreeShape.from_children([0]) == TreeShape.root_only()
