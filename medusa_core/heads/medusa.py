@@ -108,6 +108,17 @@ class Ranked:
         return Odds(self.chances().tobytes(), shape.places_among(len(self.columns[0])))
 
 
+def _best_of(scores: Tensor, num_ranks: int) -> tuple[list[list[int]], array[float]]:
+    """The best columns of every row and their probabilities."""
+    best = scores.topk(num_ranks, dim=-1)
+    whole = scores.float().logsumexp(dim=-1, keepdim=True)
+    chances = (best.values.float() - whole).exp()
+    # Brought from the device at once; a float64 holds every column's number.
+    columns, given = torch.stack([best.indices.double(), chances.double()]).tolist()
+    flat = [chance for row in given for chance in row]
+    return [[int(column) for column in row] for row in columns], array("f", flat)
+
+
 def _probabilities(scores: Tensor, columns: Sequence[Sequence[int]]) -> array[float]:
     """Of some columns of every row; all rows' one after the other."""
     rows = array("i", [row for row, some in enumerate(columns) for _ in some])
@@ -228,11 +239,11 @@ class MedusaHeads:
 
     def _best(
         self, hidden: Tensor, root_id: int, num_heads: int, num_ranks: int
-    ) -> tuple[Tensor, list[list[int]], array[float] | None]:
-        """Scores of the first heads, the best columns of each, and their chances if at hand."""
+    ) -> tuple[Tensor, list[list[int]], array[float]]:
+        """Scores of the first heads, the best columns of each, and their chances."""
         if self._native is None or num_ranks > MOST_RANKS or hidden.dtype != torch.float32:
             scores = self.logits(hidden, root_id, num_heads)
-            return scores, scores.topk(num_ranks, dim=-1).indices.tolist(), None
+            return scores, *_best_of(scores, num_ranks)
         scores, flat, chances = self._native.ranked(hidden, root_id, num_heads, num_ranks)
         best = [flat[i : i + num_ranks] for i in range(0, len(flat), num_ranks)]
         return scores, best, chances
