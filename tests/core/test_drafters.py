@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.engine.drafter import Drafter, DrafterSpec, Observation, drafter_registry
+from medusa_core.engine.learning import NUM_RANKS
 from medusa_core.errors import RequestError
 from medusa_core.generate.direct import generate
 from medusa_core.messages import TARGET, GenerateSettings
@@ -225,3 +226,19 @@ def test_a_lookup_takes_the_place_of_what_the_heads_are_less_sure_of(tiny: Targe
         assert (proposal.tree.token_ids[1] == 8) == (sure < 0.7)
         decided.add(draft.drafter)
     assert decided == {"ngram", "medusa"}
+
+
+@pytest.mark.parametrize("name", ["medusa", "medusa-dynamic", "composite"])
+@pytest.mark.parametrize("text", [(1, 2, 3), (4, 5, 6, 7, 8, 4, 5, 6)])
+def test_what_is_learned_from_is_the_heads_best_guesses(
+    name: str, text: tuple[int, ...], tiny: Target
+) -> None:
+    assert tiny.heads is not None
+    drafter = drafter_registry().get(name).build(tiny, 40)
+    state = torch.randn(tiny.config.hidden_size).to(tiny.runner.hidden_dtype)
+    drafter.begin(text)
+    drafter.observe(Observation((7,), state))
+    guesses = drafter.propose(7, 40).guesses
+    best = tiny.heads.logits(state, 7, tiny.heads.num_heads).topk(NUM_RANKS).indices.tolist()
+    assert [list(of_head)[:NUM_RANKS] for of_head in guesses] == best[: len(guesses)]
+    assert len(guesses) > 1

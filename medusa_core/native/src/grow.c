@@ -36,7 +36,6 @@ int32_t grow(const float *chances, int32_t heads, int32_t ranks, int32_t rows, i
     int32_t count = 1;
     nodes[0] = (Node){1.0f, -1, 0, 0};
     int32_t open = offer(chances, heads, ranks, nodes, 0, 0, offers);
-    if (rows > MOST_GROWN) rows = MOST_GROWN;
     while (count < rows && open > 0) {
         int32_t best = 0;
         for (int32_t i = 1; i < open; i++)
