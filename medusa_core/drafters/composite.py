@@ -40,15 +40,18 @@ class CompositeDrafter:
 
     def propose(self, root_id: int, max_rows: int) -> Proposal:
         rows = min(self._num_rows, max_rows)
-        found = self._lookup.continuations(rows - 1)
         guess = self._medusa.guess(root_id, rows)
-        if guess is None:
-            tree = grow_tree(root_id, self._lookup.weighted(found), rows)
-            depths = tree.shape.depths[1:]
-            return Proposal(tree, (TARGET, *(TokenSource("ngram", depth) for depth in depths)))
-        # What could take the place of a node of the heads' tree.
-        looked_up = self._lookup.weighted(found, guess.least)
-        return _merged(root_id, rows, guess, looked_up) if looked_up else guess.proposal(root_id)
+        # Only what could take the place of a node of the heads' tree matters.
+        least = 0.0 if guess is None else guess.least
+        found = self._lookup.continuations(rows - 1, least)
+        if guess is not None and not found:
+            return guess.proposal(root_id)
+        looked_up = self._lookup.weighted(found, least)
+        if guess is not None:
+            return _merged(root_id, rows, guess, looked_up)
+        tree = grow_tree(root_id, looked_up, rows)
+        depths = tree.shape.depths[1:]
+        return Proposal(tree, (TARGET, *(TokenSource("ngram", depth) for depth in depths)))
 
     def observe(self, observation: Observation) -> None:
         self._medusa.observe(observation)

@@ -55,19 +55,25 @@ class Lookup:
         del self.token_ids[length:]
         del self._bytes[length * _ITEMSIZE :]
 
-    def continuations(self, most_tokens: int) -> tuple[Continuation, ...]:
+    def continuations(self, most_tokens: int, least: float = 0.0) -> tuple[Continuation, ...]:
         """What followed earlier occurrences of the text's end, the likeliest first.
 
         Args:
             most_tokens: Longest continuation.
+            least: Suffixes that don't make the next token likelier than this aren't looked for.
         """
-        found: dict[tuple[int, ...], Continuation] = {}
+        self._offered = ()
         depth = min(most_tokens, _DEEPEST)
         longest = min(_LONGEST, len(self.token_ids)) if depth > 0 else 0
         # Where two tokens didn't occur before, no more did: the common case, found out first.
-        if longest > 1 and next(self._places(2), None) is None:
+        if longest > 1 and self._bytes.rfind(self._bytes[-2 * _ITEMSIZE :], 0, -_ITEMSIZE) < 0:
             longest = 1
+        if longest == 1 and self.chance(1, 1) <= least:
+            return ()
+        found: dict[tuple[int, ...], Continuation] = {}
         for length in range(longest, 0, -1):
+            if self.chance(length, 1) <= least:
+                continue
             for place in self._places(length):
                 if len(found) == _MOST_MATCHES:
                     break
