@@ -64,6 +64,14 @@ def test_drafts_that_pay_go_on() -> None:
     assert governor.num_rested == 0
 
 
+def test_a_pause_of_the_machine_says_nothing_of_drafts() -> None:
+    governor = Governor(1.0)
+    for step in range(500):
+        assert governor.drafts
+        governor.add(2, 90.0 if step % 20 == 7 else 1.5)
+    assert governor.speed_up == pytest.approx(4 / 3)
+
+
 def test_drafts_that_do_not_pay_rest_and_are_tried_again_ever_more_rarely() -> None:
     governor = Governor(1.0)
     drafted = []
