@@ -130,7 +130,7 @@ class Tour:
         chat.new_chat()
         self._app.window.page.header.pickers.choose_drafter("none")
         await self._ask(STORY, "plain")
-        self._app.window.page.header.pickers.choose_drafter("medusa")
+        self._app.window.page.header.pickers.choose_drafter("composite")
         chat.new_chat()
         await self._ask(STRUCTURED, "structured")
         chat.send(TOO_LONG)

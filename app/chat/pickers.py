@@ -12,9 +12,10 @@ from app.flow_layout import FlowLayout
 from app.theme.appearance import Appearance
 from medusa_core.messages import GenerateSettings, ModelLoaded
 
+# The first that can run on a model is used where nobody chooses.
 DRAFTER_NAMES = {
-    "medusa": "Medusa heads",
     "composite": "Medusa + lookup",
+    "medusa": "Medusa heads",
     "medusa-dynamic": "Medusa, dynamic tree",
     "medusa-chain": "Medusa, one chain",
     "ngram": "Prompt lookup",
@@ -25,7 +26,6 @@ RULE_NAMES = {
     "sample": "Sample",
     "typical": "Typical (creative, not exact)",
 }
-DEFAULT_DRAFTER = "medusa"
 GREEDY = "greedy"
 
 NewSeed = Callable[[], int]
@@ -69,7 +69,7 @@ class Pickers(QWidget):
             6,
         )
         self.temperature_box = _temperature_box()
-        self._show(self.drafter_box, ("medusa", "none"), DRAFTER_NAMES)
+        self._show(self.drafter_box, ("composite", "none"), DRAFTER_NAMES)
         self._show(self.rule_box, ("greedy", "sample"), RULE_NAMES)
         self._flow = FlowLayout(appearance.scale.px(0.7), self, ends_right=True)
         self._pairs: list[QHBoxLayout] = []
@@ -141,8 +141,7 @@ class Pickers(QWidget):
         for value in values:
             box.addItem(names.get(value, value), value)
         box.view().setMinimumWidth(box.view().sizeHintForColumn(0) + self._appearance.scale.px(2))
-        wanted = chosen if chosen is not None else DEFAULT_DRAFTER
-        box.setCurrentIndex(max(0, box.findData(wanted)))
+        box.setCurrentIndex(max(0, box.findData(chosen)))
         box.blockSignals(False)
         if chosen is not None and box.currentData() != chosen:
             box.currentIndexChanged.emit(box.currentIndex())

@@ -20,6 +20,7 @@ from medusa_core.generate.arguments import (
 from medusa_core.hub.cache import find_snapshot
 from medusa_core.hub.settings import settings_from
 from medusa_core.messages import (
+    PREFERRED_DRAFTERS,
     ChatMessage,
     GenerateSettings,
     GenerationDone,
@@ -58,12 +59,18 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+DRAFTER_HELP = (
+    "how tokens are guessed: composite (heads and lookup), medusa, medusa-dynamic, medusa-chain, "
+    "ngram or none (default: composite, or ngram where there are no heads)"
+)
+
+
 def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `generate`."""
     defaults = GenerateSettings()
     parser.add_argument("--prompt", required=True, help="what to ask; - reads standard input")
     add_model_arguments(parser)
-    parser.add_argument("--drafter", default="", help="medusa or none (default: medusa if it can)")
+    parser.add_argument("--drafter", default="", help=DRAFTER_HELP)
     add_rule_arguments(parser)
     parser.add_argument("--max-new-tokens", type=int, default=defaults.max_new_tokens)
     parser.add_argument("--stop", action="append", default=[], help="end before this string")
@@ -151,11 +158,13 @@ def open_tuner(args: argparse.Namespace, target: Target) -> Tuner:
 def run_generate(args: argparse.Namespace) -> int:
     """Answer the prompt and print it with a line of statistics."""
     # Torch takes a second to import: `--help` and wrong arguments shouldn't wait for it.
+    from medusa_core.engine.drafter import drafter_registry
     from medusa_core.generate.direct import generate
     from medusa_core.trace_file import Recording, write_trace
 
     target = open_target(args)
-    drafter = args.drafter or ("medusa" if target.heads is not None else "none")
+    served = (name for name in PREFERRED_DRAFTERS if drafter_registry().get(name).serves(target))
+    drafter = args.drafter or next(served)
     settings = settings_of(args, drafter, args.tree_rows, tuple(args.stop))
     prompt = sys.stdin.read() if args.prompt == "-" else args.prompt
     messages = (ChatMessage(Role.USER, prompt),)

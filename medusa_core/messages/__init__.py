@@ -30,6 +30,7 @@ from medusa_core.messages.events import (
 )
 from medusa_core.messages.records import (
     GIVEN,
+    PREFERRED_DRAFTERS,
     TARGET,
     ChatMessage,
     Fit,
@@ -57,6 +58,7 @@ __all__ = [
     "GIVEN",
     "NO_ODDS",
     "NUM_ALTERNATIVES",
+    "PREFERRED_DRAFTERS",
     "TARGET",
     "Alternative",
     "BestNode",

@@ -59,6 +59,10 @@ TARGET = TokenSource("target", 0)
 GIVEN = TokenSource("given", 0)
 
 
+# Where nobody chooses: the first of these that can run on the target.
+PREFERRED_DRAFTERS = ("composite", "medusa", "ngram", "none")
+
+
 @dataclass(frozen=True, slots=True)
 class GenerateSettings:
     """How an answer is to be decoded.

@@ -12,12 +12,14 @@ from pytestqt.qtbot import QtBot
 from app.chat.answer_message import AnswerMessage
 from app.chat.empty_state import SUGGESTIONS
 from app.chat.message_widgets import ErrorCard, Notice, UserMessage
+from app.chat.pickers import DRAFTER_NAMES
 from app.chat.text_view import TextView, plain_document
 from app.markdown.formats import Marking
 from app.model_keeper import Phase
 from app.theme.tokens import DARK, LIGHT
 from app.window import MainWindow
 from medusa_core.messages import (
+    PREFERRED_DRAFTERS,
     Cancel,
     ChatMessage,
     CloseSession,
@@ -283,6 +285,12 @@ def test_the_pickers_decide_how_the_next_answer_is_decoded(qtbot: QtBot, open_fa
     assert (settings.drafter, settings.rule, settings.temperature) == ("none", "sample", 1.2)
     assert answer.num_accepted == 0
     assert answer.marked_ranges() == ()
+
+
+def test_where_nobody_chooses_the_window_takes_what_the_command_line_takes() -> None:
+    order = tuple(name for name in DRAFTER_NAMES if name in PREFERRED_DRAFTERS)
+    assert order == PREFERRED_DRAFTERS
+    assert next(iter(DRAFTER_NAMES)) == PREFERRED_DRAFTERS[0]
 
 
 def test_a_rule_with_a_long_name_leaves_the_header_as_it_is(qtbot: QtBot, open_fake: Open) -> None:

@@ -16,6 +16,7 @@ from app.model_keeper import Phase
 from app.window import MainWindow
 from medusa_core.api import Engine, EventSink, demo_model, start_engine
 from medusa_core.messages import (
+    PREFERRED_DRAFTERS,
     TARGET,
     Cancel,
     ChatMessage,
@@ -97,6 +98,7 @@ def test_the_embedded_model_is_ready_and_named(window: MainWindow) -> None:
     assert window.page.header.model_button.text() == "Llama-Pebble · small built-in demo"
     assert "Medusa heads" in window.page.header.state_label.text()
     assert set(loaded.drafters) >= {"medusa", "none"}
+    assert window.page.header.pickers.settings().drafter == PREFERRED_DRAFTERS[0]
     assert set(loaded.rules) >= {"greedy", "sample"}
 
 

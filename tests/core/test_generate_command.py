@@ -73,12 +73,13 @@ def test_the_drafter_changes_the_steps_and_not_the_text(
         assert drafted["drafter"] == "medusa"
 
 
-def test_without_heads_it_decodes_plainly(
+def test_where_nobody_chooses_heads_and_lookup_draft_or_lookup_alone(
     folders: Folders, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert run_json(folders, capsys)["drafter"] == "composite"
     model, _ = folders["grouped"]
     assert main(["generate", "--prompt", "hi", "--model", str(model), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["drafter"] == "none"
+    assert json.loads(capsys.readouterr().out)["drafter"] == "ngram"
 
 
 def test_errors_are_two_sentences_and_no_traceback(
