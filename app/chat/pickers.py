@@ -60,7 +60,7 @@ class Pickers(QWidget):
             "Drafter",
             "Who guesses the next tokens: the Medusa heads, a search for the same words earlier in "
             "the text (prompt lookup), both, or nobody. The words are the same.",
-            9,
+            11,
         )
         self.rule_box = _box(
             "Rule",

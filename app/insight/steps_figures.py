@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,15 +15,16 @@ from medusa_core.messages import StepTrace, TokenSource
 Floats = NDArray[np.float64]
 PARTS = ("draft", "verify", "accept", "commit")
 _SMOOTHED = 9  # steps around each one whose speed is averaged
+_LOOKUP = TokenSource("ngram", 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How often a source was right.
+    """How often a head, or the lookup, was right.
 
     Attributes:
-        source: Who drafted.
-        num_accepted: Tokens of it that were accepted.
+        source: Who drafted; the lookup of whatever depth counts as one.
+        num_accepted: Steps in which a token of it was accepted.
         num_steps: Steps in which it drafted.
     """
 
@@ -33,11 +35,11 @@ class Rate:
     @property
     def name(self) -> str:
         """Who it is, in words."""
-        return origin(self.source)
+        return "lookup" if self.source == _LOOKUP else origin(self.source)
 
     @property
     def share(self) -> float:
-        """Accepted tokens ÷ steps in which it drafted."""
+        """Of the steps in which it drafted those in which it was right."""
         return self.num_accepted / self.num_steps if self.num_steps else 0.0
 
 
@@ -100,14 +102,25 @@ class StepFigures:
         return tokens / np.convolve(self.seconds, kernel, "same")
 
     def rates(self) -> tuple[Rate, ...]:
-        """How often each source was right, by depth."""
-        ordered = sorted(self._rates.items(), key=lambda item: (item[0].head, item[0].drafter))
+        """How often each head was right, and then the lookup."""
+        ordered = sorted(self._rates.items(), key=lambda item: (item[0] == _LOOKUP, item[0].head))
         return tuple(Rate(source, accepted, steps) for source, (accepted, steps) in ordered)
 
     def _add(self, step: StepTrace) -> None:
         behind = step.root_place + 1 + step.num_kept
         self._rows.append((step.step, step.num_kept, behind, step.step_s, *step.times))
-        for source in set(step.sources[1:]):
+        for source in _credited(step.sources[1:]):
             self._rates.setdefault(source, [0, 0])[1] += 1
-        for node in step.path[1 : step.num_kept + 1]:
-            self._rates[step.sources[node]][0] += 1
+        for source in _credited(step.sources[node] for node in step.path[1 : step.num_kept + 1]):
+            self._rates[source][0] += 1
+
+
+def _credited(sources: Iterable[TokenSource]) -> set[TokenSource]:
+    """All who drafted some of these; a node that both proposed credits both."""
+    credited = set()
+    for source in sources:
+        if source.drafter in ("ngram", "medusa+ngram"):
+            credited.add(_LOOKUP)
+        if source.drafter != "ngram":
+            credited.add(TokenSource("medusa", source.head))
+    return credited

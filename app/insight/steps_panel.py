@@ -33,8 +33,9 @@ SPEED_MEANING = (
     "on this machine, measured after the model was loaded."
 )
 RATES_MEANING = (
-    "Accepted tokens of a head, or of the lookup, ÷ steps in which it drafted. Head k drafts the "
-    "k-th token after the one decided; it counts only where all before it was right."
+    "Of the steps in which a head, or the lookup, drafted, the share in which a token of it was "
+    "accepted. Head k drafts the k-th token after the one decided; it counts only where all before "
+    "it was right. A token that both guessed counts for both."
 )
 FACTS_MEANING = (
     "τ: tokens from decode steps ÷ decode steps. × plain: τ × time of a step of plain decoding ÷ "

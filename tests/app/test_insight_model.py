@@ -253,6 +253,22 @@ def test_figures_are_the_traces_sums() -> None:
     assert np.allclose(figures.speeds(), [6 / 5e-4, 7 / 7.5e-4, 4 / 5e-4])
 
 
+def test_a_token_that_heads_and_lookup_guessed_counts_for_both() -> None:
+    step = trace(1, (0, 1, 3))
+    both, deeper = TokenSource("medusa+ngram", 1), TokenSource("ngram", 2)
+    sources = [TARGET, *[TokenSource("medusa", source.head) for source in step.sources[1:]]]
+    sources[1], sources[3] = both, deeper
+    figures, track = StepFigures(), track_of(0)
+    track.add(step._replace(sources=tuple(sources)))
+    track.add(trace(2, (0,))._replace(sources=tuple(sources)))
+    figures.follow(track)
+    rates = {rate.name: (rate.num_accepted, rate.num_steps) for rate in figures.rates()}
+    assert rates["head 1"] == (1, 2)
+    assert rates["lookup"] == (1, 2), "its two tokens of one step count once"
+    assert list(rates) == [*sorted(set(rates) - {"lookup"}), "lookup"]
+    assert all(0 <= rate.share <= 1 for rate in figures.rates())
+
+
 def test_figures_of_a_track_that_loses_its_first_steps_go_on() -> None:
     track, figures = track_of(3), StepFigures()
     figures.follow(track)
