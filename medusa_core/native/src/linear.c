@@ -118,10 +118,21 @@ static void pack(const Linear *layer, const float *x, uint32_t *packed, int32_t 
     }
 }
 
-INLINE Lanes finished(const Job *job, Lanes sum, int64_t at, int32_t output) {
-    if (job->layer->bias != NULL) sum += load(job->layer->bias + output);
-    if (job->plus != NULL) sum += load(job->plus + at);
-    return sum;
+/* The sums of `rows` rows of `panels` panels, from lane `lane` on, as results. */
+INLINE void put(const Job *job, Lanes total[][WIDTH], int32_t row, int32_t panel, int32_t lane,
+                int rows, int panels) {
+    const Linear *layer = job->layer;
+    for (int r = 0; r < rows; r++)
+        for (int p = 0; p < panels; p++)
+            for (int v = 0; v < WIDTH; v++) {
+                int32_t output = (panel + p) * PANEL + lane + v * LANES;
+                int64_t at = (int64_t)(row + r) * layer->outputs + output;
+                Lanes y = total[r * panels + p][v];
+                if (layer->scale != NULL) y *= load(layer->scale + output);
+                if (layer->bias != NULL) y += load(layer->bias + output);
+                if (job->plus != NULL) y += load(job->plus + at);
+                store(job->y + at, y);
+            }
 }
 
 /* `rows` rows of `panels` whole panels, from lane `lane` on; the counts are known when this is
@@ -146,13 +157,7 @@ INLINE void block(const Job *job, int32_t row, int32_t panel, int32_t lane, int 
                     total[r * panels + p][v] =
                         add(total[r * panels + p][v], weights[v], x + r * each, kind);
         }
-    for (int r = 0; r < rows; r++)
-        for (int p = 0; p < panels; p++)
-            for (int v = 0; v < WIDTH; v++) {
-                int32_t output = (panel + p) * PANEL + lane + v * LANES;
-                int64_t at = (int64_t)(row + r) * layer->outputs + output;
-                store(job->y + at, finished(job, total[r * panels + p][v], at, output));
-            }
+    put(job, total, row, panel, lane, rows, panels);
 }
 
 /* As `block`, of bytes: sums of whole numbers, each scale's added as it ends. */
@@ -191,14 +196,7 @@ INLINE void byte_block(const Job *job, int32_t row, int32_t panel, int32_t lane,
                 *to = fma(numbers, all(number(scales[2 * r])), *to);
             }
     }
-    for (int r = 0; r < rows; r++)
-        for (int p = 0; p < panels; p++)
-            for (int v = 0; v < WIDTH; v++) {
-                int32_t output = (panel + p) * PANEL + lane + v * LANES;
-                int64_t at = (int64_t)(row + r) * layer->outputs + output;
-                Lanes y = total[r * panels + p][v] * load(layer->scale + output);
-                store(job->y + at, finished(job, y, at, output));
-            }
+    put(job, total, row, panel, lane, rows, panels);
 }
 
 INLINE void blocks(const Job *job, int32_t row, int32_t panel, int rows, int panels) {
