@@ -16,7 +16,7 @@ from medusa_core.hub.search import search
 from medusa_core.hub.settings import HubSettings
 from medusa_core.memory.budget import imagined_card
 from medusa_core.memory.plan import weights_bytes
-from medusa_core.messages import Fit, HeadsShape, WeightFormats
+from medusa_core.messages import PREFERRED_DRAFTERS, Fit, HeadsShape, WeightFormats
 from medusa_core.models.config import read_config
 from medusa_core.quant.choice import settle_formats
 from tests.core.tiny import TinySpec, random_heads, write_heads, write_tiny
@@ -153,7 +153,7 @@ def test_download_plan_and_generate_by_name(published: LoopbackHub, tmp_path: Pa
     asked = ("--prompt", "hi", "--max-new-tokens", "4", "--quant", "nf4", "--json")
     answered = command(published, cache, "generate", "--model", pair[0], *pair[1:], *asked)
     assert answered.returncode == 0, answered.stderr
-    assert json.loads(answered.stdout)["drafter"] == "medusa"
+    assert json.loads(answered.stdout)["drafter"] == PREFERRED_DRAFTERS[0]
     missing = command(published, cache, "download", "org/nothing")
     assert missing.returncode == 1
     assert "no repository org/nothing" in missing.stderr
