@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from PySide6.QtCore import Signal
-from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QDialog,
@@ -246,9 +245,9 @@ class CompareDialog(QDialog):
         for side in self.sides:
             side.restyle()
 
-    def closeEvent(self, event: QCloseEvent) -> None:
-        self.stop()
-        super().closeEvent(event)
+    def done(self, result: int) -> None:
+        self.stop()  # however it is closed, by Escape too
+        super().done(result)
 
     def _show(self, request: str, steps: list[StepDone]) -> None:
         self._requests[request][0].take(tuple(steps))

@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 
 from app.insight.agreement import AGREES, DIFFERS, Agreement, agreement, say
 from app.insight.note import note
-from app.insight.words import as_tip, percent
+from app.insight.words import as_tip, as_typed, percent
 from app.theme.appearance import Appearance
 from medusa_core.messages import ChatMessage, Verified, Verify
 
@@ -160,7 +160,6 @@ class EquilibriumPanel(QWidget):
         table = self.table
         table.setAccessibleName("Inputs and outputs")
         table.setVerticalHeaderLabels(ROWS)
-        table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         table.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         triggers = QAbstractItemView.EditTrigger
@@ -181,8 +180,7 @@ class EquilibriumPanel(QWidget):
     def _changed(self, item: QTableWidgetItem) -> None:
         place = item.column()
         if item.row() == INPUT and item.text() != self.shown.cells[place].text:
-            # A middle dot stands for a space, as it is shown.
-            self.replace(place, item.text().replace("·", " ").replace("⏎", "\n"))
+            self.replace(place, as_typed(item.text()))
 
     def _fill(self) -> None:
         theme, table = self._appearance.theme, self.table
@@ -208,6 +206,8 @@ class EquilibriumPanel(QWidget):
                 table.setItem(row, place, item)
             table.setHorizontalHeaderItem(place, QTableWidgetItem(f"{place + 1}"))
         table.blockSignals(False)
+        # Once: a header that follows its contents measures every column anew for each cell.
+        table.resizeColumnsToContents()
         self._said.setText(say(self.shown))
 
     def _next_difference(self) -> None:
@@ -220,7 +220,7 @@ class EquilibriumPanel(QWidget):
             self._go_to(found)
 
     def _go_to(self, place: int) -> None:
-        item = self.table.item(1, place)
+        item = self.table.item(INPUT, place)
         if item is not None:
             self.table.setCurrentItem(item)
             self.table.scrollToItem(item, QAbstractItemView.ScrollHint.PositionAtCenter)

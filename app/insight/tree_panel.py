@@ -34,7 +34,8 @@ STEP_HELP = (
 )
 PLAN_HELP = (
     "The guesses that pay most, by how often each head has been right. More rows mean more tokens "
-    "in a step, and a longer step. The lookup and the dynamic tree place as many anew in each step."
+    "in a step, and a longer step. Medusa + lookup and the dynamic tree "
+    "use as many rows, but choose the guesses anew in each step."
 )
 
 

@@ -22,6 +22,13 @@ def show_token(text: bytes, token_id: int) -> str:
     return shown if len(shown) <= _MOST_CHARS else shown[: _MOST_CHARS - 1] + "…"
 
 
+def as_typed(shown: str) -> str:
+    """What the signs for white space stand for: a middle dot is a space, as it is shown."""
+    for char, sign in _ESCAPES.items():
+        shown = shown.replace(sign, char)
+    return shown
+
+
 def _shown(char: str) -> str:
     return char if char.isprintable() else f"‹U+{ord(char):04X}›"
 

@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel, QToolTip, QWidget
+from PySide6.QtWidgets import QHeaderView, QLabel, QToolTip, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.chat.answer_message import AnswerMessage
@@ -484,7 +484,13 @@ def test_the_conversation_is_verified_and_an_input_edited(qtbot: QtBot, open_fak
     assert [m.content for m in request.messages] == ["Hello", engine.script.answer]
     assert request.messages[1].token_ids  # read as it was written
     num_tokens = len(panel.shown.cells)
-    panel.table.item(0, 3).setText("·mountain")
+    table = panel.table
+    assert table.currentRow() == 0, "F2 edits an input"
+    assert all(table.columnWidth(k) >= table.sizeHintForColumn(k) for k in range(num_tokens))
+    # A header that follows its contents takes ten seconds for 900 tokens.
+    mode = table.horizontalHeader().sectionResizeMode(0)
+    assert mode != QHeaderView.ResizeMode.ResizeToContents
+    table.item(0, 3).setText("·mountain")
     qtbot.waitUntil(lambda: panel.shown.bonus is not None)
     edit = engine.of_kind(Verify)[1]
     assert isinstance(edit, Verify)
@@ -535,7 +541,10 @@ def test_two_modes_answer_side_by_side(qtbot: QtBot, open_fake: Open) -> None:
     assert window.insight.timeline.track is None  # the chat's own answers alone are recorded
 
 
-def test_different_rules_are_not_compared_and_closing_stops(qtbot: QtBot, open_fake: Open) -> None:
+@pytest.mark.parametrize("by_key", [False, True])
+def test_different_rules_are_not_compared_and_closing_stops(
+    by_key: bool, qtbot: QtBot, open_fake: Open
+) -> None:
     window, engine = open_fake(num_before_gate=2)
     wait_ready(qtbot, window)
     dialog = window.insight.open_compare()
@@ -544,7 +553,11 @@ def test_different_rules_are_not_compared_and_closing_stops(qtbot: QtBot, open_f
     engine.gate.clear()
     dialog.start()
     qtbot.waitUntil(lambda: dialog.sides[0].num_tokens > 0)
-    dialog.close()
+    if by_key:
+        qtbot.keyClick(dialog, Qt.Key.Key_Escape)
+    else:
+        dialog.close()
+    assert not dialog.isVisible()
     qtbot.waitUntil(lambda: not dialog.is_running)
     assert len(engine.of_kind(Cancel)) == 2
     assert dialog.verdict.startswith("Different rules")

@@ -17,7 +17,7 @@ from app.insight.plan_bar import forecast
 from app.insight.recordings import Recordings
 from app.insight.steps_figures import StepFigures
 from app.insight.track import Track
-from app.insight.words import origin, percent, show_token
+from app.insight.words import as_typed, origin, percent, show_token
 from app.tour import _telling_step
 from medusa_core.api import Recording, write_trace
 from medusa_core.messages import (
@@ -220,6 +220,11 @@ def test_hostile_tokens_stay_text() -> None:
 )
 def test_tokens_show_what_can_not_be_seen(text: bytes, shown: str) -> None:
     assert show_token(text, 7) == shown
+
+
+def test_signs_for_white_space_stand_for_it_where_they_are_typed() -> None:
+    text = " a\n\tb\r"
+    assert as_typed(show_token(text.encode(), 1)) == text
 
 
 def test_origins_and_chances_in_words() -> None:

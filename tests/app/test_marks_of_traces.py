@@ -193,7 +193,10 @@ def shown_by(view: AnswerDocument, token: int) -> str:
     return "".join(parts)
 
 
-def test_in_conversations_with_pebble_every_token_shows_what_its_trace_says(qapp: object) -> None:
+@pytest.mark.parametrize("drafter", ["medusa", "composite"])
+def test_in_conversations_with_pebble_every_token_shows_what_its_trace_says(
+    drafter: str, qapp: object
+) -> None:
     pebble = load_target(*demo_model(), LoadOptions(device="cpu"))
     prompts = (
         "Tell me a story about a red boat.",
@@ -207,7 +210,7 @@ def test_in_conversations_with_pebble_every_token_shows_what_its_trace_says(qapp
         messages = [*messages, ChatMessage(Role.USER, prompt)]
         steps: list[StepDone] = []
         traces: list[StepTrace] = []
-        settings = GenerateSettings(max_new_tokens=80, tree_rows=16)
+        settings = GenerateSettings(drafter=drafter, max_new_tokens=80, tree_rows=16)
         done = generate(pebble, messages, settings, steps.append, on_trace=traces.append)
         messages.append(ChatMessage(Role.ASSISTANT, done.text, done.token_ids))
         view = AnswerDocument(QTextDocument(), STYLE)
