@@ -62,6 +62,17 @@ class StepBars(QWidget):
         painter.end()
 
 
+HEADS_MEANING = (
+    "Acceptance of a head: accepted tokens that it drafted ÷ steps whose tree reached its depth, "
+    "in the last answer. Head k drafts the k-th token after the one decided."
+)
+DEPTHS_MEANING = (
+    "Acceptance at a depth, the heads' colours: accepted tokens so far behind the one decided, "
+    "whoever drafted them, ÷ steps whose tree reached that depth, in the last answer. Head k "
+    "drafts at depth k, the lookup at any. Lookup: accepted tokens that it alone found ÷ steps."
+)
+
+
 class HeadBars(QWidget):
     """A swatch, a bar and a share for each head; the legend of the marks at the same time."""
 
@@ -72,15 +83,12 @@ class HeadBars(QWidget):
         self._noun = "head"
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Expanding)
         self.setAccessibleName("Acceptance per head")
-        self.setToolTip(
-            "Acceptance of a head: accepted tokens that it drafted ÷ steps whose tree reached its "
-            "depth, in the last answer. Head k drafts the k-th token after the one decided. "
-            "Lookup: accepted tokens that it found ÷ steps."
-        )
+        self.setToolTip(HEADS_MEANING)
 
     def show_heads(self, heads: tuple[HeadTally, ...], noun: str = "head") -> None:
         """Draw these heads, in this order; where others draft too, they are depths."""
         self._noun = noun
+        self.setToolTip(HEADS_MEANING if noun == "head" else DEPTHS_MEANING)
         if len(heads) != len(self._heads):
             self.updateGeometry()
         self._heads = heads

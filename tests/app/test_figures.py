@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 
 from app.chat.figures import NUM_FIGURES, STOP_MEANINGS, STOP_WORDS, figures, speed_up
+from app.chat.strip_painting import DEPTHS_MEANING, HEADS_MEANING, HeadBars
 from app.chat.tally import HeadTally, StepTally
 from app.markdown.tokens import LOOKUP
+from app.theme.appearance import Appearance
 from medusa_core.messages import (
     TARGET,
     Calibrated,
@@ -109,3 +111,14 @@ def test_what_lookup_found_is_counted_by_itself() -> None:
     assert tally.bars[0].marks == (LOOKUP, 2)
     assert tally.lookup() == HeadTally(LOOKUP, 1, 1)
     assert tally.has_others
+
+
+def test_where_others_draft_too_the_bars_say_that_they_count_depths(
+    appearance: Appearance,
+) -> None:
+    bars = HeadBars(appearance)
+    bars.show_heads((HeadTally(1, 1, 2),), "head")
+    assert bars.toolTip() == HEADS_MEANING
+    bars.show_heads((HeadTally(1, 1, 2), HeadTally(LOOKUP, 1, 2)), "depth")
+    assert bars.toolTip() == DEPTHS_MEANING
+    assert "whoever drafted them" in DEPTHS_MEANING
