@@ -14,6 +14,7 @@ from medusa_core.drafters.lookup import Lookup
 from medusa_core.drafters.medusa import heads_and_trees
 from medusa_core.drafters.medusa_dynamic import SPEC as DYNAMIC
 from medusa_core.drafters.medusa_dynamic import DynamicDrafter, Guess
+from medusa_core.drafters.ngram import looked_up_alone
 from medusa_core.engine.drafter import DrafterSpec, Observation
 from medusa_core.heads.medusa import MedusaHeads, Ranked
 from medusa_core.messages import TARGET, Odds, TokenSource
@@ -49,9 +50,7 @@ class CompositeDrafter:
         looked_up = self._lookup.weighted(found, least)
         if guess is not None:
             return _merged(root_id, rows, guess, looked_up)
-        tree = grow_tree(root_id, looked_up, rows)
-        depths = tree.shape.depths[1:]
-        return Proposal(tree, (TARGET, *(TokenSource("ngram", depth) for depth in depths)))
+        return looked_up_alone(grow_tree(root_id, looked_up, rows))
 
     def observe(self, observation: Observation) -> None:
         self._medusa.observe(observation)

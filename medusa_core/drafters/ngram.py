@@ -35,9 +35,7 @@ class NgramDrafter:
         found = self._lookup.continuations(rows - 1)
         if not found:
             return Proposal(TokenTree(TreeShape.root_only(), (root_id,)), (TARGET,))
-        grown = grow_tree(root_id, self._lookup.weighted(found), rows)
-        depths = grown.shape.depths[1:]
-        return Proposal(grown, (TARGET, *(TokenSource("ngram", depth) for depth in depths)))
+        return looked_up_alone(grow_tree(root_id, self._lookup.weighted(found), rows))
 
     def observe(self, observation: Observation) -> None:
         self._lookup.learn(observation.token_ids)
@@ -45,6 +43,12 @@ class NgramDrafter:
 
     def truncate(self, length: int) -> None:
         self._lookup.truncate(length)
+
+
+def looked_up_alone(tree: TokenTree) -> Proposal:
+    """A tree of nothing but what the lookup found."""
+    depths = tree.shape.depths[1:]
+    return Proposal(tree, (TARGET, *(TokenSource("ngram", depth) for depth in depths)))
 
 
 def _serves(_: Target) -> bool:

@@ -266,10 +266,12 @@ def test_a_token_that_heads_and_lookup_guessed_counts_for_both() -> None:
     figures, track = StepFigures(), track_of(0)
     track.add(step._replace(sources=tuple(sources)))
     track.add(trace(2, (0,))._replace(sources=tuple(sources)))
+    sources[3] = TokenSource("medusa", 2)  # what it found then, a head guessed, too
+    track.add(trace(3, (0, 1))._replace(sources=tuple(sources)))
     figures.follow(track)
     rates = {rate.name: (rate.num_accepted, rate.num_steps) for rate in figures.rates()}
-    assert rates["head 1"] == (1, 2)
-    assert rates["lookup"] == (1, 2), "its two tokens of one step count once"
+    assert rates["head 1"] == (2, 3)
+    assert rates["lookup"] == (2, 3), "its two tokens of one step count once"
     assert list(rates) == [*sorted(set(rates) - {"lookup"}), "lookup"]
     assert all(0 <= rate.share <= 1 for rate in figures.rates())
 
