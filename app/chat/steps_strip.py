@@ -12,8 +12,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.chat.acceptance import Rate
 from app.chat.strip_painting import HeadBars, StepBars
-from app.chat.tally import HeadTally, StepTally
+from app.chat.tally import StepTally
 from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
 from medusa_core.messages import StepDone
@@ -47,7 +48,6 @@ class StepsStrip(QFrame):
         self._num_heads = 0
         self._bars = StepBars(appearance)
         self._heads = HeadBars(appearance)
-        self._title = _label("Accepted, by head", "stripTitle")
         self._mean = QLabel()
         self.marks_box = QComboBox()
         self.marks_box.setAccessibleName("Marks in the text")
@@ -112,7 +112,9 @@ class StepsStrip(QFrame):
             "the model adds itself in each step included. Plain decoding has 1."
         )
         row.addLayout(_titled(title, self._mean, self._bars), 1)
-        row.addLayout(_titled(self._title, self.marks_box, self._heads))
+        row.addLayout(
+            _titled(_label("Accepted, by head", "stripTitle"), self.marks_box, self._heads)
+        )
 
     def _show(self) -> None:
         tally = self._tally
@@ -123,13 +125,9 @@ class StepsStrip(QFrame):
         )
         self._bars.setAccessibleDescription(self._mean.text())
         self._bars.show_tally(tally)
-        counted = {head.head: head for head in tally.heads()}
-        numbers = range(1, max(self._num_heads, *counted, 0) + 1)
-        noun = "depth" if tally.has_others else "head"
-        self._title.setText(f"Accepted, by {noun}")
-        shown = [counted.get(k, HeadTally(k, 0, 0)) for k in numbers]
-        lookup = tally.lookup()
-        self._heads.show_heads((*shown, *([] if lookup is None else [lookup])), noun)
+        shown = {head: Rate(head) for head in range(1, self._num_heads + 1)}
+        shown |= {rate.mark: rate for rate in tally.rates()}
+        self._heads.show_rates(tuple(shown.values()))
 
 
 def _label(text: str, name: str) -> QLabel:

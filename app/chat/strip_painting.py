@@ -6,8 +6,8 @@ from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.chat.tally import HeadTally, StepBar, StepTally
-from app.markdown.tokens import LOOKUP
+from app.chat.acceptance import MEANING, Rate
+from app.chat.tally import StepBar, StepTally
 from app.theme.appearance import Appearance
 
 # The scale of the bars grows with the highest bar, but never below a useful one.
@@ -62,64 +62,49 @@ class StepBars(QWidget):
         painter.end()
 
 
-HEADS_MEANING = (
-    "Acceptance of a head: accepted tokens that it drafted ÷ steps whose tree reached its depth, "
-    "in the last answer. Head k drafts the k-th token after the one decided."
-)
-DEPTHS_MEANING = (
-    "Acceptance at a depth, the heads' colours: accepted tokens so far behind the one decided, "
-    "whoever drafted them, ÷ steps whose tree reached that depth, in the last answer. Head k "
-    "drafts at depth k, the lookup at any. Lookup: accepted tokens that it alone found ÷ steps."
-)
-
-
 class HeadBars(QWidget):
     """A swatch, a bar and a share for each head; the legend of the marks at the same time."""
 
     def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._appearance = appearance
-        self._heads: tuple[HeadTally, ...] = ()
-        self._noun = "head"
+        self._rates: tuple[Rate, ...] = ()
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Expanding)
         self.setAccessibleName("Acceptance per head")
-        self.setToolTip(HEADS_MEANING)
+        self.setToolTip(MEANING)
 
-    def show_heads(self, heads: tuple[HeadTally, ...], noun: str = "head") -> None:
-        """Draw these heads, in this order; where others draft too, they are depths."""
-        self._noun = noun
-        self.setToolTip(HEADS_MEANING if noun == "head" else DEPTHS_MEANING)
-        if len(heads) != len(self._heads):
+    def show_rates(self, rates: tuple[Rate, ...]) -> None:
+        """Draw these, in this order."""
+        if len(rates) != len(self._rates):
             self.updateGeometry()
-        self._heads = heads
-        self.setAccessibleDescription(
-            ", ".join(f"{_name(h, noun)}: {_share(h)}" for h in heads) or "no heads"
-        )
+        self._rates = rates
+        told = ", ".join(f"{rate.name}: {_share(rate)}" for rate in rates)
+        self.setAccessibleDescription(told or "no heads")
         self.update()
 
     def sizeHint(self) -> QSize:
         scale = self._appearance.scale
-        return QSize(len(self._heads) * scale.px(HEAD_EM), scale.px(3))
+        return QSize(len(self._rates) * scale.px(HEAD_EM), scale.px(3))
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(len(self._heads) * self._appearance.scale.px(MIN_HEAD_EM), 1)
+        return QSize(len(self._rates) * self._appearance.scale.px(MIN_HEAD_EM), 1)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         scale = self._appearance.scale
         painter.setFont(scale.font(0.88))
-        pitch = min(scale.px(HEAD_EM), self.width() // max(1, len(self._heads)))
-        for index, head in enumerate(self._heads):
+        pitch = min(scale.px(HEAD_EM), self.width() // max(1, len(self._rates)))
+        for index, rate in enumerate(self._rates):
             cell = QRect(index * pitch, 0, pitch - scale.px(0.8), self.height())
-            self._paint_head(painter, head, cell)
+            self._paint_rate(painter, rate, cell)
         painter.end()
 
-    def _paint_head(self, painter: QPainter, head: HeadTally, cell: QRect) -> None:
+    def _paint_rate(self, painter: QPainter, rate: Rate, cell: QRect) -> None:
         theme, scale = self._appearance.theme, self._appearance.scale
-        colour = theme.of_mark(head.head)
+        colour = theme.of_mark(rate.mark)
         thickness = scale.px(0.36)
         words = QRect(cell.left(), 0, cell.width(), cell.height() - 2 * thickness)
-        label = _name(head, self._noun)
+        label = rate.name
         # The label looks as a marked token does in the text.
         advance = painter.fontMetrics().horizontalAdvance(label) + scale.px(0.5)
         mark = QRect(words.left(), 0, advance, painter.fontMetrics().height())
@@ -131,16 +116,12 @@ class HeadBars(QWidget):
         painter.drawText(mark, Qt.AlignmentFlag.AlignCenter, label)
         painter.setPen(QColor(theme.muted))
         right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-        painter.drawText(words, right, _share(head))
+        painter.drawText(words, right, _share(rate))
         top = cell.bottom() - thickness + 1
         painter.fillRect(cell.left(), top, cell.width(), thickness, QColor(theme.hover))
-        filled = round(cell.width() * min(1.0, head.rate))
+        filled = round(cell.width() * rate.share)
         painter.fillRect(cell.left(), top, filled, thickness, QColor(colour.line))
 
 
-def _name(head: HeadTally, noun: str) -> str:
-    return "lookup" if head.head == LOOKUP else f"{noun} {head.head}"
-
-
-def _share(head: HeadTally) -> str:
-    return f"{head.rate:.0%}" if head.num_offered else "—"
+def _share(rate: Rate) -> str:
+    return f"{rate.share:.0%}" if rate.num_steps else "—"

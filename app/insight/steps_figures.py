@@ -2,45 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from app.chat.acceptance import AcceptanceTally, Rate
 from app.insight.track import Track
-from app.insight.words import origin
-from medusa_core.messages import StepTrace, TokenSource
+from medusa_core.messages import StepTrace
 
 Floats = NDArray[np.float64]
 PARTS = ("draft", "verify", "accept", "commit")
 _SMOOTHED = 9  # steps around each one whose speed is averaged
-_LOOKUP = TokenSource("ngram", 0)
-
-
-@dataclass(frozen=True, slots=True)
-class Rate:
-    """How often a head, or the lookup, was right.
-
-    Attributes:
-        source: Who drafted; the lookup of whatever depth counts as one.
-        num_accepted: Steps in which a token of it was accepted.
-        num_steps: Steps in which it drafted.
-    """
-
-    source: TokenSource
-    num_accepted: int
-    num_steps: int
-
-    @property
-    def name(self) -> str:
-        """Who it is, in words."""
-        return "lookup" if self.source == _LOOKUP else origin(self.source)
-
-    @property
-    def share(self) -> float:
-        """Of the steps in which it drafted those in which it was right."""
-        return self.num_accepted / self.num_steps if self.num_steps else 0.0
 
 
 class StepFigures:
@@ -57,7 +28,7 @@ class StepFigures:
     def __init__(self) -> None:
         self._rows: list[tuple[float, ...]] = []
         self._table: Floats = np.zeros((0, 4 + len(PARTS)))
-        self._rates: dict[TokenSource, list[int]] = {}
+        self._acceptance = AcceptanceTally()
         self._next = 0
 
     def __len__(self) -> int:
@@ -103,24 +74,10 @@ class StepFigures:
 
     def rates(self) -> tuple[Rate, ...]:
         """How often each head was right, and then the lookup."""
-        ordered = sorted(self._rates.items(), key=lambda item: (item[0] == _LOOKUP, item[0].head))
-        return tuple(Rate(source, accepted, steps) for source, (accepted, steps) in ordered)
+        return self._acceptance.rates()
 
     def _add(self, step: StepTrace) -> None:
         behind = step.root_place + 1 + step.num_kept
         self._rows.append((step.step, step.num_kept, behind, step.step_s, *step.times))
-        for source in _credited(step.sources[1:]):
-            self._rates.setdefault(source, [0, 0])[1] += 1
-        for source in _credited(step.sources[node] for node in step.path[1 : step.num_kept + 1]):
-            self._rates[source][0] += 1
-
-
-def _credited(sources: Iterable[TokenSource]) -> set[TokenSource]:
-    """All who drafted some of these; a node that both proposed credits both."""
-    credited = set()
-    for source in sources:
-        if source.drafter in ("ngram", "medusa+ngram"):
-            credited.add(_LOOKUP)
-        if source.drafter != "ngram":
-            credited.add(TokenSource("medusa", source.head))
-    return credited
+        accepted = (step.sources[node] for node in step.path[1 : step.num_kept + 1])
+        self._acceptance.add(step.sources, accepted)

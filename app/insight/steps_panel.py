@@ -228,7 +228,7 @@ class StepsPanel(QWidget):
         theme, rates = self._appearance.theme, self.figures.rates()
         self._rates.clear()
         for place, rate in enumerate(rates):
-            colour = theme.of_mark(mark_of(rate.source))
+            colour = theme.of_mark(rate.mark)
             bar = pg.BarGraphItem(x=[place], height=[rate.share], width=0.7, brush=colour.line)
             self._rates.addItem(bar)
         axis = self._rates.getPlotItem().getAxis("bottom")

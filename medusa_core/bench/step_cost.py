@@ -167,7 +167,8 @@ def _heads_s(tuner: Tuner, mode: str, steps: Sequence[StepDone]) -> float:
     """Mean seconds that the heads themselves take in a step."""
     if tuner.costs is None or mode in ("none", "ngram"):
         return 0.0
-    return statistics.fmean(tuner.costs.drafting_s(len(step.proposed_per_depth)) for step in steps)
+    depths = (max(source.head for source in step.node_sources) for step in steps)
+    return statistics.fmean(tuner.costs.drafting_s(depth) for depth in depths)
 
 
 def embedding_bytes(target: Target) -> int:

@@ -230,7 +230,7 @@ class Generation:
             sources=sources,
             num_visible_bytes=self._answer.num_visible_bytes,
             num_rows=num_rows,
-            proposed_per_depth=step.proposal.tree.shape.num_per_depth,
+            node_sources=step.proposal.sources,
             times=step.times,
             step_s=step_s,
             num_context_tokens=len(self._session.token_ids),

@@ -157,7 +157,7 @@ class StepDone(Message):
         sources: Where each of them came from.
         num_visible_bytes: Bytes of the answer so far that may be shown.
         num_rows: Rows that the target computed: the prompt's new tokens in prefill, else the tree.
-        proposed_per_depth: Draft nodes offered at depth 1, 2, ...; empty without a tree.
+        node_sources: Where each node of the verified tree came from, the root first.
         times: Where the time went.
         step_s: Seconds of the whole step, the making of text included.
         num_context_tokens: Tokens of the session decided so far, prompt included.
@@ -169,7 +169,7 @@ class StepDone(Message):
     sources: tuple[TokenSource, ...]
     num_visible_bytes: int
     num_rows: int
-    proposed_per_depth: tuple[int, ...]
+    node_sources: tuple[TokenSource, ...]
     times: StepTimes
     step_s: float
     num_context_tokens: int

@@ -118,11 +118,6 @@ class TreeShape:
         return max(self.depths)
 
     @cached_property
-    def num_per_depth(self) -> tuple[int, ...]:
-        """Draft nodes at depth 1, 2, ..."""
-        return tuple(self.depths.count(depth) for depth in range(1, self.max_depth + 1))
-
-    @cached_property
     def num_ranks(self) -> tuple[int, ...]:
         """Ranks that the tree uses of head 1, 2, ...: one more than the highest rank."""
         deep = range(self.max_depth)

@@ -37,6 +37,7 @@ from medusa_core.messages import (
 )
 
 HEADS = tuple(TokenSource("medusa", head) for head in range(1, 5))
+TREE = (TARGET, *[HEADS[depth] for depth in (0, 0, 0, 1, 1, 2)])
 CONTEXT_TOKENS = 64
 BEST_NODES = tuple(BestNode(k, k + 1, 0, 0.7 ** (k + 1)) for k in range(4)) + tuple(
     BestNode(0, 1, rank, 0.1 / rank) for rank in range(1, 8)
@@ -95,7 +96,7 @@ def steps_of(
             sources=(*HEADS[:num_accepted], TARGET),
             num_visible_bytes=sum(len(piece) for piece in pieces[:shown]),
             num_rows=8,
-            proposed_per_depth=(3, 2, 1) if number and request.settings.drafter != "none" else (),
+            node_sources=TREE if number and request.settings.drafter != "none" else (TARGET,),
             times=StepTimes(0.0001, 0.002, 0.0001, 0.0001),
             step_s=0.0025,
             num_context_tokens=10 + shown,

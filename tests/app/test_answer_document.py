@@ -90,7 +90,7 @@ def step(
         sources,
         num_visible_bytes,
         1,
-        (),
+        (TARGET,),
         StepTimes(0, 0, 0, 0),
         0,
         0,

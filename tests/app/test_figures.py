@@ -3,10 +3,12 @@
 from dataclasses import replace
 
 import pytest
+from pytestqt.qtbot import QtBot
 
 from app.chat.figures import NUM_FIGURES, STOP_MEANINGS, STOP_WORDS, figures, speed_up
-from app.chat.strip_painting import DEPTHS_MEANING, HEADS_MEANING, HeadBars
-from app.chat.tally import HeadTally, StepTally
+from app.chat.acceptance import AcceptanceTally, Rate
+from app.chat.steps_strip import StepsStrip
+from app.chat.tally import StepTally
 from app.markdown.tokens import LOOKUP
 from app.theme.appearance import Appearance
 from medusa_core.messages import (
@@ -73,15 +75,15 @@ def test_every_stop_reason_has_words() -> None:
     assert set(STOP_WORDS) == set(STOP_MEANINGS) == set(StopReason)
 
 
-def test_acceptance_of_a_head_is_accepted_tokens_over_steps_that_offered_its_depth() -> None:
+def test_a_heads_rate_is_the_share_of_its_steps_in_which_it_was_right() -> None:
     steps, _ = answer_of("a b c d e f g h", (2, 0, 1))
     tally = StepTally()
     for step in steps:
         tally.add(step)
-    # Steps: 2 accepted, 0, 1, and 0 (the last word is a bonus token); each offered depths 1 to 3.
+    # Steps: 2 accepted, 0, 1, and 0 (the last word is a bonus token); heads 1 to 3 draft in each.
     assert [len(bar.marks) for bar in tally.bars] == [2, 0, 1, 0]
-    assert tally.heads() == (HeadTally(1, 2, 4), HeadTally(2, 1, 4), HeadTally(3, 0, 4))
-    assert tally.heads()[0].rate == 0.5
+    assert tally.rates() == (Rate(1, 2, 4), Rate(2, 1, 4), Rate(3, 0, 4))
+    assert tally.rates()[0].share == 0.5
 
 
 def test_the_tally_leaves_prefill_out_and_agrees_with_the_engine_on_the_mean() -> None:
@@ -98,27 +100,30 @@ def test_plain_decoding_offers_no_head() -> None:
     tally = StepTally()
     for step in steps:
         tally.add(step)
-    assert tally.heads() == ()
-    assert tally.lookup() is None
+    assert tally.rates() == ()
     assert tally.mean_acceptance_length == 1
 
 
-def test_what_lookup_found_is_counted_by_itself() -> None:
-    tally = StepTally()
+def test_what_heads_and_lookup_guessed_counts_for_both_and_none_counts_twice() -> None:
+    tally = AcceptanceTally()
+    head, both, found = (TokenSource(name, 1) for name in ("medusa", "medusa+ngram", "ngram"))
+    deeper = TokenSource("ngram", 2)
+    tally.add((TARGET, both, deeper), (both, deeper))
+    tally.add((TARGET, head, found, deeper), (found, deeper))
+    tally.add((TARGET, head), (head,))
+    tally.add((TARGET, head), ())
+    assert tally.rates() == (Rate(1, 2, 4), Rate(LOOKUP, 2, 2))
+
+
+def test_the_strip_counts_like_the_steps_panel_and_shows_heads_that_rested(
+    qtbot: QtBot, appearance: Appearance
+) -> None:
+    strip = StepsStrip(appearance)
+    qtbot.addWidget(strip)
+    strip.set_num_heads(2)
+    assert strip._heads.accessibleDescription() == "head 1: —, head 2: —"
     step = next(s for s in steps_of(REQUEST, words("a b c d e"), (2,)) if s.step == 1)
     found = (TokenSource("ngram", 1), TokenSource("medusa+ngram", 2), TARGET)
-    tally.add(replace(step, sources=found))
-    assert tally.bars[0].marks == (LOOKUP, 2)
-    assert tally.lookup() == HeadTally(LOOKUP, 1, 1)
-    assert tally.has_others
-
-
-def test_where_others_draft_too_the_bars_say_that_they_count_depths(
-    appearance: Appearance,
-) -> None:
-    bars = HeadBars(appearance)
-    bars.show_heads((HeadTally(1, 1, 2),), "head")
-    assert bars.toolTip() == HEADS_MEANING
-    bars.show_heads((HeadTally(1, 1, 2), HeadTally(LOOKUP, 1, 2)), "depth")
-    assert bars.toolTip() == DEPTHS_MEANING
-    assert "whoever drafted them" in DEPTHS_MEANING
+    strip.add((replace(step, sources=found, node_sources=(TARGET, *found[:2])),))
+    assert strip.tally.bars[0].marks == (LOOKUP, 2)
+    assert strip._heads.accessibleDescription() == "head 1: —, head 2: 100%, lookup: 100%"

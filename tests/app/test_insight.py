@@ -24,7 +24,7 @@ from tests.app.test_chat_window import ask, errors, wait_ready
 from tests.app.traces import done_after, trace
 
 Open = Callable[..., Opened]
-PREFILL = StepDone("s", "r", 0, (1,), (b"a",), (TARGET,), 1, 1, (), StepTimes(0, 0, 0, 0), 0, 2)
+PREFILL = StepDone("s", "r", 0, (1,), (b"a",), (TARGET,), 1, 1, (TARGET,), StepTimes(0, 0, 0, 0), 0, 2)
 LONG = " ".join(f"word{number}" for number in range(80))
 
 

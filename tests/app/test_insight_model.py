@@ -45,7 +45,7 @@ def track_of(num_steps: int, num_given: int = 0) -> Track:
 def first_of(request_id: str, num_given: int = 0) -> StepDone:
     sources = (*[GIVEN] * num_given, TARGET)
     ids, pieces = tuple(range(num_given + 1)), (b"",) * (num_given + 1)
-    return StepDone("s", request_id, 0, ids, pieces, sources, 0, 9, (), StepTimes(0, 0, 0, 0), 0, 9)
+    return StepDone("s", request_id, 0, ids, pieces, sources, 0, 9, (TARGET,), StepTimes(0, 0, 0, 0), 0, 9)
 
 
 # Tracks -------------------------------------------------------------------------------------------

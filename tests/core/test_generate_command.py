@@ -42,7 +42,7 @@ def step(pieces: tuple[bytes, ...], heads: tuple[int, ...], num_visible: int) ->
     sources = tuple(TokenSource("medusa", head) if head else TARGET for head in heads)
     ids = tuple(range(len(pieces)))
     return StepDone(
-        "s", "r", 1, ids, pieces, sources, num_visible, 1, (), StepTimes(0, 0, 0, 0), 0, 1
+        "s", "r", 1, ids, pieces, sources, num_visible, 1, (TARGET,), StepTimes(0, 0, 0, 0), 0, 1
     )
 
 

@@ -46,8 +46,8 @@ from medusa_core.messages import (
 
 IDS = ("session", "request")
 STEP = StepDone(
-    *IDS, 1, (5, 6), (b"\xe2", b"x"), (TokenSource("medusa", 1), TARGET), 3, 16, (4, 11),
-    StepTimes(0.1, 0.2, 0.1, 0.1), 0.5, 9,
+    *IDS, 1, (5, 6), (b"\xe2", b"x"), (TokenSource("medusa", 1), TARGET), 3, 2,
+    (TARGET, TokenSource("medusa", 1)), StepTimes(0.1, 0.2, 0.1, 0.1), 0.5, 9,
 )  # fmt: skip
 DONE = GenerationDone(
     *IDS, "text", (4, 5, 6), StopReason.EOS, 7, 0, 3, 1, (2,), 0.5, 0.5, 0.5, 0, GenerateSettings()

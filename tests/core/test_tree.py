@@ -32,7 +32,6 @@ def test_nodes_are_sorted_by_length_then_rank_with_parents_first() -> None:
     assert shape.parents == (-1, 0, 0, 1, 1, 2, 3)
     assert shape.children == ((1, 2), (3, 4), (5,), (6,), (), (), ())
     assert shape.depths == (0, 1, 1, 2, 2, 2, 3)
-    assert shape.num_per_depth == (2, 3, 1)
     assert shape.num_ranks == (2, 2, 1)
     assert shape.max_depth == 3
 

@@ -96,7 +96,8 @@ def test_every_step_is_told_and_adds_up_to_the_answer(engine: EngineHarness, tin
     assert steps[0].num_rows == done.num_prompt_tokens - done.num_cached_tokens
     assert steps[0].sources == (TARGET,)
     for step in steps[1:]:
-        assert step.num_rows == 1 + sum(step.proposed_per_depth)
+        assert step.num_rows == len(step.node_sources)
+        assert set(step.sources) <= set(step.node_sources)
         parts = sum(step.times)
         assert step.step_s >= parts  # the whole step has its text, too
     steps_s = sum(step.step_s for step in steps[1:])

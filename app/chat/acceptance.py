@@ -1,0 +1,78 @@
+"""How often the heads, and the lookup, were right: the same figure wherever it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from app.markdown.tokens import LOOKUP
+from medusa_core.messages import TARGET, TokenSource
+
+MEANING = (
+    "Of the steps in which a head, or the lookup, drafted, the share in which a token of it was "
+    "accepted, in the last answer. Head k drafts the k-th token after the one decided; it counts "
+    "only where all before it were right. A token that both guessed counts for both."
+)
+
+
+class Rate(NamedTuple):
+    """How often a head, or the lookup, was right.
+
+    Attributes:
+        mark: The head's number, 1-based; `LOOKUP` for the lookup, of whatever depth.
+        num_accepted: Steps in which a token of it was accepted.
+        num_steps: Steps in which it drafted.
+    """
+
+    mark: int
+    num_accepted: int = 0
+    num_steps: int = 0
+
+    @property
+    def name(self) -> str:
+        """Who it is, in words."""
+        return "lookup" if self.mark == LOOKUP else f"head {self.mark}"
+
+    @property
+    def share(self) -> float:
+        """Of the steps in which it drafted those in which it was right; 0 before the first."""
+        return self.num_accepted / self.num_steps if self.num_steps else 0.0
+
+
+class AcceptanceTally:
+    """Counts over the decoding steps of one answer."""
+
+    def __init__(self) -> None:
+        self._rates: dict[int, Rate] = {}
+        self._last: tuple[Sequence[TokenSource], frozenset[int]] = ((), frozenset())
+
+    def add(self, nodes: Sequence[TokenSource], accepted: Iterable[TokenSource]) -> None:
+        """Count a step.
+
+        Args:
+            nodes: Where each node of its tree came from.
+            accepted: Where each accepted token came from.
+        """
+        if nodes is not self._last[0]:  # a fixed tree has the same in every step
+            self._last = (nodes, _credited(nodes))
+        was_right = _credited(accepted)
+        for mark in self._last[1]:
+            rate = self._rates.get(mark, Rate(mark))
+            self._rates[mark] = Rate(
+                mark, rate.num_accepted + (mark in was_right), rate.num_steps + 1
+            )
+
+    def rates(self) -> tuple[Rate, ...]:
+        """All who drafted: the heads in order, then the lookup."""
+        return tuple(sorted(self._rates.values(), key=lambda rate: (rate.mark == LOOKUP, rate)))
+
+
+def _credited(sources: Iterable[TokenSource]) -> frozenset[int]:
+    """All who drafted some of these; a node that both proposed credits both."""
+    marks = set()
+    for source in sources:
+        if source.drafter in ("ngram", "medusa+ngram"):
+            marks.add(LOOKUP)
+        if source.drafter != "ngram" and source != TARGET:
+            marks.add(source.head)
+    return frozenset(marks)
