@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QPoint, QRect, Qt, Signal
-from PySide6.QtGui import QColor, QGuiApplication, QTextCharFormat, QTextCursor
-from PySide6.QtWidgets import QLabel, QMenu, QTextEdit, QVBoxLayout, QWidget
+from PySide6.QtGui import QColor, QGuiApplication
+from PySide6.QtWidgets import QLabel, QMenu, QVBoxLayout, QWidget
 
 from app.chat.announcer import Announcer
 from app.chat.answer_document import AnswerDocument, MarkedRange
@@ -131,25 +131,14 @@ class AnswerMessage(Message):
         """
         self._selected = tokens
         found = self.document.ranges_of(tokens) if tokens else ()
-        if found or self.view.extraSelections():
-            self.view.setExtraSelections([self._framed(one) for one in found])
+        if found or self.view.framed:
+            self.view.frame(_joined(found), QColor(self._appearance.theme.accent))
         if not found:
             return None
         cursor = self.view.textCursor()
         cursor.setPosition(found[0].start)
         place = self.view.cursorRect(cursor)
         return QRect(self.view.mapTo(self, place.topLeft()), place.size())
-
-    def _framed(self, found: MarkedRange) -> QTextEdit.ExtraSelection:
-        selection = QTextEdit.ExtraSelection()
-        cursor = self.view.textCursor()
-        cursor.setPosition(found.start)
-        cursor.setPosition(found.end, QTextCursor.MoveMode.KeepAnchor)
-        frame = QTextCharFormat()
-        frame.setBackground(QColor(self._appearance.theme.accent))
-        frame.setForeground(QColor(self._appearance.theme.on_accent))
-        selection.cursor, selection.format = cursor, frame
-        return selection
 
     def set_marking(self, marking: Marking) -> None:
         """Mark accepted tokens, or don't."""
@@ -207,3 +196,12 @@ class AnswerMessage(Message):
 
     def _copy(self) -> None:
         QGuiApplication.clipboard().setText(self.document.text)
+
+
+def _joined(ranges: tuple[MarkedRange, ...]) -> list[tuple[int, int]]:
+    """Start and end of each stretch of ranges that follow each other."""
+    parts: list[tuple[int, int]] = []
+    for found in ranges:
+        start = parts.pop()[0] if parts and parts[-1][1] == found.start else found.start
+        parts.append((start, found.end))
+    return parts

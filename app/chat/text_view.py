@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import math
 
-from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt, QUrl, Signal
+from collections.abc import Iterator, Sequence
+
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRectF, Qt, QUrl, Signal
 from PySide6.QtGui import (
+    QColor,
     QContextMenuEvent,
     QDesktopServices,
     QFont,
     QKeyEvent,
     QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
     QTextDocument,
     QTextLine,
     QTextOption,
@@ -36,6 +42,9 @@ class TextView(QTextBrowser):
         document: What to show.
         name: Accessible name.
 
+    Attributes:
+        framed: Document positions between which the text is framed: start and end of each part.
+
     Signals:
         hovered: The mouse is on the character behind this document position; −1 for none.
         pressed: That character was clicked, or Enter was pressed with the cursor before it.
@@ -48,6 +57,8 @@ class TextView(QTextBrowser):
 
     def __init__(self, document: QTextDocument, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.framed: tuple[tuple[int, int], ...] = ()
+        self._frame_colour = QColor()
         document.setParent(self)
         document.setDocumentMargin(0)
         self.setDocument(document)
@@ -71,6 +82,38 @@ class TextView(QTextBrowser):
         """Use this font where the document names none."""
         if self.document().defaultFont() != font:
             self.document().setDefaultFont(font)
+
+    def frame(self, parts: Sequence[tuple[int, int]], colour: QColor) -> None:
+        """Draw frames around parts of the text, and around no others."""
+        self.framed, self._frame_colour = tuple(parts), colour
+        self.viewport().update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if not self.framed:
+            return
+        painter = QPainter(self.viewport())
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(self._frame_colour, 2))
+        for start, end in self.framed:
+            for place in self._places(start, end):
+                painter.drawRoundedRect(place.adjusted(-1, 0, 1, 0), 3, 3)
+        painter.end()
+
+    def _places(self, start: int, end: int) -> Iterator[QRectF]:
+        """Where a part of the text stands, line by line."""
+        block = self.document().findBlock(start)
+        while block.isValid() and block.position() < end:
+            corner = self.document().documentLayout().blockBoundingRect(block).topLeft()
+            for number in range(block.layout().lineCount()):
+                line = block.layout().lineAt(number)
+                first = max(start - block.position(), line.textStart())
+                last = min(end - block.position(), line.textStart() + line.textLength())
+                if first < last:
+                    edges = sorted(float(line.cursorToX(at)[0]) for at in (first, last))
+                    top = corner + QPointF(edges[0], line.y())
+                    yield QRectF(top.x(), top.y(), edges[1] - edges[0], line.height())
+            block = block.next()
 
     def loadResource(self, kind: int, name: QUrl | str) -> object:
         """Give nothing: answers may name pictures, on the web or on this disk."""

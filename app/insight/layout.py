@@ -10,6 +10,9 @@ from app.insight.words import show_token
 from medusa_core.messages import TARGET, BestNode, StepTrace, TokenSource
 
 
+_Outline = tuple[list[int], list[int]]  # highest and lowest row of each column of a subtree
+
+
 class State(Enum):
     """What became of a node."""
 
@@ -30,7 +33,7 @@ class Node:
         index: Index in the tree; that of the ghost is the number of nodes.
         parent: Index of the parent; −1 for the root.
         depth: Its column.
-        row: Its row; may lie between two whole ones.
+        row: Its row.
         text: What it says.
         state: What became of it.
         source: Who drafted it.
@@ -41,7 +44,7 @@ class Node:
     index: int
     parent: int
     depth: int
-    row: float
+    row: int
     text: str
     state: State
     source: TokenSource
@@ -54,7 +57,7 @@ class TreeLayout:
     """A tree ready to be drawn.
 
     Attributes:
-        nodes: Its nodes; those on the path are on one straight line where there is one.
+        nodes: Its nodes; those on the path are the first row where there is one.
         num_rows: Rows it takes.
         num_columns: Columns it takes, the ghost's included.
     """
@@ -101,7 +104,7 @@ def lay_out_step(trace: StepTrace) -> TreeLayout:
             probability=choice.probability,
         )
     )
-    return TreeLayout(tuple(nodes), round(max(rows)) + 1, max(depths) + 1)
+    return TreeLayout(tuple(nodes), max(rows) + 1, max(depths) + 1)
 
 
 def lay_out_plan(best: Sequence[BestNode], num_rows: int) -> TreeLayout:
@@ -129,7 +132,7 @@ def lay_out_plan(best: Sequence[BestNode], num_rows: int) -> TreeLayout:
         )
         for index, node in enumerate(chosen, start=1)
     )
-    return TreeLayout((root, *drafts), round(max(rows)) + 1, max(depths) + 1)
+    return TreeLayout((root, *drafts), max(rows) + 1, max(depths) + 1)
 
 
 def _state(index: int, trace: StepTrace) -> State:
@@ -145,8 +148,12 @@ def _state(index: int, trace: StepTrace) -> State:
     return State.MISMATCH if is_last and trace.parents.index(path[-1]) == index else State.PASSED
 
 
-def _places(parents: Sequence[int], path: Sequence[int]) -> tuple[list[float], list[int]]:
-    """Row and column of every node: the path lies in the first row, leaves below each other."""
+def _places(parents: Sequence[int], path: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Row and column of every node.
+
+    First children stand right of their parents, so the path is the first row. Later ones stand
+    below, as high as the subtrees above them leave room in every column. No lines cross.
+    """
     children: list[list[int]] = [[] for _ in parents]
     depths = [0] * len(parents)
     for node, parent in enumerate(parents[1:], start=1):
@@ -155,21 +162,27 @@ def _places(parents: Sequence[int], path: Sequence[int]) -> tuple[list[float], l
     on_path = set(path)
     for siblings in children:
         siblings.sort(key=lambda node: node not in on_path)
-    rows = [0.0] * len(parents)
-    next_row = 0.0
-    stack = [0]
-    order: list[int] = []
-    while stack:
-        node = stack.pop()
-        order.append(node)
-        if children[node]:
-            stack += reversed(children[node])
-        else:
-            rows[node] = next_row
-            next_row += 1
-    for node in reversed(order):
-        if children[node]:
-            first = children[node][0]
-            last = first if first in on_path else children[node][-1]
-            rows[node] = (rows[first] + rows[last]) / 2
+    drops = [0] * len(parents)  # rows below the parent
+    outlines: list[_Outline] = [([], [])] * len(parents)
+    for node in reversed(range(len(parents))):  # children come behind their parents
+        below: _Outline = ([], [])
+        for child in children[node]:
+            drops[child] = _drop(below, outlines[child])
+            below = _joined(below, outlines[child], drops[child])
+        outlines[node] = ([0, *below[0]], [0, *below[1]])
+    rows = [0] * len(parents)
+    for node, parent in enumerate(parents[1:], start=1):
+        rows[node] = rows[parent] + drops[node]
     return rows, depths
+
+
+def _drop(above: _Outline, subtree: _Outline) -> int:
+    """Rows that a subtree must go down to have none of those above it in its way."""
+    columns = zip(above[1], subtree[0], strict=False)
+    return max((low + 1 - high for low, high in columns), default=0)
+
+
+def _joined(above: _Outline, subtree: _Outline, drop: int) -> _Outline:
+    """The outline of what stands above a subtree, and of that subtree, together."""
+    highest, lowest = ([drop + row for row in rows] for rows in subtree)
+    return above[0] + highest[len(above[0]) :], lowest + above[1][len(lowest) :]

@@ -20,22 +20,23 @@ from app.insight.note import note
 from app.insight.plan_bar import PlanBar
 from app.insight.timeline import Timeline
 from app.insight.transport import Transport
+from app.insight.tree_items import describe
+from app.insight.tree_legend import PLAN_LEGEND, STEP_LEGEND, TreeLegend
 from app.insight.tree_table import TreeTable
-from app.insight.tree_view import TreeView, describe
+from app.insight.tree_view import TreeView
 from app.theme.appearance import Appearance
 from medusa_core.messages import Calibrated, ModelLoaded
 
 STEP, PLAN = 0, 1
 LIVE_MS = 250  # followed live: no eye reads trees faster, and drawing slows the engine
 STEP_HELP = (
-    "Read from left to right: the last token, then what was guessed behind it. One pass of the "
-    "model checks all guesses at once. Thick: accepted. Dashed: the best guess where the model "
-    "chose otherwise; its own choice is dotted."
+    "From left to right: the last token, then guesses of what follows. One pass of the model "
+    "checks all of them."
 )
 PLAN_HELP = (
-    "The guesses that pay most, by how often each head has been right. More rows mean more tokens "
-    "in a step, and a longer step. Medusa + lookup and the dynamic tree "
-    "use as many rows, but choose the guesses anew in each step."
+    "The guesses of the heads that pay most, by how often each has been right. More rows give more "
+    "tokens in a step, but a step takes longer. The drafter Medusa heads uses this tree as it is; "
+    "Medusa + lookup and the dynamic tree use as many rows, but choose the guesses in each step."
 )
 
 
@@ -46,6 +47,7 @@ class TreePanel(QWidget):
         tabs: The step's tree, or the planned one.
         view: Draws it.
         table: Lists it.
+        legend: Explains it.
         transport: Moves through the steps.
         plan: Chooses the size of the planned tree.
 
@@ -81,6 +83,7 @@ class TreePanel(QWidget):
         self._bars = QStackedWidget()
         self._pictures = QStackedWidget()
         self._help = note()
+        self.legend = TreeLegend(appearance)
         self._said = note()
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
@@ -124,6 +127,7 @@ class TreePanel(QWidget):
                 button.setIcon(self._appearance.icon(icon, theme.text, 1.0))
                 button.setIconSize(QSize(scale.px(1.0), scale.px(1.0)))
         self.transport.restyle()
+        self.legend.restyle()
         self.view.restyle()
 
     def _build(self) -> None:
@@ -132,9 +136,9 @@ class TreePanel(QWidget):
         tools.addStretch(1)
         save = "Save this answer's steps as JSON"
         for button in (
-            self._tool("minus", "Draw smaller", lambda: self.view.zoom(1 / 1.25)),
-            self._tool("plus", "Draw larger", lambda: self.view.zoom(1.25)),
-            self._tool("fit", "Show the whole tree", self.view.fit),
+            self._tool("minus", "Draw smaller (−)", lambda: self.view.zoom(-1)),
+            self._tool("plus", "Draw larger (+)", lambda: self.view.zoom(1)),
+            self._tool("fit", "Show the whole tree (0)", self.view.fit),
             self.table_button,
             self._button("Open …", "Open a recorded trace", self.open_requested.emit),
             self._button("Save trace …", save, self.save_requested.emit),
@@ -150,8 +154,8 @@ class TreePanel(QWidget):
         self._pictures.addWidget(self.view)
         self._pictures.addWidget(self.table)
         self._column.addWidget(self._pictures, 1)
-        self._column.addWidget(self._said)
-        self._column.addWidget(self._help)
+        for words in (self._said, self.legend, self._help):
+            self._column.addWidget(words)
 
     def _connect(self) -> None:
         timeline = self._timeline
@@ -176,6 +180,7 @@ class TreePanel(QWidget):
         self.tabs.blockSignals(False)
         self._bars.setCurrentIndex(tab)
         self._help.setText(STEP_HELP if tab == STEP else f"{PLAN_HELP} {self._accuracies}")
+        self.legend.show_samples(STEP_LEGEND if tab == STEP else PLAN_LEGEND)
         self._moved()
 
     def showEvent(self, event: object) -> None:
@@ -192,7 +197,7 @@ class TreePanel(QWidget):
         if not self.isVisible():
             return
         layout = self._layout()
-        self._said.setText("")
+        self._say("")
         if self.table_button.isChecked():
             self.table.show_layout(layout)
         else:
@@ -213,9 +218,14 @@ class TreePanel(QWidget):
         self.table.choose(index)
         token, track = self._token_of(index), self._timeline.track
         if token is not None and track is not None:
-            self._said.setText(as_text(card_of(track, token)))
+            self._say(as_text(card_of(track, token)))
         else:
-            self._said.setText(describe(layout.nodes[index]))
+            self._say(describe(layout.nodes[index]))
+
+    def _say(self, text: str) -> None:
+        """Say something of the chosen node; nothing takes no room."""
+        self._said.setText(text)
+        self._said.setVisible(bool(text))
 
     def _tell(self, index: int) -> None:
         token = self._token_of(index)

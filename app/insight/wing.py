@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from app.insight.steps_panel import StepsPanel
     from app.insight.tree_panel import TreePanel
 
-DOCK_EM = 26  # height of the panels when the first is opened
+DOCK_EM = 28  # height of the panels when the first is opened
 
 
 class Insight(QObject):

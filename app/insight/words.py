@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from html import escape
 
 from medusa_core.messages import GIVEN, TARGET, TokenSource
 
-_ESCAPES = {" ": "·", "\n": "⏎", "\t": "⇥", "\r": "␍"}
+_SIGNS = {" ": "␣", "\n": "⏎", "\t": "⇥", "\r": "␍"}
 _MOST_CHARS = 24
+_CODE_POINT = re.compile(r"‹U\+([0-9A-F]{4,6})›")
 
 
 def show_token(text: bytes, token_id: int) -> str:
@@ -18,19 +21,26 @@ def show_token(text: bytes, token_id: int) -> str:
         decoded = text.decode()
     except UnicodeDecodeError:
         return "‹" + text.hex(" ").upper() + "›"
-    shown = "".join(_ESCAPES.get(char) or _shown(char) for char in decoded)
+    shown = "".join(_SIGNS.get(char) or _shown(char) for char in decoded)
     return shown if len(shown) <= _MOST_CHARS else shown[: _MOST_CHARS - 1] + "…"
 
 
 def as_typed(shown: str) -> str:
-    """What the signs for white space stand for: a middle dot is a space, as it is shown."""
-    for char, sign in _ESCAPES.items():
+    """What is meant by a text in which tokens are edited: their signs stand for white space."""
+    for char, sign in _SIGNS.items():
         shown = shown.replace(sign, char)
-    return shown
+    return _CODE_POINT.sub(lambda found: _char(found[0], int(found[1], 16)), shown)
 
 
 def _shown(char: str) -> str:
-    return char if char.isprintable() else f"‹U+{ord(char):04X}›"
+    # A sign that is in the text itself must not be taken for what it stands for.
+    is_plain = char.isprintable() and char not in _SIGNS.values()
+    return char if is_plain else f"‹U+{ord(char):04X}›"
+
+
+def _char(written: str, code: int) -> str:
+    is_char = code <= sys.maxunicode and not 0xD800 <= code < 0xE000  # surrogates are none
+    return chr(code) if is_char else written
 
 
 def origin(source: TokenSource) -> str:

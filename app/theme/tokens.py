@@ -12,8 +12,8 @@ from PySide6.QtGui import QColor
 
 
 @dataclass(frozen=True, slots=True)
-class HeadColour:
-    """How tokens drafted by one head are marked.
+class MarkColour:
+    """How something is marked, such as the tokens that one head drafted.
 
     Attributes:
         tint: Background behind the text, as "#rrggbb".
@@ -43,6 +43,7 @@ class Theme:
         bubble: Behind what the user wrote.
         code: Behind code.
         link: Links in answers.
+        agreed: What the target agreed to, whoever drafted it.
         danger: Line and icon of an error.
         danger_surface: Behind the words of an error.
         selection: Behind selected text.
@@ -70,6 +71,7 @@ class Theme:
     bubble: str
     code: str
     link: str
+    agreed: MarkColour
     danger: str
     danger_surface: str
     selection: str
@@ -79,19 +81,19 @@ class Theme:
     code_comment: str
     code_number: str
     code_name: str
-    heads: tuple[HeadColour, ...]
-    lookup: HeadColour
+    heads: tuple[MarkColour, ...]
+    lookup: MarkColour
 
     @property
     def is_dark(self) -> bool:
         """Whether text is lighter than the window."""
         return contrast(self.text, "#000000") > contrast(self.text, "#ffffff")
 
-    def head(self, number: int) -> HeadColour:
+    def head(self, number: int) -> MarkColour:
         """Colour of a head, 1-based."""
         return self.heads[(number - 1) % len(self.heads)]
 
-    def of_mark(self, mark: int) -> HeadColour:
+    def of_mark(self, mark: int) -> MarkColour:
         """Colour of a mark: a head's number, or a negative one for what a lookup found."""
         return self.lookup if mark < 0 else self.head(mark)
 
@@ -111,6 +113,7 @@ LIGHT = Theme(
     bubble="#eef1f4",
     code="#f2f2ef",
     link="#155d92",
+    agreed=MarkColour("#dcefd6", "#33802c"),
     danger="#b3361e",
     danger_surface="#fcf0ed",
     selection="#c3ddf0",
@@ -121,13 +124,13 @@ LIGHT = Theme(
     code_number="#8c4408",
     code_name="#0d5383",
     heads=(
-        HeadColour("#d9ebf8", "#0072b2"),
-        HeadColour("#fbe8c4", "#b37400"),
-        HeadColour("#d3f0e6", "#008a65"),
-        HeadColour("#f6e0ed", "#b85c91"),
-        HeadColour("#fae0d2", "#c65600"),
+        MarkColour("#d9ebf8", "#0072b2"),
+        MarkColour("#fbe8c4", "#b37400"),
+        MarkColour("#d3f0e6", "#008a65"),
+        MarkColour("#f6e0ed", "#b85c91"),
+        MarkColour("#fae0d2", "#c65600"),
     ),
-    lookup=HeadColour("#e6e5df", "#55585d"),
+    lookup=MarkColour("#e6e5df", "#55585d"),
 )
 
 DARK = Theme(
@@ -145,6 +148,7 @@ DARK = Theme(
     bubble="#26292d",
     code="#232528",
     link="#7cc0ee",
+    agreed=MarkColour("#1f3a1b", "#7fc775"),
     danger="#f0886f",
     danger_surface="#33211d",
     selection="#2f4f68",
@@ -155,13 +159,13 @@ DARK = Theme(
     code_number="#f0b684",
     code_name="#8fcbf2",
     heads=(
-        HeadColour("#16384f", "#56b4e9"),
-        HeadColour("#44330d", "#e69f00"),
-        HeadColour("#0f3d30", "#1fbf91"),
-        HeadColour("#44283a", "#d98bb6"),
-        HeadColour("#4a2813", "#ee7c33"),
+        MarkColour("#16384f", "#56b4e9"),
+        MarkColour("#44330d", "#e69f00"),
+        MarkColour("#0f3d30", "#1fbf91"),
+        MarkColour("#44283a", "#d98bb6"),
+        MarkColour("#4a2813", "#ee7c33"),
     ),
-    lookup=HeadColour("#393b40", "#b9bcc2"),
+    lookup=MarkColour("#393b40", "#b9bcc2"),
 )
 
 

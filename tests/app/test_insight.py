@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
-from PySide6.QtGui import QDropEvent, QImage
+from PySide6.QtGui import QDropEvent, QImage, QTextCursor
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QHeaderView, QLabel, QToolTip, QWidget
 from pytestqt.qtbot import QtBot
@@ -130,7 +130,7 @@ def test_the_slider_shows_every_step(answered: tuple[MainWindow, AnswerMessage])
     QTest.keyClick(slider, Qt.Key.Key_Home)
     assert shown(panel) == ["root", "One"]  # prefill: the root and the model's choice
     QTest.keyClick(slider, Qt.Key.Key_Right)
-    assert shown(panel) == ["One", "·two", "·three.", "·wrong", "·Four"]
+    assert shown(panel) == ["One", "␣two", "␣three.", "␣wrong", "␣Four"]
     states = [node.state for node in panel.view.layout_shown.nodes]
     assert states == [
         State.ROOT, State.ACCEPTED, State.ACCEPTED, State.MISMATCH, State.GHOST,
@@ -190,11 +190,11 @@ def test_arrows_walk_through_the_tree_and_say_where_they_are(
         said.append(view.accessibleDescription())
     assert said == [
         "One: decided before",
-        "·two: accepted, from head 1, 25.0 %",
-        "·three.: accepted, from head 2, 25.0 %",
-        "·Four: chosen by the model",
-        "·wrong: the best guess where the model chose otherwise, from head 3, 25.0 %",
-        "·three.: accepted, from head 2, 25.0 %",
+        "␣two: accepted, from head 1, 25.0 %",
+        "␣three.: accepted, from head 2, 25.0 %",
+        "␣Four: chosen by the model, 50.0 %",
+        "␣wrong: the best guess where the model chose otherwise, from head 3, 25.0 %",
+        "␣three.: accepted, from head 2, 25.0 %",
     ]
 
 
@@ -207,8 +207,8 @@ def test_the_table_lists_the_nodes_and_chooses_the_same(
     window.insight.timeline.go(1)
     panel.table_button.click()
     rows = [[panel.table.item(r, c).text() for c in range(8)] for r in range(5)]
-    assert rows[1] == ["1", "1", "·two", "head 1", "1", "25.0 %", "accepted", "One"]
-    assert rows[4][2:4] == ["·Four", "the model itself"]
+    assert rows[1] == ["1", "1", "␣two", "head 1", "1", "25.0 %", "accepted", "One"]
+    assert rows[4][2:4] == ["␣Four", "the model itself"]
     panel.table.selectRow(2)
     assert panel.view.chosen == 2
 
@@ -217,7 +217,12 @@ def test_the_table_lists_the_nodes_and_chooses_the_same(
 
 
 def framed(answer: AnswerMessage) -> list[str]:
-    return [s.cursor.selectedText() for s in answer.view.extraSelections()]
+    cursor, texts = answer.view.textCursor(), []
+    for start, end in answer.view.framed:
+        cursor.setPosition(start)
+        cursor.setPosition(end, QTextCursor.MoveMode.KeepAnchor)
+        texts.append(cursor.selectedText())
+    return texts
 
 
 def centre_of(answer: AnswerMessage, text: str) -> QPointF:
@@ -238,12 +243,12 @@ def test_a_click_in_the_text_shows_its_step_and_a_node_its_text(
     QTest.mouseClick(answer.view.viewport(), Qt.MouseButton.LeftButton, pos=point)
     panel = window.insight.tree
     assert panel is not None
-    assert "·seven" in shown(panel)
+    assert "␣seven" in shown(panel)
     chosen = panel.view.layout_shown.nodes[panel.view.chosen]
-    assert chosen.text == "·seven"
+    assert chosen.text == "␣seven"
     panel.view.choose(0)
     panel.view.node_chosen.emit(1)
-    assert framed(answer) == [panel.view.layout_shown.nodes[1].text.replace("·", " ")]
+    assert framed(answer) == [panel.view.layout_shown.nodes[1].text.replace("␣", " ")]
 
 
 def test_the_cursor_key_opens_the_step_too(answered: tuple[MainWindow, AnswerMessage]) -> None:
@@ -293,7 +298,7 @@ def test_hovering_shows_the_tokens_card(
     answer.view.hovered.emit(at)
     answer.view.hovered.emit(at + 1)  # the same token: no second card
     assert len(cards) == 1
-    assert "·three." in cards[0]
+    assert "␣three." in cards[0]
     assert "head 2, accepted" in cards[0]
     answer.view.hovered.emit(-1)
     assert hidden
@@ -491,7 +496,7 @@ def test_the_conversation_is_verified_and_an_input_edited(qtbot: QtBot, open_fak
     assert [table.columnWidth(k) for k in range(num_tokens)] == wanted
     # A header that follows its contents takes ten seconds for 900 tokens.
     assert header.sectionResizeMode(0) != QHeaderView.ResizeMode.ResizeToContents
-    table.item(0, 3).setText("·mountain")
+    table.item(0, 3).setText("␣mountain")
     qtbot.waitUntil(lambda: panel.shown.bonus is not None)
     edit = engine.of_kind(Verify)[1]
     assert isinstance(edit, Verify)

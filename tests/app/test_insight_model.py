@@ -102,7 +102,7 @@ def test_a_step_says_what_became_of_every_node() -> None:
     ghost = layout.nodes[-1]
     assert (ghost.parent, ghost.depth, ghost.text) == (1, 2, "‹F0 9F›")
     assert ghost.probability == pytest.approx(0.5)
-    assert layout.nodes[1].text == "·cat"
+    assert layout.nodes[1].text == "␣cat"
     assert layout.nodes[1].probability == pytest.approx(0.25)
     assert layout.nodes[0].probability is None
 
@@ -168,7 +168,7 @@ def test_a_saved_trace_shows_the_same_in_a_fresh_process(tmp_path: Path) -> None
 def test_a_card_tells_all_about_an_accepted_token() -> None:
     track = track_of(3)
     lines = dict(card_of(track, 2))
-    assert lines["Token"] == "·on"
+    assert lines["Token"] == "␣on"
     assert lines["Id"] == "3"
     assert lines["From"] == "head 2, accepted"
     assert lines["Its guess"] == "first guess, 25.0 %"
@@ -209,7 +209,7 @@ def test_hostile_tokens_stay_text() -> None:
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        (b" a b", "·a·b"),
+        (b" a b", "␣a␣b"),
         (b"\n\t", "⏎⇥"),
         (b"", "‹token 7›"),
         (b"\xe2\x82", "‹E2 82›"),
@@ -312,8 +312,8 @@ def test_outputs_are_compared_with_the_next_input() -> None:
 def test_after_an_edit_the_first_output_that_differs_is_the_bonus() -> None:
     table = agreement(verified((1, 7), (2, 3), (8, 4), (4, 5)), edited=2)
     assert table.bonus == 1  # what stands before the edit was there already
-    assert "behind “·2” (token 2)" in say(table)
-    assert "goes on with “·3”" in say(table)
+    assert "behind “␣2” (token 2)" in say(table)
+    assert "goes on with “␣3”" in say(table)
     whole = agreement(verified((1, 2), (2, 3), (3, 4)), edited=1)
     assert whole.bonus == 2  # all agree: the bonus comes behind the end
 

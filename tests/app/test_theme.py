@@ -50,17 +50,18 @@ def test_marked_text_can_be_read_in_prose_and_in_code(theme: Theme) -> None:
     )
     for ink in inks:
         assert contrast(ink, theme.code) >= READABLE
-        for head in theme.heads:
+        for head in (*theme.heads, theme.lookup):
             assert contrast(ink, head.tint) >= READABLE, (ink, head)
 
 
 @THEMES
 def test_underlines_bars_and_the_focus_can_be_seen(theme: Theme) -> None:
-    for head in theme.heads:
+    for head in (*theme.heads, theme.lookup, theme.agreed):
         for ground in (theme.window, theme.surface, theme.code, head.tint):
             assert contrast(head.line, ground) >= VISIBLE, (head, ground)
     assert contrast(theme.accent, theme.surface) >= VISIBLE
     assert contrast(theme.danger, theme.danger_surface) >= VISIBLE
+    assert contrast(theme.text, theme.agreed.tint) >= READABLE
 
 
 @THEMES

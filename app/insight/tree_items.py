@@ -1,0 +1,141 @@
+"""The parts of a drawn tree: a box for each node, and the lines between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen
+from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
+
+from app.insight.layout import Node, State
+from app.insight.tree_style import (
+    BADGE_SIZE,
+    badge_width,
+    badges_of,
+    look_of,
+    note_of,
+    paint_badge,
+)
+from app.insight.words import as_tip, origin, percent
+from app.theme.appearance import Appearance
+
+COLUMN_EM = 13.0
+ROW_EM = 1.95
+NODE_EM = (10.4, 1.55)
+GHOST_EM = 13.5  # it says more, and nothing stands behind it
+_INSET_EM = 0.4
+
+
+def place_of(node: Node, appearance: Appearance) -> QRectF:
+    """Where a node's box is."""
+    scale = appearance.scale
+    width = GHOST_EM if node.state is State.GHOST else NODE_EM[0]
+    left, top = node.depth * scale.px(COLUMN_EM), node.row * scale.px(ROW_EM)
+    return QRectF(left, top, scale.px(width), scale.px(NODE_EM[1]))
+
+
+def describe(node: Node) -> str:
+    """A node in words."""
+    if node.state is State.ROOT:
+        return f"{node.text}: {node.state.value}"
+    known = "" if node.probability is None else f", {percent(node.probability)}"
+    if node.state is State.GHOST:
+        return f"{node.text}: {node.state.value}{known}"
+    return f"{node.text}: {node.state.value}, from {origin(node.source)}{known}"
+
+
+class Lines(QGraphicsItem):
+    """All lines of a tree in one item."""
+
+    def __init__(self, nodes: Sequence[Node], appearance: Appearance) -> None:
+        super().__init__()
+        self._lines: list[tuple[QPainterPath, QPen]] = []
+        self._rect = QRectF()
+        places = [place_of(node, appearance) for node in nodes]
+        for node in nodes[1:]:
+            path = _curve(places[node.parent], places[node.index])
+            look = look_of(node.state, node.probability, appearance.theme)
+            self._lines.append((path, look.line))
+            self._rect = self._rect.united(path.boundingRect())
+        self._lines.sort(key=lambda line: line[1].widthF())  # what was accepted comes on top
+
+    def boundingRect(self) -> QRectF:
+        return self._rect.adjusted(-3, -3, 3, 3)
+
+    def paint(
+        self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None
+    ) -> None:
+        for path, pen in self._lines:
+            painter.setPen(pen)
+            painter.drawPath(path)
+
+
+def _curve(parent: QRectF, child: QRectF) -> QPainterPath:
+    start = QPointF(parent.right(), parent.center().y())
+    end = QPointF(child.left(), child.center().y())
+    middle = (start.x() + end.x()) / 2
+    path = QPainterPath(start)
+    path.cubicTo(QPointF(middle, start.y()), QPointF(middle, end.y()), end)
+    return path
+
+
+class NodeItem(QGraphicsItem):
+    """One node: its token, who drafted it, and how likely that found it.
+
+    Args:
+        node: What to draw.
+        appearance: The looks.
+        is_chosen: Whether it is to be framed as the chosen one.
+    """
+
+    def __init__(self, node: Node, appearance: Appearance, is_chosen: Callable[[], bool]) -> None:
+        super().__init__()
+        self.node = node
+        self._appearance = appearance
+        self._is_chosen = is_chosen
+        self._rect = place_of(node, appearance)
+        self.setToolTip(as_tip(describe(node)))
+
+    def boundingRect(self) -> QRectF:
+        return self._rect.adjusted(-3, -3, 3, 3)
+
+    def paint(
+        self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None
+    ) -> None:
+        node, theme, scale = self.node, self._appearance.theme, self._appearance.scale
+        look = look_of(node.state, node.probability, theme)
+        painter.setPen(QPen(QColor(theme.text), 3) if self._is_chosen() else look.frame)
+        painter.setBrush(look.fill)
+        painter.drawRoundedRect(self._rect, scale.px(0.4), scale.px(0.4))
+        inset = scale.px(_INSET_EM)
+        room = self._rect.adjusted(inset, 0, -inset, 0)
+        room.setRight(self._paint_note(painter, room, look.ink))
+        room.setRight(self._paint_badges(painter, room))
+        painter.setPen(look.ink)
+        painter.setFont(scale.font(0.9))
+        said = f"model chose {node.text}" if node.state is State.GHOST else node.text
+        text = painter.fontMetrics().elidedText(
+            said, Qt.TextElideMode.ElideRight, int(room.width())
+        )
+        painter.drawText(room, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, text)
+
+    def _paint_note(self, painter: QPainter, room: QRectF, ink: QColor) -> float:
+        """Paint the chance at the right; returns where the room that is left ends."""
+        note = note_of(self.node)
+        painter.setPen(ink)
+        painter.setFont(self._appearance.scale.font(BADGE_SIZE))
+        right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        painter.drawText(room, right, note)
+        return room.right() - painter.fontMetrics().horizontalAdvance(f"{note} ")
+
+    def _paint_badges(self, painter: QPainter, room: QRectF) -> float:
+        """Paint who drafted it at the right; returns where the room that is left ends."""
+        right, scale = room.right(), self._appearance.scale
+        for badge in reversed(badges_of(self.node.source)):
+            width = badge_width(badge, self._appearance)
+            place = QRectF(right - width, room.top(), width, room.height())
+            paint_badge(painter, place.adjusted(0, scale.px(0.25), 0, -scale.px(0.25)), badge,
+                        self._appearance)
+            right -= width + scale.px(0.2)
+        return right

@@ -1,0 +1,115 @@
+"""Says what the boxes, badges and numbers of a tree mean, by samples of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from PySide6.QtCore import QRectF, QSize
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
+
+from app.flow_layout import FlowLayout
+from app.insight.layout import State
+from app.insight.tree_style import Badge, badge_width, look_of, paint_badge
+from app.markdown.tokens import LOOKUP
+from app.theme.appearance import Appearance
+
+Sample = State | Badge | str
+STEP_LEGEND: tuple[tuple[Sample, str], ...] = (
+    (State.ACCEPTED, "accepted"),
+    (State.GHOST, "what the model chose itself"),
+    (State.MISMATCH, "the best guess there, but not chosen"),
+    (State.PASSED, "not chosen"),
+    (State.UNREACHED, "behind a wrong guess"),
+    (Badge("h1", 1), "guessed by head 1"),
+    (Badge("lookup", LOOKUP), "found in the text so far"),
+    ("44%", "chance that the drafter, or the model, gave it; paler: less"),
+)
+PLAN_LEGEND: tuple[tuple[Sample, str], ...] = (
+    (State.PLANNED, "a row of the tree, for a guess"),
+    (Badge("h1", 1), "of head 1, which guesses 1 token ahead"),
+    ("44%", "chance that it and all before it are right; paler: less"),
+)
+
+
+class TreeLegend(QWidget):
+    """Samples with words, in lines."""
+
+    def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._appearance = appearance
+        self._flow = FlowLayout(appearance.scale.px(0.9), self)
+        self._shown: tuple[tuple[Sample, str], ...] = ()
+        self.setAccessibleName("Legend")
+
+    def show_samples(self, samples: tuple[tuple[Sample, str], ...]) -> None:
+        """Explain these."""
+        if samples == self._shown:
+            return
+        self._shown = samples
+        while (item := self._flow.takeAt(0)) is not None:
+            item.widget().deleteLater()
+        for sample, meaning in samples:
+            self._flow.addWidget(self._entry(sample, meaning))
+        self.setAccessibleDescription("; ".join(_said(samples)))
+
+    def restyle(self) -> None:
+        """Take the sizes and colours of the theme."""
+        self._flow.setSpacing(self._appearance.scale.px(0.9))
+        for swatch in self.findChildren(_Swatch):
+            swatch.updateGeometry()
+            swatch.update()
+
+    def _entry(self, sample: Sample, meaning: str) -> QWidget:
+        entry = QWidget()
+        row = QHBoxLayout(entry)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(self._appearance.scale.px(0.35))
+        words = QLabel(meaning)
+        words.setObjectName("insightNote")
+        if isinstance(sample, str):
+            swatch = QLabel(sample)
+            swatch.setObjectName("legendNumber")
+            row.addWidget(swatch)
+        else:
+            row.addWidget(_Swatch(sample, self._appearance))
+        row.addWidget(words)
+        return entry
+
+
+class _Swatch(QWidget):
+    """A small box, or a badge, as it is drawn in the tree."""
+
+    def __init__(self, sample: State | Badge, appearance: Appearance) -> None:
+        super().__init__()
+        self._sample = sample
+        self._appearance = appearance
+
+    def sizeHint(self) -> QSize:
+        scale = self._appearance.scale
+        if isinstance(self._sample, Badge):
+            return QSize(int(badge_width(self._sample, self._appearance)) + 1, scale.px(1.1))
+        return QSize(scale.px(1.8), scale.px(1.0))
+
+    def minimumSizeHint(self) -> QSize:
+        return self.sizeHint()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        place = QRectF(self.rect())
+        if isinstance(self._sample, Badge):
+            paint_badge(painter, place, self._sample, self._appearance)
+        else:
+            look = look_of(self._sample, None, self._appearance.theme)
+            painter.setPen(look.frame)
+            painter.setBrush(look.fill)
+            painter.drawRoundedRect(place.adjusted(2, 2, -2, -2), 3, 3)
+        painter.end()
+
+
+def _said(samples: tuple[tuple[Sample, str], ...]) -> Iterator[str]:
+    """The legend in words; boxes have none but their meaning."""
+    for sample, meaning in samples:
+        name = sample.name if isinstance(sample, Badge) else sample
+        yield meaning if isinstance(name, State) else f"{name}: {meaning}"

@@ -1,0 +1,124 @@
+"""How the nodes of a tree look: colour tells the state, opacity the chance, a badge the source."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
+
+from app.insight.layout import Node, State
+from app.markdown.tokens import LOOKUP
+from app.theme.appearance import Appearance
+from app.theme.tokens import MarkColour, Theme
+from medusa_core.messages import TokenSource
+
+_LEAST_OPACITY = 0.3  # unlikely nodes are there, too
+
+
+class Look(NamedTuple):
+    """How a node is drawn.
+
+    Attributes:
+        frame: Around its box.
+        line: From its parent to it.
+        fill: Of its box.
+        ink: Of its words.
+    """
+
+    frame: QPen
+    line: QPen
+    fill: QColor
+    ink: QColor
+
+
+def look_of(state: State, probability: float | None, theme: Theme) -> Look:
+    """The look of a node: its state gives the colour, its chance the opacity of the fill."""
+    colour, width, pattern = _line_of(state, theme)
+    frame, line = QPen(colour, width, pattern), QPen(colour, 1.4 * width, pattern)
+    fill = QColor(_fill_of(state, theme))
+    if state not in (State.ROOT, State.GHOST):
+        fill.setAlphaF(opacity_of(probability))
+    is_muted = state in (State.PASSED, State.UNREACHED)
+    return Look(frame, line, fill, QColor(theme.muted if is_muted else theme.text))
+
+
+def opacity_of(probability: float | None) -> float:
+    """Likely nodes are plain to see; those of which nothing is known, too."""
+    if probability is None:
+        return 1.0
+    return _LEAST_OPACITY + (1 - _LEAST_OPACITY) * min(1.0, probability) ** 0.5
+
+
+def _line_of(state: State, theme: Theme) -> tuple[QColor, float, Qt.PenStyle]:
+    solid, dashed, dotted = Qt.PenStyle.SolidLine, Qt.PenStyle.DashLine, Qt.PenStyle.DotLine
+    looks = {
+        State.ROOT: (theme.muted, 1.4, solid),
+        State.ACCEPTED: (theme.agreed.line, 2.4, solid),
+        State.MISMATCH: (theme.danger, 1.6, dashed),
+        State.PASSED: (theme.muted, 1.0, solid),
+        State.UNREACHED: (theme.border, 1.0, solid),
+        State.GHOST: (theme.accent, 2.0, dotted),
+        State.PLANNED: (theme.accent, 1.2, solid),
+    }
+    colour, width, pattern = looks[state]
+    return QColor(colour), width, pattern
+
+
+def _fill_of(state: State, theme: Theme) -> str:
+    fills = {
+        State.ROOT: theme.raised,
+        State.ACCEPTED: theme.agreed.tint,
+        State.MISMATCH: theme.danger_surface,
+        State.PASSED: theme.hover,
+        State.UNREACHED: theme.window,
+        State.GHOST: theme.window,
+        State.PLANNED: theme.selection,
+    }
+    return fills[state]
+
+
+class Badge(NamedTuple):
+    """A short name of who drafted a node.
+
+    Attributes:
+        name: `h1`, or `lookup`.
+        mark: As its tokens are marked in the text.
+    """
+
+    name: str
+    mark: int
+
+
+def badges_of(source: TokenSource) -> tuple[Badge, ...]:
+    """Who drafted a node: a head, the lookup, or both; nobody drafts what the target chooses."""
+    head = (Badge(f"h{source.head}", source.head),) if source.head else ()
+    lookup = (Badge("lookup", LOOKUP),)
+    by_name = {"ngram": lookup, "medusa+ngram": (*head, *lookup)}
+    return by_name.get(source.drafter, head)
+
+
+def note_of(node: Node) -> str:
+    """How likely a node was, as its drafter or the target said; empty where nothing is known."""
+    known = node.state is not State.ROOT and node.probability is not None
+    return f"{node.probability:.0%}" if known else ""
+
+
+def paint_badge(painter: QPainter, place: QRectF, badge: Badge, appearance: Appearance) -> None:
+    """Paint a badge into a place, as a marked token looks in the text."""
+    colour: MarkColour = appearance.theme.of_mark(badge.mark)
+    painter.fillRect(place, QColor(colour.tint))
+    under = QRectF(place.left(), place.bottom() - 2, place.width(), 2)
+    painter.fillRect(under, QColor(colour.line))
+    painter.setPen(QColor(appearance.theme.text))
+    painter.setFont(appearance.scale.font(BADGE_SIZE))
+    painter.drawText(place, Qt.AlignmentFlag.AlignCenter, badge.name)
+
+
+BADGE_SIZE = 0.78  # of the text's
+
+
+def badge_width(badge: Badge, appearance: Appearance) -> float:
+    """How wide a badge is."""
+    metrics = QFontMetricsF(appearance.scale.font(BADGE_SIZE))
+    return metrics.horizontalAdvance(badge.name) + appearance.scale.px(0.4)
