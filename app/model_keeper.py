@@ -21,6 +21,7 @@ from medusa_core.messages import (
     Failed,
     LoadModel,
     ModelLoaded,
+    Planned,
     Progress,
     Unload,
     Unloaded,
@@ -51,6 +52,7 @@ class ModelStatus:
         fraction: Share of the present work done, 0 to 1.
         loaded: What was loaded, or None.
         calibrated: Measured step costs, or None.
+        planned: Which trees the engine would take by what it has learned, or None.
         failed: Why it could not be loaded, or None.
     """
 
@@ -59,6 +61,7 @@ class ModelStatus:
     fraction: float = 0.0
     loaded: ModelLoaded | None = None
     calibrated: Calibrated | None = None
+    planned: Planned | None = None
     failed: Failed | None = None
 
 
@@ -161,7 +164,8 @@ class ModelKeeper(QObject):
     def _receive(self, events: tuple[Event, ...]) -> None:
         for event in events:
             ours = (self._calibrate_id, self._unload_id)
-            if event.request_id in self._loads or event.request_id in ours:
+            is_plan = isinstance(event, Planned)  # of any answer
+            if is_plan or event.request_id in self._loads or event.request_id in ours:
                 self._take(event)
 
     def _take(self, event: Event) -> None:
@@ -172,6 +176,8 @@ class ModelKeeper(QObject):
                 self._take_loaded(event)
             case Calibrated():
                 self._become(replace(self.status, calibrated=event))
+            case Planned():
+                self._become(replace(self.status, planned=event))
             case Unloaded():
                 self._become(ModelStatus(Phase.ASLEEP))
             case Failed(request_id=self._load_id):

@@ -51,9 +51,7 @@ class StepTally:
         if step.step == 0:
             return
         accepted = [source for source in step.sources if mark_of(source)]
-        self.bars.append(
-            StepBar(tuple(map(mark_of, accepted)), len(step.sources) - len(accepted))
-        )
+        self.bars.append(StepBar(tuple(map(mark_of, accepted)), len(step.sources) - len(accepted)))
         self.num_steps += 1
         self.num_tokens += len(step.sources)
         self._acceptance.add(step.node_sources, accepted)

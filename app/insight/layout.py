@@ -9,7 +9,6 @@ from enum import Enum
 from app.insight.words import show_token
 from medusa_core.messages import TARGET, BestNode, StepTrace, TokenSource
 
-
 _Outline = tuple[list[int], list[int]]  # highest and lowest row of each column of a subtree
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QSlider, QWidget
 
-from medusa_core.messages import Calibrated
+from medusa_core.messages import Planned
 
 
 class Forecast(NamedTuple):
@@ -24,13 +24,13 @@ class Forecast(NamedTuple):
     factor: float
 
 
-def forecast(calibrated: Calibrated, num_rows: int) -> Forecast:
+def forecast(planned: Planned, plain_step_s: float, num_rows: int) -> Forecast:
     """What the best tree of so many rows promises, root included; 1 row is plain decoding."""
-    chosen = calibrated.best_nodes[: num_rows - 1]
+    chosen = planned.best_nodes[: num_rows - 1]
     tokens = 1 + sum(node.chance for node in chosen)
-    seconds = calibrated.tree_step_s[num_rows - 2] if chosen else calibrated.plain_step_s
+    seconds = planned.tree_step_s[num_rows - 2] if chosen else plain_step_s
     speed = tokens / seconds
-    return Forecast(tokens, speed, speed * calibrated.plain_step_s)
+    return Forecast(tokens, speed, speed * plain_step_s)
 
 
 class PlanBar(QWidget):
@@ -38,7 +38,6 @@ class PlanBar(QWidget):
 
     Attributes:
         slider: Rows of the tree, root included.
-
         use_box: Whether the next answers take this many rows.
 
     Signals:
@@ -51,7 +50,8 @@ class PlanBar(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._calibrated: Calibrated | None = None
+        self._planned: Planned | None = None
+        self._plain_step_s = 0.0
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setAccessibleName("Rows of the tree")
         self.slider.setToolTip("How many tokens one step verifies, the root included")
@@ -78,26 +78,28 @@ class PlanBar(QWidget):
         """What is promised."""
         return self._label.text()
 
-    def show_costs(self, calibrated: Calibrated | None) -> None:
-        """Take what was measured; the engine's own choice is shown first."""
-        if calibrated is self._calibrated:
+    def show_plan(self, planned: Planned | None, plain_step_s: float) -> None:
+        """Take what is expected now; the engine's own choice is shown until another is made."""
+        if planned is self._planned:
             return
-        self._calibrated = calibrated
-        most = 1 + len(calibrated.best_nodes) if calibrated is not None else 1
+        before, self._planned, self._plain_step_s = self._planned, planned, plain_step_s
+        follows = before is None or self.slider.value() == before.tree_rows
+        most = 1 + len(planned.best_nodes) if planned is not None else 1
         self.slider.setEnabled(most > 1)
         self.slider.setRange(1, most)
-        self.slider.setValue(calibrated.tree_rows if calibrated is not None else 1)
+        if planned is not None and follows and not self.use_box.isChecked():
+            self.slider.setValue(planned.tree_rows)
         self._changed(self.slider.value())
 
     def _changed(self, num_rows: int) -> None:
-        calibrated = self._calibrated
-        if calibrated is None or not calibrated.best_nodes:
+        planned = self._planned
+        if planned is None or not planned.best_nodes:
             self._label.setText(
-                "not measured yet" if calibrated is None else "this model has no heads"
+                "not measured yet" if planned is None else "this model has no heads"
             )
         else:
-            told = forecast(calibrated, num_rows)
-            mark = " · the engine's choice" if num_rows == calibrated.tree_rows else ""
+            told = forecast(planned, self._plain_step_s, num_rows)
+            mark = " · the engine's choice" if num_rows == planned.tree_rows else ""
             self._label.setText(
                 f"{num_rows} rows · expected {told.tokens:.2f} tokens/step · "
                 f"{told.tokens_per_s:,.0f} tokens/s · {told.factor:.2f}× plain{mark}"

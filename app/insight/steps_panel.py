@@ -15,7 +15,6 @@ from app.insight.steps_figures import PARTS, Floats, StepFigures
 from app.insight.timeline import Timeline
 from app.insight.transport import Transport
 from app.insight.words import micro
-from app.markdown.tokens import mark_of
 from app.model_keeper import ModelStatus
 from app.theme.appearance import Appearance
 
@@ -239,7 +238,8 @@ class StepsPanel(QWidget):
 
     def _draw_costs(self) -> None:
         theme, calibrated = self._appearance.theme, self._status.calibrated
-        used = self._rows_used() or (0 if calibrated is None else calibrated.tree_rows)
+        planned = self._status.planned
+        used = self._rows_used() or (1 if planned is None else planned.tree_rows)
         drawn = (calibrated, used, theme)
         if drawn == self._costs_drawn:
             return

@@ -135,7 +135,11 @@ class NodeItem(QGraphicsItem):
         for badge in reversed(badges_of(self.node.source)):
             width = badge_width(badge, self._appearance)
             place = QRectF(right - width, room.top(), width, room.height())
-            paint_badge(painter, place.adjusted(0, scale.px(0.25), 0, -scale.px(0.25)), badge,
-                        self._appearance)
+            paint_badge(
+                painter,
+                place.adjusted(0, scale.px(0.25), 0, -scale.px(0.25)),
+                badge,
+                self._appearance,
+            )
             right -= width + scale.px(0.2)
         return right

@@ -25,7 +25,7 @@ from app.insight.tree_legend import PLAN_LEGEND, STEP_LEGEND, TreeLegend
 from app.insight.tree_table import TreeTable
 from app.insight.tree_view import TreeView
 from app.theme.appearance import Appearance
-from medusa_core.messages import Calibrated, ModelLoaded
+from medusa_core.messages import Calibrated, Planned
 
 STEP, PLAN = 0, 1
 LIVE_MS = 250  # followed live: no eye reads trees faster, and drawing slows the engine
@@ -70,8 +70,7 @@ class TreePanel(QWidget):
         self.setObjectName("insight")
         self._timeline = timeline
         self._appearance = appearance
-        self._calibrated: Calibrated | None = None
-        self._accuracies = ""
+        self._planned: Planned | None = None
         self.tabs = QTabBar()
         self.tabs.setAccessibleName("Which tree")
         self.tabs.addTab("This step")
@@ -98,14 +97,15 @@ class TreePanel(QWidget):
         self.restyle()
         self._show_what_there_is()
 
-    def show_model(self, loaded: ModelLoaded | None, calibrated: Calibrated | None) -> None:
-        """Take what is known and was measured of the model."""
-        self._calibrated = calibrated
-        self._accuracies = say_accuracies(loaded)
+    def show_plan(self, calibrated: Calibrated | None, planned: Planned | None) -> None:
+        """Take what steps cost here, and which trees the engine would take."""
+        if planned is self._planned:
+            return
+        self._planned = planned
+        self.plan.show_plan(planned, 0.0 if calibrated is None else calibrated.plain_step_s)
         if self.tabs.currentIndex() == PLAN:
-            self._help.setText(f"{PLAN_HELP} {self._accuracies}")
-        self.plan.show_costs(calibrated)
-        self._refresh()
+            self._help.setText(self._plan_help())
+            self._refresh()
 
     def choose_token(self, token: int) -> None:
         """Frame the node of a token of the answer in its step."""
@@ -179,7 +179,7 @@ class TreePanel(QWidget):
         self.tabs.setCurrentIndex(tab)
         self.tabs.blockSignals(False)
         self._bars.setCurrentIndex(tab)
-        self._help.setText(STEP_HELP if tab == STEP else f"{PLAN_HELP} {self._accuracies}")
+        self._help.setText(STEP_HELP if tab == STEP else self._plan_help())
         self.legend.show_samples(STEP_LEGEND if tab == STEP else PLAN_LEGEND)
         self._moved()
 
@@ -207,8 +207,13 @@ class TreePanel(QWidget):
         if self.tabs.currentIndex() == STEP:
             step = self._timeline.step
             return TreeLayout() if step is None else lay_out_step(step)
-        best = () if self._calibrated is None else self._calibrated.best_nodes
+        best = () if self._planned is None else self._planned.best_nodes
         return lay_out_plan(best, self.plan.slider.value())
+
+    def _plan_help(self) -> str:
+        return (
+            PLAN_HELP if self._planned is None else f"{PLAN_HELP} {say_accuracies(self._planned)}"
+        )
 
     def _choose(self, index: int) -> None:
         layout = self._layout()
@@ -267,9 +272,12 @@ class TreePanel(QWidget):
         return button
 
 
-def say_accuracies(loaded: ModelLoaded | None) -> str:
-    """How often the heads' first guesses are right, in words; empty where it isn't known."""
-    if loaded is None or not loaded.head_accuracies:
+def say_accuracies(planned: Planned) -> str:
+    """How often the heads' first guesses are right, in words; empty without heads."""
+    rows = enumerate(planned.head_accuracies, 1)
+    firsts = ", ".join(f"head {k} {row[0]:.0%}" for k, row in rows if row)
+    if not firsts:
         return ""
-    firsts = (f"head {k} {row[0]:.0%}" for k, row in enumerate(loaded.head_accuracies, 1) if row)
-    return f"First guesses that were right where the heads were measured: {', '.join(firsts)}."
+    chance = f"at temperature {planned.temperature:g}" if planned.temperature else "without chance"
+    since = f" and in {planned.num_learned:,} steps since" if planned.num_learned else ""
+    return f"Right first guesses, {chance}: {firsts} (where the heads were measured{since})."

@@ -196,7 +196,7 @@ class Insight(QObject):
     def _tell_model(self) -> None:
         status = self._keeper.status
         if self.tree is not None:
-            self.tree.show_model(status.loaded, status.calibrated)
+            self.tree.show_plan(status.calibrated, status.planned)
         if self.steps is not None:
             self.steps.show_status(status)
         if self.compare is not None:

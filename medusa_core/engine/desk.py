@@ -7,7 +7,6 @@ import logging
 import time
 import weakref
 from collections.abc import Callable, Iterable
-from itertools import accumulate
 
 import torch
 
@@ -100,7 +99,9 @@ class Desk:
             self._sessions.pop(generation.request.session_id, None)
             self._fail(generation.request, error)
             return
-        if not generation.is_done:
+        if generation.is_done:
+            self._tell_plan(generation.request, generation.request.settings)
+        else:
             self._running.append(generation)
 
     def close(self) -> None:
@@ -157,22 +158,16 @@ class Desk:
     def _calibrate(self, command: Calibrate) -> None:
         target, tuner = self._need_target()
         costs = tuner.costs = self._costs(target)
-        length = costs.lengths[0]
-        nodes = tuner.best_nodes()
-        deepest = accumulate((node.head for node in nodes), max)
-        self._tell(
-            Calibrated(
-                session_id=command.session_id,
-                request_id=command.request_id,
-                step_s=tuple(zip(costs.rows, costs.seconds[0], strict=True)),
-                plain_step_s=costs.plain_s(length),
-                tree_rows=tuner.rows(GenerateSettings(), length),
-                best_nodes=nodes,
-                tree_step_s=tuple(
-                    costs.tree_s(rows, depth, length) for rows, depth in enumerate(deepest, start=2)
-                ),
-            )
-        )
+        ids = (command.session_id, command.request_id)
+        step_s = tuple(zip(costs.rows, costs.seconds[0], strict=True))
+        self._tell(Calibrated(*ids, step_s, costs.plain_s(costs.lengths[0])))
+        self._tell_plan(command, GenerateSettings())
+
+    def _tell_plan(self, command: Message, settings: GenerateSettings) -> None:
+        """Tell which trees answers like this get now, if step costs are known."""
+        _, tuner = self._need_target()
+        if tuner.costs is not None:
+            self._tell(tuner.plan(command.session_id, command.request_id, settings))
 
     def _costs(self, target: Target) -> StepCosts:
         """Step costs, kept on disk where the command that loaded the target says so."""
@@ -316,6 +311,5 @@ def _describe(command: LoadModel, target: Target, load_s: float) -> ModelLoaded:
         device=str(target.precision.device),
         drafters=tuple(s.name for s in drafter_registry().specs if s.serves(target)),
         rules=rule_registry().names,
-        head_accuracies=() if target.trees is None else target.trees.head_accuracies,
         load_s=load_s,
     )

@@ -21,7 +21,11 @@ Guesses = Sequence[Sequence[int]]
 
 
 class Learned:
-    """Counts for one set of heads under one temperature."""
+    """Counts for one set of heads under one temperature.
+
+    Attributes:
+        num_steps: Steps that were learned from, faded ones included.
+    """
 
     def __init__(self, prior: Accuracies) -> None:
         """Start from what is known.
@@ -29,6 +33,7 @@ class Learned:
         Args:
             prior: Per head, the probability that its rank 0, 1, ... is right.
         """
+        self.num_steps = 0
         self._prior = prior
         self._seen = [0.0] * len(prior)
         self._right = [[0.0] * len(row) for row in prior]
@@ -51,6 +56,7 @@ class Learned:
             guesses: Per head its best tokens, best first.
             followed: The tokens that came, as far as they are known.
         """
+        self.num_steps += 1
         for depth, (best, token_id) in enumerate(zip(guesses, followed, strict=False)):
             if depth == len(self._seen):
                 return

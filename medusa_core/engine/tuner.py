@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 
 from medusa_core.engine.costs import StepCosts
 from medusa_core.engine.drafter import drafter_registry
 from medusa_core.engine.governor import Governor
 from medusa_core.engine.learning import Guesses, Learned, bucket_of
 from medusa_core.engine.rule import rule_registry
-from medusa_core.messages import BestNode, GenerateSettings
+from medusa_core.errors import EngineError
+from medusa_core.messages import BestNode, GenerateSettings, Planned
 from medusa_core.target import Target
-from medusa_core.tree.presets import TreeTable
+from medusa_core.tree.presets import Accuracies, TreeTable
 from medusa_core.tree.search import Path, grow
 
 MOST_ROWS = 64
@@ -61,17 +63,31 @@ class Tuner:
         # Where no tree seems to pay, the smallest is tried: the governor knows better, later.
         return max(2, rows)
 
-    def best_nodes(self) -> tuple[BestNode, ...]:
-        """The draft nodes of the heads' best trees, the most valuable first."""
-        if self._target.trees is None:
-            return ()
-        order = grow(self._target.trees.head_accuracies, MOST_ROWS - 1)
-        places: dict[Path, int] = {(): 0}
-        nodes = []
-        for number, (path, value) in enumerate(order, start=1):
-            places[path] = number
-            nodes.append(BestNode(places[path[:-1]], len(path), path[-1], value))
-        return tuple(nodes)
+    def plan(self, session_id: str, request_id: str, settings: GenerateSettings) -> Planned:
+        """Which trees the heads get under some settings, behind a short cache.
+
+        Raises:
+            EngineError: What a step costs is not known.
+        """
+        if self.costs is None:
+            raise EngineError("What a step costs is not known.", "Calibrate the model first.")
+        bucket, length = _bucket(settings), self.costs.lengths[0]
+        trees, learned = self.target_for(settings).trees, self._learned.get(bucket)
+        accuracies = () if trees is None else trees.head_accuracies
+        nodes = _best_nodes(accuracies)
+        deepest = accumulate((node.head for node in nodes), max)
+        return Planned(
+            session_id=session_id,
+            request_id=request_id,
+            temperature=bucket,
+            num_learned=0 if learned is None else learned.num_steps,
+            head_accuracies=accuracies,
+            tree_rows=self.rows(replace(settings, drafter="medusa"), length),
+            best_nodes=nodes,
+            tree_step_s=tuple(
+                self.costs.tree_s(rows, depth, length) for rows, depth in enumerate(deepest, 2)
+            ),
+        )
 
     def governor(self, settings: GenerateSettings, length: int) -> Governor | None:
         """Watches whether drafts pay; None where nothing can be compared.
@@ -107,6 +123,16 @@ class Tuner:
             self._learned[bucket] = Learned(self._target.trees.at(bucket).head_accuracies)
         for place, best in guesses:
             self._learned[bucket].learn(best, token_ids[place : place + len(best)])
+
+
+def _best_nodes(accuracies: Accuracies) -> tuple[BestNode, ...]:
+    """The draft nodes of the best trees of such heads, the most valuable first."""
+    places: dict[Path, int] = {(): 0}
+    nodes = []
+    for number, (path, value) in enumerate(grow(accuracies, MOST_ROWS - 1), start=1):
+        places[path] = number
+        nodes.append(BestNode(places[path[:-1]], len(path), path[-1], value))
+    return tuple(nodes)
 
 
 def _bucket(settings: GenerateSettings) -> float:

@@ -47,7 +47,6 @@ class ModelLoaded(Message):
         device: Torch device name.
         drafters: Names of the drafters that can run on it.
         rules: Names of the acceptance rules.
-        head_accuracies: Per head, probability that rank 0, 1, ... is the right token; may be empty.
         load_s: Seconds from the command to this event.
     """
 
@@ -62,7 +61,6 @@ class ModelLoaded(Message):
     device: str
     drafters: tuple[str, ...]
     rules: tuple[str, ...]
-    head_accuracies: tuple[tuple[float, ...], ...]
     load_s: float
 
 
@@ -100,17 +98,35 @@ class Calibrated(Message):
     Attributes:
         step_s: Pairs (rows, seconds of a verification of that many rows), the cache being short.
         plain_step_s: Seconds of a whole step of plain decoding, then.
-        tree_rows: The row count the engine chooses with `tree_rows=0`, then.
-        best_nodes: Draft nodes of the heads' best trees, the most valuable first; empty without.
-        tree_step_s: Seconds of a whole step with a tree of 2, 3, ... rows: drafting, verification
-            and what comes besides; as many as `best_nodes`.
     """
 
     step_s: tuple[tuple[int, float], ...]
     plain_step_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Planned(Message):
+    """The trees that the engine would take now, by how often the heads have been right so far.
+
+    Comes behind `Calibrated`, and behind every answer that is complete.
+
+    Attributes:
+        temperature: Under which the heads are judged; 0 without chance.
+        num_learned: Steps under it that were learned from since the model was loaded.
+        head_accuracies: Per head, the probability that its rank 0, 1, ... is right where all before
+            it were; empty without heads.
+        tree_rows: The row count the engine chooses with `tree_rows=0`, the cache being short.
+        best_nodes: Draft nodes of the heads' best trees, the most valuable first.
+        tree_step_s: Seconds of a whole step with a tree of 2, 3, ... rows: drafting, verification
+            and what comes besides; as many as `best_nodes`.
+    """
+
+    temperature: float
+    num_learned: int
+    head_accuracies: tuple[tuple[float, ...], ...]
     tree_rows: int
-    best_nodes: tuple[BestNode, ...] = ()
-    tree_step_s: tuple[float, ...] = ()
+    best_nodes: tuple[BestNode, ...]
+    tree_step_s: tuple[float, ...]
 
 
 class VerifiedToken(NamedTuple):
@@ -247,6 +263,7 @@ Event = (
     | ModelLoaded
     | Unloaded
     | Calibrated
+    | Planned
     | StepDone
     | StepTrace
     | GenerationDone

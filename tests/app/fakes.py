@@ -23,6 +23,7 @@ from medusa_core.messages import (
     MemoryPlan,
     ModelLoaded,
     Odds,
+    Planned,
     Progress,
     StepDone,
     StepTimes,
@@ -58,6 +59,7 @@ class Script:
         decode_error: Message of the error that an answer ends with after three steps.
         stop_reason: Why an answer that isn't cancelled ends.
         calibrates: Whether step costs can be measured.
+        learned_rows: Rows of the best tree after an answer; 0 where nothing is learned.
     """
 
     answer: str = "One two three. Four five six seven eight nine ten."
@@ -67,6 +69,7 @@ class Script:
     decode_error: str = ""
     stop_reason: StopReason = StopReason.EOS
     calibrates: bool = True
+    learned_rows: int = 0
 
 
 def words(text: str) -> tuple[bytes, ...]:
@@ -102,6 +105,12 @@ def steps_of(
             num_context_tokens=10 + shown,
         )
         number += 1
+
+
+def plan_of(command: Command, num_rows: int = 8) -> Planned:
+    """The engine's trees; its own choice has so many rows."""
+    ids, accuracies = (command.session_id, command.request_id), ((0.7, 0.1), (0.5,))
+    return Planned(*ids, 0.0, 0, accuracies, num_rows, BEST_NODES, TREE_STEP_S)
 
 
 def trace_of(step: StepDone, before: tuple[bytes, ...]) -> StepTrace:
@@ -220,7 +229,8 @@ class FakeEngine:
                 case Calibrate() if self.script.calibrates:
                     costs = ((1, 0.002), (8, 0.0022), (16, 0.003))
                     ids = (command.session_id, command.request_id)
-                    self._tell(Calibrated(*ids, costs, 0.002, 8, BEST_NODES, TREE_STEP_S))
+                    self._tell(Calibrated(*ids, costs, 0.002))
+                    self._tell(plan_of(command))
                 case Verify():
                     self._verify(command)
                 case Generate():
@@ -248,7 +258,6 @@ class FakeEngine:
                 device="cpu",
                 drafters=("medusa", "none"),
                 rules=("greedy", "sample", "typical"),
-                head_accuracies=(),
                 load_s=0.1,
             )
         )
@@ -276,6 +285,8 @@ class FakeEngine:
             if command.records:
                 self._tell(trace_of(step, before))
         self._tell(done_of(command, tuple(steps), self.script.stop_reason))
+        if self.script.learned_rows:
+            self._tell(plan_of(command, self.script.learned_rows))
 
     def _verify(self, command: Verify) -> None:
         """Every word is a token; behind number n the fake would write word n + 1."""

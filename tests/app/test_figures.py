@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.chat.figures import NUM_FIGURES, STOP_MEANINGS, STOP_WORDS, figures, speed_up
 from app.chat.acceptance import AcceptanceTally, Rate
+from app.chat.figures import NUM_FIGURES, STOP_MEANINGS, STOP_WORDS, figures, speed_up
 from app.chat.steps_strip import StepsStrip
 from app.chat.tally import StepTally
 from app.markdown.tokens import LOOKUP
@@ -24,7 +24,7 @@ from medusa_core.messages import (
 from tests.app.fakes import done_of, steps_of, words
 
 REQUEST = Generate("s", "r", (ChatMessage(Role.USER, "hi"),))
-COSTS = Calibrated("s", "c", ((1, 0.0018), (8, 0.0025)), 0.002, 8)
+COSTS = Calibrated("s", "c", ((1, 0.0018), (8, 0.0025)), 0.002)
 
 
 def answer_of(text: str, accept: tuple[int, ...], **settings: str):

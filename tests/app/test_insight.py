@@ -24,7 +24,9 @@ from tests.app.test_chat_window import ask, errors, wait_ready
 from tests.app.traces import done_after, trace
 
 Open = Callable[..., Opened]
-PREFILL = StepDone("s", "r", 0, (1,), (b"a",), (TARGET,), 1, 1, (TARGET,), StepTimes(0, 0, 0, 0), 0, 2)
+PREFILL = StepDone(
+    "s", "r", 0, (1,), (b"a",), (TARGET,), 1, 1, (TARGET,), StepTimes(0, 0, 0, 0), 0, 2
+)
 LONG = " ".join(f"word{number}" for number in range(80))
 
 
@@ -107,6 +109,24 @@ def test_before_any_answer_the_planned_tree_can_be_sized_and_used(
     assert request.settings.tree_rows == 9
     panel.plan.use_box.click()
     assert window.chat.tree_rows == 0
+
+
+def test_the_planned_tree_follows_what_is_learned_until_the_user_chooses(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, _ = open_fake(Script(learned_rows=5))
+    wait_ready(qtbot, window)
+    panel = window.insight.open_tree()
+    assert panel.plan.text.startswith("8 rows")
+    ask(qtbot, window, "Hello")
+    qtbot.waitUntil(lambda: panel.plan.slider.value() == 5)
+    assert "the engine's choice" in panel.plan.text
+    panel.tabs.setCurrentIndex(PLAN)
+    assert len(panel.view.layout_shown.nodes) == 5
+    panel.plan.slider.setValue(9)
+    ask(qtbot, window, "More")
+    qtbot.wait(50)
+    assert panel.plan.slider.value() == 9
 
 
 def test_f9_opens_and_closes_the_tree(answered: tuple[MainWindow, AnswerMessage]) -> None:

@@ -25,7 +25,7 @@ from medusa_core.messages import (
     TARGET,
     Alternative,
     BestNode,
-    Calibrated,
+    Planned,
     StepDone,
     StepTimes,
     TokenSource,
@@ -45,7 +45,9 @@ def track_of(num_steps: int, num_given: int = 0) -> Track:
 def first_of(request_id: str, num_given: int = 0) -> StepDone:
     sources = (*[GIVEN] * num_given, TARGET)
     ids, pieces = tuple(range(num_given + 1)), (b"",) * (num_given + 1)
-    return StepDone("s", request_id, 0, ids, pieces, sources, 0, 9, (TARGET,), StepTimes(0, 0, 0, 0), 0, 9)
+    return StepDone(
+        "s", request_id, 0, ids, pieces, sources, 0, 9, (TARGET,), StepTimes(0, 0, 0, 0), 0, 9
+    )
 
 
 # Tracks -------------------------------------------------------------------------------------------
@@ -118,9 +120,20 @@ def test_no_two_nodes_lie_on_each_other_and_children_lie_to_the_right(
     for depth in range(layout.num_columns):
         rows = sorted(node.row for node in layout.nodes if node.depth == depth)
         assert all(b - a >= 1 for a, b in pairwise(rows))
+        column = sorted((n for n in layout.nodes if n.depth == depth), key=lambda n: n.row)
+        above = [layout.nodes[n.parent].row for n in column if n.depth]
+        assert above == sorted(above), "lines cross"
     assert all(0 <= node.row < layout.num_rows for node in layout.nodes)
     for node in layout.nodes[1:]:
         assert node.depth == layout.nodes[node.parent].depth + 1
+
+
+def test_a_tree_takes_no_more_rows_than_its_fullest_column() -> None:
+    parents = (0, 0, 1, 1, 2, 3, 3)  # two below the root, two and one below them, two below one
+    nodes = tuple(BestNode(parent, 1, 0, 0.5) for parent in parents)
+    layout = lay_out_plan(nodes, len(nodes) + 1)
+    assert [node.row for node in layout.nodes] == [0, 0, 2, 0, 1, 2, 0, 1]
+    assert layout.num_rows == 3
 
 
 @pytest.mark.parametrize("path", [(0,), (0, 2), (0, 1), (0, 1, 4), (0, 1, 3), (0, 1, 3, 5)])
@@ -140,11 +153,11 @@ def test_a_planned_tree_has_the_rows_that_were_asked_for() -> None:
 
 def test_a_forecast_is_the_sum_of_chances_over_the_measured_time() -> None:
     best = (BestNode(0, 1, 0, 0.5), BestNode(1, 2, 0, 0.25))
-    calibrated = Calibrated("", "", ((1, 0.001),), 0.001, 2, best, (0.0015, 0.0035))
-    assert forecast(calibrated, 1).factor == pytest.approx(1)
-    two = forecast(calibrated, 2)
+    planned = Planned("", "", 0.0, 0, ((0.5,), (0.5,)), 2, best, (0.0015, 0.0035))
+    assert forecast(planned, 0.001, 1).factor == pytest.approx(1)
+    two = forecast(planned, 0.001, 2)
     assert (two.tokens, two.tokens_per_s) == (pytest.approx(1.5), pytest.approx(1000))
-    assert forecast(calibrated, 3).factor == pytest.approx(1.75 / 3.5)
+    assert forecast(planned, 0.001, 3).factor == pytest.approx(1.75 / 3.5)
 
 
 def test_a_saved_trace_shows_the_same_in_a_fresh_process(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from medusa_core.messages import (
     GenerationDone,
     LoadModel,
     ModelLoaded,
+    Planned,
     Progress,
     StepDone,
     StopReason,
@@ -77,7 +78,6 @@ def test_loading_tells_progress_then_what_was_loaded(
     assert loaded.vocab_size == 320
     assert set(loaded.drafters) >= {"medusa", "none"}
     assert set(loaded.rules) >= {"greedy", "sample"}
-    assert len(loaded.head_accuracies) == 3
     assert loaded.load_s > 0
 
 
@@ -233,10 +233,13 @@ def test_calibration_measures_steps_and_chooses_a_tree(
     fresh.submit(Calibrate("", "calibrate"))
     calibrated = fresh.wait("calibrate", Calibrated, Failed)
     assert isinstance(calibrated, Calibrated)
-    assert len(calibrated.best_nodes) == len(calibrated.tree_step_s)
-    for number, node in enumerate(calibrated.best_nodes, start=1):
+    planned = fresh.wait("calibrate", Planned)
+    assert isinstance(planned, Planned)
+    assert len(planned.head_accuracies) == 3
+    assert len(planned.best_nodes) == len(planned.tree_step_s)
+    for number, node in enumerate(planned.best_nodes, start=1):
         assert node.parent < number
-        above = calibrated.best_nodes[node.parent - 1] if node.parent else None
+        above = planned.best_nodes[node.parent - 1] if node.parent else None
         assert node.head == (above.head + 1 if above else 1)
         assert node.chance <= (above.chance if above else 1)
     rows = [rows for rows, _ in calibrated.step_s]
@@ -244,10 +247,17 @@ def test_calibration_measures_steps_and_chooses_a_tree(
     assert rows == sorted(rows)
     assert all(seconds > 0 for _, seconds in calibrated.step_s)
     assert calibrated.plain_step_s >= calibrated.step_s[0][1]
-    assert 2 <= calibrated.tree_rows <= rows[-1]
+    assert 2 <= planned.tree_rows <= rows[-1]
     done = fresh.answer("now", SETTINGS)
     assert isinstance(done, GenerationDone)
     assert 2 <= done.settings.tree_rows <= rows[-1]
+    # What was learned of it changes the plan, which says so; a draw's own temperature is told.
+    learned = fresh.wait(done.request_id, Planned)
+    assert isinstance(learned, Planned)
+    assert (planned.temperature, planned.num_learned) == (0.0, 0)
+    assert (learned.temperature, learned.num_learned) == (1.0, done.num_steps)
+    assert learned.head_accuracies != planned.head_accuracies
+    assert len(learned.head_accuracies) == len(planned.head_accuracies)
 
 
 @pytest.mark.expects_errors
