@@ -109,7 +109,7 @@ class TextView(QTextBrowser):
                 first = max(start - block.position(), line.textStart())
                 last = min(end - block.position(), line.textStart() + line.textLength())
                 if first < last:
-                    edges = sorted(float(line.cursorToX(at)[0]) for at in (first, last))
+                    edges = sorted(_x_of(line, at) for at in (first, last))
                     top = corner + QPointF(edges[0], line.y())
                     yield QRectF(top.x(), top.y(), edges[1] - edges[0], line.height())
             block = block.next()
@@ -179,6 +179,13 @@ class TextView(QTextBrowser):
         box = link_question(self, url)
         box.finished.connect(lambda _result: _open_if_agreed(box, url))
         box.open()
+
+
+def _x_of(line: QTextLine, position: int) -> float:
+    """Where a character of a line begins."""
+    found = line.cursorToX(position)
+    assert isinstance(found, tuple)  # the position comes back, too
+    return float(found[0])
 
 
 def link_question(parent: QWidget, url: QUrl) -> QMessageBox:

@@ -20,6 +20,7 @@ class StepFigures:
     Attributes:
         numbers: Number of each step.
         tokens: Tokens that each gave.
+        accepted: Those of them that were drafted.
         times: Seconds of each part of it: draft, verify, accept, commit. [4, steps]
         seconds: Seconds of the whole of it.
         context: Tokens of the conversation behind it.
@@ -27,7 +28,7 @@ class StepFigures:
 
     def __init__(self) -> None:
         self._rows: list[tuple[float, ...]] = []
-        self._table: Floats = np.zeros((0, 4 + len(PARTS)))
+        self._table: Floats = np.zeros((0, 5 + len(PARTS)))
         self._acceptance = AcceptanceTally()
         self._next = 0
 
@@ -53,16 +54,20 @@ class StepFigures:
         return self._table[:, 1]
 
     @property
-    def context(self) -> Floats:
+    def accepted(self) -> Floats:
         return self._table[:, 2]
 
     @property
-    def seconds(self) -> Floats:
+    def context(self) -> Floats:
         return self._table[:, 3]
 
     @property
+    def seconds(self) -> Floats:
+        return self._table[:, 4]
+
+    @property
     def times(self) -> Floats:
-        return self._table[:, 4:].T
+        return self._table[:, 5:].T
 
     def speeds(self) -> Floats:
         """Tokens per second around each step."""
@@ -78,6 +83,7 @@ class StepFigures:
 
     def _add(self, step: StepTrace) -> None:
         behind = step.root_place + 1 + step.num_kept
-        self._rows.append((step.step, step.num_kept, behind, step.step_s, *step.times))
-        accepted = (step.sources[node] for node in step.path[1 : step.num_kept + 1])
-        self._acceptance.add(step.sources, accepted)
+        drafted = [step.sources[node] for node in step.path[1 : step.num_kept + 1]]
+        counts = (step.step, step.num_kept, len(drafted), behind)
+        self._rows.append((*counts, step.step_s, *step.times))
+        self._acceptance.add(step.sources, drafted)

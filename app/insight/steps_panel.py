@@ -3,47 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QGridLayout, QVBoxLayout, QWidget
 
+from app.chat.acceptance import MEANING as RATES_MEANING
 from app.insight.note import note
-from app.insight.steps_figures import PARTS, Floats, StepFigures
+from app.insight.plots import Plot, TimePlot
+from app.insight.steps_figures import PARTS, StepFigures
 from app.insight.timeline import Timeline
 from app.insight.transport import Transport
 from app.insight.words import micro
 from app.model_keeper import ModelStatus
 from app.theme.appearance import Appearance
+from medusa_core.messages import Calibrated, ModelLoaded
 
 REDRAW_MS = 400  # while steps come in: drawing slows the engine
+MIB = 2**20
 TOKENS_MEANING = (
-    "Tokens that each step gave: the accepted ones and the token that the model adds itself. "
+    "Tokens that each step gave: the accepted ones on the token that the model adds itself. "
     "Plain decoding gives 1. The mean over all steps is τ."
 )
 TIMES_MEANING = (
     "Where each step's time went, on top of each other: drafting, verifying all guesses in one "
-    "pass of the model, accepting, and keeping the accepted rows."
+    "pass of the model, accepting, and keeping the accepted rows. In the title: the means."
 )
 SPEED_MEANING = (
     "Tokens per second, averaged over the neighbouring steps. The dashed line is plain decoding "
     "on this machine, measured after the model was loaded."
 )
-RATES_MEANING = (
-    "Of the steps in which a head, or the lookup, drafted, the share in which a token of it was "
-    "accepted. Head k drafts the k-th token after the one decided; it counts only where all before "
-    "it was right. A token that both guessed counts for both."
-)
-FACTS_MEANING = (
-    "τ: tokens from decode steps ÷ decode steps. × plain: τ × time of a step of plain decoding ÷ "
-    "mean time of a step. Cache: keys and values of the conversation so far, and the room there is."
+MEMORY_MEANING = (
+    "Keys and values of the conversation so far, which every step reads. The dashed line is the "
+    "room that is set aside for them, full when the context is. The rest of the memory does not "
+    "change: the weights of the model and of its heads."
 )
 COSTS_MEANING = (
     "T(n): time of one pass that verifies n rows, measured on this machine. The dot is the number "
     "of rows of this answer's trees. Medusa gains where the curve is flat."
 )
+FACTS_MEANING = (
+    "τ: tokens from decode steps ÷ decode steps. × plain: τ × time of a step of plain decoding ÷ "
+    "mean time of a step. Cache: keys and values of the conversation so far, and the room there is."
+)
+
+
+class _Memory(NamedTuple):
+    """What the model takes, in MiB.
+
+    Attributes:
+        per_token: A token's keys and values.
+        room: Set aside for all of them.
+        weights: Of the model and its heads.
+    """
+
+    per_token: float
+    room: float
+    weights: float
 
 
 class StepsPanel(QWidget):
@@ -62,15 +80,16 @@ class StepsPanel(QWidget):
         self._timeline = timeline
         self._appearance = appearance
         self._status = ModelStatus()
+        self._model = ""
         self.figures = StepFigures()
         self._transport = Transport(timeline, appearance)
-        self._tokens = _plot("Tokens per step", TOKENS_MEANING)
-        self._times = _plot("Step time (µs)", TIMES_MEANING)
-        self._speed = _plot("Tokens per second", SPEED_MEANING)
-        self._rates = _plot("Accepted, by source", RATES_MEANING)
-        self._costs = _plot("T(n) (µs)", COSTS_MEANING)
-        self._over_time = (self._tokens, self._times, self._speed)
-        self._markers = [pg.InfiniteLine(movable=True) for _ in self._over_time]
+        self._tokens = TimePlot("Tokens per step", TOKENS_MEANING)
+        self._times = TimePlot("Step (µs)", TIMES_MEANING)
+        self._speed = TimePlot("Tokens per second", SPEED_MEANING)
+        self._memory = TimePlot("Memory of the cache (MiB)", MEMORY_MEANING)
+        self._rates = Plot("Accepted, by head", RATES_MEANING)
+        self._costs = Plot("T(n) (µs)", COSTS_MEANING)
+        self._over_time = (self._tokens, self._times, self._speed, self._memory)
         self.facts = note()
         self.facts.setToolTip(FACTS_MEANING)
         self._costs_drawn: object = None
@@ -85,38 +104,22 @@ class StepsPanel(QWidget):
         self.restyle()
 
     @property
-    def plots(self) -> tuple[pg.PlotWidget, ...]:
+    def plots(self) -> tuple[Plot, ...]:
         """All drawings."""
         return (*self._over_time, self._rates, self._costs)
 
-    def show_status(self, status: ModelStatus) -> None:
-        """Take what is known of the model."""
+    def show_status(self, status: ModelStatus, model: str) -> None:
+        """Take what is known of the model, and its name."""
         if status is not self._status:
-            self._status = status
+            self._status, self._model = status, model
             self._draw_soon()
 
     def restyle(self) -> None:
         """Take the sizes and colours of the theme."""
-        scale, theme = self._appearance.scale, self._appearance.theme
+        scale = self._appearance.scale
         self._column.setContentsMargins(scale.px(1.0), scale.px(0.5), scale.px(1.0), scale.px(0.6))
         for plot in self.plots:
-            plot.setBackground(QColor(theme.window))
-            item = plot.getPlotItem()
-            title = plot.accessibleName()
-            if plot is self._times:
-                title += ": " + " ".join(
-                    f'<span style="color:{theme.head(part + 1).line}">■ {name}</span>'
-                    for part, name in enumerate(PARTS)
-                )
-            item.setTitle(title, color=theme.text, size=f"{scale.px(0.8)}px")
-            for side in ("left", "bottom"):
-                axis = item.getAxis(side)
-                axis.setPen(QColor(theme.border))
-                axis.setTextPen(QColor(theme.muted))
-                axis.setTickFont(scale.font(0.75))
-        for marker in self._markers:
-            marker.setPen(pg.mkPen(theme.accent, width=2))
-            marker.setHoverPen(pg.mkPen(theme.accent_hover, width=4))
+            plot.restyle(self._appearance)
         self._transport.restyle()
         self._draw_soon()
 
@@ -127,29 +130,24 @@ class StepsPanel(QWidget):
     def _build(self) -> None:
         grid = QGridLayout()
         grid.setSpacing(self._appearance.scale.px(0.5))
-        for column, plot in enumerate(self._over_time):
-            grid.addWidget(plot, 0, column)
-        grid.addWidget(self._rates, 1, 0)
-        grid.addWidget(self._costs, 1, 1)
-        grid.addWidget(self.facts, 1, 2, Qt.AlignmentFlag.AlignTop)
+        for place, plot in enumerate(self.plots):
+            grid.addWidget(plot, *divmod(place, 3))
+        for column in range(3):
+            grid.setColumnStretch(column, 1)
         self._column.addWidget(self._transport)
         self._column.addLayout(grid, 1)
-        for plot, marker in zip(self._over_time, self._markers, strict=True):
-            plot.addItem(marker, ignoreBounds=True)
-            marker.hide()
-        for plot in (self._times, self._speed):
+        self._column.addWidget(self.facts)
+        for plot in self._over_time[1:]:
             plot.setXLink(self._tokens)
 
     def _connect(self) -> None:
-        self._timeline.track_changed.connect(self._begin)
-        self._timeline.grown.connect(self._draw_soon)
-        self._timeline.moved.connect(self._moved)
-        for marker in self._markers:
-            marker.sigDragged.connect(self._dragged)
+        timeline = self._timeline
+        timeline.track_changed.connect(self._begin)
+        timeline.grown.connect(self._draw_soon)
+        timeline.moved.connect(self._moved)
         for plot in self._over_time:
-            plot.scene().sigMouseClicked.connect(
-                lambda event, plot=plot: self._clicked(event, plot)
-            )
+            plot.step_chosen.connect(self._go_to)
+            plot.step_moved.connect(lambda steps: timeline.go(timeline.index + steps))
 
     def _begin(self) -> None:
         self.figures = StepFigures()
@@ -157,7 +155,7 @@ class StepsPanel(QWidget):
 
     def _moved(self) -> None:
         if self._timeline.follows:
-            self._draw_soon()  # a marker that moves paints three plots anew
+            self._draw_soon()  # a marker that moves paints all plots anew
         else:
             self._move_markers()
 
@@ -175,6 +173,7 @@ class StepsPanel(QWidget):
         self._waiting = [
             self._draw_costs,
             self._draw_rates,
+            self._draw_memory,
             self._draw_speed,
             self._draw_times,
             self._draw_tokens,
@@ -188,40 +187,54 @@ class StepsPanel(QWidget):
         self._waiting.pop()()
         QTimer.singleShot(0, self, self._draw_next)
 
-    def _clear(self, plot: pg.PlotWidget) -> None:
-        """Take the curves away; the marker stays."""
-        plot.clear()
-        plot.addItem(self._markers[self._over_time.index(plot)], ignoreBounds=True)
-
     def _draw_tokens(self) -> None:
-        self._clear(self._tokens)
-        if len(self.figures):
-            edges, colour = _edges(self.figures.numbers), self._appearance.theme.head(1).line
-            _steps(self._tokens, edges, self.figures.tokens, colour)
+        theme, figures = self._appearance.theme, self.figures
+        self._tokens.clear_curves()
+        colours = (theme.target_bar, theme.agreed.line)
+        self._tokens.say(("the model's own", colours[0]), ("accepted", colours[1]))
+        if len(figures):
+            own = figures.tokens - figures.accepted
+            self._tokens.stack(figures.numbers, np.stack([own, figures.accepted]), colours)
 
     def _draw_times(self) -> None:
-        self._clear(self._times)
+        self._times.clear_curves()
+        colours = tuple(self._appearance.theme.head(part).line for part in range(1, 5))
         if not len(self.figures):
+            self._times.say(*zip(PARTS, colours, strict=True))
             return
-        edges = _edges(self.figures.numbers)
-        sums = np.cumsum(self.figures.times, axis=0) * 1e6
-        for part in reversed(range(len(PARTS))):  # the whole first, the smaller in front of it
-            _steps(self._times, edges, sums[part], self._appearance.theme.head(part + 1).line)
+        means = self.figures.times.mean(axis=1) * 1e6
+        named = (f"{name} {mean:.0f}" for name, mean in zip(PARTS, means, strict=True))
+        self._times.say(*zip(named, colours, strict=True))
+        parts = self.figures.times * 1e6
+        self._times.stack(self.figures.numbers, parts, colours)
         # One step that was interrupted must not flatten all others.
-        self._times.setYRange(0, 1.3 * float(np.quantile(sums[-1], 0.98)))
+        self._times.setYRange(0, 1.3 * float(np.quantile(parts.sum(axis=0), 0.98)))
 
     def _draw_speed(self) -> None:
         theme, figures = self._appearance.theme, self.figures
-        self._clear(self._speed)
+        self._speed.clear_curves()
         if not len(figures):
             return
-        pen = pg.mkPen(theme.head(1).line, width=2)
+        pen = pg.mkPen(theme.accent, width=2)
         self._speed.plot(figures.numbers, figures.speeds(), pen=pen)
-        calibrated = self._status.calibrated
-        if calibrated is not None:
-            dashes = pg.mkPen(theme.muted, style=Qt.PenStyle.DashLine)
-            plain = pg.InfiniteLine(1 / calibrated.plain_step_s, angle=0, pen=dashes)
-            self._speed.addItem(plain)
+        if (calibrated := self._calibrated()) is not None:
+            self._speed.addItem(self._dashes(1 / calibrated.plain_step_s))
+
+    def _draw_memory(self) -> None:
+        self._memory.clear_curves()
+        memory = self._memory_of()
+        if not len(self.figures) or memory is None:
+            return
+        used = self.figures.context * memory.per_token
+        colours = (self._appearance.theme.accent,)
+        self._memory.stack(self.figures.numbers, used[None], colours)
+        self._memory.addItem(self._dashes(memory.room))
+        self._memory.setYRange(0, 1.1 * memory.room)
+
+    def _dashes(self, height: float) -> pg.InfiniteLine:
+        """A level that the curve is compared with."""
+        pen = pg.mkPen(self._appearance.theme.muted, style=Qt.PenStyle.DashLine)
+        return pg.InfiniteLine(height, angle=0, pen=pen)
 
     def _draw_rates(self) -> None:
         theme, rates = self._appearance.theme, self.figures.rates()
@@ -237,7 +250,7 @@ class StepsPanel(QWidget):
         self._rates.setAccessibleDescription(said or "nothing yet")
 
     def _draw_costs(self) -> None:
-        theme, calibrated = self._appearance.theme, self._status.calibrated
+        theme, calibrated = self._appearance.theme, self._calibrated()
         planned = self._status.planned
         used = self._rows_used() or (1 if planned is None else planned.tree_rows)
         drawn = (calibrated, used, theme)
@@ -248,7 +261,7 @@ class StepsPanel(QWidget):
         if calibrated is None:
             return
         rows, seconds = zip(*calibrated.step_s, strict=True)
-        pen = pg.mkPen(theme.head(2).line, width=2)
+        pen = pg.mkPen(theme.muted, width=2)
         self._costs.plot(rows, np.array(seconds) * 1e6, pen=pen, symbol="o", symbolSize=4)
         cost = float(np.interp(used, rows, seconds)) * 1e6
         self._costs.plot([used], [cost], symbol="o", symbolSize=12, symbolBrush=theme.accent)
@@ -258,74 +271,78 @@ class StepsPanel(QWidget):
         step = self._timeline.step
         return len(step.token_ids) if step is not None and step.step else 0
 
+    def _is_of_this_model(self) -> bool:
+        """Whether the answer that is shown, which may be of a file, is the loaded model's."""
+        track = self._timeline.track
+        return track is None or track.model == self._model
+
+    def _calibrated(self) -> Calibrated | None:
+        """What the steps of this answer's model cost here, if that is known."""
+        return self._status.calibrated if self._is_of_this_model() else None
+
+    def _loaded(self) -> ModelLoaded | None:
+        return self._status.loaded if self._is_of_this_model() else None
+
+    def _memory_of(self) -> _Memory | None:
+        """What this answer's model takes, if that is known."""
+        if (loaded := self._loaded()) is None:
+            return None
+        plan = loaded.plan
+        per_token = plan.kv_bytes / max(1, plan.context_tokens) / MIB
+        weights = (plan.weights_bytes + plan.heads_bytes) / MIB
+        return _Memory(per_token, plan.kv_bytes / MIB, weights)
+
     def _say(self) -> str:
-        figures, loaded = self.figures, self._status.loaded
-        if not len(figures):
+        figures, track = self.figures, self._timeline.track
+        if not len(figures) or track is None:
             return "No decoding steps yet: ask something."
         tau, seconds = float(figures.tokens.mean()), float(figures.seconds.mean())
-        parts = figures.times.mean(axis=1)
-        lines = [
-            f"τ {tau:.2f} tokens/step over {len(figures):,} steps; a step takes {micro(seconds)}.",
-            "Mean parts: "
-            + ", ".join(f"{name} {micro(s)}" for name, s in zip(PARTS, parts, strict=True))
-            + f", other {micro(max(0.0, seconds - float(parts.sum())))}.",
-        ]
-        if (calibrated := self._status.calibrated) is not None:
+        around = max(0.0, seconds - float(figures.times.sum(axis=0).mean()))
+        times = f"{micro(seconds)}, {micro(around)} of it besides the four parts"
+        told = [f"τ {tau:.2f} tokens/step over {len(figures):,} steps; a step takes {times}."]
+        if (calibrated := self._calibrated()) is not None:
             factor = tau * calibrated.plain_step_s / seconds
-            lines.append(
-                f"{factor:.2f}× plain decoding, which takes {micro(calibrated.plain_step_s)}."
-            )
-        if loaded is not None:
-            row_bytes = loaded.plan.kv_bytes / max(1, loaded.plan.context_tokens)
+            plain = micro(calibrated.plain_step_s)
+            told.append(f"{factor:.2f}× plain decoding, whose steps take {plain}.")
+        memory, loaded = self._memory_of(), self._loaded()
+        if memory is not None and loaded is not None:
             used = int(figures.context[-1])
-            lines.append(
+            told.append(
                 f"Cache: {used:,} of {loaded.context_tokens:,} tokens, "
-                f"{used * row_bytes / 2**20:,.1f} of {loaded.plan.kv_bytes / 2**20:,.1f} MiB. "
-                f"Weights and heads: "
-                f"{(loaded.plan.weights_bytes + loaded.plan.heads_bytes) / 2**20:,.0f} MiB."
+                f"{used * memory.per_token:,.1f} of {memory.room:,.1f} MiB. "
+                f"Weights and heads: {memory.weights:,.0f} MiB."
             )
-        return "\n".join(lines)
+        if not self._is_of_this_model():
+            told.append(f"Recorded with {track.model}, which isn't loaded: no comparison.")
+        return " ".join(told)
 
     def _move_markers(self) -> None:
-        step = self._timeline.step
-        for marker in self._markers:
-            marker.setVisible(step is not None and step.step > 0)
-            if step is not None and not marker.moving:
-                marker.setValue(step.step)
+        step, figures = self._timeline.step, self.figures
+        number = step.step if step is not None and step.step else None
+        for plot in self._over_time:
+            plot.mark(number)
+        at = None if number is None else int(np.searchsorted(figures.numbers, number))
+        if at is None or at >= len(figures):
+            told = ("no step is shown",) * len(self._over_time)
+        else:
+            told = self._told(at)
+        for plot, words in zip(self._over_time, told, strict=True):
+            plot.setAccessibleDescription(words)
 
-    def _dragged(self, marker: pg.InfiniteLine) -> None:
-        self._go_to(marker.value())
+    def _told(self, at: int) -> tuple[str, ...]:
+        """Each drawing's values at a step, in words."""
+        figures, memory = self.figures, self._memory_of()
+        step = f"step {int(figures.numbers[at]):,}"
+        parts = zip(PARTS, figures.times[:, at], strict=True)
+        used = "not known" if memory is None else f"{figures.context[at] * memory.per_token:.2f}"
+        return (
+            f"{step}: {int(figures.tokens[at])}, {int(figures.accepted[at])} of them accepted",
+            f"{step}: " + ", ".join(f"{name} {micro(seconds)}" for name, seconds in parts),
+            f"{step}: {figures.speeds()[at]:,.0f}",
+            f"{step}: {used}",
+        )
 
-    def _clicked(self, event: object, plot: pg.PlotWidget) -> None:
-        place = plot.getPlotItem().vb.mapSceneToView(event.scenePos())  # type: ignore[attr-defined]
-        self._go_to(place.x())
-
-    def _go_to(self, number: float) -> None:
+    def _go_to(self, number: int) -> None:
         track = self._timeline.track
         if track is not None and len(track):
-            self._timeline.go(round(number) - track[0].step)
-
-
-def _plot(name: str, meaning: str) -> pg.PlotWidget:
-    plot = pg.PlotWidget()
-    plot.setAccessibleName(name)
-    plot.setToolTip(meaning)
-    plot.setMenuEnabled(False)
-    plot.hideButtons()
-    plot.setMinimumHeight(90)
-    plot.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-    return plot
-
-
-def _edges(numbers: Floats) -> Floats:
-    """Where the bars of steps begin and end."""
-    return np.append(numbers - 0.5, numbers[-1] + 0.5)
-
-
-def _steps(plot: pg.PlotWidget, edges: Floats, heights: Floats, colour: str) -> None:
-    """Bars side by side, as one curve: thousands of bars would each be drawn on their own."""
-    plot.addItem(
-        pg.PlotCurveItem(
-            edges, heights, stepMode="center", fillLevel=0, brush=colour, pen=pg.mkPen(colour)
-        )
-    )
+            self._timeline.go(number - track[0].step)

@@ -48,7 +48,8 @@ class TreeLegend(QWidget):
             return
         self._shown = samples
         while (item := self._flow.takeAt(0)) is not None:
-            item.widget().deleteLater()
+            if (entry := item.widget()) is not None:
+                entry.deleteLater()
         for sample, meaning in samples:
             self._flow.addWidget(self._entry(sample, meaning))
         self.setAccessibleDescription("; ".join(_said(samples)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from PySide6.QtCore import QRectF, Qt
@@ -13,6 +14,7 @@ from app.theme.appearance import Appearance
 from app.theme.tokens import MarkColour, Theme
 from medusa_core.messages import TokenSource
 
+BADGE_SIZE = 0.78  # of the text's
 _LEAST_OPACITY = 0.3  # unlikely nodes are there, too
 
 
@@ -47,7 +49,7 @@ def opacity_of(probability: float | None) -> float:
     """Likely nodes are plain to see; those of which nothing is known, too."""
     if probability is None:
         return 1.0
-    return _LEAST_OPACITY + (1 - _LEAST_OPACITY) * min(1.0, probability) ** 0.5
+    return _LEAST_OPACITY + (1 - _LEAST_OPACITY) * math.sqrt(min(1.0, probability))
 
 
 def _line_of(state: State, theme: Theme) -> tuple[QColor, float, Qt.PenStyle]:
@@ -113,9 +115,6 @@ def paint_badge(painter: QPainter, place: QRectF, badge: Badge, appearance: Appe
     painter.setPen(QColor(appearance.theme.text))
     painter.setFont(appearance.scale.font(BADGE_SIZE))
     painter.drawText(place, Qt.AlignmentFlag.AlignCenter, badge.name)
-
-
-BADGE_SIZE = 0.78  # of the text's
 
 
 def badge_width(badge: Badge, appearance: Appearance) -> float:

@@ -198,7 +198,7 @@ class Insight(QObject):
         if self.tree is not None:
             self.tree.show_plan(status.calibrated, status.planned)
         if self.steps is not None:
-            self.steps.show_status(status)
+            self.steps.show_status(status, self._keeper.choice.name)
         if self.compare is not None:
             self.compare.offer(status.loaded)
 

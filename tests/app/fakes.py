@@ -44,7 +44,8 @@ BEST_NODES = tuple(BestNode(k, k + 1, 0, 0.7 ** (k + 1)) for k in range(4)) + tu
     BestNode(0, 1, rank, 0.1 / rank) for rank in range(1, 8)
 )
 TREE_STEP_S = tuple(0.002 + 0.0001 * k for k in range(len(BEST_NODES)))
-PLAN = MemoryPlan(10, 2, 3, 4, 5, 6, 70, 100, 0, CONTEXT_TOKENS, CONTEXT_TOKENS, Fit.FITS, True)
+_TOLD = (n << 20 for n in (10, 2, 16, 4, 5, 6, 57, 100, 0))
+PLAN = MemoryPlan(*_TOLD, CONTEXT_TOKENS, CONTEXT_TOKENS, Fit.FITS, True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -465,13 +465,39 @@ def test_the_curves_are_the_traces_and_share_the_slider(
     assert panel.facts.text().startswith("τ 2.25 tokens/step over 4 steps")
     assert "1.80× plain" in panel.facts.text()
     window.insight.timeline.go(2)
-    assert [marker.value() for marker in panel._markers] == [2, 2, 2]
-    panel._markers[0].setValue(4)
-    panel._markers[0].sigDragged.emit(panel._markers[0])
+    over_time = panel._over_time
+    assert [plot.marker.value() for plot in over_time] == [2] * 4
+    over_time[0].marker.setValue(4)
+    over_time[0].marker.sigDragged.emit(over_time[0].marker)
     assert window.insight.timeline.index == 4
+    assert [plot.accessibleDescription() for plot in over_time] == [
+        "step 4: 3, 2 of them accepted",
+        "step 4: draft 100 µs, verify 2.00 ms, accept 100 µs, commit 100 µs",
+        "step 4: 800",
+        "step 4: 5.00",
+    ]
+    QTest.keyClick(over_time[1], Qt.Key.Key_Left)
+    assert window.insight.timeline.index == 3
+    QTest.keyClick(over_time[3], Qt.Key.Key_Home)
+    assert window.insight.timeline.index == 0
     for plot in panel.plots:
         assert plot.accessibleName()
         assert plot.toolTip()
+
+
+def test_an_answer_of_another_model_is_not_compared_with_this_one(
+    qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage]
+) -> None:
+    window, _ = answered
+    panel = window.insight.open_steps()
+    track = Track("other", "Another", "greedy")
+    for number in range(4):
+        track.add(trace(number))
+    window.insight.timeline.show(track, 1)
+    qtbot.waitUntil(lambda: "Another" in panel.facts.text())
+    assert "plain" not in panel.facts.text()
+    assert "MiB" not in panel.facts.text()
+    assert panel._over_time[3].accessibleDescription() == "step 1: not known"
 
 
 def test_ten_thousand_steps_are_moved_through_at_once(

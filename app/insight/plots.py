@@ -1,0 +1,128 @@
+"""The drawings of the steps panel: one with a name and a meaning, and one over the steps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyqtgraph as pg
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QColor, QKeyEvent
+from PySide6.QtWidgets import QWidget
+
+from app.insight.steps_figures import Floats
+from app.theme.appearance import Appearance
+
+# How far each key moves; Home and End go as far as there is.
+_MOVES = {
+    Qt.Key.Key_Left: -1,
+    Qt.Key.Key_Right: 1,
+    Qt.Key.Key_PageUp: -10,
+    Qt.Key.Key_PageDown: 10,
+    Qt.Key.Key_Home: -(10**9),
+    Qt.Key.Key_End: 10**9,
+}
+
+
+class Plot(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
+    """A drawing that says what it shows.
+
+    Args:
+        name: Its title.
+        meaning: Definition of what is drawn.
+    """
+
+    def __init__(self, name: str, meaning: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._name = name
+        self.setAccessibleName(name)
+        self.setToolTip(meaning)
+        self.setMenuEnabled(False)
+        self.hideButtons()
+        self.setMinimumHeight(90)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+
+    def restyle(self, appearance: Appearance) -> None:
+        """Take the sizes and colours of the theme."""
+        scale, theme = appearance.scale, appearance.theme
+        self.setBackground(QColor(theme.window))
+        self.getPlotItem().titleLabel.setAttr("size", f"{scale.px(0.8)}px")
+        self.getPlotItem().titleLabel.setAttr("color", theme.text)
+        self.say()
+        for side in ("left", "bottom"):
+            axis = self.getPlotItem().getAxis(side)
+            axis.setPen(QColor(theme.border))
+            axis.setTextPen(QColor(theme.muted))
+            axis.setTickFont(scale.font(0.75))
+
+    def say(self, *parts: tuple[str, str]) -> None:
+        """Put a legend behind the title.
+
+        Args:
+            parts: Words without markup, and the colour that they are about.
+        """
+        legend = " ".join(f'<span style="color:{colour}">■</span> {name}' for name, colour in parts)
+        self.getPlotItem().setTitle(f"{self._name}: {legend}" if parts else self._name)
+
+
+class TimePlot(Plot):
+    """A drawing over the steps, with a marker at the one that is shown.
+
+    Signals:
+        step_chosen: The number of a step was clicked, or the marker dragged there.
+        step_moved: The marker is to move by so many steps.
+    """
+
+    step_chosen = Signal(int)
+    step_moved = Signal(int)
+
+    def __init__(self, name: str, meaning: str, parent: QWidget | None = None) -> None:
+        super().__init__(name, meaning, parent)
+        self.marker = pg.InfiniteLine(movable=True)
+        self.marker.sigDragged.connect(lambda line: self.step_chosen.emit(round(line.value())))
+        self.marker.hide()
+        self.addItem(self.marker, ignoreBounds=True)
+        self.scene().sigMouseClicked.connect(self._clicked)
+
+    def restyle(self, appearance: Appearance) -> None:
+        """Take the sizes and colours of the theme."""
+        super().restyle(appearance)
+        self.marker.setPen(pg.mkPen(appearance.theme.accent, width=2))
+        self.marker.setHoverPen(pg.mkPen(appearance.theme.accent_hover, width=4))
+
+    def clear_curves(self) -> None:
+        """Take the curves away; the marker stays."""
+        self.clear()
+        self.addItem(self.marker, ignoreBounds=True)
+
+    def stack(self, numbers: Floats, parts: Floats, colours: tuple[str, ...]) -> None:
+        """Draw bars side by side, their parts on top of each other.
+
+        As one curve for each part: thousands of bars would each be drawn on their own.
+
+        Args:
+            numbers: The steps. [steps]
+            parts: Heights of each part. [parts, steps]
+            colours: Of each part, as "#rrggbb".
+        """
+        edges = np.append(numbers - 0.5, numbers[-1] + 0.5)
+        tops = zip(np.cumsum(parts, axis=0), colours, strict=True)
+        for heights, colour in reversed(list(tops)):  # the whole first, the smaller before it
+            bars = pg.PlotCurveItem(
+                edges, heights, stepMode="center", fillLevel=0, brush=colour, pen=pg.mkPen(colour)
+            )
+            self.addItem(bars)
+
+    def mark(self, number: int | None) -> None:
+        """Put the marker at a step; None hides it."""
+        self.marker.setVisible(number is not None)
+        if number is not None and not self.marker.moving:
+            self.marker.setValue(number)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in _MOVES:
+            self.step_moved.emit(_MOVES[Qt.Key(event.key())])
+        else:
+            super().keyPressEvent(event)
+
+    def _clicked(self, event: object) -> None:
+        place = self.getPlotItem().vb.mapSceneToView(event.scenePos())  # type: ignore[attr-defined]
+        self.step_chosen.emit(round(place.x()))
