@@ -45,16 +45,19 @@ class ChatController(QObject):
     Attributes:
         conversation: What has been said.
         errors: What went wrong, as far as it is shown.
+        marking: How accepted tokens are marked in the text.
         records: Traces are wanted of the next answers.
         tree_rows: Rows of the next answers' trees; 0 for the engine's choice.
 
     Signals:
         answer_begun: This answer (an `AnswerMessage`) is shown, and asked for.
         answer_ended: The running answer is complete, stopped or failed.
+        marking_changed: Tokens are marked in another way (a `Marking`).
     """
 
     answer_begun = Signal(object)
     answer_ended = Signal()
+    marking_changed = Signal(object)
 
     def __init__(
         self,
@@ -71,7 +74,7 @@ class ChatController(QObject):
         self._keeper = keeper
         self._appearance = appearance
         self._make_id = make_id
-        self._marking = Marking.HEADS
+        self.marking = Marking.HEADS
         self.records = True
         self.tree_rows = 0
         self._turn: Turn | None = None
@@ -170,7 +173,7 @@ class ChatController(QObject):
         self._turn = turn
         self._keeper.wake()
         self._answer = AnswerMessage(
-            self._keeper.choice.name, self._marking, self._appearance, turn.request_id
+            self._keeper.choice.name, self.marking, self._appearance, turn.request_id
         )
         self._answer.regenerate_requested.connect(self.regenerate)
         self._answer.reroll_requested.connect(self.reroll)
@@ -288,9 +291,10 @@ class ChatController(QObject):
         self.answer_ended.emit()
 
     def _set_marking(self, marking: Marking) -> None:
-        self._marking = marking
+        self.marking = marking
         for answer in self.answers:
-            answer.set_marking(self._marking)
+            answer.set_marking(marking)
+        self.marking_changed.emit(marking)
 
     def _show_context(self, num_used: int) -> None:
         loaded = self._keeper.status.loaded

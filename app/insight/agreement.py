@@ -99,6 +99,6 @@ def say(table: Agreement) -> str:
     cell = table.cells[table.bonus]
     return (
         f"{said} From your edit on, they part behind “{cell.text}” (token {table.bonus + 1:,}). "
-        f"There the model goes on with “{cell.output}”, the bonus token: the inputs behind it were "
-        "wrong guesses, but this output is right."
+        f"There the model goes on with “{cell.output}”, the bonus token (★): it is what the model "
+        "writes behind all inputs up to there; those that follow were wrong guesses."
     )

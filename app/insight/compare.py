@@ -4,28 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
-    QComboBox,
     QDialog,
     QGridLayout,
     QHBoxLayout,
-    QLabel,
     QLineEdit,
     QPushButton,
-    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
 
 from app.chat.answer_message import AnswerMessage
-from app.chat.pickers import DRAFTER_NAMES, RULE_NAMES
+from app.insight.compare_side import PLAIN, Side
 from app.insight.note import note
-from app.insight.words import micro
 from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
 from medusa_core.messages import (
+    PREFERRED_DRAFTERS,
     Cancel,
     ChatMessage,
     CloseSession,
@@ -45,106 +43,14 @@ HELP = (
     "Both sides run on one engine, a step of one and a step of the other in turns. Each clock "
     "counts only its own side's steps."
 )
-ROWS = (0, 2, 4, 8, 16, 32, 64)  # 0: the engine chooses
 
 
-class Side(QWidget):
-    """One of the two: how it decodes, its text and its clock.
+class _Asked(NamedTuple):
+    """What is asked for, and of whom."""
 
-    Attributes:
-        answer: Its text; None before the first.
-        clock_s: Seconds of its own steps.
-        num_tokens: Tokens that they gave.
-        done: How it ended; None while it runs.
-    """
-
-    def __init__(self, name: str, drafter: str, appearance: Appearance) -> None:
-        super().__init__()
-        self._name = name
-        self._appearance = appearance
-        self.answer: AnswerMessage | None = None
-        self.clock_s = 0.0
-        self.num_tokens = 0
-        self.done: GenerationDone | None = None
-        self.drafter_box = _box(f"Drafter, {name}", DRAFTER_NAMES, drafter)
-        self.rule_box = _box(f"Rule, {name}", RULE_NAMES, "greedy")
-        self.rows_box = QComboBox()
-        self.rows_box.setAccessibleName(f"Rows of the tree, {name}")
-        for rows in ROWS:
-            self.rows_box.addItem(f"{rows} rows" if rows else "Best tree", rows)
-        self._clock = QLabel("—")
-        self._clock.setObjectName("compareClock")
-        self._clock.setAccessibleName(f"Clock, {name}")
-        self._scroll = QScrollArea()
-        self._scroll.setWidgetResizable(True)
-        self._scroll.setAccessibleName(f"Answer, {name}")
-        self._build()
-
-    def offer(self, loaded: ModelLoaded) -> None:
-        """Offer what the model can do."""
-        for index in range(self.drafter_box.count()):
-            item = self.drafter_box.model().item(index)  # type: ignore[attr-defined]
-            item.setEnabled(self.drafter_box.itemData(index) in loaded.drafters)
-
-    def settings(self, seed: int) -> GenerateSettings:
-        """How this side decodes."""
-        return GenerateSettings(
-            drafter=self.drafter_box.currentData(),
-            rule=self.rule_box.currentData(),
-            tree_rows=self.rows_box.currentData(),
-            seed=seed,
-            rests=False,
-        )
-
-    def begin(self) -> None:
-        """Forget the last answer."""
-        self.clock_s, self.num_tokens, self.done = 0.0, 0, None
-        self.answer = AnswerMessage(self._name, Marking.HEADS, self._appearance)
-        self.answer.show_waiting("Waiting for its turn …")
-        page = QWidget()
-        column = QVBoxLayout(page)
-        column.addWidget(self.answer)
-        column.addStretch(1)
-        self._scroll.setWidget(page)
-        self._show_clock()
-
-    def take(self, steps: tuple[StepDone, ...]) -> None:
-        """Show these steps."""
-        if self.answer is None:
-            return
-        self.answer.append(steps)
-        self.clock_s += sum(step.step_s for step in steps)
-        self.num_tokens += sum(len(step.token_ids) for step in steps)
-        self._show_clock()
-
-    def finish(self, done: GenerationDone) -> None:
-        """Show how it ended."""
-        self.done = done
-        if self.answer is not None:
-            self.answer.finish(done, None)
-            self.answer.row.hide()  # the clock says more: in turns, steps find a cold cache
-        self._show_clock()
-
-    def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
-        if self.answer is not None:
-            self.answer.restyle()
-
-    def _build(self) -> None:
-        pickers = QHBoxLayout()
-        for box in (self.drafter_box, self.rule_box, self.rows_box):
-            pickers.addWidget(box)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addLayout(pickers)
-        column.addWidget(self._clock)
-        column.addWidget(self._scroll, 1)
-
-    def _show_clock(self) -> None:
-        speed = self.num_tokens / self.clock_s if self.clock_s else 0.0
-        self._clock.setText(
-            f"{micro(self.clock_s)} · {self.num_tokens:,} tokens · {speed:,.0f} tokens/s"
-        )
+    side: Side
+    session_id: str
+    settings: GenerateSettings
 
 
 class CompareDialog(QDialog):
@@ -154,15 +60,19 @@ class CompareDialog(QDialog):
         submit: Hands a command to the engine.
         make_id: Names sessions and requests.
         make_seed: Gives both sides the same seed.
+        records: Are traces wanted?
 
     Attributes:
         sides: Left and right.
         edit: The prompt.
+        marking: How accepted tokens are marked.
 
     Signals:
+        answer_begun: A side's answer (an `AnswerMessage`) is asked for.
         refused: A side failed: message and hint.
     """
 
+    answer_begun = Signal(object)
     refused = Signal(str, str)
 
     def __init__(
@@ -170,6 +80,7 @@ class CompareDialog(QDialog):
         submit: Callable[[Command], None],
         make_id: Callable[[], str],
         make_seed: Callable[[], int],
+        records: Callable[[], bool],
         appearance: Appearance,
         parent: QWidget | None = None,
     ) -> None:
@@ -179,9 +90,12 @@ class CompareDialog(QDialog):
         self._submit = submit
         self._make_id = make_id
         self._make_seed = make_seed
+        self._records = records
         self._appearance = appearance
-        self._requests: dict[str, tuple[Side, str]] = {}
-        self.sides = (Side("left", "none", appearance), Side("right", "medusa", appearance))
+        self._asked: dict[str, _Asked] = {}
+        self._model = ""
+        self.marking = Marking.HEADS
+        self.sides = (Side("left", appearance), Side("right", appearance))
         self.edit = QLineEdit()
         self.start_button = QPushButton("Start both")
         self.stop_button = QPushButton("Stop")
@@ -197,14 +111,42 @@ class CompareDialog(QDialog):
     @property
     def is_running(self) -> bool:
         """Whether a side is still answering."""
-        return bool(self._requests)
+        return bool(self._asked)
 
     def offer(self, loaded: ModelLoaded | None) -> None:
         """Offer what the model can do."""
         self.start_button.setEnabled(loaded is not None)
-        if loaded is not None:
-            for side in self.sides:
-                side.offer(loaded)
+        if loaded is None:
+            return
+        for side in self.sides:
+            side.offer(loaded)
+        if loaded.name != self._model:  # plain decoding, and what answers where nobody chooses
+            self._model = loaded.name
+            best = next(name for name in PREFERRED_DRAFTERS if name in loaded.drafters)
+            for side, drafter in zip(self.sides, (PLAIN, best), strict=True):
+                side.choose_drafter(drafter)
+
+    def settings_of(self, request_id: str) -> GenerateSettings | None:
+        """How an answer that is under way here is decoded; None if it isn't one of these."""
+        asked = self._asked.get(request_id)
+        return None if asked is None else asked.settings
+
+    @property
+    def answers(self) -> tuple[AnswerMessage, ...]:
+        """The answers that are shown."""
+        return tuple(side.answer for side in self.sides if side.answer is not None)
+
+    def set_marking(self, marking: Marking) -> None:
+        """Mark accepted tokens like this."""
+        self.marking = marking
+        for answer in self.answers:
+            answer.set_marking(marking)
+
+    def reveal(self, request_id: str, tokens: range) -> None:
+        """Frame some tokens of an answer, and none of the other."""
+        for side in self.sides:
+            is_shown = side.answer is not None and side.answer.request_id == request_id
+            side.reveal(tokens if is_shown else range(0))
 
     def start(self) -> None:
         """Ask both sides."""
@@ -213,24 +155,25 @@ class CompareDialog(QDialog):
             return
         seed = self._make_seed()
         self._verdict.setText("")
+        message = ChatMessage(Role.USER, prompt)
         for side in self.sides:
-            side.begin()
             session, request = f"compare-{self._make_id()}", self._make_id()
-            self._requests[request] = (side, session)
-            message = ChatMessage(Role.USER, prompt)
-            self._submit(Generate(session, request, (message,), side.settings(seed)))
+            settings = side.settings(seed)
+            self._asked[request] = _Asked(side, session, settings)
+            self.answer_begun.emit(side.begin(request, self.marking))
+            self._submit(Generate(session, request, (message,), settings, records=self._records()))
         self._set_running()
 
     def stop(self) -> None:
         """End both answers; what there is of them stays."""
-        for request, (_, session) in self._requests.items():
-            self._submit(Cancel(session, request))
+        for request, asked in self._asked.items():
+            self._submit(Cancel(asked.session_id, request))
 
     def take(self, events: tuple[Event, ...]) -> None:
         """Show what the engine says about the two."""
         steps: dict[str, list[StepDone]] = {}
         for event in events:
-            if event.request_id not in self._requests:
+            if event.request_id not in self._asked:
                 continue
             if isinstance(event, StepDone):
                 steps.setdefault(event.request_id, []).append(event)
@@ -250,10 +193,10 @@ class CompareDialog(QDialog):
         super().done(result)
 
     def _show(self, request: str, steps: list[StepDone]) -> None:
-        self._requests[request][0].take(tuple(steps))
+        self._asked[request].side.take(tuple(steps))
 
     def _end(self, event: GenerationDone | Failed) -> None:
-        side, session = self._requests.pop(event.request_id)
+        side, session, _ = self._asked.pop(event.request_id)
         self._submit(CloseSession(session, self._make_id()))
         if isinstance(event, GenerationDone):
             side.finish(event)
@@ -261,7 +204,7 @@ class CompareDialog(QDialog):
             if side.answer is not None:
                 side.answer.cut_short()
             self.refused.emit(event.message, event.hint)
-        if not self._requests:
+        if not self._asked:
             self._verdict.setText(verdict(*(side.done for side in self.sides)))
             self._set_running()
 
@@ -324,12 +267,3 @@ def _speed(left: GenerationDone, right: GenerationDone) -> str:
         return ""
     factor = right.decode_tokens_per_s / left.decode_tokens_per_s
     return f" Decoding, right over left: {factor:.2f}×."
-
-
-def _box(name: str, names: dict[str, str], chosen: str) -> QComboBox:
-    box = QComboBox()
-    box.setAccessibleName(name)
-    for value, text in names.items():
-        box.addItem(text, value)
-    box.setCurrentIndex(box.findData(chosen))
-    return box

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QColor
+from PySide6.QtCore import (
+    QEvent,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    Qt,
+    QTimer,
+    Signal,
+)
+from PySide6.QtGui import QColor, QKeyEvent, QPainter
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
     QHeaderView,
-    QLineEdit,
+    QPlainTextEdit,
     QPushButton,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
     QTableWidget,
     QTableWidgetItem,
     QVBoxLayout,
@@ -32,20 +42,55 @@ HELP = (
     "is the next input everywhere, the text is an equilibrium: the model writes it itself. "
     "Double-click an input (or press F2) to change it, and see where the outputs part."
 )
-INPUT, MARK = 0, 2
+INPUT, OUTPUT, MARK = range(3)
+BONUS = "★"
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Edit(NamedTuple):
+    """Another text for some tokens.
+
+    Attributes:
+        start: The first of them.
+        stop: Behind the last one.
+        text: What takes their place.
+    """
+
+    start: int
+    stop: int
+    text: str
+
+    def behind(self, other: _Edit, num_more: int) -> _Edit:
+        """The same edit when another one has made the text longer by some tokens."""
+        start = self.start + (num_more if self.start >= other.stop else 0)
+        stop = self.stop + (num_more if self.stop >= other.stop else 0)
+        return self._replace(start=start, stop=stop)
+
+
+class _Asked(NamedTuple):
     """What the running verification is about.
 
     Attributes:
         request_id: Its name.
-        edited: The token that was changed; None for a text that is read first.
+        edit: What was changed; None for a text that is read first.
     """
 
     request_id: str
-    edited: int | None = None
+    edit: _Edit | None = None
+
+
+class _TintedCells(QStyledItemDelegate):
+    """Paints the backgrounds of cells: a style sheet that frames cells leaves them out."""
+
+    def paint(
+        self,
+        painter: QPainter,
+        option: QStyleOptionViewItem,
+        index: QModelIndex | QPersistentModelIndex,
+    ) -> None:
+        tint = index.data(Qt.ItemDataRole.BackgroundRole)
+        if tint is not None:
+            painter.fillRect(option.rect, tint)
+        super().paint(painter, option, index)
 
 
 class EquilibriumPanel(QWidget):
@@ -82,10 +127,12 @@ class EquilibriumPanel(QWidget):
         self._make_id = make_id
         self._appearance = appearance
         self._asked: _Asked | None = None
+        self._waiting: list[_Edit] = []  # made while a verification runs
+        self._late: Verified | None = None  # came while a cell was edited
         self._token_ids: tuple[int, ...] = ()
         self.shown = Agreement((), 0, None)
         self.table = QTableWidget(len(ROWS), 0)
-        self.edit = QLineEdit()
+        self.edit = QPlainTextEdit()
         self._use_button = QPushButton("Verify the conversation")
         self._verify_button = QPushButton("Verify this text")
         self._next_button = QPushButton("Next ✗")
@@ -106,35 +153,58 @@ class EquilibriumPanel(QWidget):
         if not messages:
             self.refused.emit("There is no conversation yet.", "Ask something, or paste a text.")
             return
-        self._ask(Verify(SESSION, self._make_id(), messages=messages))
+        self._begin(Verify(SESSION, self._make_id(), messages=messages))
 
     def verify_text(self) -> None:
         """Read the user's own text."""
-        self._ask(Verify(SESSION, self._make_id(), text=self.edit.text()))
+        self._begin(Verify(SESSION, self._make_id(), text=self.edit.toPlainText()))
 
     def replace(self, token: int, text: str) -> None:
-        """Put another text in the place of a token and read everything again."""
-        before, after = self._token_ids[:token], self._token_ids[token + 1 :]
-        request = Verify(SESSION, self._make_id(), before_ids=before, text=text, after_ids=after)
-        self._ask(request, token)
+        """Put another text in the place of a token and read everything again.
+
+        While a verification runs, the next one waits for it: it may make other tokens of the text.
+        """
+        edit = _Edit(token, token + 1, text)
+        if self._asked is None:
+            self._apply(edit)
+        else:
+            self._waiting.append(edit)
 
     def take(self, verified: Verified) -> None:
         """Show what the engine says, if it is what was asked last."""
         if self._asked is None or verified.request_id != self._asked.request_id:
             return
-        edited, self._asked = self._asked.edited, None
+        if self.table.state() is QAbstractItemView.State.EditingState:
+            self._late = verified  # a table that is filled forgets what is being typed
+            return
+        edit, self._asked, self._late = self._asked.edit, None, None
+        num_more = len(verified.tokens) - len(self._token_ids)
         self._token_ids = tuple(token.token_id for token in verified.tokens)
-        self.shown = agreement(verified, edited)
+        self.shown = agreement(verified, None if edit is None else edit.start)
         self._fill()
         place = self.shown.bonus if self.shown.bonus is not None else len(self._token_ids) - 1
         self._go_to(place)
+        if edit is not None:
+            self._waiting = [waiting.behind(edit, num_more) for waiting in self._waiting]
+        if self._waiting:
+            self._apply(self._waiting.pop(0))
 
     def refuse(self, request_id: str, message: str, hint: str) -> None:
         """The engine couldn't verify; what was shown stays."""
         if self._asked is not None and request_id == self._asked.request_id:
             self._asked = None
+            self._waiting.clear()
             self._fill()
             self.refused.emit(message, hint)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        # As in the composer: Enter is for the whole text, Shift+Enter begins a line.
+        if event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
+            is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+            if is_enter and not event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
+                self.verify_text()
+                return True
+        return super().eventFilter(watched, event)
 
     def restyle(self) -> None:
         """Take the sizes and colours of the theme."""
@@ -142,16 +212,37 @@ class EquilibriumPanel(QWidget):
         self._column.setContentsMargins(scale.px(1.0), scale.px(0.5), scale.px(1.0), scale.px(0.6))
         # All three rows, their header and the bar that scrolls.
         self.table.setFixedHeight(scale.px(2.5 * (len(ROWS) + 1)) + scale.px(1.2))
+        self.edit.setFixedHeight(scale.px(3.6))  # two lines
         self._fill()
 
-    def _ask(self, request: Verify, edited: int | None = None) -> None:
-        self._asked = _Asked(request.request_id, edited)
+    def _begin(self, request: Verify) -> None:
+        """Read another text; edits of the last one are no longer wanted."""
+        self._waiting.clear()
+        self._ask(request)
+
+    def _apply(self, edit: _Edit) -> None:
+        before, after = self._token_ids[: edit.start], self._token_ids[edit.stop :]
+        ids = (SESSION, self._make_id())
+        self._ask(Verify(*ids, before_ids=before, text=edit.text, after_ids=after), edit)
+
+    def _ask(self, request: Verify, edit: _Edit | None = None) -> None:
+        self._asked, self._late = _Asked(request.request_id, edit), None
+        self._said.setText("Verifying …")
         self._submit(request)
+
+    def _take_late(self) -> None:
+        if self._late is not None:
+            self.take(self._late)
 
     def _build(self) -> None:
         row = QHBoxLayout()
         row.addWidget(self._use_button)
-        self.edit.setPlaceholderText("… or any text of yours")
+        self.edit.setPlaceholderText(
+            "… or any text of yours; Enter verifies it, Shift+Enter starts a new line"
+        )
+        self.edit.setObjectName("verifyText")
+        self.edit.setTabChangesFocus(True)
+        self.edit.installEventFilter(self)
         self.edit.setAccessibleName("Text to verify")
         row.addWidget(self.edit, 1)
         row.addWidget(self._verify_button)
@@ -159,6 +250,7 @@ class EquilibriumPanel(QWidget):
         row.addWidget(self._next_button)
         table = self.table
         table.setAccessibleName("Inputs and outputs")
+        table.setItemDelegate(_TintedCells(table))
         table.setVerticalHeaderLabels(ROWS)
         table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         table.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -173,9 +265,12 @@ class EquilibriumPanel(QWidget):
     def _connect(self) -> None:
         self._use_button.clicked.connect(self.verify_conversation)
         self._verify_button.clicked.connect(self.verify_text)
-        self.edit.returnPressed.connect(self.verify_text)
         self._next_button.clicked.connect(self._next_difference)
         self.table.itemChanged.connect(self._changed)
+        # The editor is still there while it says that it is closed.
+        self.table.itemDelegate().closeEditor.connect(
+            lambda: QTimer.singleShot(0, self, self._take_late)
+        )
 
     def _changed(self, item: QTableWidgetItem) -> None:
         place = item.column()
@@ -184,25 +279,24 @@ class EquilibriumPanel(QWidget):
 
     def _fill(self) -> None:
         theme, table = self._appearance.theme, self.table
-        right = theme.head(3).line
         table.blockSignals(True)
         table.setColumnCount(len(self.shown.cells))
         for place, cell in enumerate(self.shown.cells):
-            is_bonus = place == self.shown.bonus
-            mark = f"{cell.mark} bonus" if is_bonus else cell.mark
+            is_bonus, differs = place == self.shown.bonus, cell.mark == DIFFERS
+            output = f"{BONUS} {cell.output}" if is_bonus else cell.output
             tip = f"The model gives “{cell.output}” {percent(cell.probability)} here."
-            for row, text in enumerate((cell.text, cell.output, mark)):
+            for row, text in enumerate((cell.text, output, cell.mark)):
                 item = QTableWidgetItem(text)
                 item.setToolTip(as_tip(tip) if row else f"Token {cell.token_id}")
                 item.setTextAlignment(Qt.AlignmentFlag.AlignCenter)
                 if row != INPUT:
                     item.setFlags(item.flags() & ~Qt.ItemFlag.ItemIsEditable)
-                if row and is_bonus:
-                    item.setBackground(QColor(theme.head(3).tint))
-                elif row and cell.mark == DIFFERS:
+                if row == OUTPUT and is_bonus:
+                    item.setBackground(QColor(theme.agreed.tint))
+                elif row != INPUT and differs:
                     item.setBackground(QColor(theme.danger_surface))
                 if row == MARK:
-                    item.setForeground(QColor(theme.danger if cell.mark == DIFFERS else right))
+                    item.setForeground(QColor(theme.danger if differs else theme.agreed.line))
                 table.setItem(row, place, item)
             table.setHorizontalHeaderItem(place, QTableWidgetItem(f"{place + 1}"))
         table.blockSignals(False)

@@ -162,9 +162,17 @@ class Insight(QObject):
             from app.insight.compare import CompareDialog
 
             self.compare = CompareDialog(
-                self._bridge.submit, self._make_id, new_seed, self._appearance, self._window
+                self._bridge.submit,
+                self._make_id,
+                new_seed,
+                lambda: self._chat.records,
+                self._appearance,
+                self._window,
             )
             self.compare.refused.connect(self._chat.errors.show)
+            self.compare.answer_begun.connect(self._watch)
+            self.compare.set_marking(self._chat.marking)
+            self._chat.marking_changed.connect(self.compare.set_marking)
             self._tell_model()
         self.compare.show()
         self.compare.raise_()
@@ -210,8 +218,7 @@ class Insight(QObject):
     # What is recorded -----------------------------------------------------------------------------
 
     def _receive(self, events: tuple[Event, ...]) -> None:
-        session = self._chat.conversation.session_id
-        self._record([event for event in events if event.session_id == session])
+        self._record(events)
         if self.compare is not None:
             self.compare.take(events)
         if self.equilibrium is not None:
@@ -233,14 +240,21 @@ class Insight(QObject):
                 traces.clear()
                 self._complete(event)
         self.recordings.add(traces)
-        if any(isinstance(event, StepTrace | GenerationDone) for event in events):
-            self.timeline.grow()
+        if (track := self.timeline.track) is not None:
+            told = (e for e in events if isinstance(e, StepTrace | GenerationDone))
+            if any(event.request_id == track.request_id for event in told):
+                self.timeline.grow()
 
     def _begin(self, first: StepDone) -> None:
+        """Begin the track of an answer of the chat, which is then shown, or of a comparison."""
+        model = self._keeper.choice.name
         for turn in self._chat.conversation.turns:  # none of them, if the answer was taken back
             if turn.request_id == first.request_id:
-                name, rule = self._keeper.choice.name, turn.settings.rule
-                self.timeline.show(self.recordings.begin(first, name, rule))
+                self.timeline.show(self.recordings.begin(first, model, turn.settings.rule))
+                return
+        settings = None if self.compare is None else self.compare.settings_of(first.request_id)
+        if settings is not None:
+            self.recordings.begin(first, model, settings.rule)
 
     def _complete(self, done: GenerationDone) -> None:
         track = self.recordings.tracks.get(done.request_id)
@@ -262,7 +276,7 @@ class Insight(QObject):
             QToolTip.hideText()
 
     def _show_token(self, answer: AnswerMessage, token: int) -> None:
-        """Show the step of a token that was chosen in the text, in the tree if that is open."""
+        """Show the step of a token that was chosen in the text."""
         track = self.recordings.tracks.get(answer.request_id)
         index = None if track is None or token < 0 else track.step_of(token)
         if track is None or index is None:
@@ -282,12 +296,15 @@ class Insight(QObject):
         self._frame(range(first, first + timeline.step.num_kept))
 
     def _frame(self, tokens: range) -> None:
+        """Frame tokens of the answer that is shown, wherever its text is, and no others."""
         track = self.timeline.track
+        shown = "" if track is None else track.request_id
         for answer in self._chat.answers:
-            is_shown = track is not None and answer.request_id == track.request_id
-            place = answer.select_tokens(tokens if is_shown else range(0))
+            place = answer.select_tokens(tokens if answer.request_id == shown else range(0))
             if place is not None:
                 self._chat.reveal(answer, place)
+        if self.compare is not None:
+            self.compare.reveal(shown, tokens)
 
 
 def _is_covered(dock: QDockWidget) -> bool:

@@ -60,6 +60,7 @@ class Script:
         decode_error: Message of the error that an answer ends with after three steps.
         stop_reason: Why an answer that isn't cancelled ends.
         calibrates: Whether step costs can be measured.
+        verifies_at_once: Whether a verification doesn't wait for the gate.
         learned_rows: Rows of the best tree after an answer; 0 where nothing is learned.
     """
 
@@ -70,6 +71,7 @@ class Script:
     decode_error: str = ""
     stop_reason: StopReason = StopReason.EOS
     calibrates: bool = True
+    verifies_at_once: bool = True
     learned_rows: int = 0
 
 
@@ -291,6 +293,8 @@ class FakeEngine:
 
     def _verify(self, command: Verify) -> None:
         """Every word is a token; behind number n the fake would write word n + 1."""
+        while not (self.script.verifies_at_once or self.gate.wait(0.005) or self.is_closed):
+            pass
         text = command.text or " ".join(message.content for message in command.messages)
         ids = (*command.before_ids, *(len(word) for word in words(text)), *command.after_ids)
         if not text:

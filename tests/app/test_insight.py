@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QImage, QTextCursor
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QHeaderView, QLabel, QToolTip, QWidget
@@ -16,6 +16,7 @@ from app.insight.layout import State
 from app.insight.trace_files import LOADED
 from app.insight.track import Track
 from app.insight.tree_panel import PLAN, STEP, TreePanel
+from app.markdown.formats import Marking
 from app.window import MainWindow
 from medusa_core.messages import TARGET, Cancel, CloseSession, Generate, StepDone, StepTimes, Verify
 from tests.app.conftest import Opened
@@ -550,6 +551,79 @@ def test_the_conversation_is_verified_and_an_input_edited(qtbot: QtBot, open_fak
     assert len(edit.before_ids) == 3
     assert len(edit.after_ids) == num_tokens - 4
     assert "the bonus token" in panel.text
+    # It is tinted as what is right, the mark under it as what is not the next input.
+    place = panel.shown.bonus
+    assert place is not None
+    bonus = [table.item(row, place) for row in (1, 2)]
+    assert [item.text() for item in bonus if item] == [f"★ {panel.shown.cells[place].output}", "✗"]
+    picture = table.viewport().grab().toImage()
+    tints = [
+        picture.pixelColor(table.visualItemRect(item).topLeft() + QPoint(3, 3)).name()
+        for item in bonus
+        if item
+    ]
+    theme = window.insight._appearance.theme
+    assert tints == [theme.agreed.tint, theme.danger_surface]
+
+
+def test_edits_made_while_one_is_verified_wait_for_it(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake(Script(verifies_at_once=False))
+    wait_ready(qtbot, window)
+    panel = window.insight.open_equilibrium()
+    panel.edit.setPlainText("a bb ccc dddd eeeee")
+    panel.verify_text()
+    engine.gate.set()
+    qtbot.waitUntil(lambda: [cell.token_id for cell in panel.shown.cells] == [1, 3, 4, 5, 6])
+    engine.gate.clear()
+    cells = [panel.table.item(0, place) for place in range(5)]
+    for place, text in ((3, "x"), (1, "two words"), (1, "yyyyyyyyy"), (4, "z")):
+        item = cells[place]
+        assert item is not None
+        item.setText(text)
+    assert len(engine.of_kind(Verify)) == 2, "the others wait"
+    assert panel.text == "Verifying …"
+    engine.gate.set()
+    # Two tokens took the place of one, and then one that of both: what came behind has moved.
+    qtbot.waitUntil(lambda: [cell.token_id for cell in panel.shown.cells] == [1, 9, 4, 1, 1])
+    last = engine.of_kind(Verify)[-1]
+    assert isinstance(last, Verify)
+    assert (last.text, last.before_ids, last.after_ids) == ("z", (1, 9, 4, 1), ())
+
+
+def test_a_text_is_as_long_as_the_context_and_has_lines(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    panel = window.insight.open_equilibrium()
+    text = "def f():\n\treturn 1\n" * 4000
+    panel.edit.setPlainText(text)
+    panel.verify_text()
+    (request,) = engine.of_kind(Verify)
+    assert isinstance(request, Verify)
+    assert request.text == text
+
+
+def test_what_is_typed_outlives_a_reply(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake(Script(verifies_at_once=False))
+    wait_ready(qtbot, window)
+    panel = window.insight.open_equilibrium()
+    engine.gate.set()
+    panel.edit.setPlainText("a bb ccc")
+    panel.verify_text()
+    qtbot.waitUntil(lambda: len(panel.shown.cells) == 3)
+    engine.gate.clear()
+    panel.replace(0, "xx")
+    table = panel.table
+    table.setFocus()
+    table.setCurrentCell(0, 2)
+    QTest.keyClick(table, Qt.Key.Key_F2)
+    editor = table.focusWidget()
+    assert editor is not None
+    QTest.keyClicks(editor, "yyyyy")
+    engine.gate.set()
+    qtbot.wait(100)
+    assert panel.shown.cells[0].token_id == 1, "not while a cell is edited"
+    QTest.keyClick(editor, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: [cell.token_id for cell in panel.shown.cells] == [2, 3, 5])
 
 
 def test_any_text_is_verified_and_a_refusal_leaves_what_is_shown(
@@ -558,7 +632,7 @@ def test_any_text_is_verified_and_a_refusal_leaves_what_is_shown(
     window, _ = open_fake()
     wait_ready(qtbot, window)
     panel = window.insight.open_equilibrium()
-    panel.edit.setText("a bb ccc x")
+    panel.edit.setPlainText("a bb ccc x")
     QTest.keyClick(panel.edit, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: bool(panel.shown.cells))
     assert [cell.token_id for cell in panel.shown.cells] == [1, 3, 4, 2]
@@ -590,7 +664,71 @@ def test_two_modes_answer_side_by_side(qtbot: QtBot, open_fake: Open) -> None:
     assert dialog.sides[0].clock_s == pytest.approx(0.025)
     assert dialog.sides[1].clock_s == pytest.approx(0.0125)
     assert len(engine.of_kind(CloseSession)) == 2
-    assert window.insight.timeline.track is None  # the chat's own answers alone are recorded
+    assert window.insight.timeline.track is None  # the panels stay with the chat
+    assert [answer._speaker.text() for answer in dialog.answers] == [
+        "None (plain) · Greedy",
+        "Medusa heads · Greedy",
+    ]
+
+
+def test_rows_are_chosen_where_there_is_a_tree_and_the_title_says_so(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    left, right = window.insight.open_compare().sides
+    assert (left.rows_box.isEnabled(), right.rows_box.isEnabled()) == (False, True)
+    for side in (left, right):
+        side.rows_box.setCurrentIndex(side.rows_box.findData(8))
+    assert (left.settings(1).tree_rows, right.settings(1).tree_rows) == (0, 8)
+    assert (left.mode, right.mode) == ("None (plain) · Greedy", "Medusa heads · Greedy · 8 rows")
+    left.choose_drafter("medusa")
+    assert left.settings(1).tree_rows == 8
+    window.keeper.changed.emit()
+    assert left.drafter_box.currentData() == "medusa", "what the user chose stays"
+
+
+def test_tokens_of_a_comparison_have_cards_steps_and_the_chosen_marks(
+    qtbot: QtBot, open_fake: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    window.page.strip.choose_marking(Marking.ACCEPTED)
+    dialog = window.insight.open_compare()
+    dialog.edit.setText("Hello")
+    dialog.start()
+    qtbot.waitUntil(lambda: bool(dialog.verdict))
+    assert all(r.records for r in engine.of_kind(Generate) if isinstance(r, Generate))
+    plain, medusa = dialog.answers
+    assert {answer.document.marking for answer in dialog.answers} == {Marking.ACCEPTED}
+    window.page.strip.choose_marking(Marking.OFF)
+    assert {answer.document.marking for answer in dialog.answers} == {Marking.OFF}
+    cards: list[str] = []
+    monkeypatch.setattr(QToolTip, "showText", lambda _at, html, _view: cards.append(html))
+    medusa.token_hovered.emit(1)
+    plain.token_hovered.emit(1)
+    assert "head 1, accepted" in cards[0]
+    assert "the model itself" in cards[1]
+    medusa.token_pressed.emit(2)
+    assert track_of(window).request_id == medusa.request_id
+    assert window.insight.timeline.index == 1
+    assert "".join(framed(medusa)) == " two three. Four"
+    plain.token_pressed.emit(2)
+    assert (framed(medusa), "".join(framed(plain))) == ([], " three.")
+    reroll = next(a for a in medusa.menu_at(0).actions() if a.text() == "Reroll from here")
+    assert not reroll.isEnabled()
+
+
+def test_without_recording_a_comparison_has_none(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    dialog = window.insight.open_compare()
+    window.page.header.record_action.trigger()
+    dialog.edit.setText("Hello")
+    dialog.start()
+    qtbot.waitUntil(lambda: bool(dialog.verdict))
+    assert not any(r.records for r in engine.of_kind(Generate) if isinstance(r, Generate))
+    assert window.insight.recordings.tracks == {}
 
 
 @pytest.mark.parametrize("by_key", [False, True])
@@ -642,7 +780,7 @@ def test_hostile_tokens_are_no_markup_anywhere(qtbot: QtBot, open_fake: Open) ->
         tips += [item.toolTip() for item in panel.view.scene().items()]
     assert any("&lt;img" in tip for tip in tips)
     table = window.insight.open_equilibrium()
-    table.edit.setText("x")
+    table.edit.setPlainText("x")
     table.verify_text()
     qtbot.waitUntil(lambda: bool(table.shown.cells))
     tips.append(table.table.item(1, 0).toolTip())

@@ -262,6 +262,10 @@ def test_side_by_side_medusa_writes_what_plain_decoding_writes(
     plain, medusa = dialog.sides
     assert plain.done is not None
     assert medusa.done is not None
+    assert (plain.done.settings.drafter, medusa.done.settings.drafter) == (
+        "none",
+        PREFERRED_DRAFTERS[0],
+    )
     assert dialog.verdict.startswith("✓ The same")
     assert plain.done.num_steps > medusa.done.num_steps
     assert plain.clock_s > 0

@@ -1,0 +1,147 @@
+"""One of the two modes that are compared: how it decodes, its text and its clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+
+from app.chat.answer_message import AnswerMessage
+from app.chat.conversation_view import ConversationView
+from app.chat.pickers import DRAFTER_NAMES, RULE_NAMES
+from app.insight.words import micro
+from app.markdown.formats import Marking
+from app.theme.appearance import Appearance
+from medusa_core.messages import GenerateSettings, GenerationDone, ModelLoaded, StepDone
+
+PLAIN = "none"
+ROWS = (0, 2, 4, 8, 16, 32, 64)  # 0: the engine chooses
+
+
+class Side(QWidget):
+    """One of the two.
+
+    Args:
+        name: Where it is, for those who hear of it.
+
+    Attributes:
+        answer: Its text; None before the first.
+        clock_s: Seconds of its own steps.
+        num_tokens: Tokens that they gave.
+        done: How it ended; None while it runs.
+    """
+
+    def __init__(self, name: str, appearance: Appearance) -> None:
+        super().__init__()
+        self._appearance = appearance
+        self.answer: AnswerMessage | None = None
+        self.clock_s = 0.0
+        self.num_tokens = 0
+        self.done: GenerationDone | None = None
+        self.drafter_box = _box(f"Drafter, {name}", DRAFTER_NAMES)
+        self.rule_box = _box(f"Rule, {name}", RULE_NAMES)
+        rows = {rows: f"{rows} rows" if rows else "Best tree" for rows in ROWS}
+        self.rows_box = _box(f"Rows of the tree, {name}", rows)
+        self.rows_box.setToolTip("Tokens that one step verifies; plain decoding has no tree")
+        self._clock = QLabel("—")
+        self._clock.setObjectName("compareClock")
+        self._clock.setAccessibleName(f"Clock, {name}")
+        self._view = ConversationView(appearance)
+        self._view.setAccessibleName(f"Answer, {name}")
+        self._build()
+
+    @property
+    def mode(self) -> str:
+        """How it decodes, in words."""
+        names = [self.drafter_box.currentText(), self.rule_box.currentText()]
+        if self.rows_box.isEnabled() and self.rows_box.currentData():
+            names.append(self.rows_box.currentText())
+        return " · ".join(names)
+
+    def offer(self, loaded: ModelLoaded) -> None:
+        """Offer what the model can do."""
+        for index in range(self.drafter_box.count()):
+            item = self.drafter_box.model().item(index)  # type: ignore[attr-defined]
+            item.setEnabled(self.drafter_box.itemData(index) in loaded.drafters)
+
+    def choose_drafter(self, name: str) -> None:
+        """Choose a drafter by its name in the engine."""
+        self.drafter_box.setCurrentIndex(self.drafter_box.findData(name))
+
+    def settings(self, seed: int) -> GenerateSettings:
+        """How this side decodes."""
+        return GenerateSettings(
+            drafter=self.drafter_box.currentData(),
+            rule=self.rule_box.currentData(),
+            tree_rows=self.rows_box.currentData() if self.rows_box.isEnabled() else 0,
+            seed=seed,
+            rests=False,
+        )
+
+    def begin(self, request_id: str, marking: Marking) -> AnswerMessage:
+        """Forget the last answer; returns the new one."""
+        self.clock_s, self.num_tokens, self.done = 0.0, 0, None
+        self._view.clear()
+        answer = AnswerMessage(self.mode, marking, self._appearance, request_id)
+        answer.set_is_last(False)  # there is nothing to ask again for
+        answer.show_waiting("Waiting for its turn …")
+        self._view.add(answer)
+        self.answer = answer
+        self._show_clock()
+        return answer
+
+    def take(self, steps: tuple[StepDone, ...]) -> None:
+        """Show these steps."""
+        if self.answer is None:
+            return
+        self.answer.append(steps)
+        self.clock_s += sum(step.step_s for step in steps)
+        self.num_tokens += sum(len(step.token_ids) for step in steps)
+        self._show_clock()
+
+    def finish(self, done: GenerationDone) -> None:
+        """Show how it ended."""
+        self.done = done
+        if self.answer is not None:
+            self.answer.finish(done, None)
+            self.answer.row.hide()  # the clock says more: in turns, steps find a cold cache
+        self._show_clock()
+
+    def reveal(self, tokens: range) -> None:
+        """Frame some tokens of its text, and no others, and scroll there."""
+        if self.answer is not None and (place := self.answer.select_tokens(tokens)) is not None:
+            self._view.reveal(self.answer, place)
+
+    def restyle(self) -> None:
+        """Take the sizes and colours of the theme."""
+        self._view.restyle()
+
+    def _build(self) -> None:
+        pickers = QHBoxLayout()
+        for box in (self.drafter_box, self.rule_box, self.rows_box):
+            pickers.addWidget(box)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addLayout(pickers)
+        column.addWidget(self._clock)
+        column.addWidget(self._view, 1)
+        self.drafter_box.currentIndexChanged.connect(self._drafter_changed)
+        self._drafter_changed()
+
+    def _drafter_changed(self) -> None:
+        self.rows_box.setEnabled(self.drafter_box.currentData() != PLAIN)
+
+    def _show_clock(self) -> None:
+        speed = self.num_tokens / self.clock_s if self.clock_s else 0.0
+        self._clock.setText(
+            f"{micro(self.clock_s)} · {self.num_tokens:,} tokens · {speed:,.0f} tokens/s"
+        )
+
+
+def _box(name: str, names: Mapping[Any, str]) -> QComboBox:
+    box = QComboBox()
+    box.setAccessibleName(name)
+    for value, text in names.items():
+        box.addItem(text, value)
+    return box
