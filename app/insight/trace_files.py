@@ -62,11 +62,7 @@ class TraceFiles(QObject):
 
     def _show(self, recording: Recording) -> None:
         self._recordings.forget(LOADED)
-        done = recording.done
-        track = Track(LOADED, recording.model, done.settings.rule, done.num_given_tokens)
-        for step in recording.steps:
-            track.add(step)
-        track.done = done
+        track = track_of(recording)
         self._recordings.put(track)
         self.opened.emit()
         self._timeline.show(track, 0)
@@ -131,3 +127,13 @@ class TraceFiles(QObject):
             save_picture(view, path)
         except PictureError as error:
             self._errors.show(str(error), "Choose another folder, or make space.")
+
+
+def track_of(recording: Recording) -> Track:
+    """The track of an answer that was read from a file."""
+    done = recording.done
+    track = Track(LOADED, recording.model, done.settings.rule, done.num_given_tokens)
+    for step in recording.steps:
+        track.add(step)
+    track.done = done
+    return track

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from hypothesis import strategies as st
 
 # Placeholders become words of characters that occur nowhere else in the document.
@@ -31,6 +33,19 @@ TEMPLATES = (
     "{}\r\n{}\r\n\r\n{}",
 )
 
+# What a reader does not see stands between ‹ and ›.
+SPELLED_OUT = (
+    "Hello, ‹**›wörld‹**›! שלום, עולם (50 %); مرحبا: 1–2 …",
+    "So: ‹*›e\u0301, a\u0323\u0302‹*› and 😀, 👩‍👩‍👧, ‹~~›no‹~~› — “yes”?",
+    '‹- ›first: ‹`›x = "y"‹`›;\n‹- ›second ‹**›✓‹**›\n‹  - ›שלום, deeper.\n‹- ›😀!',
+    "‹1. ›one,\n‹2. ›two ‹***›and‹***› e\u0301.\n‹3. ›👩‍👩‍👧",
+    "‹```python\n›def f(x):\n    return 'ü😀' + \"שלום\"  # so, 1 < 2\n‹```›",
+    "‹| ›name, ü‹ | ›no.‹ |\n|---|---|\n| ›😀: e\u0301‹ | ›‹**›2!‹**›‹ |\n| ›שלום‹ | ›—‹ |›",
+    "‹> ›quoted: “so”,\n‹>\n> ›and ‹_›more‹_› 😀.",
+    "‹## ›Title, with ‹_›stress‹_›: 😀?\n\n‹[›a, link‹](http://example.org/x)›; 1‹\\›*2 ‹<›http://a.org/‹>›.",
+)
+_HIDDEN = re.compile("‹(.*?)›", re.DOTALL)
+
 _WORD_LENGTHS = (1, 2, 5)
 _FIRST_BMP, _FIRST_ASTRAL = 0x4E00, 0x20000
 
@@ -54,6 +69,21 @@ def fill(templates: list[str], separators: list[str]) -> str:
             num_words += 1
         parts.append(separator)
     return "".join(parts)
+
+
+def source_of(spelled: str) -> str:
+    """The Markdown of a document that is spelled out."""
+    return _HIDDEN.sub(r"\1", spelled)
+
+
+def seen_in(spelled: str) -> list[int]:
+    """Where in its source the characters stand that a reader sees; line ends are none."""
+    seen, at = [], 0
+    for place, part in enumerate(_HIDDEN.split(spelled)):
+        if place % 2 == 0:
+            seen += [at + i for i, char in enumerate(part) if char != "\n"]
+        at += len(part)
+    return seen
 
 
 def is_unique_char(char: str) -> bool:

@@ -8,7 +8,21 @@ import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QImage, QTextCursor
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QHeaderView, QLabel, QToolTip, QWidget
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractItemView,
+    QAbstractSlider,
+    QComboBox,
+    QGraphicsView,
+    QHeaderView,
+    QLabel,
+    QLineEdit,
+    QPlainTextEdit,
+    QScrollBar,
+    QTabBar,
+    QToolTip,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 
 from app.chat.answer_message import AnswerMessage
@@ -790,27 +804,100 @@ def test_hostile_tokens_are_no_markup_anywhere(qtbot: QtBot, open_fake: Open) ->
     assert all(label.textFormat() is Qt.TextFormat.PlainText for label in told)
 
 
-def test_every_panel_has_names_and_can_be_reached_by_key(
-    answered: tuple[MainWindow, AnswerMessage],
+CONTROLS = (
+    QAbstractButton,
+    QAbstractItemView,
+    QAbstractSlider,
+    QComboBox,
+    QGraphicsView,
+    QLineEdit,
+    QPlainTextEdit,
+    QTabBar,
+)
+
+
+def controls_of(panel: QWidget) -> list[QWidget]:
+    """What a user works with in a panel, but for what Qt makes inside of it."""
+    found = [w for w in panel.findChildren(QWidget) if isinstance(w, CONTROLS) and w.isVisible()]
+    inner = (QScrollBar, QHeaderView)
+    inside = ("QTabBar", "QComboBox", "QTableWidget", "QTableCornerButton")
+    return [
+        widget
+        for widget in found
+        if not isinstance(widget, inner)
+        and widget.parentWidget().metaObject().className() not in inside  # type: ignore[union-attr]
+    ]
+
+
+def name_of(widget: QWidget) -> str:
+    own = widget.text() if isinstance(widget, QAbstractButton) else ""
+    return widget.accessibleName() or own
+
+
+@pytest.mark.parametrize("opened", ["tree", "plan", "table", "steps", "equilibrium", "compare"])
+def test_every_control_of_a_panel_has_a_name_and_the_tab_key_reaches_it(
+    opened: str, qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage]
 ) -> None:
     window, _ = answered
     insight = window.insight
-    panels: tuple[QWidget, ...] = (
-        insight.open_tree(),
-        insight.open_steps(),
-        insight.open_equilibrium(),
-        insight.open_compare(),
-    )
-    reachable = Qt.FocusPolicy.TabFocus
-    for panel in panels:
-        kinds = ("QToolButton", "QSlider", "QComboBox", "QTableWidget", "QLineEdit", "TreeView")
-        used = [w for w in panel.findChildren(QWidget) if w.metaObject().className() in kinds]
-        own = [w for w in used if not w.objectName().startswith("qt_")]
-        assert own
-        for widget in own:
-            inner = widget.parent().metaObject().className() in ("QTabBar", "QComboBox")
-            assert inner or widget.accessibleName(), (type(panel), widget)
-            assert inner or widget.focusPolicy() & reachable, (type(panel), widget)
+    makers: dict[str, Callable[[], QWidget]] = {
+        "tree": insight.open_tree,
+        "plan": insight.open_tree,
+        "table": insight.open_tree,
+        "steps": insight.open_steps,
+        "equilibrium": insight.open_equilibrium,
+        "compare": insight.open_compare,
+    }
+    panel = makers[opened]()
+    if insight.tree is not None:
+        insight.tree.tabs.setCurrentIndex(PLAN if opened == "plan" else STEP)
+        insight.tree.table_button.setChecked(opened == "table")
+        insight.timeline.go(1)
+    qtbot.wait(20)
+    controls = controls_of(panel)
+    assert len(controls) >= 5
+    for widget in controls:
+        assert name_of(widget), widget
+    names = [name_of(widget) for widget in controls]
+    assert len(set(names)) == len(names), names
+    top = panel.window()
+    reached: set[QWidget] = set()
+    for _ in range(80):
+        focused = top.focusWidget()
+        assert focused is not None
+        reached.add(focused)
+        QTest.keyClick(focused, Qt.Key.Key_Tab)
+    missed = [name_of(w) for w in controls if w.isEnabled() and w not in reached]
+    assert missed == []
+
+
+def test_every_drawing_tells_what_it_shows(
+    qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage]
+) -> None:
+    window, _ = answered
+    panel = window.insight.open_steps()
+    qtbot.waitUntil(lambda: len(panel.figures) == 4)
+    qtbot.waitUntil(lambda: all(plot.accessibleDescription() for plot in panel.plots))
+    tree = window.insight.open_tree()
+    assert "h1: guessed by head 1" in tree.legend.accessibleDescription()
+    tree.tabs.setCurrentIndex(PLAN)
+    assert "a row of the tree" in tree.legend.accessibleDescription()
+
+
+@pytest.mark.parametrize(
+    ("key", "grows"), [(Qt.Key.Key_Plus, True), (Qt.Key.Key_Equal, True), (Qt.Key.Key_Minus, False)]
+)
+def test_the_tree_is_zoomed_by_key_and_fitted_again(
+    key: Qt.Key, grows: bool, answered: tuple[MainWindow, AnswerMessage]
+) -> None:
+    window, _ = answered
+    view = window.insight.open_tree().view
+    view.setFocus()
+    before = view.transform().m11()
+    QTest.keyClick(view, key)
+    assert (view.transform().m11() > before) == grows
+    QTest.keyClick(view, Qt.Key.Key_0)
+    assert view.transform().m11() == pytest.approx(before)
 
 
 def test_a_zoom_and_another_theme_reach_every_panel(

@@ -16,23 +16,30 @@ from app.insight.layout import State, lay_out_plan, lay_out_step
 from app.insight.plan_bar import forecast
 from app.insight.recordings import Recordings
 from app.insight.steps_figures import StepFigures
+from app.insight.trace_files import LOADED
 from app.insight.track import Track
 from app.insight.words import as_typed, origin, percent, show_token
 from app.tour import _telling_step
-from medusa_core.api import Recording, write_trace
+from medusa_core.api import Recording, demo_model, write_trace
+from medusa_core.generate.direct import generate
 from medusa_core.messages import (
     GIVEN,
     TARGET,
     Alternative,
     BestNode,
+    ChatMessage,
+    GenerateSettings,
     Planned,
+    Role,
     StepDone,
     StepTimes,
+    StepTrace,
     TokenSource,
     Verified,
     VerifiedToken,
 )
-from tests.app.traces import PARENTS, done_after, named, trace
+from medusa_core.target import LoadOptions, load_target
+from tests.app.traces import PARENTS, named, told_by, trace
 
 
 def track_of(num_steps: int, num_given: int = 0) -> Track:
@@ -161,18 +168,23 @@ def test_a_forecast_is_the_sum_of_chances_over_the_measured_time() -> None:
 
 
 def test_a_saved_trace_shows_the_same_in_a_fresh_process(tmp_path: Path) -> None:
-    steps = tuple(trace(number, (0, 1)) for number in range(4))
+    pebble = load_target(*demo_model(), LoadOptions(device="cpu"))
+    steps: list[StepTrace] = []
+    settings = GenerateSettings(drafter="composite", rule="sample", seed=5, max_new_tokens=90)
+    prompt = [ChatMessage(Role.USER, "Write a bedtime story about a small bear.")]
+    done = generate(pebble, prompt, settings, on_trace=steps.append)
     path = tmp_path / "trace.json"
-    write_trace(path, Recording("Fake", steps, done_after(steps)))
-    program = (
-        "import sys; from pathlib import Path; from medusa_core.api import read_trace; "
-        "from app.insight.layout import lay_out_step; "
-        "print([lay_out_step(step) for step in read_trace(Path(sys.argv[1])).steps])"
-    )
+    write_trace(path, Recording("Fake", tuple(steps), done))
+    program = "import sys; from tests.app.traces import shown_of; print(shown_of(sys.argv[1]))"
     shown = subprocess.run(
         [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True
     ).stdout
-    assert shown.strip() == str([lay_out_step(step) for step in steps])
+    track = Track(LOADED, "Fake", "sample")
+    for step in steps:
+        track.add(step)
+    assert shown.strip() == told_by(track)
+    assert "lookup" in shown
+    assert shown.count("Noise drawn") == track.num_tokens == len(done.token_ids)
 
 
 # Cards and words ----------------------------------------------------------------------------------

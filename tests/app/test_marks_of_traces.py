@@ -9,6 +9,7 @@ from PySide6.QtGui import QTextCursor, QTextDocument
 from torch import Tensor
 
 from app.chat.answer_document import AnswerDocument
+from app.markdown.tokens import mark_of
 from medusa_core.api import demo_model
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
@@ -30,8 +31,21 @@ from medusa_core.runner.runner import Runner
 from medusa_core.target import LoadOptions, Target, load_target
 from medusa_core.text.tokenizer import Tokenizer
 from medusa_core.tree.shape import TokenTree
-from tests.app.markdown_samples import TEMPLATES, fill, is_unique_char
-from tests.app.test_answer_document import STYLE, underlined_chars
+from tests.app.markdown_samples import (
+    SPELLED_OUT,
+    TEMPLATES,
+    fill,
+    is_unique_char,
+    seen_in,
+    source_of,
+)
+from tests.app.test_answer_document import (
+    STYLE,
+    blocks_of,
+    fragments_of,
+    underlined_chars,
+    utf16_units,
+)
 from tests.core.fakes import oracle_spec
 from tests.core.laws import user_says
 from tests.core.test_sentencepiece import train
@@ -39,6 +53,7 @@ from tests.core.tiny import TinySpec, make_tokenizer, write_tiny
 
 SETTINGS = GenerateSettings(max_new_tokens=4000, tree_rows=24)
 STOP = "@@stop@@"
+LINE_ENDS = "\u2028\u2029"
 MARKUP = str.maketrans("", "", "*#\n")  # of it, Pebble writes bold, headings and paragraphs
 
 
@@ -124,20 +139,37 @@ def accepted_in(traces: Sequence[StepTrace]) -> list[tuple[bytes, TokenSource]]:
     return tokens
 
 
-def expected_chars(traces: Sequence[StepTrace], num_chars: int) -> list[tuple[str, str]]:
-    """Characters with the colour of the token that completes each, from traces alone."""
+def coloured_chars(traces: Sequence[StepTrace], num_chars: int) -> list[tuple[str, str]]:
+    """All characters with the colour of the token that completes each, from traces alone."""
     data, owners = b"", []
     for text, source in accepted_in(traces):
         data += text
         owners += [source] * len(text)
-    expected, at = [], 0
+    coloured, at = [], 0
     for char in data.decode(errors="replace")[:num_chars]:
         at += len(char.encode())
-        source = owners[at - 1]
-        colour = "" if source == TARGET else STYLE.underline(source.head)
-        if is_unique_char(char):
-            expected.append((char, colour))
-    return expected
+        coloured.append((char, colour_of(owners[at - 1])))
+    return coloured
+
+
+def colour_of(source: TokenSource) -> str:
+    return "" if source == TARGET else STYLE.underline(mark_of(source))
+
+
+def expected_chars(traces: Sequence[StepTrace], num_chars: int) -> list[tuple[str, str]]:
+    """Those that occur once in their document."""
+    return [one for one in coloured_chars(traces, num_chars) if is_unique_char(one[0])]
+
+
+def shown_chars(document: QTextDocument) -> list[tuple[str, str]]:
+    """All characters of a document with the colour under each; line ends are none."""
+    return [
+        (char, fragment.underline)
+        for block in blocks_of(document)
+        for fragment in fragments_of(block)
+        for char in fragment.text
+        if char not in LINE_ENDS
+    ]
 
 
 def document_of(template: int | str) -> str:
@@ -168,6 +200,27 @@ def test_marks_are_what_the_traces_say(
         assert len({colour for _, colour in marked}) >= 3  # several depths were accepted
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("spelled", SPELLED_OUT)
+def test_every_character_is_marked_as_the_traces_say(
+    qapp: object, target: Target, spelled: str, seed: int
+) -> None:
+    begin = "Begin, so.\n\n"
+    document = begin + source_of(spelled)
+    steps, traces, done = emit(target, document, SETTINGS, seed)
+    assert done.text == document
+    view = AnswerDocument(QTextDocument(), STYLE)
+    for step in steps:
+        view.append(step)
+    view.finish(done)
+    chars = coloured_chars(traces, len(document))
+    seen = [*range(len(begin) - 2), *(len(begin) + place for place in seen_in(spelled))]
+    shown = shown_chars(view.document)
+    assert "".join(char for char, _ in shown) == "".join(document[place] for place in seen)
+    assert shown == [chars[place] for place in seen]
+    assert len({colour for _, colour in shown}) >= 2
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_stop_string_inside_a_run_ends_the_marks_with_the_text(
     qapp: object, target: Target, seed: int
@@ -191,6 +244,16 @@ def shown_by(view: AnswerDocument, token: int) -> str:
         cursor.setPosition(found.end, QTextCursor.MoveMode.KeepAnchor)
         parts.append(cursor.selectedText())
     return "".join(parts)
+
+
+def underlines_between(document: QTextDocument, start: int, end: int) -> set[str]:
+    """The colours under a part of a document."""
+    return {
+        fragment.underline
+        for block in blocks_of(document)
+        for fragment in fragments_of(block)
+        if fragment.position < end and start < fragment.position + utf16_units(fragment.text)
+    }
 
 
 @pytest.mark.parametrize("drafter", ["medusa", "composite"])
@@ -219,6 +282,10 @@ def test_in_conversations_with_pebble_every_token_shows_what_its_trace_says(
         tokens = accepted_in(traces)
         for place, (text, _) in enumerate(tokens):
             assert shown_by(view, place).strip() == text.decode().translate(MARKUP).strip()
+        for found in view.marked_ranges():
+            _, source = tokens[found.token_index]
+            under = underlines_between(view.document, found.start, found.end)
+            assert under == {colour_of(source)}, "the colour of who drafted it"
         marked = {found.token_index for found in view.marked_ranges()}
         drafted = {i for i, (text, source) in enumerate(tokens) if source != TARGET}
         visible = {

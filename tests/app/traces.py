@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from pathlib import Path
 
+from app.insight.card import card_of
+from app.insight.layout import lay_out_step
+from app.insight.steps_figures import StepFigures
+from app.insight.trace_files import track_of
+from app.insight.track import Track
+from medusa_core.api import read_trace
 from medusa_core.messages import (
     TARGET,
     GenerateSettings,
@@ -70,3 +77,18 @@ def done_after(steps: Sequence[StepTrace]) -> GenerationDone:
 def named(step: StepTrace, request_id: str) -> StepTrace:
     """The same step of another answer."""
     return step._replace(request_id=request_id)
+
+
+def told_by(track: Track) -> str:
+    """All that the panels draw of an answer: trees, cards and curves."""
+    figures = StepFigures()
+    figures.follow(track)
+    trees = [lay_out_step(track[index]) for index in range(len(track))]
+    cards = [card_of(track, token) for token in range(track.num_tokens)]
+    curves = (figures.numbers, figures.tokens, figures.accepted, figures.context, figures.times)
+    return repr((trees, cards, [curve.tolist() for curve in curves], figures.rates()))
+
+
+def shown_of(path: str) -> str:
+    """The same of a file, opened as the window opens it."""
+    return told_by(track_of(read_trace(Path(path))))
