@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from PySide6.QtCore import (
     QEvent,
@@ -31,11 +30,11 @@ from PySide6.QtWidgets import (
 
 from app.insight.agreement import AGREES, DIFFERS, Agreement, agreement, say
 from app.insight.note import note
+from app.insight.verifications import Verifications
 from app.insight.words import as_tip, as_typed, percent
 from app.theme.appearance import Appearance
 from medusa_core.messages import ChatMessage, Verified, Verify
 
-SESSION = "equilibrium"
 ROWS = ("Input", "Output", "Equal to the next input?")
 HELP = (
     "The model reads all inputs at once and says behind each what it would write next. Where that "
@@ -44,38 +43,6 @@ HELP = (
 )
 INPUT, OUTPUT, MARK = range(3)
 BONUS = "★"
-
-
-class _Edit(NamedTuple):
-    """Another text for some tokens.
-
-    Attributes:
-        start: The first of them.
-        stop: Behind the last one.
-        text: What takes their place.
-    """
-
-    start: int
-    stop: int
-    text: str
-
-    def behind(self, other: _Edit, num_more: int) -> _Edit:
-        """The same edit when another one has made the text longer by some tokens."""
-        start = self.start + (num_more if self.start >= other.stop else 0)
-        stop = self.stop + (num_more if self.stop >= other.stop else 0)
-        return self._replace(start=start, stop=stop)
-
-
-class _Asked(NamedTuple):
-    """What the running verification is about.
-
-    Attributes:
-        request_id: Its name.
-        edit: What was changed; None for a text that is read first.
-    """
-
-    request_id: str
-    edit: _Edit | None = None
 
 
 class _TintedCells(QStyledItemDelegate):
@@ -122,14 +89,10 @@ class EquilibriumPanel(QWidget):
     ) -> None:
         super().__init__(parent)
         self.setObjectName("insight")
-        self._submit = submit
         self._conversation = conversation
-        self._make_id = make_id
+        self._verifications = Verifications(submit, make_id)
         self._appearance = appearance
-        self._asked: _Asked | None = None
-        self._waiting: list[_Edit] = []  # made while a verification runs
         self._late: Verified | None = None  # came while a cell was edited
-        self._token_ids: tuple[int, ...] = ()
         self.shown = Agreement((), 0, None)
         self.table = QTableWidget(len(ROWS), 0)
         self.edit = QPlainTextEdit()
@@ -153,49 +116,43 @@ class EquilibriumPanel(QWidget):
         if not messages:
             self.refused.emit("There is no conversation yet.", "Ask something, or paste a text.")
             return
-        self._begin(Verify(SESSION, self._make_id(), messages=messages))
+        self._verifications.read(messages=messages)
+        self._say_waiting()
 
     def verify_text(self) -> None:
         """Read the user's own text."""
-        self._begin(Verify(SESSION, self._make_id(), text=self.edit.toPlainText()))
+        self._verifications.read(text=self.edit.toPlainText())
+        self._say_waiting()
 
     def replace(self, token: int, text: str) -> None:
-        """Put another text in the place of a token and read everything again.
-
-        While a verification runs, the next one waits for it: it may make other tokens of the text.
-        """
-        edit = _Edit(token, token + 1, text)
-        if self._asked is None:
-            self._apply(edit)
-        else:
-            self._waiting.append(edit)
+        """Put another text in the place of a token and read everything again."""
+        self._verifications.replace(token, text)
+        self._say_waiting()
 
     def take(self, verified: Verified) -> None:
         """Show what the engine says, if it is what was asked last."""
-        if self._asked is None or verified.request_id != self._asked.request_id:
+        if not self._verifications.answers(verified.request_id):
             return
         if self.table.state() is QAbstractItemView.State.EditingState:
             self._late = verified  # a table that is filled forgets what is being typed
             return
-        edit, self._asked, self._late = self._asked.edit, None, None
-        num_more = len(verified.tokens) - len(self._token_ids)
-        self._token_ids = tuple(token.token_id for token in verified.tokens)
+        edit = self._verifications.take(verified)
         self.shown = agreement(verified, None if edit is None else edit.start)
         self._fill()
-        place = self.shown.bonus if self.shown.bonus is not None else len(self._token_ids) - 1
-        self._go_to(place)
-        if edit is not None:
-            self._waiting = [waiting.behind(edit, num_more) for waiting in self._waiting]
-        if self._waiting:
-            self._apply(self._waiting.pop(0))
+        last = len(self.shown.cells) - 1
+        self._go_to(last if self.shown.bonus is None else self.shown.bonus)
+        if self._verifications.go_on():
+            self._say_waiting()
 
     def refuse(self, request_id: str, message: str, hint: str) -> None:
         """The engine couldn't verify; what was shown stays."""
-        if self._asked is not None and request_id == self._asked.request_id:
-            self._asked = None
-            self._waiting.clear()
+        if self._verifications.answers(request_id):
+            self._verifications.give_up()
             self._fill()
             self.refused.emit(message, hint)
+
+    def _say_waiting(self) -> None:
+        self._said.setText("Verifying …")
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         # As in the composer: Enter is for the whole text, Shift+Enter begins a line.
@@ -215,24 +172,10 @@ class EquilibriumPanel(QWidget):
         self.edit.setFixedHeight(scale.px(3.6))  # two lines
         self._fill()
 
-    def _begin(self, request: Verify) -> None:
-        """Read another text; edits of the last one are no longer wanted."""
-        self._waiting.clear()
-        self._ask(request)
-
-    def _apply(self, edit: _Edit) -> None:
-        before, after = self._token_ids[: edit.start], self._token_ids[edit.stop :]
-        ids = (SESSION, self._make_id())
-        self._ask(Verify(*ids, before_ids=before, text=edit.text, after_ids=after), edit)
-
-    def _ask(self, request: Verify, edit: _Edit | None = None) -> None:
-        self._asked, self._late = _Asked(request.request_id, edit), None
-        self._said.setText("Verifying …")
-        self._submit(request)
-
     def _take_late(self) -> None:
-        if self._late is not None:
-            self.take(self._late)
+        late, self._late = self._late, None
+        if late is not None:
+            self.take(late)
 
     def _build(self) -> None:
         row = QHBoxLayout()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 import pyqtgraph as pg
@@ -13,16 +12,15 @@ from PySide6.QtWidgets import QGridLayout, QVBoxLayout, QWidget
 from app.chat.acceptance import MEANING as RATES_MEANING
 from app.insight.note import note
 from app.insight.plots import Plot, TimePlot
+from app.insight.steps_facts import memory_of, say_answer, say_step
 from app.insight.steps_figures import PARTS, StepFigures
 from app.insight.timeline import Timeline
 from app.insight.transport import Transport
-from app.insight.words import micro
 from app.model_keeper import ModelStatus
 from app.theme.appearance import Appearance
 from medusa_core.messages import Calibrated, ModelLoaded
 
 REDRAW_MS = 400  # while steps come in: drawing slows the engine
-MIB = 2**20
 TOKENS_MEANING = (
     "Tokens that each step gave: the accepted ones on the token that the model adds itself. "
     "Plain decoding gives 1. The mean over all steps is τ."
@@ -48,20 +46,6 @@ FACTS_MEANING = (
     "τ: tokens from decode steps ÷ decode steps. × plain: τ × time of a step of plain decoding ÷ "
     "mean time of a step. Cache: keys and values of the conversation so far, and the room there is."
 )
-
-
-class _Memory(NamedTuple):
-    """What the model takes, in MiB.
-
-    Attributes:
-        per_token: A token's keys and values.
-        room: Set aside for all of them.
-        weights: Of the model and its heads.
-    """
-
-    per_token: float
-    room: float
-    weights: float
 
 
 class StepsPanel(QWidget):
@@ -222,7 +206,7 @@ class StepsPanel(QWidget):
 
     def _draw_memory(self) -> None:
         self._memory.clear_curves()
-        memory = self._memory_of()
+        memory = memory_of(self._loaded())
         if not len(self.figures) or memory is None:
             return
         used = self.figures.context * memory.per_token
@@ -283,38 +267,14 @@ class StepsPanel(QWidget):
     def _loaded(self) -> ModelLoaded | None:
         return self._status.loaded if self._is_of_this_model() else None
 
-    def _memory_of(self) -> _Memory | None:
-        """What this answer's model takes, if that is known."""
-        if (loaded := self._loaded()) is None:
-            return None
-        plan = loaded.plan
-        per_token = plan.kv_bytes / max(1, plan.context_tokens) / MIB
-        weights = (plan.weights_bytes + plan.heads_bytes) / MIB
-        return _Memory(per_token, plan.kv_bytes / MIB, weights)
-
     def _say(self) -> str:
-        figures, track = self.figures, self._timeline.track
-        if not len(figures) or track is None:
+        track = self._timeline.track
+        if not len(self.figures) or track is None:
             return "No decoding steps yet: ask something."
-        tau, seconds = float(figures.tokens.mean()), float(figures.seconds.mean())
-        around = max(0.0, seconds - float(figures.times.sum(axis=0).mean()))
-        times = f"{micro(seconds)}, {micro(around)} of it besides the four parts"
-        told = [f"τ {tau:.2f} tokens/step over {len(figures):,} steps; a step takes {times}."]
-        if (calibrated := self._calibrated()) is not None:
-            factor = tau * calibrated.plain_step_s / seconds
-            plain = micro(calibrated.plain_step_s)
-            told.append(f"{factor:.2f}× plain decoding, whose steps take {plain}.")
-        memory, loaded = self._memory_of(), self._loaded()
-        if memory is not None and loaded is not None:
-            used = int(figures.context[-1])
-            told.append(
-                f"Cache: {used:,} of {loaded.context_tokens:,} tokens, "
-                f"{used * memory.per_token:,.1f} of {memory.room:,.1f} MiB. "
-                f"Weights and heads: {memory.weights:,.0f} MiB."
-            )
-        if not self._is_of_this_model():
-            told.append(f"Recorded with {track.model}, which isn't loaded: no comparison.")
-        return " ".join(told)
+        said = say_answer(self.figures, self._calibrated(), self._loaded())
+        if self._is_of_this_model():
+            return said
+        return f"{said} Recorded with {track.model}, which isn't loaded: no comparison."
 
     def _move_markers(self) -> None:
         step, figures = self._timeline.step, self.figures
@@ -322,25 +282,11 @@ class StepsPanel(QWidget):
         for plot in self._over_time:
             plot.mark(number)
         at = None if number is None else int(np.searchsorted(figures.numbers, number))
-        if at is None or at >= len(figures):
-            told = ("no step is shown",) * len(self._over_time)
-        else:
-            told = self._told(at)
+        told = ("no step is shown",) * len(self._over_time)
+        if at is not None and at < len(figures):
+            told = say_step(figures, at, memory_of(self._loaded()))
         for plot, words in zip(self._over_time, told, strict=True):
             plot.setAccessibleDescription(words)
-
-    def _told(self, at: int) -> tuple[str, ...]:
-        """Each drawing's values at a step, in words."""
-        figures, memory = self.figures, self._memory_of()
-        step = f"step {int(figures.numbers[at]):,}"
-        parts = zip(PARTS, figures.times[:, at], strict=True)
-        used = "not known" if memory is None else f"{figures.context[at] * memory.per_token:.2f}"
-        return (
-            f"{step}: {int(figures.tokens[at])}, {int(figures.accepted[at])} of them accepted",
-            f"{step}: " + ", ".join(f"{name} {micro(seconds)}" for name, seconds in parts),
-            f"{step}: {figures.speeds()[at]:,.0f}",
-            f"{step}: {used}",
-        )
 
     def _go_to(self, number: int) -> None:
         track = self._timeline.track

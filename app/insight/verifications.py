@@ -1,0 +1,93 @@
+"""Asks the engine to verify a text, and its edits one after the other; no Qt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from medusa_core.messages import ChatMessage, Verified, Verify
+
+SESSION = "equilibrium"
+
+
+class Edit(NamedTuple):
+    """Another text for some tokens.
+
+    Attributes:
+        start: The first of them.
+        stop: Behind the last one.
+        text: What takes their place.
+    """
+
+    start: int
+    stop: int
+    text: str
+
+    def behind(self, other: Edit, num_more: int) -> Edit:
+        """The same edit when another one has made the text longer by some tokens."""
+        start = self.start + (num_more if self.start >= other.stop else 0)
+        stop = self.stop + (num_more if self.stop >= other.stop else 0)
+        return self._replace(start=start, stop=stop)
+
+
+class Verifications:
+    """One verification at a time; an edit made meanwhile waits: its tokens' places may change.
+
+    Args:
+        submit: Hands a command to the engine.
+        make_id: Names requests.
+
+    Attributes:
+        token_ids: The text that was verified last.
+    """
+
+    def __init__(self, submit: Callable[[Verify], None], make_id: Callable[[], str]) -> None:
+        self.token_ids: tuple[int, ...] = ()
+        self._submit = submit
+        self._make_id = make_id
+        self._asked = ""  # the running request; empty without one
+        self._edit: Edit | None = None  # what it is about; None for a text that is read first
+        self._waiting: list[Edit] = []
+
+    def read(self, messages: tuple[ChatMessage, ...] = (), text: str = "") -> None:
+        """Verify another text; edits of the last one are no longer wanted."""
+        self._waiting.clear()
+        self._ask(Verify(SESSION, self._make_id(), messages=messages, text=text))
+
+    def replace(self, token: int, text: str) -> None:
+        """Verify the same text with another one in the place of a token."""
+        self._waiting.append(Edit(token, token + 1, text))
+        if not self._asked:
+            self.go_on()
+
+    def answers(self, request_id: str) -> bool:
+        """Whether this is the request that runs."""
+        return bool(self._asked) and request_id == self._asked
+
+    def take(self, verified: Verified) -> Edit | None:
+        """Take what the running request gave; returns the edit that it was about."""
+        edit, num_more = self._edit, len(verified.tokens) - len(self.token_ids)
+        self.token_ids = tuple(token.token_id for token in verified.tokens)
+        self._asked, self._edit = "", None
+        if edit is not None:
+            self._waiting = [waiting.behind(edit, num_more) for waiting in self._waiting]
+        return edit
+
+    def go_on(self) -> bool:
+        """Verify the next edit that waits; returns whether there is one."""
+        if not self._waiting:
+            return False
+        edit = self._waiting.pop(0)
+        before, after = self.token_ids[: edit.start], self.token_ids[edit.stop :]
+        ids = (SESSION, self._make_id())
+        self._ask(Verify(*ids, before_ids=before, text=edit.text, after_ids=after), edit)
+        return True
+
+    def give_up(self) -> None:
+        """The running request failed: what waits for it is dropped."""
+        self._asked, self._edit = "", None
+        self._waiting.clear()
+
+    def _ask(self, request: Verify, edit: Edit | None = None) -> None:
+        self._asked, self._edit = request.request_id, edit
+        self._submit(request)
