@@ -108,10 +108,9 @@ class TextView(QTextBrowser):
                 line = block.layout().lineAt(number)
                 first = max(start - block.position(), line.textStart())
                 last = min(end - block.position(), line.textStart() + line.textLength())
-                if first < last:
-                    edges = sorted(_x_of(line, at) for at in (first, last))
-                    top = corner + QPointF(edges[0], line.y())
-                    yield QRectF(top.x(), top.y(), edges[1] - edges[0], line.height())
+                for left, right in _stretches(line, range(first, last)):
+                    top = corner + QPointF(left, line.y())
+                    yield QRectF(top.x(), top.y(), right - left, line.height())
             block = block.next()
 
     def loadResource(self, kind: int, name: QUrl | str) -> object:
@@ -181,9 +180,22 @@ class TextView(QTextBrowser):
         box.open()
 
 
-def _x_of(line: QTextLine, position: int) -> float:
-    """Where a character of a line begins."""
-    found = line.cursorToX(position)
+def _stretches(line: QTextLine, positions: range) -> list[tuple[float, float]]:
+    """Left and right of where characters of a line stand; of both directions, in several parts."""
+    edges = (QTextLine.Edge.Leading, QTextLine.Edge.Trailing)
+    found: list[tuple[float, float]] = []
+    for left, right in sorted(
+        tuple(sorted(_x_of(line, position, edge) for edge in edges)) for position in positions
+    ):
+        if found and left <= found[-1][1] + 0.5:
+            left, right = found[-1][0], max(right, found.pop()[1])
+        found.append((left, right))
+    return found
+
+
+def _x_of(line: QTextLine, position: int, edge: QTextLine.Edge) -> float:
+    """Where a character of a line begins, or ends."""
+    found = line.cursorToX(position, edge)
     assert isinstance(found, tuple)  # the position comes back, too
     return float(found[0])
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PySide6.QtGui import (
+    QColor,
     QTextBlock,
     QTextCharFormat,
     QTextCursor,
@@ -20,6 +21,7 @@ from pytestqt.qtbot import QtBot
 
 from app.chat import answer_document
 from app.chat.answer_document import AnswerDocument
+from app.chat.text_view import InertDocument, TextView, plain_document
 from app.markdown.formats import Marking
 from app.markdown.style import CodeInks, MarkStyle
 from app.markdown.tokens import TokenMap
@@ -552,3 +554,69 @@ def test_steps_touch_only_the_end_of_the_document(qapp: object) -> None:
         view.append(step(i, (piece,), (source,), num_visible))
     assert max(from_end for from_end, _ in changes) < 2 * len(paragraph)
     assert max(added for _, added in changes) < 2 * len(paragraph)
+
+
+@pytest.mark.parametrize(
+    ("source", "word"),
+    [
+        ("one two three", "two"),
+        ("- item\n  - deep two", "two"),
+        ("> said two", "two"),
+        ("```\ncode two\n```", "two"),
+        ("| a | b |\n|---|---|\n| c | two |", "two"),
+        ("שלום two עולם", "two"),
+        ("wrapped " * 30 + "two", "two"),
+    ],
+)
+def test_a_frame_is_drawn_around_the_text_and_its_marks_stay(
+    qtbot: QtBot, source: str, word: str
+) -> None:
+    document = InertDocument()
+    answer = AnswerDocument(document, STYLE)
+    answer.append(step(0, (source.encode(),), (TokenSource("medusa", 1),), len(source.encode())))
+    answer.finish()
+    view = TextView(document, "Answer")
+    qtbot.addWidget(view)
+    view.resize(300, 100)
+    view.show()
+    found = document.find(word)
+    start, end = found.selectionStart(), found.selectionEnd()
+    (place,) = view._places(start, end)
+    cursor, edges = view.textCursor(), []
+    for position in (start, end):
+        cursor.setPosition(position)
+        at = view.cursorRect(cursor)
+        edges.append(at.center().x())
+        assert place.top() - 2 <= at.top() <= at.bottom() <= place.bottom() + 2
+    if source.isascii():  # between directions, a cursor has two places
+        assert edges == pytest.approx([place.left(), place.right()], abs=2)
+    else:
+        width = view.fontMetrics().horizontalAdvance(word)
+        assert place.width() == pytest.approx(width, rel=0.25)
+    before = view.viewport().grab().toImage()
+    view.frame([(start, end)], QColor("#ff0000"))
+    after = view.viewport().grab().toImage()
+    changed = {
+        (x, y)
+        for x in range(after.width())
+        for y in range(after.height())
+        if after.pixel(x, y) != before.pixel(x, y)
+    }
+    assert changed
+    inner = place.adjusted(3, 3, -3, -3)
+    assert not any(inner.contains(x, y) for x, y in changed), "what is framed looks as before"
+    outer = place.adjusted(-4, -4, 4, 4)
+    assert all(outer.contains(x, y) for x, y in changed)
+    view.frame([], QColor("#ff0000"))
+    assert view.viewport().grab().toImage() == before
+
+
+def test_a_frame_goes_on_in_the_next_line(qtbot: QtBot) -> None:
+    view = TextView(plain_document("word " * 60), "Answer")
+    qtbot.addWidget(view)
+    view.resize(300, 100)
+    view.show()
+    places = list(view._places(0, 299))
+    assert len(places) > 3
+    assert all(b.top() >= a.bottom() - 1 for a, b in pairwise(places))
+    assert sum(place.width() for place in places) > 3 * 200
