@@ -16,6 +16,7 @@ from app.insight.tree_style import (
     look_of,
     note_of,
     paint_badge,
+    words_of,
 )
 from app.insight.words import as_tip, origin, percent
 from app.theme.appearance import Appearance
@@ -114,9 +115,8 @@ class NodeItem(QGraphicsItem):
         room.setRight(self._paint_badges(painter, room))
         painter.setPen(look.ink)
         painter.setFont(scale.font(0.9))
-        said = f"model chose {node.text}" if node.state is State.GHOST else node.text
         text = painter.fontMetrics().elidedText(
-            said, Qt.TextElideMode.ElideRight, int(room.width())
+            words_of(node), Qt.TextElideMode.ElideRight, int(room.width())
         )
         painter.drawText(room, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, text)
 

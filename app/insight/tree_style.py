@@ -100,6 +100,11 @@ def badges_of(source: TokenSource) -> tuple[Badge, ...]:
     return by_name.get(source.drafter, head)
 
 
+def words_of(node: Node) -> str:
+    """What a node's box says."""
+    return f"model chose {node.text}" if node.state is State.GHOST else node.text
+
+
 def note_of(node: Node) -> str:
     """How likely a node was, as its drafter or the target said; empty where nothing is known."""
     known = node.state is not State.ROOT and node.probability is not None

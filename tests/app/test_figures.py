@@ -112,7 +112,8 @@ def test_what_heads_and_lookup_guessed_counts_for_both_and_none_counts_twice() -
     tally.add((TARGET, head, found, deeper), (found, deeper))
     tally.add((TARGET, head), (head,))
     tally.add((TARGET, head), ())
-    assert tally.rates() == (Rate(1, 2, 4), Rate(LOOKUP, 2, 2))
+    tally.add((TARGET, both), (both,))
+    assert tally.rates() == (Rate(1, 3, 5), Rate(LOOKUP, 3, 3))
 
 
 def test_the_strip_counts_like_the_steps_panel_and_shows_heads_that_rested(

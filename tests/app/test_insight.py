@@ -144,6 +144,20 @@ def test_the_planned_tree_follows_what_is_learned_until_the_user_chooses(
     assert panel.plan.slider.value() == 9
 
 
+def test_a_size_that_is_used_stays_although_another_is_learned(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, engine = open_fake(Script(learned_rows=5))
+    wait_ready(qtbot, window)
+    panel = window.insight.open_tree()
+    panel.plan.use_box.click()
+    for _ in range(2):
+        ask(qtbot, window, "Hello")
+        qtbot.waitUntil(lambda: "engine's choice" not in panel.plan.text)
+    rows = [r.settings.tree_rows for r in engine.of_kind(Generate) if isinstance(r, Generate)]
+    assert rows == [8, 8]
+
+
 def test_f9_opens_and_closes_the_tree(answered: tuple[MainWindow, AnswerMessage]) -> None:
     window, _ = answered
     QTest.keyClick(window, Qt.Key.Key_F9)
@@ -608,6 +622,9 @@ def test_a_text_is_as_long_as_the_context_and_has_lines(qtbot: QtBot, open_fake:
     window, engine = open_fake()
     wait_ready(qtbot, window)
     panel = window.insight.open_equilibrium()
+    QTest.keyClick(panel.edit, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
+    assert panel.edit.toPlainText() == "\n"
+    assert engine.of_kind(Verify) == []
     text = "def f():\n\treturn 1\n" * 4000
     panel.edit.setPlainText(text)
     panel.verify_text()

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,7 +19,10 @@ from app.insight.recordings import Recordings
 from app.insight.steps_figures import StepFigures
 from app.insight.trace_files import LOADED
 from app.insight.track import Track
+from app.insight.tree_style import badges_of, look_of, note_of, words_of
+from app.insight.verifications import Verifications
 from app.insight.words import as_typed, origin, percent, show_token
+from app.theme.tokens import DARK, LIGHT, Theme
 from app.tour import _telling_step
 from medusa_core.api import Recording, demo_model, write_trace
 from medusa_core.generate.direct import generate
@@ -37,6 +41,7 @@ from medusa_core.messages import (
     TokenSource,
     Verified,
     VerifiedToken,
+    Verify,
 )
 from medusa_core.target import LoadOptions, load_target
 from tests.app.traces import PARENTS, named, told_by, trace
@@ -187,6 +192,90 @@ def test_a_saved_trace_shows_the_same_in_a_fresh_process(tmp_path: Path) -> None
     assert shown.count("Noise drawn") == track.num_tokens == len(done.token_ids)
 
 
+# How trees look ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK])
+def test_colours_and_lines_tell_the_states_apart(theme: Theme) -> None:
+    looks = {state: look_of(state, None, theme) for state in State}
+    lines = {(look.frame.color().name(), look.frame.style()) for look in looks.values()}
+    states = set(State) - {State.PASSED}  # grey as what was decided before, which is the root
+    assert len(lines) == len(states)
+    assert looks[State.PASSED].fill != looks[State.ROOT].fill
+    assert looks[State.ACCEPTED].frame.color().name() == theme.agreed.line
+    assert looks[State.ACCEPTED].fill.name() == theme.agreed.tint
+    assert looks[State.MISMATCH].frame.color().name() == theme.danger
+    for look in looks.values():
+        assert look.line.color() == look.frame.color()
+    assert looks[State.ACCEPTED].line.widthF() == max(look.line.widthF() for look in looks.values())
+
+
+def test_likely_nodes_are_less_pale() -> None:
+    fills = [look_of(State.ACCEPTED, chance, LIGHT).fill.alphaF() for chance in (0.0, 0.1, 0.5, 1)]
+    assert fills == sorted(set(fills))
+    assert fills[0] > 0.2
+    assert fills[-1] == look_of(State.ACCEPTED, None, LIGHT).fill.alphaF() == 1
+
+
+def test_badges_tell_who_drafted_and_boxes_what() -> None:
+    names = [
+        [badge.name for badge in badges_of(TokenSource(drafter, head))]
+        for drafter, head in (("medusa", 2), ("ngram", 3), ("medusa+ngram", 1), ("target", 0))
+    ]
+    assert names == [["h2"], ["lookup"], ["h1", "lookup"], []]
+    layout = lay_out_step(trace(1, (0, 1)))
+    assert words_of(layout.nodes[1]) == "␣cat"
+    assert words_of(layout.nodes[-1]) == "model chose ‹F0 9F›"
+    assert [note_of(layout.nodes[k]) for k in (0, 1, -1)] == ["", "25%", "50%"]
+
+
+# Edits --------------------------------------------------------------------------------------------
+
+
+def verify(text: Sequence[int]) -> Verified:
+    tokens = tuple(VerifiedToken(i, b"", Alternative(0, b"", 0.5)) for i in text)
+    return Verified("s", "r", tokens, 0.0)
+
+
+def test_edits_wait_and_move_with_what_stands_before_them() -> None:
+    asked: list[Verify] = []
+    verifications = Verifications(asked.append, lambda: f"r{len(asked)}")
+    verifications.read(text="abcd")
+    assert verifications.take(verify((1, 2, 3, 4))) is None
+    for token, text in ((1, "xy"), (2, "next"), (0, "first"), (1, "again"), (3, "last")):
+        verifications.replace(token, text)
+    assert len(asked) == 2
+    assert (asked[1].before_ids, asked[1].after_ids) == ((1,), (3, 4))
+    assert verifications.answers("r1")
+    assert not verifications.answers("r0")
+    assert verifications.take(verify((1, 8, 9, 3, 4))) == (1, 2, "xy")
+    expected = [("next", (1, 8, 9), (4,)), ("first", (), (8, 9, 3, 4)), ("again", (1,), (3, 4))]
+    for text, before, after in expected:
+        assert verifications.go_on()
+        assert (asked[-1].text, asked[-1].before_ids, asked[-1].after_ids) == (text, before, after)
+        verifications.take(verify((*before, 7, *after) if text == "again" else (1, 8, 9, 3, 4)))
+    assert verifications.go_on()
+    assert (asked[-1].text, asked[-1].before_ids, asked[-1].after_ids) == ("last", (1, 7, 3), ())
+    assert not verifications.go_on()
+
+
+def test_after_a_failure_and_with_another_text_no_edit_is_left() -> None:
+    asked: list[Verify] = []
+    verifications = Verifications(asked.append, lambda: f"r{len(asked)}")
+    for ended in ("failed", "read"):
+        verifications.read(text="ab")
+        verifications.take(verify((1, 2)))
+        verifications.replace(0, "x")
+        verifications.replace(1, "y")
+        if ended == "failed":
+            verifications.give_up()
+        else:
+            verifications.read(text="other")
+            verifications.take(verify((5,)))
+        assert not verifications.go_on()
+        assert not verifications.answers(asked[-1].request_id)
+
+
 # Cards and words ----------------------------------------------------------------------------------
 
 
@@ -241,6 +330,7 @@ def test_hostile_tokens_stay_text() -> None:
         ("\u200b\u202e".encode(), "‹U+200B›‹U+202E›"),
         (b"x" * 40, "x" * 23 + "…"),
         ("é😀".encode(), "é😀"),
+        ("a␣⏎·".encode(), "a‹U+2423›‹U+23CE›·"),  # no white space: signs that are in the text
     ],
 )
 def test_tokens_show_what_can_not_be_seen(text: bytes, shown: str) -> None:
@@ -250,6 +340,22 @@ def test_tokens_show_what_can_not_be_seen(text: bytes, shown: str) -> None:
 def test_signs_for_white_space_stand_for_it_where_they_are_typed() -> None:
     text = " a\n\tb\r"
     assert as_typed(show_token(text.encode(), 1)) == text
+
+
+@given(st.text(max_size=20))
+def test_every_text_can_be_typed_as_it_is_shown(text: str) -> None:
+    shown = show_token(text.encode(errors="surrogatepass"), 1)
+    if text and not shown.endswith("…") and "‹U+" not in text and text.isprintable():
+        assert as_typed(shown) == text
+
+
+@pytest.mark.parametrize("text", ["␣", "⏎⇥", "·", "\u200b", "a\u202eb", "\x00"])
+def test_signs_and_hidden_characters_of_a_text_are_typed_as_they_are_shown(text: str) -> None:
+    assert as_typed(show_token(text.encode(), 1)) == text
+
+
+def test_what_names_no_character_stays_as_it_is_typed() -> None:
+    assert as_typed("‹U+D800›‹U+110000›‹U+41›") == "‹U+D800›‹U+110000›‹U+41›"
 
 
 def test_origins_and_chances_in_words() -> None:
