@@ -72,7 +72,7 @@ class StepsPanel(QWidget):
         self._speed = TimePlot("Tokens per second", SPEED_MEANING)
         self._memory = TimePlot("Memory of the cache (MiB)", MEMORY_MEANING)
         self._rates = Plot("Accepted, by head", RATES_MEANING)
-        self._costs = Plot("T(n) (µs)", COSTS_MEANING)
+        self._costs = Plot("A pass of n rows, T(n) (µs)", COSTS_MEANING)
         self._over_time = (self._tokens, self._times, self._speed, self._memory)
         self.facts = note()
         self.facts.setToolTip(FACTS_MEANING)

@@ -165,6 +165,7 @@ class TreePanel(QWidget):
         self.plan.rows_changed.connect(lambda _rows: self._refresh())
         self.tabs.currentChanged.connect(lambda _tab: self._refresh())
         self.table_button.toggled.connect(lambda on: self._pictures.setCurrentIndex(int(on)))
+        self.table_button.toggled.connect(lambda on: self.legend.setVisible(not on))
         self.table_button.toggled.connect(lambda _on: self._refresh())
         self.view.node_chosen.connect(self._choose)
         self.view.node_chosen.connect(self._tell)
