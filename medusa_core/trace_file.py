@@ -119,7 +119,7 @@ def _read_json(path: Path) -> object:
         raise TraceError(
             f"There isn't enough memory to read {path.name}.", "Close other programs first."
         ) from error
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # of its bytes, its JSON, or a number's length
         raise TraceError(
             f"{path.name} is no complete JSON file: {error}.",
             "It may have been cut off while it was copied: copy or record it again.",
@@ -210,14 +210,40 @@ def _end(done: GenerationDone) -> _Json:
 
 
 def _from_json(raw: Any, path: Path) -> Recording:
-    texts = {
-        int(token_id): token["text"].encode() if "text" in token else bytes.fromhex(token["hex"])
-        for token_id, token in raw["tokens"].items()
-    }
-    reader = _Reader(texts, path.name)
-    return Recording(
-        raw["model"], tuple(map(reader.step, raw["steps"])), _read_end(raw["end"], path.name)
-    )
+    reader = _Reader(_read_texts(raw["tokens"], path.name), path.name)
+    steps = tuple(map(reader.step, raw["steps"]))
+    done = _read_end(raw["end"], path.name)
+    if problem := _problem_of(steps, done):
+        raise TraceError(
+            f"{path.name} contradicts itself: {problem}.", "Parts are missing: record it again."
+        )
+    return Recording(raw["model"], steps, done)
+
+
+def _read_texts(raw: _Json, file_name: str) -> dict[int, bytes]:
+    try:
+        return {
+            int(token_id): token["text"].encode() if "text" in token else bytes.fromhex(token["hex"])
+            for token_id, token in raw.items()
+        }
+    except ValueError as error:  # half of a surrogate pair, or a number of thousands of digits
+        raise TraceError(
+            f"{file_name} has a token that no text can have: {error}.", "Record it again."
+        ) from error
+
+
+def _problem_of(steps: Sequence[StepTrace], done: GenerationDone) -> str:
+    """What steps and end have against each other; empty if they are one whole answer."""
+    kept = [i for step in steps for i in step.choice_ids[: step.num_kept]]
+    if [step.step for step in steps] != list(range(done.num_steps + 1)):
+        return f"its steps are not those from 0 to {done.num_steps}"
+    if any(not 0 < step.num_kept <= len(step.path) for step in steps):
+        return "a step keeps more tokens than it gave, or none"
+    if tuple(kept) != done.token_ids[done.num_given_tokens :]:
+        return "its steps give other tokens than the answer has"
+    if tuple(step.num_kept for step in steps[1:]) != done.accept_lengths:
+        return "its steps give other numbers of tokens than the answer says"
+    return ""
 
 
 def _read_odds(probabilities: Sequence[float | None]) -> Odds:
@@ -286,6 +312,11 @@ class _Reader:
             for node, parent in enumerate(raw["parents"])
         ):
             raise self._contradiction(number, "a node comes before its parent")
+        depths: list[int] = []
+        for parent in raw["parents"]:
+            depths.append(0 if parent < 0 else depths[parent] + 1)
+        if raw["heads"] != depths:
+            raise self._contradiction(number, "a node's head doesn't draft at its depth")
 
     def _check_path(self, nodes: _Json, verdicts: Sequence[_Json], number: int) -> None:
         at = -1

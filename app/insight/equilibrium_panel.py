@@ -194,6 +194,7 @@ class EquilibriumPanel(QWidget):
         table = self.table
         table.setAccessibleName("Inputs and outputs")
         table.setItemDelegate(_TintedCells(table))
+        table.setTabKeyNavigation(False)  # arrow keys do that; Tab leaves
         table.setVerticalHeaderLabels(ROWS)
         table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         table.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

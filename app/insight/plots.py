@@ -35,7 +35,9 @@ class Plot(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
         self._name = name
         self.setAccessibleName(name)
         self.setToolTip(meaning)
+        self.setObjectName("plot")
         self.setMenuEnabled(False)
+        self.setMouseEnabled(False, False)  # all of it is shown, and nothing brings it back
         self.hideButtons()
         self.setMinimumHeight(90)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
@@ -78,6 +80,7 @@ class TimePlot(Plot):
         super().__init__(name, meaning, parent)
         self.marker = pg.InfiniteLine(movable=True)
         self.marker.sigDragged.connect(lambda line: self.step_chosen.emit(round(line.value())))
+        self.marker.setZValue(1)
         self.marker.hide()
         self.addItem(self.marker, ignoreBounds=True)
         self.scene().sigMouseClicked.connect(self._clicked)

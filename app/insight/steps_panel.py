@@ -199,8 +199,9 @@ class StepsPanel(QWidget):
         self._speed.clear_curves()
         if not len(figures):
             return
-        pen = pg.mkPen(theme.accent, width=2)
-        self._speed.plot(figures.numbers, figures.speeds(), pen=pen)
+        pen, speeds = pg.mkPen(theme.accent, width=2), figures.speeds()
+        self._speed.plot(figures.numbers, speeds, pen=pen)
+        self._speed.setYRange(0, 1.1 * float(speeds.max()))
         if (calibrated := self._calibrated()) is not None:
             self._speed.addItem(self._dashes(1 / calibrated.plain_step_s))
 
@@ -210,7 +211,7 @@ class StepsPanel(QWidget):
         if not len(self.figures) or memory is None:
             return
         used = self.figures.context * memory.per_token
-        colours = (self._appearance.theme.accent,)
+        colours = (self._appearance.theme.target_bar,)
         self._memory.stack(self.figures.numbers, used[None], colours)
         self._memory.addItem(self._dashes(memory.room))
         self._memory.setYRange(0, 1.1 * memory.room)

@@ -39,7 +39,11 @@ class Transcript:
 
 
 def transcribe(
-    messages: Sequence[ChatMessage], keep_tokens: int | None, target: Target
+    messages: Sequence[ChatMessage],
+    keep_tokens: int | None,
+    target: Target,
+    *,
+    leaves_room: bool = True,
 ) -> Transcript:
     """The token ids of a conversation.
 
@@ -60,7 +64,7 @@ def transcribe(
     given = _written_ids(messages[-1], target) if goes_on else []
     kept = _keep(given, messages[-1], keep_tokens, target)
     transcript = Transcript(prompt_ids, kept, given[len(kept)] if len(kept) < len(given) else None)
-    _check_ids(transcript.token_ids, target)
+    _check_ids(transcript.token_ids, target, leaves_room)
     return transcript
 
 
@@ -175,7 +179,7 @@ def _written_ids(answer: ChatMessage, target: Target) -> list[int]:
     return [*answer.token_ids[:num_kept], *encode(rest)]
 
 
-def _check_ids(token_ids: Sequence[int], target: Target) -> None:
+def _check_ids(token_ids: Sequence[int], target: Target, leaves_room: bool) -> None:
     """Refuse what the target can't read.
 
     Raises:
@@ -193,7 +197,7 @@ def _check_ids(token_ids: Sequence[int], target: Target) -> None:
             "The tokenizer belongs to another model; download both again.",
         )
     limit = target.config.context_tokens
-    if len(token_ids) >= limit:
+    if leaves_room and len(token_ids) >= limit:
         raise RequestError(
             f"The conversation has {len(token_ids)} tokens, but {target.name} reads {limit} "
             "with its answer.",

@@ -150,8 +150,9 @@ def test_what_nobody_gave_a_node_stays_unknown_in_a_file(
     places = (-1, 0, -1, *[1] * (len(step.nodes) - 4))
     told = step._replace(odds=Odds(array("f", [0.25, 0.5]).tobytes(), places))
     path = tmp_path / "trace.json"
-    write_trace(path, replace(recording, steps=(told,)))
-    again = read_trace(path).steps[0]
+    steps = tuple(told if s is step else s for s in recording.steps)
+    write_trace(path, replace(recording, steps=steps))
+    again = read_trace(path).steps[step.step]
     known = [None, None, 0.25, None, *[0.5] * (len(step.nodes) - 4)]
     assert [node.probability for node in again.nodes] == known
     assert again == told._replace(session_id="", request_id="")
@@ -232,6 +233,33 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
         lambda raw: raw["end"]["settings"].update(magic=1),
         "unknown setting",
     ),
+    "without its last steps": (lambda raw: raw["steps"].pop(), "not those from 0 to"),
+    "without any step": (lambda raw: raw["steps"].clear(), "not those from 0 to"),
+    "with its steps reversed": (lambda raw: raw["steps"].reverse(), "not those from 0 to"),
+    "with a step that keeps nothing": (
+        lambda raw: raw["steps"][1].update(num_kept=0),
+        "keeps more tokens than it gave, or none|num_kept",
+    ),
+    "with a step that keeps too much": (
+        lambda raw: raw["steps"][1].update(num_kept=99),
+        "keeps more tokens than it gave",
+    ),
+    "with other tokens at its end": (
+        lambda raw: raw["end"]["token_ids"].append(4),
+        "other tokens than the answer",
+    ),
+    "with other lengths at its end": (
+        lambda raw: raw["end"]["accept_lengths"].append(1),
+        "other numbers of tokens",
+    ),
+    "with a head out of its depth": (
+        lambda raw: raw["steps"][1]["nodes"]["heads"].__setitem__(1, 7),
+        "doesn't draft at its depth",
+    ),
+    "with half a character": (
+        lambda raw: raw["tokens"].__setitem__(next(iter(raw["tokens"])), {"text": "\ud800"}),
+        "no text can have",
+    ),
     "with a wrong setting": (
         lambda raw: raw["end"]["settings"].update(temperature="hot"),
         "'temperature'",
@@ -254,7 +282,7 @@ def test_a_foreign_or_damaged_trace_is_refused(
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("text", ["[]", "3", '"x"', "{}", "[" * 100_000])
+@pytest.mark.parametrize("text", ["[]", "3", '"x"', "{}", "[" * 100_000, "9" * 6000])
 def test_what_is_no_trace_at_all_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     path.write_text(text)

@@ -71,6 +71,21 @@ def test_the_longest_text_is_read_and_a_longer_one_refused(tiny: Target) -> None
         verify(replace(ASK, before_ids=(*ids, 11)), tiny)
 
 
+def test_a_conversation_that_fills_the_context_is_read(tiny: Target) -> None:
+    limit, question = tiny.config.context_tokens, ChatMessage(Role.USER, "hello")
+
+    def length_with(num_tokens: int) -> int:
+        ids = tuple(tiny.tokenizer.encode_within("a, b; " * num_tokens)[:num_tokens])
+        content = b"".join(map(tiny.tokenizer.bytes_of, ids)).decode()
+        answer = ChatMessage(Role.ASSISTANT, content, ids)
+        return len(verify(replace(ASK, messages=(question, answer)), tiny).tokens)
+
+    around = length_with(20) - 20
+    assert length_with(limit - around) == limit
+    with pytest.raises(RequestError, match=f"reads {limit}"):
+        length_with(limit - around + 1)
+
+
 def test_nothing_and_foreign_tokens_are_refused(tiny: Target) -> None:
     with pytest.raises(RequestError, match="nothing to verify"):
         verify(ASK, tiny)
