@@ -171,16 +171,21 @@ class MainWindow(QMainWindow):
         self._offer_models()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        if _dropped_trace(event) is not None:
+        if event.mimeData().hasUrls():
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        path = _dropped_trace(event)
-        if path is not None:
-            event.acceptProposedAction()
-            self.insight.files.open_trace(path)
+        event.acceptProposedAction()
+        paths = [Path(url.toLocalFile()) for url in event.mimeData().urls()]
+        if len(paths) == 1 and paths[0].suffix.lower() == ".json":
+            self.insight.files.open_trace(paths[0])
+        else:
+            self.chat.errors.show(
+                "This can't be opened.", "Drop one trace: a .json file that was saved here."
+            )
 
     def closeEvent(self, event: QCloseEvent) -> None:
+        self.insight.close_all()
         self.closed.emit()
         super().closeEvent(event)
 
@@ -266,12 +271,3 @@ class MainWindow(QMainWindow):
         self._preferences = replace(self._preferences, **choices)  # type: ignore[arg-type]
         if self._config_dir is not None:
             save_preferences(self._preferences, self._config_dir)
-
-
-def _dropped_trace(event: QDropEvent) -> Path | None:
-    """The JSON file that is dragged or dropped, if it is one."""
-    urls = event.mimeData().urls()
-    if len(urls) != 1 or not urls[0].isLocalFile():
-        return None
-    path = Path(urls[0].toLocalFile())
-    return path if path.suffix.lower() == ".json" else None

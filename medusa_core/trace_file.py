@@ -223,13 +223,19 @@ def _from_json(raw: Any, path: Path) -> Recording:
 def _read_texts(raw: _Json, file_name: str) -> dict[int, bytes]:
     try:
         return {
-            int(token_id): token["text"].encode() if "text" in token else bytes.fromhex(token["hex"])
+            int(token_id): token["text"].encode()
+            if "text" in token
+            else bytes.fromhex(token["hex"])
             for token_id, token in raw.items()
         }
     except ValueError as error:  # half of a surrogate pair, or a number of thousands of digits
         raise TraceError(
             f"{file_name} has a token that no text can have: {error}.", "Record it again."
         ) from error
+
+
+def _read_text(raw: dict[str, str]) -> bytes:
+    return raw["text"].encode() if "text" in raw else bytes.fromhex(raw["hex"])
 
 
 def _problem_of(steps: Sequence[StepTrace], done: GenerationDone) -> str:

@@ -73,6 +73,11 @@ class AnswerMessage(Message):
         self.restyle()
 
     @property
+    def speaker(self) -> str:
+        """Whose answer it is."""
+        return self._speaker.text()
+
+    @property
     def has_text(self) -> bool:
         """Whether anything of the answer can be read yet."""
         return bool(self.document.text)
@@ -183,6 +188,7 @@ class AnswerMessage(Message):
         """What can be done at a document position."""
         token = self.document.token_at(position) if position >= 0 else NO_TOKEN
         menu = QMenu(self.view)
+        menu.setToolTipsVisible(True)
         copy = menu.addAction("Copy", self.view.copy)
         copy.setEnabled(self.view.textCursor().hasSelection())
         menu.addAction("Copy the answer", self._copy)

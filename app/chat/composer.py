@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QMimeData, QSize, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QKeyEvent
 from PySide6.QtWidgets import (
     QFrame,
@@ -67,6 +67,10 @@ class PromptEdit(QTextEdit):
             self.scrolled.emit(1 if event.key() == Qt.Key.Key_PageDown else -1)
             return
         super().keyPressEvent(event)
+
+    def canInsertFromMimeData(self, source: QMimeData) -> bool:
+        # Files are dropped on the window.
+        return not source.hasUrls() and super().canInsertFromMimeData(source)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         super().focusInEvent(event)

@@ -52,11 +52,13 @@ class ChatController(QObject):
     Signals:
         answer_begun: This answer (an `AnswerMessage`) is shown, and asked for.
         answer_ended: The running answer is complete, stopped or failed.
+        chat_begun: The conversation is a new one.
         marking_changed: Tokens are marked in another way (a `Marking`).
     """
 
     answer_begun = Signal(object)
     answer_ended = Signal()
+    chat_begun = Signal()
     marking_changed = Signal(object)
 
     def __init__(
@@ -96,6 +98,11 @@ class ChatController(QObject):
         """The answers that are shown, oldest first."""
         shown = self._page.conversation.messages
         return tuple(message for message in shown if isinstance(message, AnswerMessage))
+
+    @property
+    def temperature(self) -> float:
+        """What the header says, for rules that draw."""
+        return float(self._page.header.pickers.temperature_box.value())
 
     def send(self, text: str) -> None:
         """Ask; does nothing for an empty text or while an answer is being written."""
@@ -147,6 +154,7 @@ class ChatController(QObject):
         self._page.strip.begin()
         self._page.composer.set_busy(False)
         self._page.composer.setFocus()
+        self.chat_begun.emit()
 
     def reveal(self, answer: AnswerMessage, place: QRect) -> None:
         """Scroll to a part of an answer."""

@@ -25,8 +25,8 @@ from app.theme.appearance import Appearance
 
 RECORDING = (
     "Keep what the panels show of the last 20,000 steps: 12 to 31 MB by the size of the trees. "
-    "With the built-in model that costs about a twentieth of the speed, with a large one nothing "
-    "to speak of."
+    "With the built-in model that costs two to five hundredths of the speed, with a large one "
+    "nothing to speak of."
 )
 ChooseModel = Callable[[ModelChoice], None]
 

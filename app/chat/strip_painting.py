@@ -114,9 +114,12 @@ class HeadBars(QWidget):
         painter.fillRect(mark.left(), mark.bottom(), mark.width(), 2, QColor(colour.line))
         painter.setPen(QColor(theme.text))
         painter.drawText(mark, Qt.AlignmentFlag.AlignCenter, label)
+        share = _share(rate)
+        if mark.right() + painter.fontMetrics().horizontalAdvance(f" {share}") > words.right():
+            share = ""  # the bar says it, too
         painter.setPen(QColor(theme.muted))
         right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-        painter.drawText(words, right, _share(rate))
+        painter.drawText(words, right, share)
         top = cell.bottom() - thickness + 1
         painter.fillRect(cell.left(), top, cell.width(), thickness, QColor(theme.hover))
         filled = round(cell.width() * rate.share)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.insight.words import show_token
+from app.insight.words import is_text, show_token
 from medusa_core.messages import Verified
 
 AGREES, DIFFERS, OPEN = "✓", "✗", "→"  # of our own fonts: many systems have no emoji
@@ -16,7 +16,8 @@ class Cell:
 
     Attributes:
         token_id: The input.
-        text: It, to be read.
+        text: It, to be read; uncut, as it may be edited.
+        is_text: It has a text of its own, which can be edited; others can only be replaced.
         output: The target's output behind it.
         probability: What the target gave that.
         mark: Does the next input equal the output? `OPEN` behind the last input.
@@ -24,6 +25,7 @@ class Cell:
 
     token_id: int
     text: str
+    is_text: bool
     output: str
     probability: float
     mark: str
@@ -65,7 +67,8 @@ def agreement(verified: Verified, edited: int | None = None) -> Agreement:
         cells.append(
             Cell(
                 token.token_id,
-                show_token(token.text, token.token_id),
+                show_token(token.text, token.token_id, most_chars=len(token.text) * 8),
+                is_text(token.text),
                 show_token(token.output.text, token.output.token_id),
                 token.output.probability,
                 mark,
@@ -90,6 +93,8 @@ def say(table: Agreement) -> str:
     """The table in a sentence or two."""
     if not table.cells:
         return "Nothing verified yet."
+    if table.num_judged == 0:
+        return f"One token: the model goes on with “{table.cells[0].output}”."
     said = (
         f"{table.num_agreeing:,} of {table.num_judged:,} outputs equal the next input, "
         "all computed in one pass."
@@ -100,5 +105,5 @@ def say(table: Agreement) -> str:
     return (
         f"{said} From your edit on, they part behind “{cell.text}” (token {table.bonus + 1:,}). "
         f"There the model goes on with “{cell.output}”, the bonus token (★): it is what the model "
-        "writes behind all inputs up to there; those that follow were wrong guesses."
+        "writes behind all inputs up to there. In decoding, the inputs behind it would be dropped."
     )

@@ -44,7 +44,10 @@ def card_of(track: Track, token: int) -> tuple[Line, ...]:
     """
     index = track.step_of(token)
     if index is None:
-        return (Line("Token", "given: it was decided before"),) if token < track.num_given else ()
+        if token < track.num_given:
+            return (Line("Token", "given: it was decided before"),)
+        is_lost = token < track.num_tokens
+        return (Line("Token", "its step left the buffer: newer ones needed the room"),) * is_lost
     step = track[index]
     place = token - track.first_token(index)
     verdict = step.verdicts[place]
@@ -57,7 +60,7 @@ def card_of(track: Track, token: int) -> tuple[Line, ...]:
         Line("Step", f"{number}, {_ordinal(place)} of {step.num_kept}"),
         Line("Model's probability", percent(verdict.choice.probability)),
         Line("Instead", _alternatives(verdict)),
-        Line("Rule", _RULES.get(track.rule, track.rule)),
+        Line("Rule", _rule(track.rule, verdict)),
         *(Line(_NUMBERS.get(name, name).capitalize(), f"{x:.3g}") for name, x in verdict.numbers),
         Line("Time of the step", _times(step)),
     )
@@ -91,6 +94,14 @@ def _drafted(step: StepTrace, place: int, is_accepted: bool) -> tuple[Line, ...]
 
 def _ordinal(place: int) -> str:
     return _ORDINALS[place] if place < len(_ORDINALS) else f"{place + 1}th"
+
+
+def _rule(name: str, verdict: Verdict) -> str:
+    told, choice = _RULES.get(name, name), verdict.choice
+    is_likelier = any(other.probability > choice.probability for other in verdict.alternatives)
+    if name == "greedy" and is_likelier:  # its own margin is told where penalties change scores
+        return f"{told} of those allowed here, as the likelier ones are not"
+    return told
 
 
 def _alternatives(verdict: Verdict) -> str:

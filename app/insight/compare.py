@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QPushButton,
     QVBoxLayout,
-    QWidget,
 )
 
 from app.chat.answer_message import AnswerMessage
@@ -61,6 +60,7 @@ class CompareDialog(QDialog):
         make_id: Names sessions and requests.
         make_seed: Gives both sides the same seed.
         records: Are traces wanted?
+        temperature: What the chat's header says, for rules that draw.
 
     Attributes:
         sides: Left and right.
@@ -69,11 +69,9 @@ class CompareDialog(QDialog):
 
     Signals:
         answer_begun: A side's answer (an `AnswerMessage`) is asked for.
-        refused: A side failed: message and hint.
     """
 
     answer_begun = Signal(object)
-    refused = Signal(str, str)
 
     def __init__(
         self,
@@ -81,18 +79,21 @@ class CompareDialog(QDialog):
         make_id: Callable[[], str],
         make_seed: Callable[[], int],
         records: Callable[[], bool],
+        temperature: Callable[[], float],
         appearance: Appearance,
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        # A window beside the main one: that must be able to come to the front, to show a step.
+        super().__init__()
         self.setWindowTitle("Compare")
         self.setObjectName("compare")
         self._submit = submit
         self._make_id = make_id
         self._make_seed = make_seed
         self._records = records
+        self._temperature = temperature
         self._appearance = appearance
         self._asked: dict[str, _Asked] = {}
+        self._failures: list[str] = []
         self._model = ""
         self.marking = Marking.HEADS
         self.sides = (Side("left", appearance), Side("right", appearance))
@@ -115,7 +116,6 @@ class CompareDialog(QDialog):
 
     def offer(self, loaded: ModelLoaded | None) -> None:
         """Offer what the model can do."""
-        self.start_button.setEnabled(loaded is not None)
         if loaded is None:
             return
         for side in self.sides:
@@ -153,12 +153,13 @@ class CompareDialog(QDialog):
         prompt = self.edit.text().strip()
         if not prompt or self.is_running:
             return
-        seed = self._make_seed()
+        seed, temperature = self._make_seed(), self._temperature()
+        self._failures.clear()
         self._verdict.setText("")
         message = ChatMessage(Role.USER, prompt)
         for side in self.sides:
             session, request = f"compare-{self._make_id()}", self._make_id()
-            settings = side.settings(seed)
+            settings = side.settings(seed, temperature)
             self._asked[request] = _Asked(side, session, settings)
             self.answer_begun.emit(side.begin(request, self.marking))
             self._submit(Generate(session, request, (message,), settings, records=self._records()))
@@ -203,14 +204,17 @@ class CompareDialog(QDialog):
         else:
             if side.answer is not None:
                 side.answer.cut_short()
-            self.refused.emit(event.message, event.hint)
+            self._failures.append(f"{event.message} {event.hint}".strip())
         if not self._asked:
-            self._verdict.setText(verdict(*(side.done for side in self.sides)))
+            failed = " ".join(dict.fromkeys(self._failures))  # both sides may fail alike
+            self._verdict.setText(failed or verdict(*(side.done for side in self.sides)))
             self._set_running()
 
     def _set_running(self) -> None:
         self.start_button.setEnabled(not self.is_running)
         self.stop_button.setEnabled(self.is_running)
+        for side in self.sides:
+            side.set_running(self.is_running)
 
     def _build(self) -> None:
         top = QHBoxLayout()
@@ -245,8 +249,10 @@ def verdict(left: GenerationDone | None, right: GenerationDone | None) -> str:
     comparable = replace(left.settings, drafter="", tree_rows=0) == replace(
         right.settings, drafter="", tree_rows=0
     )
-    if not comparable or left.settings.rule not in EXACT_RULES:
+    if not comparable:
         return f"Different rules, so the texts may differ.{speed}"
+    if left.settings.rule not in EXACT_RULES:
+        return f"Under this rule guesses change the text, so the two may differ.{speed}"
     if left.token_ids == right.token_ids:
         return f"✓ The same {len(left.token_ids):,} tokens, as it must be.{speed}"
     num_same = 0

@@ -47,6 +47,8 @@ class Side(QWidget):
         self._clock = QLabel("—")
         self._clock.setObjectName("compareClock")
         self._clock.setAccessibleName(f"Clock, {name}")
+        self._mode = QLabel()  # of this answer, whatever is chosen for the next
+        self._mode.setObjectName("insightNote")
         self._view = ConversationView(appearance)
         self._view.setAccessibleName(f"Answer, {name}")
         self._build()
@@ -55,9 +57,13 @@ class Side(QWidget):
     def mode(self) -> str:
         """How it decodes, in words."""
         names = [self.drafter_box.currentText(), self.rule_box.currentText()]
-        if self.rows_box.isEnabled() and self.rows_box.currentData():
+        if self._has_tree and self.rows_box.currentData():
             names.append(self.rows_box.currentText())
         return " · ".join(names)
+
+    @property
+    def _has_tree(self) -> bool:
+        return bool(self.drafter_box.currentData() != PLAIN)
 
     def offer(self, loaded: ModelLoaded) -> None:
         """Offer what the model can do."""
@@ -69,15 +75,22 @@ class Side(QWidget):
         """Choose a drafter by its name in the engine."""
         self.drafter_box.setCurrentIndex(self.drafter_box.findData(name))
 
-    def settings(self, seed: int) -> GenerateSettings:
-        """How this side decodes."""
+    def settings(self, seed: int, temperature: float) -> GenerateSettings:
+        """How this side decodes; the temperature is for rules that draw."""
         return GenerateSettings(
             drafter=self.drafter_box.currentData(),
             rule=self.rule_box.currentData(),
-            tree_rows=self.rows_box.currentData() if self.rows_box.isEnabled() else 0,
+            temperature=temperature,
+            tree_rows=self.rows_box.currentData() if self._has_tree else 0,
             seed=seed,
             rests=False,
         )
+
+    def set_running(self, is_running: bool) -> None:
+        """What is chosen belongs to the answer as long as that is written."""
+        self.drafter_box.setEnabled(not is_running)
+        self.rule_box.setEnabled(not is_running)
+        self.rows_box.setEnabled(not is_running and self._has_tree)
 
     def begin(self, request_id: str, marking: Marking) -> AnswerMessage:
         """Forget the last answer; returns the new one."""
@@ -124,19 +137,24 @@ class Side(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.addLayout(pickers)
-        column.addWidget(self._clock)
+        told = QHBoxLayout()
+        told.addWidget(self._clock)
+        told.addStretch(1)
+        told.addWidget(self._mode)
+        column.addLayout(told)
         column.addWidget(self._view, 1)
         self.drafter_box.currentIndexChanged.connect(self._drafter_changed)
         self._drafter_changed()
 
     def _drafter_changed(self) -> None:
-        self.rows_box.setEnabled(self.drafter_box.currentData() != PLAIN)
+        self.rows_box.setEnabled(self._has_tree)
 
     def _show_clock(self) -> None:
         speed = self.num_tokens / self.clock_s if self.clock_s else 0.0
         self._clock.setText(
             f"{micro(self.clock_s)} · {self.num_tokens:,} tokens · {speed:,.0f} tokens/s"
         )
+        self._mode.setText("" if self.answer is None else self.answer.speaker)
 
 
 def _box(name: str, names: Mapping[Any, str]) -> QComboBox:

@@ -4,60 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import (
-    QEvent,
-    QModelIndex,
-    QObject,
-    QPersistentModelIndex,
-    Qt,
-    QTimer,
-    Signal,
-)
-from PySide6.QtGui import QColor, QKeyEvent, QPainter
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QHBoxLayout,
-    QHeaderView,
-    QPlainTextEdit,
-    QPushButton,
-    QStyledItemDelegate,
-    QStyleOptionViewItem,
-    QTableWidget,
-    QTableWidgetItem,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtCore import QEvent, QMimeData, QObject, Qt, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
-from app.insight.agreement import AGREES, DIFFERS, Agreement, agreement, say
+from app.insight.agreement import Agreement, agreement, say
+from app.insight.equilibrium_table import ROWS, EquilibriumTable
 from app.insight.note import note
 from app.insight.verifications import Verifications
-from app.insight.words import as_tip, as_typed, percent
 from app.theme.appearance import Appearance
 from medusa_core.messages import ChatMessage, Verified, Verify
 
-ROWS = ("Input", "Output", "Equal to the next input?")
 HELP = (
     "The model reads all inputs at once and says behind each what it would write next. Where that "
     "is the next input everywhere, the text is an equilibrium: the model writes it itself. "
-    "Double-click an input (or press F2) to change it, and see where the outputs part."
+    "Double-click an input (or press F2) to change it, and see where the outputs part. ␣ is a "
+    "space, ⏎ a line's end; most words begin with their space."
 )
-INPUT, OUTPUT, MARK = range(3)
-BONUS = "★"
 
 
-class _TintedCells(QStyledItemDelegate):
-    """Paints the backgrounds of cells: a style sheet that frames cells leaves them out."""
+class _TextEdit(QPlainTextEdit):
+    """Takes text; files are dropped on the window."""
 
-    def paint(
-        self,
-        painter: QPainter,
-        option: QStyleOptionViewItem,
-        index: QModelIndex | QPersistentModelIndex,
-    ) -> None:
-        tint = index.data(Qt.ItemDataRole.BackgroundRole)
-        if tint is not None:
-            painter.fillRect(option.rect, tint)
-        super().paint(painter, option, index)
+    def canInsertFromMimeData(self, source: QMimeData) -> bool:
+        return not source.hasUrls() and super().canInsertFromMimeData(source)
 
 
 class EquilibriumPanel(QWidget):
@@ -71,8 +41,6 @@ class EquilibriumPanel(QWidget):
     Attributes:
         table: Inputs, outputs and marks, a column for each token.
         edit: A text of the user's own.
-        shown: What is in the table.
-
     Signals:
         refused: A text couldn't be verified: message and hint.
     """
@@ -93,17 +61,22 @@ class EquilibriumPanel(QWidget):
         self._verifications = Verifications(submit, make_id)
         self._appearance = appearance
         self._late: Verified | None = None  # came while a cell was edited
-        self.shown = Agreement((), 0, None)
-        self.table = QTableWidget(len(ROWS), 0)
-        self.edit = QPlainTextEdit()
+        self._is_conversation = False  # what the table shows
+        self.table = EquilibriumTable()
+        self.edit = _TextEdit()
         self._use_button = QPushButton("Verify the conversation")
         self._verify_button = QPushButton("Verify this text")
-        self._next_button = QPushButton("Next ✗")
+        self._next_button = QPushButton("Next difference")
         self._said = note()
         self._column = QVBoxLayout(self)
         self._build()
         self._connect()
         self.restyle()
+
+    @property
+    def shown(self) -> Agreement:
+        """What is in the table."""
+        return self.table.shown
 
     @property
     def text(self) -> str:
@@ -116,16 +89,21 @@ class EquilibriumPanel(QWidget):
         if not messages:
             self.refused.emit("There is no conversation yet.", "Ask something, or paste a text.")
             return
+        self._is_conversation = True
         self._verifications.read(messages=messages)
         self._say_waiting()
 
     def verify_text(self) -> None:
         """Read the user's own text."""
+        self._is_conversation = False
         self._verifications.read(text=self.edit.toPlainText())
         self._say_waiting()
 
     def replace(self, token: int, text: str) -> None:
         """Put another text in the place of a token and read everything again."""
+        if self._verifications.is_reading:
+            self._fill(self.shown)  # another text is about to come: this one can't be changed
+            return
         self._verifications.replace(token, text)
         self._say_waiting()
 
@@ -133,14 +111,12 @@ class EquilibriumPanel(QWidget):
         """Show what the engine says, if it is what was asked last."""
         if not self._verifications.answers(verified.request_id):
             return
-        if self.table.state() is QAbstractItemView.State.EditingState:
-            self._late = verified  # a table that is filled forgets what is being typed
+        if self.table.is_editing:
+            self._late = verified
             return
-        edit = self._verifications.take(verified)
-        self.shown = agreement(verified, None if edit is None else edit.start)
-        self._fill()
+        self._fill(agreement(verified, self._verifications.take(verified)))
         last = len(self.shown.cells) - 1
-        self._go_to(last if self.shown.bonus is None else self.shown.bonus)
+        self.table.go_to(last if self.shown.bonus is None else self.shown.bonus)
         if self._verifications.go_on():
             self._say_waiting()
 
@@ -148,17 +124,30 @@ class EquilibriumPanel(QWidget):
         """The engine couldn't verify; what was shown stays."""
         if self._verifications.answers(request_id):
             self._verifications.give_up()
-            self._fill()
+            self._fill(self.shown)
             self.refused.emit(message, hint)
+
+    def tell_of_answer(self) -> None:
+        """The conversation has gone on: what is shown of it is no longer all."""
+        if self._is_conversation and self.shown.cells:
+            self._said.setText(f"{say(self.shown)} The conversation has gone on since.")
+
+    def forget_conversation(self) -> None:
+        """A new conversation has begun; a text of the user's own stays."""
+        if self._is_conversation:
+            self._verifications.give_up()
+            self._fill(Agreement((), 0, None))
 
     def _say_waiting(self) -> None:
         self._said.setText("Verifying …")
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         # As in the composer: Enter is for the whole text, Shift+Enter begins a line.
-        if event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
-            is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
-            if is_enter and not event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
+        if isinstance(event, QKeyEvent) and event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            if event.type() == QEvent.Type.ShortcutOverride:
+                event.accept()  # Ctrl+Enter is for this text, too, not for the last answer
+            has_shift = event.modifiers() & Qt.KeyboardModifier.ShiftModifier
+            if event.type() == QEvent.Type.KeyPress and not has_shift:
                 self.verify_text()
                 return True
         return super().eventFilter(watched, event)
@@ -170,7 +159,7 @@ class EquilibriumPanel(QWidget):
         # All three rows, their header and the bar that scrolls.
         self.table.setFixedHeight(scale.px(2.5 * (len(ROWS) + 1)) + scale.px(1.2))
         self.edit.setFixedHeight(scale.px(3.6))  # two lines
-        self._fill()
+        self._fill(self.shown)
 
     def _take_late(self) -> None:
         late, self._late = self._late, None
@@ -189,19 +178,9 @@ class EquilibriumPanel(QWidget):
         self.edit.setAccessibleName("Text to verify")
         row.addWidget(self.edit, 1)
         row.addWidget(self._verify_button)
-        self._next_button.setAccessibleName("Next difference")
         row.addWidget(self._next_button)
-        table = self.table
-        table.setAccessibleName("Inputs and outputs")
-        table.setItemDelegate(_TintedCells(table))
-        table.setTabKeyNavigation(False)  # arrow keys do that; Tab leaves
-        table.setVerticalHeaderLabels(ROWS)
-        table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
-        table.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        triggers = QAbstractItemView.EditTrigger
-        table.setEditTriggers(triggers.DoubleClicked | triggers.EditKeyPressed)
         self._column.addLayout(row)
-        self._column.addWidget(table)
+        self._column.addWidget(self.table)
         self._column.addWidget(self._said)
         self._column.addWidget(note(HELP))
         self._column.addStretch(1)
@@ -209,56 +188,10 @@ class EquilibriumPanel(QWidget):
     def _connect(self) -> None:
         self._use_button.clicked.connect(self.verify_conversation)
         self._verify_button.clicked.connect(self.verify_text)
-        self._next_button.clicked.connect(self._next_difference)
-        self.table.itemChanged.connect(self._changed)
-        # The editor is still there while it says that it is closed.
-        self.table.itemDelegate().closeEditor.connect(
-            lambda: QTimer.singleShot(0, self, self._take_late)
-        )
+        self._next_button.clicked.connect(self.table.go_to_next_difference)
+        self.table.edited.connect(self.replace)
+        self.table.editing_ended.connect(self._take_late)
 
-    def _changed(self, item: QTableWidgetItem) -> None:
-        place = item.column()
-        if item.row() == INPUT and item.text() != self.shown.cells[place].text:
-            self.replace(place, as_typed(item.text()))
-
-    def _fill(self) -> None:
-        theme, table = self._appearance.theme, self.table
-        table.blockSignals(True)
-        table.setColumnCount(len(self.shown.cells))
-        for place, cell in enumerate(self.shown.cells):
-            is_bonus, differs = place == self.shown.bonus, cell.mark == DIFFERS
-            output = f"{BONUS} {cell.output}" if is_bonus else cell.output
-            tip = f"The model gives “{cell.output}” {percent(cell.probability)} here."
-            for row, text in enumerate((cell.text, output, cell.mark)):
-                item = QTableWidgetItem(text)
-                item.setToolTip(as_tip(tip) if row else f"Token {cell.token_id}")
-                item.setTextAlignment(Qt.AlignmentFlag.AlignCenter)
-                if row != INPUT:
-                    item.setFlags(item.flags() & ~Qt.ItemFlag.ItemIsEditable)
-                if row == OUTPUT and is_bonus:
-                    item.setBackground(QColor(theme.agreed.tint))
-                elif row != INPUT and differs:
-                    item.setBackground(QColor(theme.danger_surface))
-                if row == MARK:
-                    item.setForeground(QColor(theme.danger if differs else theme.agreed.line))
-                table.setItem(row, place, item)
-            table.setHorizontalHeaderItem(place, QTableWidgetItem(f"{place + 1}"))
-        table.blockSignals(False)
-        # Once: a header that follows its contents measures every column anew for each cell.
-        table.resizeColumnsToContents()
-        self._said.setText(say(self.shown))
-
-    def _next_difference(self) -> None:
-        """Go to the next column whose output isn't the next input, from the start at the end."""
-        marks = [cell.mark for cell in self.shown.cells]
-        here = self.table.currentColumn()
-        order = [*range(here + 1, len(marks)), *range(here + 1)]
-        found = next((i for i in order if 0 <= i < len(marks) and marks[i] != AGREES), None)
-        if found is not None:
-            self._go_to(found)
-
-    def _go_to(self, place: int) -> None:
-        item = self.table.item(INPUT, place)
-        if item is not None:
-            self.table.setCurrentItem(item)
-            self.table.scrollToItem(item, QAbstractItemView.ScrollHint.PositionAtCenter)
+    def _fill(self, shown: Agreement) -> None:
+        self.table.fill(shown, self._appearance.theme)
+        self._said.setText(say(shown))

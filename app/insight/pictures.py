@@ -14,24 +14,40 @@ PNG_SCALE = 2  # sharp on paper and on dense screens
 
 
 class PictureError(Exception):
-    """A picture can't be written."""
+    """A picture can't be written.
+
+    Attributes:
+        message: Why.
+        hint: What to do about it.
+    """
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
 
 
 def save_picture(view: TreeView, path: Path) -> None:
     """Write the whole tree; the ending of the name says how.
 
     Raises:
-        PictureError: The folder can't be written to.
+        PictureError: The folder can't be written to, or the ending is no picture's.
     """
+    ending = path.suffix.lower()
+    if ending not in (".svg", ".png"):
+        raise PictureError(f"“{path.name}” is no name of a picture.", "End it with .svg or .png.")
     rect = view.picture_rect()
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    paint = _paint_svg if path.suffix.lower() == ".svg" else _paint_png
+    paint = _paint_svg if ending == ".svg" else _paint_png
     paint(view, buffer, rect)
     try:
         path.write_bytes(buffer.data().data())
     except OSError as error:
-        raise PictureError(f"{path} can't be written: {error.strerror or error}.") from error
+        raise PictureError(
+            f"{path} can't be written: {error.strerror or error}.",
+            "Choose another folder, or make space.",
+        ) from error
 
 
 def _paint_svg(view: TreeView, buffer: QBuffer, rect: QRectF) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pyqtgraph as pg
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent
 from PySide6.QtWidgets import QWidget
 
 from app.insight.steps_figures import Floats
 from app.theme.appearance import Appearance
 
+LEAST_EM = 6.5  # height; with less room the panel scrolls
 # How far each key moves; Home and End go as far as there is.
 _MOVES = {
     Qt.Key.Key_Left: -1,
@@ -39,12 +40,16 @@ class Plot(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
         self.setMenuEnabled(False)
         self.setMouseEnabled(False, False)  # all of it is shown, and nothing brings it back
         self.hideButtons()
-        self.setMinimumHeight(90)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+
+    def sizeHint(self) -> QSize:
+        # As little as can be read; what room there is comes on top.
+        return QSize(self.minimumWidth(), self.minimumHeight())
 
     def restyle(self, appearance: Appearance) -> None:
         """Take the sizes and colours of the theme."""
         scale, theme = appearance.scale, appearance.theme
+        self.setMinimumSize(scale.px(12), scale.px(LEAST_EM))
         self.setBackground(QColor(theme.window))
         self.getPlotItem().titleLabel.setAttr("size", f"{scale.px(0.8)}px")
         self.getPlotItem().titleLabel.setAttr("color", theme.text)

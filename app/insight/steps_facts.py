@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from app.chat.figures import speed_up
 from app.insight.steps_figures import PARTS, StepFigures
 from app.insight.words import micro
-from medusa_core.messages import Calibrated, ModelLoaded
+from medusa_core.messages import Calibrated, GenerationDone, ModelLoaded
 
 MIB = 2**20
 
@@ -35,12 +36,16 @@ def memory_of(loaded: ModelLoaded | None) -> Memory | None:
 
 
 def say_answer(
-    figures: StepFigures, calibrated: Calibrated | None, loaded: ModelLoaded | None
+    figures: StepFigures,
+    done: GenerationDone | None,
+    calibrated: Calibrated | None,
+    loaded: ModelLoaded | None,
 ) -> str:
     """The figures of a whole answer.
 
     Args:
         figures: At least one step of it.
+        done: How it ended; None while it is written.
         calibrated: What steps cost; None where that isn't known of its model.
         loaded: Its model; None where another one is loaded.
     """
@@ -49,7 +54,8 @@ def say_answer(
     times = f"{micro(seconds)}, {micro(around)} of it besides the four parts"
     told = [f"τ {tau:.2f} tokens/step over {len(figures):,} steps; a step takes {times}."]
     if calibrated is not None:
-        factor = tau * calibrated.plain_step_s / seconds
+        known = None if done is None else speed_up(done, calibrated)  # as under the answer
+        factor = known or tau * calibrated.plain_step_s / seconds
         plain = micro(calibrated.plain_step_s)
         told.append(f"{factor:.2f}× plain decoding, whose steps take {plain}.")
     memory = memory_of(loaded)

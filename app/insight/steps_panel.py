@@ -105,7 +105,7 @@ class StepsPanel(QWidget):
         for plot in self.plots:
             plot.restyle(self._appearance)
         self._transport.restyle()
-        self._draw_soon()
+        self._draw()
 
     def showEvent(self, event: object) -> None:
         # What is not seen isn't drawn.
@@ -272,7 +272,7 @@ class StepsPanel(QWidget):
         track = self._timeline.track
         if not len(self.figures) or track is None:
             return "No decoding steps yet: ask something."
-        said = say_answer(self.figures, self._calibrated(), self._loaded())
+        said = say_answer(self.figures, track.done, self._calibrated(), self._loaded())
         if self._is_of_this_model():
             return said
         return f"{said} Recorded with {track.model}, which isn't loaded: no comparison."

@@ -17,6 +17,7 @@ class Timeline(QObject):
         track: The answer; None before the first.
         index: Index of the step in it.
         follows: The newest step is shown as it comes.
+        has_lost: Steps have left its buffer since it was looked at last.
 
     Signals:
         track_changed: Another answer.
@@ -35,6 +36,8 @@ class Timeline(QObject):
         self.track: Track | None = None
         self.index = 0
         self.follows = True
+        self._follows_next = True  # so it goes on with the next answer
+        self._num_dropped = 0
         self._timer = QTimer(self)
         self._timer.setInterval(PLAY_INTERVAL_MS)
         self._timer.timeout.connect(self._play_on)
@@ -52,6 +55,10 @@ class Timeline(QObject):
         return self._timer.isActive()
 
     @property
+    def has_lost(self) -> bool:
+        return self.track is not None and self.track.num_dropped > self._num_dropped
+
+    @property
     def last(self) -> int:
         """Index of the last step; −1 without one."""
         return -1 if self.track is None else len(self.track) - 1
@@ -61,10 +68,12 @@ class Timeline(QObject):
 
         Args:
             track: The answer.
-            index: The step; None for the last one, which is then followed.
+            index: The step; None for the last one, which is followed unless the user has ended
+                that.
         """
-        self.follows = index is None
+        self.follows = index is None and self._follows_next
         changed, self.track = track is not self.track, track
+        self._num_dropped = 0 if track is None else track.num_dropped
         self.index = max(self.last, 0) if index is None else index
         if changed:
             self.play(False)
@@ -80,7 +89,10 @@ class Timeline(QObject):
             self.moved.emit()
 
     def grow(self) -> None:
-        """The answer has grown."""
+        """The answer has grown, or its first steps have left the buffer."""
+        if self.track is not None:
+            self.index = max(0, self.index - (self.track.num_dropped - self._num_dropped))
+            self._num_dropped = self.track.num_dropped
         if self.follows:
             self.index = max(self.last, 0)
         else:
@@ -90,7 +102,7 @@ class Timeline(QObject):
 
     def follow(self, on: bool) -> None:
         """Show the newest step as it comes, or stay."""
-        self.follows = on
+        self.follows = self._follows_next = on
         if on:
             self.play(False)
             self.grow()

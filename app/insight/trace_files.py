@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.chat.error_board import ErrorBoard
-from app.insight.recordings import Recordings
+from app.insight.recordings import MAX_STEPS, Recordings
 from app.insight.timeline import Timeline
 from app.insight.track import Track
 from medusa_core.api import Recording, read_trace, write_trace
@@ -30,7 +30,7 @@ class TraceFiles(QObject):
 
     Signals:
         opened: A trace was read and is about to be shown.
-        saved: A trace was written to this path.
+        saved: A trace or a picture was written to this path.
     """
 
     opened = Signal()
@@ -58,7 +58,7 @@ class TraceFiles(QObject):
 
     def open_trace(self, path: Path) -> None:
         """Show a recorded answer, once it has been read; says why where that is impossible."""
-        self._apart(lambda: self._read.emit(read_trace(path)))
+        self._apart(lambda: self._read.emit(_read(path)))
 
     def _show(self, recording: Recording) -> None:
         self._recordings.forget(LOADED)
@@ -75,7 +75,8 @@ class TraceFiles(QObject):
             return
         name, _ = QFileDialog.getSaveFileName(self._window, "Save the trace", "trace.json", TRACES)
         if name:
-            self.save_trace(Path(name))
+            path = Path(name)
+            self.save_trace(path if path.suffix else path.with_suffix(".json"))
 
     def save_trace(self, path: Path) -> None:
         """Save the answer that is shown; says why where that is impossible."""
@@ -106,6 +107,8 @@ class TraceFiles(QObject):
         track = self._timeline.track
         if track is None or not len(track):
             return "Ask something first, with recording on."
+        if track.has_failed:
+            return "This answer broke off with an error; ask again."
         if track.done is None:
             return "Wait for the end of the answer."
         if track.num_dropped:
@@ -114,10 +117,14 @@ class TraceFiles(QObject):
 
     def ask_for_picture(self, view: TreeView) -> None:
         """Ask where to, and save the tree that is drawn."""
+        if not view.layout_shown.nodes:
+            self._errors.show("There is no tree to save.", "Ask something first.")
+            return
         window = self._window
         name, _ = QFileDialog.getSaveFileName(window, "Save the picture", "tree.svg", PICTURES)
         if name:
-            self.save_picture(view, Path(name))
+            path = Path(name)
+            self.save_picture(view, path if path.suffix else path.with_suffix(".svg"))
 
     def save_picture(self, view: TreeView, path: Path) -> None:
         """Save the tree that is drawn as SVG or PNG; says why where that is impossible."""
@@ -126,7 +133,24 @@ class TraceFiles(QObject):
         try:
             save_picture(view, path)
         except PictureError as error:
-            self._errors.show(str(error), "Choose another folder, or make space.")
+            self._errors.show(error.message, error.hint)
+        else:
+            self.saved.emit(path)
+
+
+def _read(path: Path) -> Recording:
+    """Read a trace that the ring buffer can hold.
+
+    Raises:
+        TraceError: It can't be read, or is too long.
+    """
+    recording = read_trace(path)
+    if len(recording.steps) > MAX_STEPS:
+        raise TraceError(
+            f"{path.name} has {len(recording.steps):,} steps; {MAX_STEPS:,} can be shown.",
+            "Record a shorter answer.",
+        )
+    return recording
 
 
 def track_of(recording: Recording) -> Track:

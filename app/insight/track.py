@@ -16,6 +16,8 @@ class Track:
         model: Name of the target.
         rule: Name of the acceptance rule.
         done: How it ended; None while it is written.
+        has_failed: It broke off with an error.
+        num_given: Tokens of the answer that were given before its first step.
         num_dropped: Steps at its beginning that the ring buffer has given up.
     """
 
@@ -32,10 +34,12 @@ class Track:
         self.model = model
         self.rule = rule
         self.done: GenerationDone | None = None
+        self.has_failed = False
         self.num_dropped = 0
         self.num_given = num_given
         self._steps: deque[StepTrace] = deque()
         self._ends: deque[int] = deque()
+        self._num_lost = num_given  # tokens before the first step that is here
 
     def __len__(self) -> int:
         return len(self._steps)
@@ -46,7 +50,7 @@ class Track:
     @property
     def num_tokens(self) -> int:
         """Tokens of the answer, the given ones and those of dropped steps included."""
-        return self._ends[-1] if self._ends else self.num_given
+        return self._ends[-1] if self._ends else self._num_lost
 
     def add(self, step: StepTrace) -> None:
         """Add the next step."""
@@ -55,7 +59,7 @@ class Track:
 
     def drop_first(self) -> None:
         """Give up the oldest step."""
-        self.num_given = self._ends.popleft()
+        self._num_lost = self._ends.popleft()
         self._steps.popleft()
         self.num_dropped += 1
 
@@ -65,6 +69,6 @@ class Track:
 
     def step_of(self, token: int) -> int | None:
         """Index of the step that decided a token of the answer; None where that isn't known."""
-        if not self.num_given <= token < self.num_tokens:
+        if not self._num_lost <= token < self.num_tokens:
             return None
         return bisect_right(self._ends, token)

@@ -93,7 +93,8 @@ class Transport(QWidget):
         self.follow_box.setChecked(timeline.follows)
         step, track = timeline.step, timeline.track
         if step is None or track is None:
-            self._label.setText("no steps yet")
+            lost = track is not None and track.num_dropped
+            self._label.setText("its steps left the buffer" if lost else "no steps yet")
         else:
             last = track[timeline.last].step
             self._label.setText(f"step {step.step:,} of {last:,}: {say_step(step)}")

@@ -102,7 +102,7 @@ class _Swatch(QWidget):
         if isinstance(self._sample, Badge):
             paint_badge(painter, place, self._sample, self._appearance)
         else:
-            look = look_of(self._sample, None, self._appearance.theme)
+            look = look_of(self._sample, 1.0, self._appearance.theme)
             painter.setPen(look.frame)
             painter.setBrush(look.fill)
             painter.drawRoundedRect(place.adjusted(2, 2, -2, -2), 3, 3)

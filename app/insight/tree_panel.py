@@ -143,7 +143,7 @@ class TreePanel(QWidget):
             self._button("Open …", "Open a recorded trace", self.open_requested.emit),
             self._button("Save trace …", save, self.save_requested.emit),
             self._button(
-                "Save picture …", "Save this picture as SVG or PNG", self.picture_requested.emit
+                "Save picture …", "Save this picture as SVG or PNG", self._ask_for_picture
             ),
         ):
             tools.addWidget(button)
@@ -194,11 +194,15 @@ class TreePanel(QWidget):
         elif not self._timer.isActive():  # a new chat, too: its first answer is about to come
             self._timer.start()
 
+    def _ask_for_picture(self) -> None:
+        self.view.show_layout(self._layout())  # while nodes are listed, it isn't drawn
+        self.picture_requested.emit()
+
     def _refresh(self) -> None:
         if not self.isVisible():
             return
         layout = self._layout()
-        self._say("")
+        self.say("")
         if self.table_button.isChecked():
             self.table.show_layout(layout)
         else:
@@ -224,11 +228,11 @@ class TreePanel(QWidget):
         self.table.choose(index)
         token, track = self._token_of(index), self._timeline.track
         if token is not None and track is not None:
-            self._say(as_text(card_of(track, token)))
+            self.say(as_text(card_of(track, token)))
         else:
-            self._say(describe(layout.nodes[index]))
+            self.say(describe(layout.nodes[index]))
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
         """Say something of the chosen node; nothing takes no room."""
         self._said.setText(text)
         self._said.setVisible(bool(text))
@@ -279,6 +283,7 @@ def say_accuracies(planned: Planned) -> str:
     firsts = ", ".join(f"head {k} {row[0]:.0%}" for k, row in rows if row)
     if not firsts:
         return ""
-    chance = f"at temperature {planned.temperature:g}" if planned.temperature else "without chance"
+    near = f"near {planned.temperature:g}"
+    chance = f"at temperatures {near}" if planned.temperature else "without chance, as Greedy"
     since = f" and in {planned.num_learned:,} steps since" if planned.num_learned else ""
     return f"Right first guesses, {chance}: {firsts} (where the heads were measured{since})."

@@ -16,6 +16,7 @@ from medusa_core.messages import TokenSource
 
 BADGE_SIZE = 0.78  # of the text's
 _LEAST_OPACITY = 0.3  # unlikely nodes are there, too
+_UNKNOWN_OPACITY = 0.55  # such as of what the lookup alone found
 
 
 class Look(NamedTuple):
@@ -46,9 +47,9 @@ def look_of(state: State, probability: float | None, theme: Theme) -> Look:
 
 
 def opacity_of(probability: float | None) -> float:
-    """Likely nodes are plain to see; those of which nothing is known, too."""
+    """Likely nodes are plain to see; those of which nothing is known are between."""
     if probability is None:
-        return 1.0
+        return _UNKNOWN_OPACITY
     return _LEAST_OPACITY + (1 - _LEAST_OPACITY) * math.sqrt(min(1.0, probability))
 
 
@@ -73,7 +74,7 @@ def _fill_of(state: State, theme: Theme) -> str:
         State.ACCEPTED: theme.agreed.tint,
         State.MISMATCH: theme.danger_surface,
         State.PASSED: theme.hover,
-        State.UNREACHED: theme.window,
+        State.UNREACHED: theme.raised,
         State.GHOST: theme.window,
         State.PLANNED: theme.selection,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QSize, Signal
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
@@ -39,6 +39,9 @@ class TreeTable(QTableWidget):
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header.setStretchLastSection(True)
         self.itemSelectionChanged.connect(self._tell)
+
+    def sizeHint(self) -> QSize:
+        return self.minimumSizeHint()  # what room there is comes on top
 
     def show_layout(self, layout: TreeLayout) -> None:
         """List a tree's nodes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from PySide6.QtCore import QRectF, Qt, Signal
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QGraphicsScene, QGraphicsView, QWidget
 
@@ -15,6 +15,8 @@ from app.theme.appearance import Appearance
 MOST_ZOOM = 4.0
 ZOOM_STEP = 1.25
 _ARROWS = (Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Up, Qt.Key.Key_Down)
+LEAST_EM = 9  # height; with less room the panel scrolls
+NOTHING = "No step to show yet: ask something."
 _ZOOMS = {Qt.Key.Key_Plus: 1, Qt.Key.Key_Equal: 1, Qt.Key.Key_Minus: -1}
 LEAST_READABLE = 0.65  # a tree is shown whole down to this scale; beyond, it scrolls
 
@@ -46,7 +48,16 @@ class TreeView(QGraphicsView):
         self.setRenderHint(QPainter.RenderHint.Antialiasing)
         self.setDragMode(QGraphicsView.DragMode.ScrollHandDrag)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAcceptDrops(False)  # traces are dropped on the window
         self.viewport().setCursor(Qt.CursorShape.ArrowCursor)
+
+    def minimumSizeHint(self) -> QSize:
+        scale = self._appearance.scale
+        return QSize(scale.px(20), scale.px(LEAST_EM))
+
+    def sizeHint(self) -> QSize:
+        # As little as can be read; what room there is comes on top.
+        return self.minimumSizeHint()
 
     def show_layout(self, layout: TreeLayout) -> None:
         """Draw a tree."""
@@ -125,6 +136,7 @@ class TreeView(QGraphicsView):
         scene, nodes = self.scene(), self.layout_shown.nodes
         scene.clear()
         if not nodes:
+            self._say_nothing()
             return
         scene.addItem(Lines(nodes, self._appearance))
         for node in nodes:
@@ -133,6 +145,13 @@ class TreeView(QGraphicsView):
         scene.setSceneRect(scene.itemsBoundingRect())
         if self._fits:
             self._scale_to_fit()
+
+    def _say_nothing(self) -> None:
+        """Say why there is no tree."""
+        words = self.scene().addText(NOTHING, self._appearance.scale.font())
+        words.setDefaultTextColor(QColor(self._appearance.theme.muted))
+        self.scene().setSceneRect(words.boundingRect())
+        self.resetTransform()
 
     def _is_chosen(self, index: int) -> bool:
         return self.chosen == index

@@ -39,6 +39,7 @@ class Verifications:
 
     Attributes:
         token_ids: The text that was verified last.
+        is_reading: Another text is read; what is edited of this one is lost.
     """
 
     def __init__(self, submit: Callable[[Verify], None], make_id: Callable[[], str]) -> None:
@@ -48,6 +49,11 @@ class Verifications:
         self._asked = ""  # the running request; empty without one
         self._edit: Edit | None = None  # what it is about; None for a text that is read first
         self._waiting: list[Edit] = []
+        self._first: int | None = None  # where the edits that were made in a row begin
+
+    @property
+    def is_reading(self) -> bool:
+        return bool(self._asked) and self._edit is None
 
     def read(self, messages: tuple[ChatMessage, ...] = (), text: str = "") -> None:
         """Verify another text; edits of the last one are no longer wanted."""
@@ -64,14 +70,22 @@ class Verifications:
         """Whether this is the request that runs."""
         return bool(self._asked) and request_id == self._asked
 
-    def take(self, verified: Verified) -> Edit | None:
-        """Take what the running request gave; returns the edit that it was about."""
+    def take(self, verified: Verified) -> int | None:
+        """Take what the running request gave.
+
+        Returns:
+            The first token that was edited since nothing waited; None for a text that was read.
+        """
         edit, num_more = self._edit, len(verified.tokens) - len(self.token_ids)
         self.token_ids = tuple(token.token_id for token in verified.tokens)
         self._asked, self._edit = "", None
-        if edit is not None:
-            self._waiting = [waiting.behind(edit, num_more) for waiting in self._waiting]
-        return edit
+        if edit is None:
+            self._first = None
+            return None
+        first = edit.start if self._first is None else min(self._first, edit.start)
+        self._waiting = [waiting.behind(edit, num_more) for waiting in self._waiting]
+        self._first = first if self._waiting else None
+        return first
 
     def go_on(self) -> bool:
         """Verify the next edit that waits; returns whether there is one."""
@@ -85,7 +99,7 @@ class Verifications:
 
     def give_up(self) -> None:
         """The running request failed: what waits for it is dropped."""
-        self._asked, self._edit = "", None
+        self._asked, self._edit, self._first = "", None, None
         self._waiting.clear()
 
     def _ask(self, request: Verify, edit: Edit | None = None) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QPoint, Qt
+from PySide6.QtCore import QObject, QPoint
 from PySide6.QtGui import QCursor
-from PySide6.QtWidgets import QDockWidget, QMainWindow, QToolTip, QWidget
+from PySide6.QtWidgets import QMainWindow, QToolTip, QWidget
 
 from app.bridge import EngineBridge
 from app.chat.answer_message import AnswerMessage
@@ -15,12 +16,14 @@ from app.chat.controller import ChatController
 from app.chat.conversation import new_id
 from app.chat.pickers import new_seed
 from app.insight.card import as_html, card_of
+from app.insight.docks import Docks
 from app.insight.recordings import Recordings
 from app.insight.timeline import Timeline
 from app.insight.trace_files import TraceFiles
 from app.model_keeper import ModelKeeper
 from app.theme.appearance import Appearance
 from medusa_core.messages import (
+    Command,
     Event,
     Failed,
     GenerationDone,
@@ -35,7 +38,8 @@ if TYPE_CHECKING:
     from app.insight.steps_panel import StepsPanel
     from app.insight.tree_panel import TreePanel
 
-DOCK_EM = 28  # height of the panels when the first is opened
+
+NOT_RECORDED = "The step of this token is not recorded, or no longer."
 
 
 class Insight(QObject):
@@ -44,6 +48,7 @@ class Insight(QObject):
     Panels are made when they are opened first: a window without them starts faster.
 
     Attributes:
+        docks: Where they are.
         recordings: The steps of the last answers.
         timeline: What the panels show.
         files: Saves and opens them.
@@ -69,7 +74,7 @@ class Insight(QObject):
         self._keeper = keeper
         self._appearance = appearance
         self._make_id = make_id
-        self._docks: list[QDockWidget] = []
+        self.docks = Docks(window, appearance)
         self.recordings = Recordings()
         self.timeline = Timeline()
         self.files = TraceFiles(window, chat.errors, self.recordings, self.timeline)
@@ -81,8 +86,12 @@ class Insight(QObject):
         chat.answer_begun.connect(self._watch)
         keeper.changed.connect(self._tell_model)
         appearance.changed.connect(self._restyle)
+        chat.chat_begun.connect(self._forget_chat)
+        chat.answer_ended.connect(self._tell_of_answer)
         self.timeline.moved.connect(self._frame_step)
+        self.docks.changed.connect(self._docks_changed)
         self.files.opened.connect(self.open_tree)
+        self.files.saved.connect(self._say_saved)
 
     # Panels ---------------------------------------------------------------------------------------
 
@@ -91,27 +100,20 @@ class Insight(QObject):
         self.open_tree()
         self.open_steps()
         self.open_equilibrium()
-        for dock in self._docks:
-            dock.setFloating(True)
-            dock.show()
-
-    def paint_now(self) -> None:
-        """Draw what is open without waiting for the loop; for measurements."""
-        for dock in self._docks:
-            dock.repaint()
+        self.docks.float_all()
 
     def close_all(self) -> None:
-        """Close all panels."""
-        for dock in self._docks:
-            dock.hide()
+        """Close all panels, and the comparison."""
+        self.docks.hide_all()
+        if self.compare is not None:
+            self.compare.close()
 
     def toggle(self, open_panel: Callable[[], QWidget]) -> None:
         """Open a panel, or close it where it is seen."""
-        seen = [dock for dock in self._docks if dock.isVisible() and not _is_covered(dock)]
+        seen = [p for p in (self.tree, self.steps, self.equilibrium) if self.docks.is_seen(p)]
         panel = open_panel()
-        for dock in seen:
-            if dock.widget() is panel:
-                dock.hide()
+        if panel in seen:
+            self.docks.hide(panel)
 
     def open_tree(self) -> TreePanel:
         """Open the tree of a step."""
@@ -124,9 +126,9 @@ class Insight(QObject):
             panel.open_requested.connect(self.files.ask_to_open)
             panel.save_requested.connect(self.files.ask_to_save)
             panel.picture_requested.connect(lambda: self.files.ask_for_picture(panel.view))
-            self._add_dock("Tree", panel)
+            self.docks.add("Tree", panel)
             self._tell_model()
-        self._raise(self.tree)
+        self.docks.show(self.tree)
         return self.tree
 
     def open_steps(self) -> StepsPanel:
@@ -135,9 +137,9 @@ class Insight(QObject):
             from app.insight.steps_panel import StepsPanel
 
             self.steps = StepsPanel(self.timeline, self._appearance)
-            self._add_dock("Steps", self.steps)
+            self.docks.add("Steps", self.steps)
             self._tell_model()
-        self._raise(self.steps)
+        self.docks.show(self.steps)
         return self.steps
 
     def open_equilibrium(self) -> EquilibriumPanel:
@@ -146,14 +148,14 @@ class Insight(QObject):
             from app.insight.equilibrium_panel import EquilibriumPanel
 
             self.equilibrium = EquilibriumPanel(
-                self._bridge.submit,
+                self._submit,
                 lambda: self._chat.conversation.whole(),
                 self._make_id,
                 self._appearance,
             )
             self.equilibrium.refused.connect(self._chat.errors.show)
-            self._add_dock("Equilibrium", self.equilibrium)
-        self._raise(self.equilibrium)
+            self.docks.add("Equilibrium", self.equilibrium)
+        self.docks.show(self.equilibrium)
         return self.equilibrium
 
     def open_compare(self) -> CompareDialog:
@@ -162,14 +164,13 @@ class Insight(QObject):
             from app.insight.compare import CompareDialog
 
             self.compare = CompareDialog(
-                self._bridge.submit,
+                self._submit,
                 self._make_id,
                 new_seed,
                 lambda: self._chat.records,
+                lambda: self._chat.temperature,
                 self._appearance,
-                self._window,
             )
-            self.compare.refused.connect(self._chat.errors.show)
             self.compare.answer_begun.connect(self._watch)
             self.compare.set_marking(self._chat.marking)
             self._chat.marking_changed.connect(self.compare.set_marking)
@@ -179,27 +180,27 @@ class Insight(QObject):
         self.compare.edit.setFocus()
         return self.compare
 
+    def _submit(self, command: Command) -> None:
+        """Hand a command to the engine; a model that has fallen asleep is loaded first."""
+        self._keeper.wake()
+        self._bridge.submit(command)
+
+    def _tell_of_answer(self) -> None:
+        if self.equilibrium is not None:
+            self.equilibrium.tell_of_answer()
+
+    def _forget_chat(self) -> None:
+        """A new conversation has begun: the panels begin anew, too."""
+        self.timeline.show(None)
+        if self.equilibrium is not None:
+            self.equilibrium.forget_conversation()
+
+    def _say_saved(self, path: Path) -> None:
+        if self.tree is not None:
+            self.tree.say(f"Saved as {path}.")
+
     def _use_rows(self, num_rows: int) -> None:
         self._chat.tree_rows = num_rows
-
-    def _add_dock(self, title: str, panel: QWidget) -> None:
-        dock = QDockWidget(title, self._window)
-        dock.setObjectName(f"dock{title}")
-        dock.setWidget(panel)
-        self._window.addDockWidget(Qt.DockWidgetArea.BottomDockWidgetArea, dock)
-        if self._docks:
-            self._window.tabifyDockWidget(self._docks[0], dock)
-        else:
-            height = self._appearance.scale.px(DOCK_EM)
-            self._window.resizeDocks([dock], [height], Qt.Orientation.Vertical)
-        self._docks.append(dock)
-
-    def _raise(self, panel: QWidget) -> None:
-        for dock in self._docks:
-            if dock.widget() is panel:
-                dock.show()
-                dock.raise_()
-        panel.setFocus()
 
     def _tell_model(self) -> None:
         status = self._keeper.status
@@ -235,6 +236,8 @@ class Insight(QObject):
                 traces.append(event)
             elif isinstance(event, StepDone) and event.step == 0 and self._chat.records:
                 self._begin(event)
+            elif isinstance(event, Failed) and event.request_id in self.recordings.tracks:
+                self.recordings.tracks[event.request_id].has_failed = True
             elif isinstance(event, GenerationDone):
                 self.recordings.add(traces)
                 traces.clear()
@@ -242,7 +245,7 @@ class Insight(QObject):
         self.recordings.add(traces)
         if (track := self.timeline.track) is not None:
             told = (e for e in events if isinstance(e, StepTrace | GenerationDone))
-            if any(event.request_id == track.request_id for event in told):
+            if self.timeline.has_lost or any(e.request_id == track.request_id for e in told):
                 self.timeline.grow()
 
     def _begin(self, first: StepDone) -> None:
@@ -280,15 +283,24 @@ class Insight(QObject):
         track = self.recordings.tracks.get(answer.request_id)
         index = None if track is None or token < 0 else track.step_of(token)
         if track is None or index is None:
+            if token >= 0:
+                QToolTip.showText(QCursor.pos(), NOT_RECORDED, answer.view)
             return
         panel = self.open_tree()
+        panel.window().raise_()  # a comparison has a window of its own
+        panel.window().activateWindow()
         self.timeline.show(track, index)
         panel.choose_token(token)
+
+    def _docks_changed(self) -> None:
+        if not self.docks.is_any_open:
+            self.timeline.play(False)
+        self._frame_step()
 
     def _frame_step(self) -> None:
         """Frame the tokens of the step that is shown; not while it is followed live."""
         timeline = self.timeline
-        is_open = any(dock.isVisible() for dock in self._docks)
+        is_open = self.docks.is_any_open
         if timeline.track is None or timeline.step is None or timeline.follows or not is_open:
             self._frame(range(0))
             return
@@ -305,8 +317,3 @@ class Insight(QObject):
                 self._chat.reveal(answer, place)
         if self.compare is not None:
             self.compare.reveal(shown, tokens)
-
-
-def _is_covered(dock: QDockWidget) -> bool:
-    """Whether another panel lies in front of it."""
-    return dock.visibleRegion().isEmpty()

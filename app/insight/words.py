@@ -13,16 +13,24 @@ _MOST_CHARS = 24
 _CODE_POINT = re.compile(r"‹U\+([0-9A-F]{4,6})›")
 
 
-def show_token(text: bytes, token_id: int) -> str:
+def is_text(text: bytes) -> bool:
+    """Whether a token says something by itself: special ones and parts of characters don't."""
+    try:
+        return bool(text.decode())
+    except UnicodeDecodeError:
+        return False
+
+
+def show_token(text: bytes, token_id: int, most_chars: int = _MOST_CHARS) -> str:
     """A token's text with its white space to be seen; what is no UTF-8 in hexadecimal."""
     if not text:
-        return f"‹token {token_id}›"
+        return f"‹special {token_id}›"
     try:
         decoded = text.decode()
     except UnicodeDecodeError:
         return "‹" + text.hex(" ").upper() + "›"
     shown = "".join(_SIGNS.get(char) or _shown(char) for char in decoded)
-    return shown if len(shown) <= _MOST_CHARS else shown[: _MOST_CHARS - 1] + "…"
+    return shown if len(shown) <= most_chars else shown[: most_chars - 1] + "…"
 
 
 def as_typed(shown: str) -> str:

@@ -51,6 +51,7 @@ def transcribe(
         messages: The turns; an assistant's message at the end is an answer to go on with.
         keep_tokens: How many tokens of that answer to keep; None for all.
         target: Its tokenizer and template are used.
+        leaves_room: At least one token of the context must be left for an answer.
 
     Raises:
         RequestError: There is nothing to answer, or no room for an answer.

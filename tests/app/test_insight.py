@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
     QPlainTextEdit,
+    QScrollArea,
     QScrollBar,
     QTabBar,
     QToolTip,
@@ -26,13 +27,29 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from app.chat.answer_message import AnswerMessage
+from app.insight import trace_files
+from app.insight.agreement import agreement
 from app.insight.layout import State
 from app.insight.trace_files import LOADED
 from app.insight.track import Track
 from app.insight.tree_panel import PLAN, STEP, TreePanel
+from app.insight.wing import NOT_RECORDED
 from app.markdown.formats import Marking
+from app.model_keeper import Phase
 from app.window import MainWindow
-from medusa_core.messages import TARGET, Cancel, CloseSession, Generate, StepDone, StepTimes, Verify
+from medusa_core.messages import (
+    TARGET,
+    Alternative,
+    Cancel,
+    CloseSession,
+    Generate,
+    LoadModel,
+    StepDone,
+    StepTimes,
+    Verified,
+    VerifiedToken,
+    Verify,
+)
 from tests.app.conftest import Opened
 from tests.app.fakes import Script
 from tests.app.test_chat_window import ask, errors, wait_ready
@@ -526,7 +543,8 @@ def test_an_answer_of_another_model_is_not_compared_with_this_one(
     qtbot.waitUntil(lambda: "Another" in panel.facts.text())
     assert "plain" not in panel.facts.text()
     assert "MiB" not in panel.facts.text()
-    assert panel._over_time[3].accessibleDescription() == "step 1: not known"
+    memory = panel._over_time[3]
+    qtbot.waitUntil(lambda: memory.accessibleDescription() == "step 1: not known")
 
 
 def test_ten_thousand_steps_are_moved_through_at_once(
@@ -711,10 +729,10 @@ def test_rows_are_chosen_where_there_is_a_tree_and_the_title_says_so(
     assert (left.rows_box.isEnabled(), right.rows_box.isEnabled()) == (False, True)
     for side in (left, right):
         side.rows_box.setCurrentIndex(side.rows_box.findData(8))
-    assert (left.settings(1).tree_rows, right.settings(1).tree_rows) == (0, 8)
+    assert (left.settings(1, 0.7).tree_rows, right.settings(1, 0.7).tree_rows) == (0, 8)
     assert (left.mode, right.mode) == ("None (plain) · Greedy", "Medusa heads · Greedy · 8 rows")
     left.choose_drafter("medusa")
-    assert left.settings(1).tree_rows == 8
+    assert left.settings(1, 0.7).tree_rows == 8
     window.keeper.changed.emit()
     assert left.drafter_box.currentData() == "medusa", "what the user chose stays"
 
@@ -791,8 +809,290 @@ def test_a_side_that_fails_says_why(qtbot: QtBot, open_fake: Open) -> None:
     dialog.edit.setText("Hello")
     dialog.start()
     qtbot.waitUntil(lambda: not dialog.is_running)
-    assert {card.message for card in errors(window)} == {"It broke."}
-    assert dialog.verdict == ""
+    assert dialog.verdict.count("It broke.") == 1, "both failed alike"
+    assert errors(window) == []
+
+
+# Odd turns ----------------------------------------------------------------------------------------
+
+
+def test_a_new_chat_begins_the_panels_anew(
+    qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage]
+) -> None:
+    window, _ = answered
+    insight = window.insight
+    tree, steps, table = insight.open_tree(), insight.open_steps(), insight.open_equilibrium()
+    table.verify_conversation()
+    qtbot.waitUntil(lambda: bool(table.shown.cells))
+    ask(qtbot, window, "More")
+    assert "gone on since" in table.text
+    insight.timeline.play(True)
+    window.chat.new_chat()
+    assert not insight.timeline.is_playing
+    assert insight.timeline.track is None
+    assert tree.tabs.currentIndex() == PLAN
+    assert len(steps.figures) == 0
+    assert table.shown.cells == ()
+    assert table.text == "Nothing verified yet."
+
+
+def test_a_text_of_the_users_own_outlives_the_chat(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    table = window.insight.open_equilibrium()
+    table.edit.setPlainText("a bb ccc")
+    table.verify_text()
+    qtbot.waitUntil(lambda: len(table.shown.cells) == 3)
+    window.chat.new_chat()
+    assert len(table.shown.cells) == 3
+
+
+def test_with_the_last_panel_the_frame_goes_and_nothing_plays_on(
+    qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage]
+) -> None:
+    window, answer = answered
+    insight = window.insight
+    insight.open_tree()
+    insight.open_steps()
+    insight.timeline.go(1)
+    insight.timeline.play(True)
+    assert framed(answer) == [" two three. Four"]
+    insight.close_all()
+    qtbot.waitUntil(lambda: framed(answer) == [])
+    assert not insight.timeline.is_playing
+
+
+def test_a_token_without_a_record_says_so(
+    qtbot: QtBot, open_fake: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    window.page.header.record_action.trigger()
+    answer = ask(qtbot, window, "Hello")
+    told: list[str] = []
+    monkeypatch.setattr(QToolTip, "showText", lambda _at, text, _view: told.append(text))
+    answer.token_pressed.emit(2)
+    assert told == [NOT_RECORDED]
+    assert window.insight.tree is None
+
+
+def test_steps_that_leave_the_buffer_take_the_place_along(
+    qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage]
+) -> None:
+    window, answer = answered
+    insight = window.insight
+    panel = insight.open_tree()
+    insight.timeline.go(3)
+    insight.recordings._max_steps = 7
+    dialog = insight.open_compare()
+    dialog.edit.setText("Hello")
+    dialog.start()
+    qtbot.waitUntil(lambda: bool(dialog.verdict))
+    assert len(insight.recordings.tracks.get(answer.request_id, ())) == 0
+    assert panel.transport.text == "its steps left the buffer"
+    assert insight.timeline.index == 0
+
+
+def test_followed_live_or_not_stays_so_for_the_next_answer(
+    qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage]
+) -> None:
+    window, _ = answered
+    panel = window.insight.open_tree()
+    panel.transport.follow_box.click()  # it is on
+    assert not window.insight.timeline.follows
+    ask(qtbot, window, "More")
+    assert not panel.transport.follow_box.isChecked()
+    assert window.insight.timeline.index == 0
+    panel.transport.follow_box.click()
+    ask(qtbot, window, "More")
+    assert panel.transport.follow_box.isChecked()
+    assert window.insight.timeline.index == window.insight.timeline.last
+
+
+def test_panels_wake_a_model_that_has_fallen_asleep(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    table = window.insight.open_equilibrium()
+    table.edit.setPlainText("a bb")
+    for wakes in (table.verify_text, lambda: start_compare(window)):
+        window.keeper._fall_asleep()
+        qtbot.waitUntil(lambda: window.keeper.status.phase is Phase.ASLEEP)
+        num_loads = len(engine.of_kind(LoadModel))
+        wakes()
+        assert len(engine.of_kind(LoadModel)) == num_loads + 1
+        wait_ready(qtbot, window)
+    assert len(table.shown.cells) == 2
+
+
+def start_compare(window: MainWindow) -> None:
+    dialog = window.insight.open_compare()
+    dialog.edit.setText("Hello")
+    assert dialog.start_button.isEnabled()
+    dialog.start_button.click()
+
+
+def test_a_comparison_takes_the_headers_temperature_and_keeps_its_choice(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, engine = open_fake(num_before_gate=2)
+    wait_ready(qtbot, window)
+    window.page.header.pickers.temperature_box.setValue(1.3)
+    dialog = window.insight.open_compare()
+    for side in dialog.sides:
+        side.rule_box.setCurrentIndex(side.rule_box.findData("typical"))
+    dialog.edit.setText("Hello")
+    engine.gate.clear()
+    dialog.start()
+    assert not any(side.rule_box.isEnabled() for side in dialog.sides)
+    engine.gate.set()
+    qtbot.waitUntil(lambda: bool(dialog.verdict))
+    assert all(side.rule_box.isEnabled() for side in dialog.sides)
+    asked = [r.settings for r in engine.of_kind(Generate) if isinstance(r, Generate)]
+    assert {settings.temperature for settings in asked} == {1.3}
+    assert dialog.verdict.startswith("Under this rule guesses change the text")
+
+
+def test_a_picture_is_of_the_step_that_is_shown_although_nodes_are_listed(
+    answered: tuple[MainWindow, AnswerMessage],
+) -> None:
+    window, _ = answered
+    panel = window.insight.open_tree()
+    window.insight.timeline.go(1)
+    panel.table_button.click()
+    window.insight.timeline.go(3)
+    asked: list[list[str]] = []
+    panel.picture_requested.disconnect()
+    panel.picture_requested.connect(lambda: asked.append(shown(panel)))
+    panel._ask_for_picture()
+    assert asked == [[node.text for node in panel._layout().nodes]]
+
+
+def test_nothing_is_no_picture_and_names_have_endings(
+    answered: tuple[MainWindow, AnswerMessage], tmp_path: Path
+) -> None:
+    window, _ = answered
+    files, panel = window.insight.files, window.insight.open_tree()
+    files.save_picture(panel.view, tmp_path / "tree.jpg")
+    assert "no name of a picture" in errors(window)[-1].message
+    assert not (tmp_path / "tree.jpg").exists()
+    files.save_picture(panel.view, tmp_path / "tree.svg")
+    assert "Saved as" in panel._said.text()
+    window.insight.timeline.show(None)
+    panel.tabs.setCurrentIndex(STEP)
+    files.ask_for_picture(panel.view)
+    assert "no tree to save" in errors(window)[-1].message
+
+
+@pytest.mark.expects_errors
+def test_an_answer_that_broke_off_can_not_be_saved(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake(Script(decode_error="It broke."))
+    wait_ready(qtbot, window)
+    window.chat.send("Hello")
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    window.insight.files.ask_to_save()
+    assert "broke off" in errors(window)[-1].hint
+
+
+def test_a_trace_with_more_steps_than_the_buffer_has_is_refused(
+    qtbot: QtBot,
+    answered: tuple[MainWindow, AnswerMessage],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    window, answer = answered
+    path = tmp_path / "trace.json"
+    with qtbot.waitSignal(window.insight.files.saved):
+        window.insight.files.save_trace(path)
+    monkeypatch.setattr(trace_files, "MAX_STEPS", 3)
+    window.insight.files.open_trace(path)
+    qtbot.waitUntil(lambda: bool(errors(window)))
+    assert "5 steps; 3 can be shown" in errors(window)[-1].message
+    assert track_of(window).request_id == answer.request_id
+
+
+@pytest.mark.parametrize("names", [("a.txt",), ("a.json", "b.json"), ("folder",)])
+def test_what_is_dropped_and_no_trace_is_refused_with_the_reason(
+    qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage], names: tuple[str, ...]
+) -> None:
+    window, _ = answered
+    window.dropEvent(dropped(*names))
+    assert "can't be opened" in errors(window)[-1].message
+
+
+@pytest.mark.parametrize("place", ["composer", "equilibrium", "tree"])
+def test_files_fall_through_to_the_window(
+    place: str, answered: tuple[MainWindow, AnswerMessage]
+) -> None:
+    window, _ = answered
+    edits = {
+        "composer": lambda: window.page.composer.edit,
+        "equilibrium": lambda: window.insight.open_equilibrium().edit,
+    }
+    if place == "tree":
+        assert not window.insight.open_tree().view.acceptDrops()
+        return
+    edit = edits[place]()
+    assert not edit.canInsertFromMimeData(dropped("a.json").mimeData())
+    text = QMimeData()
+    text.setText("words")
+    assert edit.canInsertFromMimeData(text)
+
+
+def dropped(*names: str) -> QDropEvent:
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile(f"/tmp/{name}") for name in names])
+    event = QDropEvent(
+        QPointF(5, 5),
+        Qt.DropAction.CopyAction,
+        mime,
+        Qt.MouseButton.LeftButton,
+        Qt.KeyboardModifier.NoModifier,
+    )
+    event.keeps = mime  # type: ignore[attr-defined]  # Qt holds no reference
+    return event
+
+
+def test_a_text_that_is_about_to_go_can_not_be_edited(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake(Script(verifies_at_once=False))
+    wait_ready(qtbot, window)
+    panel = window.insight.open_equilibrium()
+    engine.gate.set()
+    panel.edit.setPlainText("a bb ccc")
+    panel.verify_text()
+    qtbot.waitUntil(lambda: len(panel.shown.cells) == 3)
+    engine.gate.clear()
+    panel.edit.setPlainText("zzzz")
+    panel.verify_text()
+    item = panel.table.item(0, 1)
+    assert item is not None
+    item.setText("typed")
+    engine.gate.set()
+    qtbot.waitUntil(lambda: [cell.token_id for cell in panel.shown.cells] == [4])
+    assert len(engine.of_kind(Verify)) == 2
+
+
+def test_what_has_no_text_of_its_own_is_replaced_and_not_by_chance(
+    qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage]
+) -> None:
+    window, _ = answered
+    table = window.insight.open_equilibrium().table
+    tokens = [(b"\xe2\x82", 5), (b"", 6), (b" " * 40, 7)]
+    told = tuple(VerifiedToken(i, text, Alternative(1, b"x", 0.5)) for text, i in tokens)
+    table.fill(agreement(Verified("s", "r", told, 0.0)), window.insight._appearance.theme)
+    edits: list[tuple[int, str]] = []
+    table.edited.disconnect()
+    table.edited.connect(lambda place, text: edits.append((place, text)))
+    table.setFocus()
+    for place, typed in ((0, ""), (0, "a"), (1, ""), (1, "b"), (2, "")):
+        table.setCurrentCell(0, place)
+        QTest.keyClick(table, Qt.Key.Key_F2)
+        editor = table.focusWidget()
+        assert isinstance(editor, QLineEdit)
+        assert editor.text() == ("␣" * 40 if place == 2 else "")
+        QTest.keyClicks(editor, typed)
+        QTest.keyClick(editor, Qt.Key.Key_Return)
+        qtbot.wait(5)  # until that editor is gone
+    assert edits == [(0, "a"), (1, "b")]
 
 
 # All ----------------------------------------------------------------------------------------------
@@ -837,12 +1137,11 @@ def controls_of(panel: QWidget) -> list[QWidget]:
     """What a user works with in a panel, but for what Qt makes inside of it."""
     found = [w for w in panel.findChildren(QWidget) if isinstance(w, CONTROLS) and w.isVisible()]
     inner = (QScrollBar, QHeaderView)
-    inside = ("QTabBar", "QComboBox", "QTableWidget", "QTableCornerButton")
+    inside = (QTabBar, QComboBox, QAbstractItemView)
     return [
         widget
         for widget in found
-        if not isinstance(widget, inner)
-        and widget.parentWidget().metaObject().className() not in inside  # type: ignore[union-attr]
+        if not isinstance(widget, inner) and not isinstance(widget.parentWidget(), inside)
     ]
 
 
@@ -870,6 +1169,9 @@ def test_every_control_of_a_panel_has_a_name_and_the_tab_key_reaches_it(
         insight.tree.tabs.setCurrentIndex(PLAN if opened == "plan" else STEP)
         insight.tree.table_button.setChecked(opened == "table")
         insight.timeline.go(1)
+    if insight.equilibrium is not None:
+        insight.equilibrium.verify_conversation()
+        qtbot.waitUntil(lambda: bool(insight.equilibrium.shown.cells))
     qtbot.wait(20)
     controls = controls_of(panel)
     assert len(controls) >= 5
@@ -886,6 +1188,17 @@ def test_every_control_of_a_panel_has_a_name_and_the_tab_key_reaches_it(
         QTest.keyClick(focused, Qt.Key.Key_Tab)
     missed = [name_of(w) for w in controls if w.isEnabled() and w not in reached]
     assert missed == []
+    unseen = []
+    for widget in controls:
+        if widget.isEnabled():
+            for scroller in top.findChildren(QScrollArea):
+                scroller.ensureWidgetVisible(widget)  # as the Tab key does
+            top.setFocus()
+            plain = top.grab().toImage()
+            widget.setFocus()
+            if top.grab().toImage() == plain:
+                unseen.append(name_of(widget))
+    assert unseen == [], "the focus is not to be seen"
 
 
 def test_every_drawing_tells_what_it_shows(

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from array import array
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -83,6 +84,7 @@ def test_a_full_buffer_gives_up_the_oldest_steps_and_tokens_stay_found() -> None
     old = recorder.tracks["a"]
     assert old.num_dropped == 3
     assert old[0].step == 3
+    assert dict(card_of(old, 5))["Token"] == "its step left the buffer: newer ones needed the room"
     assert (old.step_of(6), old.step_of(7)) == (None, 0)
     recorder.add(named(trace(number), "b") for number in range(4, 9))
     assert list(recorder.tracks) == ["b"]
@@ -214,7 +216,8 @@ def test_likely_nodes_are_less_pale() -> None:
     fills = [look_of(State.ACCEPTED, chance, LIGHT).fill.alphaF() for chance in (0.0, 0.1, 0.5, 1)]
     assert fills == sorted(set(fills))
     assert fills[0] > 0.2
-    assert fills[-1] == look_of(State.ACCEPTED, None, LIGHT).fill.alphaF() == 1
+    assert fills[-1] == 1
+    assert fills[1] < look_of(State.ACCEPTED, None, LIGHT).fill.alphaF() < fills[2]
 
 
 def test_badges_tell_who_drafted_and_boxes_what() -> None:
@@ -248,15 +251,21 @@ def test_edits_wait_and_move_with_what_stands_before_them() -> None:
     assert (asked[1].before_ids, asked[1].after_ids) == ((1,), (3, 4))
     assert verifications.answers("r1")
     assert not verifications.answers("r0")
-    assert verifications.take(verify((1, 8, 9, 3, 4))) == (1, 2, "xy")
+    assert not verifications.is_reading
+    assert verifications.take(verify((1, 8, 9, 3, 4))) == 1
     expected = [("next", (1, 8, 9), (4,)), ("first", (), (8, 9, 3, 4)), ("again", (1,), (3, 4))]
+    firsts = []
     for text, before, after in expected:
         assert verifications.go_on()
         assert (asked[-1].text, asked[-1].before_ids, asked[-1].after_ids) == (text, before, after)
-        verifications.take(verify((*before, 7, *after) if text == "again" else (1, 8, 9, 3, 4)))
+        new = verify((*before, 7, *after) if text == "again" else (1, 8, 9, 3, 4))
+        firsts.append(verifications.take(new))
     assert verifications.go_on()
     assert (asked[-1].text, asked[-1].before_ids, asked[-1].after_ids) == ("last", (1, 7, 3), ())
+    assert [*firsts, verifications.take(verify((1, 7, 3, 5)))] == [1, 0, 0, 0], "of all in a row"
     assert not verifications.go_on()
+    verifications.replace(2, "later")
+    assert verifications.take(verify((1, 7, 6, 5))) == 2, "not of those that were shown before"
 
 
 def test_after_a_failure_and_with_another_text_no_edit_is_left() -> None:
@@ -265,13 +274,14 @@ def test_after_a_failure_and_with_another_text_no_edit_is_left() -> None:
     for ended in ("failed", "read"):
         verifications.read(text="ab")
         verifications.take(verify((1, 2)))
-        verifications.replace(0, "x")
-        verifications.replace(1, "y")
+        verifications.replace(1, "x")
+        verifications.replace(0, "y")
         if ended == "failed":
             verifications.give_up()
         else:
             verifications.read(text="other")
-            verifications.take(verify((5,)))
+            assert verifications.is_reading
+            verifications.take(verify((5, 6)))
         assert not verifications.go_on()
         assert not verifications.answers(asked[-1].request_id)
 
@@ -300,6 +310,15 @@ def test_a_card_tells_the_models_own_tokens_and_given_ones_apart() -> None:
     assert card_of(track, 99) == ()
 
 
+def test_a_greedy_card_says_where_the_best_token_was_not_allowed() -> None:
+    track = track_of(2)
+    assert dict(card_of(track, 1))["Rule"] == "greedy: the model's best token"
+    likelier = array("f", [0.01, *[0.9] * 5]).tobytes() + array("i", range(5)).tobytes()
+    banned = Track("r", "Fake", "greedy")
+    banned.add(trace(0)._replace(judged=likelier))
+    assert "of those allowed here" in dict(card_of(banned, 0))["Rule"]
+
+
 def test_a_cards_numbers_are_the_rules() -> None:
     track = Track("r", "Fake", "sample")
     track.add(trace(0)._replace(numbers=((("probability", 0.25), ("noise", 1.5)),)))
@@ -325,7 +344,7 @@ def test_hostile_tokens_stay_text() -> None:
     [
         (b" a b", "␣a␣b"),
         (b"\n\t", "⏎⇥"),
-        (b"", "‹token 7›"),
+        (b"", "‹special 7›"),
         (b"\xe2\x82", "‹E2 82›"),
         ("\u200b\u202e".encode(), "‹U+200B›‹U+202E›"),
         (b"x" * 40, "x" * 23 + "…"),
@@ -447,6 +466,10 @@ def test_after_an_edit_the_first_output_that_differs_is_the_bonus() -> None:
     assert "goes on with “␣3”" in say(table)
     whole = agreement(verified((1, 2), (2, 3), (3, 4)), edited=1)
     assert whole.bonus == 2  # all agree: the bonus comes behind the end
+
+
+def test_one_token_is_not_compared() -> None:
+    assert say(agreement(verified((1, 2)))) == "One token: the model goes on with “␣2”."
 
 
 def test_nothing_verified_says_so() -> None:

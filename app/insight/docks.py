@@ -1,0 +1,82 @@
+"""The panels under the chat, one behind the other until the user takes them apart."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
+from PySide6.QtWidgets import QDockWidget, QFrame, QMainWindow, QScrollArea, QWidget
+
+from app.theme.appearance import Appearance
+
+DOCK_EM = 28  # height when the first is opened
+
+
+class Docks(QObject):
+    """Holds panels in docks; a panel with too little room scrolls.
+
+    Signals:
+        changed: Panels were opened or closed.
+    """
+
+    changed = Signal()
+
+    def __init__(self, window: QMainWindow, appearance: Appearance) -> None:
+        super().__init__(window)
+        self._window = window
+        self._appearance = appearance
+        self._docks: dict[QWidget, QDockWidget] = {}
+
+    @property
+    def is_any_open(self) -> bool:
+        """Whether any panel is open, perhaps behind another one."""
+        return any(dock.isVisible() for dock in self._docks.values())
+
+    def add(self, title: str, panel: QWidget) -> None:
+        """Put a panel behind those that there are."""
+        scroller = QScrollArea()
+        scroller.setWidgetResizable(True)
+        scroller.setFrameShape(QFrame.Shape.NoFrame)
+        scroller.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        scroller.setWidget(panel)
+        dock = QDockWidget(title, self._window)
+        dock.setObjectName(f"dock{title}")
+        dock.setWidget(scroller)
+        # Once the dock is where it goes to, too.
+        dock.visibilityChanged.connect(lambda _on: QTimer.singleShot(0, self, self.changed.emit))
+        self._window.addDockWidget(Qt.DockWidgetArea.BottomDockWidgetArea, dock)
+        if self._docks:
+            self._window.tabifyDockWidget(next(iter(self._docks.values())), dock)
+        else:
+            height = self._appearance.scale.px(DOCK_EM)
+            self._window.resizeDocks([dock], [height], Qt.Orientation.Vertical)
+        self._docks[panel] = dock
+
+    def show(self, panel: QWidget) -> None:
+        """Show a panel in front of the others."""
+        self._docks[panel].show()
+        self._docks[panel].raise_()
+        panel.setFocus()
+
+    def is_seen(self, panel: QWidget | None) -> bool:
+        """Whether a panel is open and no other one lies in front of it."""
+        dock = None if panel is None else self._docks.get(panel)
+        return dock is not None and dock.isVisible() and not dock.visibleRegion().isEmpty()
+
+    def hide(self, panel: QWidget) -> None:
+        """Close a panel."""
+        self._docks[panel].hide()
+
+    def hide_all(self) -> None:
+        """Close all panels."""
+        for dock in self._docks.values():
+            dock.hide()
+
+    def float_all(self) -> None:
+        """Show every panel in a window of its own, so that all of them are seen."""
+        for dock in self._docks.values():
+            dock.setFloating(True)
+            dock.show()
+
+    def paint_now(self) -> None:
+        """Draw what is open without waiting for the loop; for measurements."""
+        for dock in self._docks.values():
+            dock.repaint()
