@@ -332,7 +332,7 @@ def test_the_step_that_is_shown_is_framed_in_the_text(
     window, answer = answered
     window.insight.open_tree()
     window.insight.timeline.go(1)
-    assert "".join(framed(answer)) == " two three. Four"
+    assert framed(answer) == [" two three. Four"], "one frame for one step"
     window.toggle_theme()
     assert "".join(framed(answer)) == " two three. Four"
     window.insight.timeline.follow(True)

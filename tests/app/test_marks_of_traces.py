@@ -9,7 +9,6 @@ from PySide6.QtGui import QTextCursor, QTextDocument
 from torch import Tensor
 
 from app.chat.answer_document import AnswerDocument
-from app.markdown.tokens import mark_of
 from medusa_core.api import demo_model
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
@@ -153,7 +152,11 @@ def coloured_chars(traces: Sequence[StepTrace], num_chars: int) -> list[tuple[st
 
 
 def colour_of(source: TokenSource) -> str:
-    return "" if source == TARGET else STYLE.underline(mark_of(source))
+    if source == TARGET:
+        return ""
+    if source.drafter == "ngram":
+        return STYLE.lookup_underline
+    return STYLE.head_underlines[(source.head - 1) % len(STYLE.head_underlines)]
 
 
 def expected_chars(traces: Sequence[StepTrace], num_chars: int) -> list[tuple[str, str]]:

@@ -258,6 +258,10 @@ def test_calibration_measures_steps_and_chooses_a_tree(
     assert (learned.temperature, learned.num_learned) == (1.0, done.num_steps)
     assert learned.head_accuracies != planned.head_accuracies
     assert len(learned.head_accuracies) == len(planned.head_accuracies)
+    plain = fresh.answer("and", replace(SETTINGS, drafter="none"))
+    told = fresh.wait(plain.request_id, Planned)
+    assert isinstance(told, Planned)
+    assert told.tree_rows >= 2, "of the heads, whoever drafted"
 
 
 @pytest.mark.expects_errors
