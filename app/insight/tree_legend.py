@@ -33,25 +33,24 @@ PLAN_LEGEND: tuple[tuple[Sample, str], ...] = (
 
 
 class TreeLegend(QWidget):
-    """Samples with words, in lines."""
+    """Samples with words, in lines.
 
-    def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
+    Args:
+        samples: What to explain, and how.
+    """
+
+    def __init__(
+        self,
+        samples: tuple[tuple[Sample, str], ...],
+        appearance: Appearance,
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
         self._appearance = appearance
         self._flow = FlowLayout(appearance.scale.px(0.9), self)
-        self._shown: tuple[tuple[Sample, str], ...] = ()
-        self.setAccessibleName("Legend")
-
-    def show_samples(self, samples: tuple[tuple[Sample, str], ...]) -> None:
-        """Explain these."""
-        if samples == self._shown:
-            return
-        self._shown = samples
-        while (item := self._flow.takeAt(0)) is not None:
-            if (entry := item.widget()) is not None:
-                entry.deleteLater()
         for sample, meaning in samples:
             self._flow.addWidget(self._entry(sample, meaning))
+        self.setAccessibleName("Legend")
         self.setAccessibleDescription("; ".join(_said(samples)))
 
     def restyle(self) -> None:

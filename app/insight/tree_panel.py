@@ -47,7 +47,7 @@ class TreePanel(QWidget):
         tabs: The step's tree, or the planned one.
         view: Draws it.
         table: Lists it.
-        legend: Explains it.
+        legends: Explain the step's tree, and the planned one.
         transport: Moves through the steps.
         plan: Chooses the size of the planned tree.
 
@@ -81,8 +81,11 @@ class TreePanel(QWidget):
         self.plan = PlanBar()
         self._bars = QStackedWidget()
         self._pictures = QStackedWidget()
-        self._help = note()
-        self.legend = TreeLegend(appearance)
+        self._help = (note(STEP_HELP), note(PLAN_HELP))
+        # Both words are there, one behind the other, and take the same room: a layout that changes
+        # with an answer's first step would slow that answer.
+        self._words = QStackedWidget()
+        self.legends = (TreeLegend(STEP_LEGEND, appearance), TreeLegend(PLAN_LEGEND, appearance))
         self._said = note()
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
@@ -102,9 +105,9 @@ class TreePanel(QWidget):
         if planned is self._planned:
             return
         self._planned = planned
+        self._help[PLAN].setText(self._plan_help())
         self.plan.show_plan(planned, 0.0 if calibrated is None else calibrated.plain_step_s)
         if self.tabs.currentIndex() == PLAN:
-            self._help.setText(self._plan_help())
             self._refresh()
 
     def choose_token(self, token: int) -> None:
@@ -127,7 +130,8 @@ class TreePanel(QWidget):
                 button.setIcon(self._appearance.icon(icon, theme.text, 1.0))
                 button.setIconSize(QSize(scale.px(1.0), scale.px(1.0)))
         self.transport.restyle()
-        self.legend.restyle()
+        for legend in self.legends:
+            legend.restyle()
         self.view.restyle()
 
     def _build(self) -> None:
@@ -154,8 +158,16 @@ class TreePanel(QWidget):
         self._pictures.addWidget(self.view)
         self._pictures.addWidget(self.table)
         self._column.addWidget(self._pictures, 1)
-        for words in (self._said, self.legend, self._help):
-            self._column.addWidget(words)
+        for legend, words in zip(self.legends, self._help, strict=True):
+            page = QWidget()
+            column = QVBoxLayout(page)
+            column.setContentsMargins(0, 0, 0, 0)
+            column.addWidget(legend)
+            column.addWidget(words)
+            column.addStretch(1)
+            self._words.addWidget(page)
+        self._column.addWidget(self._said)
+        self._column.addWidget(self._words)
 
     def _connect(self) -> None:
         timeline = self._timeline
@@ -165,7 +177,7 @@ class TreePanel(QWidget):
         self.plan.rows_changed.connect(lambda _rows: self._refresh())
         self.tabs.currentChanged.connect(lambda _tab: self._refresh())
         self.table_button.toggled.connect(lambda on: self._pictures.setCurrentIndex(int(on)))
-        self.table_button.toggled.connect(lambda on: self.legend.setVisible(not on))
+        self.table_button.toggled.connect(self._table_toggled)
         self.table_button.toggled.connect(lambda _on: self._refresh())
         self.view.node_chosen.connect(self._choose)
         self.view.node_chosen.connect(self._tell)
@@ -180,9 +192,12 @@ class TreePanel(QWidget):
         self.tabs.setCurrentIndex(tab)
         self.tabs.blockSignals(False)
         self._bars.setCurrentIndex(tab)
-        self._help.setText(STEP_HELP if tab == STEP else self._plan_help())
-        self.legend.show_samples(STEP_LEGEND if tab == STEP else PLAN_LEGEND)
+        self._words.setCurrentIndex(tab)
         self._moved()
+
+    def _table_toggled(self, on: bool) -> None:
+        for legend in self.legends:
+            legend.setVisible(not on)
 
     def showEvent(self, event: object) -> None:
         # What is not seen isn't drawn.
