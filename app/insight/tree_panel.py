@@ -71,6 +71,7 @@ class TreePanel(QWidget):
         self._timeline = timeline
         self._appearance = appearance
         self._planned: Planned | None = None
+        self._begins = False  # an answer has begun, and its steps are not yet shown
         self.tabs = QTabBar()
         self.tabs.setAccessibleName("Which tree")
         self.tabs.addTab("This step")
@@ -90,7 +91,7 @@ class TreePanel(QWidget):
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(LIVE_MS)
-        self._timer.timeout.connect(self._refresh)
+        self._timer.timeout.connect(self._draw_live)
         self._buttons: list[tuple[QToolButton, str]] = []
         self.table_button = self._button("Table", "List the nodes instead of drawing them")
         self.table_button.setCheckable(True)
@@ -185,15 +186,29 @@ class TreePanel(QWidget):
         self.table.node_chosen.connect(self._tell)
 
     def _show_what_there_is(self) -> None:
-        self._show_tab(PLAN if self._timeline.track is None else STEP)
+        """Show the plan, or the step; that of an answer that begins with its first picture."""
+        if self._timeline.track is not None and self._timeline.follows:
+            self._begins = True
+            self._moved()
+        else:
+            self._show_tab(PLAN if self._timeline.track is None else STEP)
 
     def _show_tab(self, tab: int) -> None:
+        self._turn_to(tab)
+        self._moved()
+
+    def _turn_to(self, tab: int) -> None:
+        self._begins = False
         self.tabs.blockSignals(True)
         self.tabs.setCurrentIndex(tab)
         self.tabs.blockSignals(False)
         self._bars.setCurrentIndex(tab)
         self._words.setCurrentIndex(tab)
-        self._moved()
+
+    def _draw_live(self) -> None:
+        if self._begins:
+            self._turn_to(STEP)
+        self._refresh()
 
     def _table_toggled(self, on: bool) -> None:
         for legend in self.legends:
