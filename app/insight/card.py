@@ -61,6 +61,7 @@ def card_of(track: Track, token: int) -> tuple[Line, ...]:
         Line("Model's probability", percent(verdict.choice.probability)),
         Line("Instead", _alternatives(verdict)),
         Line("Rule", _rule(track.rule, verdict)),
+        *_lead(track.rule, verdict),
         *(Line(_NUMBERS.get(name, name).capitalize(), f"{x:.3g}") for name, x in verdict.numbers),
         Line("Time of the step", _times(step)),
     )
@@ -94,6 +95,14 @@ def _drafted(step: StepTrace, place: int, is_accepted: bool) -> tuple[Line, ...]
 
 def _ordinal(place: int) -> str:
     return _ORDINALS[place] if place < len(_ORDINALS) else f"{place + 1}th"
+
+
+def _lead(rule: str, verdict: Verdict) -> tuple[Line, ...]:
+    """What greedy decided by, where its own margin isn't told: probabilities show it."""
+    choice, others = verdict.choice.probability, [o.probability for o in verdict.alternatives]
+    if rule != "greedy" or verdict.numbers or not others or not 0 < max(others) <= choice:
+        return ()
+    return (Line("Lead over the next best", f"{choice / max(others):.3g} times as likely"),)
 
 
 def _rule(name: str, verdict: Verdict) -> str:

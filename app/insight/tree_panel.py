@@ -71,7 +71,7 @@ class TreePanel(QWidget):
         self._timeline = timeline
         self._appearance = appearance
         self._planned: Planned | None = None
-        self._begins = False  # an answer has begun, and its steps are not yet shown
+        self._next_tab: int | None = None  # which comes with the next picture
         self.tabs = QTabBar()
         self.tabs.setAccessibleName("Which tree")
         self.tabs.addTab("This step")
@@ -99,7 +99,7 @@ class TreePanel(QWidget):
         self._build()
         self._connect()
         self.restyle()
-        self._show_what_there_is()
+        self._show_tab(PLAN if timeline.track is None else STEP)
 
     def show_plan(self, calibrated: Calibrated | None, planned: Planned | None) -> None:
         """Take what steps cost here, and which trees the engine would take."""
@@ -186,19 +186,20 @@ class TreePanel(QWidget):
         self.table.node_chosen.connect(self._tell)
 
     def _show_what_there_is(self) -> None:
-        """Show the plan, or the step; that of an answer that begins with its first picture."""
-        if self._timeline.track is not None and self._timeline.follows:
-            self._begins = True
+        """Show the plan, or the step; with the next picture where an answer is about to begin."""
+        tab = PLAN if self._timeline.track is None else STEP
+        if self._timeline.follows:
+            self._next_tab = tab
             self._moved()
         else:
-            self._show_tab(PLAN if self._timeline.track is None else STEP)
+            self._show_tab(tab)
 
     def _show_tab(self, tab: int) -> None:
         self._turn_to(tab)
         self._moved()
 
     def _turn_to(self, tab: int) -> None:
-        self._begins = False
+        self._next_tab = None
         self.tabs.blockSignals(True)
         self.tabs.setCurrentIndex(tab)
         self.tabs.blockSignals(False)
@@ -206,8 +207,8 @@ class TreePanel(QWidget):
         self._words.setCurrentIndex(tab)
 
     def _draw_live(self) -> None:
-        if self._begins:
-            self._turn_to(STEP)
+        if self._next_tab is not None:
+            self._turn_to(self._next_tab)
         self._refresh()
 
     def _table_toggled(self, on: bool) -> None:

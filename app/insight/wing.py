@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QPoint
+from PySide6.QtCore import QObject, QPoint, QTimer
 from PySide6.QtGui import QCursor
 from PySide6.QtWidgets import QMainWindow, QToolTip, QWidget
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from app.insight.tree_panel import TreePanel
 
 
+FORGET_MS = 300  # whoever asks at once isn't slowed by panels that are emptied
 NOT_RECORDED = "The step of this token is not recorded, or no longer."
 
 
@@ -82,11 +83,15 @@ class Insight(QObject):
         self.steps: StepsPanel | None = None
         self.equilibrium: EquilibriumPanel | None = None
         self.compare: CompareDialog | None = None
+        self._forgets = QTimer(self)
+        self._forgets.setSingleShot(True)
+        self._forgets.setInterval(FORGET_MS)
+        self._forgets.timeout.connect(self._forget_answer)
         bridge.arrived.connect(self._receive)
         chat.answer_begun.connect(self._watch)
         keeper.changed.connect(self._tell_model)
         appearance.changed.connect(self._restyle)
-        chat.chat_begun.connect(self._forget_chat)
+        chat.chat_begun.connect(self._chat_begun)
         chat.answer_ended.connect(self._tell_of_answer)
         self.timeline.moved.connect(self._frame_step)
         self.docks.changed.connect(self._docks_changed)
@@ -189,11 +194,18 @@ class Insight(QObject):
         if self.equilibrium is not None:
             self.equilibrium.tell_of_answer()
 
-    def _forget_chat(self) -> None:
-        """A new conversation has begun: the panels begin anew, too."""
-        self.timeline.show(None)
+    def _chat_begun(self) -> None:
+        """A new conversation has begun: the panels begin anew, too, when nothing else is drawn."""
+        self.timeline.play(False)
+        self._forgets.start()
         if self.equilibrium is not None:
             self.equilibrium.forget_conversation()
+
+    def _forget_answer(self) -> None:
+        """Show no answer of another conversation."""
+        track, turns = self.timeline.track, self._chat.conversation.turns
+        if track is not None and track.request_id not in {turn.request_id for turn in turns}:
+            self.timeline.show(None)
 
     def _say_saved(self, path: Path) -> None:
         if self.tree is not None:

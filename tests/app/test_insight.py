@@ -33,7 +33,7 @@ from app.insight.layout import State
 from app.insight.trace_files import LOADED
 from app.insight.track import Track
 from app.insight.tree_panel import PLAN, STEP, TreePanel
-from app.insight.wing import NOT_RECORDED
+from app.insight.wing import FORGET_MS, NOT_RECORDED
 from app.markdown.formats import Marking
 from app.model_keeper import Phase
 from app.window import MainWindow
@@ -829,11 +829,23 @@ def test_a_new_chat_begins_the_panels_anew(
     insight.timeline.play(True)
     window.chat.new_chat()
     assert not insight.timeline.is_playing
+    qtbot.waitUntil(lambda: tree.tabs.currentIndex() == PLAN)
     assert insight.timeline.track is None
-    assert tree.tabs.currentIndex() == PLAN
     assert len(steps.figures) == 0
     assert table.shown.cells == ()
     assert table.text == "Nothing verified yet."
+
+
+def test_an_answer_that_comes_at_once_stays(
+    qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage]
+) -> None:
+    window, _ = answered
+    panel = window.insight.open_tree()
+    window.chat.new_chat()
+    answer = ask(qtbot, window, "More")
+    qtbot.wait(FORGET_MS + 300)
+    assert track_of(window).request_id == answer.request_id
+    assert panel.tabs.currentIndex() == STEP
 
 
 def test_a_text_of_the_users_own_outlives_the_chat(qtbot: QtBot, open_fake: Open) -> None:
@@ -968,7 +980,7 @@ def test_a_picture_is_of_the_step_that_is_shown_although_nodes_are_listed(
 
 
 def test_nothing_is_no_picture_and_names_have_endings(
-    answered: tuple[MainWindow, AnswerMessage], tmp_path: Path
+    qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage], tmp_path: Path
 ) -> None:
     window, _ = answered
     files, panel = window.insight.files, window.insight.open_tree()
@@ -978,6 +990,7 @@ def test_nothing_is_no_picture_and_names_have_endings(
     files.save_picture(panel.view, tmp_path / "tree.svg")
     assert "Saved as" in panel._said.text()
     window.insight.timeline.show(None)
+    qtbot.waitUntil(lambda: panel.tabs.currentIndex() == PLAN)
     panel.tabs.setCurrentIndex(STEP)
     files.ask_for_picture(panel.view)
     assert "no tree to save" in errors(window)[-1].message

@@ -299,6 +299,7 @@ def test_a_card_tells_all_about_an_accepted_token() -> None:
     assert lines["Step"] == "1, second of 3"
     assert lines["Model's probability"] == "50.0 %"
     assert lines["Instead"].count("12.5 %") == 5
+    assert lines["Lead over the next best"] == "4 times as likely"
     assert lines["Time of the step"].startswith("250 µs: draft 10 µs, verify 200 µs")
 
 
@@ -317,6 +318,7 @@ def test_a_greedy_card_says_where_the_best_token_was_not_allowed() -> None:
     banned = Track("r", "Fake", "greedy")
     banned.add(trace(0)._replace(judged=likelier))
     assert "of those allowed here" in dict(card_of(banned, 0))["Rule"]
+    assert "Lead over the next best" not in dict(card_of(banned, 0))
 
 
 def test_a_cards_numbers_are_the_rules() -> None:
