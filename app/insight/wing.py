@@ -203,6 +203,8 @@ class Insight(QObject):
 
     def _forget_answer(self) -> None:
         """Show no answer of another conversation."""
+        if self._chat.is_busy:
+            return  # the answer that is written takes its place
         track, turns = self.timeline.track, self._chat.conversation.turns
         if track is not None and track.request_id not in {turn.request_id for turn in turns}:
             self.timeline.show(None)
