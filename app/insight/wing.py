@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from app.insight.tree_panel import TreePanel
 
 
-FORGET_MS = 300  # whoever asks at once isn't slowed by panels that are emptied
+FORGET_MS = 100  # whoever asks at once isn't slowed by panels that are emptied
 NOT_RECORDED = "The step of this token is not recorded, or no longer."
 
 
