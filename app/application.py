@@ -156,6 +156,7 @@ def run(options: Options) -> int:
     garbage.start()
     with loop:
         application = build(options)
+        application.bridge.arrived.connect(garbage.put_off)
         if options.is_for_user:
             show_uncaught_errors(application.window.chat.errors.show, log_path)
         code: int = loop.run_until_complete(_work(options)(application))

@@ -19,7 +19,8 @@ class Garbage(QObject):
 
     def __init__(self) -> None:
         super().__init__()
-        self._count = 0
+        self._num_young = 0
+        self._is_quiet = True
         self._timer = QTimer(self)
         self._timer.setInterval(_EVERY_MS)
         self._timer.timeout.connect(self.collect)
@@ -34,7 +35,16 @@ class Garbage(QObject):
         self._timer.stop()
         gc.enable()
 
+    def put_off(self) -> None:
+        """Something goes on that must not stall: a whole collection waits until it is over."""
+        self._is_quiet = False
+
     def collect(self) -> None:
-        """Collect young garbage, and now and then all of it."""
-        self._count += 1
-        gc.collect(2 if self._count % _WHOLE_EVERY == 0 else 1)
+        """Collect young garbage; now and then, where nothing has gone on since, all of it.
+
+        All of it takes 75 ms where the recordings are full.
+        """
+        is_due = self._num_young >= _WHOLE_EVERY and self._is_quiet
+        self._num_young = 0 if is_due else self._num_young + 1
+        self._is_quiet = True
+        gc.collect(2 if is_due else 1)

@@ -78,6 +78,10 @@ class StepsPanel(QWidget):
         self.facts.setToolTip(FACTS_MEANING)
         self._costs_drawn: object = None
         self._waiting: list[Callable[[], None]] = []
+        # A timer of its own: calls that are posted for later come all in one turn of the loop.
+        self._turn = QTimer(self)
+        self._turn.setInterval(0)
+        self._turn.timeout.connect(self._draw_next)
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(REDRAW_MS)
@@ -162,14 +166,14 @@ class StepsPanel(QWidget):
             self._draw_times,
             self._draw_tokens,
         ]
-        self._draw_next()
+        self._turn.start()
 
     def _draw_next(self) -> None:
-        if not self._waiting:
+        if self._waiting:
+            self._waiting.pop()()
+        else:
+            self._turn.stop()
             self._move_markers()
-            return
-        self._waiting.pop()()
-        QTimer.singleShot(0, self, self._draw_next)
 
     def _draw_tokens(self) -> None:
         theme, figures = self._appearance.theme, self.figures

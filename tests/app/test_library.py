@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import shutil
-import weakref
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QMessageBox
 from pytestqt.qtbot import QtBot
 
-from app.garbage import Garbage
 from app.library.library_dialog import LibraryDialog
 from app.library.sizes import duration, on_disk
 from app.model_choice import ModelChoice, as_json, demo_choice, from_json
@@ -447,27 +445,6 @@ def test_choices_are_remembered_and_gone_folders_are_not(tmp_path: Path) -> None
 def test_sizes_are_in_the_units_that_people_know() -> None:
     assert [on_disk(n) for n in (13_500_000_000, 52_000_000, 900)] == ["13.5 GB", "52 MB", "1 kB"]
     assert [duration(s) for s in (5, 600, 7200 * 3)] == ["5 s", "10 min", "6.0 h"]
-
-
-def test_garbage_is_collected_in_the_windows_thread_alone(qtbot: QtBot) -> None:
-    garbage = Garbage()
-    try:
-        garbage.start()
-        assert not gc.isenabled()
-        alive = weakref.ref(held := Holder())
-        held.me = held
-        del held
-        garbage.collect()
-        assert alive() is None
-    finally:
-        garbage.stop()
-    assert gc.isenabled()
-
-
-class Holder:
-    """Something that can hold itself."""
-
-    me: object = None
 
 
 def test_the_header_lists_what_is_here_and_changes_the_model(

@@ -1,0 +1,52 @@
+"""Garbage is collected where and when it does no harm."""
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app import garbage as module
+from app.garbage import Garbage
+
+
+@pytest.fixture
+def garbage(qtbot: QtBot) -> Iterator[Garbage]:
+    """It has taken over."""
+    collector = Garbage()
+    collector.start()
+    yield collector
+    collector.stop()
+    assert gc.isenabled()
+
+
+class Holder:
+    """Something that holds itself."""
+
+    def __init__(self) -> None:
+        self.me = self
+
+
+def test_garbage_is_collected_in_the_windows_thread_alone(garbage: Garbage) -> None:
+    assert not gc.isenabled()
+    alive = weakref.ref(Holder())
+    assert alive() is not None
+    garbage.collect()
+    assert alive() is None
+
+
+def test_what_is_old_is_collected_when_nothing_goes_on(
+    garbage: Garbage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_WHOLE_EVERY", 2)
+    held = Holder()
+    alive = weakref.ref(held)
+    garbage.collect()
+    garbage.collect()
+    del held  # old by now
+    garbage.put_off()
+    garbage.collect()
+    assert alive() is not None, "an answer comes"
+    garbage.collect()
+    assert alive() is None
