@@ -77,7 +77,7 @@ class StepsPanel(QWidget):
         self.facts = note()
         self.facts.setToolTip(FACTS_MEANING)
         self._costs_drawn: object = None
-        self._waiting: list[Callable[[], None]] = []
+        self._waiting: list[tuple[Plot, Callable[[], None]]] = []
         # A timer of its own: calls that are posted for later come all in one turn of the loop.
         self._turn = QTimer(self)
         self._turn.setInterval(0)
@@ -152,25 +152,29 @@ class StepsPanel(QWidget):
             self._timer.start()
 
     def _draw(self) -> None:
-        """Draw everything, one drawing in each turn of the loop: together they take 10 ms."""
+        """Draw everything, one drawing in each turn of the loop: each takes a few milliseconds."""
         if not self.isVisible():
             return
         if self._timeline.track is not None:
             self.figures.follow(self._timeline.track)
         self.facts.setText(self._say())
         self._waiting = [
-            self._draw_costs,
-            self._draw_rates,
-            self._draw_memory,
-            self._draw_speed,
-            self._draw_times,
-            self._draw_tokens,
+            (self._costs, self._draw_costs),
+            (self._rates, self._draw_rates),
+            (self._memory, self._draw_memory),
+            (self._speed, self._draw_speed),
+            (self._times, self._draw_times),
+            (self._tokens, self._draw_tokens),
         ]
+        for plot in self.plots:  # or the first that has another range would paint all it is tied to
+            plot.setUpdatesEnabled(False)
         self._turn.start()
 
     def _draw_next(self) -> None:
         if self._waiting:
-            self._waiting.pop()()
+            plot, draw = self._waiting.pop()
+            draw()
+            plot.setUpdatesEnabled(True)
         else:
             self._turn.stop()
             self._move_markers()

@@ -19,6 +19,7 @@ from tests.app.fakes import FakeEngine, Script
 Model = tuple[Path, Path | None]
 OpenWindow = Callable[..., MainWindow]
 Opened = tuple[MainWindow, FakeEngine]
+Open = Callable[..., Opened]
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -11,11 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PySide6.QtGui import (
     QColor,
-    QTextBlock,
-    QTextCharFormat,
     QTextCursor,
     QTextDocument,
-    QTextTable,
 )
 from pytestqt.qtbot import QtBot
 
@@ -37,21 +33,15 @@ from medusa_core.messages import (
 )
 from tests.app.markdown_samples import TEMPLATES, fill, filled_documents, is_unique_char
 from tests.app.markdown_samples import wild_documents as wild_texts
-
-STYLE = MarkStyle(
-    text="#101010",
-    muted="#606060",
-    link="#155d92",
-    rule="#dededa",
-    code_background="#f2f2ef",
-    head_tints=("#d9ebf8", "#fbe8c4", "#d3f0e6"),
-    head_underlines=("#0072b2", "#b37400", "#008a65"),
-    lookup_tint="#e6e5df",
-    lookup_underline="#55585d",
-    inks=CodeInks("#7a3e9d", "#2f7d32", "#7a7d80", "#9a5b00", "#155d93"),
-    text_families=("Inter",),
-    mono_families=("JetBrains Mono",),
+from tests.app.rendered import (
+    STYLE,
+    blocks_of,
+    contents,
+    fragments_of,
+    underlined_chars,
+    utf16_units,
 )
+
 DARKER = MarkStyle(
     text="#e8e8e5",
     muted="#a2a5ab",
@@ -171,81 +161,6 @@ def stream(answer: Answer, style: MarkStyle = STYLE) -> AnswerDocument:
 # Reading the document back ----------------------------------------------------------------------
 
 
-def blocks_of(document: QTextDocument) -> Iterator[QTextBlock]:
-    block = document.begin()
-    while block.isValid():
-        yield block
-        block = block.next()
-
-
-class Fragment(NamedTuple):
-    position: int
-    text: str
-    underline: str
-    look: tuple[object, ...]
-
-
-def fragments_of(block: QTextBlock) -> list[Fragment]:
-    fragments: list[Fragment] = []
-    iterator = block.begin()
-    while not iterator.atEnd():
-        fragment = iterator.fragment()
-        fmt = fragment.charFormat()
-        is_underlined = fmt.underlineStyle() != QTextCharFormat.UnderlineStyle.NoUnderline
-        underline = fmt.underlineColor().name() if is_underlined else ""
-        look = (
-            fmt.foreground().color().name(),
-            fmt.background().color().name() if fmt.hasProperty(0x820) else "",
-            fmt.fontWeight(),
-            fmt.fontItalic(),
-            fmt.fontStrikeOut(),
-            fmt.fontPointSize(),
-            tuple(fmt.fontFamilies()),
-            fmt.anchorHref(),
-        )
-        fragments.append(Fragment(fragment.position(), fragment.text(), underline, look))
-        iterator += 1
-    return fragments
-
-
-def place_of(block: QTextBlock) -> tuple[object, ...]:
-    """Everything about a block but its characters."""
-    fmt = block.blockFormat()
-    one = block.textList()
-    frame = QTextCursor(block).currentFrame()
-    cell = ()
-    if isinstance(frame, QTextTable):
-        at = frame.cellAt(block.position())
-        cell = (at.row(), at.column(), frame.rows(), frame.columns())
-    return (
-        fmt.topMargin(),
-        fmt.leftMargin(),
-        fmt.indent(),
-        fmt.headingLevel(),
-        int(fmt.alignment()),
-        fmt.lineHeight(),
-        one.itemText(block) if one is not None else "",
-        frame.firstPosition(),
-        frame.lastPosition(),
-        cell,
-    )
-
-
-def contents(document: QTextDocument) -> list[object]:
-    return [(place_of(block), fragments_of(block)) for block in blocks_of(document)]
-
-
-def underlined_chars(document: QTextDocument) -> list[tuple[str, str]]:
-    """Every character that occurs once in its document, with the colour under it."""
-    return [
-        (char, fragment.underline)
-        for block in blocks_of(document)
-        for fragment in fragments_of(block)
-        for char in fragment.text
-        if is_unique_char(char)
-    ]
-
-
 def expected_chars(answer: Answer) -> list[tuple[str, str]]:
     """The same from the steps alone: no parser, no positions."""
     num_left = len(answer.done.text)
@@ -273,10 +188,6 @@ def underlined_positions(document: QTextDocument) -> set[int]:
         if fragment.underline
         for at in range(fragment.position, fragment.position + utf16_units(fragment.text))
     }
-
-
-def utf16_units(text: str) -> int:
-    return sum(2 if ord(char) > 0xFFFF else 1 for char in text)
 
 
 def check_law_5(answer: Answer) -> None:

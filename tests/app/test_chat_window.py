@@ -1,7 +1,5 @@
 """The real window with an engine that follows a script."""
 
-from collections.abc import Callable
-
 import pytest
 from PySide6.QtCore import QSize, Qt, QUrl
 from PySide6.QtGui import QAccessible, QGuiApplication, QKeySequence, QTextCharFormat
@@ -11,13 +9,12 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.answer_message import AnswerMessage
 from app.chat.empty_state import SUGGESTIONS
-from app.chat.message_widgets import ErrorCard, Notice, UserMessage
+from app.chat.message_widgets import Notice, UserMessage
 from app.chat.pickers import DRAFTER_NAMES
 from app.chat.text_view import TextView, plain_document
 from app.markdown.formats import Marking
 from app.model_keeper import Phase
 from app.theme.tokens import DARK, LIGHT
-from app.window import MainWindow
 from medusa_core.messages import (
     PREFERRED_DRAFTERS,
     Cancel,
@@ -28,27 +25,11 @@ from medusa_core.messages import (
     Role,
     StopReason,
 )
-from tests.app.conftest import Opened
+from tests.app.conftest import Open
+from tests.app.driving import ask, errors, wait_ready
 from tests.app.fakes import FakeEngine, Script
 
-Open = Callable[..., Opened]
 LONG = " ".join(f"word{number}" for number in range(400))
-
-
-def wait_ready(qtbot: QtBot, window: MainWindow) -> None:
-    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
-
-
-def ask(qtbot: QtBot, window: MainWindow, text: str) -> AnswerMessage:
-    """Type a prompt, press Enter, and wait for the end of its answer."""
-    QTest.keyClicks(window.page.composer.edit, text)
-    QTest.keyClick(window.page.composer.edit, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: not window.chat.is_busy)
-    return window.chat.answers[-1]
-
-
-def errors(window: MainWindow) -> list[ErrorCard]:
-    return [m for m in window.page.conversation.messages if isinstance(m, ErrorCard)]
 
 
 def test_a_prompt_is_sent_and_its_answer_streamed_and_figured(

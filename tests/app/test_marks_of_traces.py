@@ -38,10 +38,11 @@ from tests.app.markdown_samples import (
     seen_in,
     source_of,
 )
-from tests.app.test_answer_document import (
+from tests.app.rendered import (
     STYLE,
     blocks_of,
     fragments_of,
+    shown_chars,
     underlined_chars,
     utf16_units,
 )
@@ -52,7 +53,6 @@ from tests.core.tiny import TinySpec, make_tokenizer, write_tiny
 
 SETTINGS = GenerateSettings(max_new_tokens=4000, tree_rows=24)
 STOP = "@@stop@@"
-LINE_ENDS = "\u2028\u2029"
 MARKUP = str.maketrans("", "", "*#\n")  # of it, Pebble writes bold, headings and paragraphs
 
 
@@ -164,15 +164,13 @@ def expected_chars(traces: Sequence[StepTrace], num_chars: int) -> list[tuple[st
     return [one for one in coloured_chars(traces, num_chars) if is_unique_char(one[0])]
 
 
-def shown_chars(document: QTextDocument) -> list[tuple[str, str]]:
-    """All characters of a document with the colour under each; line ends are none."""
-    return [
-        (char, fragment.underline)
-        for block in blocks_of(document)
-        for fragment in fragments_of(block)
-        for char in fragment.text
-        if char not in LINE_ENDS
-    ]
+def streamed(steps: Sequence[StepDone], done: GenerationDone) -> AnswerDocument:
+    """An answer, shown step by step."""
+    view = AnswerDocument(QTextDocument(), STYLE)
+    for step in steps:
+        view.append(step)
+    view.finish(done)
+    return view
 
 
 def document_of(template: int | str) -> str:
@@ -193,10 +191,7 @@ def test_marks_are_what_the_traces_say(
     document = document_of(template)
     steps, traces, done = emit(target, document, SETTINGS, seed)
     assert done.text == document
-    view = AnswerDocument(QTextDocument(), STYLE)
-    for step in steps:
-        view.append(step)
-    view.finish(done)
+    view = streamed(steps, done)
     marked = underlined_chars(view.document)
     assert marked == expected_chars(traces, len(done.text))
     if isinstance(template, str):
@@ -212,10 +207,7 @@ def test_every_character_is_marked_as_the_traces_say(
     document = begin + source_of(spelled)
     steps, traces, done = emit(target, document, SETTINGS, seed)
     assert done.text == document
-    view = AnswerDocument(QTextDocument(), STYLE)
-    for step in steps:
-        view.append(step)
-    view.finish(done)
+    view = streamed(steps, done)
     chars = coloured_chars(traces, len(document))
     seen = [*range(len(begin) - 2), *(len(begin) + place for place in seen_in(spelled))]
     shown = shown_chars(view.document)

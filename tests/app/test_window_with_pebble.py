@@ -8,9 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer_message import AnswerMessage
 from app.chat.empty_state import SUGGESTIONS
-from app.chat.message_widgets import ErrorCard
 from app.insight.card import card_of
 from app.model_keeper import Phase
 from app.window import MainWindow
@@ -29,10 +27,10 @@ from medusa_core.messages import (
     Unload,
 )
 from tests.app.conftest import OpenWindow
+from tests.app.driving import TIMEOUT_MS, ask, errors, wait_ready
 
 # The embedded model tells at some length here.
 STORY = SUGGESTIONS[0]
-TIMEOUT_MS = 60_000
 
 
 class SharedEngine:
@@ -75,20 +73,8 @@ def engine() -> Iterator[SharedEngine]:
 def window(qtbot: QtBot, engine: SharedEngine, open_window: OpenWindow) -> MainWindow:
     """A window whose model is ready."""
     opened = open_window(engine.start)
-    qtbot.waitUntil(lambda: opened.keeper.status.calibrated is not None, timeout=TIMEOUT_MS)
+    wait_ready(qtbot, opened)
     return opened
-
-
-def ask(qtbot: QtBot, window: MainWindow, text: str) -> AnswerMessage:
-    QTest.keyClicks(window.page.composer.edit, text)
-    QTest.keyClick(window.page.composer.edit, Qt.Key.Key_Return)
-    assert window.chat.is_busy
-    qtbot.waitUntil(lambda: not window.chat.is_busy, timeout=TIMEOUT_MS)
-    return window.chat.answers[-1]
-
-
-def errors(window: MainWindow) -> list[ErrorCard]:
-    return [m for m in window.page.conversation.messages if isinstance(m, ErrorCard)]
 
 
 def test_the_embedded_model_is_ready_and_named(window: MainWindow) -> None:

@@ -64,6 +64,14 @@ def trace(number: int = 1, path: Sequence[int] = (0, 1, 3), *, num_kept: int = 0
     )
 
 
+def made_track(num_steps: int, num_given: int = 0) -> Track:
+    """An answer of such steps."""
+    track = Track("r", "Fake", "greedy", num_given)
+    for number in range(num_steps):
+        track.add(trace(number))
+    return track
+
+
 def done_after(steps: Sequence[StepTrace]) -> GenerationDone:
     """The end of an answer of these steps."""
     ids = tuple(i for step in steps for i in step.choice_ids[: step.num_kept])
