@@ -71,7 +71,6 @@ class TreePanel(QWidget):
         self._timeline = timeline
         self._appearance = appearance
         self._planned: Planned | None = None
-        self._next_tab: int | None = None  # which comes with the next picture
         self.tabs = QTabBar()
         self.tabs.setAccessibleName("Which tree")
         self.tabs.addTab("This step")
@@ -91,7 +90,7 @@ class TreePanel(QWidget):
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(LIVE_MS)
-        self._timer.timeout.connect(self._draw_live)
+        self._timer.timeout.connect(self._refresh)
         self._buttons: list[tuple[QToolButton, str]] = []
         self.table_button = self._button("Table", "List the nodes instead of drawing them")
         self.table_button.setCheckable(True)
@@ -99,7 +98,7 @@ class TreePanel(QWidget):
         self._build()
         self._connect()
         self.restyle()
-        self._show_tab(PLAN if timeline.track is None else STEP)
+        self._show_what_there_is()
 
     def show_plan(self, calibrated: Calibrated | None, planned: Planned | None) -> None:
         """Take what steps cost here, and which trees the engine would take."""
@@ -186,30 +185,15 @@ class TreePanel(QWidget):
         self.table.node_chosen.connect(self._tell)
 
     def _show_what_there_is(self) -> None:
-        """Show the plan, or the step; with the next picture where an answer is about to begin."""
-        tab = PLAN if self._timeline.track is None else STEP
-        if self._timeline.follows:
-            self._next_tab = tab
-            self._moved()
-        else:
-            self._show_tab(tab)
+        self._show_tab(PLAN if self._timeline.track is None else STEP)
 
     def _show_tab(self, tab: int) -> None:
-        self._turn_to(tab)
-        self._moved()
-
-    def _turn_to(self, tab: int) -> None:
-        self._next_tab = None
         self.tabs.blockSignals(True)
         self.tabs.setCurrentIndex(tab)
         self.tabs.blockSignals(False)
         self._bars.setCurrentIndex(tab)
         self._words.setCurrentIndex(tab)
-
-    def _draw_live(self) -> None:
-        if self._next_tab is not None:
-            self._turn_to(self._next_tab)
-        self._refresh()
+        self._moved()
 
     def _table_toggled(self, on: bool) -> None:
         for legend in self.legends:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QPoint, QTimer
+from PySide6.QtCore import QObject, QPoint
 from PySide6.QtGui import QCursor
 from PySide6.QtWidgets import QMainWindow, QToolTip, QWidget
 
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from app.insight.tree_panel import TreePanel
 
 
-FORGET_MS = 100  # whoever asks at once isn't slowed by panels that are emptied
 NOT_RECORDED = "The step of this token is not recorded, or no longer."
 
 
@@ -83,10 +82,6 @@ class Insight(QObject):
         self.steps: StepsPanel | None = None
         self.equilibrium: EquilibriumPanel | None = None
         self.compare: CompareDialog | None = None
-        self._forgets = QTimer(self)
-        self._forgets.setSingleShot(True)
-        self._forgets.setInterval(FORGET_MS)
-        self._forgets.timeout.connect(self._forget_answer)
         bridge.arrived.connect(self._receive)
         chat.answer_begun.connect(self._watch)
         keeper.changed.connect(self._tell_model)
@@ -195,19 +190,10 @@ class Insight(QObject):
             self.equilibrium.tell_of_answer()
 
     def _chat_begun(self) -> None:
-        """A new conversation has begun: the panels begin anew, too, when nothing else is drawn."""
-        self.timeline.play(False)
-        self._forgets.start()
+        """A new conversation has begun: the panels begin anew, too."""
+        self.timeline.show(None)
         if self.equilibrium is not None:
             self.equilibrium.forget_conversation()
-
-    def _forget_answer(self) -> None:
-        """Show no answer of another conversation."""
-        if self._chat.is_busy:
-            return  # the answer that is written takes its place
-        track, turns = self.timeline.track, self._chat.conversation.turns
-        if track is not None and track.request_id not in {turn.request_id for turn in turns}:
-            self.timeline.show(None)
 
     def _say_saved(self, path: Path) -> None:
         if self.tree is not None:

@@ -1,0 +1,30 @@
+"""Drives a window as a user does."""
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.chat.answer_message import AnswerMessage
+from app.chat.message_widgets import ErrorCard
+from app.window import MainWindow
+
+TIMEOUT_MS = 60_000  # a real model on a machine that is busy with others
+
+
+def wait_ready(qtbot: QtBot, window: MainWindow) -> None:
+    """Wait until the model is loaded and measured."""
+    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None, timeout=TIMEOUT_MS)
+
+
+def ask(qtbot: QtBot, window: MainWindow, text: str) -> AnswerMessage:
+    """Type a prompt, press Enter, and wait for the end of its answer."""
+    QTest.keyClicks(window.page.composer.edit, text)
+    QTest.keyClick(window.page.composer.edit, Qt.Key.Key_Return)
+    assert window.chat.is_busy
+    qtbot.waitUntil(lambda: not window.chat.is_busy, timeout=TIMEOUT_MS)
+    return window.chat.answers[-1]
+
+
+def errors(window: MainWindow) -> list[ErrorCard]:
+    """What the chat tells of failures."""
+    return [m for m in window.page.conversation.messages if isinstance(m, ErrorCard)]

@@ -1,0 +1,100 @@
+"""Where the nodes of a tree lie, and what it would give."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.insight.layout import State, lay_out_plan, lay_out_step
+from app.insight.plan_bar import forecast
+from app.insight.track import Track
+from app.tour import _telling_step
+from medusa_core.messages import (
+    BestNode,
+    Planned,
+)
+from tests.app.insight.traces import PARENTS, trace
+
+
+def test_a_step_says_what_became_of_every_node() -> None:
+    layout = lay_out_step(trace(1, (0, 1)))
+    assert [node.state for node in layout.nodes] == [
+        State.ROOT,
+        State.ACCEPTED,
+        State.PASSED,
+        State.MISMATCH,
+        State.PASSED,
+        State.UNREACHED,
+        State.GHOST,
+    ]
+    ghost = layout.nodes[-1]
+    assert (ghost.parent, ghost.depth, ghost.text) == (1, 2, "‹F0 9F›")
+    assert ghost.probability == pytest.approx(0.5)
+    assert layout.nodes[1].text == "␣cat"
+    assert layout.nodes[1].probability == pytest.approx(0.25)
+    assert layout.nodes[0].probability is None
+
+
+@given(st.integers(1, 20).flatmap(lambda n: st.tuples(*[st.integers(0, i) for i in range(n)])))
+def test_no_two_nodes_lie_on_each_other_and_children_lie_to_the_right(
+    parents: tuple[int, ...],
+) -> None:
+    nodes = tuple(BestNode(parent, 1, 0, 0.5) for parent in parents)
+    layout = lay_out_plan(nodes, len(nodes) + 1)
+    places = {(node.depth, node.row) for node in layout.nodes}
+    assert len(places) == len(layout.nodes)
+    for depth in range(layout.num_columns):
+        rows = sorted(node.row for node in layout.nodes if node.depth == depth)
+        assert all(b - a >= 1 for a, b in pairwise(rows))
+        column = sorted((n for n in layout.nodes if n.depth == depth), key=lambda n: n.row)
+        above = [layout.nodes[n.parent].row for n in column if n.depth]
+        assert above == sorted(above), "lines cross"
+    assert all(0 <= node.row < layout.num_rows for node in layout.nodes)
+    for node in layout.nodes[1:]:
+        assert node.depth == layout.nodes[node.parent].depth + 1
+
+
+def test_a_tree_takes_no_more_rows_than_its_fullest_column() -> None:
+    parents = (0, 0, 1, 1, 2, 3, 3)  # two below the root, two and one below them, two below one
+    nodes = tuple(BestNode(parent, 1, 0, 0.5) for parent in parents)
+    layout = lay_out_plan(nodes, len(nodes) + 1)
+    assert [node.row for node in layout.nodes] == [0, 0, 2, 0, 1, 2, 0, 1]
+    assert layout.num_rows == 3
+
+
+@pytest.mark.parametrize("path", [(0,), (0, 2), (0, 1), (0, 1, 4), (0, 1, 3), (0, 1, 3, 5)])
+def test_the_accepted_path_is_one_straight_line_at_the_top(path: tuple[int, ...]) -> None:
+    layout = lay_out_step(trace(1, path))
+    rows = {layout.nodes[node].row for node in (*path, len(PARENTS))}
+    assert rows == {0.0}
+
+
+def test_a_planned_tree_has_the_rows_that_were_asked_for() -> None:
+    best = (BestNode(0, 1, 0, 0.7), BestNode(1, 2, 0, 0.4), BestNode(0, 1, 1, 0.1))
+    assert len(lay_out_plan(best, 1).nodes) == 1
+    layout = lay_out_plan(best, 3)
+    assert [node.probability for node in layout.nodes] == [1.0, 0.7, 0.4]
+    assert len(lay_out_plan(best, 64).nodes) == 4
+
+
+def test_a_forecast_is_the_sum_of_chances_over_the_measured_time() -> None:
+    best = (BestNode(0, 1, 0, 0.5), BestNode(1, 2, 0, 0.25))
+    planned = Planned("", "", 0.0, 0, ((0.5,), (0.5,)), 2, best, (0.0015, 0.0035))
+    assert forecast(planned, 0.001, 1).factor == pytest.approx(1)
+    two = forecast(planned, 0.001, 2)
+    assert (two.tokens, two.tokens_per_s) == (pytest.approx(1.5), pytest.approx(1000))
+    assert forecast(planned, 0.001, 3).factor == pytest.approx(1.75 / 3.5)
+
+
+def test_the_tours_step_is_the_nearest_to_the_middle_with_accepted_tokens() -> None:
+    track = Track("r", "Fake", "greedy")
+    for number in range(9):
+        accepts = number in (2, 7)
+        track.add(trace(number, (0, 1, 3) if accepts else (0,)))
+    assert [track[index].num_kept for index in (2, 4)] == [3, 1]
+    assert _telling_step(track) == 2
+    bare = Track("r", "Fake", "greedy")
+    bare.add(trace(0))
+    bare.add(trace(1, (0,)))
+    assert _telling_step(bare) == 1

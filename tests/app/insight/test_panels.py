@@ -1,0 +1,175 @@
+"""What holds for every panel: names, keys, focus, themes, hostile text, sleeping models."""
+
+from collections.abc import Callable
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractItemView,
+    QAbstractSlider,
+    QComboBox,
+    QGraphicsView,
+    QHeaderView,
+    QLabel,
+    QLineEdit,
+    QPlainTextEdit,
+    QScrollArea,
+    QScrollBar,
+    QTabBar,
+    QWidget,
+)
+from pytestqt.qtbot import QtBot
+
+from app.chat.answer_message import AnswerMessage
+from app.insight.tree_panel import PLAN, STEP
+from app.model_keeper import Phase
+from app.window import MainWindow
+from medusa_core.messages import (
+    LoadModel,
+)
+from tests.app.conftest import Open
+from tests.app.driving import ask, wait_ready
+from tests.app.fakes import Script
+
+CONTROLS = (
+    QAbstractButton,
+    QAbstractItemView,
+    QAbstractSlider,
+    QComboBox,
+    QGraphicsView,
+    QLineEdit,
+    QPlainTextEdit,
+    QTabBar,
+)
+
+
+def controls_of(panel: QWidget) -> list[QWidget]:
+    """What a user works with in a panel, but for what Qt makes inside of it."""
+    found = [w for w in panel.findChildren(QWidget) if isinstance(w, CONTROLS) and w.isVisible()]
+    inner = (QScrollBar, QHeaderView)
+    inside = (QTabBar, QComboBox, QAbstractItemView)
+    return [
+        widget
+        for widget in found
+        if not isinstance(widget, inner) and not isinstance(widget.parentWidget(), inside)
+    ]
+
+
+def name_of(widget: QWidget) -> str:
+    own = widget.text() if isinstance(widget, QAbstractButton) else ""
+    return widget.accessibleName() or own
+
+
+@pytest.mark.parametrize("opened", ["tree", "plan", "table", "steps", "equilibrium", "compare"])
+def test_every_control_of_a_panel_has_a_name_and_the_tab_key_reaches_it(
+    opened: str, qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage]
+) -> None:
+    window, _ = answered
+    insight = window.insight
+    makers: dict[str, Callable[[], QWidget]] = {
+        "tree": insight.open_tree,
+        "plan": insight.open_tree,
+        "table": insight.open_tree,
+        "steps": insight.open_steps,
+        "equilibrium": insight.open_equilibrium,
+        "compare": insight.open_compare,
+    }
+    panel = makers[opened]()
+    if insight.tree is not None:
+        insight.tree.tabs.setCurrentIndex(PLAN if opened == "plan" else STEP)
+        insight.tree.table_button.setChecked(opened == "table")
+        insight.timeline.go(1)
+    if insight.equilibrium is not None:
+        insight.equilibrium.verify_conversation()
+        qtbot.waitUntil(lambda: bool(insight.equilibrium.shown.cells))
+    qtbot.wait(20)
+    controls = controls_of(panel)
+    assert len(controls) >= 5
+    for widget in controls:
+        assert name_of(widget), widget
+    names = [name_of(widget) for widget in controls]
+    assert len(set(names)) == len(names), names
+    top = panel.window()
+    reached: set[QWidget] = set()
+    for _ in range(80):
+        focused = top.focusWidget()
+        assert focused is not None
+        reached.add(focused)
+        QTest.keyClick(focused, Qt.Key.Key_Tab)
+    missed = [name_of(w) for w in controls if w.isEnabled() and w not in reached]
+    assert missed == []
+    unseen = []
+    for widget in controls:
+        if widget.isEnabled():
+            for scroller in top.findChildren(QScrollArea):
+                scroller.ensureWidgetVisible(widget)  # as the Tab key does
+            top.setFocus()
+            plain = top.grab().toImage()
+            widget.setFocus()
+            if top.grab().toImage() == plain:
+                unseen.append(name_of(widget))
+    assert unseen == [], "the focus is not to be seen"
+
+
+def test_a_zoom_and_another_theme_reach_every_panel(
+    answered: tuple[MainWindow, AnswerMessage],
+) -> None:
+    window, _ = answered
+    insight = window.insight
+    insight.open_steps()
+    insight.open_equilibrium()
+    insight.open_compare()
+    tree = insight.open_tree()
+    tree.tabs.setCurrentIndex(STEP)
+    small = tree.view.picture_rect().width()
+    window.zoom(2)
+    window.toggle_theme()
+    assert tree.view.picture_rect().width() > small
+    window.zoom(0)
+
+
+def test_hostile_tokens_are_no_markup_anywhere(qtbot: QtBot, open_fake: Open) -> None:
+    hostile = "<img/src='file:///etc/passwd'> <b>bold</b> <a/href='http://x'>link</a>"
+    window, _ = open_fake(Script(answer=f"One {hostile} two three four five six"))
+    wait_ready(qtbot, window)
+    ask(qtbot, window, "Hello")
+    panel = window.insight.open_tree()
+    tips = []
+    panel.tabs.setCurrentIndex(STEP)
+    for index in range(window.insight.timeline.last + 1):
+        window.insight.timeline.go(index)
+        tips += [item.toolTip() for item in panel.view.scene().items()]
+    assert any("&lt;img" in tip for tip in tips)
+    table = window.insight.open_equilibrium()
+    table.edit.setPlainText("x")
+    table.verify_text()
+    qtbot.waitUntil(lambda: bool(table.shown.cells))
+    tips.append(table.table.item(1, 0).toolTip())
+    assert not any("<img" in tip or "<b>" in tip or "<a" in tip for tip in tips)
+    labels = [label for p in (panel, table) for label in p.findChildren(QLabel)]
+    told = [label for label in labels if "<" in label.text()]
+    assert all(label.textFormat() is Qt.TextFormat.PlainText for label in told)
+
+
+def test_panels_wake_a_model_that_has_fallen_asleep(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    table = window.insight.open_equilibrium()
+    table.edit.setPlainText("a bb")
+    for wakes in (table.verify_text, lambda: start_compare(window)):
+        window.keeper._fall_asleep()
+        qtbot.waitUntil(lambda: window.keeper.status.phase is Phase.ASLEEP)
+        num_loads = len(engine.of_kind(LoadModel))
+        wakes()
+        assert len(engine.of_kind(LoadModel)) == num_loads + 1
+        wait_ready(qtbot, window)
+    assert len(table.shown.cells) == 2
+
+
+def start_compare(window: MainWindow) -> None:
+    dialog = window.insight.open_compare()
+    dialog.edit.setText("Hello")
+    assert dialog.start_button.isEnabled()
+    dialog.start_button.click()

@@ -1,0 +1,66 @@
+"""The figures of an answer's steps."""
+
+import numpy as np
+import pytest
+
+from app.insight.steps_figures import StepFigures
+from medusa_core.messages import (
+    TARGET,
+    TokenSource,
+)
+from tests.app.insight.traces import made_track, trace
+
+
+def test_figures_are_the_traces_sums() -> None:
+    track, figures = made_track(3), StepFigures()
+    figures.follow(track)
+    track.add(trace(3, (0, 2), num_kept=1))
+    figures.follow(track)
+    figures.follow(track)
+    assert figures.numbers.tolist() == [1, 2, 3]
+    assert figures.tokens.tolist() == [3, 3, 1]
+    assert figures.seconds.tolist() == pytest.approx([2.5e-4] * 3)
+    assert figures.times.shape == (4, 3)
+    assert figures.times[1].tolist() == pytest.approx([2e-4] * 3)
+    assert figures.context.tolist() == [16, 19, 20]
+    rates = {rate.name: (rate.num_accepted, rate.num_steps) for rate in figures.rates()}
+    assert rates == {"head 1": (3, 3), "head 2": (2, 3), "head 3": (0, 3)}
+    track.add(trace(4, (0, 1, 3), num_kept=1))  # the answer ended inside the run
+    cut = StepFigures()
+    cut.follow(track)
+    assert [rate.num_accepted for rate in cut.rates()] == [4, 2, 0]
+    assert np.allclose(figures.speeds(), [6 / 5e-4, 7 / 7.5e-4, 4 / 5e-4])
+
+
+def test_a_token_that_heads_and_lookup_guessed_counts_for_both() -> None:
+    step = trace(1, (0, 1, 3))
+    both, deeper = TokenSource("medusa+ngram", 1), TokenSource("ngram", 2)
+    sources = [TARGET, *[TokenSource("medusa", source.head) for source in step.sources[1:]]]
+    sources[1], sources[3] = both, deeper
+    figures, track = StepFigures(), made_track(0)
+    track.add(step._replace(sources=tuple(sources)))
+    track.add(trace(2, (0,))._replace(sources=tuple(sources)))
+    sources[3] = TokenSource("medusa", 2)  # what it found then, a head guessed, too
+    track.add(trace(3, (0, 1))._replace(sources=tuple(sources)))
+    figures.follow(track)
+    rates = {rate.name: (rate.num_accepted, rate.num_steps) for rate in figures.rates()}
+    assert rates["head 1"] == (2, 3)
+    assert rates["lookup"] == (2, 3), "its two tokens of one step count once"
+    assert list(rates) == [*sorted(set(rates) - {"lookup"}), "lookup"]
+    assert all(0 <= rate.share <= 1 for rate in figures.rates())
+
+
+def test_figures_of_a_track_that_loses_its_first_steps_go_on() -> None:
+    track, figures = made_track(3), StepFigures()
+    figures.follow(track)
+    for number in range(3, 6):
+        track.add(trace(number))
+        track.drop_first()
+    figures.follow(track)
+    assert figures.numbers.tolist() == [1, 2, 3, 4, 5]
+
+
+def test_no_steps_have_no_figures() -> None:
+    figures = StepFigures()
+    assert figures.speeds().tolist() == []
+    assert figures.rates() == ()

@@ -1,0 +1,62 @@
+"""Edits of the table of inputs and outputs."""
+
+from collections.abc import Sequence
+
+from app.insight.verifications import Verifications
+from medusa_core.messages import (
+    Alternative,
+    Verified,
+    VerifiedToken,
+    Verify,
+)
+
+
+def verify(text: Sequence[int]) -> Verified:
+    tokens = tuple(VerifiedToken(i, b"", Alternative(0, b"", 0.5)) for i in text)
+    return Verified("s", "r", tokens, 0.0)
+
+
+def test_edits_wait_and_move_with_what_stands_before_them() -> None:
+    asked: list[Verify] = []
+    verifications = Verifications(asked.append, lambda: f"r{len(asked)}")
+    verifications.read(text="abcd")
+    assert verifications.take(verify((1, 2, 3, 4))) is None
+    for token, text in ((1, "xy"), (2, "next"), (0, "first"), (1, "again"), (3, "last")):
+        verifications.replace(token, text)
+    assert len(asked) == 2
+    assert (asked[1].before_ids, asked[1].after_ids) == ((1,), (3, 4))
+    assert verifications.answers("r1")
+    assert not verifications.answers("r0")
+    assert not verifications.is_reading
+    assert verifications.take(verify((1, 8, 9, 3, 4))) == 1
+    expected = [("next", (1, 8, 9), (4,)), ("first", (), (8, 9, 3, 4)), ("again", (1,), (3, 4))]
+    firsts = []
+    for text, before, after in expected:
+        assert verifications.go_on()
+        assert (asked[-1].text, asked[-1].before_ids, asked[-1].after_ids) == (text, before, after)
+        new = verify((*before, 7, *after) if text == "again" else (1, 8, 9, 3, 4))
+        firsts.append(verifications.take(new))
+    assert verifications.go_on()
+    assert (asked[-1].text, asked[-1].before_ids, asked[-1].after_ids) == ("last", (1, 7, 3), ())
+    assert [*firsts, verifications.take(verify((1, 7, 3, 5)))] == [1, 0, 0, 0], "of all in a row"
+    assert not verifications.go_on()
+    verifications.replace(2, "later")
+    assert verifications.take(verify((1, 7, 6, 5))) == 2, "not of those that were shown before"
+
+
+def test_after_a_failure_and_with_another_text_no_edit_is_left() -> None:
+    asked: list[Verify] = []
+    verifications = Verifications(asked.append, lambda: f"r{len(asked)}")
+    for ended in ("failed", "read"):
+        verifications.read(text="ab")
+        verifications.take(verify((1, 2)))
+        verifications.replace(1, "x")
+        verifications.replace(0, "y")
+        if ended == "failed":
+            verifications.give_up()
+        else:
+            verifications.read(text="other")
+            assert verifications.is_reading
+            verifications.take(verify((5, 6)))
+        assert not verifications.go_on()
+        assert not verifications.answers(asked[-1].request_id)
