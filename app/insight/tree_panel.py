@@ -172,7 +172,7 @@ class TreePanel(QWidget):
     def _connect(self) -> None:
         timeline = self._timeline
         timeline.moved.connect(self._moved)
-        timeline.track_changed.connect(self._show_what_there_is)
+        timeline.track_changed.connect(self._track_changed)
         self.tabs.currentChanged.connect(self._show_tab)
         self.plan.rows_changed.connect(lambda _rows: self._refresh())
         self.tabs.currentChanged.connect(lambda _tab: self._refresh())
@@ -183,6 +183,12 @@ class TreePanel(QWidget):
         self.view.node_chosen.connect(self._tell)
         self.table.node_chosen.connect(self._choose)
         self.table.node_chosen.connect(self._tell)
+
+    def _track_changed(self) -> None:
+        if self._timeline.follows:  # a tab that turns as an answer begins would slow that answer
+            QTimer.singleShot(LIVE_MS, self, self._show_what_there_is)
+        else:
+            self._show_what_there_is()
 
     def _show_what_there_is(self) -> None:
         self._show_tab(PLAN if self._timeline.track is None else STEP)
