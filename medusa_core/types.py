@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from medusa_core.messages import NO_ODDS, Odds, TokenSource
-from medusa_core.tree.shape import TokenTree
+from medusa_core.tree.shape import TokenTree, TreeShape
 
 if TYPE_CHECKING:
     from torch import Tensor  # whoever reads messages needn't wait for torch
@@ -15,6 +15,18 @@ if TYPE_CHECKING:
 
 def _no_odds() -> Odds:
     return NO_ODDS
+
+
+class Form(NamedTuple):
+    """A shape of which is known who fills it.
+
+    Attributes:
+        shape: The shape.
+        sources: Where each node comes from; the root's is the target.
+    """
+
+    shape: TreeShape
+    sources: tuple[TokenSource, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,23 +7,21 @@ trie are verified; a node that both propose is worth what the better of them say
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from array import array
+from collections.abc import Sequence
 from functools import partial
 
-from medusa_core.drafters.lookup import Lookup
+from medusa_core.drafters.lookup import Lookup, form_of
 from medusa_core.drafters.medusa import heads_and_trees
 from medusa_core.drafters.medusa_dynamic import SPEC as DYNAMIC
-from medusa_core.drafters.medusa_dynamic import DynamicDrafter, Guess
-from medusa_core.drafters.ngram import looked_up_alone
+from medusa_core.drafters.medusa_dynamic import DynamicDrafter, learned_from
 from medusa_core.engine.drafter import DrafterSpec, Observation
 from medusa_core.heads.medusa import MedusaHeads, Ranked
-from medusa_core.messages import TARGET, Odds, TokenSource
+from medusa_core.messages import Odds
+from medusa_core.native.merge import NO_GUESSES, Guesses
 from medusa_core.target import Target
-from medusa_core.tree.grown import TokenPath, grow_tree
 from medusa_core.tree.shape import TokenTree
 from medusa_core.types import Proposal
-
-BOTH = "medusa+ngram"
 
 
 class CompositeDrafter:
@@ -32,25 +30,23 @@ class CompositeDrafter:
     def __init__(self, heads: MedusaHeads, num_rows: int) -> None:
         self._num_rows = num_rows
         self._medusa = DynamicDrafter(heads, num_rows)
-        self._lookup = Lookup()
+        self._lookup = Lookup(num_rows)
 
     def begin(self, token_ids: Sequence[int]) -> None:
         self._medusa.begin(token_ids)
-        self._lookup = Lookup()
-        self._lookup.extend(token_ids)
+        self._lookup.begin(token_ids)
 
     def propose(self, root_id: int, max_rows: int) -> Proposal:
         rows = min(self._num_rows, max_rows)
-        guess = self._medusa.guess(root_id, rows)
-        # Only what could take the place of a node of the heads' tree matters.
-        least = 0.0 if guess is None else guess.least
-        found = self._lookup.continuations(rows - 1, least)
-        if guess is not None and not found:
-            return guess.proposal(root_id)
-        looked_up = self._lookup.weighted(found, least)
-        if guess is not None:
-            return _merged(root_id, rows, guess, looked_up)
-        return looked_up_alone(grow_tree(root_id, looked_up, rows))
+        ranked = self._medusa.ranked(root_id, rows)
+        guesses = NO_GUESSES if ranked is None else _guesses(ranked)
+        merged = self._lookup.merge(guesses, rows)
+        shape, sources = form_of(merged.form)
+        tree = TokenTree(shape, (root_id, *merged.token_ids))
+        if ranked is None:
+            return Proposal(tree, sources)
+        odds = partial(_odds, ranked, merged.places)
+        return Proposal(tree, sources, odds, learned_from(ranked))
 
     def observe(self, observation: Observation) -> None:
         self._medusa.observe(observation)
@@ -62,42 +58,13 @@ class CompositeDrafter:
         self._lookup.truncate(length)
 
 
-def _merged(
-    root_id: int, rows: int, guess: Guess, looked_up: Mapping[TokenPath, float]
-) -> Proposal:
-    """The most valuable nodes of both."""
-    drafted = guess.paths
-    values = dict(looked_up)
-    for path, (_, worth) in drafted.items():
-        values[path] = max(values.get(path, 0.0), worth)
-    tree = grow_tree(root_id, values, rows)
-    paths = _paths(tree)
-    sources = (TARGET, *[_source(path, drafted, looked_up) for path in paths])
-    odds = partial(_odds, paths, drafted, guess.ranked)
-    return Proposal(tree, sources, odds, guess.guesses)
+def _guesses(ranked: Ranked) -> Guesses:
+    flat = [token_id for best in ranked.token_ids for token_id in best]
+    return Guesses(array("i", flat), ranked.worths(), len(ranked.token_ids[0]))
 
 
-def _paths(tree: TokenTree) -> list[TokenPath]:
-    """The tokens from the root down to each draft node."""
-    paths: list[TokenPath] = [()]
-    for parent, token_id in zip(tree.shape.parents[1:], tree.token_ids[1:], strict=True):
-        paths.append((*paths[parent], token_id))
-    return paths[1:]
-
-
-def _source(
-    path: TokenPath, drafted: Container[TokenPath], looked_up: Container[TokenPath]
-) -> TokenSource:
-    """Who proposed a node."""
-    name = BOTH if path in drafted and path in looked_up else "medusa"
-    return TokenSource(name if path in drafted else "ngram", len(path))
-
-
-def _odds(
-    paths: Sequence[TokenPath], drafted: Mapping[TokenPath, tuple[int, float]], ranked: Ranked
-) -> Odds:
+def _odds(ranked: Ranked, places: Sequence[int]) -> Odds:
     """What the heads give each draft node; nothing to what only the lookup found."""
-    places = (drafted[path][0] if path in drafted else -1 for path in paths)
     return Odds(ranked.chances().tobytes(), tuple(places))
 
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from medusa_core.drafters.lookup import Lookup
+from medusa_core.drafters.lookup import Lookup, form_of
 from medusa_core.engine.drafter import DrafterSpec, Observation
-from medusa_core.messages import TARGET, TokenSource
+from medusa_core.native.merge import NO_GUESSES
 from medusa_core.target import Target
-from medusa_core.tree.grown import grow_tree
-from medusa_core.tree.shape import TokenTree, TreeShape
+from medusa_core.tree.shape import TokenTree
 from medusa_core.types import Proposal
 
 
@@ -24,18 +23,15 @@ class NgramDrafter:
 
     def __init__(self, num_rows: int) -> None:
         self._num_rows = num_rows
-        self._lookup = Lookup()
+        self._lookup = Lookup(num_rows)
 
     def begin(self, token_ids: Sequence[int]) -> None:
-        self._lookup = Lookup()
-        self._lookup.extend(token_ids)
+        self._lookup.begin(token_ids)
 
     def propose(self, root_id: int, max_rows: int) -> Proposal:
-        rows = min(self._num_rows, max_rows)
-        found = self._lookup.continuations(rows - 1)
-        if not found:
-            return Proposal(TokenTree(TreeShape.root_only(), (root_id,)), (TARGET,))
-        return looked_up_alone(grow_tree(root_id, self._lookup.weighted(found), rows))
+        merged = self._lookup.merge(NO_GUESSES, min(self._num_rows, max_rows))
+        shape, sources = form_of(merged.form)
+        return Proposal(TokenTree(shape, (root_id, *merged.token_ids)), sources)
 
     def observe(self, observation: Observation) -> None:
         self._lookup.learn(observation.token_ids)
@@ -43,12 +39,6 @@ class NgramDrafter:
 
     def truncate(self, length: int) -> None:
         self._lookup.truncate(length)
-
-
-def looked_up_alone(tree: TokenTree) -> Proposal:
-    """A tree of nothing but what the lookup found."""
-    depths = tree.shape.depths[1:]
-    return Proposal(tree, (TARGET, *(TokenSource("ngram", depth) for depth in depths)))
 
 
 def _serves(_: Target) -> bool:

@@ -148,13 +148,31 @@ _SIGNATURES: dict[str, tuple[tuple[type, ...], type | None]] = {
         (c_void_p, c_void_p, c_void_p, c_void_p, c_int32, c_void_p, c_void_p),
         None,
     ),
-    "grow": ((c_void_p, c_int32, c_int32, c_int32, c_void_p, c_void_p), c_int32),
+    "grow": ((c_void_p, c_int32, c_int32, c_int32, c_void_p), c_int32),
+    "merge": (
+        (
+            c_void_p,
+            c_void_p,
+            c_int32,
+            c_int32,
+            c_void_p,
+            c_int64,
+            c_void_p,
+            c_int32,
+            c_void_p,
+            c_void_p,
+        ),
+        c_int32,
+    ),
     "keep_rows": ((c_void_p, c_int64, c_void_p, c_int64), None),
     "serve": ((c_void_p, c_int32), None),
 }
 
 
-_SHORT = ("pass_scratch", "walk_best", "grow", "keep_rows", "probabilities", "read_choices")
+_SHORT = (
+    *("pass_scratch", "walk_best", "grow", "merge", "keep_rows", "probabilities"),
+    "read_choices",
+)
 
 
 @cache

@@ -1,22 +1,29 @@
-"""Prompt lookup, trees grown of weighted paths, and the merge with the heads."""
+"""Prompt lookup, and its merge with the heads, whoever merges."""
+
+import random
+from array import array
+from itertools import pairwise
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medusa_core.drafters.composite import BOTH, SPEC, CompositeDrafter
-from medusa_core.drafters.lookup import Lookup
+from medusa_core.drafters.composite import SPEC, CompositeDrafter
+from medusa_core.drafters.lookup import BOTH, Lookup, form_of
 from medusa_core.drafters.ngram import NgramDrafter
 from medusa_core.engine.drafter import Observation
 from medusa_core.messages import NO_ODDS, TARGET, GenerateSettings, TokenSource
+from medusa_core.native.library import native_library
+from medusa_core.native.merge import NO_GUESSES, Guesses, Merge, Merged, merger, search
 from medusa_core.target import Target
-from medusa_core.tree.grown import grow_tree
+from medusa_core.tree.lookup import DEEPEST, LONGEST_SUFFIX, continuations
 from tests.core.conftest import LoadTarget
 from tests.core.laws import decode, plainly, user_says
 
 TOKENS = st.lists(st.integers(0, 5), min_size=1, max_size=60)
 HIDDEN = torch.zeros(1)
+TRUST = Lookup(2).trust
 
 
 def naive(ids: list[int], depth: int) -> set[tuple[int, ...]]:
@@ -32,83 +39,174 @@ def naive(ids: list[int], depth: int) -> set[tuple[int, ...]]:
 
 @given(TOKENS, st.integers(1, 6))
 def test_continuations_are_those_that_are_there(ids: list[int], depth: int) -> None:
-    lookup = Lookup()
-    lookup.extend(ids)
     everything = naive(ids, depth)
-    found = [one.token_ids for one in lookup.continuations(depth)]
+    found = [one.token_ids for one in continuations(array("i", ids), TRUST, depth)]
     assert set(found) <= everything
     assert bool(found) == bool(everything)
     assert len(set(found)) == len(found) <= 3
 
 
 def test_longer_suffixes_come_first_and_later_places_before_earlier() -> None:
-    lookup = Lookup()
-    lookup.extend([1, 2, 3, 9, 7, 3, 5, 8, 3, 6, 1, 2, 3])
-    found = lookup.continuations(1)
-    assert [(one.token_ids, one.length) for one in found] == [((9,), 3), ((6,), 1), ((5,), 1)]
+    text = array("i", [1, 2, 3, 9, 7, 3, 5, 8, 3, 6, 1, 2, 3])
+    found = continuations(text, TRUST, 1)
+    assert found == [((9,), 3), ((6,), 1), ((5,), 1)]
+    assert continuations(text, TRUST, 1, least=TRUST[0]) == found[:1]
+    assert continuations(text, TRUST, 0) == []
 
 
 @given(TOKENS, st.integers(0, 60))
 def test_a_cut_text_is_as_if_it_had_never_been_longer(ids: list[int], length: int) -> None:
-    cut, short = Lookup(), Lookup()
-    cut.extend(ids)
+    cut, short = Lookup(9), Lookup(9)
+    cut.begin(ids[:7])
+    cut.extend(ids[7:])
     cut.truncate(length)
     short.extend(ids[:length])
-    assert cut.token_ids == short.token_ids
-    assert cut.continuations(4) == short.continuations(4)
+    assert cut.text == short.text
+    assert cut.merge(NO_GUESSES, 9) == short.merge(NO_GUESSES, 9)
 
 
-def test_beginnings_that_are_worth_no_more_than_asked_for_are_left_out() -> None:
-    lookup = Lookup()
-    lookup.extend([1, 2, 3, 9, 7, 3, 5, 8, 1, 2, 3])
-    found = lookup.continuations(3)
-    everything = lookup.weighted(found)
-    assert lookup.weighted(found, 0.0) == everything
-    for least in (*everything.values(), 0.5, 1.0):
-        left = {path: value for path, value in everything.items() if value > least}
-        assert lookup.weighted(found, least) == left
-
-
-def test_chances_follow_what_was_right() -> None:
-    lookup = Lookup()
+def test_trust_follows_what_was_right() -> None:
+    lookup = Lookup(3)
     lookup.extend([1, 2, 1, 2, 1])
-    before = lookup.chance(3, 1)
+    of_three = 2 * DEEPEST
+    before = lookup.trust[of_three]
     for is_right, compare in ((False, float.__lt__), (True, float.__gt__)):
         for _ in range(8):
-            (best, *_) = lookup.continuations(2)
-            lookup.learn([best.token_ids[0] if is_right else 77])
-        after = lookup.chance(3, 1)
+            merged = lookup.merge(NO_GUESSES, 3)
+            assert (merged.suffix, merged.offered) == (3, 2)
+            lookup.learn([2 if is_right else 77])
+        lookup.learn([77])  # nothing was offered since
+        after = lookup.trust[of_three]
         assert compare(after, before)
         before = after
-    assert lookup.chance(2, 1) >= lookup.chance(2, 2) >= lookup.chance(2, 5)
+    for suffix in range(LONGEST_SUFFIX):
+        row = lookup.trust[suffix * DEEPEST : (suffix + 1) * DEEPEST].tolist()
+        assert row == sorted(row, reverse=True)
+    lookup.begin([1, 2])
+    assert lookup.trust == Lookup(3).trust
 
 
-@given(
-    st.dictionaries(
-        st.lists(st.integers(0, 3), min_size=1, max_size=4).map(tuple),
-        st.floats(0, 1),
-        max_size=20,
-    ),
-    st.integers(1, 12),
-)
-def test_a_grown_tree_holds_the_most_valuable_nodes(
-    leaves: dict[tuple[int, ...], float], num_rows: int
+# Merging ------------------------------------------------------------------------------------------
+
+
+def mergers(num_rows: int) -> list[Merge]:
+    compiled = merger(num_rows)
+    assert native_library() is None or compiled is not search
+    return [compiled, search]
+
+
+def guesses_of(rng: random.Random, num_heads: int, num_ranks: int, num_tokens: int) -> Guesses:
+    """What heads might guess."""
+    token_ids, chances = array("i"), array("f")
+    for _ in range(num_heads):
+        token_ids.extend(rng.sample(range(num_tokens), num_ranks))
+        drawn = sorted((rng.random() for _ in range(num_ranks)), reverse=True)
+        chances.extend(chance / num_ranks for chance in drawn)
+    return Guesses(token_ids, chances, num_ranks)
+
+
+def trust_of(rng: random.Random) -> "array[float]":
+    """How far a lookup might be trusted."""
+    drawn = (sorted((rng.random() for _ in range(DEEPEST)), reverse=True) for _ in range(4))
+    return array("f", [chance for row in drawn for chance in row])
+
+
+def nodes_of(merged: Merged) -> dict[tuple[int, ...], tuple[TokenSource, int]]:
+    """Every draft by the tokens down to it: who proposed it, and its place among the guesses."""
+    form = form_of(merged.form)
+    paths: list[tuple[int, ...]] = [()]
+    nodes = {}
+    parents, sources = form.shape.parents[1:], form.sources[1:]
+    drafts = zip(parents, merged.token_ids, sources, merged.places, strict=True)
+    for parent, token_id, source, place in drafts:
+        paths.append((*paths[parent], token_id))
+        nodes[paths[-1]] = source, place
+    assert len(nodes) == len(parents), "no two nodes are alike"
+    return nodes
+
+
+def worths_of(
+    guesses: Guesses, text: "array[int]", trust: "array[float]", num_rows: int
+) -> dict[tuple[int, ...], float]:
+    """All that either proposes, by looking everywhere."""
+    worths: dict[tuple[int, ...], float] = {(): 1.0}
+    ranks = guesses.num_ranks
+    for head in range(len(guesses.token_ids) // ranks):
+        for path, worth in list(worths.items()):
+            if len(path) == head:
+                for place in range(head * ranks, (head + 1) * ranks):
+                    worths[*path, guesses.token_ids[place]] = worth * guesses.chances[place]
+    for token_ids, suffix in continuations(text, trust, num_rows - 1):
+        for depth in range(1, len(token_ids) + 1):
+            worth = trust[(suffix - 1) * DEEPEST + depth - 1]
+            worths[token_ids[:depth]] = max(worth, worths.get(token_ids[:depth], 0.0))
+    del worths[()]
+    return worths
+
+
+@pytest.mark.parametrize("num_heads", [0, 1, 3])
+@pytest.mark.parametrize("num_rows", [1, 2, 3, 8, 40])
+@pytest.mark.parametrize("num_tokens", [4, 9])
+def test_a_merged_tree_holds_the_most_valuable_of_both(
+    num_heads: int, num_rows: int, num_tokens: int
 ) -> None:
-    values: dict[tuple[int, ...], float] = {}
-    for path, value in leaves.items():
-        for length in range(1, len(path) + 1):
-            values[path[:length]] = max(values.get(path[:length], 0.0), value)
-    tree = grow_tree(99, values, num_rows)
-    paths = [()]
-    for node in range(1, tree.shape.num_nodes):
-        paths.append((*paths[tree.shape.parents[node]], tree.token_ids[node]))
-    assert tree.token_ids[0] == 99
-    assert len(set(paths)) == len(paths) == min(num_rows, len(values) + 1)
-    kept = [values[path] for path in paths[1:]]
-    left = [value for path, value in values.items() if path not in paths]
-    assert not kept or not left or min(kept) >= max(left)
-    siblings = [[values[paths[child]] for child in children] for children in tree.shape.children]
-    assert all(row == sorted(row, reverse=True) for row in siblings)
+    rng = random.Random(100 * num_heads + 10 * num_rows + num_tokens)
+    seen = set()
+    for _ in range(60):
+        guesses = guesses_of(rng, num_heads, 4, num_tokens)
+        text = array("i", [rng.randrange(num_tokens) for _ in range(rng.randrange(60))])
+        trust = trust_of(rng)
+        merged, same = (merge(guesses, text, trust, num_rows) for merge in mergers(num_rows))
+        assert merged == same
+        nodes = nodes_of(merged)
+        worths = worths_of(guesses, text, trust, num_rows)
+        assert len(nodes) == min(num_rows - 1, len(worths))
+        left = [worth for path, worth in worths.items() if path not in nodes]
+        assert not left or not nodes or min(worths[path] for path in nodes) >= max(left) * 0.99999
+        form = form_of(merged.form)
+        for path, (source, place) in nodes.items():
+            assert source.head == len(path)
+            assert (place < 0) == (source.drafter == "ngram")
+            assert place < 0 or guesses.token_ids[place] == path[-1]
+            seen.add(source.drafter)
+        paths = [(), *nodes]
+        for children in form.shape.children:
+            row = [worths[paths[child]] for child in children]
+            assert all(left >= right * 0.99999 for left, right in pairwise(row))
+    everyone = {"ngram"} if num_heads == 0 else {"medusa", "ngram", BOTH}
+    assert seen == (everyone if num_rows > 1 else set())
+
+
+def test_of_equals_the_heads_come_first_and_then_what_occurred_last() -> None:
+    text, trust = array("i", [7, 1, 7, 2, 7, 3, 7]), array("f", [0.5] * 24)
+    guesses = Guesses(array("i", [9]), array("f", [0.5]), 1)
+    for merge in mergers(8):
+        assert merge(guesses, text, trust, 2).token_ids == [9]
+        assert merge(NO_GUESSES, text, trust, 3).token_ids == [3, 7]
+        assert merge(NO_GUESSES, text, trust, 8).token_ids[:3] == [3, 2, 1]
+
+
+def test_what_is_worth_nothing_is_not_merged() -> None:
+    nothing = Guesses(array("i", [3, 4]), array("f", [0.0, 0.0]), 2)
+    for merge in mergers(8):
+        merged = merge(nothing, array("i", [1, 1]), array("f", bytes(96)), 8)
+        assert (merged.token_ids, merged.suffix) == ([], 0)
+        # A full tree of the heads leaves no room for what is less likely.
+        sure = Guesses(array("i", [3, 4]), array("f", [0.9, 0.8]), 1)
+        merged = merge(sure, array("i", [1, 1]), array("f", [0.7] * 24), 3)
+        assert (merged.token_ids, merged.suffix) == ([3, 4], 0)
+
+
+def test_more_rows_than_are_merged_in_one_call_are_searched_for() -> None:
+    assert merger(1025) is search
+    guesses = guesses_of(random.Random(3), 4, 32, 64)
+    text = array("i", [k % 7 for k in range(3000)])
+    wide, same = (merge(guesses, text, TRUST, 1024) for merge in mergers(1024))
+    assert nodes_of(wide).keys() == nodes_of(same).keys()
+    assert len(wide.token_ids) == 1023
+
+
+# Drafters -----------------------------------------------------------------------------------------
 
 
 def test_repeated_text_is_drafted_and_decided_in_few_steps(load: LoadTarget) -> None:

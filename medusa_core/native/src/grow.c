@@ -2,12 +2,6 @@
 
 #include <string.h>
 
-/* A node, or what may become one. */
-typedef struct {
-    float worth;
-    int32_t parent, depth, rank;
-} Node;
-
 /* A child of `parent`, if the heads offer one of that rank that is worth something. */
 static int32_t offer(const float *chances, int32_t heads, int32_t ranks, const Node *nodes,
                      int32_t parent, int32_t rank, Node *to) {
@@ -30,9 +24,8 @@ static void count_children(const Node *nodes, int32_t count, int32_t *children) 
             }
 }
 
-int32_t grow(const float *chances, int32_t heads, int32_t ranks, int32_t rows, int32_t *children,
-             float *least) {
-    Node nodes[MOST_GROWN], offers[MOST_GROWN + 1];
+int32_t grow_nodes(const float *chances, int32_t heads, int32_t ranks, int32_t rows, Node *nodes) {
+    Node offers[MOST_GROWN + 1];
     int32_t count = 1;
     nodes[0] = (Node){1.0f, -1, 0, 0};
     int32_t open = offer(chances, heads, ranks, nodes, 0, 0, offers);
@@ -46,7 +39,12 @@ int32_t grow(const float *chances, int32_t heads, int32_t ranks, int32_t rows, i
             offers[best] = offers[--open];
         open += offer(chances, heads, ranks, nodes, count++, 0, offers + open);
     }
-    *least = count == rows ? nodes[count - 1].worth : 0.0f;
+    return count;
+}
+
+int32_t grow(const float *chances, int32_t heads, int32_t ranks, int32_t rows, int32_t *children) {
+    Node nodes[MOST_GROWN];
+    int32_t count = grow_nodes(chances, heads, ranks, rows, nodes);
     count_children(nodes, count, children);
     return count;
 }
