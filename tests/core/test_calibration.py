@@ -210,6 +210,33 @@ def test_a_plain_step_is_measured_as_it_is_in_an_answer(
     )
 
 
+def test_plain_steps_count_once_the_helpers_are_awake(
+    tiny: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s, usual_s, num_steps = 0.0, 1e-4, 0
+
+    class Waking:
+        """A generation whose first seven milliseconds go slowly."""
+
+        def __init__(self, request: Generate, *_: object) -> None:
+            self._left = request.settings.max_new_tokens
+
+        @property
+        def is_done(self) -> bool:
+            return self._left == 0
+
+        def advance(self) -> None:
+            nonlocal now_s, num_steps
+            self._left -= 1
+            num_steps += 1
+            now_s += usual_s if now_s > 7e-3 else 1.7 * usual_s
+
+    monkeypatch.setattr(calibration, "Generation", Waking)
+    monkeypatch.setattr(calibration, "time", SimpleNamespace(perf_counter=lambda: now_s))
+    assert calibration._plain_step_s(tiny, ends=1.0) == pytest.approx(usual_s)
+    assert num_steps > 100
+
+
 def test_trees_follow_what_was_learned(tiny: Target) -> None:
     tuner = Tuner(replace(tiny, trees=TreeTable(ACCURACIES, 4)))
     settings = GenerateSettings()
