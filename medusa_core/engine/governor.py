@@ -7,14 +7,13 @@ too low, plain decoding takes over for a while, and drafts are tried again later
 from __future__ import annotations
 
 import statistics
-from collections import deque
 
 WORTHWHILE = 1.05
-_WINDOW = 48  # steps that are judged together
+_WINDOW = 96  # steps that are judged together: more than one hard answer's
 _PROBE = 16  # plain steps that are measured before drafts are let go
 _FIRST_REST = 128  # plain steps before drafts are tried again; twice as many every time
 _LONGEST_REST = 2048
-_TRIAL = 24  # steps of a new try
+_TRIAL = 48  # steps of a new try
 
 
 class Governor:
@@ -33,7 +32,7 @@ class Governor:
         self.num_rested = 0
         self.speed_up: float | None = None
         self.plain_step_s = plain_step_s
-        self._steps: deque[tuple[int, float]] = deque(maxlen=_WINDOW)
+        self._steps: list[tuple[int, float]] = []
         self._plain: list[float] = []
         self._needed = _WINDOW
         self._rest = _FIRST_REST
@@ -53,9 +52,8 @@ class Governor:
         """
         if self._left == 0:
             self._steps.append((num_tokens, step_s))
-            if len(self._steps) >= self._needed and not self._pays():
-                self._plain.clear()
-                self._left = _PROBE
+            if len(self._steps) == self._needed:
+                self._judge()
             return
         self._left -= 1
         self.num_rested += 1
@@ -63,6 +61,15 @@ class Governor:
             self._plain.append(step_s)
             if len(self._plain) == _PROBE:
                 self._compare()
+
+    def _judge(self) -> None:
+        """Judge some steps, and none of them twice: that would take time, and find more chances."""
+        if self._pays():
+            self._steps.clear()
+            self._needed = _WINDOW
+        else:
+            self._plain.clear()
+            self._left = _PROBE
 
     def _compare(self) -> None:
         """Judge again, by plain steps of now."""
