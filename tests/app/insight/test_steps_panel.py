@@ -36,6 +36,7 @@ def test_the_curves_are_the_traces_and_share_the_slider(
     assert window.insight.timeline.index == 3
     QTest.keyClick(over_time[3], Qt.Key.Key_Home)
     assert window.insight.timeline.index == 0
+    qtbot.waitUntil(lambda: all(plot.updatesEnabled() for plot in panel.plots))  # and painted
     for plot in panel.plots:
         assert plot.accessibleName()
         assert plot.toolTip()

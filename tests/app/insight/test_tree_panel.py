@@ -16,6 +16,7 @@ from tests.app.conftest import Open
 from tests.app.driving import ask, wait_ready
 from tests.app.fakes import Script
 from tests.app.insight.looks import shown
+from tests.app.insight.traces import made_track
 
 
 def test_before_any_answer_the_planned_tree_can_be_sized_and_used(
@@ -85,6 +86,18 @@ def test_f9_opens_and_closes_the_tree(answered: tuple[MainWindow, AnswerMessage]
     assert panel.view.layout_shown.nodes
     QTest.keyClick(window, Qt.Key.Key_F9)
     assert not panel.isVisible()
+
+
+def test_the_tab_turns_once_an_answer_is_under_way(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    panel = window.insight.open_tree()
+    window.insight.timeline.show(made_track(3))
+    assert panel.tabs.currentIndex() == PLAN, "turning it would slow the answer's beginning"
+    qtbot.waitUntil(lambda: panel.tabs.currentIndex() == STEP)
+    qtbot.waitUntil(lambda: bool(panel.view.layout_shown.nodes))
+    window.insight.timeline.show(None, 0)
+    assert panel.tabs.currentIndex() == PLAN, "what isn't followed is shown at once"
 
 
 def test_the_slider_shows_every_step(answered: tuple[MainWindow, AnswerMessage]) -> None:
