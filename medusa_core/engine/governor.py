@@ -12,7 +12,7 @@ WORTHWHILE = 1.05
 _WINDOW = 96  # steps that are judged together: more than one hard answer's
 _PROBE = 16  # plain steps that are measured before drafts are let go
 _FIRST_REST = 128  # plain steps before drafts are tried again; twice as many every time
-_LONGEST_REST = 2048
+_LONGEST_REST = 512  # so that answers of another kind aren't missed for long
 _TRIAL = 48  # steps of a new try
 
 
