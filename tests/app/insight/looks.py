@@ -7,7 +7,7 @@ from PySide6.QtGui import QDropEvent, QTextCursor
 
 from app.chat.answer_message import AnswerMessage
 from app.insight.track import Track
-from app.insight.tree_panel import TreePanel
+from app.insight.tree_panel import STEP, TreePanel
 from app.window import MainWindow
 
 
@@ -16,6 +16,14 @@ def track_of(window: MainWindow) -> Track:
     track = window.insight.timeline.track
     assert track is not None
     return track
+
+
+def open_step(window: MainWindow, index: int) -> TreePanel:
+    """The tree of a step of the answer that is shown."""
+    panel = window.insight.open_tree()
+    panel.tabs.setCurrentIndex(STEP)
+    window.insight.timeline.go(index)
+    return panel
 
 
 def shown(panel: TreePanel) -> list[str]:

@@ -15,7 +15,7 @@ from app.window import MainWindow
 from tests.app.conftest import Open
 from tests.app.driving import errors, wait_ready
 from tests.app.fakes import Script
-from tests.app.insight.looks import dropped, shown, track_of
+from tests.app.insight.looks import dropped, open_step, shown, track_of
 
 
 def test_a_trace_is_saved_opened_and_dropped(
@@ -127,9 +127,7 @@ def test_the_picture_is_the_whole_tree(
     answered: tuple[MainWindow, AnswerMessage], tmp_path: Path, ending: str
 ) -> None:
     window, _ = answered
-    panel = window.insight.open_tree()
-    panel.tabs.setCurrentIndex(STEP)
-    window.insight.timeline.go(1)
+    panel = open_step(window, 1)
     path = tmp_path / f"tree.{ending}"
     window.insight.files.save_picture(window.insight.open_tree().view, path)
     if ending == "svg":

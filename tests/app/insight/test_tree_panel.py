@@ -15,7 +15,7 @@ from medusa_core.messages import (
 from tests.app.conftest import Open
 from tests.app.driving import ask, wait_ready
 from tests.app.fakes import Script
-from tests.app.insight.looks import shown
+from tests.app.insight.looks import open_step, shown
 from tests.app.insight.traces import made_track
 
 
@@ -123,9 +123,7 @@ def test_arrows_walk_through_the_tree_and_say_where_they_are(
     answered: tuple[MainWindow, AnswerMessage],
 ) -> None:
     window, _ = answered
-    panel = window.insight.open_tree()
-    panel.tabs.setCurrentIndex(STEP)
-    window.insight.timeline.go(1)
+    panel = open_step(window, 1)
     view = panel.view
     view.setFocus()
     said = []
@@ -147,9 +145,7 @@ def test_the_table_lists_the_nodes_and_chooses_the_same(
     answered: tuple[MainWindow, AnswerMessage],
 ) -> None:
     window, _ = answered
-    panel = window.insight.open_tree()
-    panel.tabs.setCurrentIndex(STEP)
-    window.insight.timeline.go(1)
+    panel = open_step(window, 1)
     panel.table_button.click()
     rows = [[panel.table.item(r, c).text() for c in range(8)] for r in range(5)]
     assert rows[1] == ["1", "1", "␣two", "head 1", "1", "25.0 %", "accepted", "One"]
