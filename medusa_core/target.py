@@ -28,6 +28,7 @@ from medusa_core.runner.choice import choose_runner, share_workers
 from medusa_core.runner.runner import Runner
 from medusa_core.text.template import ChatTemplate
 from medusa_core.text.tokenizer import Tokenizer
+from medusa_core.tree.phrases import Phrases, read_phrases
 from medusa_core.tree.presets import TreeTable, read_tree_table
 
 log = logging.getLogger(__name__)
@@ -53,6 +54,7 @@ class Target:
         eos_token_ids: Tokens that end an answer.
         heads: Medusa heads, or None.
         trees: Trees for the heads, or None without heads.
+        phrases: What it often says, or None where no such table lies beside it.
         num_parameters: Parameters of the target.
         weights_bytes: Bytes that its weights take.
     """
@@ -68,6 +70,7 @@ class Target:
     eos_token_ids: frozenset[int]
     heads: MedusaHeads | None
     trees: TreeTable | None
+    phrases: Phrases | None
     num_parameters: int
     weights_bytes: int
 
@@ -128,6 +131,7 @@ def load_target(
     config = read_config(model_dir)
     tokenizer = Tokenizer.open(model_dir)
     template = ChatTemplate.open(model_dir, tokenizer)
+    phrases = read_phrases(model_dir)
     checkpoint = Checkpoint.open_model(model_dir)
     if heads_dir is None and has_merged_heads(checkpoint):
         heads_dir = model_dir
@@ -157,6 +161,7 @@ def load_target(
         eos_token_ids=frozenset(config.eos_token_ids),
         heads=heads,
         trees=trees,
+        phrases=phrases,
         num_parameters=model.num_parameters,
         weights_bytes=model.nbytes,
     )

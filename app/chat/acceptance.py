@@ -1,25 +1,28 @@
-"""How often the heads, and the lookup, were right: the same figure wherever it is shown."""
+"""How often heads, lookup and phrases were right: the same figure wherever it is shown."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from app.markdown.tokens import LOOKUP
-from medusa_core.messages import TARGET, TokenSource
+from app.markdown.tokens import LOOKUP, PHRASES, marks_of
+from medusa_core.messages import TokenSource
+
+_NAMES = {LOOKUP: "lookup", PHRASES: "phrases"}
 
 MEANING = (
-    "Of the steps in which a head, or the lookup, drafted, the share in which a token of it was "
-    "accepted, in the last answer. Head k drafts the k-th token after the one decided; it counts "
-    "only where all before it were right. A token that both guessed counts for both."
+    "Of the steps in which a head, the lookup or phrases (what the model often says) drafted, the "
+    "share in which a token of theirs was accepted, in the last answer. Head k drafts the k-th "
+    "token after the one decided; it counts only where all before it were right. A token that "
+    "several guessed counts for each."
 )
 
 
 class Rate(NamedTuple):
-    """How often a head, or the lookup, was right.
+    """How often a head, the lookup or phrases were right.
 
     Attributes:
-        mark: The head's number, 1-based; `LOOKUP` for the lookup, of whatever depth.
+        mark: The head's number, 1-based; `LOOKUP` or `PHRASES`, of whatever depth.
         num_accepted: Steps in which a token of it was accepted.
         num_steps: Steps in which it drafted.
     """
@@ -31,7 +34,7 @@ class Rate(NamedTuple):
     @property
     def name(self) -> str:
         """Who it is, in words."""
-        return "lookup" if self.mark == LOOKUP else f"head {self.mark}"
+        return _NAMES.get(self.mark) or f"head {self.mark}"
 
     @property
     def share(self) -> float:
@@ -63,16 +66,10 @@ class AcceptanceTally:
             )
 
     def rates(self) -> tuple[Rate, ...]:
-        """All who drafted: the heads in order, then the lookup."""
-        return tuple(sorted(self._rates.values(), key=lambda rate: (rate.mark == LOOKUP, rate)))
+        """All who drafted: the heads in order, then the lookup, then phrases."""
+        return tuple(sorted(self._rates.values(), key=lambda rate: (rate.mark < 0, abs(rate.mark))))
 
 
 def _credited(sources: Iterable[TokenSource]) -> frozenset[int]:
-    """All who drafted some of these; a node that both proposed credits both."""
-    marks = set()
-    for source in sources:
-        if source.drafter in ("ngram", "medusa+ngram"):
-            marks.add(LOOKUP)
-        if source.drafter != "ngram" and source != TARGET:
-            marks.add(source.head)
-    return frozenset(marks)
+    """All who drafted some of these; a node that several proposed credits each."""
+    return frozenset(mark for source in sources for mark in marks_of(source))

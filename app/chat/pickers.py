@@ -14,10 +14,11 @@ from medusa_core.messages import GenerateSettings, ModelLoaded
 
 # The first that can run on a model is used where nobody chooses.
 DRAFTER_NAMES = {
-    "composite": "Medusa + lookup",
+    "composite": "All together",
     "medusa": "Medusa heads",
     "medusa-dynamic": "Medusa, dynamic tree",
     "medusa-chain": "Medusa, one chain",
+    "phrases": "Phrases + lookup",
     "ngram": "Prompt lookup",
     "none": "None (plain)",
 }
@@ -59,7 +60,8 @@ class Pickers(QWidget):
         self.drafter_box = _box(
             "Drafter",
             "Who guesses the next tokens: the Medusa heads, a search for the same words earlier in "
-            "the text (prompt lookup), both, or nobody. The words are the same.",
+            "the text (prompt lookup), a table of what the model often says (phrases), all of them "
+            "together, or nobody. The words are the same.",
             11,
         )
         self.rule_box = _box(

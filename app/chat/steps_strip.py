@@ -56,8 +56,8 @@ class StepsStrip(QFrame):
         self.marks_box.setCurrentIndex(self.marks_box.count() - 1)
         self.marks_box.setToolTip(
             "Accepted tokens carry a tint and an underline, one for all or that of the head that "
-            "drafted them (dashed: found by lookup); the model chose all others itself. The text "
-            "is the same either way."
+            "drafted them (dashed: found by lookup; dotted: what the model often says); the model "
+            "chose all others itself. The text is the same either way."
         )
         self.marks_box.currentIndexChanged.connect(
             lambda index: self.marking_changed.emit(Marking(self.marks_box.itemData(index)))

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 from app.flow_layout import FlowLayout
 from app.insight.layout import State
 from app.insight.tree_style import Badge, badge_width, look_of, paint_badge
-from app.markdown.tokens import LOOKUP
+from app.markdown.tokens import LOOKUP, PHRASES
 from app.theme.appearance import Appearance
 
 Sample = State | Badge | str
@@ -23,6 +23,7 @@ STEP_LEGEND: tuple[tuple[Sample, str], ...] = (
     (State.UNREACHED, "behind a wrong guess"),
     (Badge("h1", 1), "guessed by head 1"),
     (Badge("lookup", LOOKUP), "found in the text so far"),
+    (Badge("phrases", PHRASES), "what the model often says there"),
     ("44%", "chance that the drafter, or the model, gave it; paler: less"),
 )
 PLAN_LEGEND: tuple[tuple[Sample, str], ...] = (

@@ -35,8 +35,8 @@ STEP_HELP = (
 )
 PLAN_HELP = (
     "The guesses of the heads that pay most, by how often each has been right. More rows give more "
-    "tokens in a step, but a step takes longer. The drafter Medusa heads uses this tree as it is; "
-    "Medusa + lookup and the dynamic tree use as many rows, but choose the guesses in each step."
+    "tokens in a step, but a step takes longer. The drafter Medusa heads uses this tree as it is, "
+    "those that grow a tree for each step use as many rows."
 )
 
 

@@ -6,10 +6,11 @@ import re
 import sys
 from html import escape
 
-from medusa_core.messages import GIVEN, TARGET, TokenSource
+from medusa_core.messages import GIVEN, NGRAM, PHRASES, TARGET, TokenSource
 
 _SIGNS = {" ": "␣", "\n": "⏎", "\t": "⇥", "\r": "␍"}
 _MOST_CHARS = 24
+_PROPOSERS = {NGRAM: "lookup", PHRASES: "phrases"}
 _CODE_POINT = re.compile(r"‹U\+([0-9A-F]{4,6})›")
 
 
@@ -57,11 +58,10 @@ def origin(source: TokenSource) -> str:
         return "the model itself"
     if source == GIVEN:
         return "given"
-    if source.drafter == "ngram":
-        return f"lookup, {source.head} ahead"
-    if source.drafter == "medusa+ngram":
-        return f"head {source.head} and lookup"
-    return f"head {source.head}"
+    names = [_PROPOSERS.get(name) or f"head {source.head}" for name in source.proposers]
+    if all(name in _PROPOSERS for name in source.proposers):  # a head's number says it
+        names[-1] += f", {source.head} ahead"
+    return " and ".join(names)
 
 
 def as_tip(text: str) -> str:

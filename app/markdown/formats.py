@@ -23,7 +23,7 @@ from PySide6.QtGui import (
 from app.markdown.model import Marker, Paragraph, Place, TextStyle
 from app.markdown.spans import Span
 from app.markdown.style import Ink, MarkStyle
-from app.markdown.tokens import LOOKUP
+from app.markdown.tokens import LOOKUP, PHRASES
 
 _HEADING_SCALES = (1.5, 1.3, 1.15, 1.05, 1.0, 1.0)
 _BULLETS = (
@@ -36,6 +36,10 @@ _ALIGNMENTS = {
     "center": Qt.AlignmentFlag.AlignHCenter,
     "right": Qt.AlignmentFlag.AlignRight,
 }
+
+
+_Lines = QTextCharFormat.UnderlineStyle
+_UNDERLINES = {LOOKUP: _Lines.DashUnderline, PHRASES: _Lines.DotLine}
 
 
 class Marking(str, Enum):
@@ -102,9 +106,8 @@ class Formats:
             fmt.setAnchor(True)
             fmt.setAnchorHref(href)
         if mark:
-            lines = QTextCharFormat.UnderlineStyle
             fmt.setBackground(QColor(self._style.tint(mark)))
-            fmt.setUnderlineStyle(lines.DashUnderline if mark == LOOKUP else lines.SingleUnderline)
+            fmt.setUnderlineStyle(_UNDERLINES.get(mark, _Lines.SingleUnderline))
             fmt.setUnderlineColor(QColor(self._style.underline(mark)))
         return fmt
 

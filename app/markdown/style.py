@@ -44,6 +44,8 @@ class MarkStyle:
         head_underlines: Underline of the same, as many.
         lookup_tint: Background of tokens that a lookup found.
         lookup_underline: Underline of the same.
+        phrases_tint: Background of tokens that the model often says there.
+        phrases_underline: Underline of the same.
         inks: Colours of code.
         text_families: Font families, best first.
         mono_families: Font families of code, best first.
@@ -60,6 +62,8 @@ class MarkStyle:
     head_underlines: tuple[str, ...]
     lookup_tint: str
     lookup_underline: str
+    phrases_tint: str
+    phrases_underline: str
     inks: CodeInks
     text_families: tuple[str, ...]
     mono_families: tuple[str, ...]
@@ -67,15 +71,15 @@ class MarkStyle:
     mono_size_pt: float = 10.0
 
     def tint(self, mark: int) -> str:
-        """Background of tokens with a mark: a head, 1-based, or `LOOKUP`."""
-        if mark == LOOKUP:
-            return self.lookup_tint
+        """Background of tokens with a mark: a head, 1-based, `LOOKUP` or `PHRASES`."""
+        if mark < 0:
+            return self.lookup_tint if mark == LOOKUP else self.phrases_tint
         return self.head_tints[(mark - 1) % len(self.head_tints)]
 
     def underline(self, mark: int) -> str:
         """Underline of tokens with a mark."""
-        if mark == LOOKUP:
-            return self.lookup_underline
+        if mark < 0:
+            return self.lookup_underline if mark == LOOKUP else self.phrases_underline
         return self.head_underlines[(mark - 1) % len(self.head_underlines)]
 
     def ink(self, ink: Ink) -> str:

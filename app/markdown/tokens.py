@@ -5,15 +5,24 @@ from __future__ import annotations
 import codecs
 from bisect import bisect_right
 
-from medusa_core.messages import TokenSource
+from medusa_core.messages import NGRAM, TokenSource
+from medusa_core.messages import PHRASES as BY_PHRASES
 
 NO_TOKEN = -1
-LOOKUP = -1  # the mark of what a lookup found; head k's is k, that of the target's own tokens is 0
+# Marks: head k's is k, that of the target's own tokens is 0; these are of what a lookup found and
+# of what the model often says.
+LOOKUP, PHRASES = -1, -2
+_MARKS = {NGRAM: LOOKUP, BY_PHRASES: PHRASES}
+
+
+def marks_of(source: TokenSource) -> tuple[int, ...]:
+    """All who proposed a token: the head, the lookup, phrases."""
+    return tuple(_MARKS.get(proposer, source.head) for proposer in source.proposers)
 
 
 def mark_of(source: TokenSource) -> int:
-    """How a token of this origin is marked."""
-    return LOOKUP if source.drafter == "ngram" else source.head
+    """How a token of this origin is marked: as the first of those who proposed it."""
+    return next(iter(marks_of(source)), 0)
 
 
 class TokenMap:

@@ -22,6 +22,8 @@ def mark_style(theme: Theme, scale: FontScale) -> MarkStyle:
         head_underlines=tuple(head.line for head in theme.heads),
         lookup_tint=theme.lookup.tint,
         lookup_underline=theme.lookup.line,
+        phrases_tint=theme.phrases.tint,
+        phrases_underline=theme.phrases.line,
         inks=CodeInks(
             keyword=theme.code_keyword,
             string=theme.code_string,

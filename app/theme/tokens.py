@@ -55,6 +55,7 @@ class Theme:
         code_name: Names that code defines.
         heads: Colours of head 1, 2, ...; later heads start again.
         lookup: Colours of what a lookup found.
+        phrases: Colours of what the model often says.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Theme:
     code_name: str
     heads: tuple[MarkColour, ...]
     lookup: MarkColour
+    phrases: MarkColour
 
     @property
     def is_dark(self) -> bool:
@@ -94,8 +96,8 @@ class Theme:
         return self.heads[(number - 1) % len(self.heads)]
 
     def of_mark(self, mark: int) -> MarkColour:
-        """Colour of a mark: a head's number, or a negative one for what a lookup found."""
-        return self.lookup if mark < 0 else self.head(mark)
+        """Colour of a mark: a head's number, −1 for the lookup, −2 for phrases."""
+        return self.head(mark) if mark >= 0 else self.lookup if mark == -1 else self.phrases
 
 
 LIGHT = Theme(
@@ -131,6 +133,7 @@ LIGHT = Theme(
         MarkColour("#fae0d2", "#c65600"),
     ),
     lookup=MarkColour("#e6e5df", "#55585d"),
+    phrases=MarkColour("#e8e2f4", "#6a55a0"),
 )
 
 DARK = Theme(
@@ -166,6 +169,7 @@ DARK = Theme(
         MarkColour("#4a2813", "#ee7c33"),
     ),
     lookup=MarkColour("#393b40", "#b9bcc2"),
+    phrases=MarkColour("#332b47", "#b7a3e3"),
 )
 
 

@@ -138,6 +138,7 @@ def make_random(name: str, config: ModelConfig, options: LoadOptions, num_heads:
         template=ChatTemplate.open(demo_model_dir(), tokenizer),
         eos_token_ids=frozenset(),
         heads=heads if num_heads else None,
+        phrases=None,
         trees=typical_table(num_heads) if num_heads else None,
         num_parameters=model.num_parameters,
         weights_bytes=model.nbytes,

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from medusa_core.drafters.medusa import SPEC as MEDUSA
 from medusa_core.drafters.medusa import MedusaDrafter, heads_and_trees
-from medusa_core.engine.drafter import DrafterSpec
+from medusa_core.engine.drafter import DrafterSpec, worth_of_heads
 from medusa_core.target import Target
-from medusa_core.tree.presets import Accuracies, TreeTable
+from medusa_core.tree.presets import Accuracies
 from medusa_core.tree.shape import TreeShape
 
 
@@ -20,8 +20,8 @@ def _build(target: Target, num_rows: int) -> MedusaDrafter:
     return MedusaDrafter(heads, shape)
 
 
-def _worth(trees: TreeTable | None) -> Accuracies:
-    return () if trees is None else tuple(row[:1] for row in trees.head_accuracies)
+def _worth(target: Target) -> Accuracies:
+    return tuple(row[:1] for row in worth_of_heads(target))
 
 
 SPEC = DrafterSpec("medusa-chain", serves=MEDUSA.serves, build=_build, worth=_worth)

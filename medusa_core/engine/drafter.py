@@ -12,7 +12,7 @@ from torch import Tensor
 from medusa_core import drafters
 from medusa_core.registry import Registry
 from medusa_core.target import Target
-from medusa_core.tree.presets import Accuracies, TreeTable
+from medusa_core.tree.presets import Accuracies
 from medusa_core.types import Chance, Proposal
 
 
@@ -47,9 +47,9 @@ class Drafter(Protocol):
         """Forget what was learned of tokens from `length` on."""
 
 
-def worth_of_heads(trees: TreeTable | None) -> Accuracies:
+def worth_of_heads(target: Target) -> Accuracies:
     """What the heads' own guesses are worth."""
-    return () if trees is None else trees.head_accuracies
+    return () if target.trees is None else target.trees.head_accuracies
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +62,17 @@ class DrafterSpec:
         build: Makes a drafter for one session; the second argument is the tree's row count,
             root included.
         worth: How often its guess of rank 0, 1, ... at depth 1, 2, ... is right, from what is known
-            of the target's heads; by this the tree's row count is chosen.
+            of the target; by this the tree's row count is chosen.
+        asks_heads: Whether a draft takes the heads' time.
+        hint: What to do where it can't draft.
     """
 
     name: str
     serves: Callable[[Target], bool]
     build: Callable[[Target, int], Drafter]
-    worth: Callable[[TreeTable | None], Accuracies] = worth_of_heads
+    worth: Callable[[Target], Accuracies] = worth_of_heads
+    asks_heads: bool = True
+    hint: str = "Load Medusa heads for this model, or choose the drafter 'none'."
 
 
 @cache

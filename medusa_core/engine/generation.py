@@ -294,10 +294,7 @@ def _settle(
             f"Choose 1 to {MAX_TREE_ROWS}, or 0 to let the engine choose.",
         )
     if not drafter.serves(target):
-        raise RequestError(
-            f"{target.name} can't use the drafter {drafter.name!r}.",
-            "Load Medusa heads for this model, or choose the drafter 'none'.",
-        )
+        raise RequestError(f"{target.name} can't use the drafter {drafter.name!r}.", drafter.hint)
     check_tokens(settings, target.config.vocab_size)
     rows = 1 if drafter.name == "none" else settings.tree_rows or default_rows
     return replace(settings, tree_rows=rows)

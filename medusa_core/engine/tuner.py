@@ -51,14 +51,14 @@ class Tuner:
             settings: How the answer is decoded.
             length: Committed rows that it will be decoded behind, about.
         """
-        trees = self.target_for(settings).trees
-        worth = drafter_registry().get(settings.drafter).worth(trees)
+        target, spec = self.target_for(settings), drafter_registry().get(settings.drafter)
+        worth = spec.worth(target)
         if not worth:
             return 1
         if self.costs is None:
-            return _ROWS if trees is None else trees.default_rows
+            return _ROWS if target.trees is None else target.trees.default_rows
         order = grow(worth, MOST_ROWS - 1)
-        depths = [len(path) for path, _ in order]
+        depths = [len(path) if spec.asks_heads else 0 for path, _ in order]
         rows = self.costs.best_rows(depths, [value for _, value in order], length)
         # Where no tree seems to pay, the smallest is tried: the governor knows better, later.
         return max(2, rows)

@@ -60,8 +60,9 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 DRAFTER_HELP = (
-    "how tokens are guessed: composite (heads and lookup), medusa, medusa-dynamic, medusa-chain, "
-    "ngram or none (default: composite, or ngram where there are no heads)"
+    "how tokens are guessed: composite (heads, lookup and phrases), medusa, medusa-dynamic, "
+    "medusa-chain, phrases (and lookup), ngram (lookup) or none (default: composite, or phrases or "
+    "ngram where there are no heads)"
 )
 
 

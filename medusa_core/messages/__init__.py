@@ -31,6 +31,9 @@ from medusa_core.messages.events import (
 )
 from medusa_core.messages.records import (
     GIVEN,
+    MEDUSA,
+    NGRAM,
+    PHRASES,
     PREFERRED_DRAFTERS,
     TARGET,
     ChatMessage,
@@ -57,8 +60,11 @@ from medusa_core.messages.traces import (
 
 __all__ = [
     "GIVEN",
+    "MEDUSA",
+    "NGRAM",
     "NO_ODDS",
     "NUM_ALTERNATIVES",
+    "PHRASES",
     "PREFERRED_DRAFTERS",
     "TARGET",
     "Alternative",

@@ -46,21 +46,27 @@ class TokenSource(NamedTuple):
 
     Attributes:
         drafter: `"target"` for a token the target chose itself (the first token and every bonus
-            token), `"given"` for a token of an answer that is gone on with, else the name of the
-            drafter whose proposal was accepted.
+            token), `"given"` for a token of an answer that is gone on with, else who proposed the
+            accepted token: `"medusa"`, `"ngram"`, `"phrases"`, or several with `+` between.
         head: Draft depth of the accepted token, 1-based (head k drafts depth k); 0 for the others.
     """
 
     drafter: str
     head: int
 
+    @property
+    def proposers(self) -> tuple[str, ...]:
+        """All who proposed it; nobody proposes what the target chose itself or what was given."""
+        return () if self.head == 0 else tuple(self.drafter.split("+"))
 
+
+MEDUSA, NGRAM, PHRASES = "medusa", "ngram", "phrases"
 TARGET = TokenSource("target", 0)
 GIVEN = TokenSource("given", 0)
 
 
 # Where nobody chooses: the first of these that can run on the target.
-PREFERRED_DRAFTERS = ("composite", "medusa", "ngram", "none")
+PREFERRED_DRAFTERS = ("composite", "medusa", "phrases", "ngram", "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +75,9 @@ class GenerateSettings:
 
     Attributes:
         drafter: Name of a registered drafter: `medusa`, `medusa-dynamic` (a tree for each step),
-            `medusa-chain` (each head's best guess), `ngram` (prompt lookup), `composite` (heads and
-            lookup) or `none` (plain decoding).
+            `medusa-chain` (each head's best guess), `ngram` (prompt lookup), `phrases` (what the
+            model often says, and lookup), `composite` (heads, phrases and lookup) or `none` (plain
+            decoding).
         rule: Name of a registered acceptance rule: `greedy`, `sample` or `typical`.
         temperature: Divides the logits under `sample` and `typical`; > 0.
         top_k: Keep the k best tokens when drawing; 0 keeps all.

@@ -131,6 +131,20 @@ class HeadsStruct(Structure):
     )
 
 
+class PhrasesStruct(Structure):
+    """`Phrases` of phrases.h."""
+
+    _fields_ = (
+        ("keys", c_void_p),
+        ("starts", c_void_p),
+        ("tokens", c_void_p),
+        ("chances", c_void_p),
+        ("buckets", c_void_p),
+        ("shift", c_int32),
+        ("longest", c_int32),
+    )
+
+
 _SIGNATURES: dict[str, tuple[tuple[type, ...], type | None]] = {
     "pass_scratch": ((c_void_p, c_int32, c_int32, c_int32), c_int64),
     "forward": ((c_void_p, c_void_p, c_void_p), None),
@@ -148,7 +162,6 @@ _SIGNATURES: dict[str, tuple[tuple[type, ...], type | None]] = {
         (c_void_p, c_void_p, c_void_p, c_void_p, c_int32, c_void_p, c_void_p),
         None,
     ),
-    "grow": ((c_void_p, c_int32, c_int32, c_int32, c_void_p), c_int32),
     "merge": (
         (
             c_void_p,
@@ -157,6 +170,7 @@ _SIGNATURES: dict[str, tuple[tuple[type, ...], type | None]] = {
             c_int32,
             c_void_p,
             c_int64,
+            c_void_p,
             c_void_p,
             c_int32,
             c_void_p,
@@ -170,7 +184,7 @@ _SIGNATURES: dict[str, tuple[tuple[type, ...], type | None]] = {
 
 
 _SHORT = (
-    *("pass_scratch", "walk_best", "grow", "merge", "keep_rows", "probabilities"),
+    *("pass_scratch", "walk_best", "merge", "keep_rows", "probabilities"),
     "read_choices",
 )
 

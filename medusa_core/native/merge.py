@@ -1,23 +1,31 @@
-"""Merges heads' guesses and what followed the same words before, compiled where that is at hand.
+"""The tree of one step: of heads' guesses, of what a model often says, of the text so far.
 
-Source: REST (He et al. 2024), section 3, for the trie of continuations.
+Compiled where that is at hand; `search` says the same in Python.
+
+Source: EAGLE-2 (Li et al. 2024), section 4.1, which grows trees by the drafter's confidence; REST
+(He et al. 2024), section 3, for the trie of continuations.
 """
 
 from __future__ import annotations
 
 import ctypes
 from array import array
+from bisect import insort
 from collections.abc import Callable, Sequence
 from ctypes import addressof, c_int32
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
-from medusa_core.native.grow import MOST_GROWN
-from medusa_core.native.library import native_library
+from medusa_core.native.library import PhrasesStruct, native_library
 from medusa_core.tree.lookup import DEEPEST, continuations
-from medusa_core.tree.search import grow
+from medusa_core.tree.phrases import Follower, Phrases
 
-BY_HEADS, BY_LOOKUP, BY_BOTH = range(3)  # as in merge.h
+BY_HEADS, BY_LOOKUP, BY_PHRASES = 1, 2, 4  # as in grow.h
+MOST_GROWN, MOST_DEPTH = 1024, 6
+# How much phrases count beside a head: the first one reads the root as they do, the others don't
+# know which token is before theirs.
+SHARE_AT_ONCE, SHARE_DEEPER = 0.5, 0.7
 _BYTES = 4
 
 
@@ -36,14 +44,30 @@ class Guesses(NamedTuple):
 
 
 NO_GUESSES = Guesses(array("i"), array("f"), 1)
+NO_TRUST = array("f")  # nothing is looked up
+
+
+class Known(NamedTuple):
+    """What is known before a step.
+
+    Attributes:
+        guesses: What the heads guess.
+        text: All tokens so far, the root last; int32.
+        trust: How likely the first tokens behind suffixes are right, as `continuations` has it.
+    """
+
+    guesses: Guesses
+    text: array[int]
+    trust: array[float]
 
 
 class Merged(NamedTuple):
-    """The most valuable nodes of both under one root.
+    """The most valuable nodes of all under one root.
 
     Attributes:
         form: How many children each node has, nodes by depth and siblings by what they are worth;
-            then who proposed each: `BY_HEADS`, `BY_LOOKUP` or `BY_BOTH`. int32, [2, nodes]
+            then who proposed each: sums of `BY_HEADS`, `BY_LOOKUP` and `BY_PHRASES`. int32,
+            [2, nodes]
         token_ids: The drafts' tokens.
         places: Where each draft stands among all guesses; −1 where it is none of them.
         suffix: Tokens of the suffix whose continuation was found first; 0 where none was.
@@ -57,40 +81,43 @@ class Merged(NamedTuple):
     offered: int
 
 
-# Of what the heads guess; of the text so far, its last token the root; of how likely the first
-# tokens behind suffixes are right, as `continuations` has it; and of the rows to fill.
-Merge = Callable[[Guesses, "array[int]", "array[float]", int], Merged]
+# Of what is known, and of the rows to fill.
+Merge = Callable[[Known, int], Merged]
 
 
-def merger(num_rows: int) -> Merge:
+def merger(num_rows: int, phrases: Phrases | None = None) -> Merge:
     """What merges into trees of at most so many rows fastest; for one thread."""
     library = native_library()
-    return search if library is None or num_rows > MOST_GROWN else _Compiled(library, num_rows)
+    if library is None or num_rows > MOST_GROWN:
+        return lambda known, num_rows: search(known, num_rows, phrases)
+    return _Compiled(library, num_rows, phrases)
 
 
 class _Compiled:
     """Merges in one call."""
 
-    def __init__(self, library: ctypes.CDLL, num_rows: int) -> None:
+    def __init__(self, library: ctypes.CDLL, num_rows: int, phrases: Phrases | None) -> None:
         self._merge = library.merge
         self._told = (c_int32 * (4 * num_rows))()
         self._offered = (c_int32 * 2)()
         self._view = memoryview(self._told).cast("B")
         self._addresses = addressof(self._told), addressof(self._offered)
+        self._kept = phrases, None if phrases is None else _struct_of(phrases)
+        self._phrases = None if self._kept[1] is None else addressof(self._kept[1])
 
-    def __call__(
-        self, guesses: Guesses, text: array[int], trust: array[float], num_rows: int
-    ) -> Merged:
-        token_ids, num_ranks = guesses.token_ids, guesses.num_ranks
+    def __call__(self, known: Known, num_rows: int) -> Merged:
+        guesses, text, trust = known
+        token_ids, chances, num_ranks = guesses
         place, length = text.buffer_info()
         count = self._merge(
-            guesses.chances.buffer_info()[0],
+            chances.buffer_info()[0],
             token_ids.buffer_info()[0],
             len(token_ids) // num_ranks,
             num_ranks,
             place,
             length,
-            trust.buffer_info()[0],
+            trust.buffer_info()[0] if trust else None,
+            self._phrases,
             num_rows,
             *self._addresses,
         )
@@ -103,53 +130,112 @@ class _Compiled:
         )
 
 
+def _struct_of(phrases: Phrases) -> PhrasesStruct:
+    return PhrasesStruct(
+        keys=phrases.keys.ctypes.data,
+        starts=phrases.starts.ctypes.data,
+        tokens=phrases.tokens.ctypes.data,
+        chances=phrases.chances.ctypes.data,
+        buckets=phrases.buckets.ctypes.data,
+        shift=phrases.shift,
+        longest=phrases.longest,
+    )
+
+
+_Path = tuple[int, ...]
+
+
 @dataclass(slots=True)
 class _Node:
     """What is known of a path of tokens."""
 
+    path: _Path
     worth: float
-    mark: int
+    marks: int
     place: int
 
 
-def search(guesses: Guesses, text: array[int], trust: array[float], num_rows: int) -> Merged:
+def search(known: Known, num_rows: int, phrases: Phrases | None = None) -> Merged:
     """The same without the compiled step."""
-    nodes, least = _guessed(guesses, num_rows)
-    found = continuations(text, trust, num_rows - 1, least)
+    grown = _Growth(known, num_rows - 1, phrases).nodes()
+    nodes = {node.path: node for node in grown}
+    least = grown[-1].worth if 0 < len(grown) == num_rows - 1 else float(num_rows == 1)
+    found = continuations(known.text, known.trust, num_rows - 1, least) if known.trust else []
     for token_ids, suffix in found:
         for depth in range(1, len(token_ids) + 1):
-            worth = trust[(suffix - 1) * DEEPEST + depth - 1]
+            worth = known.trust[(suffix - 1) * DEEPEST + depth - 1]
             if worth <= least:  # a longer one is worth still less
                 break
-            node = nodes.setdefault(token_ids[:depth], _Node(worth, BY_LOOKUP, -1))
+            path = token_ids[:depth]
+            node = nodes.setdefault(path, _Node(path, worth, BY_LOOKUP, -1))
             node.worth = max(node.worth, worth)
-            node.mark = BY_LOOKUP if node.place < 0 else BY_BOTH
-    best = sorted(nodes.items(), key=lambda item: -item[1].worth)[: num_rows - 1]
-    children, order = _by_depth([path for path, _ in best])
+            node.marks |= BY_LOOKUP
+    best = sorted(nodes.values(), key=lambda node: -node.worth)[: num_rows - 1]
+    children, order = _by_depth([node.path for node in best])
     drafts = [nodes[path] for path in order]
-    form = array("i", [*children, BY_HEADS, *(node.mark for node in drafts)])
+    form = array("i", [*children, 0, *(node.marks for node in drafts)])
     suffix, offered = (found[0].suffix, found[0].token_ids[0]) if found else (0, 0)
     tokens, places = [path[-1] for path in order], [node.place for node in drafts]
     return Merged(form.tobytes(), tokens, places, suffix, offered)
 
 
-def _guessed(guesses: Guesses, num_rows: int) -> tuple[dict[tuple[int, ...], _Node], float]:
-    """The heads' nodes, the best first; and what others must be worth more than."""
-    flat, num_ranks = guesses.chances.tolist(), guesses.num_ranks
-    heads = [flat[start : start + num_ranks] for start in range(0, len(flat), num_ranks)]
-    nodes: dict[tuple[int, ...], _Node] = {}
-    for path, worth in grow(heads, num_rows - 1):
-        if worth > 0:
-            places = [depth * num_ranks + rank for depth, rank in enumerate(path)]
-            tokens = tuple(guesses.token_ids[place] for place in places)
-            nodes[tokens] = _Node(worth, BY_HEADS, places[-1])
-    worths = [1.0, *(node.worth for node in nodes.values())]
-    return nodes, worths[-1] if len(worths) == num_rows else 0.0
+@dataclass
+class _Growth:
+    """Takes the best of what is offered, and offers what may come below it."""
+
+    known: Known
+    room: int
+    phrases: Phrases | None
+    offers: list[_Node] = field(default_factory=list)
+
+    def nodes(self) -> list[_Node]:
+        """What was taken, the best first."""
+        taken: list[_Node] = []
+        self._expand(_Node((), 1.0, 0, -1))
+        while self.offers and self.room:
+            taken.append(self.offers.pop(0))
+            self.room -= 1
+            self._expand(taken[-1])
+        return taken
+
+    def _expand(self, above: _Node) -> None:
+        depth = len(above.path)
+        guesses, num_ranks = self.known.guesses, self.known.guesses.num_ranks
+        own = slice(depth * num_ranks, (depth + 1) * num_ranks)
+        token_ids, chances = guesses.token_ids[own].tolist(), guesses.chances[own].tolist()
+        if not token_ids and depth >= MOST_DEPTH:
+            return
+        share = SHARE_DEEPER if depth else SHARE_AT_ONCE
+        followers = self._followers(above.path)
+        share = share if token_ids else 1.0
+        rest = 1 - share if followers else 1.0
+        for token_id, follows in followers:
+            rank = token_ids.index(token_id) if token_id in token_ids else -1
+            chance = share * follows + (0 if rank < 0 else rest * chances[rank])
+            marks = BY_PHRASES if rank < 0 else BY_PHRASES | BY_HEADS
+            place = -1 if rank < 0 else own.start + rank
+            self._offer(_Node((*above.path, token_id), above.worth * chance, marks, place))
+        said = {follower.token_id for follower in followers}
+        for rank, (token_id, chance) in enumerate(zip(token_ids, chances, strict=True)):
+            if token_id not in said:
+                worth = above.worth * (rest * chance)
+                path = (*above.path, token_id)
+                self._offer(_Node(path, worth, BY_HEADS, own.start + rank))
+
+    def _followers(self, path: _Path) -> list[Follower]:
+        if self.phrases is None:
+            return []
+        return self.phrases.behind(chain(reversed(path), reversed(self.known.text)))
+
+    def _offer(self, node: _Node) -> None:
+        if node.worth > 0:
+            insort(self.offers, node, key=lambda other: -other.worth)
+            del self.offers[self.room :]
 
 
-def _by_depth(paths: Sequence[tuple[int, ...]]) -> tuple[list[int], list[tuple[int, ...]]]:
+def _by_depth(paths: Sequence[_Path]) -> tuple[list[int], list[_Path]]:
     """How many children each node has, root first; and the paths in the order of their nodes."""
-    order: list[tuple[int, ...]] = [()]
+    order: list[_Path] = [()]
     children = []
     for above in order:  # grows meanwhile
         below = [path for path in paths if path[:-1] == above]

@@ -6,7 +6,7 @@ import argparse
 import json
 import logging
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from medusa_core.errors import TrainingError
@@ -17,9 +17,11 @@ SIZES = ("nano", "small", "medium")
 
 def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `train`."""
-    parser.add_argument("what", choices=("pebble",), help="which recipe")
-    parser.add_argument("--data", type=Path, required=True, help="folder of the training rows")
-    parser.add_argument("--out", type=Path, required=True, help="folder for models and checkpoints")
+    parser.add_argument(
+        "what", choices=("pebble", "phrases"), help="the demo model, or a model's phrase table"
+    )
+    parser.add_argument("--data", type=Path, help="folder of the training rows")
+    parser.add_argument("--out", type=Path, required=True, help="folder for what is made")
     parser.add_argument("--size", choices=SIZES, default="small")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--resume", action="store_true", help="continue the run in --out")
@@ -32,14 +34,25 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plain-heads", action="store_true", help="Medusa's own, which other programs run, too"
     )
+    phrases = parser.add_argument_group("phrases")
+    phrases.add_argument(
+        "--model", type=Path, help="folder of the model (default: the shipped one)"
+    )
+    phrases.add_argument("--heads", type=Path, help="folder of its Medusa heads, for speed alone")
+    phrases.add_argument("--prompts", type=Path, help="what it is asked, instead of --data")
+    phrases.add_argument("--answers", type=int, help="how many; other than the recipe's")
 
 
 def run_train(args: argparse.Namespace) -> int:
     """Run the recipe; 0 when it came to its end, 3 when it stopped to be resumed."""
+    log_to_stderr()
+    return _run_phrases(args) if args.what == "phrases" else _run_pebble(args)
+
+
+def _run_pebble(args: argparse.Namespace) -> int:
     from medusa_core.training.pebble import RunOptions, train_pebble, with_plain_heads, with_steps
     from medusa_core.training.recipe import RECIPES
 
-    log_to_stderr()
     recipe = RECIPES[args.size]
     recipe = with_steps(
         recipe,
@@ -50,11 +63,41 @@ def run_train(args: argparse.Namespace) -> int:
         recipe = with_plain_heads(recipe)
     slice_s = None if args.minutes is None else args.minutes * 60
     options = RunOptions(
-        args.data, args.out, args.device, args.resume, slice_s, compiled=args.compile
+        _data_of(args), args.out, args.device, args.resume, slice_s, compiled=args.compile
     )
     finished = train_pebble(recipe, options)
     print("finished" if finished else "stopped; run again with --resume")
     return 0 if finished else 3
+
+
+def _run_phrases(args: argparse.Namespace) -> int:
+    """Count what a model often says, and put the table into a folder."""
+    from medusa_core.prompts import read_prompts
+    from medusa_core.target import load_target
+    from medusa_core.training.pebble import rows_to_ask
+    from medusa_core.training.phrase_table import asked_in, make_phrases, opened_by
+    from medusa_core.training.recipe import RECIPES
+    from medusa_core.tree.phrases import write_phrases
+
+    recipe = RECIPES[args.size]
+    numbers = recipe.phrases
+    if args.answers is not None:
+        numbers = replace(numbers, num_answers=args.answers)
+    if args.prompts is not None:
+        asked = opened_by(read_prompts(args.prompts))[: numbers.num_answers]
+    else:
+        asked = asked_in(rows_to_ask(recipe, _data_of(args)), numbers, recipe.seed)
+    target = load_target(args.model or demo_model_dir(), args.heads)
+    args.out.mkdir(parents=True, exist_ok=True)
+    write_phrases(make_phrases(target, asked, numbers), args.out)
+    return 0
+
+
+def _data_of(args: argparse.Namespace) -> Path:
+    if args.data is None:
+        raise TrainingError("There is nothing to learn from.", "Name the rows with --data.")
+    data: Path = args.data
+    return data
 
 
 def add_eval_arguments(parser: argparse.ArgumentParser) -> None:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from medusa_core.errors import TrainingError
 from medusa_core.heads.writer import write_heads
+from medusa_core.target import load_target
 from medusa_core.training.accuracy import (
     best_trees,
     head_accuracies,
@@ -25,6 +26,7 @@ from medusa_core.training.accuracy import (
     path_length,
     true_ranks,
 )
+from medusa_core.training.corpus import Document, read_mixture
 from medusa_core.training.evaluate import load_exported
 from medusa_core.training.export import (
     HEADS_NAME,
@@ -38,6 +40,7 @@ from medusa_core.training.loop import StageOptions, StageResult, read_checkpoint
 from medusa_core.training.network import PebbleNetwork
 from medusa_core.training.optimizer import Optimizers
 from medusa_core.training.packing import ANSWER, PackedRows
+from medusa_core.training.phrase_table import asked_in, make_phrases
 from medusa_core.training.polish import Pieces, PolishRows, PolishRun, flaws, polish
 from medusa_core.training.prepare import PROMPTS_FILE, load_tokenizer, pack_tuning, prepare
 from medusa_core.training.recipe import ASSISTANT, END, HeadRecipe, PolishRecipe, Recipe
@@ -50,6 +53,7 @@ from medusa_core.training.tokenizer import (
     ends_sentence,
     special_id,
 )
+from medusa_core.tree.phrases import write_phrases
 from medusa_core.tree.presets import temperature_bucket
 
 log = logging.getLogger(__name__)
@@ -110,7 +114,11 @@ def train_pebble(recipe: Recipe, options: RunOptions) -> bool:
     network = polish_all(recipe, run_dir)
     export_model(network, run_dir / "tokenizer", options.out_dir / MODEL_NAME)
     network, _ = load_exported(options.out_dir / MODEL_NAME)  # what ships is what heads serve
-    make_heads(network, recipe, run_dir, options.out_dir / HEADS_NAME)
+    heads_dir = options.out_dir / HEADS_NAME
+    make_heads(network, recipe, run_dir, heads_dir)
+    target = load_target(options.out_dir / MODEL_NAME, heads_dir)
+    asked = asked_in(rows_to_ask(recipe, options.data_dir), recipe.phrases, recipe.seed)
+    write_phrases(make_phrases(target, asked, recipe.phrases), options.out_dir / MODEL_NAME)
     return True
 
 
@@ -278,6 +286,13 @@ def make_heads(network: PebbleNetwork, recipe: Recipe, run_dir: Path, folder: Pa
     for rows, paths in trees.items():
         length = path_length(counts, paths, num_positions)
         log.info("tree of %d rows: %.2f tokens per step", rows, length)
+
+
+def rows_to_ask(recipe: Recipe, data_dir: Path) -> list[Document]:
+    """Rows of chat tuning, and a few of the recipe's own templates, which repeat themselves."""
+    templates = make_documents(recipe.template_tokens, recipe.seed)
+    few = random.Random(recipe.seed).sample(templates, round(TEMPLATE_SHARE * len(templates)))
+    return read_mixture(data_dir, recipe.sources, recipe.seed).tune + few
 
 
 def frequent_tokens(answers: Sequence[Answer], number: int) -> Tensor:

@@ -133,6 +133,32 @@ class HeadRecipe:
 
 
 @dataclass(frozen=True, slots=True)
+class PhraseRecipe:
+    """How the table of what the model often says is counted in its own answers.
+
+    Attributes:
+        num_answers: own answers that it is counted in.
+        most_of_a_source: share of one source among what is asked.
+        max_new_tokens: their length.
+        longest: tokens of the longest context.
+        least_count: how often something must have been said.
+        most_followers: of a context.
+        least_chance: of a follower.
+        least_news: how much the chances of a context differ from the shorter one's, summed, for it
+            to be worth its room.
+    """
+
+    num_answers: int = 48_000
+    most_of_a_source: float = 0.125
+    max_new_tokens: int = 300
+    longest: int = 8
+    least_count: int = 3
+    most_followers: int = 4
+    least_chance: float = 0.03
+    least_news: float = 0.5
+
+
+@dataclass(frozen=True, slots=True)
 class PolishRecipe:
     """How the model unlearns the flaws of its own answers and learns small sums by heart.
 
@@ -185,6 +211,7 @@ class Recipe:
     sources: tuple[Source, ...]
     template_tokens: int
     polish_template_share: float = 0.3
+    phrases: PhraseRecipe = PhraseRecipe()
     seed: int = SEED
 
 

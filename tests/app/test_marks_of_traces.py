@@ -154,8 +154,10 @@ def coloured_chars(traces: Sequence[StepTrace], num_chars: int) -> list[tuple[st
 def colour_of(source: TokenSource) -> str:
     if source == TARGET:
         return ""
-    if source.drafter == "ngram":
+    if source.drafter.startswith("ngram"):
         return STYLE.lookup_underline
+    if source.drafter == "phrases":
+        return STYLE.phrases_underline
     return STYLE.head_underlines[(source.head - 1) % len(STYLE.head_underlines)]
 
 

@@ -1,6 +1,7 @@
 """Targets that the engine's tests decode with, loaded once."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Protocol
@@ -9,8 +10,12 @@ import pytest
 import torch
 
 from medusa_core.api import demo_model
+from medusa_core.messages import GenerateSettings
 from medusa_core.target import LoadOptions, Target, load_target
-from tests.core.laws import Tie
+from medusa_core.training.phrase_table import OwnText, count_phrases
+from medusa_core.training.recipe import PhraseRecipe
+from medusa_core.tree.phrases import Phrases, write_phrases
+from tests.core.laws import Tie, decode, user_says
 from tests.core.tiny import ACCURACIES, LLAMA3_ROPE, TinySpec, random_heads, write_heads, write_tiny
 
 TIES = pytest.StashKey[list[str]]()
@@ -46,7 +51,7 @@ def one_thread() -> Iterator[None]:
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Path]]:
     """Folders of every target and its heads, by name."""
     root = tmp_path_factory.mktemp("targets")
-    return {
+    made = {
         "grouped": (
             write_tiny(root / "grouped", GROUPED),
             write_heads(root / "grouped-heads", random_heads(GROUPED), ACCURACIES),
@@ -62,8 +67,18 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, P
             )
             for name, spec in FAMILIES.items()
         },
-        "pebble": demo_model(),
     }
+    for folder, _ in made.values():
+        write_phrases(phrases_of(load_target(folder, options=LoadOptions("float64"))), folder)
+    return {**made, "pebble": demo_model()}
+
+
+def phrases_of(target: Target) -> Phrases:
+    """What a random target says often."""
+    settings = GenerateSettings(drafter="none", max_new_tokens=60)
+    answers = [decode(target, settings, user_says(word)) for word in ("one", "two", "three")]
+    texts = [OwnText((*a.prompt_ids[-4:], *a.token_ids), 4) for a in answers]
+    return count_phrases(texts, replace(PhraseRecipe(), least_count=1))
 
 
 @pytest.fixture(scope="session")

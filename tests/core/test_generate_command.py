@@ -9,6 +9,7 @@ import pytest
 from medusa_core.__main__ import main
 from medusa_core.generate.cli import _Printer
 from medusa_core.messages import TARGET, StepDone, StepTimes, TokenSource
+from tests.core.tiny import write_tiny
 
 KEYS = {
     "text",
@@ -73,13 +74,25 @@ def test_the_drafter_changes_the_steps_and_not_the_text(
         assert drafted["drafter"] == "medusa"
 
 
-def test_where_nobody_chooses_heads_and_lookup_draft_or_lookup_alone(
-    folders: Folders, capsys: pytest.CaptureFixture[str]
+def test_where_nobody_chooses_all_draft_that_the_model_has(
+    folders: Folders, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_json(folders, capsys)["drafter"] == "composite"
     model, _ = folders["grouped"]
-    assert main(["generate", "--prompt", "hi", "--model", str(model), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["drafter"] == "ngram"
+    bare = write_tiny(tmp_path)
+    for path, drafter in ((model, "phrases"), (bare, "ngram")):
+        assert main(["generate", "--prompt", "hi", "--model", str(path), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["drafter"] == drafter
+
+
+def test_a_drafter_that_lacks_its_table_says_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["generate", "--prompt", "hi", "--model", str(write_tiny(tmp_path))]
+    assert main([*asked, "--drafter", "phrases"]) == 1
+    assert "train phrases" in capsys.readouterr().err
+    assert main([*asked, "--drafter", "medusa"]) == 1
+    assert "Load Medusa heads" in capsys.readouterr().err
 
 
 def test_errors_are_two_sentences_and_no_traceback(

@@ -6,8 +6,7 @@ from array import array
 
 import pytest
 
-from medusa_core.native.grow import Grow, grower, search
-from medusa_core.native.library import native_library
+from medusa_core.native.merge import NO_TRUST, Guesses, Known, merger, search
 from medusa_core.tree.search import expected_length, grow
 from medusa_core.tree.shape import TreeShape
 
@@ -30,19 +29,22 @@ def shape_of(children: bytes) -> TreeShape:
     return TreeShape.from_children(memoryview(children).cast("i").tolist())
 
 
-def growers(num_rows: int) -> list[Grow]:
-    compiled = grower(num_rows)
-    assert native_library() is None or compiled is not search
-    return [compiled, search]
+def grown(chances: list[list[float]], num_rows: int, most: int = 40) -> list[TreeShape]:
+    """The tree for the guesses 0, 1, ... of each head, by all who grow."""
+    num_ranks = len(chances[0])
+    guesses = Guesses(array("i", [*range(num_ranks)] * len(chances)), flat(chances), num_ranks)
+    known = Known(guesses, array("i"), NO_TRUST)
+    merged = [merge(known, num_rows) for merge in (merger(most), search)]
+    assert merged[0] == merged[1]
+    return [shape_of(one.form[: len(one.form) // 2]) for one in merged]
 
 
 @pytest.mark.parametrize(("num_heads", "num_ranks"), SIZES)
 def test_a_grown_tree_is_worth_most_of_all_of_its_size(num_heads: int, num_ranks: int) -> None:
     rng = random.Random(10 * num_heads + num_ranks)
     for num_rows in (1, 2, 3, 8, 33):
-        for grown_by in growers(40):
-            chances = chances_of(rng, num_heads, num_ranks)
-            shape = shape_of(grown_by(flat(chances), num_ranks, num_rows))
+        chances = chances_of(rng, num_heads, num_ranks)
+        for shape in grown(chances, num_rows):
             best = grow(chances, num_rows - 1)
             assert shape == TreeShape.from_paths([path for path, _ in best])
             worth = expected_length(shape.paths[1:], chances)
@@ -51,18 +53,16 @@ def test_a_grown_tree_is_worth_most_of_all_of_its_size(num_heads: int, num_ranks
 
 @pytest.mark.parametrize("nothing", [0.0, math.nan])
 def test_what_is_worth_nothing_takes_no_row(nothing: float) -> None:
-    for grown_by in growers(9):
-        assert shape_of(grown_by(flat([[nothing] * 3] * 2), 3, 9)).num_nodes == 1
-        children = grown_by(flat([[0.5, nothing, nothing], [nothing] * 3]), 3, 9)
-        assert shape_of(children).paths == ((), (0,))
+    for shape in grown([[nothing] * 3] * 2, 9):
+        assert shape.num_nodes == 1
+    for shape in grown([[0.5, nothing, nothing], [nothing] * 3], 9):
+        assert shape.paths == ((), (0,))
 
 
 def test_more_rows_than_are_grown_in_one_call_are_searched_for() -> None:
-    assert grower(1025) is search
     chances = chances_of(random.Random(3), 4, 32)
-    wide = shape_of(grower(1024)(flat(chances), 32, 1024))
-    assert wide == shape_of(search(flat(chances), 32, 1024))
-    assert wide.num_nodes == 1024
+    assert grown(chances, 1024, 1024)[0].num_nodes == 1024
+    assert grown(chances, 1024, 1025)[0] == grown(chances, 1024, 1024)[0]
 
 
 def test_a_shape_is_built_of_how_many_children_its_nodes_have() -> None:

@@ -2,6 +2,7 @@
 
 import random
 from array import array
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -9,13 +10,21 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medusa_core.drafters.composite import SPEC, CompositeDrafter
-from medusa_core.drafters.lookup import BOTH, Lookup, form_of
-from medusa_core.drafters.ngram import NgramDrafter
-from medusa_core.engine.drafter import Observation
+from medusa_core.drafters.composite import SPEC
+from medusa_core.drafters.grown import GrownDrafter, form_of
+from medusa_core.drafters.lookup import Lookup
+from medusa_core.engine.drafter import Drafter, Observation
 from medusa_core.messages import NO_ODDS, TARGET, GenerateSettings, TokenSource
-from medusa_core.native.library import native_library
-from medusa_core.native.merge import NO_GUESSES, Guesses, Merge, Merged, merger, search
+from medusa_core.native.merge import (
+    NO_GUESSES,
+    NO_TRUST,
+    Guesses,
+    Known,
+    Merge,
+    Merged,
+    merger,
+    search,
+)
 from medusa_core.target import Target
 from medusa_core.tree.lookup import DEEPEST, LONGEST_SUFFIX, continuations
 from tests.core.conftest import LoadTarget
@@ -23,7 +32,8 @@ from tests.core.laws import decode, plainly, user_says
 
 TOKENS = st.lists(st.integers(0, 5), min_size=1, max_size=60)
 HIDDEN = torch.zeros(1)
-TRUST = Lookup(2).trust
+TRUST = Lookup().trust
+BOTH = "medusa+ngram"
 
 
 def naive(ids: list[int], depth: int) -> set[tuple[int, ...]]:
@@ -56,26 +66,21 @@ def test_longer_suffixes_come_first_and_later_places_before_earlier() -> None:
 
 @given(TOKENS, st.integers(0, 60))
 def test_a_cut_text_is_as_if_it_had_never_been_longer(ids: list[int], length: int) -> None:
-    cut, short = Lookup(9), Lookup(9)
+    cut, short = Lookup(), Lookup()
     cut.begin(ids[:7])
     cut.extend(ids[7:])
     cut.truncate(length)
     short.extend(ids[:length])
-    assert cut.text == short.text
-    assert cut.merge(NO_GUESSES, 9) == short.merge(NO_GUESSES, 9)
+    assert (cut.text, cut.trust) == (short.text, short.trust)
 
 
 def test_trust_follows_what_was_right() -> None:
-    lookup = Lookup(3)
-    lookup.extend([1, 2, 1, 2, 1])
+    lookup = Lookup()
     of_three = 2 * DEEPEST
     before = lookup.trust[of_three]
     for is_right, compare in ((False, float.__lt__), (True, float.__gt__)):
         for _ in range(8):
-            merged = lookup.merge(NO_GUESSES, 3)
-            assert (merged.suffix, merged.offered) == (3, 2)
-            lookup.learn([2 if is_right else 77])
-        lookup.learn([77])  # nothing was offered since
+            lookup.learn(3, is_right)
         after = lookup.trust[of_three]
         assert compare(after, before)
         before = after
@@ -83,16 +88,14 @@ def test_trust_follows_what_was_right() -> None:
         row = lookup.trust[suffix * DEEPEST : (suffix + 1) * DEEPEST].tolist()
         assert row == sorted(row, reverse=True)
     lookup.begin([1, 2])
-    assert lookup.trust == Lookup(3).trust
+    assert lookup.trust == TRUST
 
 
 # Merging ------------------------------------------------------------------------------------------
 
 
 def mergers(num_rows: int) -> list[Merge]:
-    compiled = merger(num_rows)
-    assert native_library() is None or compiled is not search
-    return [compiled, search]
+    return [merger(num_rows), search]
 
 
 def guesses_of(rng: random.Random, num_heads: int, num_ranks: int, num_tokens: int) -> Guesses:
@@ -159,7 +162,8 @@ def test_a_merged_tree_holds_the_most_valuable_of_both(
         guesses = guesses_of(rng, num_heads, 4, num_tokens)
         text = array("i", [rng.randrange(num_tokens) for _ in range(rng.randrange(60))])
         trust = trust_of(rng)
-        merged, same = (merge(guesses, text, trust, num_rows) for merge in mergers(num_rows))
+        known = Known(guesses, text, trust)
+        merged, same = (merge(known, num_rows) for merge in mergers(num_rows))
         assert merged == same
         nodes = nodes_of(merged)
         worths = worths_of(guesses, text, trust, num_rows)
@@ -184,27 +188,30 @@ def test_of_equals_the_heads_come_first_and_then_what_occurred_last() -> None:
     text, trust = array("i", [7, 1, 7, 2, 7, 3, 7]), array("f", [0.5] * 24)
     guesses = Guesses(array("i", [9]), array("f", [0.5]), 1)
     for merge in mergers(8):
-        assert merge(guesses, text, trust, 2).token_ids == [9]
-        assert merge(NO_GUESSES, text, trust, 3).token_ids == [3, 7]
-        assert merge(NO_GUESSES, text, trust, 8).token_ids[:3] == [3, 2, 1]
+        assert merge(Known(guesses, text, trust), 2).token_ids == [9]
+        found = Known(NO_GUESSES, text, trust)
+        assert merge(found, 3).token_ids == [3, 7]
+        assert merge(found, 8).token_ids[:3] == [3, 2, 1]
+        assert merge(Known(NO_GUESSES, text, NO_TRUST), 8).token_ids == []
 
 
 def test_what_is_worth_nothing_is_not_merged() -> None:
     nothing = Guesses(array("i", [3, 4]), array("f", [0.0, 0.0]), 2)
     for merge in mergers(8):
-        merged = merge(nothing, array("i", [1, 1]), array("f", bytes(96)), 8)
+        text = array("i", [1, 1])
+        merged = merge(Known(nothing, text, array("f", bytes(96))), 8)
         assert (merged.token_ids, merged.suffix) == ([], 0)
         # A full tree of the heads leaves no room for what is less likely.
         sure = Guesses(array("i", [3, 4]), array("f", [0.9, 0.8]), 1)
-        merged = merge(sure, array("i", [1, 1]), array("f", [0.7] * 24), 3)
+        merged = merge(Known(sure, text, array("f", [0.7] * 24)), 3)
         assert (merged.token_ids, merged.suffix) == ([3, 4], 0)
 
 
 def test_more_rows_than_are_merged_in_one_call_are_searched_for() -> None:
-    assert merger(1025) is search
     guesses = guesses_of(random.Random(3), 4, 32, 64)
-    text = array("i", [k % 7 for k in range(3000)])
-    wide, same = (merge(guesses, text, TRUST, 1024) for merge in mergers(1024))
+    known = Known(guesses, array("i", [k % 7 for k in range(3000)]), TRUST)
+    wide, same = (merge(known, 1024) for merge in mergers(1024))
+    assert merger(1025)(known, 1024) == wide
     assert nodes_of(wide).keys() == nodes_of(same).keys()
     assert len(wide.token_ids) == 1023
 
@@ -223,8 +230,25 @@ def test_repeated_text_is_drafted_and_decided_in_few_steps(load: LoadTarget) -> 
     assert accepted == {"ngram"}
 
 
+def test_trust_is_learned_of_what_was_offered_last() -> None:
+    lookup = Lookup()
+    drafter = GrownDrafter(3, lookup=lookup)
+    drafter.begin([1, 2, 1, 2, 1])
+    before = lookup.trust[2 * DEEPEST]
+    assert drafter.propose(1, 3).tree.token_ids == (1, 2, 1)
+    drafter.observe(Observation([2], HIDDEN))
+    assert lookup.trust[2 * DEEPEST] > before
+    learned = lookup.trust[:]
+    drafter.observe(Observation([1], HIDDEN))  # nothing was offered since
+    assert lookup.trust == learned
+    drafter.propose(1, 3)
+    drafter.truncate(4)
+    drafter.observe(Observation([1], HIDDEN))  # what was offered belonged to what is cut
+    assert lookup.trust == learned
+
+
 def test_without_a_match_nothing_is_drafted() -> None:
-    drafter = NgramDrafter(8)
+    drafter = GrownDrafter(8, lookup=Lookup())
     drafter.begin([1, 2, 3])
     drafter.observe(Observation([4], HIDDEN))
     assert drafter.propose(4, 8).tree.token_ids == (4,)
@@ -235,15 +259,11 @@ def test_without_a_match_nothing_is_drafted() -> None:
 
 
 @pytest.fixture
-def composite(tiny: Target) -> CompositeDrafter:
-    drafter = SPEC.build(tiny, 10)
-    assert isinstance(drafter, CompositeDrafter)
-    return drafter
+def composite(tiny: Target) -> Drafter:
+    return SPEC.build(replace(tiny, phrases=None), 10)
 
 
-def test_the_merge_keeps_the_budget_and_credits_both(
-    composite: CompositeDrafter, tiny: Target
-) -> None:
+def test_the_merge_keeps_the_budget_and_credits_both(composite: Drafter, tiny: Target) -> None:
     assert tiny.heads is not None
     hidden = torch.randn(tiny.config.hidden_size, dtype=torch.float64)
     first = tiny.heads.ranked(hidden, 0, [1]).token_ids[0][0]
@@ -268,7 +288,7 @@ def test_the_merge_keeps_the_budget_and_credits_both(
         assert chance == (expected if expected is None else pytest.approx(expected, rel=1e-4))
 
 
-def test_before_a_state_is_known_the_lookup_drafts_alone(composite: CompositeDrafter) -> None:
+def test_before_a_state_is_known_the_lookup_drafts_alone(composite: Drafter) -> None:
     composite.begin([5, 6, 5])
     proposal = composite.propose(5, 10)
     assert proposal.tree.token_ids == (5, 6, 5)

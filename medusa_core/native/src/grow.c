@@ -2,49 +2,86 @@
 
 #include <string.h>
 
-/* A child of `parent`, if the heads offer one of that rank that is worth something. */
-static int32_t offer(const float *chances, int32_t heads, int32_t ranks, const Node *nodes,
-                     int32_t parent, int32_t rank, Node *to) {
-    int32_t depth = nodes[parent].depth + 1;
-    if (depth > heads || rank >= ranks) return 0;
-    float worth = nodes[parent].worth * chances[(depth - 1) * ranks + rank];
-    *to = (Node){worth, parent, depth, rank};
-    return worth > 0;
-}
+/* How much phrases count beside a head: the first one reads the root as they do, the others don't
+   know which token is before theirs. */
+static const double SHARE_AT_ONCE = 0.5, SHARE_DEEPER = 0.7;
 
-/* The children of each node, asked for by depth: a level's parents are the level before. */
-static void count_children(const Node *nodes, int32_t count, int32_t *children) {
-    int32_t order[MOST_GROWN] = {0};
-    memset(children, 0, count * sizeof *children);
-    for (int32_t place = 0, end = 1; place < end; place++)
-        for (int32_t node = 1; node < count; node++)
-            if (nodes[node].parent == order[place]) {
-                children[place]++;
-                order[end++] = node;
-            }
-}
-
-int32_t grow_nodes(const float *chances, int32_t heads, int32_t ranks, int32_t rows, Node *nodes) {
-    Node offers[MOST_GROWN + 1];
-    int32_t count = 1;
-    nodes[0] = (Node){1.0f, -1, 0, 0};
-    int32_t open = offer(chances, heads, ranks, nodes, 0, 0, offers);
-    while (count < rows && open > 0) {
-        int32_t best = 0;
-        for (int32_t i = 1; i < open; i++)
-            if (offers[i].worth > offers[best].worth) best = i;
-        Node taken = nodes[count] = offers[best];
-        /* Its next sibling takes its place among the offers, its first child comes behind them. */
-        if (!offer(chances, heads, ranks, nodes, taken.parent, taken.rank + 1, offers + best))
-            offers[best] = offers[--open];
-        open += offer(chances, heads, ranks, nodes, count++, 0, offers + open);
-    }
-    return count;
-}
-
-int32_t grow(const float *chances, int32_t heads, int32_t ranks, int32_t rows, int32_t *children) {
+/* What may become a node, the best first, of equals the earlier; no more than there is room for. */
+typedef struct {
     Node nodes[MOST_GROWN];
-    int32_t count = grow_nodes(chances, heads, ranks, rows, nodes);
-    count_children(nodes, count, children);
+    int32_t count, room;
+} Offers;
+
+static int32_t is_too_little(const Offers *offers, double worth) {
+    if (!(worth > 0) || offers->room == 0) return 1;
+    return offers->count == offers->room && offers->nodes[offers->count - 1].worth >= worth;
+}
+
+static void offer(Offers *offers, Node node) {
+    if (is_too_little(offers, node.worth)) return;
+    int32_t place = offers->count < offers->room ? offers->count++ : offers->count - 1;
+    for (; place > 0 && offers->nodes[place - 1].worth < node.worth; place--)
+        offers->nodes[place] = offers->nodes[place - 1];
+    offers->nodes[place] = node;
+}
+
+static Node take_best(Offers *offers) {
+    Node best = offers->nodes[0];
+    memmove(offers->nodes, offers->nodes + 1, --offers->count * sizeof best);
+    offers->room--;
+    if (offers->count > offers->room) offers->count = offers->room;
+    return best;
+}
+
+static Followers followers_of(const Known *known, const Node *nodes, int32_t node) {
+    if (known->phrases == NULL) return (Followers){0};
+    int32_t recent[MOST_CONTEXT], size = 0, longest = known->phrases->longest;
+    for (; node > 0 && size < longest; node = nodes[node].parent) recent[size++] = nodes[node].token;
+    for (int64_t i = known->length - 1; i >= 0 && size < longest; i--) recent[size++] = known->text[i];
+    return behind(known->phrases, recent, size);
+}
+
+static int32_t place_of(const int32_t *tokens, int32_t count, int32_t token) {
+    int32_t place = 0;
+    while (place < count && tokens[place] != token) place++;
+    return place < count ? place : -1;
+}
+
+/* Offer what may come below a node. */
+static void expand(const Known *known, const Node *nodes, int32_t parent, Offers *offers) {
+    int32_t above = nodes[parent].depth, depth = above + 1;
+    if (depth > MOST_DEPTH && depth > known->heads) return;
+    int32_t ranks = above < known->heads ? known->ranks : 0, first = above * known->ranks;
+    const int32_t *guesses = known->guesses + first;
+    const float *chances = known->chances + first;
+    Followers followers = followers_of(known, nodes, parent);
+    double share = ranks == 0 ? 1 : above == 0 ? SHARE_AT_ONCE : SHARE_DEEPER;
+    double rest = followers.count == 0 ? 1 : 1 - share, worth = nodes[parent].worth;
+    for (int32_t i = 0; i < followers.count; i++) {
+        int32_t rank = place_of(guesses, ranks, followers.tokens[i]);
+        double chance = share * followers.chances[i] + (rank < 0 ? 0 : rest * chances[rank]);
+        int32_t marks = rank < 0 ? BY_PHRASES : BY_PHRASES | BY_HEADS;
+        int32_t place = rank < 0 ? -1 : first + rank;
+        offer(offers, (Node){worth * chance, parent, depth, followers.tokens[i], place, marks});
+    }
+    for (int32_t rank = 0; rank < ranks; rank++) {
+        double chance = rest * chances[rank];
+        if (is_too_little(offers, worth * chance)) return;
+        if (place_of(followers.tokens, followers.count, guesses[rank]) < 0)
+            offer(offers, (Node){worth * chance, parent, depth, guesses[rank], first + rank, BY_HEADS});
+    }
+}
+
+int32_t grow(const Known *known, int32_t rows, Node *nodes) {
+    Offers offers; /* not all of it is ever written */
+    int32_t count = 1;
+    offers.count = 0;
+    offers.room = rows - 1;
+    nodes[0] = (Node){1.0, -1, 0, -1, -1, 0};
+    expand(known, nodes, 0, &offers);
+    while (count < rows && offers.count > 0) {
+        nodes[count] = take_best(&offers);
+        expand(known, nodes, count++, &offers);
+    }
     return count;
 }

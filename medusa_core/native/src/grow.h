@@ -1,29 +1,44 @@
-/* Trees grown for one step from what heads give their guesses. */
+/* Trees grown for one step from what heads guess and from what a model often says. */
 
 #ifndef MEDUSA_GROW_H
 #define MEDUSA_GROW_H
 
 #include <stdint.h>
 
-enum { MOST_GROWN = 1024 };
+#include "phrases.h"
+
+/* Rows of a tree, and how deep phrases alone make it. */
+enum { MOST_GROWN = 1024, MOST_DEPTH = 6 };
+
+/* Who proposed a node: any of these. */
+enum { BY_HEADS = 1, BY_LOOKUP = 2, BY_PHRASES = 4 };
 
 /* A node, or what may become one: what it is worth, the node above it, how far it lies below the
-   root, and which guess of its head it is. */
+   root, its token, its place among the heads' guesses or -1, and who proposed it. */
 typedef struct {
-    float worth;
-    int32_t parent, depth, rank;
+    double worth;
+    int32_t parent, depth, token, place, marks;
 } Node;
 
-/* The most valuable nodes under a root, the best first: a node is worth the product of what the
-   heads give the guesses on its path. Returns how many there are, the root included: `rows`, or
-   fewer if no more are worth anything.
-   chances: [heads, ranks], of each head falling
+/* What is known before a step.
+   chances, guesses: what the heads give their guesses, of each head falling, and these. [heads, ranks]
+   text: all tokens so far, the root last. [length]
+   phrases: what the model often says, or null. */
+typedef struct {
+    const float *chances;
+    const int32_t *guesses;
+    int32_t heads, ranks;
+    const int32_t *text;
+    int64_t length;
+    const Phrases *phrases;
+} Known;
+
+/* The most valuable nodes under a root, the best first: a node is worth the product of the chances
+   of the tokens down to it. A token's chance is what its head gives it, mixed with how often it
+   follows the tokens before it. Returns how many there are, the root included: `rows`, or fewer if
+   no more are worth anything.
    rows: at most MOST_GROWN
    nodes: takes them. [rows] */
-int32_t grow_nodes(const float *chances, int32_t heads, int32_t ranks, int32_t rows, Node *nodes);
-
-/* The same as a tree.
-   children: takes how many children each node has, nodes by depth and siblings by rank. [rows] */
-int32_t grow(const float *chances, int32_t heads, int32_t ranks, int32_t rows, int32_t *children);
+int32_t grow(const Known *known, int32_t rows, Node *nodes);
 
 #endif

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "grow.h"
-
 enum { MOST_NODES = MOST_GROWN + MOST_MATCHES * DEEPEST };
 
 /* What followed an earlier occurrence of a suffix of so many tokens. */
@@ -13,10 +11,9 @@ typedef struct {
     int32_t suffix;
 } Match;
 
-/* The nodes of both, the heads' first. */
+/* The nodes of all, those that were grown first. */
 typedef struct {
     Node nodes[MOST_NODES];
-    int32_t tokens[MOST_NODES], places[MOST_NODES], marks[MOST_NODES];
     int32_t count;
 } Trie;
 
@@ -30,9 +27,10 @@ static int32_t is_known(const Match *matches, int32_t count, const Match *match)
 
 /* What followed earlier occurrences of the text's end, behind longer suffixes first and behind the
    latest first. Suffixes that make nothing likelier than `least` aren't looked for. */
-static int32_t look_up(const int32_t *text, int64_t length, const float *trust, float least,
+static int32_t look_up(const int32_t *text, int64_t length, const float *trust, double least,
                        int32_t deepest, Match *matches) {
     int32_t count = 0;
+    if (trust == NULL || deepest < 1) return 0;
     for (int32_t suffix = LONGEST_SUFFIX; suffix > 0; suffix--) {
         if (suffix >= length || trust[(suffix - 1) * DEEPEST] <= least) continue;
         const int32_t *end = text + length - suffix;
@@ -50,38 +48,35 @@ static int32_t look_up(const int32_t *text, int64_t length, const float *trust, 
 
 static int32_t child_with(const Trie *trie, int32_t parent, int32_t token) {
     for (int32_t node = 1; node < trie->count; node++)
-        if (trie->nodes[node].parent == parent && trie->tokens[node] == token) return node;
+        if (trie->nodes[node].parent == parent && trie->nodes[node].token == token) return node;
     return -1;
 }
 
 /* Put the beginnings of a match that are worth more than `least` into the trie. */
-static void put(Trie *trie, const Match *match, const float *trust, float least) {
+static void put(Trie *trie, const Match *match, const float *trust, double least) {
     int32_t above = 0;
     for (int32_t depth = 1; depth <= match->size; depth++) {
-        float worth = trust[(match->suffix - 1) * DEEPEST + depth - 1];
+        double worth = trust[(match->suffix - 1) * DEEPEST + depth - 1];
         if (worth <= least) return;
         int32_t token = match->tokens[depth - 1];
         int32_t node = child_with(trie, above, token);
         if (node < 0) {
             node = trie->count++;
-            trie->nodes[node] = (Node){worth, above, depth, -1};
-            trie->tokens[node] = token;
-            trie->places[node] = -1;
-            trie->marks[node] = BY_LOOKUP;
+            trie->nodes[node] = (Node){worth, above, depth, token, -1, BY_LOOKUP};
         } else {
+            trie->nodes[node].marks |= BY_LOOKUP;
             if (trie->nodes[node].worth < worth) trie->nodes[node].worth = worth;
-            if (trie->places[node] >= 0) trie->marks[node] = BY_BOTH;
         }
         above = node;
     }
 }
 
 /* Nodes by what they are worth, of equals the earlier first, so that no child is before its parent;
-   the heads' lie in that order already, but for the few that have become worth more. */
+   those that were grown lie in that order already, but for the few that have become worth more. */
 static void sort(const Trie *trie, int32_t *order) {
     for (int32_t node = 0; node < trie->count; node++) {
         int32_t place = node;
-        float worth = trie->nodes[node].worth;
+        double worth = trie->nodes[node].worth;
         for (; place > 1 && trie->nodes[order[place - 1]].worth < worth; place--)
             order[place] = order[place - 1];
         order[place] = node;
@@ -99,30 +94,25 @@ static void tell(const Trie *trie, const int32_t *order, int32_t count, int32_t 
             int32_t node = order[i];
             if (trie->nodes[node].parent != queue[place]) continue;
             children[place]++;
-            marks[end] = trie->marks[node];
-            tokens[end] = trie->tokens[node];
-            places[end] = trie->places[node];
+            marks[end] = trie->nodes[node].marks;
+            tokens[end] = trie->nodes[node].token;
+            places[end] = trie->nodes[node].place;
             queue[end++] = node;
         }
 }
 
 int32_t merge(const float *chances, const int32_t *guesses, int32_t heads, int32_t ranks,
-              const int32_t *text, int64_t length, const float *trust, int32_t rows, int32_t *told,
-              int32_t *offered) {
+              const int32_t *text, int64_t length, const float *trust, const Phrases *phrases,
+              int32_t rows, int32_t *told, int32_t *offered) {
     Trie trie;
     Match matches[MOST_MATCHES];
     int32_t order[MOST_NODES];
-    int32_t count = trie.count = grow_nodes(chances, heads, ranks, rows, trie.nodes);
-    for (int32_t node = 1; node < count; node++) {
-        int32_t place = (trie.nodes[node].depth - 1) * ranks + trie.nodes[node].rank;
-        trie.tokens[node] = guesses[place];
-        trie.places[node] = place;
-        trie.marks[node] = BY_HEADS;
-    }
-    /* Only what could take the place of a node of the heads' matters. */
-    float least = count == rows ? trie.nodes[count - 1].worth : 0.0f;
+    Known known = {chances, guesses, heads, ranks, text, length, phrases};
+    int32_t count = trie.count = grow(&known, rows, trie.nodes);
+    /* Only what could take the place of a node that was grown matters. */
+    double least = count == rows ? trie.nodes[count - 1].worth : 0;
     int32_t deepest = rows - 1 < DEEPEST ? rows - 1 : DEEPEST;
-    int32_t found = deepest > 0 ? look_up(text, length, trust, least, deepest, matches) : 0;
+    int32_t found = look_up(text, length, trust, least, deepest, matches);
     for (int32_t i = 0; i < found; i++) put(&trie, matches + i, trust, least);
     offered[0] = found > 0 ? matches[0].suffix : 0;
     offered[1] = found > 0 ? matches[0].tokens[0] : 0;

@@ -52,4 +52,7 @@ def test_origins_and_chances_in_words() -> None:
     assert origin(TokenSource("medusa", 2)) == origin(TokenSource("medusa-chain", 2)) == "head 2"
     assert origin(TokenSource("ngram", 3)) == "lookup, 3 ahead"
     assert origin(TokenSource("medusa+ngram", 1)) == "head 1 and lookup"
+    assert origin(TokenSource("phrases", 4)) == "phrases, 4 ahead"
+    assert origin(TokenSource("ngram+phrases", 2)) == "lookup and phrases, 2 ahead"
+    assert origin(TokenSource("medusa+ngram+phrases", 1)) == "head 1 and lookup and phrases"
     assert (percent(None), percent(0.0), percent(1e-5)) == ("—", "0.0 %", "< 0.1 %")

@@ -1,0 +1,141 @@
+"""A tree for every step, grown from whatever knows something about it.
+
+Where the heads are sure, their best guess is all that is worth a row; where they waver, several
+are. A node is worth the product of the chances on its path; where chance chooses, of how likely the
+guesses are with what is known of it. The most valuable nodes are verified; one that several propose
+credits all of them.
+
+Source: EAGLE-2 (Li et al. 2024), section 4.1, which grows trees by the drafter's confidence.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from functools import lru_cache, partial
+
+from torch import Tensor
+
+from medusa_core.drafters.lookup import Lookup
+from medusa_core.engine.drafter import Observation
+from medusa_core.engine.learning import NUM_RANKS
+from medusa_core.heads.medusa import MedusaHeads, Ranked
+from medusa_core.messages import MEDUSA, NGRAM, PHRASES, TARGET, Odds, TokenSource
+from medusa_core.native.merge import (
+    BY_HEADS,
+    BY_LOOKUP,
+    BY_PHRASES,
+    NO_GUESSES,
+    NO_TRUST,
+    Guesses,
+    Known,
+    Merged,
+    merger,
+)
+from medusa_core.tree.phrases import Phrases
+from medusa_core.tree.shape import TokenTree, TreeShape
+from medusa_core.types import Chance, Form, Proposal
+
+_MOST_RANKS = 32
+_BESIDE_PHRASES = 2  # heads; further ones know no more than phrases do, and take their time
+_NAMES = ((BY_HEADS, MEDUSA), (BY_LOOKUP, NGRAM), (BY_PHRASES, PHRASES))
+
+
+class GrownDrafter:
+    """Grows a tree from the heads' guesses, the text so far and a phrase table, or some of them."""
+
+    def __init__(
+        self,
+        num_rows: int,
+        heads: MedusaHeads | None = None,
+        lookup: Lookup | None = None,
+        phrases: Phrases | None = None,
+    ) -> None:
+        """Take what may be asked.
+
+        Args:
+            num_rows: Most nodes of a tree, root included.
+            heads: The target's heads.
+            lookup: Searches the text so far; phrases need it, too.
+            phrases: What the target often says.
+        """
+        self._num_rows = num_rows
+        self._heads = heads
+        self._lookup = lookup
+        self._merge = merger(num_rows, phrases)
+        self._has_phrases = phrases is not None
+        self._merged: Merged | None = None
+        self._hidden: Tensor | None = None
+        self._chance: Chance | None = None
+
+    def begin(self, token_ids: Sequence[int]) -> None:
+        self._hidden = self._merged = None
+        if self._lookup is not None:
+            self._lookup.begin(token_ids)
+
+    def propose(self, root_id: int, max_rows: int) -> Proposal:
+        rows = min(self._num_rows, max_rows)
+        ranked = self._ranked(root_id, rows)
+        guesses = NO_GUESSES if ranked is None else _guesses(ranked)
+        merged = self._merged = self._merge(self._known(guesses), rows)
+        shape, sources = form_of(merged.form)
+        tree = TokenTree(shape, (root_id, *merged.token_ids))
+        if ranked is None:
+            return Proposal(tree, sources)
+        odds = partial(_odds, ranked, merged.places)
+        learned_from = [best[:NUM_RANKS] for best in ranked.token_ids]
+        return Proposal(tree, sources, odds, learned_from)
+
+    def _known(self, guesses: Guesses) -> Known:
+        if self._lookup is None:
+            return Known(guesses, array("i"), NO_TRUST)
+        return Known(guesses, self._lookup.text, self._lookup.trust)
+
+    def _ranked(self, root_id: int, rows: int) -> Ranked | None:
+        """What the heads guess; None where they have nothing to read, or there is no room."""
+        heads, chance = self._heads, self._chance
+        if heads is None or self._hidden is None or rows < 2:
+            return None
+        # Phrases know nothing of the noise; heads do.
+        has_help = self._has_phrases and chance is None
+        num_heads = min(_BESIDE_PHRASES if has_help else heads.num_heads, heads.num_heads, rows - 1)
+        most = min(heads.num_columns, max(NUM_RANKS, min(self._num_rows // 2, _MOST_RANKS)))
+        return heads.ranked(self._hidden, root_id, [most] * num_heads, chance=chance)
+
+    def observe(self, observation: Observation) -> None:
+        self._hidden, self._chance = observation.hidden, observation.chance
+        if self._lookup is not None:
+            if self._merged is not None and self._merged.suffix:
+                is_right = self._merged.offered == observation.token_ids[0]
+                self._lookup.learn(self._merged.suffix, is_right)
+            self._lookup.extend(observation.token_ids)
+        self._merged = None
+
+    def truncate(self, length: int) -> None:
+        # The state belongs to the row before the root; after a cut it belongs to no row.
+        self._hidden = self._merged = None
+        if self._lookup is not None:
+            self._lookup.truncate(length)
+
+
+def _guesses(ranked: Ranked) -> Guesses:
+    flat = [token_id for best in ranked.token_ids for token_id in best]
+    return Guesses(array("i", flat), ranked.worths(), len(ranked.token_ids[0]))
+
+
+def _odds(ranked: Ranked, places: Sequence[int]) -> Odds:
+    """What the heads give each draft node; nothing to what only others found."""
+    return Odds(ranked.chances().tobytes(), tuple(places))
+
+
+@lru_cache(maxsize=2048)
+def form_of(form: bytes) -> Form:
+    """What `Merged.form` says: one object per form, so that what follows is computed once."""
+    told = memoryview(form).cast("i").tolist()
+    shape = TreeShape.from_children(told[: len(told) // 2])
+    drafts = zip(told[len(told) // 2 + 1 :], shape.depths[1:], strict=True)
+    return Form(shape, (TARGET, *(_source(marks, depth) for marks, depth in drafts)))
+
+
+def _source(marks: int, depth: int) -> TokenSource:
+    return TokenSource("+".join(name for mark, name in _NAMES if marks & mark), depth)

@@ -1,0 +1,282 @@
+"""Phrase tables: a model answers many prompts, and what it says often is counted.
+
+The chance of a token behind a context is the share in which it followed, mixed with its chance
+behind the context without its oldest token: the rarer a context and the more various what
+followed, the more of the shorter one (Witten and Bell, "The zero-frequency problem", 1991, method
+C). Contexts that tell no more than the shorter one are left out.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medusa_core.engine.calibration import measure_costs
+from medusa_core.engine.drafter import drafter_registry
+from medusa_core.engine.session import Session
+from medusa_core.engine.threads import settle_threads
+from medusa_core.engine.transcript import transcribe
+from medusa_core.engine.tuner import Tuner
+from medusa_core.errors import RequestError, TrainingError
+from medusa_core.generate.direct import generate
+from medusa_core.messages import PREFERRED_DRAFTERS, ChatMessage, GenerateSettings, Role
+from medusa_core.prompts import Prompt
+from medusa_core.target import Target
+from medusa_core.training.corpus import Document
+from medusa_core.training.recipe import PhraseRecipe
+from medusa_core.tree.phrases import Follower, Phrases, of_lists
+from medusa_core.tree.presets import Accuracies
+
+log = logging.getLogger(__name__)
+
+NUM_HELD_OUT = 300
+_DEPTHS = 6
+_FIRST_TURNS = 4  # of a conversation; one of its first questions is asked
+_LOG_S = 20.0
+
+
+class OwnText(NamedTuple):
+    """An answer and what came right before it.
+
+    Attributes:
+        token_ids: The prompt's last tokens, then the answer's.
+        start: Where the answer begins.
+    """
+
+    token_ids: tuple[int, ...]
+    start: int
+
+
+def asked_in(
+    documents: Sequence[Document], numbers: PhraseRecipe, seed: int
+) -> list[tuple[ChatMessage, ...]]:
+    """What the model is asked: chat rows up to one of their first questions, none twice.
+
+    Args:
+        documents: Rows, those that aren't chats among them.
+        numbers: How many are wanted, fewer come back if there are no more; and of one source.
+        seed: Of the choice.
+    """
+    rng, number = random.Random(seed), numbers.num_answers
+    left = {document.source: round(numbers.most_of_a_source * number) for document in documents}
+    found: dict[tuple[ChatMessage, ...], None] = {}
+    for document in rng.sample(documents, len(documents)):
+        turns = [i for i, segment in enumerate(document.segments) if segment.role == "user"]
+        if not turns or not left[document.source]:
+            continue
+        last = rng.choice(turns[:_FIRST_TURNS])
+        spoken = document.segments[: last + 1]
+        asked = tuple(ChatMessage(Role(segment.role), segment.text) for segment in spoken)
+        if asked not in found:
+            found[asked] = None
+            left[document.source] -= 1
+        if len(found) == number:
+            break
+    return list(found)
+
+
+def opened_by(prompts: Iterable[Prompt]) -> list[tuple[ChatMessage, ...]]:
+    """The first question of each prompt."""
+    return [(ChatMessage(Role.USER, prompt.turns[0]),) for prompt in prompts]
+
+
+def own_texts(
+    target: Target, asked: Sequence[Sequence[ChatMessage]], numbers: PhraseRecipe
+) -> Iterator[OwnText]:
+    """The model's greedy answers; what doesn't fit its context isn't asked."""
+    drafter = next(n for n in PREFERRED_DRAFTERS if drafter_registry().get(n).serves(target))
+    settings = GenerateSettings(drafter=drafter, max_new_tokens=numbers.max_new_tokens)
+    settle_threads(target, os.cpu_count() or 1)
+    tuner, session = Tuner(target, measure_costs(target)), Session(target)
+    started_s, num_tokens, told_s = time.monotonic(), 0, 0.0
+    for number, messages in enumerate(asked, start=1):
+        try:
+            done = generate(target, messages, settings, session=session, tuner=tuner)
+        except RequestError as error:
+            log.info("not asked: %s", error)
+            continue
+        prompt = transcribe(messages, None, target).prompt_ids[-numbers.longest :]
+        num_tokens += len(done.token_ids)
+        elapsed_s = time.monotonic() - started_s
+        if elapsed_s - told_s > _LOG_S:
+            told_s = elapsed_s
+            log.info("%d of %d, %.0f tokens/s", number, len(asked), num_tokens / elapsed_s)
+        yield OwnText((*prompt, *done.token_ids), len(prompt))
+
+
+def make_phrases(
+    target: Target, asked: Sequence[Sequence[ChatMessage]], numbers: PhraseRecipe
+) -> Phrases:
+    """A table of what a model says, its accuracies from answers that weren't counted.
+
+    Raises:
+        TrainingError: There are too few answers.
+    """
+    texts = list(own_texts(target, asked, numbers))
+    num_held_out = min(NUM_HELD_OUT, len(texts) // 10)
+    if num_held_out == 0:
+        raise TrainingError(
+            f"A phrase table can't be counted in {len(texts)} answers.", "Name more prompts."
+        )
+    phrases = count_phrases(texts[num_held_out:], numbers)
+    accuracies = rank_shares(phrases, texts[:num_held_out])
+    phrases.accuracies = accuracies
+    log.info("%d contexts, %d followers", len(phrases), len(phrases.tokens))
+    for depth, row in enumerate(accuracies, start=1):
+        log.info("%d ahead: %s", depth, " ".join(f"{share:.3f}" for share in row))
+    return phrases
+
+
+# Chances of all tokens that are known behind a context, by its key.
+_Chances = dict[int, dict[int, float]]
+
+
+def count_phrases(texts: Sequence[OwnText], numbers: PhraseRecipe) -> Phrases:
+    """A table of what is often said in some texts.
+
+    Raises:
+        TrainingError: Nothing is said often enough.
+    """
+    kept: dict[int, Sequence[Follower]] = {}
+    shorter: _Chances = {}
+    for size in range(1, numbers.longest + 1):
+        chances: _Chances = {}
+        for context in _contexts(texts, size, numbers.least_count):
+            before = shorter.get(context.shorter, {})
+            mixed = _mixed(context, before)
+            chances[context.key] = mixed
+            news = sum(abs(chance - before.get(token, 0.0)) for token, chance in mixed.items())
+            if size == 1 or news >= numbers.least_news:
+                kept[context.key] = _likeliest(mixed, numbers)
+        shorter = chances
+    kept = {key: followers for key, followers in kept.items() if followers}
+    if not kept:
+        raise TrainingError("Nothing is said twice in these answers.", "Name more prompts.")
+    return of_lists(kept, numbers.longest)
+
+
+def _likeliest(chances: dict[int, float], numbers: PhraseRecipe) -> list[Follower]:
+    ordered = sorted(chances.items(), key=lambda item: (-item[1], item[0]))
+    return [
+        Follower(token_id, chance)
+        for token_id, chance in ordered[: numbers.most_followers]
+        if chance >= numbers.least_chance
+    ]
+
+
+class _Context(NamedTuple):
+    """What followed some tokens.
+
+    Attributes:
+        key: Their key.
+        shorter: The key without the oldest of them; 0 where they are one.
+        total: How often they occurred.
+        kinds: How many different tokens followed.
+        counts: How often those followed that did so often enough.
+    """
+
+    key: int
+    shorter: int
+    total: int
+    kinds: int
+    counts: dict[int, int]
+
+
+def _mixed(context: _Context, shorter: dict[int, float]) -> dict[int, float]:
+    """Chances behind a context, those behind the shorter one mixed in."""
+    share = context.total / (context.total + context.kinds)
+    mixed = {token_id: (1 - share) * chance for token_id, chance in shorter.items()}
+    for token_id, count in context.counts.items():
+        mixed[token_id] = mixed.get(token_id, 0.0) + share * count / context.total
+    return mixed
+
+
+def _contexts(texts: Sequence[OwnText], size: int, least_count: int) -> Iterator[_Context]:
+    """All contexts of so many tokens behind which an answer goes on, if something often follows."""
+    keys, shorter, tokens = _windows(texts, size)
+    pairs = keys.astype(np.uint64) << np.uint64(32) | tokens.astype(np.uint64)
+    pairs, places, counts = np.unique(pairs, return_index=True, return_counts=True)
+    owners = (pairs >> np.uint64(32)).astype(np.uint32)
+    if not len(owners):  # no text is that long
+        return
+    bounds = np.append(np.flatnonzero(np.r_[True, owners[1:] != owners[:-1]]), len(owners))
+    totals = np.add.reduceat(counts, bounds[:-1])
+    for start, end, total in zip(bounds[:-1], bounds[1:], totals, strict=True):
+        often = counts[start:end] >= least_count
+        if often.any():
+            yield _Context(
+                int(owners[start]),
+                int(shorter[places[start]]),
+                int(total),
+                int(end - start),
+                dict(
+                    zip(
+                        tokens[places[start:end][often]].tolist(),
+                        counts[start:end][often].tolist(),
+                        strict=True,
+                    )
+                ),
+            )
+
+
+class _Windows(NamedTuple):
+    """Every place behind so many tokens: their key, the shorter one's, and what followed."""
+
+    keys: NDArray[np.uint32]
+    shorter: NDArray[np.uint32]
+    tokens: NDArray[np.uint32]
+
+
+def _windows(texts: Sequence[OwnText], size: int) -> _Windows:
+    columns: list[_Windows] = []
+    for text in texts:
+        ids = np.array(text.token_ids, dtype=np.uint32)
+        first = max(text.start, size)  # of the tokens that follow
+        ends = np.arange(first, len(ids))
+        key = np.zeros(len(ends), dtype=np.uint32)
+        before = key
+        for back in range(1, size + 1):
+            before, key = key, _next_keys(key, ids[ends - back])
+        columns.append(_Windows(key, before, ids[ends]))
+    return _Windows(*(np.concatenate(column) for column in zip(*columns, strict=True)))
+
+
+def _next_keys(keys: NDArray[np.uint32], tokens: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """`next_key` of many."""
+    mixed = keys * np.uint32(0x9E3779B1) + tokens + np.uint32(1)
+    mixed = (mixed ^ mixed >> np.uint32(16)) * np.uint32(0x7FEB352D)
+    mixed = (mixed ^ mixed >> np.uint32(15)) * np.uint32(0x846CA68B)
+    return mixed ^ mixed >> np.uint32(16)
+
+
+def rank_shares(phrases: Phrases, texts: Iterable[OwnText], num_ranks: int = 4) -> Accuracies:
+    """How often each rank of follower is right at each depth, where those before were."""
+    right = [[0] * num_ranks for _ in range(_DEPTHS)]
+    tried = [0] * _DEPTHS
+    for token_ids, start in texts:
+        ranks = [
+            _rank(phrases, token_ids[:end], token_ids[end]) for end in range(start, len(token_ids))
+        ]
+        for place in range(len(ranks)):
+            for depth, rank in enumerate(ranks[place : place + _DEPTHS]):
+                tried[depth] += 1
+                if not 0 <= rank < num_ranks:
+                    break
+                right[depth][rank] += 1
+    return tuple(
+        tuple(round(count / max(1, number), 4) for count in row)
+        for row, number in zip(right, tried, strict=True)
+    )
+
+
+def _rank(phrases: Phrases, before: Sequence[int], token_id: int) -> int:
+    """Which of the followers a token is; −1 if none."""
+    found = [follower.token_id for follower in phrases.behind(reversed(before[-8:]))]
+    return found.index(token_id) if token_id in found else -1
