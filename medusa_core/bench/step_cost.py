@@ -18,7 +18,7 @@ from medusa_core.engine.costs import StepCosts
 from medusa_core.engine.tuner import Tuner
 from medusa_core.generate.direct import generate
 from medusa_core.kv.size import row_bytes
-from medusa_core.messages import ChatMessage, GenerateSettings, Role, StepDone
+from medusa_core.messages import MEDUSA, ChatMessage, GenerateSettings, Role, StepDone
 from medusa_core.target import Target
 
 _COPIED_BYTES = 256 << 20
@@ -152,7 +152,7 @@ def _parts(target: Target, tuner: Tuner, mode: str, num_tokens: int) -> Parts:
     parts = zip(*((*step.times, step.step_s) for step in decoded), strict=True)
     names = ("draft", "verify", "accept", "commit", "step")
     means = {name: statistics.fmean(s) * 1e6 for name, s in zip(names, parts, strict=True)}
-    heads_us = _heads_s(tuner, mode, decoded) * 1e6
+    heads_us = _heads_s(tuner, decoded) * 1e6
     around = means["step"] - means["verify"] - heads_us
     return Parts(
         rows=rows,
@@ -163,11 +163,14 @@ def _parts(target: Target, tuner: Tuner, mode: str, num_tokens: int) -> Parts:
     )
 
 
-def _heads_s(tuner: Tuner, mode: str, steps: Sequence[StepDone]) -> float:
+def _heads_s(tuner: Tuner, steps: Sequence[StepDone]) -> float:
     """Mean seconds that the heads themselves take in a step."""
-    if tuner.costs is None or mode in ("none", "ngram"):
+    if tuner.costs is None:
         return 0.0
-    depths = (max(source.head for source in step.node_sources) for step in steps)
+    depths = (
+        max((s.head for s in step.node_sources if MEDUSA in s.proposers), default=0)
+        for step in steps
+    )
     return statistics.fmean(tuner.costs.drafting_s(depth) for depth in depths)
 
 

@@ -20,8 +20,8 @@ def _build(target: Target, num_rows: int) -> MedusaDrafter:
     return MedusaDrafter(heads, shape)
 
 
-def _worth(target: Target) -> Accuracies:
-    return tuple(row[:1] for row in worth_of_heads(target))
+def _worth(target: Target, bucket: float) -> Accuracies:
+    return tuple(row[:1] for row in worth_of_heads(target, bucket))
 
 
 SPEC = DrafterSpec("medusa-chain", serves=MEDUSA.serves, build=_build, worth=_worth)

@@ -26,7 +26,7 @@ def _build(_: Target, num_rows: int) -> GrownDrafter:
     return GrownDrafter(num_rows, lookup=Lookup())
 
 
-def _worth(_: Target) -> Accuracies:
+def _worth(_: Target, __: float) -> Accuracies:
     return _WORTH
 
 

@@ -37,4 +37,4 @@ def _build(_: Target, __: int) -> NoDrafter:
     return NoDrafter()
 
 
-SPEC = DrafterSpec("none", serves=_serves, build=_build, worth=lambda _: ())
+SPEC = DrafterSpec("none", serves=_serves, build=_build, worth=lambda *_: ())

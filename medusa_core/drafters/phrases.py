@@ -21,15 +21,16 @@ def _build(target: Target, num_rows: int) -> GrownDrafter:
     return GrownDrafter(num_rows, lookup=Lookup(), phrases=target.phrases)
 
 
-def _worth(target: Target) -> Accuracies:
-    return () if target.phrases is None else target.phrases.accuracies
+def worth_of_phrases(target: Target, bucket: float) -> Accuracies:
+    """How often what is said is right."""
+    return () if target.phrases is None else target.phrases.worth(bucket)
 
 
 SPEC = DrafterSpec(
     "phrases",
     serves=_serves,
     build=_build,
-    worth=_worth,
+    worth=worth_of_phrases,
     asks_heads=False,
     hint="Make its phrase table (python -m medusa_core train phrases), or choose another drafter.",
 )

@@ -47,8 +47,8 @@ class Drafter(Protocol):
         """Forget what was learned of tokens from `length` on."""
 
 
-def worth_of_heads(target: Target) -> Accuracies:
-    """What the heads' own guesses are worth."""
+def worth_of_heads(target: Target, _: float) -> Accuracies:
+    """What the heads' own guesses are worth; the target's trees are those of the temperature."""
     return () if target.trees is None else target.trees.head_accuracies
 
 
@@ -62,7 +62,7 @@ class DrafterSpec:
         build: Makes a drafter for one session; the second argument is the tree's row count,
             root included.
         worth: How often its guess of rank 0, 1, ... at depth 1, 2, ... is right, from what is known
-            of the target; by this the tree's row count is chosen.
+            of the target in a bucket of temperatures; by this the tree's row count is chosen.
         asks_heads: Whether a draft takes the heads' time.
         hint: What to do where it can't draft.
     """
@@ -70,7 +70,7 @@ class DrafterSpec:
     name: str
     serves: Callable[[Target], bool]
     build: Callable[[Target, int], Drafter]
-    worth: Callable[[Target], Accuracies] = worth_of_heads
+    worth: Callable[[Target, float], Accuracies] = worth_of_heads
     asks_heads: bool = True
     hint: str = "Load Medusa heads for this model, or choose the drafter 'none'."
 

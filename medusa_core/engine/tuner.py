@@ -52,7 +52,7 @@ class Tuner:
             length: Committed rows that it will be decoded behind, about.
         """
         target, spec = self.target_for(settings), drafter_registry().get(settings.drafter)
-        worth = spec.worth(target)
+        worth = spec.worth(target, _bucket(settings))
         if not worth:
             return 1
         if self.costs is None:

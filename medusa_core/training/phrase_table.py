@@ -13,6 +13,7 @@ import os
 import random
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ from medusa_core.target import Target
 from medusa_core.training.corpus import Document
 from medusa_core.training.recipe import PhraseRecipe
 from medusa_core.tree.phrases import Follower, Phrases, of_lists
-from medusa_core.tree.presets import Accuracies
+from medusa_core.tree.presets import Accuracies, temperature_bucket
 
 log = logging.getLogger(__name__)
 
@@ -88,21 +89,27 @@ def opened_by(prompts: Iterable[Prompt]) -> list[tuple[ChatMessage, ...]]:
 
 
 def own_texts(
-    target: Target, asked: Sequence[Sequence[ChatMessage]], numbers: PhraseRecipe
+    target: Target,
+    asked: Sequence[Sequence[ChatMessage]],
+    numbers: PhraseRecipe,
+    tuner: Tuner,
+    temperature: float = 0.0,
 ) -> Iterator[OwnText]:
-    """The model's greedy answers; what doesn't fit its context isn't asked."""
+    """The model's answers, greedy or drawn; what doesn't fit its context isn't asked."""
     drafter = next(n for n in PREFERRED_DRAFTERS if drafter_registry().get(n).serves(target))
     settings = GenerateSettings(drafter=drafter, max_new_tokens=numbers.max_new_tokens)
-    settle_threads(target, os.cpu_count() or 1)
-    tuner, session = Tuner(target, measure_costs(target)), Session(target)
+    if temperature:
+        settings = replace(settings, rule="sample", temperature=temperature)
+    session = Session(target)
     started_s, num_tokens, told_s = time.monotonic(), 0, 0.0
     for number, messages in enumerate(asked, start=1):
         try:
-            done = generate(target, messages, settings, session=session, tuner=tuner)
+            prompt = transcribe(messages, None, target).prompt_ids[-numbers.longest :]
         except RequestError as error:
             log.info("not asked: %s", error)
             continue
-        prompt = transcribe(messages, None, target).prompt_ids[-numbers.longest :]
+        seeded = replace(settings, seed=number)
+        done = generate(target, messages, seeded, session=session, tuner=tuner)
         num_tokens += len(done.token_ids)
         elapsed_s = time.monotonic() - started_s
         if elapsed_s - told_s > _LOG_S:
@@ -119,18 +126,24 @@ def make_phrases(
     Raises:
         TrainingError: There are too few answers.
     """
-    texts = list(own_texts(target, asked, numbers))
-    num_held_out = min(NUM_HELD_OUT, len(texts) // 10)
-    if num_held_out == 0:
+    num_held_out = min(NUM_HELD_OUT, len(asked) // 10)
+    settle_threads(target, os.cpu_count() or 1)
+    tuner = Tuner(target, measure_costs(target))
+    texts = list(own_texts(target, asked[num_held_out:], numbers, tuner))
+    if num_held_out == 0 or not texts:
         raise TrainingError(
             f"A phrase table can't be counted in {len(texts)} answers.", "Name more prompts."
         )
-    phrases = count_phrases(texts[num_held_out:], numbers)
-    accuracies = rank_shares(phrases, texts[:num_held_out])
-    phrases.accuracies = accuracies
+    phrases = count_phrases(texts, numbers)
+    for temperature in (0.0, *numbers.temperatures):
+        held_out = own_texts(target, asked[:num_held_out], numbers, tuner, temperature)
+        bucket = temperature_bucket(temperature) if temperature else 0.0
+        phrases.accuracies[bucket] = rank_shares(phrases, held_out)
     log.info("%d contexts, %d followers", len(phrases), len(phrases.tokens))
-    for depth, row in enumerate(accuracies, start=1):
-        log.info("%d ahead: %s", depth, " ".join(f"{share:.3f}" for share in row))
+    for bucket, rows in phrases.accuracies.items():
+        for depth, row in enumerate(rows, start=1):
+            shares = " ".join(f"{share:.3f}" for share in row)
+            log.info("at %.1f, %d ahead: %s", bucket, depth, shares)
     return phrases
 
 

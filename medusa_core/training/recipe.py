@@ -139,6 +139,7 @@ class PhraseRecipe:
     Attributes:
         num_answers: own answers that it is counted in.
         most_of_a_source: share of one source among what is asked.
+        temperatures: at which it is seen how often the table is right, beside greedy answers.
         max_new_tokens: their length.
         longest: tokens of the longest context.
         least_count: how often something must have been said.
@@ -150,6 +151,7 @@ class PhraseRecipe:
 
     num_answers: int = 48_000
     most_of_a_source: float = 0.125
+    temperatures: tuple[float, ...] = (0.7, 1.0)
     max_new_tokens: int = 300
     longest: int = 8
     least_count: int = 3

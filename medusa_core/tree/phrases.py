@@ -11,8 +11,9 @@ Blockwise Parallel Decoding" (2024).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -55,7 +56,7 @@ class Phrases:
         shift: How many bits of a key aren't among these.
         longest: Tokens of the longest context.
         accuracies: How often the follower of rank 0, 1, ... was right at depth 1, 2, ..., where
-            those before it had been.
+            those before it had been; by bucket of temperatures, 0 being no chance.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class Phrases:
         tokens: NDArray[np.integer],
         chances: NDArray[np.uint8],
         longest: int,
-        accuracies: Accuracies = (),
+        accuracies: Mapping[float, Accuracies] = MappingProxyType({}),
     ) -> None:
         """Take what a file holds.
 
@@ -93,10 +94,14 @@ class Phrases:
         firsts = np.arange(1 << bits, dtype=np.uint64) << self.shift
         self.buckets = np.append(np.searchsorted(keys, firsts), len(keys)).astype(np.int32)
         self.longest = longest
-        self.accuracies = accuracies
+        self.accuracies = dict(accuracies)
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    def worth(self, bucket: float) -> Accuracies:
+        """The accuracies in a bucket of temperatures; without chance where it isn't known."""
+        return self.accuracies.get(bucket, self.accuracies.get(0.0, ()))
 
     def behind(self, newest_first: Iterable[int]) -> list[Follower]:
         """What often follows some tokens, the likeliest first; nothing where none of them is known.
@@ -152,9 +157,12 @@ def read_phrases(model_dir: Path) -> Phrases | None:
                 tokens=file.get_tensor("tokens"),
                 chances=file.get_tensor("chances"),
                 longest=int(told["longest"]),
-                accuracies=tuple(tuple(map(float, row)) for row in told["accuracies"]),
+                accuracies={
+                    float(bucket): tuple(tuple(map(float, row)) for row in rows)
+                    for bucket, rows in told["accuracies"].items()
+                },
             )
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+    except (OSError, SafetensorError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise ModelError(
             f"{path.name} of {model_dir.name} is damaged: {error}.",
             "Delete the file: the model runs without it, somewhat slower.",
@@ -175,7 +183,9 @@ def write_phrases(phrases: Phrases, model_dir: Path) -> None:
 
 
 def of_lists(
-    lists: dict[int, Sequence[Follower]], longest: int, accuracies: Accuracies = ()
+    lists: Mapping[int, Sequence[Follower]],
+    longest: int,
+    accuracies: Mapping[float, Accuracies] = MappingProxyType({}),
 ) -> Phrases:
     """A table of the followers of each key, the likeliest first."""
     keys = np.array(sorted(lists), dtype=np.uint32)

@@ -63,7 +63,7 @@ def table(said: dict[Path_, dict[int, float]], longest: int = 3) -> Phrases:
         key_of(*context): [Follower(*one) for one in followers.items()]
         for context, followers in said.items()
     }
-    return of_lists(lists, longest, ((0.5, 0.1), (0.6,)))
+    return of_lists(lists, longest, {0.0: ((0.5, 0.1), (0.6,)), 0.5: ((0.3,),)})
 
 
 def random_table(rng: random.Random, num_tokens: int, longest: int = 3) -> Phrases:
@@ -116,7 +116,7 @@ def test_a_written_table_is_read_again(tmp_path: Path) -> None:
 
 
 def told(path: Path) -> dict[str, str]:
-    phrases = {"format": "medusa-chat phrases 1", "longest": 3, "accuracies": []}
+    phrases = {"format": "medusa-chat phrases 1", "longest": 3, "accuracies": {}}
     return {"phrases": json.dumps(phrases)}
 
 
@@ -303,9 +303,14 @@ def test_rows_are_chosen_by_how_often_phrases_were_right(load: LoadTarget) -> No
     settings = GenerateSettings(drafter="phrases")
     rows = []
     for share in (0.05, 0.9):
-        sure = replace(target, phrases=of_lists({1: [Follower(2, 1.0)]}, 1, ((share,),) * 6))
+        sure = replace(target, phrases=of_lists({1: [Follower(2, 1.0)]}, 1, {0.0: ((share,),) * 6}))
         rows.append(Tuner(sure, costs).rows(settings, 64))
     assert rows[0] < rows[1]
+    often_wrong = {0.0: ((0.9,),) * 6, 0.5: ((0.05,),) * 6}
+    sure = replace(target, phrases=of_lists({1: [Follower(2, 1.0)]}, 1, often_wrong))
+    for temperature, wanted in ((0.7, rows[0]), (2.0, rows[1])):
+        drawn = replace(settings, rule="sample", temperature=temperature)
+        assert Tuner(sure, costs).rows(drawn, 64) == wanted
 
 
 def test_a_model_with_a_table_offers_the_drafter(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from medusa_core.engine.tuner import Tuner
 from medusa_core.errors import TrainingError
 from medusa_core.generate.direct import generate
 from medusa_core.messages import ChatMessage, GenerateSettings, Role
@@ -188,5 +189,5 @@ def test_too_few_answers_and_no_data_are_refused(tmp_path: Path, asked_file: Pat
 def test_a_message_that_does_not_fit_is_not_asked(tmp_path: Path) -> None:
     target = load_target(write_tiny(tmp_path), options=LoadOptions("float64"))
     asked = [[ChatMessage(Role.USER, text)] for text in ("hi", "x" * 2000, "yes")]
-    texts = list(own_texts(target, asked, replace(NUMBERS, max_new_tokens=5)))
+    texts = list(own_texts(target, asked, replace(NUMBERS, max_new_tokens=5), Tuner(target)))
     assert [text.start for text in texts] == [3, 3]
