@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+_AS_FAST = 0.98  # closer than this, measurements don't tell speeds apart
+
 
 @dataclass(frozen=True, slots=True)
 class StepCosts:
@@ -58,6 +60,9 @@ class StepCosts:
     def best_rows(self, depths: Sequence[int], values: Sequence[float], length: int) -> int:
         """The row count with the most tokens per second: the largest τ(n) / step time.
 
+        Of counts that are as fast as the fastest, the largest: it takes fewer steps, and the line
+        between two measured counts lies above what those between them take.
+
         Args:
             depths: Depth of every draft node, the most valuable node first.
             values: The chance that the whole path to each node is right.
@@ -72,7 +77,8 @@ class StepCosts:
                 break
             expected, deepest = expected + value, max(deepest, depth)
             speeds.append(expected / self.tree_s(num_rows, deepest, length))
-        return 1 + speeds.index(max(speeds))
+        enough = _AS_FAST * max(speeds)
+        return max(rows for rows, speed in enumerate(speeds, start=1) if speed >= enough)
 
     def to_json(self) -> dict[str, Any]:
         """As it is kept on disk."""

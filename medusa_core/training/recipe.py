@@ -154,7 +154,7 @@ class PhraseRecipe:
     temperatures: tuple[float, ...] = (0.7, 1.0)
     max_new_tokens: int = 300
     longest: int = 8
-    least_count: int = 3
+    least_count: int = 2
     most_followers: int = 4
     least_chance: float = 0.03
     least_news: float = 0.5
