@@ -95,6 +95,7 @@ class Generation:
         self._num_rested = 0
         self._tuner = tuner
         self._guesses: list[tuple[int, Guesses]] = []
+        self._yields: list[tuple[int, int]] = []
         self._rule = rule.build(self._settings)
         self._answer = _answer(self._settings, target, len(self._read_ids))
         self._given_pieces = self._answer.resume(self._transcript.given_ids)
@@ -186,7 +187,9 @@ class Generation:
             governor.add(len(kept.pieces), step_s)
         if step.proposal.guesses:
             self._guesses.append((place, step.proposal.guesses))
-        told = self._conclude(step, numbers, kept, step.proposal.tree.shape.num_nodes, step_s)
+        if (num_rows := step.proposal.tree.shape.num_nodes) > 1:
+            self._yields.append((num_rows, len(step.acceptance.nodes)))
+        told = self._conclude(step, numbers, kept, num_rows, step_s)
         self._decode_s += time.perf_counter() - started - step_s  # telling takes time, too
         return told
 
@@ -243,6 +246,7 @@ class Generation:
     def _finish(self, reason: StopReason) -> tuple[Event, ...]:
         self.is_done = True
         self._tuner.learn(self.request.settings, self._guesses, self._session.token_ids)
+        self._tuner.judge(self.request.settings, self._yields)
         done = GenerationDone(
             session_id=self.request.session_id,
             request_id=self.request.request_id,

@@ -74,6 +74,29 @@ class Learned:
         self._right[depth] = [count / 2 for count in self._right[depth]]
 
 
+class Promises:
+    """How much of what a drafter's guesses promise comes true, over many steps.
+
+    Accuracies are those of some texts; a conversation may be about something else.
+    """
+
+    def __init__(self) -> None:
+        self._promised = 0.0
+        self._kept = 0.0
+
+    @property
+    def share(self) -> float:
+        """Accepted drafts per promised one; 1 before anything is known."""
+        return (self._kept + _PRIOR_WEIGHT) / (self._promised + _PRIOR_WEIGHT)
+
+    def add(self, promised: float, kept: int) -> None:
+        """Count a step: how many drafts its tree had promised, and how many were accepted."""
+        if self._promised >= _MOST_SEEN:
+            self._promised, self._kept = self._promised / 2, self._kept / 2
+        self._promised += promised
+        self._kept += kept
+
+
 def bucket_of(settings: GenerateSettings, draws: bool) -> float:
     """The temperature under which an answer's counts are kept; 0 without chance."""
     return temperature_bucket(settings.temperature) if draws else 0.0

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import accumulate
+from typing import NamedTuple
 
 from medusa_core.engine.costs import StepCosts
 from medusa_core.engine.drafter import drafter_registry
 from medusa_core.engine.governor import Governor
-from medusa_core.engine.learning import Guesses, Learned, bucket_of
+from medusa_core.engine.learning import Guesses, Learned, Promises, bucket_of
 from medusa_core.engine.rule import rule_registry
 from medusa_core.errors import EngineError
 from medusa_core.messages import BestNode, GenerateSettings, Planned
@@ -33,6 +35,7 @@ class Tuner:
         self._target = target
         self._learned: dict[float, Learned] = {}
         self._governors: dict[tuple[str, float], Governor] = {}
+        self._promises: dict[tuple[str, float], Promises] = {}
 
     def target_for(self, settings: GenerateSettings) -> Target:
         """The target, its trees built of what was learned under these settings."""
@@ -57,9 +60,10 @@ class Tuner:
             return 1
         if self.costs is None:
             return _ROWS if target.trees is None else target.trees.default_rows
-        order = grow(worth, MOST_ROWS - 1)
-        depths = [len(path) if spec.asks_heads else 0 for path, _ in order]
-        rows = self.costs.best_rows(depths, [value for _, value in order], length)
+        share = self._promises_of(settings).share
+        depths = [depth if spec.asks_heads else 0 for depth in _order(worth).depths]
+        values = [share * value for value in _order(worth).values]
+        rows = self.costs.best_rows(depths, values, length)
         # Where no tree seems to pay, the smallest is tried: the governor knows better, later.
         return max(2, rows)
 
@@ -103,6 +107,23 @@ class Tuner:
             governor.plain_step_s = plain_step_s  # for this length
         return governor
 
+    def judge(self, settings: GenerateSettings, steps: Sequence[tuple[int, int]]) -> None:
+        """Compare what the trees of an answer promised with what came true.
+
+        Args:
+            settings: How it was decoded.
+            steps: Of each step with drafts its rows and how many drafts were accepted.
+        """
+        spec = drafter_registry().get(settings.drafter)
+        promised = _order(spec.worth(self.target_for(settings), _bucket(settings))).promised
+        promises = self._promises_of(settings)
+        for rows, num_accepted in steps:
+            if promised:
+                promises.add(promised[min(rows - 1, len(promised)) - 1], num_accepted)
+
+    def _promises_of(self, settings: GenerateSettings) -> Promises:
+        return self._promises.setdefault((settings.drafter, _bucket(settings)), Promises())
+
     def learn(
         self,
         settings: GenerateSettings,
@@ -123,6 +144,21 @@ class Tuner:
             self._learned[bucket] = Learned(self._target.trees.at(bucket).head_accuracies)
         for place, best in guesses:
             self._learned[bucket].learn(best, token_ids[place : place + len(best)])
+
+
+class _Order(NamedTuple):
+    """Draft nodes, the most valuable first: their depths, their values, and the sums of these."""
+
+    depths: tuple[int, ...]
+    values: tuple[float, ...]
+    promised: tuple[float, ...]
+
+
+@lru_cache(maxsize=16)
+def _order(worth: Accuracies) -> _Order:
+    order = grow(worth, MOST_ROWS - 1)
+    values = tuple(value for _, value in order)
+    return _Order(tuple(len(path) for path, _ in order), values, tuple(accumulate(values)))
 
 
 def _best_nodes(accuracies: Accuracies) -> tuple[BestNode, ...]:

@@ -95,7 +95,8 @@ def _run_phrases(args: argparse.Namespace) -> int:
 
 def _data_of(args: argparse.Namespace) -> Path:
     if args.data is None:
-        raise TrainingError("There is nothing to learn from.", "Name the rows with --data.")
+        other = ", or prompts with --prompts" if args.what == "phrases" else ""
+        raise TrainingError("There is nothing to learn from.", f"Name rows with --data{other}.")
     data: Path = args.data
     return data
 
