@@ -152,7 +152,7 @@ def _parts(target: Target, tuner: Tuner, mode: str, num_tokens: int) -> Parts:
     parts = zip(*((*step.times, step.step_s) for step in decoded), strict=True)
     names = ("draft", "verify", "accept", "commit", "step")
     means = {name: statistics.fmean(s) * 1e6 for name, s in zip(names, parts, strict=True)}
-    heads_us = _heads_s(tuner, decoded) * 1e6
+    heads_us = heads_s(tuner.costs, decoded) * 1e6 if tuner.costs else 0.0
     around = means["step"] - means["verify"] - heads_us
     return Parts(
         rows=rows,
@@ -163,15 +163,13 @@ def _parts(target: Target, tuner: Tuner, mode: str, num_tokens: int) -> Parts:
     )
 
 
-def _heads_s(tuner: Tuner, steps: Sequence[StepDone]) -> float:
+def heads_s(costs: StepCosts, steps: Sequence[StepDone]) -> float:
     """Mean seconds that the heads themselves take in a step."""
-    if tuner.costs is None:
-        return 0.0
     depths = (
         max((s.head for s in step.node_sources if MEDUSA in s.proposers), default=0)
         for step in steps
     )
-    return statistics.fmean(tuner.costs.drafting_s(depth) for depth in depths)
+    return statistics.fmean(costs.drafting_s(depth) for depth in depths)
 
 
 def embedding_bytes(target: Target) -> int:

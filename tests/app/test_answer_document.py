@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PySide6.QtGui import (
     QColor,
+    QTextCharFormat,
     QTextCursor,
     QTextDocument,
 )
@@ -244,6 +245,20 @@ def test_what_a_lookup_found_is_marked_by_itself(qapp: object) -> None:
     fragments = [found for block in blocks_of(document) for found in fragments_of(block)]
     underlines = {fragment.underline for fragment in fragments}
     assert underlines == {STYLE.lookup_underline, STYLE.underline(2), ""}
+
+
+def test_marks_differ_by_their_lines_too(qapp: object) -> None:
+    document = QTextDocument()
+    names = ("ngram", "phrases", "ngram+phrases", "medusa+phrases")
+    sources = tuple(TokenSource(name, 1) for name in names)
+    AnswerDocument(document, STYLE).append(step(0, (b"a ", b"b ", b"c ", b"d "), sources, 8))
+    cursor = QTextCursor(document)
+    lines = []
+    for place in (1, 3, 5, 7):
+        cursor.setPosition(place)
+        lines.append(cursor.charFormat().underlineStyle())
+    style = QTextCharFormat.UnderlineStyle
+    assert lines == [style.DashUnderline, style.DotLine, style.DashUnderline, style.SingleUnderline]
 
 
 def test_every_character_knows_its_token(qapp: object) -> None:

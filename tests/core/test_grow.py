@@ -59,6 +59,12 @@ def test_what_is_worth_nothing_takes_no_row(nothing: float) -> None:
         assert shape.paths == ((), (0,))
 
 
+def test_of_equals_the_earlier_ranks_are_taken() -> None:
+    guesses = Guesses(array("i", [7, 8, 9, 6]), array("f", [0.25] * 4), 4)
+    for merge in (merger(9), search):
+        assert list(merge(Known(guesses, array("i"), NO_TRUST), 3).token_ids) == [7, 8]
+
+
 def test_more_rows_than_are_grown_in_one_call_are_searched_for() -> None:
     chances = chances_of(random.Random(3), 4, 32)
     assert grown(chances, 1024, 1024)[0].num_nodes == 1024

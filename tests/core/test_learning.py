@@ -215,3 +215,6 @@ def test_an_answer_tells_what_its_trees_kept(tiny: Target) -> None:
     assert all(2 <= rows <= 5 and 0 <= accepted < rows for rows, accepted in told)
     assert 0 < len(told) <= done.num_steps
     assert sum(accepted for _, accepted in told) >= len(done.token_ids) - done.num_steps - 5
+    told.clear()
+    generate(tiny, user_says("one"), replace(settings, drafter="none"), tuner=Listening(tiny))
+    assert told == []  # without drafts nothing is promised

@@ -241,6 +241,13 @@ def test_trust_is_learned_of_what_was_offered_last() -> None:
     learned = lookup.trust[:]
     drafter.observe(Observation([1], HIDDEN))  # nothing was offered since
     assert lookup.trust == learned
+    drafter.begin([1, 2, 1, 2, 1])
+    before = lookup.trust[2 * DEEPEST]
+    drafter.propose(1, 3)
+    drafter.observe(Observation([7], HIDDEN))
+    assert lookup.trust[2 * DEEPEST] < before  # it was wrong
+    drafter.begin([1, 2, 1, 2, 1])
+    learned = lookup.trust[:]
     drafter.propose(1, 3)
     drafter.truncate(4)
     drafter.observe(Observation([1], HIDDEN))  # what was offered belonged to what is cut

@@ -16,6 +16,7 @@ from medusa_core.errors import TrainingError
 from medusa_core.generate.direct import generate
 from medusa_core.messages import ChatMessage, GenerateSettings, Role
 from medusa_core.target import LoadOptions, load_target
+from medusa_core.training import phrase_table
 from medusa_core.training.cli import add_train_arguments, run_train
 from medusa_core.training.corpus import Document, Segment
 from medusa_core.training.phrase_table import (
@@ -23,6 +24,7 @@ from medusa_core.training.phrase_table import (
     _next_keys,
     asked_in,
     count_phrases,
+    make_phrases,
     own_texts,
     rank_shares,
 )
@@ -91,10 +93,11 @@ def test_what_is_said_once_is_no_phrase_and_what_says_nothing_new_is_left_out() 
     once = [OwnText((1, 2, 3, 4), 1)]
     with pytest.raises(TrainingError, match="Nothing is said twice"):
         count_phrases(once, NUMBERS)
-    texts = [OwnText((k, 7, 8), 1) for k in range(40)]
-    news = count_phrases(texts, replace(NUMBERS, least_news=0.15))
-    assert [f.token_id for f in news.behind([7])] == [8]
-    assert len(news) == 1  # whatever comes before 7, 8 comes behind it
+    texts = [OwnText((k % 2, 7, 8), 1) for k in range(40)]
+    for least_news, num_contexts in ((0.0, 5), (0.15, 3)):
+        phrases = count_phrases(texts, replace(NUMBERS, least_news=least_news))
+        assert [f.token_id for f in phrases.behind([7])] == [8]
+        assert len(phrases) == num_contexts  # whatever comes before 7, 8 comes behind it
     few = count_phrases(texts_of(5), replace(NUMBERS, most_followers=2, least_chance=0.2))
     assert set(np.diff(few.starts)) <= {1, 2}
     assert few.chances.min() >= 0.19
@@ -126,7 +129,9 @@ def test_a_rank_counts_where_those_before_it_were_right() -> None:
 
 def documents() -> list[Document]:
     spoken = [
-        Document("talk", tuple(Segment(("user", "assistant")[i % 2], f"{d} {i}") for i in range(6)))
+        Document(
+            "talk", tuple(Segment(("user", "assistant")[i % 2], f"{d} {i}") for i in range(12))
+        )
         for d in range(30)
     ]
     return [*spoken, *spoken, Document("book", (Segment("text", "once"),))]
@@ -137,10 +142,12 @@ def test_what_is_asked_are_first_questions_none_twice() -> None:
     asked = asked_in(documents(), numbers, 7)
     assert len(asked) == len(set(asked)) == 10  # of its only source half
     assert asked == asked_in(documents(), numbers, 7)
-    assert {len(messages) for messages in asked} <= {1, 3, 5}
+    assert {len(messages) for messages in asked} <= {1, 3, 5, 7}
     assert all(messages[-1].role is Role.USER for messages in asked)
     everything = replace(numbers, num_answers=10_000, most_of_a_source=1.0)
-    assert 30 <= len(asked_in(documents(), everything, 7)) <= 60
+    found = asked_in(documents(), everything, 7)
+    assert 30 <= len(found) <= 60
+    assert {len(messages) for messages in found} == {1, 3, 5, 7}
 
 
 def train(*options: str) -> int:
@@ -191,3 +198,29 @@ def test_a_message_that_does_not_fit_is_not_asked(tmp_path: Path) -> None:
     asked = [[ChatMessage(Role.USER, text)] for text in ("hi", "x" * 2000, "yes")]
     texts = list(own_texts(target, asked, replace(NUMBERS, max_new_tokens=5), Tuner(target)))
     assert [text.start for text in texts] == [3, 3]
+
+
+def test_what_is_held_out_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked_for: list[tuple[float, list[str]]] = []
+
+    def answer(
+        _: object, asked: list[list[ChatMessage]], __: object, ___: object, temperature: float = 0
+    ) -> list[OwnText]:
+        asked_for.append((temperature, [messages[-1].content for messages in asked]))
+        return [OwnText((1, 2, 3), 1)] * len(asked)
+
+    monkeypatch.setattr(phrase_table, "own_texts", answer)
+    target = load_target(write_tiny(tmp_path), options=LoadOptions("float64"))
+    asked = [user_says(str(k)) for k in range(30)]
+    phrases = make_phrases(target, asked, replace(NUMBERS, temperatures=(0.7, 1.0)))
+    words = [str(k) for k in range(30)]
+    assert asked_for == [(0, words[3:]), *((t, words[:3]) for t in (0.0, 0.7, 1.0))]
+    assert set(phrases.accuracies) == {0.0, 0.5, 1.0}
+
+
+def test_drawn_answers_to_the_same_question_differ(tmp_path: Path) -> None:
+    target = load_target(write_tiny(tmp_path), options=LoadOptions("float64"))
+    numbers, tuner = replace(NUMBERS, max_new_tokens=12), Tuner(target)
+    for temperature, num_different in ((0.0, 1), (1.0, 3)):
+        texts = own_texts(target, [user_says("hi")] * 3, numbers, tuner, temperature)
+        assert len(set(texts)) == num_different
