@@ -131,7 +131,7 @@ def load_target(
     config = read_config(model_dir)
     tokenizer = Tokenizer.open(model_dir)
     template = ChatTemplate.open(model_dir, tokenizer)
-    phrases = read_phrases(model_dir)
+    phrases = read_phrases(model_dir, config.vocab_size)
     checkpoint = Checkpoint.open_model(model_dir)
     if heads_dir is None and has_merged_heads(checkpoint):
         heads_dir = model_dir

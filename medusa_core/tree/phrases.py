@@ -28,6 +28,8 @@ FILE = "phrases.safetensors"
 _FORMAT = "medusa-chat phrases 1"
 _MOST_TOKENS = 8  # of a context
 _WORD = 0xFFFFFFFF
+_KINDS = (("uint32", 1), ("uint8", 1), ("uint8", 1))  # of keys, counts and chances
+_TOKEN_KINDS = (("uint16", 1), ("int32", 1))
 
 
 class Follower(NamedTuple):
@@ -81,6 +83,10 @@ class Phrases:
         Raises:
             ValueError: They don't fit each other.
         """
+        # A file may hold anything, and the compiled step reads it without looking.
+        kinds = tuple((part.dtype.name, part.ndim) for part in (keys, counts, chances, tokens))
+        if kinds[:3] != _KINDS or kinds[3] not in _TOKEN_KINDS:
+            raise ValueError("its parts are of other kinds")
         starts = np.concatenate(([0], counts.cumsum(dtype=np.int64)))
         fits = len(counts) == len(keys) > 0 and len(tokens) == len(chances) == starts[-1]
         if not fits or not 1 <= longest <= _MOST_TOKENS or not (keys[1:] > keys[:-1]).all():
@@ -137,11 +143,15 @@ def next_key(key: int, token_id: int) -> int:
     return mixed ^ mixed >> 16
 
 
-def read_phrases(model_dir: Path) -> Phrases | None:
+def read_phrases(model_dir: Path, vocab_size: int) -> Phrases | None:
     """The table that lies beside a model, if one does.
 
+    Args:
+        model_dir: The model's folder.
+        vocab_size: Tokens that the model knows.
+
     Raises:
-        ModelError: It is damaged.
+        ModelError: It is damaged, or another model's.
     """
     path = model_dir / FILE
     if not path.is_file():
@@ -151,7 +161,7 @@ def read_phrases(model_dir: Path) -> Phrases | None:
             told = json.loads((file.metadata() or {})["phrases"])
             if told["format"] != _FORMAT:
                 raise ValueError(f"its format is {told['format']!r}")
-            return Phrases(
+            phrases = Phrases(
                 keys=file.get_tensor("keys"),
                 counts=file.get_tensor("counts"),
                 tokens=file.get_tensor("tokens"),
@@ -162,6 +172,9 @@ def read_phrases(model_dir: Path) -> Phrases | None:
                     for bucket, rows in told["accuracies"].items()
                 },
             )
+        if not 0 <= phrases.tokens.min() <= phrases.tokens.max() < vocab_size:
+            raise ValueError("the model has no such tokens")
+        return phrases
     except (OSError, SafetensorError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise ModelError(
             f"{path.name} of {model_dir.name} is damaged: {error}.",

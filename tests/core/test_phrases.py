@@ -106,13 +106,13 @@ def test_a_written_table_is_read_again(tmp_path: Path) -> None:
         contexts = random.Random(4).sample(range(num_tokens), 90)
         phrases = table({(one,): {num_tokens - 1: 0.5, one: 0.3} for one in contexts})
         write_phrases(phrases, tmp_path)
-        same = read_phrases(tmp_path)
+        same = read_phrases(tmp_path, num_tokens)
         assert same is not None
         assert (same.longest, same.accuracies) == (phrases.longest, phrases.accuracies)
         for name in ("keys", "starts", "tokens", "chances", "buckets"):
             assert (getattr(same, name) == getattr(phrases, name)).all()
     (tmp_path / FILE).unlink()
-    assert read_phrases(tmp_path) is None
+    assert read_phrases(tmp_path, 300) is None
 
 
 def told(path: Path) -> dict[str, str]:
@@ -142,6 +142,26 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     ),
     "a context of forty": lambda path: save_file(
         load_file(path), path, {"phrases": told(path)["phrases"].replace(": 3", ": 40")}
+    ),
+    "wide keys": lambda path: save_file(
+        {**load_file(path), "keys": load_file(path)["keys"].astype(np.int64)}, path, told(path)
+    ),
+    "counts below nothing": lambda path: save_file(
+        {**load_file(path), "counts": load_file(path)["counts"].astype(np.int8)}, path, told(path)
+    ),
+    "chances of another kind": lambda path: save_file(
+        {**load_file(path), "chances": load_file(path)["chances"] / 255}, path, told(path)
+    ),
+    "tokens in rows": lambda path: save_file(
+        {**load_file(path), "tokens": load_file(path)["tokens"][:, None]}, path, told(path)
+    ),
+    "tokens of another model": lambda path: save_file(
+        {**load_file(path), "tokens": load_file(path)["tokens"] + np.uint16(400)}, path, told(path)
+    ),
+    "tokens below nothing": lambda path: save_file(
+        {**load_file(path), "tokens": load_file(path)["tokens"].astype(np.int32) - 5},
+        path,
+        told(path),
     ),
     "no description": lambda path: save_file(load_file(path), path, {"phrases": "{"}),
     "a list": lambda path: save_file(load_file(path), path, {"phrases": "[]"}),

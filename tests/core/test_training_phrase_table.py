@@ -172,7 +172,7 @@ def test_the_command_puts_a_table_beside_a_model_that_then_drafts_with_it(
     model = write_tiny(tmp_path / "model")
     options = ("--model", str(model), "--prompts", str(asked_file), "--answers", "11")
     assert train("phrases", *options, "--out", str(model)) == 0
-    assert read_phrases(model) is not None
+    assert read_phrases(model, 320) is not None
     target = load_target(model, options=LoadOptions("float64"))
     settings = GenerateSettings(drafter="phrases", max_new_tokens=60, rests=False)
     done = generate(target, user_says("number 3"), settings)
