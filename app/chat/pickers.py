@@ -62,7 +62,7 @@ class Pickers(QWidget):
             "Who guesses the next tokens: the Medusa heads, a search for the same words earlier in "
             "the text (prompt lookup), a table of what the model often says (phrases), all of them "
             "together, or nobody. The words are the same.",
-            11,
+            8,
         )
         self.rule_box = _box(
             "Rule",
