@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from app.markdown.tokens import LOOKUP, PHRASES, marks_of
+from app.markdown.tokens import MARK_NAMES, marks_of
 from medusa_core.messages import TokenSource
-
-_NAMES = {LOOKUP: "lookup", PHRASES: "phrases"}
 
 MEANING = (
     "Of the steps in which a head, the lookup or phrases (what the model often says) drafted, the "
@@ -34,7 +32,7 @@ class Rate(NamedTuple):
     @property
     def name(self) -> str:
         """Who it is, in words."""
-        return _NAMES.get(self.mark) or f"head {self.mark}"
+        return MARK_NAMES.get(self.mark) or f"head {self.mark}"
 
     @property
     def share(self) -> float:

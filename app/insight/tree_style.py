@@ -9,7 +9,7 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 
 from app.insight.layout import Node, State
-from app.markdown.tokens import LOOKUP, PHRASES, marks_of
+from app.markdown.tokens import MARK_NAMES, marks_of
 from app.theme.appearance import Appearance
 from app.theme.tokens import MarkColour, Theme
 from medusa_core.messages import TokenSource
@@ -17,7 +17,6 @@ from medusa_core.messages import TokenSource
 BADGE_SIZE = 0.78  # of the text's
 _LEAST_OPACITY = 0.3  # unlikely nodes are there, too
 _UNKNOWN_OPACITY = 0.55  # such as of what the lookup alone found
-_BADGES = {LOOKUP: "lookup", PHRASES: "phrases"}
 
 
 class Look(NamedTuple):
@@ -96,7 +95,7 @@ class Badge(NamedTuple):
 
 def badges_of(source: TokenSource) -> tuple[Badge, ...]:
     """All who drafted a node; nobody drafts what the target chooses."""
-    return tuple(Badge(_BADGES.get(mark) or f"h{mark}", mark) for mark in marks_of(source))
+    return tuple(Badge(MARK_NAMES.get(mark) or f"h{mark}", mark) for mark in marks_of(source))
 
 
 def words_of(node: Node) -> str:

@@ -6,11 +6,11 @@ import re
 import sys
 from html import escape
 
-from medusa_core.messages import GIVEN, NGRAM, PHRASES, TARGET, TokenSource
+from app.markdown.tokens import MARK_NAMES, marks_of
+from medusa_core.messages import GIVEN, TARGET, TokenSource
 
 _SIGNS = {" ": "␣", "\n": "⏎", "\t": "⇥", "\r": "␍"}
 _MOST_CHARS = 24
-_PROPOSERS = {NGRAM: "lookup", PHRASES: "phrases"}
 _CODE_POINT = re.compile(r"‹U\+([0-9A-F]{4,6})›")
 
 
@@ -58,10 +58,10 @@ def origin(source: TokenSource) -> str:
         return "the model itself"
     if source == GIVEN:
         return "given"
-    names = [_PROPOSERS.get(name) or f"head {source.head}" for name in source.proposers]
-    if all(name in _PROPOSERS for name in source.proposers):  # a head's number says it
-        names[-1] += f", {source.head} ahead"
-    return " and ".join(names)
+    marks = marks_of(source)
+    names = " and ".join(MARK_NAMES.get(mark) or f"head {mark}" for mark in marks)
+    # A head's number says how far it looked.
+    return names if max(marks) > 0 else f"{names}, {source.head} ahead"
 
 
 def as_tip(text: str) -> str:

@@ -12,6 +12,7 @@ NO_TOKEN = -1
 # Marks: head k's is k, that of the target's own tokens is 0; these are of what a lookup found and
 # of what the model often says.
 LOOKUP, PHRASES = -1, -2
+MARK_NAMES = {LOOKUP: "lookup", PHRASES: "phrases"}
 _MARKS = {NGRAM: LOOKUP, BY_PHRASES: PHRASES}
 
 

@@ -291,5 +291,5 @@ def rank_shares(phrases: Phrases, texts: Iterable[OwnText], num_ranks: int = 4) 
 
 def _rank(phrases: Phrases, before: Sequence[int], token_id: int) -> int:
     """Which of the followers a token is; −1 if none."""
-    found = [follower.token_id for follower in phrases.behind(reversed(before[-8:]))]
+    found = [follower.token_id for follower in phrases.behind(reversed(before[-phrases.longest :]))]
     return found.index(token_id) if token_id in found else -1

@@ -86,6 +86,8 @@ def test_every_control_of_a_panel_has_a_name_and_the_tab_key_reaches_it(
         qtbot.waitUntil(lambda: bool(insight.equilibrium.shown.cells))
     qtbot.wait(20)
     controls = controls_of(panel)
+    # Drawings come one in each turn; until then they aren't painted.
+    qtbot.waitUntil(lambda: all(widget.updatesEnabled() for widget in controls))
     assert len(controls) >= 5
     for widget in controls:
         assert name_of(widget), widget
