@@ -1,6 +1,7 @@
 """What holds for every test: no display, two threads, fixed seeds, no stray errors or threads."""
 
 import atexit
+import gc
 import logging
 import os
 import random
@@ -10,6 +11,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from itertools import count
 
 import pytest
 
@@ -26,6 +28,25 @@ atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 SEED = 20_261_120
 OUR_LOGGERS = ("app", "medusa_core")
 THREAD_GRACE_S = 3.0
+WHOLE_EVERY = 20  # tests between two collections of everything
+
+
+tests_done = count(1)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Collect cyclic garbage between tests alone, in the main thread.
+
+    A window that was closed is such garbage. If it is collected in an engine's thread, its timers
+    stay, and Qt fires them at what is no more (see `app.garbage`).
+    """
+    gc.disable()
+
+
+def pytest_runtest_logfinish() -> None:
+    """Collect what a test has left."""
+    gc.collect(1 if next(tests_done) % WHOLE_EVERY else 2)
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,6 @@
 """The model manager, driven as a user would, against a Hub on loopback."""
 
 import asyncio
-import gc
 import shutil
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
@@ -50,9 +49,6 @@ OpenDialog = Callable[[], LibraryDialog]
 def run(qapp: QApplication) -> Iterator[Run]:
     """Runs a coroutine on one loop with Qt, as the application does."""
     qapp.setQuitOnLastWindowClosed(False)
-    # As in the application: no thread of a download may collect what belongs to Qt.
-    gc.collect()
-    gc.disable()
     loop = qasync.QEventLoop(qapp)
     asyncio.set_event_loop(loop)
 
@@ -66,7 +62,6 @@ def run(qapp: QApplication) -> Iterator[Run]:
     yield run_on_it
     loop.close()
     asyncio.set_event_loop(None)
-    gc.enable()
 
 
 @pytest.fixture
