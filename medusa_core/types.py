@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -15,6 +16,25 @@ if TYPE_CHECKING:
 
 def _no_odds() -> Odds:
     return NO_ODDS
+
+
+NO_PRICES = array("f")
+
+
+class RowBudget(NamedTuple):
+    """How many rows a tree may take, and what they cost.
+
+    Attributes:
+        most: Rows at most, root included.
+        prices: The tokens that decoding brings on average in the time that 1, 2, ... rows take
+            longer than one: what drafts must be worth together to pay; rising. float32, [most];
+            empty where rows cost nothing.
+        num_heads: Heads that are worth their time; None for as many as there are.
+    """
+
+    most: int
+    prices: array[float] = NO_PRICES
+    num_heads: int | None = None
 
 
 class Form(NamedTuple):
@@ -39,12 +59,14 @@ class Proposal:
         odds: Tells what the drafter gives each draft node; asked for by traces alone.
         guesses: The drafter's best tokens at depth 1, 2, ..., in the tree or not, from which it
             learns; empty where it doesn't.
+        promised: How many drafts are likely to be accepted; 0 where that isn't known.
     """
 
     tree: TokenTree
     sources: tuple[TokenSource, ...]
     odds: Callable[[], Odds] = field(default=_no_odds, compare=False)
     guesses: Sequence[Sequence[int]] = ()
+    promised: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

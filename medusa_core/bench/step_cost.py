@@ -30,7 +30,7 @@ class Parts:
     """Mean microseconds of a step's parts.
 
     Attributes:
-        rows: Rows of its tree.
+        rows: Rows of its trees, mean.
         tokens_per_step: Mean acceptance length.
         draft_us: To propose: the heads, and what is around them.
         verify_us: The target's forward pass, scores included.
@@ -42,7 +42,7 @@ class Parts:
         around_share: Its share of the step.
     """
 
-    rows: int
+    rows: float
     tokens_per_step: float
     draft_us: float
     verify_us: float
@@ -118,7 +118,7 @@ def step_table(report: StepReport) -> str:
     for mode, parts in report.parts.items():
         micros = (parts.draft_us, parts.verify_us, parts.accept_us, parts.commit_us, parts.step_us)
         lines.append(
-            f"{mode:14}{parts.rows:9}{parts.tokens_per_step:9.2f}"
+            f"{mode:14}{parts.rows:9.1f}{parts.tokens_per_step:9.2f}"
             + "".join(f"{value:9.0f}" for value in (*micros, parts.around_us))
             + f"{parts.around_share:9.2f}"
         )
@@ -140,14 +140,14 @@ def as_json(report: StepReport) -> dict[str, object]:
 
 
 def _parts(target: Target, tuner: Tuner, mode: str, num_tokens: int) -> Parts:
-    rows = tuner.rows(GenerateSettings(drafter=mode), tuner.costs.lengths[0] if tuner.costs else 1)
-    settings = GenerateSettings(drafter=mode, max_new_tokens=num_tokens, tree_rows=rows)
+    settings = GenerateSettings(drafter=mode, max_new_tokens=num_tokens, rests=False)
     target = replace(target, eos_token_ids=frozenset())  # to forbid the end would cost time itself
     steps: list[StepDone] = []
     messages = (ChatMessage(Role.USER, "Tell me a story about a village by the sea."),)
-    for _ in range(3):  # the last one counts
+    own = Tuner(target, tuner.costs)
+    for _ in range(5):  # the last one counts
         steps.clear()
-        done = generate(target, messages, settings, on_step=steps.append, tuner=Tuner(target))
+        done = generate(target, messages, settings, on_step=steps.append, tuner=own)
     decoded = steps[1:]
     parts = zip(*((*step.times, step.step_s) for step in decoded), strict=True)
     names = ("draft", "verify", "accept", "commit", "step")
@@ -155,7 +155,7 @@ def _parts(target: Target, tuner: Tuner, mode: str, num_tokens: int) -> Parts:
     heads_us = heads_s(tuner.costs, decoded) * 1e6 if tuner.costs else 0.0
     around = means["step"] - means["verify"] - heads_us
     return Parts(
-        rows=rows,
+        rows=statistics.fmean(step.num_rows for step in decoded),
         tokens_per_step=done.mean_acceptance_length,
         **{f"{name}_us": value for name, value in means.items()},
         around_us=around,

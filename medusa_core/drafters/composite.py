@@ -11,19 +11,13 @@ from medusa_core.drafters.grown import GrownDrafter
 from medusa_core.drafters.lookup import Lookup
 from medusa_core.drafters.medusa import SPEC as MEDUSA
 from medusa_core.drafters.medusa import heads_and_trees
-from medusa_core.drafters.phrases import worth_of_phrases
-from medusa_core.engine.drafter import DrafterSpec, worth_of_heads
+from medusa_core.engine.drafter import DrafterSpec
 from medusa_core.target import Target
-from medusa_core.tree.presets import Accuracies
+from medusa_core.types import RowBudget
 
 
-def _worth(target: Target, bucket: float) -> Accuracies:
-    """What the better half of the tree is worth: in a tree of both, that much at least."""
-    return worth_of_phrases(target, bucket) or worth_of_heads(target, bucket)
+def _build(target: Target, budget: RowBudget) -> GrownDrafter:
+    return GrownDrafter(budget, heads_and_trees(target)[0], Lookup(), target.phrases)
 
 
-def _build(target: Target, num_rows: int) -> GrownDrafter:
-    return GrownDrafter(num_rows, heads_and_trees(target)[0], Lookup(), target.phrases)
-
-
-SPEC = DrafterSpec("composite", serves=MEDUSA.serves, build=_build, worth=_worth)
+SPEC = DrafterSpec("composite", serves=MEDUSA.serves, build=_build, weighs_rows=True)

@@ -2,8 +2,8 @@
 
 Where the heads are sure, their best guess is all that is worth a row; where they waver, several
 are. A node is worth the product of the chances on its path; where chance chooses, of how likely the
-guesses are with what is known of it. The most valuable nodes are verified; one that several propose
-credits all of them.
+guesses are with what is known of it. The most valuable nodes are verified, as many as pay: where
+little is known, few or none. One that several propose credits all of them.
 
 Source: EAGLE-2 (Li et al. 2024), section 4.1, which grows trees by the drafter's confidence.
 """
@@ -30,11 +30,12 @@ from medusa_core.native.merge import (
     Guesses,
     Known,
     Merged,
+    least_of,
     merger,
 )
 from medusa_core.tree.phrases import Phrases
 from medusa_core.tree.shape import TokenTree, TreeShape
-from medusa_core.types import Chance, Form, Proposal
+from medusa_core.types import Chance, Form, Proposal, RowBudget
 
 _MOST_RANKS = 32
 _BESIDE_PHRASES = 2  # heads; further ones know no more than phrases do, and take their time
@@ -46,7 +47,7 @@ class GrownDrafter:
 
     def __init__(
         self,
-        num_rows: int,
+        budget: RowBudget,
         heads: MedusaHeads | None = None,
         lookup: Lookup | None = None,
         phrases: Phrases | None = None,
@@ -54,15 +55,17 @@ class GrownDrafter:
         """Take what may be asked.
 
         Args:
-            num_rows: Most nodes of a tree, root included.
+            budget: How many nodes a tree may have, and what they cost.
             heads: The target's heads.
             lookup: Searches the text so far; phrases need it, too.
             phrases: What the target often says.
         """
-        self._num_rows = num_rows
+        self._most = budget.most
+        self._num_ranks = _ranks_within(budget)
         self._heads = heads
+        self._num_heads = _heads_within(budget, heads, lookup)
         self._lookup = lookup
-        self._merge = merger(num_rows, phrases)
+        self._merge = merger(budget, phrases)
         self._has_phrases = phrases is not None
         self._merged: Merged | None = None
         self._hidden: Tensor | None = None
@@ -74,17 +77,17 @@ class GrownDrafter:
             self._lookup.begin(token_ids)
 
     def propose(self, root_id: int, max_rows: int) -> Proposal:
-        rows = min(self._num_rows, max_rows)
+        rows = min(self._most, max_rows)
         ranked = self._ranked(root_id, rows)
         guesses = NO_GUESSES if ranked is None else _guesses(ranked)
         merged = self._merged = self._merge(self._known(guesses), rows)
         shape, sources = form_of(merged.form)
         tree = TokenTree(shape, (root_id, *merged.token_ids))
         if ranked is None:
-            return Proposal(tree, sources)
+            return Proposal(tree, sources, promised=merged.promised)
         odds = partial(_odds, ranked, merged.places)
         learned_from = [best[:NUM_RANKS] for best in ranked.token_ids]
-        return Proposal(tree, sources, odds, learned_from)
+        return Proposal(tree, sources, odds, learned_from, merged.promised)
 
     def _known(self, guesses: Guesses) -> Known:
         if self._lookup is None:
@@ -96,11 +99,13 @@ class GrownDrafter:
         heads, chance = self._heads, self._chance
         if heads is None or self._hidden is None or rows < 2:
             return None
-        # Phrases know nothing of the noise; heads do.
-        has_help = self._has_phrases and chance is None
-        num_heads = min(_BESIDE_PHRASES if has_help else heads.num_heads, heads.num_heads, rows - 1)
-        most = min(heads.num_columns, max(NUM_RANKS, min(self._num_rows // 2, _MOST_RANKS)))
-        return heads.ranked(self._hidden, root_id, [most] * num_heads, chance=chance)
+        num_heads = min(self._num_heads, heads.num_heads, rows - 1)
+        if self._has_phrases and chance is None:  # these know nothing of the noise; heads do
+            num_heads = min(num_heads, _BESIDE_PHRASES)
+        if num_heads == 0:
+            return None
+        num_ranks = [min(heads.num_columns, self._num_ranks)] * num_heads
+        return heads.ranked(self._hidden, root_id, num_ranks, chance=chance)
 
     def observe(self, observation: Observation) -> None:
         self._hidden, self._chance = observation.hidden, observation.chance
@@ -116,6 +121,21 @@ class GrownDrafter:
         self._hidden = self._merged = None
         if self._lookup is not None:
             self._lookup.truncate(length)
+
+
+def _ranks_within(budget: RowBudget) -> int:
+    """How many guesses of a head may come into a tree: the r-th is hardly worth half of 1 / r."""
+    least = least_of(budget.prices)
+    most = min(budget.most // 2, _MOST_RANKS)
+    return max(NUM_RANKS, min(most, int(0.5 / least)) if least else most)
+
+
+def _heads_within(budget: RowBudget, heads: MedusaHeads | None, lookup: Lookup | None) -> int:
+    """How many heads are asked: those that pay, but one at least where nothing else drafts."""
+    if heads is None:
+        return 0
+    most = heads.num_heads if budget.num_heads is None else budget.num_heads
+    return max(most, lookup is None)
 
 
 def _guesses(ranked: Ranked) -> Guesses:

@@ -18,15 +18,16 @@ from medusa_core.messages import TARGET, TokenSource
 from medusa_core.target import Target
 from medusa_core.tree.presets import TreeTable
 from medusa_core.tree.shape import TokenTree, TreeShape
-from medusa_core.types import Chance, Proposal
+from medusa_core.types import Chance, Proposal, RowBudget
 
 
 class MedusaDrafter:
     """Runs the heads that the tree uses on the one row before the root."""
 
-    def __init__(self, heads: MedusaHeads, shape: TreeShape) -> None:
+    def __init__(self, heads: MedusaHeads, shape: TreeShape, trees: TreeTable) -> None:
         self._heads = heads
         self._shape = shape
+        self._promised = trees.expected_length(shape) - 1
         self._sources = medusa_sources(shape)
         self._hidden: Tensor | None = None
         self._chance: Chance | None = None
@@ -44,7 +45,8 @@ class MedusaDrafter:
         token_ids = ranked.token_ids
         tree = TokenTree(shape, (root_id, *[token_ids[head][rank] for head, rank in shape.places]))
         odds = partial(ranked.odds, shape)
-        return Proposal(tree, self._sources[: shape.num_nodes], odds, token_ids)
+        promised = self._promised if shape is self._shape else 0.0
+        return Proposal(tree, self._sources[: shape.num_nodes], odds, token_ids, promised)
 
     def observe(self, observation: Observation) -> None:
         self._hidden, self._chance = observation.hidden, observation.chance
@@ -78,9 +80,10 @@ def heads_and_trees(target: Target) -> tuple[MedusaHeads, TreeTable]:
     return target.heads, target.trees
 
 
-def _build(target: Target, num_rows: int) -> MedusaDrafter:
+def _build(target: Target, budget: RowBudget) -> MedusaDrafter:
     heads, trees = heads_and_trees(target)
-    return MedusaDrafter(heads, trees.tree(num_rows).pruned(heads.num_heads, heads.num_columns))
+    shape = trees.tree(budget.most).pruned(heads.num_heads, heads.num_columns)
+    return MedusaDrafter(heads, shape, trees)
 
 
 SPEC = DrafterSpec("medusa", serves=_serves, build=_build)

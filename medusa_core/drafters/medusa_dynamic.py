@@ -7,10 +7,11 @@ from medusa_core.drafters.medusa import SPEC as MEDUSA
 from medusa_core.drafters.medusa import heads_and_trees
 from medusa_core.engine.drafter import DrafterSpec
 from medusa_core.target import Target
+from medusa_core.types import RowBudget
 
 
-def _build(target: Target, num_rows: int) -> GrownDrafter:
-    return GrownDrafter(num_rows, heads_and_trees(target)[0])
+def _build(target: Target, budget: RowBudget) -> GrownDrafter:
+    return GrownDrafter(budget, heads_and_trees(target)[0])
 
 
-SPEC = DrafterSpec("medusa-dynamic", serves=MEDUSA.serves, build=_build)
+SPEC = DrafterSpec("medusa-dynamic", serves=MEDUSA.serves, build=_build, weighs_rows=True)

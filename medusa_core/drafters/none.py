@@ -8,7 +8,7 @@ from medusa_core.engine.drafter import DrafterSpec, Observation
 from medusa_core.messages import TARGET
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
-from medusa_core.types import Proposal
+from medusa_core.types import Proposal, RowBudget
 
 
 class NoDrafter:
@@ -33,8 +33,8 @@ def _serves(_: Target) -> bool:
     return True
 
 
-def _build(_: Target, __: int) -> NoDrafter:
+def _build(_: Target, __: RowBudget) -> NoDrafter:
     return NoDrafter()
 
 
-SPEC = DrafterSpec("none", serves=_serves, build=_build, worth=lambda *_: ())
+SPEC = DrafterSpec("none", serves=_serves, build=_build, drafts=False)

@@ -10,27 +10,21 @@ from medusa_core.drafters.grown import GrownDrafter
 from medusa_core.drafters.lookup import Lookup
 from medusa_core.engine.drafter import DrafterSpec
 from medusa_core.target import Target
-from medusa_core.tree.presets import Accuracies
+from medusa_core.types import RowBudget
 
 
 def _serves(target: Target) -> bool:
     return target.phrases is not None
 
 
-def _build(target: Target, num_rows: int) -> GrownDrafter:
-    return GrownDrafter(num_rows, lookup=Lookup(), phrases=target.phrases)
-
-
-def worth_of_phrases(target: Target, bucket: float) -> Accuracies:
-    """How often what is said is right."""
-    return () if target.phrases is None else target.phrases.worth(bucket)
+def _build(target: Target, budget: RowBudget) -> GrownDrafter:
+    return GrownDrafter(budget, lookup=Lookup(), phrases=target.phrases)
 
 
 SPEC = DrafterSpec(
     "phrases",
     serves=_serves,
     build=_build,
-    worth=worth_of_phrases,
-    asks_heads=False,
+    weighs_rows=True,
     hint="Make its phrase table (python -m medusa_core train phrases), or choose another drafter.",
 )

@@ -51,10 +51,11 @@ def measure_costs(target: Target, budget_s: float | None = None) -> StepCosts:
         seconds=tuple(
             _rising([usual_s(seconds[length, count]) for count in rows]) for length in lengths
         ),
-        draft_s=_measure_drafts(target),
+        draft_s=_measure_drafts(target, "greedy"),
+        drawn_draft_s=_measure_drafts(target, "sample"),
     )
     overhead_s = max(0.0, _plain_step_s(target, ends) - costs.step_s(1, lengths[0]))
-    return StepCosts(costs.lengths, costs.rows, costs.seconds, costs.draft_s, overhead_s)
+    return replace(costs, overhead_s=overhead_s)
 
 
 def _measure_steps(
@@ -94,19 +95,21 @@ def _rising(seconds: list[float]) -> tuple[float, ...]:
     return tuple(itertools.accumulate(reversed(seconds), min))[::-1]
 
 
-def _measure_drafts(target: Target) -> tuple[float, ...]:
+def _measure_drafts(target: Target, rule_name: str) -> tuple[float, ...]:
     if target.heads is None:
         return ()
     precision = target.precision
     hidden = torch.zeros(
         target.config.hidden_size, dtype=target.runner.hidden_dtype, device=precision.device
     )
+    rule = rule_registry().get(rule_name).build(GenerateSettings(rule=rule_name))
+    places = itertools.count(1, target.heads.num_heads)  # noise is kept, but only for its place
     usual = []
     for count in range(1, target.heads.num_heads + 1):
         measured = []
         for _ in range(3 * _ROUNDS):
             started = time.perf_counter()
-            target.heads.ranked(hidden, 0, [4] * count)
+            target.heads.ranked(hidden, 0, [4] * count, chance=rule.chance(next(places)))
             measured.append(time.perf_counter() - started)
         usual.append(usual_s(measured))
     return _rising(usual)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import statistics
+from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import accumulate
 from typing import Any
+
+from medusa_core.types import RowBudget
 
 _AS_FAST = 0.98  # closer than this, measurements don't tell speeds apart
 
@@ -21,6 +25,7 @@ class StepCosts:
         seconds: Of every length, the seconds of a step (verification and acceptance) of each
             number of rows.
         draft_s: Seconds to run the first head, the first two, ...; empty without heads.
+        drawn_draft_s: The same where chance chooses, whose noise the heads are told.
         overhead_s: Seconds that a step takes beyond these: keeping rows, making text.
     """
 
@@ -28,6 +33,7 @@ class StepCosts:
     rows: tuple[int, ...]
     seconds: tuple[tuple[float, ...], ...]
     draft_s: tuple[float, ...] = ()
+    drawn_draft_s: tuple[float, ...] = ()
     overhead_s: float = 0.0
 
     @property
@@ -47,15 +53,14 @@ class StepCosts:
         """Seconds of a whole step of plain decoding."""
         return self.step_s(1, length) + self.overhead_s
 
-    def drafting_s(self, depth: int) -> float:
-        """Seconds to draft a tree of some depth."""
-        if not self.draft_s or depth < 1:
-            return 0.0
-        return self.draft_s[min(depth, len(self.draft_s)) - 1]
+    def drafting_s(self, num_heads: int, draws: bool = False) -> float:
+        """Seconds to ask so many heads, where chance chooses or where it doesn't."""
+        seconds = (self.drawn_draft_s if draws else self.draft_s)[:num_heads]
+        return seconds[-1] if seconds else 0.0
 
-    def tree_s(self, num_rows: int, depth: int, length: int) -> float:
+    def tree_s(self, num_rows: int, num_heads: int, length: int, draws: bool = False) -> float:
         """Seconds of a whole step with a drafted tree."""
-        return self.step_s(num_rows, length) + self.drafting_s(depth) + self.overhead_s
+        return self.step_s(num_rows, length) + self.drafting_s(num_heads, draws) + self.overhead_s
 
     def best_rows(self, depths: Sequence[int], values: Sequence[float], length: int) -> int:
         """The row count with the most tokens per second: the largest τ(n) / step time.
@@ -80,6 +85,23 @@ class StepCosts:
         enough = _AS_FAST * max(speeds)
         return max(rows for rows, speed in enumerate(speeds, start=1) if speed >= enough)
 
+    def budget(self, most: int, length: int, tokens_per_s: float) -> RowBudget:
+        """What rows cost where decoding brings so many tokens per second.
+
+        Tokens per second are the most where every tree takes the rows that bring more tokens than
+        their time does on average (Dinkelbach 1967, on fractional programming).
+
+        Args:
+            most: Rows at most.
+            length: Committed rows of the cache.
+            tokens_per_s: What decoding brings on average.
+        """
+        rows = range(1, min(most, self.most_rows) + 1)
+        dearest = accumulate((self.step_s(num_rows, length) for num_rows in rows), max)
+        seconds = list(dearest)
+        prices = [tokens_per_s * (longer - seconds[0]) for longer in seconds]
+        return RowBudget(len(prices), array("f", prices))
+
     def to_json(self) -> dict[str, Any]:
         """As it is kept on disk."""
         return asdict(self)
@@ -98,13 +120,17 @@ class StepCosts:
             rows=tuple(int(rows) for rows in raw["rows"]),
             seconds=tuple(tuple(float(s) for s in row) for row in raw["seconds"]),
             draft_s=tuple(float(s) for s in raw["draft_s"]),
+            drawn_draft_s=tuple(float(s) for s in raw["drawn_draft_s"]),
             overhead_s=float(raw["overhead_s"]),
         )
-        shaped = len(costs.seconds) == len(costs.lengths) > 0 and all(
-            len(row) == len(costs.rows) for row in costs.seconds
+        paired = len(costs.draft_s) == len(costs.drawn_draft_s)
+        shaped = (
+            paired
+            and len(costs.seconds) == len(costs.lengths) > 0
+            and all(len(row) == len(costs.rows) for row in costs.seconds)
         )
         rising = list(costs.rows) == sorted(set(costs.rows)) and costs.rows[:1] == (1,)
-        numbers = [*costs.draft_s, *(s for row in costs.seconds for s in row)]
+        numbers = [*costs.draft_s, *costs.drawn_draft_s, *(s for row in costs.seconds for s in row)]
         if not shaped or not rising or not all(0 < number < 3600 for number in numbers):
             raise ValueError("the costs make no sense")
         return costs

@@ -13,7 +13,7 @@ from medusa_core import drafters
 from medusa_core.registry import Registry
 from medusa_core.target import Target
 from medusa_core.tree.presets import Accuracies
-from medusa_core.types import Chance, Proposal
+from medusa_core.types import Chance, Proposal, RowBudget
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ class Drafter(Protocol):
         """Forget what was learned of tokens from `length` on."""
 
 
-def worth_of_heads(target: Target, _: float) -> Accuracies:
-    """What the heads' own guesses are worth; the target's trees are those of the temperature."""
+def accuracies_of(target: Target) -> Accuracies:
+    """How often each rank of each head is right."""
     return () if target.trees is None else target.trees.head_accuracies
 
 
@@ -59,19 +59,20 @@ class DrafterSpec:
     Attributes:
         name: Its name in settings.
         serves: Can it draft for this target?
-        build: Makes a drafter for one session; the second argument is the tree's row count,
-            root included.
-        worth: How often its guess of rank 0, 1, ... at depth 1, 2, ... is right, from what is known
-            of the target in a bucket of temperatures; by this the tree's row count is chosen.
-        asks_heads: Whether a draft takes the heads' time.
+        build: Makes a drafter for one session, whose trees keep to a budget of rows.
+        drafts: Whether it ever does.
+        weighs_rows: Whether it knows in each step what rows are worth, and takes those that pay.
+        accuracies: Where it doesn't: how often its guess of rank 0, 1, ... at depth 1, 2, ... is
+            right; by this the row count of all its trees is chosen.
         hint: What to do where it can't draft.
     """
 
     name: str
     serves: Callable[[Target], bool]
-    build: Callable[[Target, int], Drafter]
-    worth: Callable[[Target, float], Accuracies] = worth_of_heads
-    asks_heads: bool = True
+    build: Callable[[Target, RowBudget], Drafter]
+    drafts: bool = True
+    weighs_rows: bool = False
+    accuracies: Callable[[Target], Accuracies] = accuracies_of
     hint: str = "Load Medusa heads for this model, or choose the drafter 'none'."
 
 

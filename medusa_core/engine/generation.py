@@ -10,7 +10,7 @@ from torch import Tensor
 
 from medusa_core.engine.answer import Answer, Kept
 from medusa_core.engine.drafter import DrafterSpec, Observation, drafter_registry
-from medusa_core.engine.learning import Guesses
+from medusa_core.engine.learning import Guesses, StepYield
 from medusa_core.engine.loop import Step, decode_step
 from medusa_core.engine.recorder import Recorder
 from medusa_core.engine.rule import Numbers, RuleSpec, rule_registry
@@ -36,7 +36,7 @@ from medusa_core.target import Target
 from medusa_core.text.detokenizer import Detokenizer
 from medusa_core.tree.presets import MAX_TREE_ROWS
 from medusa_core.tree.shape import TokenTree, TreeShape
-from medusa_core.types import Proposal, WalkContext
+from medusa_core.types import Proposal, RowBudget, WalkContext
 
 _PREFILL_ROWS = 64  # small enough that Cancel is heard soon, large enough to use both cores
 
@@ -83,19 +83,20 @@ class Generation:
         self._context = WalkContext(
             session.token_ids, len(self._transcript.prompt_ids), request.records
         )
-        rows = tuner.rows(request.settings, len(self._read_ids))
-        settings = _settle(request.settings, drafter, target, rows)
+        _check(request.settings, drafter, target)
+        budget = tuner.budget(request.settings, len(self._read_ids))
+        settings = replace(request.settings, tree_rows=budget.most)
         self._settings = settings if rule.draws else _without_repeat(settings, self._transcript)
         tuned = tuner.target_for(request.settings)
-        self._drafter = drafter.build(tuned, self._settings.tree_rows)
-        self._plain = drafter_registry().get("none").build(target, 1)
+        self._drafter = drafter.build(tuned, budget)
+        self._plain = drafter_registry().get("none").build(target, RowBudget(1))
         asked = request.settings
-        is_open = asked.rests and asked.tree_rows == 0 and drafter.name != "none"
+        is_open = asked.rests and asked.tree_rows == 0 and drafter.drafts
         self._governor = tuner.governor(request.settings, len(self._read_ids)) if is_open else None
         self._num_rested = 0
         self._tuner = tuner
         self._guesses: list[tuple[int, Guesses]] = []
-        self._yields: list[tuple[int, int]] = []
+        self._yields: list[StepYield] = []
         self._rule = rule.build(self._settings)
         self._answer = _answer(self._settings, target, len(self._read_ids))
         self._given_pieces = self._answer.resume(self._transcript.given_ids)
@@ -185,10 +186,12 @@ class Generation:
         if governor is not None:
             self._num_rested += not governor.drafts
             governor.add(len(kept.pieces), step_s)
-        if step.proposal.guesses:
-            self._guesses.append((place, step.proposal.guesses))
-        if (num_rows := step.proposal.tree.shape.num_nodes) > 1:
-            self._yields.append((num_rows, len(step.acceptance.nodes)))
+        guesses, num_rows = step.proposal.guesses, step.proposal.tree.shape.num_nodes
+        if guesses:
+            self._guesses.append((place, guesses))
+        if drafter is self._drafter:
+            accepted = len(step.acceptance.nodes)
+            self._yields.append(StepYield(num_rows, len(guesses), step.proposal.promised, accepted))
         told = self._conclude(step, numbers, kept, num_rows, step_s)
         self._decode_s += time.perf_counter() - started - step_s  # telling takes time, too
         return told
@@ -246,7 +249,7 @@ class Generation:
     def _finish(self, reason: StopReason) -> tuple[Event, ...]:
         self.is_done = True
         self._tuner.learn(self.request.settings, self._guesses, self._session.token_ids)
-        self._tuner.judge(self.request.settings, self._yields)
+        self._tuner.judge(self.request.settings, len(self._read_ids), self._yields)
         done = GenerationDone(
             session_id=self.request.session_id,
             request_id=self.request.request_id,
@@ -282,10 +285,8 @@ def _sources(step: Step) -> tuple[TokenSource, ...]:
     return (*accepted, TARGET)
 
 
-def _settle(
-    settings: GenerateSettings, drafter: DrafterSpec, target: Target, default_rows: int
-) -> GenerateSettings:
-    """The settings with the row count that will be used.
+def _check(settings: GenerateSettings, drafter: DrafterSpec, target: Target) -> None:
+    """See that an answer can be decoded so.
 
     Raises:
         RequestError: A number makes no sense, or nothing is registered under a name.
@@ -300,8 +301,6 @@ def _settle(
     if not drafter.serves(target):
         raise RequestError(f"{target.name} can't use the drafter {drafter.name!r}.", drafter.hint)
     check_tokens(settings, target.config.vocab_size)
-    rows = 1 if drafter.name == "none" else settings.tree_rows or default_rows
-    return replace(settings, tree_rows=rows)
 
 
 def _without_repeat(settings: GenerateSettings, transcript: Transcript) -> GenerateSettings:

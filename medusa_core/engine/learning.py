@@ -9,6 +9,7 @@ temperature has its own counts.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from medusa_core.messages import GenerateSettings
 from medusa_core.tree.presets import Accuracies, temperature_bucket
@@ -16,6 +17,8 @@ from medusa_core.tree.presets import Accuracies, temperature_bucket
 NUM_RANKS = 4  # guesses that are looked at even if the tree uses fewer
 _PRIOR_WEIGHT = 60.0  # what was known before counts as much as so many observations
 _MOST_SEEN = 4000.0  # beyond, older ones fade
+_PRIOR_STEPS = 20.0
+_AGES = 0.99
 
 Guesses = Sequence[Sequence[int]]
 
@@ -74,27 +77,54 @@ class Learned:
         self._right[depth] = [count / 2 for count in self._right[depth]]
 
 
-class Promises:
-    """How much of what a drafter's guesses promise comes true, over many steps.
+class StepYield(NamedTuple):
+    """What one step took and brought.
 
-    Accuracies are those of some texts; a conversation may be about something else.
+    Attributes:
+        num_rows: Rows of its tree, root included.
+        num_heads: Heads that were asked.
+        promised: How many drafts were likely to be accepted, as the drafter saw it.
+        num_accepted: How many were.
+    """
+
+    num_rows: int
+    num_heads: int
+    promised: float
+    num_accepted: int
+
+
+class Yields:
+    """What the trees of a drafter bring, over many steps.
+
+    Promises rest on some texts; a conversation may be about something else.
     """
 
     def __init__(self) -> None:
-        self._promised = 0.0
-        self._kept = 0.0
+        self._promised = self._kept = 0.0
+        self._tokens = self._seconds = 0.0
 
     @property
     def share(self) -> float:
         """Accepted drafts per promised one; 1 before anything is known."""
         return (self._kept + _PRIOR_WEIGHT) / (self._promised + _PRIOR_WEIGHT)
 
-    def add(self, promised: float, kept: int) -> None:
-        """Count a step: how many drafts its tree had promised, and how many were accepted."""
-        if self._promised >= _MOST_SEEN:
-            self._promised, self._kept = self._promised / 2, self._kept / 2
-        self._promised += promised
-        self._kept += kept
+    def tokens_per_s(self, plain_step_s: float) -> float:
+        """Tokens per second of decoding; plain decoding's before anything is known."""
+        return (self._tokens + _PRIOR_STEPS) / (self._seconds + _PRIOR_STEPS * plain_step_s)
+
+    def add(self, step: StepYield, step_s: float) -> None:
+        """Count a step that takes so many seconds here.
+
+        One without drafts says nothing of what they are worth, but lets what is known age: a
+        drafter that is trusted too little must come to be tried again.
+        """
+        fades = 0.5 if self._promised >= _MOST_SEEN else 1.0 if step.promised else _AGES
+        self._promised = fades * self._promised + step.promised
+        self._kept = fades * self._kept + (step.num_accepted if step.promised else 0)
+        if self._tokens >= _MOST_SEEN:
+            self._tokens, self._seconds = self._tokens / 2, self._seconds / 2
+        self._tokens += 1 + step.num_accepted
+        self._seconds += step_s
 
 
 def bucket_of(settings: GenerateSettings, draws: bool) -> float:

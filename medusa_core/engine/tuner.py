@@ -6,18 +6,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
+from operator import sub
 from typing import NamedTuple
 
 from medusa_core.engine.costs import StepCosts
-from medusa_core.engine.drafter import drafter_registry
+from medusa_core.engine.drafter import accuracies_of, drafter_registry
 from medusa_core.engine.governor import Governor
-from medusa_core.engine.learning import Guesses, Learned, Promises, bucket_of
+from medusa_core.engine.learning import Guesses, Learned, StepYield, Yields, bucket_of
 from medusa_core.engine.rule import rule_registry
 from medusa_core.errors import EngineError
 from medusa_core.messages import BestNode, GenerateSettings, Planned
 from medusa_core.target import Target
 from medusa_core.tree.presets import Accuracies, TreeTable
 from medusa_core.tree.search import Path, grow
+from medusa_core.types import RowBudget
 
 MOST_ROWS = 64
 _ROWS = 8  # where neither heads nor costs are known
@@ -35,7 +37,7 @@ class Tuner:
         self._target = target
         self._learned: dict[float, Learned] = {}
         self._governors: dict[tuple[str, float], Governor] = {}
-        self._promises: dict[tuple[str, float], Promises] = {}
+        self._yields: dict[tuple[str, float], Yields] = {}
 
     def target_for(self, settings: GenerateSettings) -> Target:
         """The target, its trees built of what was learned under these settings."""
@@ -47,23 +49,45 @@ class Tuner:
         tuned = known if learned is None else TreeTable(learned.accuracies, trees.default_rows)
         return self._target if tuned is trees else replace(self._target, trees=tuned)
 
+    def budget(self, settings: GenerateSettings, length: int) -> RowBudget:
+        """How many rows trees may have, and what these cost.
+
+        Args:
+            settings: How the answer is decoded.
+            length: Committed rows that it will be decoded behind, about.
+        """
+        spec = drafter_registry().get(settings.drafter)
+        if not spec.drafts:
+            return RowBudget(1)
+        if settings.tree_rows or self.costs is None or not spec.weighs_rows:
+            return RowBudget(settings.tree_rows or self.rows(settings, length))
+        yields = self._yields_of(settings)
+        pace = yields.tokens_per_s(self.costs.plain_s(length))
+        # Where half of what is promised comes true, rows must promise twice their price; where more
+        # does, it is what is likely anyway, and the last rows bring no more than they promise.
+        share = min(1.0, yields.share)
+        budget = self.costs.budget(MOST_ROWS, length, pace / share)
+        asked = [
+            self.costs.drafting_s(count, _bucket(settings) > 0) * pace / share
+            for count in range(len(self.costs.draft_s) + 1)
+        ]
+        accuracies = accuracies_of(self.target_for(settings))
+        return budget._replace(num_heads=_heads_that_pay(accuracies, asked, budget.prices))
+
     def rows(self, settings: GenerateSettings, length: int) -> int:
-        """Rows of the tree, root included.
+        """Rows of all trees of an answer, root included, where they aren't weighed step by step.
 
         Args:
             settings: How the answer is decoded.
             length: Committed rows that it will be decoded behind, about.
         """
         target, spec = self.target_for(settings), drafter_registry().get(settings.drafter)
-        worth = spec.worth(target, _bucket(settings))
-        if not worth:
-            return 1
         if self.costs is None:
             return _ROWS if target.trees is None else target.trees.default_rows
-        share = self._promises_of(settings).share
-        depths = [depth if spec.asks_heads else 0 for depth in _order(worth).depths]
-        values = [share * value for value in _order(worth).values]
-        rows = self.costs.best_rows(depths, values, length)
+        share = self._yields_of(settings).share
+        order = _order(spec.accuracies(target))
+        values = [share * value for value in order.values]
+        rows = self.costs.best_rows(order.depths, values, length)
         # Where no tree seems to pay, the smallest is tried: the governor knows better, later.
         return max(2, rows)
 
@@ -107,22 +131,25 @@ class Tuner:
             governor.plain_step_s = plain_step_s  # for this length
         return governor
 
-    def judge(self, settings: GenerateSettings, steps: Sequence[tuple[int, int]]) -> None:
+    def judge(self, settings: GenerateSettings, length: int, steps: Sequence[StepYield]) -> None:
         """Compare what the trees of an answer promised with what came true.
+
+        What steps take is looked up, not measured: the same answers give the same trees.
 
         Args:
             settings: How it was decoded.
-            steps: Of each step with drafts its rows and how many drafts were accepted.
+            length: Committed rows that it was decoded behind, about.
+            steps: Its steps, but for those that rested.
         """
-        spec = drafter_registry().get(settings.drafter)
-        promised = _order(spec.worth(self.target_for(settings), _bucket(settings))).promised
-        promises = self._promises_of(settings)
-        for rows, num_accepted in steps:
-            if promised:
-                promises.add(promised[min(rows - 1, len(promised)) - 1], num_accepted)
+        if self.costs is None:
+            return
+        yields, draws = self._yields_of(settings), _bucket(settings) > 0
+        for step in steps:
+            step_s = self.costs.tree_s(step.num_rows, step.num_heads, length, draws)
+            yields.add(step, step_s)
 
-    def _promises_of(self, settings: GenerateSettings) -> Promises:
-        return self._promises.setdefault((settings.drafter, _bucket(settings)), Promises())
+    def _yields_of(self, settings: GenerateSettings) -> Yields:
+        return self._yields.setdefault((settings.drafter, _bucket(settings)), Yields())
 
     def learn(
         self,
@@ -146,19 +173,26 @@ class Tuner:
             self._learned[bucket].learn(best, token_ids[place : place + len(best)])
 
 
+def _heads_that_pay(accuracies: Accuracies, asked: Sequence[float], prices: Sequence[float]) -> int:
+    """How many heads bring most beyond their own price, `asked`, and that of their rows."""
+    left = []
+    for count, price in enumerate(asked):
+        worths = accumulate(_order(accuracies[:count]).values, initial=0.0)
+        left.append(max(map(sub, worths, prices)) - price)
+    return left.index(max(left))
+
+
 class _Order(NamedTuple):
-    """Draft nodes, the most valuable first: their depths, their values, and the sums of these."""
+    """Draft nodes, the most valuable first: their depths and their values."""
 
     depths: tuple[int, ...]
     values: tuple[float, ...]
-    promised: tuple[float, ...]
 
 
 @lru_cache(maxsize=16)
-def _order(worth: Accuracies) -> _Order:
-    order = grow(worth, MOST_ROWS - 1)
-    values = tuple(value for _, value in order)
-    return _Order(tuple(len(path) for path, _ in order), values, tuple(accumulate(values)))
+def _order(accuracies: Accuracies) -> _Order:
+    order = grow(accuracies, MOST_ROWS - 1)
+    return _Order(tuple(len(path) for path, _ in order), tuple(value for _, value in order))
 
 
 def _best_nodes(accuracies: Accuracies) -> tuple[BestNode, ...]:

@@ -10,7 +10,7 @@ import logging
 import os
 import platform
 import sys
-from ctypes import POINTER, Structure, c_float, c_int32, c_int64, c_uint64, c_void_p
+from ctypes import POINTER, Structure, c_double, c_float, c_int32, c_int64, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
 
@@ -173,6 +173,9 @@ _SIGNATURES: dict[str, tuple[tuple[type, ...], type | None]] = {
             c_void_p,
             c_void_p,
             c_int32,
+            c_void_p,
+            c_double,
+            c_void_p,
             c_void_p,
             c_void_p,
         ),

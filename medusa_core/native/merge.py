@@ -12,20 +12,23 @@ import ctypes
 from array import array
 from bisect import insort
 from collections.abc import Callable, Sequence
-from ctypes import addressof, c_int32
+from ctypes import addressof, c_double, c_int32
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
 from medusa_core.native.library import PhrasesStruct, native_library
 from medusa_core.tree.lookup import DEEPEST, continuations
 from medusa_core.tree.phrases import Follower, Phrases
+from medusa_core.types import RowBudget
 
 BY_HEADS, BY_LOOKUP, BY_PHRASES = 1, 2, 4  # as in grow.h
 MOST_GROWN, MOST_DEPTH = 1024, 6
 # How much phrases count beside a head: the first one reads the root as they do, the others don't
 # know which token is before theirs.
 SHARE_AT_ONCE, SHARE_DEEPER = 0.5, 0.7
+# What a lookup is worth where phrases know the model and don't say the same.
+UNSAID = 0.5
 _BYTES = 4
 
 
@@ -72,6 +75,7 @@ class Merged(NamedTuple):
         places: Where each draft stands among all guesses; −1 where it is none of them.
         suffix: Tokens of the suffix whose continuation was found first; 0 where none was.
         offered: That one's first token.
+        promised: What the drafts are worth together: how many are likely to be accepted.
     """
 
     form: bytes
@@ -79,29 +83,35 @@ class Merged(NamedTuple):
     places: Sequence[int]
     suffix: int
     offered: int
+    promised: float
 
 
-# Of what is known, and of the rows to fill.
+# Of what is known, and of the most rows to fill.
 Merge = Callable[[Known, int], Merged]
 
 
-def merger(num_rows: int, phrases: Phrases | None = None) -> Merge:
-    """What merges into trees of at most so many rows fastest; for one thread."""
+def merger(budget: RowBudget, phrases: Phrases | None = None) -> Merge:
+    """What merges into trees within a budget fastest; for one thread."""
     library = native_library()
-    if library is None or num_rows > MOST_GROWN:
-        return lambda known, num_rows: search(known, num_rows, phrases)
-    return _Compiled(library, num_rows, phrases)
+    if library is None or budget.most > MOST_GROWN:
+        return lambda known, num_rows: search(known, num_rows, phrases, budget.prices)
+    return _Compiled(library, budget, phrases)
 
 
 class _Compiled:
     """Merges in one call."""
 
-    def __init__(self, library: ctypes.CDLL, num_rows: int, phrases: Phrases | None) -> None:
+    def __init__(self, library: ctypes.CDLL, budget: RowBudget, phrases: Phrases | None) -> None:
         self._merge = library.merge
-        self._told = (c_int32 * (4 * num_rows))()
+        self._told = (c_int32 * (4 * budget.most))()
         self._offered = (c_int32 * 2)()
+        self._promised = c_double()
         self._view = memoryview(self._told).cast("B")
-        self._addresses = addressof(self._told), addressof(self._offered)
+        taken = self._told, self._offered, self._promised
+        self._addresses = tuple(addressof(one) for one in taken)
+        self._prices = budget.prices
+        self._priced = self._prices.buffer_info()[0] if self._prices else None
+        self._least = least_of(budget.prices)
         self._kept = phrases, None if phrases is None else _struct_of(phrases)
         self._phrases = None if self._kept[1] is None else addressof(self._kept[1])
 
@@ -119,15 +129,24 @@ class _Compiled:
             trust.buffer_info()[0] if trust else None,
             self._phrases,
             num_rows,
+            self._priced,
+            self._least,
             *self._addresses,
         )
-        told = self._told
+        told, (suffix, offered) = self._told, self._offered
         return Merged(
             self._view[: 2 * _BYTES * count].tobytes(),
             told[2 * count + 1 : 3 * count],
             told[3 * count + 1 : 4 * count],
-            *self._offered,
+            suffix,
+            offered,
+            self._promised.value,
         )
+
+
+def least_of(prices: Sequence[float]) -> float:
+    """What a further row costs at least, whichever it is; 0 where rows cost nothing."""
+    return max(0.0, min((b - a for a, b in pairwise(prices)), default=0.0))
 
 
 def _struct_of(phrases: Phrases) -> PhrasesStruct:
@@ -155,28 +174,45 @@ class _Node:
     place: int
 
 
-def search(known: Known, num_rows: int, phrases: Phrases | None = None) -> Merged:
+def search(
+    known: Known, num_rows: int, phrases: Phrases | None = None, prices: Sequence[float] = ()
+) -> Merged:
     """The same without the compiled step."""
-    grown = _Growth(known, num_rows - 1, phrases).nodes()
+    least = least_of(prices)
+    grown = _Growth(known, num_rows - 1, least, phrases).nodes()
     nodes = {node.path: node for node in grown}
-    least = grown[-1].worth if 0 < len(grown) == num_rows - 1 else float(num_rows == 1)
+    if len(grown) == num_rows - 1:
+        least = grown[-1].worth if grown else 1.0
     found = continuations(known.text, known.trust, num_rows - 1, least) if known.trust else []
     for token_ids, suffix in found:
         for depth in range(1, len(token_ids) + 1):
             worth = known.trust[(suffix - 1) * DEEPEST + depth - 1]
+            path = token_ids[:depth]
+            if path not in nodes and phrases is not None:
+                worth *= UNSAID
             if worth <= least:  # a longer one is worth still less
                 break
-            path = token_ids[:depth]
             node = nodes.setdefault(path, _Node(path, worth, BY_LOOKUP, -1))
             node.worth = max(node.worth, worth)
             node.marks |= BY_LOOKUP
     best = sorted(nodes.values(), key=lambda node: -node.worth)[: num_rows - 1]
+    best, promised = _paying(best, prices)
     children, order = _by_depth([node.path for node in best])
     drafts = [nodes[path] for path in order]
     form = array("i", [*children, 0, *(node.marks for node in drafts)])
     suffix, offered = (found[0].suffix, found[0].token_ids[0]) if found else (0, 0)
     tokens, places = [path[-1] for path in order], [node.place for node in drafts]
-    return Merged(form.tobytes(), tokens, places, suffix, offered)
+    return Merged(form.tobytes(), tokens, places, suffix, offered, promised)
+
+
+def _paying(nodes: list[_Node], prices: Sequence[float]) -> tuple[list[_Node], float]:
+    """As many of the first as are together worth most beyond their price, and their worth."""
+    worths = list(accumulate((node.worth for node in nodes), initial=0.0))
+    if not prices:
+        return nodes, worths[-1]
+    left = [worth - price for worth, price in zip(worths, prices, strict=False)]
+    count = left.index(max(left))
+    return nodes[:count], worths[count]
 
 
 @dataclass
@@ -185,6 +221,7 @@ class _Growth:
 
     known: Known
     room: int
+    least: float
     phrases: Phrases | None
     offers: list[_Node] = field(default_factory=list)
 
@@ -228,7 +265,7 @@ class _Growth:
         return self.phrases.behind(chain(reversed(path), reversed(self.known.text)))
 
     def _offer(self, node: _Node) -> None:
-        if node.worth > 0:
+        if node.worth > self.least:
             insort(self.offers, node, key=lambda other: -other.worth)
             del self.offers[self.room :]
 

@@ -10,10 +10,11 @@ static const double SHARE_AT_ONCE = 0.5, SHARE_DEEPER = 0.7;
 typedef struct {
     Node nodes[MOST_GROWN];
     int32_t count, room;
+    double least;
 } Offers;
 
 static int32_t is_too_little(const Offers *offers, double worth) {
-    if (!(worth > 0) || offers->room == 0) return 1;
+    if (!(worth > offers->least) || offers->room == 0) return 1;
     return offers->count == offers->room && offers->nodes[offers->count - 1].worth >= worth;
 }
 
@@ -72,11 +73,12 @@ static void expand(const Known *known, const Node *nodes, int32_t parent, Offers
     }
 }
 
-int32_t grow(const Known *known, int32_t rows, Node *nodes) {
+int32_t grow(const Known *known, int32_t rows, double least, Node *nodes) {
     Offers offers; /* not all of it is ever written */
     int32_t count = 1;
     offers.count = 0;
     offers.room = rows - 1;
+    offers.least = least;
     nodes[0] = (Node){1.0, -1, 0, -1, -1, 0};
     expand(known, nodes, 0, &offers);
     while (count < rows && offers.count > 0) {

@@ -38,7 +38,8 @@ typedef struct {
    follows the tokens before it. Returns how many there are, the root included: `rows`, or fewer if
    no more are worth anything.
    rows: at most MOST_GROWN
+   least: what is worth no more takes no row; 0 or more
    nodes: takes them. [rows] */
-int32_t grow(const Known *known, int32_t rows, Node *nodes);
+int32_t grow(const Known *known, int32_t rows, double least, Node *nodes);
 
 #endif

@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+/* What a lookup is worth where phrases know the model and don't say the same. */
+static const double UNSAID = 0.5;
+
 enum { MOST_NODES = MOST_GROWN + MOST_MATCHES * DEEPEST };
 
 /* What followed an earlier occurrence of a suffix of so many tokens. */
@@ -52,8 +55,9 @@ static int32_t child_with(const Trie *trie, int32_t parent, int32_t token) {
     return -1;
 }
 
-/* Put the beginnings of a match that are worth more than `least` into the trie. */
-static void put(Trie *trie, const Match *match, const float *trust, double least) {
+/* Put the beginnings of a match that are worth more than `least` into the trie.
+   unsaid: how much less those are worth that weren't grown. */
+static void put(Trie *trie, const Match *match, const float *trust, double unsaid, double least) {
     int32_t above = 0;
     for (int32_t depth = 1; depth <= match->size; depth++) {
         double worth = trust[(match->suffix - 1) * DEEPEST + depth - 1];
@@ -61,6 +65,8 @@ static void put(Trie *trie, const Match *match, const float *trust, double least
         int32_t token = match->tokens[depth - 1];
         int32_t node = child_with(trie, above, token);
         if (node < 0) {
+            worth *= unsaid;
+            if (worth <= least) return;
             node = trie->count++;
             trie->nodes[node] = (Node){worth, above, depth, token, -1, BY_LOOKUP};
         } else {
@@ -83,6 +89,23 @@ static void sort(const Trie *trie, int32_t *order) {
     }
 }
 
+/* How many of the first nodes of an order are together worth most beyond their price, and what they
+   are worth. */
+static int32_t paying(const Trie *trie, const int32_t *order, int32_t count, const float *prices,
+                      double *promised) {
+    double worth = 0, most = 0;
+    int32_t best = 1;
+    *promised = 0;
+    for (int32_t i = 1; i < count; i++) {
+        worth += trie->nodes[order[i]].worth;
+        if (prices != NULL && worth - prices[i] <= most) continue;
+        most = prices == NULL ? worth : worth - prices[i];
+        *promised = worth;
+        best = i + 1;
+    }
+    return best;
+}
+
 /* The first nodes of an order, by depth. */
 static void tell(const Trie *trie, const int32_t *order, int32_t count, int32_t *told) {
     int32_t queue[MOST_GROWN] = {0};
@@ -103,21 +126,23 @@ static void tell(const Trie *trie, const int32_t *order, int32_t count, int32_t 
 
 int32_t merge(const float *chances, const int32_t *guesses, int32_t heads, int32_t ranks,
               const int32_t *text, int64_t length, const float *trust, const Phrases *phrases,
-              int32_t rows, int32_t *told, int32_t *offered) {
+              int32_t rows, const float *prices, double least, int32_t *told, int32_t *offered,
+              double *promised) {
     Trie trie;
     Match matches[MOST_MATCHES];
     int32_t order[MOST_NODES];
     Known known = {chances, guesses, heads, ranks, text, length, phrases};
-    int32_t count = trie.count = grow(&known, rows, trie.nodes);
+    int32_t count = trie.count = grow(&known, rows, least, trie.nodes);
     /* Only what could take the place of a node that was grown matters. */
-    double least = count == rows ? trie.nodes[count - 1].worth : 0;
+    if (count == rows) least = trie.nodes[count - 1].worth;
     int32_t deepest = rows - 1 < DEEPEST ? rows - 1 : DEEPEST;
+    double unsaid = phrases == NULL ? 1 : UNSAID;
     int32_t found = look_up(text, length, trust, least, deepest, matches);
-    for (int32_t i = 0; i < found; i++) put(&trie, matches + i, trust, least);
+    for (int32_t i = 0; i < found; i++) put(&trie, matches + i, trust, unsaid, least);
     offered[0] = found > 0 ? matches[0].suffix : 0;
     offered[1] = found > 0 ? matches[0].tokens[0] : 0;
     sort(&trie, order);
-    count = trie.count < rows ? trie.count : rows;
+    count = paying(&trie, order, trie.count < rows ? trie.count : rows, prices, promised);
     tell(&trie, order, count, told);
     return count;
 }
