@@ -7,6 +7,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
@@ -58,9 +59,9 @@ class StepCosts:
         seconds = (self.drawn_draft_s if draws else self.draft_s)[:num_heads]
         return seconds[-1] if seconds else 0.0
 
-    def tree_s(self, num_rows: int, num_heads: int, length: int, draws: bool = False) -> float:
+    def tree_s(self, num_rows: int, num_heads: int, length: int) -> float:
         """Seconds of a whole step with a drafted tree."""
-        return self.step_s(num_rows, length) + self.drafting_s(num_heads, draws) + self.overhead_s
+        return self.step_s(num_rows, length) + self.drafting_s(num_heads) + self.overhead_s
 
     def best_rows(self, depths: Sequence[int], values: Sequence[float], length: int) -> int:
         """The row count with the most tokens per second: the largest τ(n) / step time.
@@ -96,10 +97,12 @@ class StepCosts:
             length: Committed rows of the cache.
             tokens_per_s: What decoding brings on average.
         """
-        rows = range(1, min(most, self.most_rows) + 1)
-        dearest = accumulate((self.step_s(num_rows, length) for num_rows in rows), max)
-        seconds = list(dearest)
-        prices = [tokens_per_s * (longer - seconds[0]) for longer in seconds]
+        curves = [_curve(self.rows, row, min(most, self.most_rows)) for row in self.seconds]
+        left, share = _neighbours(length, self.lengths)
+        right = min(left + 1, len(curves) - 1)
+        pairs = zip(curves[left], curves[right], strict=True)
+        seconds = [short + share * (long - short) for short, long in pairs]
+        prices = [tokens_per_s * (longer - seconds[0]) for longer in accumulate(seconds, max)]
         return RowBudget(len(prices), array("f", prices))
 
     def to_json(self) -> dict[str, Any]:
@@ -141,11 +144,21 @@ def usual_s(measured: Sequence[float]) -> float:
     return statistics.quantiles(measured, n=4)[0] if len(measured) > 1 else measured[0]
 
 
+@lru_cache(maxsize=64)
+def _curve(rows: tuple[int, ...], seconds: tuple[float, ...], most: int) -> tuple[float, ...]:
+    """Seconds of 1, 2, ... rows behind one length."""
+    return tuple(_between(num_rows, rows, seconds) for num_rows in range(1, most + 1))
+
+
 def _between(at: float, places: Sequence[int], values: Sequence[float]) -> float:
     """The line through the neighbours of a place; the last two, beyond the end."""
+    left, share = _neighbours(at, places)
+    return values[left] + share * (values[left + 1] - values[left]) if share else values[left]
+
+
+def _neighbours(at: float, places: Sequence[int]) -> tuple[int, float]:
+    """Which place comes before, and how far it is from there to the next; 1 is all the way."""
     if len(places) == 1 or at <= places[0]:
-        return values[0]
-    right = min(bisect_left(places, at), len(places) - 1)
-    left = right - 1
-    share = (at - places[left]) / (places[right] - places[left])
-    return values[left] + share * (values[right] - values[left])
+        return 0, 0.0
+    left = min(bisect_left(places, at), len(places) - 1) - 1
+    return left, (at - places[left]) / (places[left + 1] - places[left])

@@ -8,6 +8,7 @@ temperature has its own counts.
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ _PRIOR_WEIGHT = 60.0  # what was known before counts as much as so many observat
 _MOST_SEEN = 4000.0  # beyond, older ones fade
 _PRIOR_STEPS = 20.0
 _AGES = 0.99
+_A_PAUSE = 5.0  # times as long as an answer's other steps
 
 Guesses = Sequence[Sequence[int]]
 
@@ -81,16 +83,14 @@ class StepYield(NamedTuple):
     """What one step took and brought.
 
     Attributes:
-        num_rows: Rows of its tree, root included.
-        num_heads: Heads that were asked.
         promised: How many drafts were likely to be accepted, as the drafter saw it.
         num_accepted: How many were.
+        seconds: How long it took.
     """
 
-    num_rows: int
-    num_heads: int
     promised: float
     num_accepted: int
+    seconds: float
 
 
 class Yields:
@@ -112,19 +112,22 @@ class Yields:
         """Tokens per second of decoding; plain decoding's before anything is known."""
         return (self._tokens + _PRIOR_STEPS) / (self._seconds + _PRIOR_STEPS * plain_step_s)
 
-    def add(self, step: StepYield, step_s: float) -> None:
-        """Count a step that takes so many seconds here.
+    def add(self, steps: Sequence[StepYield]) -> None:
+        """Count the steps of an answer; pauses in it are none of decoding's."""
+        longest_s = _A_PAUSE * statistics.median(step.seconds for step in steps) if steps else 0.0
+        for step in steps:
+            self._add(step._replace(seconds=min(step.seconds, longest_s)))
 
-        One without drafts says nothing of what they are worth, but lets what is known age: a
-        drafter that is trusted too little must come to be tried again.
-        """
+    def _add(self, step: StepYield) -> None:
+        # A step without drafts says nothing of what they are worth, but lets what is known age: a
+        # drafter that is trusted too little must come to be tried again.
         fades = 0.5 if self._promised >= _MOST_SEEN else 1.0 if step.promised else _AGES
         self._promised = fades * self._promised + step.promised
         self._kept = fades * self._kept + (step.num_accepted if step.promised else 0)
         if self._tokens >= _MOST_SEEN:
             self._tokens, self._seconds = self._tokens / 2, self._seconds / 2
         self._tokens += 1 + step.num_accepted
-        self._seconds += step_s
+        self._seconds += step.seconds
 
 
 def bucket_of(settings: GenerateSettings, draws: bool) -> float:

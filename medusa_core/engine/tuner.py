@@ -71,7 +71,7 @@ class Tuner:
             self.costs.drafting_s(count, _bucket(settings) > 0) * pace / share
             for count in range(len(self.costs.draft_s) + 1)
         ]
-        accuracies = accuracies_of(self.target_for(settings))
+        accuracies = _rounded(accuracies_of(self.target_for(settings)))
         return budget._replace(num_heads=_heads_that_pay(accuracies, asked, budget.prices))
 
     def rows(self, settings: GenerateSettings, length: int) -> int:
@@ -131,22 +131,14 @@ class Tuner:
             governor.plain_step_s = plain_step_s  # for this length
         return governor
 
-    def judge(self, settings: GenerateSettings, length: int, steps: Sequence[StepYield]) -> None:
-        """Compare what the trees of an answer promised with what came true.
-
-        What steps take is looked up, not measured: the same answers give the same trees.
+    def judge(self, settings: GenerateSettings, steps: Sequence[StepYield]) -> None:
+        """Learn what the trees of an answer brought, and in which time.
 
         Args:
             settings: How it was decoded.
-            length: Committed rows that it was decoded behind, about.
             steps: Its steps, but for those that rested.
         """
-        if self.costs is None:
-            return
-        yields, draws = self._yields_of(settings), _bucket(settings) > 0
-        for step in steps:
-            step_s = self.costs.tree_s(step.num_rows, step.num_heads, length, draws)
-            yields.add(step, step_s)
+        self._yields_of(settings).add(steps)
 
     def _yields_of(self, settings: GenerateSettings) -> Yields:
         return self._yields.setdefault((settings.drafter, _bucket(settings)), Yields())
@@ -182,6 +174,11 @@ def _heads_that_pay(accuracies: Accuracies, asked: Sequence[float], prices: Sequ
     return left.index(max(left))
 
 
+def _rounded(accuracies: Accuracies) -> Accuracies:
+    """Nearly the same ones for answer after answer, of which much is known already."""
+    return tuple(tuple(round(share, 2) for share in row) for row in accuracies)
+
+
 class _Order(NamedTuple):
     """Draft nodes, the most valuable first: their depths and their values."""
 
@@ -189,7 +186,7 @@ class _Order(NamedTuple):
     values: tuple[float, ...]
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def _order(accuracies: Accuracies) -> _Order:
     order = grow(accuracies, MOST_ROWS - 1)
     return _Order(tuple(len(path) for path, _ in order), tuple(value for _, value in order))

@@ -174,6 +174,7 @@ _SIGNATURES: dict[str, tuple[tuple[type, ...], type | None]] = {
             c_void_p,
             c_int32,
             c_void_p,
+            c_void_p,
             c_double,
             c_void_p,
             c_void_p,

@@ -9,12 +9,13 @@ Source: EAGLE-2 (Li et al. 2024), section 4.1, which grows trees by the drafter'
 from __future__ import annotations
 
 import ctypes
+import math
 from array import array
 from bisect import insort
 from collections.abc import Callable, Sequence
 from ctypes import addressof, c_double, c_int32
 from dataclasses import dataclass, field
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 from medusa_core.native.library import PhrasesStruct, native_library
@@ -109,9 +110,9 @@ class _Compiled:
         self._view = memoryview(self._told).cast("B")
         taken = self._told, self._offered, self._promised
         self._addresses = tuple(addressof(one) for one in taken)
-        self._prices = budget.prices
-        self._priced = self._prices.buffer_info()[0] if self._prices else None
-        self._least = least_of(budget.prices)
+        self._priced = budget.prices, floors_of(budget.prices)
+        places = (one.buffer_info()[0] if one else None for one in self._priced)
+        self._cost = *places, min(self._priced[1], default=0.0)
         self._kept = phrases, None if phrases is None else _struct_of(phrases)
         self._phrases = None if self._kept[1] is None else addressof(self._kept[1])
 
@@ -129,8 +130,7 @@ class _Compiled:
             trust.buffer_info()[0] if trust else None,
             self._phrases,
             num_rows,
-            self._priced,
-            self._least,
+            *self._cost,
             *self._addresses,
         )
         told, (suffix, offered) = self._told, self._offered
@@ -144,9 +144,22 @@ class _Compiled:
         )
 
 
-def least_of(prices: Sequence[float]) -> float:
-    """What a further row costs at least, whichever it is; 0 where rows cost nothing."""
-    return max(0.0, min((b - a for a, b in pairwise(prices)), default=0.0))
+def floors_of(prices: Sequence[float]) -> array[float]:
+    """What a further node must be worth more than to pay where there are 1, 2, ... rows.
+
+    It may pay together with others, none of them worth more: so no less than some number of further
+    rows costs each on average. That is how steeply the curve below all prices rises there.
+    """
+    floors = [math.inf] * len(prices)
+    corners = [len(prices) - 1]  # of that curve, the nearest last
+    for place in range(len(prices) - 2, -1, -1):
+        slopes = [(prices[corner] - prices[place]) / (corner - place) for corner in corners[-2:]]
+        while len(corners) > 1 and slopes[0] <= slopes[1]:
+            corners.pop()
+            slopes = [(prices[c] - prices[place]) / (c - place) for c in corners[-2:]]
+        floors[place] = slopes[-1]
+        corners.append(place)
+    return array("f", floors)
 
 
 def _struct_of(phrases: Phrases) -> PhrasesStruct:
@@ -178,8 +191,9 @@ def search(
     known: Known, num_rows: int, phrases: Phrases | None = None, prices: Sequence[float] = ()
 ) -> Merged:
     """The same without the compiled step."""
-    least = least_of(prices)
-    grown = _Growth(known, num_rows - 1, least, phrases).nodes()
+    floors = floors_of(prices) if prices else array("f", [0.0]) * num_rows
+    least = min(floors)
+    grown = _Growth(known, num_rows, floors, phrases).nodes()
     nodes = {node.path: node for node in grown}
     if len(grown) == num_rows - 1:
         least = grown[-1].worth if grown else 1.0
@@ -220,20 +234,28 @@ class _Growth:
     """Takes the best of what is offered, and offers what may come below it."""
 
     known: Known
-    room: int
-    least: float
+    num_rows: int
+    floors: Sequence[float]
     phrases: Phrases | None
+    taken: list[_Node] = field(default_factory=list)
     offers: list[_Node] = field(default_factory=list)
 
     def nodes(self) -> list[_Node]:
         """What was taken, the best first."""
-        taken: list[_Node] = []
         self._expand(_Node((), 1.0, 0, -1))
-        while self.offers and self.room:
-            taken.append(self.offers.pop(0))
-            self.room -= 1
-            self._expand(taken[-1])
-        return taken
+        while self._room and self.offers and self.offers[0].worth > self._floor:
+            self.taken.append(self.offers.pop(0))
+            if self._room and self.taken[-1].worth > self._floor:  # a child is worth no more
+                self._expand(self.taken[-1])
+        return self.taken
+
+    @property
+    def _room(self) -> int:
+        return self.num_rows - 1 - len(self.taken)
+
+    @property
+    def _floor(self) -> float:
+        return self.floors[len(self.taken)]
 
     def _expand(self, above: _Node) -> None:
         depth = len(above.path)
@@ -265,9 +287,9 @@ class _Growth:
         return self.phrases.behind(chain(reversed(path), reversed(self.known.text)))
 
     def _offer(self, node: _Node) -> None:
-        if node.worth > self.least:
+        if node.worth > min(self.floors):
             insort(self.offers, node, key=lambda other: -other.worth)
-            del self.offers[self.room :]
+            del self.offers[self._room :]
 
 
 def _by_depth(paths: Sequence[_Path]) -> tuple[list[int], list[_Path]]:

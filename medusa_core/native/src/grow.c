@@ -73,7 +73,11 @@ static void expand(const Known *known, const Node *nodes, int32_t parent, Offers
     }
 }
 
-int32_t grow(const Known *known, int32_t rows, double least, Node *nodes) {
+static double floor_at(const float *floors, int32_t count) {
+    return floors == NULL ? 0 : floors[count - 1];
+}
+
+int32_t grow(const Known *known, int32_t rows, const float *floors, double least, Node *nodes) {
     Offers offers; /* not all of it is ever written */
     int32_t count = 1;
     offers.count = 0;
@@ -81,9 +85,12 @@ int32_t grow(const Known *known, int32_t rows, double least, Node *nodes) {
     offers.least = least;
     nodes[0] = (Node){1.0, -1, 0, -1, -1, 0};
     expand(known, nodes, 0, &offers);
-    while (count < rows && offers.count > 0) {
+    while (count < rows && offers.count > 0 && offers.nodes[0].worth > floor_at(floors, count)) {
         nodes[count] = take_best(&offers);
-        expand(known, nodes, count++, &offers);
+        count++;
+        /* A child is worth no more than its parent. */
+        if (count < rows && nodes[count - 1].worth > floor_at(floors, count))
+            expand(known, nodes, count - 1, &offers);
     }
     return count;
 }

@@ -38,8 +38,9 @@ typedef struct {
    follows the tokens before it. Returns how many there are, the root included: `rows`, or fewer if
    no more are worth anything.
    rows: at most MOST_GROWN
-   least: what is worth no more takes no row; 0 or more
+   floors: what takes no row where there are 1, 2, ... unless it is worth more; null for 0. [rows]
+   least: the lowest of them
    nodes: takes them. [rows] */
-int32_t grow(const Known *known, int32_t rows, double least, Node *nodes);
+int32_t grow(const Known *known, int32_t rows, const float *floors, double least, Node *nodes);
 
 #endif

@@ -126,13 +126,13 @@ static void tell(const Trie *trie, const int32_t *order, int32_t count, int32_t 
 
 int32_t merge(const float *chances, const int32_t *guesses, int32_t heads, int32_t ranks,
               const int32_t *text, int64_t length, const float *trust, const Phrases *phrases,
-              int32_t rows, const float *prices, double least, int32_t *told, int32_t *offered,
-              double *promised) {
+              int32_t rows, const float *prices, const float *floors, double least,
+              int32_t *told, int32_t *offered, double *promised) {
     Trie trie;
     Match matches[MOST_MATCHES];
     int32_t order[MOST_NODES];
     Known known = {chances, guesses, heads, ranks, text, length, phrases};
-    int32_t count = trie.count = grow(&known, rows, least, trie.nodes);
+    int32_t count = trie.count = grow(&known, rows, floors, least, trie.nodes);
     /* Only what could take the place of a node that was grown matters. */
     if (count == rows) least = trie.nodes[count - 1].worth;
     int32_t deepest = rows - 1 < DEEPEST ? rows - 1 : DEEPEST;

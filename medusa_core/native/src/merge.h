@@ -21,7 +21,9 @@ enum { LONGEST_SUFFIX = 4, DEEPEST = 6, MOST_MATCHES = 3 };
    phrases: what the model often says, or null
    rows: at most MOST_GROWN
    prices: what 1, 2, ... rows cost, rising from 0; null where they cost nothing. [rows]
-   least: what is worth no more pays no row; 0 or more
+   floors: what a further node must be worth more than to pay where there are 1, 2, ... rows; null
+       where prices is. [rows]
+   least: the lowest of them, or 0
    told: takes of each node how many children it has, then of each its marks, its token and its place
        among all guesses, -1 where it is none of them; nodes by depth, siblings by what they are
        worth, and of the root zeros. [4, nodes], with room for [4, rows]
@@ -30,7 +32,7 @@ enum { LONGEST_SUFFIX = 4, DEEPEST = 6, MOST_MATCHES = 3 };
    promised: takes what the nodes are worth together. [1] */
 int32_t merge(const float *chances, const int32_t *guesses, int32_t heads, int32_t ranks,
               const int32_t *text, int64_t length, const float *trust, const Phrases *phrases,
-              int32_t rows, const float *prices, double least, int32_t *told, int32_t *offered,
-              double *promised);
+              int32_t rows, const float *prices, const float *floors, double least,
+              int32_t *told, int32_t *offered, double *promised);
 
 #endif
