@@ -24,10 +24,11 @@ from medusa_core.types import Chance, Proposal, RowBudget
 class MedusaDrafter:
     """Runs the heads that the tree uses on the one row before the root."""
 
-    def __init__(self, heads: MedusaHeads, shape: TreeShape, trees: TreeTable) -> None:
+    def __init__(self, heads: MedusaHeads, shape: TreeShape, promised: float = 0.0) -> None:
+        """Take the heads and the tree, and how many of its drafts are likely to be accepted."""
         self._heads = heads
         self._shape = shape
-        self._promised = trees.expected_length(shape) - 1
+        self._promised = promised
         self._sources = medusa_sources(shape)
         self._hidden: Tensor | None = None
         self._chance: Chance | None = None
@@ -83,7 +84,7 @@ def heads_and_trees(target: Target) -> tuple[MedusaHeads, TreeTable]:
 def _build(target: Target, budget: RowBudget) -> MedusaDrafter:
     heads, trees = heads_and_trees(target)
     shape = trees.tree(budget.most).pruned(heads.num_heads, heads.num_columns)
-    return MedusaDrafter(heads, shape, trees)
+    return MedusaDrafter(heads, shape, trees.expected_length(shape) - 1)
 
 
 SPEC = DrafterSpec("medusa", serves=_serves, build=_build)

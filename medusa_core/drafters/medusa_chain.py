@@ -18,7 +18,7 @@ def _build(target: Target, budget: RowBudget) -> MedusaDrafter:
     heads, trees = heads_and_trees(target)
     depth = min(heads.num_heads, budget.most - 1)
     shape = TreeShape.from_paths([(0,) * length for length in range(1, depth + 1)])
-    return MedusaDrafter(heads, shape, trees)
+    return MedusaDrafter(heads, shape, trees.expected_length(shape) - 1)
 
 
 def _accuracies(target: Target) -> Accuracies:

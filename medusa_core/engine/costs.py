@@ -26,16 +26,16 @@ class StepCosts:
         seconds: Of every length, the seconds of a step (verification and acceptance) of each
             number of rows.
         draft_s: Seconds to run the first head, the first two, ...; empty without heads.
-        drawn_draft_s: The same where chance chooses, whose noise the heads are told.
         overhead_s: Seconds that a step takes beyond these: keeping rows, making text.
+        drawn_draft_s: As `draft_s`, where chance chooses: its noise is told to the heads.
     """
 
     lengths: tuple[int, ...]
     rows: tuple[int, ...]
     seconds: tuple[tuple[float, ...], ...]
     draft_s: tuple[float, ...] = ()
-    drawn_draft_s: tuple[float, ...] = ()
     overhead_s: float = 0.0
+    drawn_draft_s: tuple[float, ...] = ()
 
     @property
     def most_rows(self) -> int:
@@ -123,8 +123,8 @@ class StepCosts:
             rows=tuple(int(rows) for rows in raw["rows"]),
             seconds=tuple(tuple(float(s) for s in row) for row in raw["seconds"]),
             draft_s=tuple(float(s) for s in raw["draft_s"]),
-            drawn_draft_s=tuple(float(s) for s in raw["drawn_draft_s"]),
             overhead_s=float(raw["overhead_s"]),
+            drawn_draft_s=tuple(float(s) for s in raw["drawn_draft_s"]),
         )
         paired = len(costs.draft_s) == len(costs.drawn_draft_s)
         shaped = (

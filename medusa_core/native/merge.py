@@ -28,7 +28,7 @@ MOST_GROWN, MOST_DEPTH = 1024, 6
 # How much phrases count beside a head: the first one reads the root as they do, the others don't
 # know which token is before theirs.
 SHARE_AT_ONCE, SHARE_DEEPER = 0.5, 0.7
-# What a lookup is worth where phrases know the model and don't say the same.
+# What a lookup is worth where phrases are known and make no row of the same.
 UNSAID = 0.5
 _BYTES = 4
 

@@ -105,10 +105,6 @@ class Phrases:
     def __len__(self) -> int:
         return len(self.keys)
 
-    def worth(self, bucket: float) -> Accuracies:
-        """The accuracies in a bucket of temperatures; without chance where it isn't known."""
-        return self.accuracies.get(bucket, self.accuracies.get(0.0, ()))
-
     def behind(self, newest_first: Iterable[int]) -> list[Follower]:
         """What often follows some tokens, the likeliest first; nothing where none of them is known.
 

@@ -11,7 +11,7 @@ from medusa_core.engine.rule import Numbers, Path, Rule, RuleSpec
 from medusa_core.messages import TARGET, GenerateSettings, TokenSource
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
-from medusa_core.types import Acceptance, Chance, Proposal, WalkContext
+from medusa_core.types import Acceptance, Chance, Proposal, RowBudget, WalkContext
 
 MAX_DEPTH = 5
 
@@ -147,10 +147,10 @@ class ChanceWitness:
     def watch(self, spec: DrafterSpec) -> DrafterSpec:
         """The same drafter, watched."""
 
-        def build(target: Target, num_rows: int) -> Drafter:
-            return _ToldDrafter(spec.build(target, num_rows), [], self.told)
+        def build(target: Target, budget: RowBudget) -> Drafter:
+            return _ToldDrafter(spec.build(target, budget), [], self.told)
 
-        return DrafterSpec(spec.name, spec.serves, build)
+        return replace(spec, build=build)
 
 
 @dataclass
@@ -162,10 +162,10 @@ class StateWitness:
     def watch(self, spec: DrafterSpec) -> DrafterSpec:
         """The same drafter, watched."""
 
-        def build(target: Target, num_rows: int) -> Drafter:
-            return _WatchedDrafter(spec.build(target, num_rows), self.states)
+        def build(target: Target, budget: RowBudget) -> Drafter:
+            return _WatchedDrafter(spec.build(target, budget), self.states)
 
-        return DrafterSpec(spec.name, spec.serves, build)
+        return replace(spec, build=build)
 
 
 class _WatchedDrafter:

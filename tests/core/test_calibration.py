@@ -23,7 +23,9 @@ from medusa_core.tree.search import best_paths, grow
 from medusa_core.tree.shape import TokenTree
 from tests.core.conftest import LoadTarget
 
-COSTS = StepCosts((100, 200), (1, 4, 8), ((1.0, 1.6, 4.0), (2.0, 3.0, 9.0)), (0.1, 0.2), 0.5)
+COSTS = StepCosts(
+    (100, 200), (1, 4, 8), ((1.0, 1.6, 4.0), (2.0, 3.0, 9.0)), (0.1, 0.2), 0.5, (0.3, 0.4)
+)
 ACCURACIES = ((0.6, 0.2, 0.1), (0.5, 0.2, 0.1))
 
 
@@ -37,7 +39,8 @@ def test_every_row_count_is_measured(load: LoadTarget) -> None:
     costs = measure_costs(target, budget_s=10.0)  # a slow machine needs more than the usual two
     assert (costs.lengths, costs.rows) == (LENGTHS, ROW_COUNTS)
     assert target.heads is not None
-    assert len(costs.draft_s) == target.heads.num_heads
+    assert len(costs.draft_s) == len(costs.drawn_draft_s) == target.heads.num_heads
+    assert costs.drawn_draft_s[-1] > costs.draft_s[-1]  # the noise is to be drawn
     assert costs.plain_s(LENGTHS[0]) >= costs.step_s(1, LENGTHS[0]) > 0
 
 
@@ -80,6 +83,7 @@ def test_between_measurements_costs_lie_on_a_line() -> None:
     assert COSTS.step_s(1, 10) == 1.0
     assert COSTS.plain_s(200) == 2.5
     assert [COSTS.drafting_s(depth) for depth in (0, 1, 2, 5)] == [0.0, 0.1, 0.2, 0.2]
+    assert [COSTS.drafting_s(depth, draws=True) for depth in (0, 1, 5)] == [0.0, 0.3, 0.4]
 
 
 @pytest.mark.parametrize(
@@ -122,9 +126,9 @@ def test_a_longer_context_takes_a_smaller_tree(tiny: Target) -> None:
 def test_without_heads_lookup_has_a_tree(tiny: Target) -> None:
     bare = replace(tiny, heads=None, trees=None)
     settings = GenerateSettings(drafter="ngram")
-    assert Tuner(bare).rows(settings, 10) > 1
-    assert Tuner(bare, COSTS).rows(settings, 10) > 1
-    assert Tuner(bare, COSTS).rows(replace(settings, drafter="none"), 10) == 1
+    assert Tuner(bare).budget(settings, 10).most > 1
+    assert Tuner(bare, COSTS).budget(settings, 10).most > 1
+    assert Tuner(bare, COSTS).budget(replace(settings, drafter="none"), 10).most == 1
 
 
 def test_costs_come_back_from_disk_as_they_were(tmp_path: Path) -> None:
@@ -146,7 +150,9 @@ def test_costs_come_back_from_disk_as_they_were(tmp_path: Path) -> None:
         json.dumps(COSTS.to_json() | {"rows": [4, 1, 8]}).encode(),
         json.dumps(COSTS.to_json() | {"rows": [1, 4]}).encode(),
         json.dumps(COSTS.to_json() | {"lengths": []}).encode(),
-        json.dumps(COSTS.to_json() | {"draft_s": [-1]}).encode(),
+        json.dumps(COSTS.to_json() | {"draft_s": [-1, 1]}).encode(),
+        json.dumps(COSTS.to_json() | {"drawn_draft_s": [0, 1]}).encode(),
+        json.dumps(COSTS.to_json() | {"drawn_draft_s": [1]}).encode(),
         json.dumps(COSTS.to_json() | {"seconds": [[1, 2, "x"], [1, 2, 3]]}).encode(),
         json.dumps(COSTS.to_json() | {"seconds": [[1, 2, float("nan")], [1, 2, 3]]}).encode(),
     ],

@@ -13,6 +13,7 @@ from medusa_core.errors import RequestError
 from medusa_core.generate.direct import generate
 from medusa_core.messages import TARGET, GenerateSettings
 from medusa_core.target import Target
+from medusa_core.types import RowBudget
 from tests.core.conftest import TARGET_NAMES, LoadTarget
 from tests.core.laws import check_cache, check_same_tokens, decode, plainly, user_says
 
@@ -56,7 +57,7 @@ def test_a_proposal_is_a_whole_tree_within_its_rows(
     if not spec.serves(target):
         pytest.skip("not for this target")
     for num_rows in (1, 2, 5, 16, 64):
-        drafter = spec.build(target, num_rows)
+        drafter = spec.build(target, RowBudget(num_rows))
         drafter.begin([1, 2, 3])
         check_proposal(drafter, target, 3, num_rows)
         for length, hidden in enumerate(states(target, 4)):
@@ -71,7 +72,7 @@ def test_a_proposal_is_a_whole_tree_within_its_rows(
 @DRAFTERS
 @torch.inference_mode()
 def test_a_new_answer_starts_without_memory_of_the_last(spec: DrafterSpec, tiny: Target) -> None:
-    fresh, used = spec.build(tiny, 12), spec.build(tiny, 12)
+    fresh, used = spec.build(tiny, RowBudget(12)), spec.build(tiny, RowBudget(12))
     first, second = states(tiny, 2)
     used.begin([9, 9])
     used.observe(Observation((9,), first))
@@ -117,7 +118,7 @@ def test_medusa_heads_are_really_accepted_on_pebble(load: LoadTarget) -> None:
 
 def test_a_dynamic_tree_branches_where_the_heads_waver(tiny: Target) -> None:
     assert tiny.heads is not None
-    drafter = drafter_registry().get("medusa-dynamic").build(tiny, 8)
+    drafter = drafter_registry().get("medusa-dynamic").build(tiny, RowBudget(8))
     shapes = set()
     for seed in range(12):
         torch.manual_seed(seed)
@@ -172,7 +173,7 @@ def test_heads_offer_what_chance_lifts_to_the_top(name: str, tiny: Target) -> No
             raised[depth, lifted[depth]] += 1000
         return raised
 
-    drafter = drafter_registry().get(name).build(tiny, 8)
+    drafter = drafter_registry().get(name).build(tiny, RowBudget(8))
     state = torch.randn(tiny.config.hidden_size).to(tiny.runner.hidden_dtype)
     for told, is_lifted in ((chance, True), (None, False)):
         drafter.begin((1, 2))
@@ -195,7 +196,7 @@ def test_a_merged_tree_holds_what_chance_lifts_too(tiny: Target) -> None:
         raised[:, 77] += 1000
         return raised
 
-    drafter = drafter_registry().get("composite").build(tiny, 8)
+    drafter = drafter_registry().get("composite").build(tiny, RowBudget(8))
     state = torch.randn(tiny.config.hidden_size).to(tiny.runner.hidden_dtype)
     for told, is_lifted in ((chance, True), (None, False)):
         drafter.begin((4, 5, 6, 7, 8, 4, 5, 6))
@@ -210,7 +211,7 @@ def test_a_merged_tree_holds_what_chance_lifts_too(tiny: Target) -> None:
 
 def test_a_lookup_takes_the_place_of_what_the_heads_are_less_sure_of(tiny: Target) -> None:
     assert tiny.heads is not None
-    drafter = drafter_registry().get("composite").build(tiny, 2)
+    drafter = drafter_registry().get("composite").build(tiny, RowBudget(2))
     decided = set()
     for seed in range(8):
         torch.manual_seed(seed)
@@ -234,7 +235,7 @@ def test_what_is_learned_from_is_the_heads_best_guesses(
     name: str, text: tuple[int, ...], tiny: Target
 ) -> None:
     assert tiny.heads is not None
-    drafter = drafter_registry().get(name).build(tiny, 40)
+    drafter = drafter_registry().get(name).build(tiny, RowBudget(40))
     state = torch.randn(tiny.config.hidden_size).to(tiny.runner.hidden_dtype)
     drafter.begin(text)
     drafter.observe(Observation((7,), state))

@@ -9,6 +9,7 @@ import pytest
 from medusa_core.native.merge import NO_TRUST, Guesses, Known, merger, search
 from medusa_core.tree.search import expected_length, grow
 from medusa_core.tree.shape import TreeShape
+from medusa_core.types import RowBudget
 
 SIZES = [(heads, ranks) for heads in (1, 2, 5) for ranks in (1, 3, 8)]
 
@@ -34,7 +35,7 @@ def grown(chances: list[list[float]], num_rows: int, most: int = 40) -> list[Tre
     num_ranks = len(chances[0])
     guesses = Guesses(array("i", [*range(num_ranks)] * len(chances)), flat(chances), num_ranks)
     known = Known(guesses, array("i"), NO_TRUST)
-    merged = [merge(known, num_rows) for merge in (merger(most), search)]
+    merged = [merge(known, num_rows) for merge in (merger(RowBudget(most)), search)]
     assert merged[0] == merged[1]
     return [shape_of(one.form[: len(one.form) // 2]) for one in merged]
 
@@ -61,7 +62,7 @@ def test_what_is_worth_nothing_takes_no_row(nothing: float) -> None:
 
 def test_of_equals_the_earlier_ranks_are_taken() -> None:
     guesses = Guesses(array("i", [7, 8, 9, 6]), array("f", [0.25] * 4), 4)
-    for merge in (merger(9), search):
+    for merge in (merger(RowBudget(9)), search):
         assert list(merge(Known(guesses, array("i"), NO_TRUST), 3).token_ids) == [7, 8]
 
 

@@ -20,6 +20,7 @@ from medusa_core.messages import TARGET, TokenSource
 from medusa_core.quant.linear import make_linear
 from medusa_core.target import LoadOptions, Target, load_target
 from medusa_core.tree.shape import TreeShape
+from medusa_core.types import RowBudget
 from tests.core.conftest import GROUPED, LoadTarget
 from tests.core.tiny import (
     ACCURACIES,
@@ -234,7 +235,7 @@ def test_trees_are_pruned_to_the_heads_at_hand(
     deep = [*ACCURACIES, [0.9, 0.5], [0.9, 0.5]]
     one = write_heads(tmp_path, random_heads(GROUPED, 1), deep)
     target = load_target(folders["grouped"][0], one, LoadOptions("float64", "cpu"))
-    drafter = SPEC.build(target, 12)
+    drafter = SPEC.build(target, RowBudget(12))
     drafter.begin([1])
     drafter.observe(Observation((7,), torch.zeros(GROUPED.hidden_size, dtype=torch.float64)))
     shape = drafter.propose(7, 12).tree.shape

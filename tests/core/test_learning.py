@@ -1,20 +1,18 @@
 """Accuracies learned from answers, and drafts that rest where they don't pay."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from medusa_core.engine.costs import StepCosts
 from medusa_core.engine.governor import WORTHWHILE, Governor
-from medusa_core.engine.learning import Learned, Promises, bucket_of
+from medusa_core.engine.learning import Learned, StepYield, Yields, bucket_of
 from medusa_core.engine.rule import rule_registry
 from medusa_core.engine.session import Session
 from medusa_core.engine.tuner import Tuner
 from medusa_core.generate.direct import generate
 from medusa_core.messages import GenerateSettings
 from medusa_core.target import Target
-from medusa_core.tree.phrases import Follower, of_lists
 from tests.core.laws import user_says
 
 PRIOR = ((0.5, 0.2, 0.1, 0.0), (0.4, 0.1, 0.1, 0.0))
@@ -174,47 +172,26 @@ def test_drawn_answers_start_from_the_table_of_their_temperature(tiny: Target) -
 
 
 def test_rows_follow_what_promises_were_worth(tiny: Target) -> None:
-    sure = ((0.8,),) * 6
-    phrases = of_lists({1: [Follower(2, 1.0)]}, 1, {0.0: sure})
+    assert tiny.trees is not None
+    sure = replace(tiny.trees, head_accuracies=((0.8,),) * 6)
+    target = replace(tiny, trees=sure)
     costs = StepCosts((1,), (1, 16), ((1.0, 4.0),))
-    tuner = Tuner(replace(tiny, phrases=phrases), costs)
-    settings = GenerateSettings(drafter="phrases")
+    tuner = Tuner(target, costs)
+    settings = GenerateSettings(drafter="medusa")
     at_first = tuner.rows(settings, 64)
     assert at_first >= 6
-    tuner.judge(settings, [(at_first, 1)] * 300)
+    tuner.judge(settings, [StepYield(3.0, 1, 1.0)] * 300)
     assert 2 <= tuner.rows(settings, 64) < at_first
-    for other in ("composite", "ngram"):  # each has its own
-        same = replace(settings, drafter=other)
-        assert tuner.rows(same, 64) == Tuner(replace(tiny, phrases=phrases), costs).rows(same, 64)
     drawn = replace(settings, rule="sample")
-    assert tuner.rows(drawn, 64) == at_first
-    tuner.judge(settings, [(at_first, 5)] * 3000)
+    assert tuner.rows(drawn, 64) == at_first  # each has its own
+    tuner.judge(settings, [StepYield(3.0, 3, 1.0)] * 3000)
     assert tuner.rows(settings, 64) >= at_first
 
 
 def test_promises_fade() -> None:
-    promises = Promises()
-    assert promises.share == 1
-    for _ in range(3000):
-        promises.add(2.0, 1)
-    assert promises.share == pytest.approx(0.5, abs=0.02)
-    for _ in range(6000):
-        promises.add(2.0, 2)
-    assert promises.share > 0.9
-
-
-def test_an_answer_tells_what_its_trees_kept(tiny: Target) -> None:
-    told: list[tuple[int, int]] = []
-
-    class Listening(Tuner):
-        def judge(self, settings: GenerateSettings, steps: Sequence[tuple[int, int]]) -> None:
-            told.extend(steps)
-
-    settings = GenerateSettings(drafter="phrases", max_new_tokens=40, tree_rows=5)
-    done = generate(tiny, user_says("one"), settings, tuner=Listening(tiny))
-    assert all(2 <= rows <= 5 and 0 <= accepted < rows for rows, accepted in told)
-    assert 0 < len(told) <= done.num_steps
-    assert sum(accepted for _, accepted in told) >= len(done.token_ids) - done.num_steps - 5
-    told.clear()
-    generate(tiny, user_says("one"), replace(settings, drafter="none"), tuner=Listening(tiny))
-    assert told == []  # without drafts nothing is promised
+    yields = Yields()
+    assert yields.share == 1
+    yields.add([StepYield(2.0, 1, 1.0)] * 3000)
+    assert yields.share == pytest.approx(0.5, abs=0.02)
+    yields.add([StepYield(2.0, 2, 1.0)] * 6000)
+    assert yields.share > 0.9

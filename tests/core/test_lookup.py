@@ -27,6 +27,7 @@ from medusa_core.native.merge import (
 )
 from medusa_core.target import Target
 from medusa_core.tree.lookup import DEEPEST, LONGEST_SUFFIX, continuations
+from medusa_core.types import RowBudget
 from tests.core.conftest import LoadTarget
 from tests.core.laws import decode, plainly, user_says
 
@@ -95,7 +96,7 @@ def test_trust_follows_what_was_right() -> None:
 
 
 def mergers(num_rows: int) -> list[Merge]:
-    return [merger(num_rows), search]
+    return [merger(RowBudget(num_rows)), search]
 
 
 def guesses_of(rng: random.Random, num_heads: int, num_ranks: int, num_tokens: int) -> Guesses:
@@ -211,7 +212,7 @@ def test_more_rows_than_are_merged_in_one_call_are_searched_for() -> None:
     guesses = guesses_of(random.Random(3), 4, 32, 64)
     known = Known(guesses, array("i", [k % 7 for k in range(3000)]), TRUST)
     wide, same = (merge(known, 1024) for merge in mergers(1024))
-    assert merger(1025)(known, 1024) == wide
+    assert merger(RowBudget(1025))(known, 1024) == wide
     assert nodes_of(wide).keys() == nodes_of(same).keys()
     assert len(wide.token_ids) == 1023
 
@@ -232,7 +233,7 @@ def test_repeated_text_is_drafted_and_decided_in_few_steps(load: LoadTarget) -> 
 
 def test_trust_is_learned_of_what_was_offered_last() -> None:
     lookup = Lookup()
-    drafter = GrownDrafter(3, lookup=lookup)
+    drafter = GrownDrafter(RowBudget(3), lookup=lookup)
     drafter.begin([1, 2, 1, 2, 1])
     before = lookup.trust[2 * DEEPEST]
     assert drafter.propose(1, 3).tree.token_ids == (1, 2, 1)
@@ -255,7 +256,7 @@ def test_trust_is_learned_of_what_was_offered_last() -> None:
 
 
 def test_without_a_match_nothing_is_drafted() -> None:
-    drafter = GrownDrafter(8, lookup=Lookup())
+    drafter = GrownDrafter(RowBudget(8), lookup=Lookup())
     drafter.begin([1, 2, 3])
     drafter.observe(Observation([4], HIDDEN))
     assert drafter.propose(4, 8).tree.token_ids == (4,)
@@ -267,7 +268,7 @@ def test_without_a_match_nothing_is_drafted() -> None:
 
 @pytest.fixture
 def composite(tiny: Target) -> Drafter:
-    return SPEC.build(replace(tiny, phrases=None), 10)
+    return SPEC.build(replace(tiny, phrases=None), RowBudget(10))
 
 
 def test_the_merge_keeps_the_budget_and_credits_both(composite: Drafter, tiny: Target) -> None:

@@ -15,9 +15,7 @@ from safetensors.numpy import load_file, save_file
 
 from medusa_core.drafters.grown import GrownDrafter, form_of
 from medusa_core.drafters.lookup import Lookup
-from medusa_core.engine.costs import StepCosts
 from medusa_core.engine.drafter import Observation, drafter_registry
-from medusa_core.engine.tuner import Tuner
 from medusa_core.errors import ModelError
 from medusa_core.messages import GenerateSettings, TokenSource
 from medusa_core.native.merge import (
@@ -44,6 +42,7 @@ from medusa_core.tree.phrases import (
     read_phrases,
     write_phrases,
 )
+from medusa_core.types import RowBudget
 from tests.core.conftest import LoadTarget
 from tests.core.laws import decode, plainly, user_says
 from tests.core.test_lookup import guesses_of, trust_of
@@ -213,7 +212,7 @@ def test_a_tree_holds_what_heads_and_phrases_make_most_valuable(
             text = array("i", [rng.randrange(9) for _ in range(rng.randrange(1, 6))])
             known = Known(guesses, text, NO_TRUST)
             merged, same = (
-                merger(num_rows, phrases)(known, num_rows),
+                merger(RowBudget(num_rows), phrases)(known, num_rows),
                 search(known, num_rows, phrases),
             )
             assert merged == same
@@ -243,7 +242,7 @@ def test_with_all_three_the_compiled_tree_is_the_one_that_is_searched_for(num_ro
     seen = set()
     for _ in range(20):
         phrases = random_table(rng, 7)
-        merge = merger(num_rows, phrases)
+        merge = merger(RowBudget(num_rows), phrases)
         for _ in range(30):
             text = array("i", [rng.randrange(7) for _ in range(rng.randrange(40))])
             known = Known(guesses_of(rng, rng.randrange(4), 3, 7), text, trust_of(rng))
@@ -257,7 +256,7 @@ def test_with_all_three_the_compiled_tree_is_the_one_that_is_searched_for(num_ro
 
 def test_phrases_alone_go_six_tokens_ahead() -> None:
     phrases = table({(1,): {1: 1.0}})
-    for merge in (merger(40, phrases), lambda known, rows: search(known, rows, phrases)):
+    for merge in (merger(RowBudget(40), phrases), lambda known, rows: search(known, rows, phrases)):
         merged = merge(Known(NO_GUESSES, array("i", [1]), NO_TRUST), 40)
         assert merged.token_ids == [1] * MOST_DEPTH
         marks = memoryview(merged.form).cast("i").tolist()[MOST_DEPTH + 2 :]
@@ -268,7 +267,7 @@ def test_marks_say_who_proposed_a_node() -> None:
     phrases = table({(1,): {2: 0.9, 3: 0.1}})
     guesses = Guesses(array("i", [2, 4]), array("f", [0.6, 0.4]), 2)
     text, trust = array("i", [1, 2, 1]), array("f", [0.9] + [0.0] * 23)
-    merged = merger(8, phrases)(Known(guesses, text, trust), 4)
+    merged = merger(RowBudget(8), phrases)(Known(guesses, text, trust), 4)
     marks = memoryview(merged.form).cast("i").tolist()[5:]
     by_token = dict(zip(merged.token_ids, marks, strict=True))
     assert by_token == {2: BY_HEADS | BY_LOOKUP | BY_PHRASES, 4: BY_HEADS, 3: BY_PHRASES}
@@ -308,29 +307,11 @@ def test_beside_phrases_two_heads_are_asked_and_all_where_chance_chooses(tiny: T
         (None, None, tiny.heads.num_heads),
         (tiny.phrases, lambda scores, _: scores, tiny.heads.num_heads),
     ):
-        drafter = GrownDrafter(8, tiny.heads, Lookup(), phrases)
+        drafter = GrownDrafter(RowBudget(8), tiny.heads, Lookup(), phrases)
         drafter.begin([1])
         drafter.observe(Observation([9], hidden, chance))
         assert len(drafter.propose(9, 8).guesses) == num_heads
         assert len(drafter.propose(9, 2).guesses) == 1
-
-
-def test_rows_are_chosen_by_how_often_phrases_were_right(load: LoadTarget) -> None:
-    # Heads would cost a lot here, but they aren't asked.
-    costs = StepCosts((1,), (1, 8), ((1.0, 2.0),), (50.0,))
-    target = load("grouped", "float64")
-    assert target.phrases is not None
-    settings = GenerateSettings(drafter="phrases")
-    rows = []
-    for share in (0.05, 0.9):
-        sure = replace(target, phrases=of_lists({1: [Follower(2, 1.0)]}, 1, {0.0: ((share,),) * 6}))
-        rows.append(Tuner(sure, costs).rows(settings, 64))
-    assert rows[0] < rows[1]
-    often_wrong = {0.0: ((0.9,),) * 6, 0.5: ((0.05,),) * 6}
-    sure = replace(target, phrases=of_lists({1: [Follower(2, 1.0)]}, 1, often_wrong))
-    for temperature, wanted in ((0.7, rows[0]), (2.0, rows[1])):
-        drawn = replace(settings, rule="sample", temperature=temperature)
-        assert Tuner(sure, costs).rows(drawn, 64) == wanted
 
 
 def test_a_model_with_a_table_offers_the_drafter(tmp_path: Path) -> None:

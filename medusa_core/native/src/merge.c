@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* What a lookup is worth where phrases know the model and don't say the same. */
+/* What a lookup is worth where phrases are known and make no row of the same. */
 static const double UNSAID = 0.5;
 
 enum { MOST_NODES = MOST_GROWN + MOST_MATCHES * DEEPEST };

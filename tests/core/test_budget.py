@@ -1,0 +1,277 @@
+"""Trees take the rows that pay: what rows cost, and which are taken."""
+
+import math
+import operator
+import random
+from array import array
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import accumulate
+
+import pytest
+import torch
+
+from medusa_core.drafters.grown import GrownDrafter
+from medusa_core.drafters.lookup import Lookup
+from medusa_core.engine.costs import StepCosts
+from medusa_core.engine.drafter import Observation, drafter_registry
+from medusa_core.engine.learning import StepYield
+from medusa_core.engine.tuner import MOST_ROWS, Tuner
+from medusa_core.generate.direct import generate
+from medusa_core.messages import GenerateSettings
+from medusa_core.native.merge import (
+    NO_GUESSES,
+    NO_TRUST,
+    UNSAID,
+    Guesses,
+    Known,
+    floors_of,
+    merger,
+    search,
+)
+from medusa_core.target import Target
+from medusa_core.tree.lookup import DEEPEST
+from medusa_core.types import RowBudget
+from tests.core.laws import user_says
+from tests.core.test_lookup import guesses_of, trust_of
+from tests.core.test_phrases import random_table, table
+
+COSTS = StepCosts((100, 200), (1, 4, 8), ((1.0, 1.6, 4.0), (2.0, 3.2, 9.0)))
+CHEAP = StepCosts((1,), (1, MOST_ROWS), ((1.0, 1.0 + 1e-6),))
+DEAR = StepCosts((1,), (1, MOST_ROWS), ((1.0, 600.0),))
+SETTINGS = GenerateSettings(drafter="composite")
+
+
+# What rows cost -----------------------------------------------------------------------------------
+
+
+def test_rows_cost_the_tokens_that_come_in_their_time() -> None:
+    budget = COSTS.budget(64, 100, 2.0)
+    assert budget.most == 8
+    assert list(budget.prices) == pytest.approx([0, 0.4, 0.8, 1.2, 2.4, 3.6, 4.8, 6.0])
+    assert list(COSTS.budget(3, 100, 2.0).prices) == pytest.approx([0, 0.4, 0.8])
+    assert list(COSTS.budget(4, 150, 1.0).prices) == pytest.approx([0, 0.3, 0.6, 0.9])
+    assert list(COSTS.budget(4, 300, 1.0).prices) == pytest.approx([0, 0.6, 1.2, 1.8])
+    for length in (10, 100, 130, 200, 1000):
+        seconds = [COSTS.step_s(num_rows, length) for num_rows in range(1, 9)]
+        prices = [3.0 * (longer - seconds[0]) for longer in seconds]
+        assert list(COSTS.budget(64, length, 3.0).prices) == pytest.approx(prices)
+
+
+def test_no_row_is_a_gain_in_itself() -> None:
+    noisy = StepCosts((1,), (1, 2, 3, 4), ((1.0, 0.9, 1.5, 1.4),))
+    assert list(noisy.budget(64, 1, 1.0).prices) == pytest.approx([0, 0, 0.5, 0.5])
+
+
+def test_a_floor_is_what_further_rows_cost_each_at_least() -> None:
+    rng = random.Random(4)
+    for _ in range(500):
+        steps = [rng.choice((0.0, rng.random())) for _ in range(rng.randrange(12))]
+        prices = list(accumulate(steps, initial=0.0))
+        for count, floor in enumerate(floors_of(prices), start=1):
+            shares = [
+                (further - prices[count - 1]) / rows
+                for rows, further in enumerate(prices[count:], start=1)
+            ]
+            assert floor == pytest.approx(min(shares, default=math.inf), abs=1e-6)
+    assert len(floors_of([])) == 0
+
+
+# Which are taken ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("has_phrases", [False, True])
+@pytest.mark.parametrize("num_rows", [1, 2, 5, 12])
+def test_no_other_number_of_the_best_rows_is_worth_more(num_rows: int, has_phrases: bool) -> None:
+    rng = random.Random(num_rows)
+    counts = set()
+    for _ in range(60):
+        phrases = random_table(rng, 7) if has_phrases else None
+        text = array("i", [rng.randrange(7) for _ in range(rng.randrange(1, 30))])
+        known = Known(guesses_of(rng, rng.randrange(4), 3, 7), text, trust_of(rng))
+        steps = (rng.choice((0.0, 0.02, 0.1, 0.3)) for _ in range(num_rows - 1))
+        budget = RowBudget(num_rows, array("f", accumulate(steps, initial=0.0)))
+        merged = merger(budget, phrases)(known, num_rows)
+        assert merged == search(known, num_rows, phrases, budget.prices)
+        count = 1 + len(merged.token_ids)
+        if phrases is None:  # what phrases make worth no row, a lookup is trusted less for
+            free = (search(known, rows).promised for rows in range(1, num_rows + 1))
+            best = max(map(operator.sub, free, budget.prices))
+            assert merged.promised - budget.prices[count - 1] == pytest.approx(best, abs=1e-6)
+        counts.add(count)
+        fewer = max(1, num_rows - 2)  # near the end of the context there is less room
+        assert merger(budget, phrases)(known, fewer) == search(known, fewer, phrases, budget.prices)
+    assert len(counts) > 1 or num_rows == 1
+
+
+def test_where_rows_cost_nothing_all_are_taken() -> None:
+    guesses = Guesses(array("i", [5, 6, 7]), array("f", [0.5, 0.3, 1e-20]), 3)
+    known = Known(guesses, array("i", [1]), NO_TRUST)
+    for prices, tokens in (([], [5, 6, 7]), ([0, 0.1, 0.5, 0.5], [5]), ([0, 2, 2.1, 2.2], [])):
+        budget = RowBudget(4, array("f", prices))
+        for merged in (merger(budget)(known, 4), search(known, 4, None, budget.prices)):
+            assert list(merged.token_ids) == tokens
+            assert merged.promised == pytest.approx(sum([0.5, 0.3, 1e-20][: len(tokens)]))
+
+
+def test_two_rows_may_pay_together_where_one_alone_does_not() -> None:
+    guesses = Guesses(array("i", [5, 6]), array("f", [0.4, 0.35]), 2)
+    known = Known(guesses, array("i", [1]), NO_TRUST)
+    budget = RowBudget(3, array("f", [0.0, 0.5, 0.55]))
+    for merged in (merger(budget)(known, 3), search(known, 3, None, budget.prices)):
+        assert list(merged.token_ids) == [5, 6]
+
+
+@pytest.mark.parametrize(
+    ("says", "worth"),
+    [
+        (None, 0.8 + 0.8),  # 5 is looked up, and the 1 behind it
+        (5, 0.8 + UNSAID * 0.8),
+        (6, 0.6 + UNSAID * (0.8 + 0.8)),
+    ],
+)
+def test_what_phrases_do_not_say_is_looked_up_with_less_trust(
+    says: int | None, worth: float
+) -> None:
+    known = Known(NO_GUESSES, array("i", [1, 5, 1]), array("f", [0.8] * 4 * DEEPEST))
+    phrases = None if says is None else table({(1,): {says: 0.6}})
+    for merged in (merger(RowBudget(9), phrases)(known, 9), search(known, 9, phrases)):
+        assert merged.promised == pytest.approx(worth)
+
+
+# Who decides --------------------------------------------------------------------------------------
+
+
+def test_a_count_that_is_asked_for_is_free(tiny: Target) -> None:
+    tuner = Tuner(tiny, COSTS)
+    assert tuner.budget(replace(SETTINGS, tree_rows=5), 100) == RowBudget(5)
+    assert tuner.budget(replace(SETTINGS, drafter="none", tree_rows=5), 100) == RowBudget(1)
+    assert Tuner(tiny).budget(SETTINGS, 100).prices == RowBudget(1).prices
+    assert tuner.budget(replace(SETTINGS, drafter="medusa"), 100).prices == RowBudget(1).prices
+
+
+def yields(num_steps: int, promised: float, accepted: int, seconds: float) -> list[StepYield]:
+    return [StepYield(promised, accepted, seconds)] * num_steps
+
+
+def dearest(tuner: Tuner, settings: GenerateSettings = SETTINGS) -> float:
+    return tuner.budget(settings, 100).prices[-1]
+
+
+def test_prices_follow_the_pace_of_decoding(tiny: Target) -> None:
+    tuner = Tuner(tiny, COSTS)
+    at_first = dearest(tuner)
+    assert at_first == pytest.approx(3.0)  # plain decoding's pace: a token each second
+    tuner.judge(SETTINGS, yields(4000, 3.0, 3, 1.0))
+    assert dearest(tuner) == pytest.approx(4 * at_first, rel=0.05)
+    tuner.judge(SETTINGS, yields(9000, 3.0, 3, 4.0))
+    assert dearest(tuner) == pytest.approx(at_first, rel=0.1)
+    for other in (replace(SETTINGS, drafter="ngram"), replace(SETTINGS, rule="sample")):
+        assert dearest(tuner, other) == pytest.approx(at_first)  # each has its own
+
+
+def test_a_pause_is_none_of_decodings_time(tiny: Target) -> None:
+    paused, smooth = Tuner(tiny, COSTS), Tuner(tiny, COSTS)
+    smooth.judge(SETTINGS, yields(400, 3.0, 3, 1.0))
+    paused.judge(SETTINGS, [*yields(399, 3.0, 3, 1.0), StepYield(3.0, 3, 1e6)])
+    assert dearest(paused) == pytest.approx(dearest(smooth), rel=0.02)
+    paused.judge(SETTINGS, [])
+
+
+def test_promises_that_are_not_kept_make_rows_dearer(tiny: Target) -> None:
+    honest, boasting = Tuner(tiny, COSTS), Tuner(tiny, COSTS)
+    honest.judge(SETTINGS, yields(3000, 1.0, 1, 1.0))
+    boasting.judge(SETTINGS, yields(3000, 4.0, 1, 1.0))
+    assert dearest(boasting) == pytest.approx(4 * dearest(honest), rel=0.1)
+    modest = Tuner(tiny, COSTS)
+    modest.judge(SETTINGS, yields(3000, 0.25, 1, 1.0))
+    assert dearest(modest) == pytest.approx(dearest(honest), rel=0.01)
+    # Steps without drafts let distrust fade, or nothing would ever be tried again.
+    boasting.judge(SETTINGS, yields(1500, 0.0, 0, 0.5))
+    assert dearest(boasting) == pytest.approx(dearest(honest), rel=0.1)
+
+
+def test_cheap_rows_are_taken_and_dear_ones_are_not(tiny: Target) -> None:
+    for drafter in ("medusa-dynamic", "composite", "phrases", "ngram"):
+        settings = GenerateSettings(drafter=drafter, max_new_tokens=30, rests=False)
+        texts, rows = [], []
+        for costs in (CHEAP, DEAR):
+            told: list[int] = []
+            done = generate(
+                tiny,
+                user_says("again and again and again"),
+                settings,
+                on_step=lambda step, told=told: told.append(step.num_rows),  # type: ignore[misc]
+                tuner=Tuner(tiny, costs),
+            )
+            texts.append(done.token_ids)
+            rows.append(max(told[1:]))
+        assert texts[0] == texts[1]
+        assert rows[0] > 2, drafter
+        assert rows[1] == 1, drafter
+
+
+@torch.inference_mode()
+def test_heads_that_do_not_pay_are_not_asked(tiny: Target) -> None:
+    assert tiny.heads is not None
+    assert tiny.trees is not None
+    num_heads = tiny.heads.num_heads
+    sure = replace(tiny.trees, head_accuracies=((0.9,),) * num_heads)
+    target = replace(tiny, trees=sure, phrases=None)
+
+    def asked(*draft_s: float) -> int | None:
+        costs = replace(CHEAP, draft_s=draft_s, drawn_draft_s=tuple(9 * s for s in draft_s))
+        return Tuner(target, costs).budget(SETTINGS, 64).num_heads
+
+    assert asked(*[0.01 * n for n in range(1, num_heads + 1)]) == num_heads
+    assert asked(*[0.01, *[5.0] * (num_heads - 1)]) == 1
+    assert asked(*[5.0] * num_heads) == 0
+    assert asked(*[0.2 + 0.01 * n for n in range(1, num_heads + 1)]) == num_heads
+    drawn = replace(SETTINGS, rule="sample")
+    costs = replace(CHEAP, draft_s=(0.1,) * num_heads, drawn_draft_s=(90.0,) * num_heads)
+    assert Tuner(target, costs).budget(SETTINGS, 64).num_heads == num_heads
+    assert Tuner(target, costs).budget(drawn, 64).num_heads == 0
+
+
+@torch.inference_mode()
+def test_a_drafter_asks_as_many_heads_as_its_budget_has(tiny: Target) -> None:
+    hidden = torch.zeros(tiny.config.hidden_size, dtype=torch.float64)
+    for num_heads, lookup, asked in (
+        (0, Lookup(), 0),
+        (0, None, 1),
+        (1, None, 1),
+        (2, Lookup(), 2),
+    ):
+        drafter = GrownDrafter(RowBudget(8, num_heads=num_heads), tiny.heads, lookup)
+        drafter.begin([1])
+        drafter.observe(Observation([9], hidden))
+        assert len(drafter.propose(9, 8).guesses) == asked
+
+
+def test_an_answer_tells_what_its_trees_brought(tiny: Target) -> None:
+    told: list[StepYield] = []
+
+    class Listening(Tuner):
+        def judge(self, settings: GenerateSettings, steps: Sequence[StepYield]) -> None:
+            told.extend(steps)
+
+    for drafter in ("phrases", "medusa", "medusa-chain"):
+        told.clear()
+        settings = GenerateSettings(drafter=drafter, max_new_tokens=40, tree_rows=5)
+        done = generate(tiny, user_says("one"), settings, tuner=Listening(tiny))
+        assert len(told) == done.num_steps
+        assert all(0 <= step.num_accepted < 5 and 0 <= step.promised <= 4 for step in told)
+        assert max(step.promised for step in told) > 0
+        assert sum(step.num_accepted for step in told) >= len(done.token_ids) - done.num_steps - 5
+        assert sum(step.seconds for step in told) <= done.decode_s
+
+
+def test_a_drafter_says_what_it_promises(tiny: Target) -> None:
+    assert tiny.trees is not None
+    for rows in (2, 6):
+        drafter = drafter_registry().get("medusa").build(tiny, RowBudget(rows))
+        drafter.begin([1])
+        drafter.observe(Observation([9], torch.zeros(tiny.config.hidden_size, dtype=torch.float64)))
+        proposal = drafter.propose(9, rows)
+        expected = tiny.trees.expected_length(proposal.tree.shape) - 1
+        assert proposal.promised == pytest.approx(expected)
