@@ -191,9 +191,10 @@ def test_promises_that_are_not_kept_make_rows_dearer(tiny: Target) -> None:
     assert dearest(boasting) == pytest.approx(dearest(honest), rel=0.1)
 
 
-def test_cheap_rows_are_taken_and_dear_ones_are_not(tiny: Target) -> None:
+@pytest.mark.parametrize("rule", ["greedy", "sample"])
+def test_cheap_rows_are_taken_and_dear_ones_are_not(tiny: Target, rule: str) -> None:
     for drafter in ("medusa-dynamic", "composite", "phrases", "ngram"):
-        settings = GenerateSettings(drafter=drafter, max_new_tokens=30, rests=False)
+        settings = GenerateSettings(drafter=drafter, rule=rule, max_new_tokens=30, rests=False)
         texts, rows = [], []
         for costs in (CHEAP, DEAR):
             told: list[int] = []
