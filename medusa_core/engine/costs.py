@@ -97,13 +97,17 @@ class StepCosts:
             length: Committed rows of the cache.
             tokens_per_s: What decoding brings on average.
         """
+        seconds = self.steps_s(most, length)
+        prices = [tokens_per_s * (longer - seconds[0]) for longer in seconds]
+        return RowBudget(len(prices), array("f", prices))
+
+    def steps_s(self, most: int, length: int) -> list[float]:
+        """Seconds of a step of 1, 2, ... rows, `most` at most; rising."""
         curves = [_curve(self.rows, row, min(most, self.most_rows)) for row in self.seconds]
         left, share = _neighbours(length, self.lengths)
         right = min(left + 1, len(curves) - 1)
         pairs = zip(curves[left], curves[right], strict=True)
-        seconds = [short + share * (long - short) for short, long in pairs]
-        prices = [tokens_per_s * (longer - seconds[0]) for longer in accumulate(seconds, max)]
-        return RowBudget(len(prices), array("f", prices))
+        return list(accumulate((short + share * (long - short) for short, long in pairs), max))
 
     def to_json(self) -> dict[str, Any]:
         """As it is kept on disk."""

@@ -191,7 +191,7 @@ class Generation:
             self._guesses.append((place, guesses))
         if drafter is self._drafter:
             accepted = len(step.acceptance.nodes)
-            self._yields.append(StepYield(step.proposal.promised, accepted, step_s))
+            self._yields.append(StepYield(step.proposal.promised, accepted, num_rows, step_s))
         told = self._conclude(step, numbers, kept, num_rows, step_s)
         self._decode_s += time.perf_counter() - started - step_s  # telling takes time, too
         return told
@@ -249,7 +249,7 @@ class Generation:
     def _finish(self, reason: StopReason) -> tuple[Event, ...]:
         self.is_done = True
         self._tuner.learn(self.request.settings, self._guesses, self._session.token_ids)
-        self._tuner.judge(self.request.settings, self._yields)
+        self._tuner.judge(self.request.settings, len(self._read_ids), self._yields)
         done = GenerationDone(
             session_id=self.request.session_id,
             request_id=self.request.request_id,

@@ -20,6 +20,7 @@ _PRIOR_WEIGHT = 60.0  # what was known before counts as much as so many observat
 _MOST_SEEN = 4000.0  # beyond, older ones fade
 _PRIOR_STEPS = 20.0
 _AGES = 0.99
+_STEEPEST = 3.0
 _A_PAUSE = 5.0  # times as long as an answer's other steps
 
 Guesses = Sequence[Sequence[int]]
@@ -85,11 +86,13 @@ class StepYield(NamedTuple):
     Attributes:
         promised: How many drafts were likely to be accepted, as the drafter saw it.
         num_accepted: How many were.
+        num_rows: Rows of its tree, root included.
         seconds: How long it took.
     """
 
     promised: float
     num_accepted: int
+    num_rows: int
     seconds: float
 
 
@@ -102,6 +105,7 @@ class Yields:
     def __init__(self) -> None:
         self._promised = self._kept = 0.0
         self._tokens = self._seconds = 0.0
+        self._rows = _Line()
 
     @property
     def share(self) -> float:
@@ -112,13 +116,30 @@ class Yields:
         """Tokens per second of decoding; plain decoding's before anything is known."""
         return (self._tokens + _PRIOR_STEPS) / (self._seconds + _PRIOR_STEPS * plain_step_s)
 
-    def add(self, steps: Sequence[StepYield]) -> None:
-        """Count the steps of an answer; pauses in it are none of decoding's."""
-        longest_s = _A_PAUSE * statistics.median(step.seconds for step in steps) if steps else 0.0
-        for step in steps:
-            self._add(step._replace(seconds=min(step.seconds, longest_s)))
+    @property
+    def slowness(self) -> float:
+        """How much longer further rows take than was measured beforehand."""
+        return self._rows.slope
 
-    def _add(self, step: StepYield) -> None:
+    def add(self, steps: Sequence[StepYield], measured_s: Sequence[float]) -> None:
+        """Count the steps of an answer; pauses in it are none of decoding's.
+
+        Args:
+            steps: The steps.
+            measured_s: Seconds of a step of 1, 2, ... rows, as measured beforehand.
+        """
+        if not steps:
+            return
+        longest_s = _A_PAUSE * statistics.median(step.seconds for step in steps)
+        for step in steps:
+            seconds = min(step.seconds, longest_s)
+            self._add(step, seconds)
+            if step.num_rows <= len(measured_s):
+                self._rows.add(
+                    measured_s[step.num_rows - 1] / measured_s[0], seconds / measured_s[0]
+                )
+
+    def _add(self, step: StepYield, seconds: float) -> None:
         # A step without drafts says nothing of what they are worth, but lets what is known age: a
         # drafter that is trusted too little must come to be tried again.
         fades = 0.5 if self._promised >= _MOST_SEEN else 1.0 if step.promised else _AGES
@@ -127,7 +148,30 @@ class Yields:
         if self._tokens >= _MOST_SEEN:
             self._tokens, self._seconds = self._tokens / 2, self._seconds / 2
         self._tokens += 1 + step.num_accepted
-        self._seconds += step.seconds
+        self._seconds += seconds
+
+
+class _Line:
+    """The line through points as they come, older ones fading; its slope is 1 before."""
+
+    def __init__(self) -> None:
+        self._count = self._x = self._y = 0.0  # their number and their means
+        self._xx = self._xy = _PRIOR_STEPS  # what they differ by from these, squared and multiplied
+
+    @property
+    def slope(self) -> float:
+        return min(_STEEPEST, max(1 / _STEEPEST, self._xy / self._xx))
+
+    def add(self, x: float, y: float) -> None:
+        """Count a point (Welford 1962)."""
+        if self._count >= _MOST_SEEN:
+            self._count, self._xx, self._xy = self._count / 2, self._xx / 2, self._xy / 2
+        self._count += 1
+        beside, above = x - self._x, y - self._y
+        self._x += beside / self._count
+        self._y += above / self._count
+        self._xx += beside * (x - self._x)
+        self._xy += beside * (y - self._y)
 
 
 def bucket_of(settings: GenerateSettings, draws: bool) -> float:

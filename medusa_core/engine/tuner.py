@@ -66,7 +66,7 @@ class Tuner:
         # Where half of what is promised comes true, rows must promise twice their price; where more
         # does, it is what is likely anyway, and the last rows bring no more than they promise.
         share = min(1.0, yields.share)
-        budget = self.costs.budget(MOST_ROWS, length, pace / share)
+        budget = self.costs.budget(MOST_ROWS, length, pace / share * yields.slowness)
         asked = [
             self.costs.drafting_s(count, _bucket(settings) > 0) * pace / share
             for count in range(len(self.costs.draft_s) + 1)
@@ -131,14 +131,16 @@ class Tuner:
             governor.plain_step_s = plain_step_s  # for this length
         return governor
 
-    def judge(self, settings: GenerateSettings, steps: Sequence[StepYield]) -> None:
+    def judge(self, settings: GenerateSettings, length: int, steps: Sequence[StepYield]) -> None:
         """Learn what the trees of an answer brought, and in which time.
 
         Args:
             settings: How it was decoded.
+            length: Committed rows that it was decoded behind, about.
             steps: Its steps, but for those that rested.
         """
-        self._yields_of(settings).add(steps)
+        measured_s = () if self.costs is None else self.costs.steps_s(MOST_ROWS, length)
+        self._yields_of(settings).add(steps, measured_s)
 
     def _yields_of(self, settings: GenerateSettings) -> Yields:
         return self._yields.setdefault((settings.drafter, _bucket(settings)), Yields())

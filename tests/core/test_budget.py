@@ -151,7 +151,8 @@ def test_a_count_that_is_asked_for_is_free(tiny: Target) -> None:
 
 
 def yields(num_steps: int, promised: float, accepted: int, seconds: float) -> list[StepYield]:
-    return [StepYield(promised, accepted, seconds)] * num_steps
+    """Steps of four rows."""
+    return [StepYield(promised, accepted, 4, seconds)] * num_steps
 
 
 def dearest(tuner: Tuner, settings: GenerateSettings = SETTINGS) -> float:
@@ -162,9 +163,9 @@ def test_prices_follow_the_pace_of_decoding(tiny: Target) -> None:
     tuner = Tuner(tiny, COSTS)
     at_first = dearest(tuner)
     assert at_first == pytest.approx(3.0)  # plain decoding's pace: a token each second
-    tuner.judge(SETTINGS, yields(4000, 3.0, 3, 1.0))
+    tuner.judge(SETTINGS, 100, yields(4000, 3.0, 3, 1.0))
     assert dearest(tuner) == pytest.approx(4 * at_first, rel=0.05)
-    tuner.judge(SETTINGS, yields(9000, 3.0, 3, 4.0))
+    tuner.judge(SETTINGS, 100, yields(9000, 3.0, 3, 4.0))
     assert dearest(tuner) == pytest.approx(at_first, rel=0.1)
     for other in (replace(SETTINGS, drafter="ngram"), replace(SETTINGS, rule="sample")):
         assert dearest(tuner, other) == pytest.approx(at_first)  # each has its own
@@ -172,23 +173,55 @@ def test_prices_follow_the_pace_of_decoding(tiny: Target) -> None:
 
 def test_a_pause_is_none_of_decodings_time(tiny: Target) -> None:
     paused, smooth = Tuner(tiny, COSTS), Tuner(tiny, COSTS)
-    smooth.judge(SETTINGS, yields(400, 3.0, 3, 1.0))
-    paused.judge(SETTINGS, [*yields(399, 3.0, 3, 1.0), StepYield(3.0, 3, 1e6)])
+    smooth.judge(SETTINGS, 100, yields(400, 3.0, 3, 1.0))
+    paused.judge(SETTINGS, 100, [*yields(399, 3.0, 3, 1.0), StepYield(3.0, 3, 4, 1e6)])
     assert dearest(paused) == pytest.approx(dearest(smooth), rel=0.02)
-    paused.judge(SETTINGS, [])
+    paused.judge(SETTINGS, 100, [])
 
 
 def test_promises_that_are_not_kept_make_rows_dearer(tiny: Target) -> None:
     honest, boasting = Tuner(tiny, COSTS), Tuner(tiny, COSTS)
-    honest.judge(SETTINGS, yields(3000, 1.0, 1, 1.0))
-    boasting.judge(SETTINGS, yields(3000, 4.0, 1, 1.0))
+    honest.judge(SETTINGS, 100, yields(3000, 1.0, 1, 1.0))
+    boasting.judge(SETTINGS, 100, yields(3000, 4.0, 1, 1.0))
     assert dearest(boasting) == pytest.approx(4 * dearest(honest), rel=0.1)
     modest = Tuner(tiny, COSTS)
-    modest.judge(SETTINGS, yields(3000, 0.25, 1, 1.0))
+    modest.judge(SETTINGS, 100, yields(3000, 0.25, 1, 1.0))
     assert dearest(modest) == pytest.approx(dearest(honest), rel=0.01)
     # Steps without drafts let distrust fade, or nothing would ever be tried again.
-    boasting.judge(SETTINGS, yields(1500, 0.0, 0, 0.5))
+    boasting.judge(SETTINGS, 100, yields(1500, 0.0, 0, 0.5))
     assert dearest(boasting) == pytest.approx(dearest(honest), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("slope", "more_s"),
+    [(1.0, 0.0), (1.0, 5.0), (2.0, 0.0), (0.5, 1.0), (9.0, 0.0), (-1.0, 9.0)],
+)
+def test_further_rows_cost_what_they_take_now(tiny: Target, slope: float, more_s: float) -> None:
+    rng = random.Random(3)
+    measured = COSTS.steps_s(8, 100)
+
+    def steps(slope: float, more_s: float, num_steps: int) -> list[StepYield]:
+        """Steps that take so much longer with their rows, and so much longer at all."""
+        rows = [rng.randrange(1, 9) for _ in range(num_steps)]
+        seconds = [slope * measured[n - 1] + more_s + rng.random() for n in rows]
+        return [StepYield(1.0, 1, n, taken) for n, taken in zip(rows, seconds, strict=True)]
+
+    tuner = Tuner(tiny, COSTS)
+    tuner.judge(SETTINGS, 100, steps(0.7, 3.0, 2000))  # it was otherwise
+    taken = steps(slope, more_s, 12_000)
+    tuner.judge(SETTINGS, 100, taken)
+    pace = 2 * len(taken) / sum(step.seconds for step in taken)
+    limited = min(3.0, max(1 / 3, slope))
+    expected = limited * pace * (measured[-1] - measured[0])
+    assert dearest(tuner) == pytest.approx(expected, rel=0.1)
+
+
+def test_steps_of_one_size_do_not_say_what_rows_cost(tiny: Target) -> None:
+    for num_rows in (4, 64):  # the latter were not measured
+        tuner = Tuner(tiny, COSTS)
+        tuner.judge(SETTINGS, 100, [StepYield(1.0, 1, num_rows, 3.0)] * 50)
+        pace = (2 * 50 + 20) / (3.0 * 50 + 20)
+        assert dearest(tuner) == pytest.approx(3.0 * pace)
 
 
 @pytest.mark.parametrize("rule", ["greedy", "sample"])
@@ -251,9 +284,13 @@ def test_a_drafter_asks_as_many_heads_as_its_budget_has(tiny: Target) -> None:
 
 def test_an_answer_tells_what_its_trees_brought(tiny: Target) -> None:
     told: list[StepYield] = []
+    prompt_length = generate(tiny, user_says("one"), GenerateSettings()).num_prompt_tokens
 
     class Listening(Tuner):
-        def judge(self, settings: GenerateSettings, steps: Sequence[StepYield]) -> None:
+        def judge(
+            self, settings: GenerateSettings, length: int, steps: Sequence[StepYield]
+        ) -> None:
+            assert length == prompt_length
             told.extend(steps)
 
     for drafter in ("phrases", "medusa", "medusa-chain"):
@@ -261,7 +298,8 @@ def test_an_answer_tells_what_its_trees_brought(tiny: Target) -> None:
         settings = GenerateSettings(drafter=drafter, max_new_tokens=40, tree_rows=5)
         done = generate(tiny, user_says("one"), settings, tuner=Listening(tiny))
         assert len(told) == done.num_steps
-        assert all(0 <= step.num_accepted < 5 and 0 <= step.promised <= 4 for step in told)
+        assert all(step.num_accepted < step.num_rows <= 5 for step in told)
+        assert all(0 <= step.promised < step.num_rows for step in told)
         assert max(step.promised for step in told) > 0
         assert sum(step.num_accepted for step in told) >= len(done.token_ids) - done.num_steps - 5
         assert sum(step.seconds for step in told) <= done.decode_s

@@ -180,18 +180,18 @@ def test_rows_follow_what_promises_were_worth(tiny: Target) -> None:
     settings = GenerateSettings(drafter="medusa")
     at_first = tuner.rows(settings, 64)
     assert at_first >= 6
-    tuner.judge(settings, [StepYield(3.0, 1, 1.0)] * 300)
+    tuner.judge(settings, 64, [StepYield(3.0, 1, 6, 1.0)] * 300)
     assert 2 <= tuner.rows(settings, 64) < at_first
     drawn = replace(settings, rule="sample")
     assert tuner.rows(drawn, 64) == at_first  # each has its own
-    tuner.judge(settings, [StepYield(3.0, 3, 1.0)] * 3000)
+    tuner.judge(settings, 64, [StepYield(3.0, 3, 6, 1.0)] * 3000)
     assert tuner.rows(settings, 64) >= at_first
 
 
 def test_promises_fade() -> None:
     yields = Yields()
     assert yields.share == 1
-    yields.add([StepYield(2.0, 1, 1.0)] * 3000)
+    yields.add([StepYield(2.0, 1, 4, 1.0)] * 3000, ())
     assert yields.share == pytest.approx(0.5, abs=0.02)
-    yields.add([StepYield(2.0, 2, 1.0)] * 6000)
+    yields.add([StepYield(2.0, 2, 4, 1.0)] * 6000, ())
     assert yields.share > 0.9
