@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from medusa_core.messages import NO_ODDS, Odds, TokenSource
@@ -49,8 +49,7 @@ class Form(NamedTuple):
     sources: tuple[TokenSource, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(NamedTuple):
     """What a drafter offers for one step.
 
     Attributes:
@@ -64,7 +63,7 @@ class Proposal:
 
     tree: TokenTree
     sources: tuple[TokenSource, ...]
-    odds: Callable[[], Odds] = field(default=_no_odds, compare=False)
+    odds: Callable[[], Odds] = _no_odds
     guesses: Sequence[Sequence[int]] = ()
     promised: float = 0.0
 
@@ -104,8 +103,7 @@ class Chance(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class Acceptance:
+class Acceptance(NamedTuple):
     """What a rule decides about one verified tree.
 
     Attributes:
@@ -117,4 +115,4 @@ class Acceptance:
 
     nodes: tuple[int, ...]
     bonus_id: int
-    judged: bytes = field(default=b"", compare=False)
+    judged: bytes = b""

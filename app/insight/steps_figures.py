@@ -24,11 +24,12 @@ class StepFigures:
         times: Seconds of each part of it: draft, verify, accept, commit. [4, steps]
         seconds: Seconds of the whole of it.
         context: Tokens of the conversation behind it.
+        rows: Rows of its tree.
     """
 
     def __init__(self) -> None:
         self._rows: list[tuple[float, ...]] = []
-        self._table: Floats = np.zeros((0, 5 + len(PARTS)))
+        self._table: Floats = np.zeros((0, 6 + len(PARTS)))
         self._acceptance = AcceptanceTally()
         self._next = 0
 
@@ -63,11 +64,15 @@ class StepFigures:
 
     @property
     def seconds(self) -> Floats:
+        return self._table[:, 5]
+
+    @property
+    def rows(self) -> Floats:
         return self._table[:, 4]
 
     @property
     def times(self) -> Floats:
-        return self._table[:, 5:].T
+        return self._table[:, 6:].T
 
     def speeds(self) -> Floats:
         """Tokens per second around each step."""
@@ -84,6 +89,6 @@ class StepFigures:
     def _add(self, step: StepTrace) -> None:
         behind = step.root_place + 1 + step.num_kept
         drafted = [step.sources[node] for node in step.path[1 : step.num_kept + 1]]
-        counts = (step.step, step.num_kept, len(drafted), behind)
+        counts = (step.step, step.num_kept, len(drafted), behind, len(step.token_ids))
         self._rows.append((*counts, step.step_s, *step.times))
         self._acceptance.add(step.sources, drafted)

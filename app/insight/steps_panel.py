@@ -39,8 +39,8 @@ MEMORY_MEANING = (
     "change: the weights of the model and of its heads."
 )
 COSTS_MEANING = (
-    "T(n): time of one pass that verifies n rows, measured on this machine. The dot is the number "
-    "of rows of this answer's trees. Medusa gains where the curve is flat."
+    "T(n): time of one pass that verifies n rows, measured on this machine. The dot is what this "
+    "answer's trees have on average. Medusa gains where the curve is flat."
 )
 FACTS_MEANING = (
     "τ: tokens from decode steps ÷ decode steps. × plain: τ × time of a step of plain decoding ÷ "
@@ -261,8 +261,8 @@ class StepsPanel(QWidget):
         self._costs.setAccessibleDescription(f"{used} rows take {cost:.0f} µs")
 
     def _rows_used(self) -> int:
-        step = self._timeline.step
-        return len(step.token_ids) if step is not None and step.step else 0
+        """Of this answer's trees on average; 0 before there are any."""
+        return round(float(self.figures.rows.mean())) if len(self.figures) else 0
 
     def _is_of_this_model(self) -> bool:
         """Whether the answer that is shown, which may be of a file, is the loaded model's."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from medusa_core.messages import StopReason
 from medusa_core.text.detokenizer import Detokenizer
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(NamedTuple):
     """What an answer took of a run of tokens.
 
     Attributes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from torch import Tensor
 
@@ -16,8 +16,7 @@ from medusa_core.tree.presets import Accuracies
 from medusa_core.types import Chance, Proposal, RowBudget
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(NamedTuple):
     """What a drafter learns from a step, or from prefill.
 
     Attributes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from torch import Tensor
 
@@ -15,8 +15,7 @@ from medusa_core.runner.runner import Runner
 from medusa_core.types import Acceptance, Proposal, WalkContext
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """What one step decided.
 
     Attributes:

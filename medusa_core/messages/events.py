@@ -209,7 +209,7 @@ class GenerationDone(Message):
         prefill_s: Seconds of prefill.
         decode_s: Seconds of all decoding steps, the making of their events and traces included.
         num_rested: Decoding steps that were plain because drafts didn't pay.
-        settings: What it was decoded with; `tree_rows` is the count really used.
+        settings: What it was decoded with; `tree_rows` is what no tree could exceed.
     """
 
     text: str

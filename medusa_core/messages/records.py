@@ -95,7 +95,7 @@ class GenerateSettings:
         seed: Key of the sampling noise; the same seed repeats the same text.
         max_new_tokens: Token budget of the answer, EOS included; >= 1.
         stop: Strings that end the answer; they are not part of it.
-        tree_rows: Rows of the verified tree, root included; 0 lets the engine choose.
+        tree_rows: Most rows of a verified tree, root included; 0 lets the engine choose.
         rests: Where the engine chooses and drafts gain less than 5 %, decode plainly for a while.
     """
 

@@ -23,6 +23,7 @@ def test_figures_are_the_traces_sums() -> None:
     assert figures.times.shape == (4, 3)
     assert figures.times[1].tolist() == pytest.approx([2e-4] * 3)
     assert figures.context.tolist() == [16, 19, 20]
+    assert figures.rows.tolist() == [len(track[index].token_ids) for index in (1, 2, 3)]
     rates = {rate.name: (rate.num_accepted, rate.num_steps) for rate in figures.rates()}
     assert rates == {"head 1": (3, 3), "head 2": (2, 3), "head 3": (0, 3)}
     track.add(trace(4, (0, 1, 3), num_kept=1))  # the answer ended inside the run
