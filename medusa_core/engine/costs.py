@@ -59,11 +59,13 @@ class StepCosts:
         seconds = (self.drawn_draft_s if draws else self.draft_s)[:num_heads]
         return seconds[-1] if seconds else 0.0
 
-    def tree_s(self, num_rows: int, num_heads: int, length: int) -> float:
+    def tree_s(self, num_rows: int, num_heads: int, length: int, draws: bool = False) -> float:
         """Seconds of a whole step with a drafted tree."""
-        return self.step_s(num_rows, length) + self.drafting_s(num_heads) + self.overhead_s
+        return self.step_s(num_rows, length) + self.drafting_s(num_heads, draws) + self.overhead_s
 
-    def best_rows(self, depths: Sequence[int], values: Sequence[float], length: int) -> int:
+    def best_rows(
+        self, depths: Sequence[int], values: Sequence[float], length: int, draws: bool = False
+    ) -> int:
         """The row count with the most tokens per second: the largest τ(n) / step time.
 
         Of counts that are as fast as the fastest, the largest: it takes fewer steps, and the line
@@ -73,6 +75,7 @@ class StepCosts:
             depths: Depth of every draft node, the most valuable node first.
             values: The chance that the whole path to each node is right.
             length: Committed rows of the cache.
+            draws: Whether chance chooses.
 
         Returns:
             Rows, root included; 1 where no tree pays.
@@ -82,7 +85,7 @@ class StepCosts:
             if num_rows > self.most_rows:
                 break
             expected, deepest = expected + value, max(deepest, depth)
-            speeds.append(expected / self.tree_s(num_rows, deepest, length))
+            speeds.append(expected / self.tree_s(num_rows, deepest, length, draws))
         enough = _AS_FAST * max(speeds)
         return max(rows for rows, speed in enumerate(speeds, start=1) if speed >= enough)
 

@@ -87,7 +87,7 @@ class Tuner:
         share = self._yields_of(settings).share
         order = _order(spec.accuracies(target))
         values = [share * value for value in order.values]
-        rows = self.costs.best_rows(order.depths, values, length)
+        rows = self.costs.best_rows(order.depths, values, length, _bucket(settings) > 0)
         # Where no tree seems to pay, the smallest is tried: the governor knows better, later.
         return max(2, rows)
 
@@ -113,7 +113,8 @@ class Tuner:
             tree_rows=self.rows(replace(settings, drafter="medusa"), length),
             best_nodes=nodes,
             tree_step_s=tuple(
-                self.costs.tree_s(rows, depth, length) for rows, depth in enumerate(deepest, 2)
+                self.costs.tree_s(rows, depth, length, bucket > 0)
+                for rows, depth in enumerate(deepest, 2)
             ),
         )
 

@@ -267,6 +267,18 @@ def test_heads_that_do_not_pay_are_not_asked(tiny: Target) -> None:
     assert Tuner(target, costs).budget(drawn, 64).num_heads == 0
 
 
+def test_noise_that_heads_are_told_makes_fixed_trees_smaller(tiny: Target) -> None:
+    assert tiny.trees is not None
+    sure = replace(tiny.trees, head_accuracies=((0.9,),) * 3)
+    costs = replace(CHEAP, draft_s=(0.01, 0.02, 0.03), drawn_draft_s=(0.01, 5.0, 10.0))
+    tuner = Tuner(replace(tiny, trees=sure), costs)
+    greedy = GenerateSettings(drafter="medusa")
+    drawn = replace(greedy, rule="sample")
+    assert (tuner.rows(greedy, 64), tuner.rows(drawn, 64)) == (4, 2)
+    plans = [tuner.plan("s", "r", settings) for settings in (greedy, drawn)]
+    assert plans[1].tree_step_s[1] - plans[0].tree_step_s[1] == pytest.approx(5.0 - 0.02)
+
+
 @torch.inference_mode()
 def test_a_drafter_asks_as_many_heads_as_its_budget_has(tiny: Target) -> None:
     hidden = torch.zeros(tiny.config.hidden_size, dtype=torch.float64)
