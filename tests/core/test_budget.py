@@ -15,7 +15,8 @@ from medusa_core.drafters.grown import GrownDrafter
 from medusa_core.drafters.lookup import Lookup
 from medusa_core.engine.costs import StepCosts
 from medusa_core.engine.drafter import Observation, drafter_registry
-from medusa_core.engine.learning import StepYield
+from medusa_core.engine.governor import Governor
+from medusa_core.engine.learning import NUM_RANKS, StepYield
 from medusa_core.engine.tuner import MOST_ROWS, Tuner
 from medusa_core.generate.direct import generate
 from medusa_core.messages import GenerateSettings
@@ -114,6 +115,15 @@ def test_where_rows_cost_nothing_all_are_taken() -> None:
             assert merged.promised == pytest.approx(sum([0.5, 0.3, 1e-20][: len(tokens)]))
 
 
+def test_a_row_that_is_worth_its_price_and_no_more_is_not_taken() -> None:
+    guesses = Guesses(array("i", [5, 6]), array("f", [0.5, 0.25]), 2)
+    known = Known(guesses, array("i", [1]), NO_TRUST)
+    for prices, tokens in (([0.0, 0.5], []), ([0.0, 0.25, 0.5], [5])):
+        budget = RowBudget(len(prices), array("f", prices))
+        for merged in (merger(budget)(known, len(prices)), search(known, 3, None, budget.prices)):
+            assert list(merged.token_ids) == tokens
+
+
 def test_two_rows_may_pay_together_where_one_alone_does_not() -> None:
     guesses = Guesses(array("i", [5, 6]), array("f", [0.4, 0.35]), 2)
     known = Known(guesses, array("i", [1]), NO_TRUST)
@@ -155,8 +165,8 @@ def yields(num_steps: int, promised: float, accepted: int, seconds: float) -> li
     return [StepYield(promised, accepted, 4, seconds)] * num_steps
 
 
-def dearest(tuner: Tuner, settings: GenerateSettings = SETTINGS) -> float:
-    return tuner.budget(settings, 100).prices[-1]
+def dearest(tuner: Tuner, settings: GenerateSettings = SETTINGS, length: int = 100) -> float:
+    return tuner.budget(settings, length).prices[-1]
 
 
 def test_prices_follow_the_pace_of_decoding(tiny: Target) -> None:
@@ -198,7 +208,7 @@ def test_promises_that_are_not_kept_make_rows_dearer(tiny: Target) -> None:
 )
 def test_further_rows_cost_what_they_take_now(tiny: Target, slope: float, more_s: float) -> None:
     rng = random.Random(3)
-    measured = COSTS.steps_s(8, 100)
+    measured = COSTS.steps_s(8, 200)
 
     def steps(slope: float, more_s: float, num_steps: int) -> list[StepYield]:
         """Steps that take so much longer with their rows, and so much longer at all."""
@@ -207,13 +217,13 @@ def test_further_rows_cost_what_they_take_now(tiny: Target, slope: float, more_s
         return [StepYield(1.0, 1, n, taken) for n, taken in zip(rows, seconds, strict=True)]
 
     tuner = Tuner(tiny, COSTS)
-    tuner.judge(SETTINGS, 100, steps(0.7, 3.0, 2000))  # it was otherwise
+    tuner.judge(SETTINGS, 200, steps(0.7, 3.0, 2000))  # it was otherwise
     taken = steps(slope, more_s, 12_000)
-    tuner.judge(SETTINGS, 100, taken)
+    tuner.judge(SETTINGS, 200, taken)
     pace = 2 * len(taken) / sum(step.seconds for step in taken)
     limited = min(3.0, max(1 / 3, slope))
     expected = limited * pace * (measured[-1] - measured[0])
-    assert dearest(tuner) == pytest.approx(expected, rel=0.1)
+    assert dearest(tuner, length=200) == pytest.approx(expected, rel=0.1)
 
 
 def test_steps_of_one_size_do_not_say_what_rows_cost(tiny: Target) -> None:
@@ -261,6 +271,17 @@ def test_heads_that_do_not_pay_are_not_asked(tiny: Target) -> None:
     assert asked(*[0.01, *[5.0] * (num_heads - 1)]) == 1
     assert asked(*[5.0] * num_heads) == 0
     assert asked(*[0.2 + 0.01 * n for n in range(1, num_heads + 1)]) == num_heads
+    costs = replace(DEAR, draft_s=(1e-6,) * num_heads, drawn_draft_s=(1e-6,) * num_heads)
+    assert Tuner(target, costs).budget(SETTINGS, 64).num_heads == 0  # no row pays
+
+    # What is promised and not kept makes heads dearer, too.
+    boasting = Tuner(target, replace(CHEAP, draft_s=(0.2,) * num_heads))
+    assert boasting.budget(SETTINGS, 64).num_heads == num_heads
+    boasting.judge(SETTINGS, 64, yields(3000, 60.0, 1, 1.0))
+    assert boasting.budget(SETTINGS, 64).num_heads == 0
+    seldom = replace(target, trees=replace(sure, head_accuracies=((0.4,),) * num_heads))
+    assert Tuner(seldom, replace(CHEAP, draft_s=(0.2,) * num_heads)).budget(SETTINGS, 64).num_heads
+
     drawn = replace(SETTINGS, rule="sample")
     costs = replace(CHEAP, draft_s=(0.1,) * num_heads, drawn_draft_s=(90.0,) * num_heads)
     assert Tuner(target, costs).budget(SETTINGS, 64).num_heads == num_heads
@@ -305,7 +326,7 @@ def test_an_answer_tells_what_its_trees_brought(tiny: Target) -> None:
             assert length == prompt_length
             told.extend(steps)
 
-    for drafter in ("phrases", "medusa", "medusa-chain"):
+    for drafter in ("phrases", "composite", "medusa-dynamic", "medusa", "medusa-chain"):
         told.clear()
         settings = GenerateSettings(drafter=drafter, max_new_tokens=40, tree_rows=5)
         done = generate(tiny, user_says("one"), settings, tuner=Listening(tiny))
@@ -315,6 +336,39 @@ def test_an_answer_tells_what_its_trees_brought(tiny: Target) -> None:
         assert max(step.promised for step in told) > 0
         assert sum(step.num_accepted for step in told) >= len(done.token_ids) - done.num_steps - 5
         assert sum(step.seconds for step in told) <= done.decode_s
+
+
+def test_steps_that_rest_tell_nothing(tiny: Target) -> None:
+    told: list[StepYield] = []
+
+    class Resting(Governor):
+        drafts = False  # type: ignore[assignment]
+
+    class Listening(Tuner):
+        def governor(self, settings: GenerateSettings, length: int) -> Governor:
+            return Resting(1.0)
+
+        def judge(
+            self, settings: GenerateSettings, length: int, steps: Sequence[StepYield]
+        ) -> None:
+            told.extend(steps)
+
+    done = generate(tiny, user_says("one"), SETTINGS, tuner=Listening(tiny, COSTS))
+    assert done.num_rested == done.num_steps > 0
+    assert told == []
+
+
+@torch.inference_mode()
+def test_many_guesses_are_looked_at_where_rows_are_cheap(tiny: Target) -> None:
+    hidden = torch.zeros(tiny.config.hidden_size, dtype=torch.float64)
+    rising = array("f", [0.001 * row for row in range(64)])
+    dear = array("f", [0.2 * row for row in range(64)])
+    for prices, is_wide in ((array("f"), True), (rising, True), (dear, False)):
+        drafter = GrownDrafter(RowBudget(64, prices), tiny.heads)
+        drafter.begin([1])
+        drafter.observe(Observation([9], hidden))
+        children = drafter.propose(9, 64).tree.shape.children[0]
+        assert (len(children) > NUM_RANKS) == is_wide
 
 
 def test_a_drafter_says_what_it_promises(tiny: Target) -> None:

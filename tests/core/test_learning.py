@@ -195,3 +195,9 @@ def test_promises_fade() -> None:
     assert yields.share == pytest.approx(0.5, abs=0.02)
     yields.add([StepYield(2.0, 2, 4, 1.0)] * 6000, ())
     assert yields.share > 0.9
+
+
+def test_of_steps_that_promised_nothing_nothing_is_said() -> None:
+    yields = Yields()
+    yields.add([StepYield(0.0, 3, 4, 1.0)] * 100, ())
+    assert yields.share == 1

@@ -32,6 +32,9 @@ def test_the_curves_are_the_traces_and_share_the_slider(
         "step 4: 800",
         "step 4: 5.00",
     ]
+    mean = round(panel.figures.rows.mean())
+    assert mean > 1
+    assert panel._costs.accessibleDescription().startswith(f"{mean} rows take ")
     QTest.keyClick(over_time[1], Qt.Key.Key_Left)
     assert window.insight.timeline.index == 3
     QTest.keyClick(over_time[3], Qt.Key.Key_Home)
