@@ -116,9 +116,14 @@ def test_where_rows_cost_nothing_all_are_taken() -> None:
 
 
 def test_a_row_that_is_worth_its_price_and_no_more_is_not_taken() -> None:
-    guesses = Guesses(array("i", [5, 6]), array("f", [0.5, 0.25]), 2)
-    known = Known(guesses, array("i", [1]), NO_TRUST)
-    for prices, tokens in (([0.0, 0.5], []), ([0.0, 0.25, 0.5], [5])):
+    for chances, prices, tokens in (
+        ([0.5, 0.25], [0.0, 0.5], []),
+        ([0.5, 0.25], [0.0, 0.25, 0.5], [5]),
+        ([0.75, 0.25], [0.0, 0.75, 1.0], []),
+    ):
+        known = Known(
+            Guesses(array("i", [5, 6]), array("f", chances), 2), array("i", [1]), NO_TRUST
+        )
         budget = RowBudget(len(prices), array("f", prices))
         for merged in (merger(budget)(known, len(prices)), search(known, 3, None, budget.prices)):
             assert list(merged.token_ids) == tokens

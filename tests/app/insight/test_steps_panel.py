@@ -34,7 +34,8 @@ def test_the_curves_are_the_traces_and_share_the_slider(
     ]
     mean = round(panel.figures.rows.mean())
     assert mean > 1
-    assert panel._costs.accessibleDescription().startswith(f"{mean} rows take ")
+    costs = panel.plots[-1]  # drawn in a turn of its own
+    qtbot.waitUntil(lambda: costs.accessibleDescription().startswith(f"{mean} rows take "))
     QTest.keyClick(over_time[1], Qt.Key.Key_Left)
     assert window.insight.timeline.index == 3
     QTest.keyClick(over_time[3], Qt.Key.Key_Home)
