@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import importlib.util
 import shutil
 import subprocess
 import sys
@@ -46,6 +47,9 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="compare with what ships")
     parser.add_argument("--only", default="", help="one system, such as linux-x86_64")
     chosen = parser.parse_args()
+    if importlib.util.find_spec("ziglang") is None:
+        print("The compiler isn't here: pip install -c constraints.txt -e '.[native]'")
+        return 1
     if not chosen.check:
         build(native_dir(), chosen.only)
         if not chosen.only:  # else the others may be of older sources

@@ -21,7 +21,7 @@ from medusa_core.engine.rule import descend, rule_registry
 from medusa_core.kv.cache import KvCache
 from medusa_core.messages import NUM_ALTERNATIVES, GenerateSettings
 from medusa_core.native import library as native
-from medusa_core.native.build import SOURCES_HASH, build, hash_of_sources
+from medusa_core.native.build import SOURCES_HASH, build, hash_of_sources, main
 from medusa_core.native.decoder import NativeDecoder
 from medusa_core.native.library import library_suffix, native_library, open_library, system_name
 from medusa_core.native.linear import NativeLinear
@@ -75,6 +75,15 @@ def test_this_machine_has_a_compiled_step() -> None:
 def test_what_ships_was_built_from_these_sources() -> None:
     recorded = (native_dir() / SOURCES_HASH).read_text(encoding="ascii").strip()
     assert recorded == hash_of_sources(), "run python -m medusa_core.native.build, and commit"
+
+
+def test_a_build_without_its_compiler_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    monkeypatch.setattr("sys.argv", ["build", "--check"])
+    assert main() == 1
+    assert "pip install" in capsys.readouterr().out
 
 
 @pytest.mark.slow
