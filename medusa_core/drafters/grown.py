@@ -13,6 +13,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from functools import lru_cache, partial
+from itertools import pairwise
 
 from torch import Tensor
 
@@ -30,7 +31,6 @@ from medusa_core.native.merge import (
     Guesses,
     Known,
     Merged,
-    floors_of,
     merger,
 )
 from medusa_core.tree.phrases import Phrases
@@ -125,7 +125,7 @@ class GrownDrafter:
 
 def _ranks_within(budget: RowBudget) -> int:
     """How many guesses of a head may come into a tree: the r-th is hardly worth half of 1 / r."""
-    least = min(floors_of(budget.prices), default=0.0)
+    least = min((dearer - price for price, dearer in pairwise(budget.prices)), default=0.0)
     most = min(budget.most // 2, _MOST_RANKS)
     return max(NUM_RANKS, min(most, int(0.5 / least)) if least else most)
 

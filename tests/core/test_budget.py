@@ -17,6 +17,7 @@ from medusa_core.engine.costs import StepCosts
 from medusa_core.engine.drafter import Observation, drafter_registry
 from medusa_core.engine.governor import Governor
 from medusa_core.engine.learning import NUM_RANKS, StepYield
+from medusa_core.engine.rule import rule_registry
 from medusa_core.engine.tuner import MOST_ROWS, Tuner
 from medusa_core.generate.direct import generate
 from medusa_core.messages import GenerateSettings
@@ -239,9 +240,11 @@ def test_steps_of_one_size_do_not_say_what_rows_cost(tiny: Target) -> None:
         assert dearest(tuner) == pytest.approx(3.0 * pace)
 
 
-@pytest.mark.parametrize("rule", ["greedy", "sample"])
+@pytest.mark.parametrize("rule", [spec.name for spec in rule_registry().specs if spec.is_exact])
 def test_cheap_rows_are_taken_and_dear_ones_are_not(tiny: Target, rule: str) -> None:
-    for drafter in ("medusa-dynamic", "composite", "phrases", "ngram"):
+    weighing = [spec.name for spec in drafter_registry().specs if spec.weighs_rows]
+    assert len(weighing) >= 4
+    for drafter in weighing:
         settings = GenerateSettings(drafter=drafter, rule=rule, max_new_tokens=30, rests=False)
         texts, rows = [], []
         for costs in (CHEAP, DEAR):
@@ -331,9 +334,12 @@ def test_an_answer_tells_what_its_trees_brought(tiny: Target) -> None:
             assert length == prompt_length
             told.extend(steps)
 
-    for drafter in ("phrases", "composite", "medusa-dynamic", "medusa", "medusa-chain"):
+    for drafter in (spec.name for spec in drafter_registry().specs if spec.drafts):
         told.clear()
-        settings = GenerateSettings(drafter=drafter, max_new_tokens=40, tree_rows=5)
+        # Repetitions are rewarded, so that there is something to look up.
+        settings = GenerateSettings(
+            drafter=drafter, max_new_tokens=40, tree_rows=5, repetition_penalty=0.3
+        )
         done = generate(tiny, user_says("one"), settings, tuner=Listening(tiny))
         assert len(told) == done.num_steps
         assert all(step.num_accepted < step.num_rows <= 5 for step in told)
