@@ -30,11 +30,14 @@ class RowBudget(NamedTuple):
             longer than one: what drafts must be worth together to pay; rising. float32, [most];
             empty where rows cost nothing.
         num_heads: Heads that are worth their time; None for as many as there are.
+        asks_rarely: Heads are asked in a sample of the steps alone: beside others' drafts they
+            haven't been worth it.
     """
 
     most: int
     prices: array[float] = NO_PRICES
     num_heads: int | None = None
+    asks_rarely: bool = False
 
 
 class Form(NamedTuple):
@@ -59,6 +62,7 @@ class Proposal(NamedTuple):
         guesses: The drafter's best tokens at depth 1, 2, ..., in the tree or not, from which it
             learns; empty where it doesn't.
         promised: How many drafts are likely to be accepted; 0 where that isn't known.
+        instead: What would have been proposed without heads, in a sample of the steps.
     """
 
     tree: TokenTree
@@ -66,6 +70,7 @@ class Proposal(NamedTuple):
     odds: Callable[[], Odds] = _no_odds
     guesses: Sequence[Sequence[int]] = ()
     promised: float = 0.0
+    instead: TokenTree | None = None
 
 
 @dataclass(frozen=True, slots=True)

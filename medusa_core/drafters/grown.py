@@ -38,7 +38,7 @@ from medusa_core.tree.shape import TokenTree, TreeShape
 from medusa_core.types import Chance, Form, Proposal, RowBudget
 
 _MOST_RANKS = 32
-_BESIDE_PHRASES = 2  # heads; further ones know no more than phrases do, and take their time
+_A_SAMPLE, _RARE_SAMPLE = 8, 128  # tokens, in which it is once done otherwise than mostly
 _NAMES = ((BY_HEADS, MEDUSA), (BY_LOOKUP, NGRAM), (BY_PHRASES, PHRASES))
 
 
@@ -65,20 +65,24 @@ class GrownDrafter:
         self._heads = heads
         self._num_heads = _heads_within(budget, heads, lookup)
         self._lookup = lookup
+        self._asks_rarely = budget.asks_rarely
+        self._compares = lookup is not None and len(budget.prices) > 0
+        self._samples = 0
         self._merge = merger(budget, phrases)
-        self._has_phrases = phrases is not None
         self._merged: Merged | None = None
         self._hidden: Tensor | None = None
         self._chance: Chance | None = None
 
     def begin(self, token_ids: Sequence[int]) -> None:
         self._hidden = self._merged = None
+        self._samples = self._samples_in(len(token_ids))
         if self._lookup is not None:
             self._lookup.begin(token_ids)
 
     def propose(self, root_id: int, max_rows: int) -> Proposal:
         rows = min(self._most, max_rows)
-        ranked = self._ranked(root_id, rows)
+        asks, compares = self._asks()
+        ranked = self._ranked(root_id, rows) if asks else None
         guesses = NO_GUESSES if ranked is None else _guesses(ranked)
         merged = self._merged = self._merge(self._known(guesses), rows)
         shape, sources = form_of(merged.form)
@@ -87,7 +91,28 @@ class GrownDrafter:
             return Proposal(tree, sources, promised=merged.promised)
         odds = partial(_odds, ranked, merged.places)
         learned_from = [best[:NUM_RANKS] for best in ranked.token_ids]
-        return Proposal(tree, sources, odds, learned_from, merged.promised)
+        instead = self._without_heads(root_id, rows) if compares else None
+        return Proposal(tree, sources, odds, learned_from, merged.promised, instead)
+
+    def _asks(self) -> tuple[bool, bool]:
+        """Whether heads are asked in this step, and whether that is compared with asking none.
+
+        Now and then it is; and now and then it is done the other way round, to see what it costs.
+        """
+        if self._lookup is None or not self._compares:
+            return True, False
+        before, self._samples = self._samples, self._samples_in(len(self._lookup.text))
+        if self._samples == before:
+            return not self._asks_rarely, False
+        compares = self._samples % 2 == 1
+        return compares or self._asks_rarely, compares
+
+    def _samples_in(self, length: int) -> int:
+        return length // (_RARE_SAMPLE if self._asks_rarely else _A_SAMPLE)
+
+    def _without_heads(self, root_id: int, rows: int) -> TokenTree:
+        merged = self._merge(self._known(NO_GUESSES), rows)
+        return TokenTree(form_of(merged.form).shape, (root_id, *merged.token_ids))
 
     def _known(self, guesses: Guesses) -> Known:
         if self._lookup is None:
@@ -100,8 +125,6 @@ class GrownDrafter:
         if heads is None or self._hidden is None or rows < 2:
             return None
         num_heads = min(self._num_heads, heads.num_heads, rows - 1)
-        if self._has_phrases and chance is None:  # these know nothing of the noise; heads do
-            num_heads = min(num_heads, _BESIDE_PHRASES)
         if num_heads == 0:
             return None
         num_ranks = [min(heads.num_columns, self._num_ranks)] * num_heads

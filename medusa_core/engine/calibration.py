@@ -9,6 +9,7 @@ from dataclasses import replace
 import torch
 
 from medusa_core.engine.costs import StepCosts, usual_s
+from medusa_core.engine.drafter import Observation, drafter_registry
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.rule import Rule, rule_registry
 from medusa_core.engine.session import Session
@@ -17,7 +18,7 @@ from medusa_core.kv.cache import KvCache
 from medusa_core.messages import ChatMessage, Generate, GenerateSettings, Role
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
-from medusa_core.types import WalkContext
+from medusa_core.types import RowBudget, WalkContext
 
 ROW_COUNTS = (1, 2, 4, 7, 8, 12, 16, 24, 32, 48, 64)
 LENGTHS = (64, 768)
@@ -25,6 +26,8 @@ BUDGET_S = {"cpu": 2.0, "cuda": 7.0}
 _ROUNDS = 5
 _STEPS_IN_A_ROW = 3
 _WARM_S = 0.002
+_DRAFT_ROWS = 4
+_LEAST_S = 1e-7  # what noise leaves of a difference
 _PLAIN_STEPS = 200  # helpers need several milliseconds until each has a processor of its own
 
 
@@ -51,8 +54,8 @@ def measure_costs(target: Target, budget_s: float | None = None) -> StepCosts:
         seconds=tuple(
             _rising([usual_s(seconds[length, count]) for count in rows]) for length in lengths
         ),
-        draft_s=_measure_drafts(target, "greedy"),
-        drawn_draft_s=_measure_drafts(target, "sample"),
+        draft_s=_measure_drafts(target, "greedy", lengths[0], ends),
+        drawn_draft_s=_measure_drafts(target, "sample", lengths[0], ends),
     )
     overhead_s = max(0.0, _plain_step_s(target, ends) - costs.step_s(1, lengths[0]))
     return replace(costs, overhead_s=overhead_s)
@@ -95,24 +98,36 @@ def _rising(seconds: list[float]) -> tuple[float, ...]:
     return tuple(itertools.accumulate(reversed(seconds), min))[::-1]
 
 
-def _measure_drafts(target: Target, rule_name: str) -> tuple[float, ...]:
+def _measure_drafts(target: Target, rule_name: str, length: int, ends: float) -> tuple[float, ...]:
+    """Seconds that a draft takes longer with one head, with two, ..."""
     if target.heads is None:
         return ()
-    precision = target.precision
-    hidden = torch.zeros(
-        target.config.hidden_size, dtype=target.runner.hidden_dtype, device=precision.device
-    )
     rule = rule_registry().get(rule_name).build(GenerateSettings(rule=rule_name))
+    drafters = [
+        drafter_registry().get("composite").build(target, RowBudget(_DRAFT_ROWS, num_heads=count))
+        for count in range(target.heads.num_heads + 1)
+    ]
+    tree, kv = _filled_tree(target, _DRAFT_ROWS), _filled_cache(target, length)
+    like = target.runner.verify(tree, kv)[0]
+    dice = torch.Generator().manual_seed(0)
     places = itertools.count(1, target.heads.num_heads)  # noise is kept, but only for its place
-    usual = []
-    for count in range(1, target.heads.num_heads + 1):
-        measured = []
-        for _ in range(3 * _ROUNDS):
+    seconds: list[list[float]] = [[] for _ in drafters]
+    for turn in range(3 * _ROUNDS):
+        if turn >= 3 and time.perf_counter() > ends:
+            break
+        for drafter, measured in zip(drafters, seconds, strict=True):
+            # As in decoding nothing is as it was a moment before: the processor can't have learned
+            # which way the work goes, and the target takes what drafts read out of the cache.
+            hidden = torch.randn(like.shape, generator=dice).to(like)
+            *text, root_id = torch.randint(target.config.vocab_size, (32,), generator=dice).tolist()
+            drafter.begin(text)
+            drafter.observe(Observation([root_id], hidden, rule.chance(next(places))))
+            _step_s(target, rule, tree, kv)
             started = time.perf_counter()
-            target.heads.ranked(hidden, 0, [4] * count, chance=rule.chance(next(places)))
+            drafter.propose(root_id, _DRAFT_ROWS)
             measured.append(time.perf_counter() - started)
-        usual.append(usual_s(measured))
-    return _rising(usual)
+    without, *usual = map(usual_s, seconds)
+    return _rising([max(_LEAST_S, with_heads - without) for with_heads in usual])
 
 
 def _plain_step_s(target: Target, ends: float) -> float:

@@ -19,7 +19,7 @@ from medusa_core.target import Target
 
 log = logging.getLogger(__name__)
 
-_VERSION = 4
+_VERSION = 5
 
 
 class CalibrationStore:

@@ -25,7 +25,8 @@ class StepCosts:
         rows: Rows of the measured steps, ascending, from 1.
         seconds: Of every length, the seconds of a step (verification and acceptance) of each
             number of rows.
-        draft_s: Seconds to run the first head, the first two, ...; empty without heads.
+        draft_s: Seconds that a draft takes longer with the first head, the first two, ...; empty
+            without heads.
         overhead_s: Seconds that a step takes beyond these: keeping rows, making text.
         drawn_draft_s: As `draft_s`, where chance chooses: its noise is told to the heads.
     """

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from medusa_core.engine.answer import Answer, Kept
 from medusa_core.engine.drafter import DrafterSpec, Observation, drafter_registry
-from medusa_core.engine.learning import Guesses, StepYield
+from medusa_core.engine.learning import Guesses, StepYield, Without
 from medusa_core.engine.loop import Step, decode_step
 from medusa_core.engine.recorder import Recorder
 from medusa_core.engine.rule import Numbers, RuleSpec, rule_registry
@@ -190,8 +190,16 @@ class Generation:
         if guesses:
             self._guesses.append((place, guesses))
         if drafter is self._drafter:
-            accepted = len(step.acceptance.nodes)
-            self._yields.append(StepYield(step.proposal.promised, accepted, num_rows, step_s))
+            yielded = StepYield(
+                promised=step.proposal.promised,
+                num_accepted=len(step.acceptance.nodes),
+                num_rows=num_rows,
+                seconds=step_s,
+                draft_s=step.times.draft_s,
+                asks_heads=len(guesses) > 0,
+                without=_without_heads(step),
+            )
+            self._yields.append(yielded)
         told = self._conclude(step, numbers, kept, num_rows, step_s)
         self._decode_s += time.perf_counter() - started - step_s  # telling takes time, too
         return told
@@ -283,6 +291,11 @@ class Generation:
 def _sources(step: Step) -> tuple[TokenSource, ...]:
     accepted = (step.proposal.sources[node] for node in step.acceptance.nodes)
     return (*accepted, TARGET)
+
+
+def _without_heads(step: Step) -> Without | None:
+    tree = step.proposal.instead
+    return None if tree is None else Without(tree.num_held(step.token_ids), tree.shape.num_nodes)
 
 
 def _check(settings: GenerateSettings, drafter: DrafterSpec, target: Target) -> None:

@@ -72,7 +72,11 @@ class Tuner:
             for count in range(len(self.costs.draft_s) + 1)
         ]
         accuracies = _rounded(accuracies_of(self.target_for(settings)))
-        return budget._replace(num_heads=_heads_that_pay(accuracies, asked, budget.prices))
+        num_heads, brings = _heads_that_pay(accuracies, asked, budget.prices)
+        brings = yields.beside_others(share * brings, pace * yields.slowness)
+        asking_s = yields.asking_s(self.costs.drafting_s(num_heads, _bucket(settings) > 0))
+        asks_rarely = brings < pace * asking_s
+        return budget._replace(num_heads=num_heads, asks_rarely=asks_rarely)
 
     def rows(self, settings: GenerateSettings, length: int) -> int:
         """Rows of all trees of an answer, root included, where they aren't weighed step by step.
@@ -168,13 +172,20 @@ class Tuner:
             self._learned[bucket].learn(best, token_ids[place : place + len(best)])
 
 
-def _heads_that_pay(accuracies: Accuracies, asked: Sequence[float], prices: Sequence[float]) -> int:
-    """How many heads bring most beyond their own price, `asked`, and that of their rows."""
-    left = []
-    for count, price in enumerate(asked):
+def _heads_that_pay(
+    accuracies: Accuracies, asked: Sequence[float], prices: Sequence[float]
+) -> tuple[int, float]:
+    """How many heads bring most beyond their own price, `asked`, and that of their rows.
+
+    And what these bring, the price of their rows left out, where nothing else drafts.
+    """
+    brings = []
+    for count in range(len(asked)):
         worths = accumulate(_order(accuracies[:count]).values, initial=0.0)
-        left.append(max(map(sub, worths, prices)) - price)
-    return left.index(max(left))
+        brings.append(max(map(sub, worths, prices)))
+    left = list(map(sub, brings, asked))
+    count = left.index(max(left))
+    return count, brings[count]
 
 
 def _rounded(accuracies: Accuracies) -> Accuracies:

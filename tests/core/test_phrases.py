@@ -10,12 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from safetensors.numpy import load_file, save_file
 
-from medusa_core.drafters.grown import GrownDrafter, form_of
-from medusa_core.drafters.lookup import Lookup
-from medusa_core.engine.drafter import Observation, drafter_registry
+from medusa_core.drafters.grown import form_of
+from medusa_core.engine.drafter import drafter_registry
 from medusa_core.errors import ModelError
 from medusa_core.messages import GenerateSettings, TokenSource
 from medusa_core.native.merge import (
@@ -32,7 +30,7 @@ from medusa_core.native.merge import (
     merger,
     search,
 )
-from medusa_core.target import LoadOptions, Target, load_target
+from medusa_core.target import LoadOptions, load_target
 from medusa_core.tree.phrases import (
     FILE,
     Follower,
@@ -296,22 +294,6 @@ def test_without_a_table_the_drafter_is_not_offered(load: LoadTarget) -> None:
     target, spec = load("grouped", "float64"), drafter_registry().get("phrases")
     assert spec.serves(target)
     assert not spec.serves(replace(target, phrases=None))
-
-
-def test_beside_phrases_two_heads_are_asked_and_all_where_chance_chooses(tiny: Target) -> None:
-    assert tiny.heads is not None
-    assert tiny.heads.num_heads > 2
-    hidden = torch.zeros(tiny.config.hidden_size, dtype=torch.float64)
-    for phrases, chance, num_heads in (
-        (tiny.phrases, None, 2),
-        (None, None, tiny.heads.num_heads),
-        (tiny.phrases, lambda scores, _: scores, tiny.heads.num_heads),
-    ):
-        drafter = GrownDrafter(RowBudget(8), tiny.heads, Lookup(), phrases)
-        drafter.begin([1])
-        drafter.observe(Observation([9], hidden, chance))
-        assert len(drafter.propose(9, 8).guesses) == num_heads
-        assert len(drafter.propose(9, 2).guesses) == 1
 
 
 def test_a_model_with_a_table_offers_the_drafter(tmp_path: Path) -> None:
