@@ -1,6 +1,6 @@
 """Where the time of a step goes, and how near it comes to what memory allows.
 
-T(n) is measured as calibration does; the parts of a step are means over one long answer. Bytes are
+T(n) is measured as calibration does; the parts of a step are means over some answers. Bytes are
 those that a step must read at least once: all weights, the heads that it runs, and the cache.
 """
 
@@ -12,17 +12,21 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 import torch
+from torch import Tensor
 
 from medusa_core.engine.calibration import measure_costs
 from medusa_core.engine.costs import StepCosts
 from medusa_core.engine.tuner import Tuner
 from medusa_core.generate.direct import generate
+from medusa_core.heads.medusa import MedusaHeads, Ranked
 from medusa_core.kv.size import row_bytes
-from medusa_core.messages import MEDUSA, ChatMessage, GenerateSettings, Role, StepDone
+from medusa_core.messages import ChatMessage, GenerateSettings, Role, StepDone
 from medusa_core.target import Target
+from medusa_core.types import Chance
 
 _COPIED_BYTES = 256 << 20
 _COPIES = 7
+_ANSWERS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,18 +145,27 @@ def as_json(report: StepReport) -> dict[str, object]:
 
 def _parts(target: Target, tuner: Tuner, mode: str, num_tokens: int) -> Parts:
     settings = GenerateSettings(drafter=mode, max_new_tokens=num_tokens, rests=False)
-    target = replace(target, eos_token_ids=frozenset())  # to forbid the end would cost time itself
-    steps: list[StepDone] = []
+    heads = None if target.heads is None else TimedHeads(target.heads)
+    target = replace(
+        target,
+        heads=heads,
+        eos_token_ids=frozenset(),  # to forbid the end would cost time itself
+    )
     messages = (ChatMessage(Role.USER, "Tell me a story about a village by the sea."),)
     own = Tuner(target, tuner.costs)
-    for _ in range(5):  # the last one counts
-        steps.clear()
+    for _ in range(_ANSWERS):  # in which it is learned which trees pay
+        generate(target, messages, settings, tuner=own)
+    if heads is not None:
+        heads.seconds = 0.0
+    decoded: list[StepDone] = []
+    for _ in range(_ANSWERS):
+        steps: list[StepDone] = []
         done = generate(target, messages, settings, on_step=steps.append, tuner=own)
-    decoded = steps[1:]
+        decoded += steps[1:]
     parts = zip(*((*step.times, step.step_s) for step in decoded), strict=True)
     names = ("draft", "verify", "accept", "commit", "step")
     means = {name: statistics.fmean(s) * 1e6 for name, s in zip(names, parts, strict=True)}
-    heads_us = heads_s(tuner.costs, decoded) * 1e6 if tuner.costs else 0.0
+    heads_us = 0.0 if heads is None else heads.seconds / len(decoded) * 1e6
     around = means["step"] - means["verify"] - heads_us
     return Parts(
         rows=statistics.fmean(step.num_rows for step in decoded),
@@ -163,13 +176,29 @@ def _parts(target: Target, tuner: Tuner, mode: str, num_tokens: int) -> Parts:
     )
 
 
-def heads_s(costs: StepCosts, steps: Sequence[StepDone]) -> float:
-    """Mean seconds that the heads themselves take in a step."""
-    depths = (
-        max((s.head for s in step.node_sources if MEDUSA in s.proposers), default=0)
-        for step in steps
-    )
-    return statistics.fmean(costs.drafting_s(depth) for depth in depths)
+class TimedHeads(MedusaHeads):
+    """A target's heads, and how long they have taken.
+
+    Attributes:
+        seconds: So long.
+    """
+
+    def __init__(self, heads: MedusaHeads) -> None:
+        vars(self).update(vars(heads))
+        self.seconds = 0.0
+
+    def ranked(
+        self,
+        hidden: Tensor,
+        root_id: int,
+        num_ranks: Sequence[int],
+        at_least: int = 1,
+        chance: Chance | None = None,
+    ) -> Ranked:
+        started = time.perf_counter()
+        ranked = super().ranked(hidden, root_id, num_ranks, at_least, chance)
+        self.seconds += time.perf_counter() - started
+        return ranked
 
 
 def embedding_bytes(target: Target) -> int:

@@ -15,8 +15,6 @@ from collections.abc import Sequence
 from functools import lru_cache, partial
 from itertools import pairwise
 
-from torch import Tensor
-
 from medusa_core.drafters.lookup import Lookup
 from medusa_core.engine.drafter import Observation
 from medusa_core.engine.learning import NUM_RANKS
@@ -35,7 +33,7 @@ from medusa_core.native.merge import (
 )
 from medusa_core.tree.phrases import Phrases
 from medusa_core.tree.shape import TokenTree, TreeShape
-from medusa_core.types import Chance, Form, Proposal, RowBudget
+from medusa_core.types import Form, Proposal, RowBudget
 
 _MOST_RANKS = 32
 _A_SAMPLE, _RARE_SAMPLE = 8, 128  # tokens, in which it is once done otherwise than mostly
@@ -70,11 +68,10 @@ class GrownDrafter:
         self._samples = 0
         self._merge = merger(budget, phrases)
         self._merged: Merged | None = None
-        self._hidden: Tensor | None = None
-        self._chance: Chance | None = None
+        self._seen: Observation | None = None
 
     def begin(self, token_ids: Sequence[int]) -> None:
-        self._hidden = self._merged = None
+        self._seen = self._merged = None
         self._samples = self._samples_in(len(token_ids))
         if self._lookup is not None:
             self._lookup.begin(token_ids)
@@ -121,17 +118,17 @@ class GrownDrafter:
 
     def _ranked(self, root_id: int, rows: int) -> Ranked | None:
         """What the heads guess; None where they have nothing to read, or there is no room."""
-        heads, chance = self._heads, self._chance
-        if heads is None or self._hidden is None or rows < 2:
+        heads, seen = self._heads, self._seen
+        if heads is None or seen is None or rows < 2:
             return None
         num_heads = min(self._num_heads, heads.num_heads, rows - 1)
         if num_heads == 0:
             return None
         num_ranks = [min(heads.num_columns, self._num_ranks)] * num_heads
-        return heads.ranked(self._hidden, root_id, num_ranks, chance=chance)
+        return heads.ranked(seen.hidden, root_id, num_ranks, chance=seen.chance)
 
     def observe(self, observation: Observation) -> None:
-        self._hidden, self._chance = observation.hidden, observation.chance
+        self._seen = observation
         if self._lookup is not None:
             if self._merged is not None and self._merged.suffix:
                 is_right = self._merged.offered == observation.token_ids[0]
@@ -141,7 +138,7 @@ class GrownDrafter:
 
     def truncate(self, length: int) -> None:
         # The state belongs to the row before the root; after a cut it belongs to no row.
-        self._hidden = self._merged = None
+        self._seen = self._merged = None
         if self._lookup is not None:
             self._lookup.truncate(length)
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Sequence
+from itertools import accumulate, repeat
+from operator import mul
 
 from medusa_core.tree.lookup import DEEPEST, LONGEST_SUFFIX
 
@@ -53,6 +56,7 @@ class Lookup:
 
     def _weigh(self, suffix: int) -> None:
         share = self._right[suffix - 1] / self._tried[suffix - 1]
-        for depth in range(1, DEEPEST + 1):
-            # A continuation that has held is likelier to hold on: further tokens cost less.
-            self.trust[(suffix - 1) * DEEPEST + depth - 1] = share ** ((1 + depth) / 2)
+        own = slice((suffix - 1) * DEEPEST, suffix * DEEPEST)
+        # A continuation that has held is likelier to hold on: further tokens cost less.
+        fading = repeat(math.sqrt(share), DEEPEST - 1)
+        self.trust[own] = array("f", accumulate(fading, mul, initial=share))

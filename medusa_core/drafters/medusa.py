@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from torch import Tensor
-
 from medusa_core.engine.drafter import DrafterSpec, Observation
 from medusa_core.engine.learning import NUM_RANKS
 from medusa_core.errors import RequestError
@@ -18,7 +16,7 @@ from medusa_core.messages import TARGET, TokenSource
 from medusa_core.target import Target
 from medusa_core.tree.presets import TreeTable
 from medusa_core.tree.shape import TokenTree, TreeShape
-from medusa_core.types import Chance, Proposal, RowBudget
+from medusa_core.types import Proposal, RowBudget
 
 
 class MedusaDrafter:
@@ -30,19 +28,18 @@ class MedusaDrafter:
         self._shape = shape
         self._promised = promised
         self._sources = medusa_sources(shape)
-        self._hidden: Tensor | None = None
-        self._chance: Chance | None = None
+        self._seen: Observation | None = None
 
     def begin(self, token_ids: Sequence[int]) -> None:
-        self._hidden = None
+        self._seen = None
 
     def propose(self, root_id: int, max_rows: int) -> Proposal:
-        shape = self._shape
+        shape, seen = self._shape, self._seen
         if shape.num_nodes > max_rows:
             shape = shape.first_rows(max_rows)
-        if self._hidden is None or shape.num_nodes == 1:
+        if seen is None or shape.num_nodes == 1:
             return Proposal(TokenTree(TreeShape.root_only(), (root_id,)), (TARGET,))
-        ranked = self._heads.ranked(self._hidden, root_id, shape.num_ranks, NUM_RANKS, self._chance)
+        ranked = self._heads.ranked(seen.hidden, root_id, shape.num_ranks, NUM_RANKS, seen.chance)
         token_ids = ranked.token_ids
         tree = TokenTree(shape, (root_id, *[token_ids[head][rank] for head, rank in shape.places]))
         odds = partial(ranked.odds, shape)
@@ -50,11 +47,11 @@ class MedusaDrafter:
         return Proposal(tree, self._sources[: shape.num_nodes], odds, token_ids, promised)
 
     def observe(self, observation: Observation) -> None:
-        self._hidden, self._chance = observation.hidden, observation.chance
+        self._seen = observation
 
     def truncate(self, length: int) -> None:
         # The state belongs to the row before the root; after a cut it belongs to no row.
-        self._hidden = None
+        self._seen = None
 
 
 def medusa_sources(shape: TreeShape) -> tuple[TokenSource, ...]:

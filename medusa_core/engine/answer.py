@@ -63,7 +63,7 @@ class Answer:
         Returns:
             UTF-8 that each of them completes.
         """
-        pieces = tuple(map(self._detokenizer.push, token_ids))
+        pieces = self._detokenizer.push_all(token_ids)
         self._text += b"".join(pieces)
         self.token_ids.extend(token_ids)
         self._max_tokens += len(token_ids)
@@ -72,6 +72,8 @@ class Answer:
 
     def take(self, token_ids: Sequence[int]) -> Kept:
         """Add a run of tokens, up to the one that ends the answer."""
+        if not self._stop and len(token_ids) < self.num_left and self._eos.isdisjoint(token_ids):
+            return self._take_all(token_ids)
         pieces: list[bytes] = []
         reason = None
         for token_id in token_ids:
@@ -82,6 +84,14 @@ class Answer:
         if reason is None:
             self.num_visible_bytes = len(self._text) - self._num_held_back()
         return Kept(tuple(pieces), reason)
+
+    def _take_all(self, token_ids: Sequence[int]) -> Kept:
+        """Add a run that can't end the answer."""
+        pieces = self._detokenizer.push_all(token_ids)
+        self.token_ids.extend(token_ids)
+        self._text += b"".join(pieces)
+        self.num_visible_bytes = len(self._text)
+        return Kept(pieces, None)
 
     def finish(self) -> None:
         """End the answer where it is: nothing is held back any more."""

@@ -108,7 +108,7 @@ def _measure_drafts(target: Target, rule_name: str, length: int, ends: float) ->
         for count in range(target.heads.num_heads + 1)
     ]
     tree, kv = _filled_tree(target, _DRAFT_ROWS), _filled_cache(target, length)
-    like = target.runner.verify(tree, kv)[0]
+    like = target.runner.verify(tree, kv)[:1]
     dice = torch.Generator().manual_seed(0)
     places = itertools.count(1, target.heads.num_heads)  # noise is kept, but only for its place
     seconds: list[list[float]] = [[] for _ in drafters]
@@ -118,10 +118,10 @@ def _measure_drafts(target: Target, rule_name: str, length: int, ends: float) ->
         for drafter, measured in zip(drafters, seconds, strict=True):
             # As in decoding nothing is as it was a moment before: the processor can't have learned
             # which way the work goes, and the target takes what drafts read out of the cache.
-            hidden = torch.randn(like.shape, generator=dice).to(like)
+            states = torch.randn(like.shape, generator=dice).to(like)
             *text, root_id = torch.randint(target.config.vocab_size, (32,), generator=dice).tolist()
             drafter.begin(text)
-            drafter.observe(Observation([root_id], hidden, rule.chance(next(places))))
+            drafter.observe(Observation([root_id], states, chance=rule.chance(next(places))))
             _step_s(target, rule, tree, kv)
             started = time.perf_counter()
             drafter.propose(root_id, _DRAFT_ROWS)

@@ -21,13 +21,20 @@ class Observation(NamedTuple):
 
     Attributes:
         token_ids: The tokens decided, the next root last.
-        hidden: The target's final hidden state at the row before the next root. [hidden]
+        states: The target's final hidden states. [n, hidden]
+        row: Which of them is the one before the next root.
         chance: What the rule will add to the target's scores behind that root, if anything.
     """
 
     token_ids: Sequence[int]
-    hidden: Tensor
+    states: Tensor
+    row: int = -1
     chance: Chance | None = None
+
+    @property
+    def hidden(self) -> Tensor:
+        """The state before the next root. [hidden]"""
+        return self.states[self.row]
 
 
 class Drafter(Protocol):

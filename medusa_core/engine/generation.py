@@ -159,7 +159,7 @@ class Generation:
         self._first_token_s = accepted - self._started
         times = StepTimes(0.0, self._prefill_s - (accepted - verified), accepted - verified, 0.0)
         run = (acceptance.bonus_id,)
-        step = Step(Proposal(tree, (TARGET,)), acceptance, run, logits, hidden[0], times)
+        step = Step(Proposal(tree, (TARGET,)), acceptance, run, logits, hidden, 0, times)
         num_rows = len(self._read_ids) - self._num_cached
         numbers = self._numbers(step)
         return self._conclude(step, numbers, self._keep(step), num_rows, self._prefill_s)
@@ -190,16 +190,11 @@ class Generation:
         if guesses:
             self._guesses.append((place, guesses))
         if drafter is self._drafter:
-            yielded = StepYield(
-                promised=step.proposal.promised,
-                num_accepted=len(step.acceptance.nodes),
-                num_rows=num_rows,
-                seconds=step_s,
-                draft_s=step.times.draft_s,
-                asks_heads=len(guesses) > 0,
-                without=_without_heads(step),
+            promised, accepted = step.proposal.promised, len(step.acceptance.nodes)
+            draft_s, asked, without = step.times.draft_s, len(guesses) > 0, _without_heads(step)
+            self._yields.append(
+                StepYield(promised, accepted, num_rows, step_s, draft_s, asked, without)
             )
-            self._yields.append(yielded)
         told = self._conclude(step, numbers, kept, num_rows, step_s)
         self._decode_s += time.perf_counter() - started - step_s  # telling takes time, too
         return told
@@ -211,7 +206,7 @@ class Generation:
         session.token_ids.extend(step.token_ids[: len(kept.pieces)])
         if kept.stop_reason is None:
             chance = self._rule.chance(len(session.token_ids))
-            self._drafter.observe(Observation(step.token_ids, step.hidden, chance))
+            self._drafter.observe(Observation(step.token_ids, step.states, step.last, chance))
         else:
             session.kv.truncate(len(session.token_ids) - 1)
             self._drafter.truncate(session.kv.length)
@@ -236,18 +231,18 @@ class Generation:
             pieces = (*self._given_pieces, *pieces)
             sources = (*[GIVEN] * len(self._given_pieces), *sources)
         done = StepDone(
-            session_id=self.request.session_id,
-            request_id=self.request.request_id,
-            step=len(self._accept_lengths),
-            token_ids=token_ids,
-            pieces=pieces,
-            sources=sources,
-            num_visible_bytes=self._answer.num_visible_bytes,
-            num_rows=num_rows,
-            node_sources=step.proposal.sources,
-            times=step.times,
-            step_s=step_s,
-            num_context_tokens=len(self._session.token_ids),
+            self.request.session_id,
+            self.request.request_id,
+            len(self._accept_lengths),
+            token_ids,
+            pieces,
+            sources,
+            self._answer.num_visible_bytes,
+            num_rows,
+            step.proposal.sources,
+            step.times,
+            step_s,
+            len(self._session.token_ids),
         )
         told: tuple[Event, ...] = (done,)
         if self._recorder is not None:
@@ -289,7 +284,7 @@ class Generation:
 
 
 def _sources(step: Step) -> tuple[TokenSource, ...]:
-    accepted = (step.proposal.sources[node] for node in step.acceptance.nodes)
+    accepted = map(step.proposal.sources.__getitem__, step.acceptance.nodes)
     return (*accepted, TARGET)
 
 

@@ -23,7 +23,8 @@ class Step(NamedTuple):
         acceptance: What the rule made of it.
         token_ids: The accepted tokens, then the bonus token.
         logits: The target's scores at every node. [n, vocabulary]
-        hidden: The target's state at the last accepted row, which the next drafts build on.
+        states: The target's state at every node. [n, hidden]
+        last: The last accepted node, on whose state the next drafts build.
         times: Where the time went.
     """
 
@@ -31,7 +32,8 @@ class Step(NamedTuple):
     acceptance: Acceptance
     token_ids: tuple[int, ...]
     logits: Tensor
-    hidden: Tensor
+    states: Tensor
+    last: int
     times: StepTimes
 
 
@@ -59,19 +61,17 @@ def decode_step(
     started = time.perf_counter()
     proposal = drafter.propose(context.history[-1], max_rows)
     drafted = time.perf_counter()
-    hidden = runner.verify(proposal.tree, kv)
-    logits = runner.logits(hidden)
+    states = runner.verify(proposal.tree, kv)
+    logits = runner.logits(states)
     verified = time.perf_counter()
     acceptance = rule.walk(proposal.tree, logits, context)
     accepted = time.perf_counter()
     kv.commit((0, *acceptance.nodes))
-    token_ids = tuple(proposal.tree.token_ids[node] for node in acceptance.nodes)
+    token_ids = tuple(map(proposal.tree.token_ids.__getitem__, acceptance.nodes))
     last = acceptance.nodes[-1] if acceptance.nodes else 0
+    committed = time.perf_counter()
     times = StepTimes(
-        draft_s=drafted - started,
-        verify_s=verified - drafted,
-        accept_s=accepted - verified,
-        commit_s=time.perf_counter() - accepted,
+        drafted - started, verified - drafted, accepted - verified, committed - accepted
     )
     run = (*token_ids, acceptance.bonus_id)
-    return Step(proposal, acceptance, run, logits, hidden[last], times)
+    return Step(proposal, acceptance, run, logits, states, last, times)

@@ -21,6 +21,7 @@ class KvCache(ABC):
 
     Attributes:
         length: Committed rows.
+        capacity: Slots in all.
     """
 
     def __init__(
@@ -46,11 +47,7 @@ class KvCache(ABC):
         shape = (config.num_layers, 2, config.num_kv_heads, slots, config.head_dim)
         self._data = _allocate(shape, dtype, device, num_spare > 0)
         self.length = 0
-
-    @property
-    def capacity(self) -> int:
-        """Slots in all."""
-        return self._data.shape[3] - self._num_spare
+        self.capacity = capacity
 
     @property
     def nbytes(self) -> int:
@@ -65,6 +62,7 @@ class KvCache(ABC):
         shape = (*old.shape[:3], capacity + self._num_spare, old.shape[4])
         self._data = _allocate(shape, old.dtype, old.device, self._num_spare > 0)
         self._first_rows(self._data, self.length).copy_(self._first_rows(old, self.length))
+        self.capacity = capacity
 
     def reserve(self, num_rows: int) -> None:
         """Open `num_rows` slots behind the committed rows for one forward pass."""

@@ -156,8 +156,7 @@ class Verified(Message):
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class StepDone(Message):
+class StepDone(NamedTuple):
     """One forward pass of the target is done: the first (prefill) or one decoding step.
 
     Text is bytes until it is shown: `pieces[i]` is the UTF-8 that token i completes (empty while a
@@ -165,7 +164,12 @@ class StepDone(Message):
     its text, of which the first `num_visible_bytes` may be shown now: the rest may be the start
     of a stop string.
 
+    It is a tuple, which is made in a third of the time that other messages take: there is one in
+    every step.
+
     Attributes:
+        session_id: As in all messages.
+        request_id: As in all messages.
         step: 0 for prefill, then 1, 2, ...
         token_ids: Tokens decided in this step, in order: accepted ones, then the bonus token. In
             prefill: those that were given, then the first token.
@@ -179,6 +183,8 @@ class StepDone(Message):
         num_context_tokens: Tokens of the session decided so far, prompt included.
     """
 
+    session_id: str
+    request_id: str
     step: int
     token_ids: tuple[int, ...]
     pieces: tuple[bytes, ...]

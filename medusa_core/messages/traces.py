@@ -89,8 +89,7 @@ class Verdict(NamedTuple):
 class StepTrace(NamedTuple):
     """All about one step; sent while recording, after its `StepDone`.
 
-    It is packed: `nodes` and `verdicts` take it apart. And it is a tuple, which is made in a third
-    of the time that other messages take: there is one in every step.
+    It is packed: `nodes` and `verdicts` take it apart. And it is a tuple, as `StepDone` is.
 
     Attributes:
         session_id: As in all messages.

@@ -145,6 +145,30 @@ class PhrasesStruct(Structure):
     )
 
 
+class MergeStruct(Structure):
+    """`Merge` of merge.h, its `Known` of grow.h first."""
+
+    _fields_ = (
+        ("chances", c_void_p),
+        ("guesses", c_void_p),
+        ("heads", c_int32),
+        ("ranks", c_int32),
+        ("text", c_void_p),
+        ("length", c_int64),
+        ("phrases", c_void_p),
+        ("trust", c_void_p),
+        ("prices", c_void_p),
+        ("floors", c_void_p),
+        ("least", c_double),
+        ("told", c_void_p),
+        ("promised", c_double),
+        ("rows", c_int32),
+        ("suffix", c_int32),
+        ("offered", c_int32),
+        ("reserved", c_int32),
+    )
+
+
 _SIGNATURES: dict[str, tuple[tuple[type, ...], type | None]] = {
     "pass_scratch": ((c_void_p, c_int32, c_int32, c_int32), c_int64),
     "forward": ((c_void_p, c_void_p, c_void_p), None),
@@ -162,26 +186,7 @@ _SIGNATURES: dict[str, tuple[tuple[type, ...], type | None]] = {
         (c_void_p, c_void_p, c_void_p, c_void_p, c_int32, c_void_p, c_void_p),
         None,
     ),
-    "merge": (
-        (
-            c_void_p,
-            c_void_p,
-            c_int32,
-            c_int32,
-            c_void_p,
-            c_int64,
-            c_void_p,
-            c_void_p,
-            c_int32,
-            c_void_p,
-            c_void_p,
-            c_double,
-            c_void_p,
-            c_void_p,
-            c_void_p,
-        ),
-        c_int32,
-    ),
+    "merge": ((c_void_p,), c_int32),
     "keep_rows": ((c_void_p, c_int64, c_void_p, c_int64), None),
     "serve": ((c_void_p, c_int32), None),
 }

@@ -13,12 +13,12 @@ import math
 from array import array
 from bisect import insort
 from collections.abc import Callable, Sequence
-from ctypes import addressof, c_double, c_int32
+from ctypes import addressof, c_int32
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
 from typing import NamedTuple
 
-from medusa_core.native.library import PhrasesStruct, native_library
+from medusa_core.native.library import MergeStruct, PhrasesStruct, native_library
 from medusa_core.tree.lookup import DEEPEST, continuations
 from medusa_core.tree.phrases import Follower, Phrases
 from medusa_core.types import RowBudget
@@ -105,42 +105,38 @@ class _Compiled:
     def __init__(self, library: ctypes.CDLL, budget: RowBudget, phrases: Phrases | None) -> None:
         self._merge = library.merge
         self._told = (c_int32 * (4 * budget.most))()
-        self._offered = (c_int32 * 2)()
-        self._promised = c_double()
         self._view = memoryview(self._told).cast("B")
-        taken = self._told, self._offered, self._promised
-        self._addresses = tuple(addressof(one) for one in taken)
-        self._priced = budget.prices, floors_of(budget.prices)
-        places = (one.buffer_info()[0] if one else None for one in self._priced)
-        self._cost = *places, min(self._priced[1], default=0.0)
-        self._kept = phrases, None if phrases is None else _struct_of(phrases)
-        self._phrases = None if self._kept[1] is None else addressof(self._kept[1])
+        prices, floors = budget.prices, floors_of(budget.prices)
+        struct = None if phrases is None else _struct_of(phrases)
+        self._kept = (prices, floors, phrases, struct)  # what the structure points at
+        self._struct = MergeStruct(
+            phrases=None if struct is None else addressof(struct),
+            prices=prices.buffer_info()[0] if prices else None,
+            floors=floors.buffer_info()[0] if floors else None,
+            least=min(floors, default=0.0),
+            told=addressof(self._told),
+        )
+        self._address = addressof(self._struct)
 
     def __call__(self, known: Known, num_rows: int) -> Merged:
-        guesses, text, trust = known
-        token_ids, chances, num_ranks = guesses
-        place, length = text.buffer_info()
-        count = self._merge(
-            chances.buffer_info()[0],
-            token_ids.buffer_info()[0],
-            len(token_ids) // num_ranks,
-            num_ranks,
-            place,
-            length,
-            trust.buffer_info()[0] if trust else None,
-            self._phrases,
-            num_rows,
-            *self._cost,
-            *self._addresses,
-        )
-        told, (suffix, offered) = self._told, self._offered
+        (token_ids, chances, num_ranks), text, trust = known
+        asked = self._struct
+        asked.heads = len(token_ids) // num_ranks
+        if token_ids:
+            asked.ranks = num_ranks
+            asked.guesses, asked.chances = token_ids.buffer_info()[0], chances.buffer_info()[0]
+        asked.text, asked.length = text.buffer_info()
+        asked.trust = trust.buffer_info()[0] if trust else None
+        asked.rows = num_rows
+        count = self._merge(self._address)
+        told = self._told
         return Merged(
             self._view[: 2 * _BYTES * count].tobytes(),
             told[2 * count + 1 : 3 * count],
             told[3 * count + 1 : 4 * count],
-            suffix,
-            offered,
-            self._promised.value,
+            asked.suffix,
+            asked.offered,
+            asked.promised,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Sequence
 
 from medusa_core.text.tokenizer import Tokenizer
 
@@ -30,6 +31,13 @@ class Detokenizer:
             self._strips = False
             piece = piece.removeprefix(b" ")
         return piece
+
+    def push_all(self, token_ids: Sequence[int]) -> tuple[bytes, ...]:
+        """As `push`, of each of some tokens."""
+        pieces = tuple(map(self._pieces.__getitem__, token_ids))
+        if self.is_open or self._strips or not b"".join(pieces).isascii():
+            return tuple(map(self.push, token_ids))
+        return pieces
 
     def flush(self) -> bytes:
         """What an unfinished character leaves behind: U+FFFD, or nothing."""

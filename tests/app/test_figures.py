@@ -125,6 +125,6 @@ def test_the_strip_counts_like_the_steps_panel_and_shows_heads_that_rested(
     assert strip._heads.accessibleDescription() == "head 1: —, head 2: —"
     step = next(s for s in steps_of(REQUEST, words("a b c d e"), (2,)) if s.step == 1)
     found = (TokenSource("ngram", 1), TokenSource("medusa+ngram", 2), TARGET)
-    strip.add((replace(step, sources=found, node_sources=(TARGET, *found[:2])),))
+    strip.add((step._replace(sources=found, node_sources=(TARGET, *found[:2])),))
     assert strip.tally.bars[0].marks == (LOOKUP, 2)
     assert strip._heads.accessibleDescription() == "head 1: —, head 2: 100%, lookup: 100%"

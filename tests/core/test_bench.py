@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
@@ -19,18 +20,13 @@ from medusa_core.bench.gguf_export import write_gguf
 from medusa_core.bench.race import Conversation, Race, run_race
 from medusa_core.bench.random_target import make_random
 from medusa_core.bench.report import make_report
-from medusa_core.bench.step_cost import heads_s, measure_step_report
-from medusa_core.engine.costs import StepCosts
+from medusa_core.bench.step_cost import TimedHeads, measure_step_report
 from medusa_core.errors import PromptFileError, RequestError
 from medusa_core.generate.direct import generate
 from medusa_core.messages import (
-    TARGET,
     ChatMessage,
     GenerateSettings,
     Role,
-    StepDone,
-    StepTimes,
-    TokenSource,
     WeightFormats,
 )
 from medusa_core.models.checkpoint import Checkpoint
@@ -38,6 +34,7 @@ from medusa_core.models.config import parse_config, read_config, read_json
 from medusa_core.prompts import Prompt, read_prompts
 from medusa_core.resources import prompts_dir, shapes_dir
 from medusa_core.target import LoadOptions, Target
+from tests.core.conftest import LoadTarget
 
 MODE_KEYS = {
     "tokens_per_s",
@@ -377,13 +374,18 @@ def test_a_random_target_costs_what_is_planned(quant: str, tmp_path: Path) -> No
     assert len(report.costs.draft_s) == 2
 
 
-def test_heads_count_only_as_deep_as_they_drafted() -> None:
-    costs = StepCosts((1,), (1, 8), ((1.0, 2.0),), (10.0, 14.0, 17.0))
-    zero = StepTimes(0, 0, 0, 0)
-    by_phrases, by_both = TokenSource("phrases", 3), TokenSource("medusa+phrases", 2)
-    for sources, seconds in (((TARGET, by_both, by_phrases), 14.0), ((TARGET, by_phrases), 0.0)):
-        step = StepDone("s", "r", 1, (1,), (b"a",), (TARGET,), 1, 3, sources, zero, 1.0, 5)
-        assert heads_s(costs, [step]) == seconds
+def test_heads_are_timed_as_they_run(load: LoadTarget) -> None:
+    target = load("grouped", "float64")
+    assert target.heads is not None
+    timed = TimedHeads(target.heads)
+    states = torch.zeros(target.config.hidden_size, dtype=torch.float64)
+    started = time.perf_counter()
+    ranked = timed.ranked(states, 1, [2, 2])
+    assert 0 < timed.seconds < time.perf_counter() - started
+    assert ranked.token_ids == target.heads.ranked(states, 1, [2, 2]).token_ids
+    once = timed.seconds
+    timed.ranked(states, 1, [2])
+    assert timed.seconds > once
 
 
 def test_an_unknown_shape_names_those_that_are(capsys: pytest.CaptureFixture[str]) -> None:

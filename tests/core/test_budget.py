@@ -319,7 +319,7 @@ def test_a_drafter_asks_as_many_heads_as_its_budget_has(tiny: Target) -> None:
     ):
         drafter = GrownDrafter(RowBudget(8, num_heads=num_heads), tiny.heads, lookup)
         drafter.begin([1])
-        drafter.observe(Observation([9], hidden))
+        drafter.observe(Observation([9], hidden[None]))
         assert len(drafter.propose(9, 8).guesses) == asked
 
 
@@ -377,7 +377,7 @@ def test_many_guesses_are_looked_at_where_rows_are_cheap(tiny: Target) -> None:
     for prices, is_wide in ((array("f"), True), (rising, True), (dear, False)):
         drafter = GrownDrafter(RowBudget(64, prices), tiny.heads)
         drafter.begin([1])
-        drafter.observe(Observation([9], hidden))
+        drafter.observe(Observation([9], hidden[None]))
         children = drafter.propose(9, 64).tree.shape.children[0]
         assert (len(children) > NUM_RANKS) == is_wide
 
@@ -387,7 +387,9 @@ def test_a_drafter_says_what_it_promises(tiny: Target) -> None:
     for rows in (2, 6):
         drafter = drafter_registry().get("medusa").build(tiny, RowBudget(rows))
         drafter.begin([1])
-        drafter.observe(Observation([9], torch.zeros(tiny.config.hidden_size, dtype=torch.float64)))
+        drafter.observe(
+            Observation([9], torch.zeros(1, tiny.config.hidden_size, dtype=torch.float64))
+        )
         proposal = drafter.propose(9, rows)
         expected = tiny.trees.expected_length(proposal.tree.shape) - 1
         assert proposal.promised == pytest.approx(expected)

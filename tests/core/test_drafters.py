@@ -61,7 +61,7 @@ def test_a_proposal_is_a_whole_tree_within_its_rows(
         drafter.begin([1, 2, 3])
         check_proposal(drafter, target, 3, num_rows)
         for length, hidden in enumerate(states(target, 4)):
-            drafter.observe(Observation((7, 8), hidden))
+            drafter.observe(Observation((7, 8), hidden[None]))
             check_proposal(drafter, target, 8, num_rows)
             check_proposal(drafter, target, 8, rng.randint(1, num_rows))
             if length == 2:
@@ -75,11 +75,11 @@ def test_a_new_answer_starts_without_memory_of_the_last(spec: DrafterSpec, tiny:
     fresh, used = spec.build(tiny, RowBudget(12)), spec.build(tiny, RowBudget(12))
     first, second = states(tiny, 2)
     used.begin([9, 9])
-    used.observe(Observation((9,), first))
+    used.observe(Observation((9,), first[None]))
     used.propose(9, 12)
     for drafter in (fresh, used):
         drafter.begin([1, 2])
-        drafter.observe(Observation((5,), second))
+        drafter.observe(Observation((5,), second[None]))
     mine, other = used.propose(5, 12), fresh.propose(5, 12)
     assert mine._replace(odds=other.odds) == other
     assert mine.odds() == other.odds()
@@ -127,7 +127,7 @@ def test_a_dynamic_tree_branches_where_the_heads_waver(tiny: Target) -> None:
         state = torch.randn(tiny.config.hidden_size) * (0.1 if seed % 2 else 6.0)
         state = state.to(tiny.runner.hidden_dtype)
         drafter.begin((1, 2))
-        drafter.observe(Observation((3,), state))
+        drafter.observe(Observation((3,), state[None]))
         proposal = drafter.propose(3, 8)
         shape = proposal.tree.shape
         shapes.add(shape)
@@ -179,7 +179,7 @@ def test_heads_offer_what_chance_lifts_to_the_top(name: str, tiny: Target) -> No
     state = torch.randn(tiny.config.hidden_size).to(tiny.runner.hidden_dtype)
     for told, is_lifted in ((chance, True), (None, False)):
         drafter.begin((1, 2))
-        drafter.observe(Observation((3,), state, told))
+        drafter.observe(Observation((3,), state[None], chance=told))
         tree = drafter.propose(3, 8).tree
         best = {
             depth: tree.token_ids[node]
@@ -202,7 +202,7 @@ def test_a_merged_tree_holds_what_chance_lifts_too(tiny: Target) -> None:
     state = torch.randn(tiny.config.hidden_size).to(tiny.runner.hidden_dtype)
     for told, is_lifted in ((chance, True), (None, False)):
         drafter.begin((4, 5, 6, 7, 8, 4, 5, 6))
-        drafter.observe(Observation((7,), state, told))
+        drafter.observe(Observation((7,), state[None], chance=told))
         proposal = drafter.propose(7, 8)
         tree = proposal.tree
         first = {tree.token_ids[node] for node in tree.shape.children[0]}
@@ -220,7 +220,7 @@ def test_a_lookup_takes_the_place_of_what_the_heads_are_less_sure_of(tiny: Targe
         state = torch.randn(tiny.config.hidden_size) * (0.1 if seed % 2 else 30.0)
         state = state.to(tiny.runner.hidden_dtype)
         drafter.begin((4, 5, 6, 7, 8, 4, 5, 6))
-        drafter.observe(Observation((7,), state))
+        drafter.observe(Observation((7,), state[None]))
         proposal = drafter.propose(7, 2)
         sure = torch.softmax(tiny.heads.logits(state, 7, 1)[0].float(), dim=-1).max().item()
         (draft,) = proposal.sources[1:]
@@ -240,7 +240,7 @@ def test_what_is_learned_from_is_the_heads_best_guesses(
     drafter = drafter_registry().get(name).build(tiny, RowBudget(40))
     state = torch.randn(tiny.config.hidden_size).to(tiny.runner.hidden_dtype)
     drafter.begin(text)
-    drafter.observe(Observation((7,), state))
+    drafter.observe(Observation((7,), state[None]))
     guesses = drafter.propose(7, 40).guesses
     best = tiny.heads.logits(state, 7, tiny.heads.num_heads).topk(NUM_RANKS).indices.tolist()
     assert [list(of_head)[:NUM_RANKS] for of_head in guesses] == best[: len(guesses)]

@@ -191,7 +191,7 @@ def test_the_tree_holds_the_ranked_tokens_at_their_paths(tiny: Target) -> None:
     drafter = MedusaDrafter(heads, shape)
     hidden = torch.randn(GROUPED.hidden_size, dtype=torch.float64)
     drafter.begin([1, 2])
-    drafter.observe(Observation((7,), hidden))
+    drafter.observe(Observation((7,), hidden[None]))
     proposal = drafter.propose(7, 64)
     best = heads.ranked(hidden, 7, shape.num_ranks).token_ids
     assert proposal.tree.token_ids == (
@@ -212,7 +212,7 @@ def test_the_tree_is_cut_to_the_rows_there_is_room_for(tiny: Target) -> None:
     assert tiny.heads is not None
     drafter = MedusaDrafter(tiny.heads, TreeShape.from_paths([(0,), (1,), (0, 0)]))
     drafter.begin([1])
-    drafter.observe(Observation((7,), torch.zeros(GROUPED.hidden_size, dtype=torch.float64)))
+    drafter.observe(Observation((7,), torch.zeros(1, GROUPED.hidden_size, dtype=torch.float64)))
     for max_rows in (1, 2, 3, 4):
         proposal = drafter.propose(7, max_rows)
         assert proposal.tree.shape.num_nodes == max_rows == len(proposal.sources)
@@ -223,7 +223,7 @@ def test_without_a_state_the_drafter_proposes_nothing(tiny: Target) -> None:
     drafter = MedusaDrafter(tiny.heads, TreeShape.from_paths([(0,), (1,)]))
     drafter.begin([1])
     assert drafter.propose(7, 64).tree.shape.num_nodes == 1
-    drafter.observe(Observation((7,), torch.zeros(GROUPED.hidden_size, dtype=torch.float64)))
+    drafter.observe(Observation((7,), torch.zeros(1, GROUPED.hidden_size, dtype=torch.float64)))
     assert drafter.propose(7, 64).tree.shape.num_nodes == 3
     drafter.truncate(1)
     assert drafter.propose(7, 64).tree.shape.num_nodes == 1
@@ -237,7 +237,7 @@ def test_trees_are_pruned_to_the_heads_at_hand(
     target = load_target(folders["grouped"][0], one, LoadOptions("float64", "cpu"))
     drafter = SPEC.build(target, RowBudget(12))
     drafter.begin([1])
-    drafter.observe(Observation((7,), torch.zeros(GROUPED.hidden_size, dtype=torch.float64)))
+    drafter.observe(Observation((7,), torch.zeros(1, GROUPED.hidden_size, dtype=torch.float64)))
     shape = drafter.propose(7, 12).tree.shape
     assert shape.max_depth == 1
     assert shape.num_nodes > 1

@@ -34,7 +34,7 @@ def proposals(
     drafter.begin([1] * start)
     for step in range(1, num_steps + 1):
         run = [7, 7] if step % 3 else [7, 9]
-        drafter.observe(Observation(run, hidden))
+        drafter.observe(Observation(run, hidden[None]))
         yield start + 2 * step, drafter.propose(run[-1], 8)
 
 

@@ -237,30 +237,30 @@ def test_trust_is_learned_of_what_was_offered_last() -> None:
     drafter.begin([1, 2, 1, 2, 1])
     before = lookup.trust[2 * DEEPEST]
     assert drafter.propose(1, 3).tree.token_ids == (1, 2, 1)
-    drafter.observe(Observation([2], HIDDEN))
+    drafter.observe(Observation([2], HIDDEN[None]))
     assert lookup.trust[2 * DEEPEST] > before
     learned = lookup.trust[:]
-    drafter.observe(Observation([1], HIDDEN))  # nothing was offered since
+    drafter.observe(Observation([1], HIDDEN[None]))  # nothing was offered since
     assert lookup.trust == learned
     drafter.begin([1, 2, 1, 2, 1])
     before = lookup.trust[2 * DEEPEST]
     drafter.propose(1, 3)
-    drafter.observe(Observation([7], HIDDEN))
+    drafter.observe(Observation([7], HIDDEN[None]))
     assert lookup.trust[2 * DEEPEST] < before  # it was wrong
     drafter.begin([1, 2, 1, 2, 1])
     learned = lookup.trust[:]
     drafter.propose(1, 3)
     drafter.truncate(4)
-    drafter.observe(Observation([1], HIDDEN))  # what was offered belonged to what is cut
+    drafter.observe(Observation([1], HIDDEN[None]))  # what was offered belonged to what is cut
     assert lookup.trust == learned
 
 
 def test_without_a_match_nothing_is_drafted() -> None:
     drafter = GrownDrafter(RowBudget(8), lookup=Lookup())
     drafter.begin([1, 2, 3])
-    drafter.observe(Observation([4], HIDDEN))
+    drafter.observe(Observation([4], HIDDEN[None]))
     assert drafter.propose(4, 8).tree.token_ids == (4,)
-    drafter.observe(Observation([1], HIDDEN))
+    drafter.observe(Observation([1], HIDDEN[None]))
     assert drafter.propose(1, 8).tree.token_ids == (1, 2, 3, 4, 1)
     assert drafter.propose(1, 3).tree.token_ids == (1, 2, 3)
     assert drafter.propose(1, 1).tree.token_ids == (1,)
@@ -277,7 +277,7 @@ def test_the_merge_keeps_the_budget_and_credits_both(composite: Drafter, tiny: T
     first = tiny.heads.ranked(hidden, 0, [1]).token_ids[0][0]
     # The lookup will say what the first head says, and then something of its own.
     composite.begin([7, 8, 9, first, 300, 7, 8])
-    composite.observe(Observation([9], hidden))
+    composite.observe(Observation([9], hidden[None]))
     proposal = composite.propose(9, 10)
     assert proposal.tree.shape.num_nodes == 10
     assert proposal.sources[0] == TARGET

@@ -364,7 +364,7 @@ def test_where_scores_alone_decide_nothing_is_told(rule: str, tiny: Target) -> N
 def test_plain_decoding_drafts_nothing() -> None:
     drafter: Drafter = NoDrafter()
     drafter.begin([1])
-    drafter.observe(Observation((2,), torch.zeros(1)))
+    drafter.observe(Observation((2,), torch.zeros(1, 1)))
     drafter.truncate(0)
     proposal = drafter.propose(random.randrange(9), 64)
     assert proposal.tree.shape == TreeShape.root_only()

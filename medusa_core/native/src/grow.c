@@ -52,7 +52,7 @@ static int32_t place_of(const int32_t *tokens, int32_t count, int32_t token) {
 static void expand(const Known *known, const Node *nodes, int32_t parent, Offers *offers) {
     int32_t above = nodes[parent].depth, depth = above + 1;
     if (depth > MOST_DEPTH && depth > known->heads) return;
-    int32_t ranks = above < known->heads ? known->ranks : 0, first = above * known->ranks;
+    int32_t ranks = above < known->heads ? known->ranks : 0, first = above * ranks;
     const int32_t *guesses = known->guesses + first;
     const float *chances = known->chances + first;
     Followers followers = followers_of(known, nodes, parent);

@@ -124,25 +124,23 @@ static void tell(const Trie *trie, const int32_t *order, int32_t count, int32_t 
         }
 }
 
-int32_t merge(const float *chances, const int32_t *guesses, int32_t heads, int32_t ranks,
-              const int32_t *text, int64_t length, const float *trust, const Phrases *phrases,
-              int32_t rows, const float *prices, const float *floors, double least,
-              int32_t *told, int32_t *offered, double *promised) {
+int32_t merge(Merge *m) {
     Trie trie;
     Match matches[MOST_MATCHES];
     int32_t order[MOST_NODES];
-    Known known = {chances, guesses, heads, ranks, text, length, phrases};
-    int32_t count = trie.count = grow(&known, rows, floors, least, trie.nodes);
+    double least = m->least;
+    int32_t count = trie.count = grow(&m->known, m->rows, m->floors, least, trie.nodes);
     /* Only what could take the place of a node that was grown matters. */
-    if (count == rows) least = trie.nodes[count - 1].worth;
-    int32_t deepest = rows - 1 < DEEPEST ? rows - 1 : DEEPEST;
-    double unsaid = phrases == NULL ? 1 : UNSAID;
-    int32_t found = look_up(text, length, trust, least, deepest, matches);
-    for (int32_t i = 0; i < found; i++) put(&trie, matches + i, trust, unsaid, least);
-    offered[0] = found > 0 ? matches[0].suffix : 0;
-    offered[1] = found > 0 ? matches[0].tokens[0] : 0;
+    if (count == m->rows) least = trie.nodes[count - 1].worth;
+    int32_t deepest = m->rows - 1 < DEEPEST ? m->rows - 1 : DEEPEST;
+    double unsaid = m->known.phrases == NULL ? 1 : UNSAID;
+    int32_t found = look_up(m->known.text, m->known.length, m->trust, least, deepest, matches);
+    for (int32_t i = 0; i < found; i++) put(&trie, matches + i, m->trust, unsaid, least);
+    m->suffix = found > 0 ? matches[0].suffix : 0;
+    m->offered = found > 0 ? matches[0].tokens[0] : 0;
     sort(&trie, order);
-    count = paying(&trie, order, trie.count < rows ? trie.count : rows, prices, promised);
-    tell(&trie, order, count, told);
+    int32_t most = trie.count < m->rows ? trie.count : m->rows;
+    count = paying(&trie, order, most, m->prices, &m->promised);
+    tell(&trie, order, count, m->told);
     return count;
 }

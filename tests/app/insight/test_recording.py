@@ -1,7 +1,5 @@
 """What is recorded, and the place in it that all panels share."""
 
-from dataclasses import replace
-
 import pytest
 from PySide6.QtWidgets import (
     QToolTip,
@@ -47,7 +45,7 @@ def test_steps_of_an_answer_that_was_taken_back_are_not_recorded(
 ) -> None:
     window, answer = answered
     session = window.chat.conversation.session_id
-    window.insight._receive((replace(PREFILL, session_id=session, request_id="gone"),))
+    window.insight._receive((PREFILL._replace(session_id=session, request_id="gone"),))
     assert track_of(window).request_id == answer.request_id
 
 
