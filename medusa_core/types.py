@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from torch import Tensor  # whoever reads messages needn't wait for torch
 
 
-def _no_odds() -> Odds:
+def no_odds() -> Odds:
+    """What a drafter that says nothing of its nodes tells."""
     return NO_ODDS
 
 
@@ -67,7 +68,7 @@ class Proposal(NamedTuple):
 
     tree: TokenTree
     sources: tuple[TokenSource, ...]
-    odds: Callable[[], Odds] = _no_odds
+    odds: Callable[[], Odds] = no_odds
     guesses: Sequence[Sequence[int]] = ()
     promised: float = 0.0
     instead: TokenTree | None = None

@@ -33,7 +33,7 @@ from medusa_core.native.merge import (
 )
 from medusa_core.tree.phrases import Phrases
 from medusa_core.tree.shape import TokenTree, TreeShape
-from medusa_core.types import Form, Proposal, RowBudget
+from medusa_core.types import Form, Proposal, RowBudget, no_odds
 
 _MOST_RANKS = 32
 _A_SAMPLE, _RARE_SAMPLE = 8, 128  # tokens, in which it is once done otherwise than mostly
@@ -64,10 +64,11 @@ class GrownDrafter:
         self._num_heads = _heads_within(budget, heads, lookup)
         self._lookup = lookup
         self._asks_rarely = budget.asks_rarely
-        self._compares = lookup is not None and len(budget.prices) > 0
+        self._compares = heads is not None and lookup is not None and len(budget.prices) > 0
         self._samples = 0
         self._merge = merger(budget, phrases)
         self._merged: Merged | None = None
+        self._known = Known(NO_GUESSES, array("i"), NO_TRUST)
         self._seen: Observation | None = None
 
     def begin(self, token_ids: Sequence[int]) -> None:
@@ -75,17 +76,20 @@ class GrownDrafter:
         self._samples = self._samples_in(len(token_ids))
         if self._lookup is not None:
             self._lookup.begin(token_ids)
+            self._known = Known(NO_GUESSES, self._lookup.text, self._lookup.trust)
 
     def propose(self, root_id: int, max_rows: int) -> Proposal:
         rows = min(self._most, max_rows)
-        asks, compares = self._asks()
+        asks, compares = self._asks() if self._compares else (True, False)
         ranked = self._ranked(root_id, rows) if asks else None
-        guesses = NO_GUESSES if ranked is None else _guesses(ranked)
-        merged = self._merged = self._merge(self._known(guesses), rows)
+        known = self._known
+        if ranked is not None:
+            known = known._replace(guesses=_guesses(ranked))
+        merged = self._merged = self._merge(known, rows)
         shape, sources = form_of(merged.form)
         tree = TokenTree(shape, (root_id, *merged.token_ids))
         if ranked is None:
-            return Proposal(tree, sources, promised=merged.promised)
+            return Proposal(tree, sources, no_odds, (), merged.promised)
         odds = partial(_odds, ranked, merged.places)
         learned_from = [best[:NUM_RANKS] for best in ranked.token_ids]
         instead = self._without_heads(root_id, rows) if compares else None
@@ -96,8 +100,7 @@ class GrownDrafter:
 
         Now and then it is; and now and then it is done the other way round, to see what it costs.
         """
-        if self._lookup is None or not self._compares:
-            return True, False
+        assert self._lookup is not None
         before, self._samples = self._samples, self._samples_in(len(self._lookup.text))
         if self._samples == before:
             return not self._asks_rarely, False
@@ -108,13 +111,8 @@ class GrownDrafter:
         return length // (_RARE_SAMPLE if self._asks_rarely else _A_SAMPLE)
 
     def _without_heads(self, root_id: int, rows: int) -> TokenTree:
-        merged = self._merge(self._known(NO_GUESSES), rows)
+        merged = self._merge(self._known, rows)
         return TokenTree(form_of(merged.form).shape, (root_id, *merged.token_ids))
-
-    def _known(self, guesses: Guesses) -> Known:
-        if self._lookup is None:
-            return Known(guesses, array("i"), NO_TRUST)
-        return Known(guesses, self._lookup.text, self._lookup.trust)
 
     def _ranked(self, root_id: int, rows: int) -> Ranked | None:
         """What the heads guess; None where they have nothing to read, or there is no room."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Sequence
-from itertools import accumulate, repeat
-from operator import mul
 
 from medusa_core.tree.lookup import DEEPEST, LONGEST_SUFFIX
 
@@ -56,7 +54,7 @@ class Lookup:
 
     def _weigh(self, suffix: int) -> None:
         share = self._right[suffix - 1] / self._tried[suffix - 1]
-        own = slice((suffix - 1) * DEEPEST, suffix * DEEPEST)
-        # A continuation that has held is likelier to hold on: further tokens cost less.
-        fading = repeat(math.sqrt(share), DEEPEST - 1)
-        self.trust[own] = array("f", accumulate(fading, mul, initial=share))
+        fades, trust = math.sqrt(share), self.trust
+        for place in range((suffix - 1) * DEEPEST, suffix * DEEPEST):
+            trust[place] = share
+            share *= fades  # what has held is likelier to hold on: further tokens cost less

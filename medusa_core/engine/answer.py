@@ -63,8 +63,8 @@ class Answer:
         Returns:
             UTF-8 that each of them completes.
         """
-        pieces = self._detokenizer.push_all(token_ids)
-        self._text += b"".join(pieces)
+        pieces, text = self._detokenizer.push_all(token_ids)
+        self._text += text
         self.token_ids.extend(token_ids)
         self._max_tokens += len(token_ids)
         self.num_visible_bytes = len(self._text) - self._num_held_back()
@@ -72,7 +72,8 @@ class Answer:
 
     def take(self, token_ids: Sequence[int]) -> Kept:
         """Add a run of tokens, up to the one that ends the answer."""
-        if not self._stop and len(token_ids) < self.num_left and self._eos.isdisjoint(token_ids):
+        length = len(self.token_ids) + len(token_ids)
+        if length < self._max_tokens and not self._stop and self._eos.isdisjoint(token_ids):
             return self._take_all(token_ids)
         pieces: list[bytes] = []
         reason = None
@@ -87,9 +88,9 @@ class Answer:
 
     def _take_all(self, token_ids: Sequence[int]) -> Kept:
         """Add a run that can't end the answer."""
-        pieces = self._detokenizer.push_all(token_ids)
+        pieces, text = self._detokenizer.push_all(token_ids)
         self.token_ids.extend(token_ids)
-        self._text += b"".join(pieces)
+        self._text += text
         self.num_visible_bytes = len(self._text)
         return Kept(pieces, None)
 

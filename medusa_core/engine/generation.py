@@ -190,8 +190,9 @@ class Generation:
         if guesses:
             self._guesses.append((place, guesses))
         if drafter is self._drafter:
-            promised, accepted = step.proposal.promised, len(step.acceptance.nodes)
-            draft_s, asked, without = step.times.draft_s, len(guesses) > 0, _without_heads(step)
+            promised, instead = step.proposal.promised, step.proposal.instead
+            accepted, draft_s, asked = len(step.acceptance.nodes), step.times.draft_s, bool(guesses)
+            without = None if instead is None else _without_heads(step, instead)
             self._yields.append(
                 StepYield(promised, accepted, num_rows, step_s, draft_s, asked, without)
             )
@@ -288,9 +289,8 @@ def _sources(step: Step) -> tuple[TokenSource, ...]:
     return (*accepted, TARGET)
 
 
-def _without_heads(step: Step) -> Without | None:
-    tree = step.proposal.instead
-    return None if tree is None else Without(tree.num_held(step.token_ids), tree.shape.num_nodes)
+def _without_heads(step: Step, tree: TokenTree) -> Without:
+    return Without(tree.num_held(step.token_ids), tree.shape.num_nodes)
 
 
 def _check(settings: GenerateSettings, drafter: DrafterSpec, target: Target) -> None:

@@ -78,7 +78,7 @@ class KvCache(ABC):
             slots: Offsets among the reserved rows, ascending.
         """
         count = len(slots)
-        if tuple(slots) != tuple(range(count)):
+        if count and slots[-1] != count - 1:  # else they are the first ones, and lie there already
             self._move(slots)
         self.length += count
 

@@ -32,12 +32,14 @@ class Detokenizer:
             piece = piece.removeprefix(b" ")
         return piece
 
-    def push_all(self, token_ids: Sequence[int]) -> tuple[bytes, ...]:
-        """As `push`, of each of some tokens."""
+    def push_all(self, token_ids: Sequence[int]) -> tuple[tuple[bytes, ...], bytes]:
+        """As `push`, of each of some tokens; and all their bytes."""
         pieces = tuple(map(self._pieces.__getitem__, token_ids))
-        if self.is_open or self._strips or not b"".join(pieces).isascii():
-            return tuple(map(self.push, token_ids))
-        return pieces
+        text = b"".join(pieces)
+        if self.is_open or self._strips or not text.isascii():
+            pieces = tuple(map(self.push, token_ids))
+            text = b"".join(pieces)
+        return pieces, text
 
     def flush(self) -> bytes:
         """What an unfinished character leaves behind: U+FFFD, or nothing."""

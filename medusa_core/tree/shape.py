@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from medusa_core.errors import RequestError
 
@@ -167,8 +168,7 @@ class TreeShape:
         return TreeShape(self.paths[:kept], self.parents[:kept])
 
 
-@dataclass(frozen=True, slots=True)
-class TokenTree:
+class TokenTree(NamedTuple):
     """A shape filled with tokens.
 
     Attributes:

@@ -108,10 +108,11 @@ static int32_t paying(const Trie *trie, const int32_t *order, int32_t count, con
 
 /* The first nodes of an order, by depth. */
 static void tell(const Trie *trie, const int32_t *order, int32_t count, int32_t *told) {
-    int32_t queue[MOST_GROWN] = {0};
+    int32_t queue[MOST_GROWN];
     int32_t *children = told, *marks = told + count, *tokens = marks + count;
     int32_t *places = tokens + count;
     memset(told, 0, 4 * count * sizeof *told);
+    queue[0] = 0;
     for (int32_t place = 0, end = 1; place < end; place++)
         for (int32_t i = 1; i < count; i++) {
             int32_t node = order[i];
