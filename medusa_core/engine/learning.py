@@ -20,7 +20,7 @@ _PRIOR_WEIGHT = 60.0  # what was known before counts as much as so many observat
 _MOST_SEEN = 4000.0  # beyond, older ones fade
 _PRIOR_STEPS = 20.0
 _AGES = 0.99
-_PRIOR_COMPARED, _PRIOR_ASKED, _MOST_COMPARED = 8.0, 4.0, 400.0
+_PRIOR_COMPARED, _PRIOR_ASKED, _MOST_COMPARED = 4.0, 4.0, 400.0
 _STEEPEST = 3.0
 _A_PAUSE = 5.0  # times as long as an answer's other steps
 
