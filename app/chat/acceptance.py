@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from app.markdown.tokens import MARK_NAMES, marks_of
@@ -45,19 +45,16 @@ class AcceptanceTally:
 
     def __init__(self) -> None:
         self._rates: dict[int, Rate] = {}
-        self._last: tuple[Sequence[TokenSource], frozenset[int]] = ((), frozenset())
 
-    def add(self, nodes: Sequence[TokenSource], accepted: Iterable[TokenSource]) -> None:
+    def add(self, nodes: tuple[TokenSource, ...], accepted: tuple[TokenSource, ...]) -> None:
         """Count a step.
 
         Args:
             nodes: Where each node of its tree came from.
             accepted: Where each accepted token came from.
         """
-        if nodes is not self._last[0]:  # a fixed tree has the same in every step
-            self._last = (nodes, _credited(nodes))
         was_right = _credited(accepted)
-        for mark in self._last[1]:
+        for mark in _credited(nodes):
             rate = self._rates.get(mark, Rate(mark))
             self._rates[mark] = Rate(
                 mark, rate.num_accepted + (mark in was_right), rate.num_steps + 1
@@ -68,6 +65,7 @@ class AcceptanceTally:
         return tuple(sorted(self._rates.values(), key=lambda rate: (rate.mark < 0, abs(rate.mark))))
 
 
-def _credited(sources: Iterable[TokenSource]) -> frozenset[int]:
+@lru_cache(maxsize=2048)  # forms of trees come again and again
+def _credited(sources: tuple[TokenSource, ...]) -> frozenset[int]:
     """All who drafted some of these; a node that several proposed credits each."""
     return frozenset(mark for source in sources for mark in marks_of(source))

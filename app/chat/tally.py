@@ -50,7 +50,7 @@ class StepTally:
         """Count a step; prefill (step 0) counts nothing."""
         if step.step == 0:
             return
-        accepted = [source for source in step.sources if mark_of(source)]
+        accepted = tuple(filter(mark_of, step.sources))
         self.bars.append(StepBar(tuple(map(mark_of, accepted)), len(step.sources) - len(accepted)))
         self.num_steps += 1
         self.num_tokens += len(step.sources)

@@ -91,4 +91,4 @@ class StepFigures:
         drafted = [step.sources[node] for node in step.path[1 : step.num_kept + 1]]
         counts = (step.step, step.num_kept, len(drafted), behind, len(step.token_ids))
         self._rows.append((*counts, step.step_s, *step.times))
-        self._acceptance.add(step.sources, drafted)
+        self._acceptance.add(step.sources, tuple(drafted))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 from bisect import bisect_right
+from functools import cache
 
 from medusa_core.messages import NGRAM, TokenSource
 from medusa_core.messages import PHRASES as BY_PHRASES
@@ -16,11 +17,13 @@ MARK_NAMES = {LOOKUP: "lookup", PHRASES: "phrases"}
 _MARKS = {NGRAM: LOOKUP, BY_PHRASES: PHRASES}
 
 
+@cache  # asked for each token and each node, of which there are few kinds
 def marks_of(source: TokenSource) -> tuple[int, ...]:
     """All who proposed a token: the head, the lookup, phrases."""
     return tuple(_MARKS.get(proposer, source.head) for proposer in source.proposers)
 
 
+@cache
 def mark_of(source: TokenSource) -> int:
     """How a token of this origin is marked: as the first of those who proposed it."""
     return next(iter(marks_of(source)), 0)

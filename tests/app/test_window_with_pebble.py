@@ -1,5 +1,6 @@
 """The real window with the real engine on the embedded model."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,10 +35,17 @@ STORY = SUGGESTIONS[0]
 
 
 class SharedEngine:
-    """One real engine for all windows of this module: importing torch once is enough."""
+    """One real engine for all windows of this module: importing torch once is enough.
+
+    Attributes:
+        events: What it has told.
+        pause_s: Seconds that it waits at every event: else an answer may be complete before a
+            window shows what came first.
+    """
 
     def __init__(self) -> None:
         self.events: list[Event] = []
+        self.pause_s = 0.0
         self._sink: EventSink | None = None
         self._engine: Engine = start_engine(self._receive)
 
@@ -57,6 +65,7 @@ class SharedEngine:
 
     def _receive(self, event: Event) -> None:
         self.events.append(event)
+        time.sleep(self.pause_s)
         sink = self._sink
         if sink is not None:
             sink(event)
@@ -67,6 +76,14 @@ def engine() -> Iterator[SharedEngine]:
     shared = SharedEngine()
     yield shared
     shared.end()
+
+
+@pytest.fixture
+def slow_engine(engine: SharedEngine) -> Iterator[SharedEngine]:
+    """The engine, while it takes its time."""
+    engine.pause_s = 0.003
+    yield engine
+    engine.pause_s = 0.0
 
 
 @pytest.fixture
@@ -89,7 +106,7 @@ def test_the_embedded_model_is_ready_and_named(window: MainWindow) -> None:
 
 
 def test_an_answer_streams_in_marked_as_its_steps_say(
-    qtbot: QtBot, window: MainWindow, engine: SharedEngine
+    qtbot: QtBot, window: MainWindow, slow_engine: SharedEngine
 ) -> None:
     lengths: set[int] = set()
 
@@ -107,7 +124,7 @@ def test_an_answer_streams_in_marked_as_its_steps_say(
     assert any(0 < length < len(answer.done.text) for length in lengths)
     steps = [
         event
-        for event in engine.events
+        for event in slow_engine.events
         if isinstance(event, StepDone) and event.request_id == answer.done.request_id
     ]
     sources = [source for step in steps for source in step.sources]
@@ -132,6 +149,7 @@ def test_escape_stops_an_answer_in_prefill(qtbot: QtBot, window: MainWindow) -> 
     assert ask(qtbot, window, "Who are you?").has_text
 
 
+@pytest.mark.usefixtures("slow_engine")
 def test_escape_stops_an_answer_in_decode_and_keeps_its_text(
     qtbot: QtBot, window: MainWindow
 ) -> None:
