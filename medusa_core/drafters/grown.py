@@ -36,7 +36,7 @@ from medusa_core.tree.shape import TokenTree, TreeShape
 from medusa_core.types import Form, Proposal, RowBudget, no_odds
 
 _MOST_RANKS = 32
-_A_SAMPLE, _RARE_SAMPLE = 8, 128  # tokens, in which it is once done otherwise than mostly
+_A_SAMPLE, _RARE_SAMPLE = 8, 256  # tokens, in which it is once done otherwise than mostly
 _NAMES = ((BY_HEADS, MEDUSA), (BY_LOOKUP, NGRAM), (BY_PHRASES, PHRASES))
 
 
