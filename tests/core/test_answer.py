@@ -147,6 +147,13 @@ def test_what_is_held_back_is_shown_when_the_answer_ends_otherwise() -> None:
     assert grown.text == "abb"
 
 
+def test_without_stop_strings_all_of_a_run_may_be_shown() -> None:
+    target = answer()
+    for run, length in ((byte_ids("ab"), 2), (byte_ids("c"), 3), (byte_ids("€")[:2], 3)):
+        assert target.take(run).stop_reason is None
+        assert target.num_visible_bytes == length
+
+
 def test_the_token_budget_cuts_a_run_exactly() -> None:
     grown = answer(max_tokens=3)
     kept = grown.take(byte_ids("ababab"))

@@ -14,6 +14,7 @@ import torch
 
 from medusa_core.__main__ import main
 from medusa_core.api import demo_model
+from medusa_core.bench import step_cost
 from medusa_core.bench.contestant import TurnResult
 from medusa_core.bench.divergence import find_divergence
 from medusa_core.bench.gguf_export import write_gguf
@@ -23,6 +24,7 @@ from medusa_core.bench.report import make_report
 from medusa_core.bench.step_cost import TimedHeads, measure_step_report
 from medusa_core.errors import PromptFileError, RequestError
 from medusa_core.generate.direct import generate
+from medusa_core.heads.medusa import Ranked
 from medusa_core.messages import (
     ChatMessage,
     GenerateSettings,
@@ -33,7 +35,7 @@ from medusa_core.models.checkpoint import Checkpoint
 from medusa_core.models.config import parse_config, read_config, read_json
 from medusa_core.prompts import Prompt, read_prompts
 from medusa_core.resources import prompts_dir, shapes_dir
-from medusa_core.target import LoadOptions, Target
+from medusa_core.target import LoadOptions, Target, load_target
 from tests.core.conftest import LoadTarget
 
 MODE_KEYS = {
@@ -386,6 +388,23 @@ def test_heads_are_timed_as_they_run(load: LoadTarget) -> None:
     once = timed.seconds
     timed.ranked(states, 1, [2])
     assert timed.seconds > once
+
+
+def test_what_heads_took_is_of_the_steps_that_are_told_of(
+    folders: dict[str, tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Counted(TimedHeads):
+        def ranked(self, *args: Any, **more: Any) -> Ranked:
+            before = self.seconds
+            ranked = super().ranked(*args, **more)
+            self.seconds = before + 1.0
+            return ranked
+
+    monkeypatch.setattr(step_cost, "TimedHeads", Counted)
+    model, heads = folders["qwen3"]
+    target = load_target(model, heads, LoadOptions("float32", "cpu"))
+    parts = measure_step_report(target, ["medusa"], 12).parts["medusa"]
+    assert -1.01e6 < parts.around_us < -0.5e6  # a second of heads in a step that took less
 
 
 def test_an_unknown_shape_names_those_that_are(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import time
 import weakref
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from medusa_core.drafters.grown import GrownDrafter
 from medusa_core.engine import calibration, calibration_store
 from medusa_core.engine.calibration import LENGTHS, ROW_COUNTS, measure_costs
 from medusa_core.engine.calibration_store import CalibrationStore, calibration_key, costs_of
@@ -22,6 +24,7 @@ from medusa_core.target import Target
 from medusa_core.tree.presets import TreeTable
 from medusa_core.tree.search import best_paths, grow
 from medusa_core.tree.shape import TokenTree
+from medusa_core.types import Proposal
 from tests.core.conftest import LoadTarget
 
 COSTS = StepCosts(
@@ -69,6 +72,21 @@ def test_steps_are_measured_behind_every_length_in_no_more_than_was_planned(
 
 def test_what_is_not_reached_in_time_is_no_candidate(tiny: Target) -> None:
     assert measure_costs(tiny, budget_s=0.0).rows == (1,)
+
+
+def test_a_head_costs_what_a_draft_takes_longer_with_it(
+    tiny: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    propose = GrownDrafter.propose
+
+    def slowly(self: GrownDrafter, root_id: int, max_rows: int) -> Proposal:
+        time.sleep(0.02 + 0.004 * self._num_heads)
+        return propose(self, root_id, max_rows)
+
+    monkeypatch.setattr(GrownDrafter, "propose", slowly)
+    for seconds in (measure_costs(tiny).draft_s, measure_costs(tiny).drawn_draft_s):
+        for count, taken in enumerate(seconds, start=1):
+            assert 0.003 * count < taken < 0.004 * count + 0.01
 
 
 def test_a_model_without_heads_is_measured_too(tiny: Target) -> None:

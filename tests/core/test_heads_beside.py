@@ -39,7 +39,7 @@ def proposals(
 
 
 @torch.inference_mode()
-@pytest.mark.parametrize(("asks_rarely", "every"), [(False, 8), (True, 128)])
+@pytest.mark.parametrize(("asks_rarely", "every"), [(False, 8), (True, 256)])
 @pytest.mark.parametrize("start", [1, 7, 200])
 def test_now_and_then_a_step_goes_otherwise(
     tiny: Target, asks_rarely: bool, every: int, start: int
@@ -48,7 +48,7 @@ def test_now_and_then_a_step_goes_otherwise(
     drafter = GrownDrafter(budget, tiny.heads, Lookup(), tiny.phrases)
     alone = GrownDrafter(budget, None, Lookup(), tiny.phrases)
     told = zip(
-        proposals(drafter, tiny, 300, start), proposals(alone, tiny, 300, start), strict=True
+        proposals(drafter, tiny, 400, start), proposals(alone, tiny, 400, start), strict=True
     )
     samples, num_sampled = [], start // every
     for (length, proposal), (_, other) in told:

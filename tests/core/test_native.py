@@ -246,6 +246,8 @@ def test_every_cpu_attends_alike_wherever_a_tree_begins(
     kept = kv.committed()
     kv.grow(400)
     assert torch.equal(kv.committed(), kept)
+    kv.commit(())
+    assert torch.equal(kv.committed(), kept)
     assert torch.equal(runner.verify(TREE, kv), runner.verify(TREE, plain))
 
 

@@ -76,6 +76,8 @@ def ours(folder: Path) -> Tokenizer:
 def streamed(tokenizer: Tokenizer, token_ids: list[int]) -> str:
     detokenizer = Detokenizer(tokenizer)
     pieces = [detokenizer.push(token_id) for token_id in token_ids]
+    at_once, text = Detokenizer(tokenizer).push_all(token_ids)
+    assert (at_once, text) == (tuple(pieces), b"".join(pieces))
     return (b"".join(pieces) + detokenizer.flush()).decode()
 
 
