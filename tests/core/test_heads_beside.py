@@ -1,5 +1,6 @@
 """Heads beside other drafts: whether they bring more than their time is seen as answers go."""
 
+import time
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -67,6 +68,14 @@ def test_now_and_then_a_step_goes_otherwise(
 
 
 @torch.inference_mode()
+def test_a_new_answer_knows_nothing_of_the_last_one(tiny: Target) -> None:
+    drafter = GrownDrafter(RowBudget(8), tiny.heads, Lookup(), tiny.phrases)
+    for _, proposal in proposals(drafter, tiny, 3):
+        assert proposal.guesses
+    drafter.begin([1])
+    assert not drafter.propose(7, 8).guesses
+
+
 def test_where_nothing_is_to_be_weighed_heads_are_always_asked(tiny: Target) -> None:
     for budget, lookup in ((RowBudget(8), Lookup()), (RowBudget(8, PRICES), None)):
         drafter = GrownDrafter(budget, tiny.heads, lookup)
@@ -160,6 +169,56 @@ def test_drafts_with_heads_alone_do_not_say_what_heads_take(tiny: Target) -> Non
     assert not asks_rarely(tuner)
 
 
+def test_where_less_comes_true_than_was_promised_heads_bring_less(tiny: Target) -> None:
+    tuner = tuner_of(tiny, 0.2)
+    tuner.judge(SETTINGS, LENGTH, [StepYield(4.0, 2, 4, 1.0)] * 3000)  # half of it, 3 tokens/s
+    assert not asks_rarely(tuner)
+    tuner.judge(SETTINGS, LENGTH, compared(10, 0))
+    assert asks_rarely(tuner)
+
+
+def test_rows_that_take_longer_now_take_more_of_what_heads_bring(tiny: Target) -> None:
+    tuner = tuner_of(tiny, 0.01)
+    tuner.costs = replace(CHEAP, rows=(1, 8), seconds=((1.0, 2.0),), draft_s=(0.01,) * 3)
+    slow = [step._replace(seconds=2.0) for step in compared(3000, 3, (8, 1))]
+    tuner.judge(SETTINGS, LENGTH, slow)  # seven rows take a second: one and a half tokens
+    assert not asks_rarely(tuner)
+    one, eight = StepYield(1.0, 2, 1, 1.0), StepYield(1.0, 2, 8, 4.0)
+    tuner.judge(SETTINGS, LENGTH, [one, eight] * 9000)  # they take three
+    assert asks_rarely(tuner)
+
+
+def test_before_it_is_known_heads_bring_what_they_would_alone_and_cost_what_was_measured(
+    tiny: Target,
+) -> None:
+    few = compared(10, 0)  # of 14 with what was known: 0.7 of a token, 1.7 tokens a second
+    for draft_s, drawn_draft_s, settings, rarely in (
+        (0.36, 0.01, SETTINGS, False),
+        (0.45, 0.01, SETTINGS, True),
+        (0.01, 0.5, SETTINGS, False),
+        (0.01, 0.5, replace(SETTINGS, rule="sample"), True),
+    ):
+        tuner = tuner_of(tiny, draft_s)
+        assert tuner.costs is not None
+        tuner.costs = replace(tuner.costs, drawn_draft_s=(drawn_draft_s,) * 3)
+        tuner.judge(settings, LENGTH, few)
+        assert asks_rarely(tuner, settings) == rarely, (draft_s, drawn_draft_s)
+
+
+def test_what_was_long_ago_fades(tiny: Target) -> None:
+    tuner = tuner_of(tiny, 0.33)
+    tuner.judge(SETTINGS, LENGTH, compared(2000, 0))
+    assert asks_rarely(tuner)
+    tuner.judge(SETTINGS, LENGTH, compared(600, 2))
+    assert not asks_rarely(tuner)
+    tuner = tuner_of(tiny, 0.01)
+    tuner.judge(SETTINGS, LENGTH, compared(400, 1))
+    tuner.judge(SETTINGS, LENGTH, drafts(5000, 0.6, 0.1))
+    assert asks_rarely(tuner)
+    tuner.judge(SETTINGS, LENGTH, drafts(1500, 0.6, 0.5))
+    assert not asks_rarely(tuner)
+
+
 # In answers ---------------------------------------------------------------------------------------
 
 
@@ -187,6 +246,44 @@ def test_an_answer_tells_what_heads_brought(tiny: Target) -> None:
         assert 0 <= step.without.num_accepted <= step.num_accepted + 1
         assert step.without.num_accepted < step.without.num_rows
     assert any(step.without and step.without.num_accepted for step in both)
+
+
+def test_what_is_told_of_a_step_is_what_it_was(
+    tiny: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[StepYield] = []
+    proposed: list[Proposal] = []
+    propose = GrownDrafter.propose
+
+    def slowly(self: GrownDrafter, root_id: int, max_rows: int) -> Proposal:
+        time.sleep(0.01)
+        proposed.append(propose(self, root_id, max_rows))
+        return proposed[-1]
+
+    class Listening(Given):
+        def judge(
+            self, settings: GenerateSettings, length: int, steps: Sequence[StepYield]
+        ) -> None:
+            told.extend(steps)
+
+    monkeypatch.setattr(GrownDrafter, "propose", slowly)
+    settings = replace(SETTINGS, max_new_tokens=60, rests=False, repetition_penalty=0.3)
+    runs: list[tuple[int, ...]] = []
+    generate(
+        tiny,
+        user_says("one"),
+        settings,
+        on_step=lambda step: runs.append(step.token_ids),
+        tuner=Listening(tiny, RowBudget(8, PRICES)),
+    )
+    assert len(told) == len(proposed) == len(runs) - 1
+    for step, proposal, run in zip(told[:-1], proposed, runs[1:], strict=False):
+        assert step.draft_s >= 0.01
+        if proposal.instead is None:
+            assert step.without is None
+        else:
+            rows = proposal.instead.shape.num_nodes
+            assert step.without == (proposal.instead.num_held(run), rows)
 
 
 class Given(Tuner):
