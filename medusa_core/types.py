@@ -33,12 +33,15 @@ class RowBudget(NamedTuple):
         num_heads: Heads that are worth their time; None for as many as there are.
         asks_rarely: Heads are asked in a sample of the steps alone: beside others' drafts they
             haven't been worth it.
+        sample_every: Tokens between steps that go otherwise, to see what heads bring and what they
+            take; 0 for never.
     """
 
     most: int
     prices: array[float] = NO_PRICES
     num_heads: int | None = None
     asks_rarely: bool = False
+    sample_every: int = 0
 
 
 class Form(NamedTuple):

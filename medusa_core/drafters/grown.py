@@ -36,7 +36,6 @@ from medusa_core.tree.shape import TokenTree, TreeShape
 from medusa_core.types import Form, Proposal, RowBudget, no_odds
 
 _MOST_RANKS = 32
-_A_SAMPLE, _RARE_SAMPLE = 8, 256  # tokens, in which it is once done otherwise than mostly
 _NAMES = ((BY_HEADS, MEDUSA), (BY_LOOKUP, NGRAM), (BY_PHRASES, PHRASES))
 
 
@@ -64,7 +63,8 @@ class GrownDrafter:
         self._num_heads = _heads_within(budget, heads, lookup)
         self._lookup = lookup
         self._asks_rarely = budget.asks_rarely
-        self._compares = heads is not None and lookup is not None and len(budget.prices) > 0
+        both = heads is not None and lookup is not None
+        self._sample_every = budget.sample_every if both else 0
         self._samples = 0
         self._merge = merger(budget, phrases)
         self._merged: Merged | None = None
@@ -73,14 +73,14 @@ class GrownDrafter:
 
     def begin(self, token_ids: Sequence[int]) -> None:
         self._seen = self._merged = None
-        self._samples = self._samples_in(len(token_ids))
+        self._samples = len(token_ids) // self._sample_every if self._sample_every else 0
         if self._lookup is not None:
             self._lookup.begin(token_ids)
             self._known = Known(NO_GUESSES, self._lookup.text, self._lookup.trust)
 
     def propose(self, root_id: int, max_rows: int) -> Proposal:
         rows = min(self._most, max_rows)
-        asks, compares = self._asks() if self._compares else (True, False)
+        asks, compares = self._asks() if self._sample_every else (True, False)
         ranked = self._ranked(root_id, rows) if asks else None
         known = self._known
         if ranked is not None:
@@ -101,14 +101,11 @@ class GrownDrafter:
         Now and then it is; and now and then it is done the other way round, to see what it costs.
         """
         assert self._lookup is not None
-        before, self._samples = self._samples, self._samples_in(len(self._lookup.text))
+        before, self._samples = self._samples, len(self._lookup.text) // self._sample_every
         if self._samples == before:
             return not self._asks_rarely, False
         compares = self._samples % 2 == 1
         return compares or self._asks_rarely, compares
-
-    def _samples_in(self, length: int) -> int:
-        return length // (_RARE_SAMPLE if self._asks_rarely else _A_SAMPLE)
 
     def _without_heads(self, root_id: int, rows: int) -> TokenTree:
         merged = self._merge(self._known, rows)

@@ -142,6 +142,11 @@ class Yields:
         """How much longer further rows take than was measured beforehand."""
         return self._rows.slope
 
+    @property
+    def num_compared(self) -> float:
+        """Steps of which it was seen what they would have been without heads; old ones fade."""
+        return self._compared
+
     def beside_others(self, expected: float, tokens_per_s: float) -> float:
         """Tokens that heads bring in a step beside other drafts, the price of their rows left out.
 

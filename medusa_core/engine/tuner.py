@@ -23,6 +23,8 @@ from medusa_core.types import RowBudget
 
 MOST_ROWS = 64
 _ROWS = 8  # where neither heads nor costs are known
+# Tokens between looks at what heads bring: before that is known, where they pay, where they don't.
+_SAMPLES, _ENOUGH = (2, 16, 256), 16
 
 
 class Tuner:
@@ -76,7 +78,8 @@ class Tuner:
         brings = yields.beside_others(share * brings, pace * yields.slowness)
         asking_s = yields.asking_s(self.costs.drafting_s(num_heads, _bucket(settings) > 0))
         asks_rarely = brings < pace * asking_s
-        return budget._replace(num_heads=num_heads, asks_rarely=asks_rarely)
+        often = _SAMPLES[1 + asks_rarely] if yields.num_compared >= _ENOUGH else _SAMPLES[0]
+        return budget._replace(num_heads=num_heads, asks_rarely=asks_rarely, sample_every=often)
 
     def rows(self, settings: GenerateSettings, length: int) -> int:
         """Rows of all trees of an answer, root included, where they aren't weighed step by step.

@@ -40,12 +40,12 @@ def proposals(
 
 
 @torch.inference_mode()
-@pytest.mark.parametrize(("asks_rarely", "every"), [(False, 8), (True, 256)])
+@pytest.mark.parametrize(("asks_rarely", "every"), [(False, 2), (False, 16), (True, 256)])
 @pytest.mark.parametrize("start", [1, 7, 200])
 def test_now_and_then_a_step_goes_otherwise(
     tiny: Target, asks_rarely: bool, every: int, start: int
 ) -> None:
-    budget = RowBudget(8, PRICES, asks_rarely=asks_rarely)
+    budget = RowBudget(8, PRICES, asks_rarely=asks_rarely, sample_every=every)
     drafter = GrownDrafter(budget, tiny.heads, Lookup(), tiny.phrases)
     alone = GrownDrafter(budget, None, Lookup(), tiny.phrases)
     told = zip(
@@ -64,7 +64,7 @@ def test_now_and_then_a_step_goes_otherwise(
         if not asks:
             assert proposal.tree == other.tree
         samples.append((is_sample, compares))
-    assert {(True, True), (True, False), (False, False)} == set(samples)
+    assert {(True, True), (True, False)} <= set(samples)
 
 
 @torch.inference_mode()
@@ -77,7 +77,8 @@ def test_a_new_answer_knows_nothing_of_the_last_one(tiny: Target) -> None:
 
 
 def test_where_nothing_is_to_be_weighed_heads_are_always_asked(tiny: Target) -> None:
-    for budget, lookup in ((RowBudget(8), Lookup()), (RowBudget(8, PRICES), None)):
+    sampling = RowBudget(8, PRICES, sample_every=2)
+    for budget, lookup in ((RowBudget(8), Lookup()), (sampling, None)):
         drafter = GrownDrafter(budget, tiny.heads, lookup)
         for _, proposal in proposals(drafter, tiny, 40):
             assert proposal.guesses
@@ -114,12 +115,15 @@ def test_heads_that_bring_nothing_beside_others_are_asked_rarely(tiny: Target) -
     assert not asks_rarely(tuner)
     tuner.judge(SETTINGS, LENGTH, compared(3, 0))
     assert not asks_rarely(tuner)  # that may be chance
+    assert tuner.budget(SETTINGS, LENGTH).sample_every == 2
     tuner.judge(SETTINGS, LENGTH, compared(100, 0))
     assert asks_rarely(tuner)
+    assert tuner.budget(SETTINGS, LENGTH).sample_every == 256
     for other in (replace(SETTINGS, rule="sample"), replace(SETTINGS, drafter="medusa-dynamic")):
         assert not asks_rarely(tuner, other)  # each has its own
     tuner.judge(SETTINGS, LENGTH, compared(1000, 2))  # of another kind of text
     assert not asks_rarely(tuner)
+    assert tuner.budget(SETTINGS, LENGTH).sample_every == 16
 
 
 def test_what_heads_bring_is_weighed_with_their_time(tiny: Target) -> None:
@@ -274,7 +278,7 @@ def test_what_is_told_of_a_step_is_what_it_was(
         user_says("one"),
         settings,
         on_step=lambda step: runs.append(step.token_ids),
-        tuner=Listening(tiny, RowBudget(8, PRICES)),
+        tuner=Listening(tiny, RowBudget(8, PRICES, sample_every=4)),
     )
     assert len(told) == len(proposed) == len(runs) - 1
     for step, proposal, run in zip(told[:-1], proposed, runs[1:], strict=False):
@@ -301,6 +305,9 @@ def test_the_text_is_the_same_however_often_heads_are_asked(tiny: Target) -> Non
     settings = replace(SETTINGS, max_new_tokens=60, rests=False)
     often, rarely = (
         generate(tiny, user_says("two"), settings, tuner=Given(tiny, budget))
-        for budget in (RowBudget(8, PRICES), RowBudget(8, PRICES, asks_rarely=True))
+        for budget in (
+            RowBudget(8, PRICES, sample_every=2),
+            RowBudget(8, PRICES, asks_rarely=True, sample_every=16),
+        )
     )
     assert often.token_ids == rarely.token_ids
