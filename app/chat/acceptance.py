@@ -13,8 +13,8 @@ MEANING = (
     "share in which a token of theirs was accepted, in the last answer. Head k drafts the k-th "
     "token after the one decided; it counts only where all before it were right. A token that "
     "several guessed counts for each. Where all together draft, heads are asked as often as they "
-    "bring more than their time: beside a small model's phrases that may be seldom. Choose Medusa "
-    "to see them in every step."
+    "bring more than their time; those of the built-in model always, as they are there to be "
+    "watched."
 )
 
 

@@ -115,10 +115,10 @@ class ChatController(QObject):
         self._begin(turn)
 
     def _settings(self) -> GenerateSettings:
-        """What the header says; the built-in model is there to be watched while it drafts."""
+        """What the header says; the built-in model is there to be watched, even if that is slow."""
         settings = self._page.header.pickers.settings()
-        rests = not self._keeper.choice.is_demo
-        return replace(settings, rests=rests, tree_rows=self.tree_rows)
+        is_demo = self._keeper.choice.is_demo
+        return replace(settings, rests=not is_demo, watches=is_demo, tree_rows=self.tree_rows)
 
     def regenerate(self) -> None:
         """Ask for another last answer; the old one is kept until the new one has a text."""

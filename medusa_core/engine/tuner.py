@@ -75,6 +75,8 @@ class Tuner:
         ]
         accuracies = _rounded(accuracies_of(self.target_for(settings)))
         num_heads, brings = _heads_that_pay(accuracies, asked, budget.prices)
+        if settings.watches:
+            return budget._replace(num_heads=max(1, num_heads))
         brings = yields.beside_others(share * brings, pace * yields.slowness)
         asking_s = yields.asking_s(self.costs.drafting_s(num_heads, _bucket(settings) > 0))
         asks_rarely = brings < pace * asking_s

@@ -97,6 +97,7 @@ class GenerateSettings:
         stop: Strings that end the answer; they are not part of it.
         tree_rows: Most rows of a verified tree, root included; 0 lets the engine choose.
         rests: Where the engine chooses and drafts gain less than 5 %, decode plainly for a while.
+        watches: Where others draft beside heads, ask these in every step, even if that doesn't pay.
     """
 
     drafter: str = "medusa"
@@ -118,6 +119,7 @@ class GenerateSettings:
     stop: tuple[str, ...] = ()
     tree_rows: int = 0
     rests: bool = True
+    watches: bool = False
 
 
 class Fit(str, Enum):

@@ -120,6 +120,7 @@ def test_an_answer_streams_in_marked_as_its_steps_say(
     qtbot.waitUntil(has_ended, timeout=TIMEOUT_MS)
     assert answer.done is not None
     assert answer.done.text == answer.document.text != ""
+    assert (answer.done.settings.rests, answer.done.settings.watches) == (False, True)
     # It grew on the screen before it was complete.
     assert any(0 < length < len(answer.done.text) for length in lengths)
     steps = [

@@ -126,6 +126,18 @@ def test_heads_that_bring_nothing_beside_others_are_asked_rarely(tiny: Target) -
     assert tuner.budget(SETTINGS, LENGTH).sample_every == 16
 
 
+def test_heads_that_are_watched_are_always_asked(tiny: Target) -> None:
+    watching = replace(SETTINGS, watches=True)
+    for draft_s in (0.1, 50.0):
+        tuner = tuner_of(tiny, draft_s)
+        for settings in (SETTINGS, watching):
+            tuner.judge(settings, LENGTH, compared(100, 0))
+        budget = tuner.budget(watching, LENGTH)
+        assert budget.num_heads
+        assert (budget.asks_rarely, budget.sample_every) == (False, 0)
+        assert len(budget.prices) > 0
+
+
 def test_what_heads_bring_is_weighed_with_their_time(tiny: Target) -> None:
     gains = [*compared(60, 1), *compared(140, 0)]  # 0.3 of a token, three tokens a second
     for draft_s, rarely in ((0.05, False), (0.2, True)):
