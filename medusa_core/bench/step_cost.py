@@ -10,9 +10,9 @@ import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import torch
-from torch import Tensor
 
 from medusa_core.engine.calibration import measure_costs
 from medusa_core.engine.costs import StepCosts
@@ -22,7 +22,6 @@ from medusa_core.heads.medusa import MedusaHeads, Ranked
 from medusa_core.kv.size import row_bytes
 from medusa_core.messages import ChatMessage, GenerateSettings, Role, StepDone
 from medusa_core.target import Target
-from medusa_core.types import Chance
 
 _COPIED_BYTES = 256 << 20
 _COPIES = 7
@@ -187,16 +186,9 @@ class TimedHeads(MedusaHeads):
         vars(self).update(vars(heads))
         self.seconds = 0.0
 
-    def ranked(
-        self,
-        hidden: Tensor,
-        root_id: int,
-        num_ranks: Sequence[int],
-        at_least: int = 1,
-        chance: Chance | None = None,
-    ) -> Ranked:
+    def ranked(self, *args: Any, **options: Any) -> Ranked:
         started = time.perf_counter()
-        ranked = super().ranked(hidden, root_id, num_ranks, at_least, chance)
+        ranked = super().ranked(*args, **options)
         self.seconds += time.perf_counter() - started
         return ranked
 

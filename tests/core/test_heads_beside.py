@@ -10,8 +10,9 @@ import torch
 
 from medusa_core.drafters.grown import GrownDrafter
 from medusa_core.drafters.lookup import Lookup
-from medusa_core.engine.drafter import Observation
+from medusa_core.engine.drafter import Observation, drafter_registry
 from medusa_core.engine.learning import StepYield, Without
+from medusa_core.engine.rule import rule_registry
 from medusa_core.engine.tuner import Tuner
 from medusa_core.generate.direct import generate
 from medusa_core.messages import GenerateSettings
@@ -313,8 +314,12 @@ class Given(Tuner):
         return self._given
 
 
-def test_the_text_is_the_same_however_often_heads_are_asked(tiny: Target) -> None:
-    settings = replace(SETTINGS, max_new_tokens=60, rests=False)
+@pytest.mark.parametrize("rule", [spec.name for spec in rule_registry().specs if spec.is_exact])
+@pytest.mark.parametrize("drafter", [s.name for s in drafter_registry().specs if s.weighs_rows])
+def test_the_text_is_the_same_however_often_heads_are_asked(
+    tiny: Target, rule: str, drafter: str
+) -> None:
+    settings = GenerateSettings(drafter=drafter, rule=rule, max_new_tokens=60, rests=False)
     often, rarely = (
         generate(tiny, user_says("two"), settings, tuner=Given(tiny, budget))
         for budget in (
@@ -322,4 +327,5 @@ def test_the_text_is_the_same_however_often_heads_are_asked(tiny: Target) -> Non
             RowBudget(8, PRICES, asks_rarely=True, sample_every=16),
         )
     )
-    assert often.token_ids == rarely.token_ids
+    plain = generate(tiny, user_says("two"), replace(settings, drafter="none"))
+    assert often.token_ids == rarely.token_ids == plain.token_ids
