@@ -18,11 +18,11 @@ from medusa_core.target import Target
 
 log = logging.getLogger(__name__)
 
-_REPEATS = 15
+_LEAST_S = 0.03  # threads that were woken share a processor for up to ten milliseconds
 _NUM_TOKENS = 8
 _PREFILL_TOKENS = 64
 _LARGE_S = 0.05  # too long to be tried often
-_WORTHWHILE = 0.75  # more threads must save a quarter to be worth what they risk
+_WORTHWHILE = 0.8  # more threads must save a fifth to be worth what they risk
 
 
 @torch.inference_mode()
@@ -76,12 +76,10 @@ def _pass_s(target: Target, num_threads: int, num_tokens: int) -> float:
     """Usual seconds of one pass over some rows."""
     target.runner.use_threads(num_threads, num_threads)
     kv = target.runner.new_cache(num_tokens)
-    measured = []
-    for _ in range(_REPEATS):
+    measured: list[float] = []
+    while sum(measured) < _LEAST_S:
         kv.truncate(0)
         started = time.perf_counter()
         target.runner.logits(target.runner.extend([0] * num_tokens, kv))
         measured.append(time.perf_counter() - started)
-        if measured[-1] > _LARGE_S:
-            break
     return usual_s(measured)
