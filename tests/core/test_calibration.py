@@ -123,11 +123,11 @@ def test_the_fastest_tree_is_chosen(costs: StepCosts, rows: int) -> None:
     assert costs.best_rows(depths, values, 1) == rows
 
 
-def test_of_trees_as_fast_as_each_other_the_larger_is_chosen() -> None:
+def test_of_trees_as_fast_as_each_other_the_smaller_is_chosen() -> None:
     depths, values = [1, 2], [0.6, 0.3]
-    assert flat(9.0, 1.6, 1.9).best_rows(depths, values, 1) == 3
-    assert flat(9.0, 1.6, 1.9 * 1.01).best_rows(depths, values, 1) == 3
-    assert flat(9.0, 1.6, 1.9 * 1.06).best_rows(depths, values, 1) == 2
+    assert flat(9.0, 1.6, 1.9).best_rows(depths, values, 1) == 2
+    assert flat(9.0, 1.6, 1.9 * 0.98).best_rows(depths, values, 1) == 2
+    assert flat(9.0, 1.6, 1.9 * 0.96).best_rows(depths, values, 1) == 3
 
 
 def test_one_search_gives_the_best_trees_of_every_size() -> None:
