@@ -7,12 +7,14 @@ import time
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
 from medusa_core.engine.costs import StepCosts, usual_s
-from medusa_core.engine.drafter import Observation, drafter_registry
+from medusa_core.engine.drafter import Drafter, Observation, drafter_registry
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.rule import Rule, rule_registry
 from medusa_core.engine.session import Session
+from medusa_core.engine.transcript import transcribe
 from medusa_core.engine.tuner import Tuner
 from medusa_core.kv.cache import KvCache
 from medusa_core.messages import ChatMessage, Generate, GenerateSettings, Role
@@ -23,18 +25,19 @@ from medusa_core.types import RowBudget, WalkContext
 ROW_COUNTS = (1, 2, 4, 7, 8, 12, 16, 24, 32, 48, 64)
 LENGTHS = (64, 768)
 BUDGET_S = {"cpu": 2.0, "cuda": 7.0}
-_ROUNDS = 5
-_STEPS_IN_A_ROW = 3
+_TURNS = 5
+_STEPS_IN_A_TURN, _DRAFTS_IN_A_TURN, _PLAIN_STEPS_IN_A_TURN = 3, 8, 40
 _WARM_S = 0.002
 _DRAFT_ROWS = 4
 _A_LONG_STEP_S = 0.005
 _LEAST_S = 1e-7  # what noise leaves of a difference
-_PLAIN_STEPS = 200  # helpers need several milliseconds until each has a processor of its own
 
 
 @torch.inference_mode()
 def measure_costs(target: Target, budget_s: float | None = None) -> StepCosts:
     """Usual seconds of steps, of drafts, and of what lies around them.
+
+    All of them take turns: a machine that is slow for a moment would else make one look dear.
 
     Args:
         target: A loaded target.
@@ -44,54 +47,129 @@ def measure_costs(target: Target, budget_s: float | None = None) -> StepCosts:
     if budget_s is None:
         budget_s = BUDGET_S[target.precision.device.type]
     ends = time.perf_counter() + budget_s
-    # The caches of all lengths together are no larger than the one that was planned.
-    room = target.config.context_tokens - len(LENGTHS) * max(ROW_COUNTS) - sum(LENGTHS[:-1])
+    # All caches together are no larger than the one that was planned.
+    request = _plain_request()
+    asked = transcribe(request.messages, request.keep_tokens, target).token_ids
+    others = len(asked) + _PLAIN_STEPS_IN_A_TURN + 1 + sum(LENGTHS[:-1])
+    room = target.config.context_tokens - len(LENGTHS) * max(ROW_COUNTS) - others
     lengths = tuple(sorted({max(1, min(length, room)) for length in LENGTHS}))
-    seconds = _measure_steps(target, lengths, ends)
-    rows = [rows for rows in ROW_COUNTS if all((length, rows) in seconds for length in lengths)]
-    costs = StepCosts(
-        lengths=lengths,
-        rows=tuple(rows),
-        seconds=tuple(
-            _rising([usual_s(seconds[length, count]) for count in rows]) for length in lengths
-        ),
-        draft_s=_measure_drafts(target, "greedy", lengths[0], ends),
-        drawn_draft_s=_measure_drafts(target, "sample", lengths[0], ends),
+    steps = _Steps(target, lengths)
+    drafts, drawn_drafts = _Drafts(steps, "greedy"), _Drafts(steps, "sample")
+    plain_s: list[float] = []
+    for _ in range(_TURNS):
+        steps.measure(ends)
+        drafts.measure(ends)
+        drawn_drafts.measure(ends)
+        if not plain_s or time.perf_counter() < ends:
+            plain_s += _plain_steps_s(target, request, ends)
+    costs = steps.costs()
+    return replace(
+        costs,
+        draft_s=drafts.longer_s(),
+        drawn_draft_s=drawn_drafts.longer_s(),
+        overhead_s=max(0.0, usual_s(plain_s) - costs.step_s(1, lengths[0])),
     )
-    overhead_s = max(0.0, _plain_step_s(target, ends) - costs.step_s(1, lengths[0]))
-    return replace(costs, overhead_s=overhead_s)
 
 
-def _measure_steps(
-    target: Target, lengths: tuple[int, ...], ends: float
-) -> dict[tuple[int, int], list[float]]:
-    """Seconds by (length, rows). Row counts take turns, so that a slow moment slows them all."""
-    rule = rule_registry().get("greedy").build(GenerateSettings())
-    seconds: dict[tuple[int, int], list[float]] = {}
-    cases = list(itertools.product(ROW_COUNTS, lengths))
-    # Made before, as there must be no pause between steps: threads that help fall asleep in it, and
-    # for a while after waking they share a processor.
-    trees = {rows: _filled_tree(target, rows) for rows in ROW_COUNTS}
-    caches = {length: _filled_cache(target, length) for length in lengths}
-    for turn in range(_ROUNDS):
-        for rows, length in cases:
-            is_known = (length, rows) in seconds
-            if time.perf_counter() > ends and (is_known or rows > 1):
-                return seconds
-            tree, kv = trees[rows], caches[length]
+class _Steps:
+    """Steps of all row counts behind all lengths.
+
+    Attributes:
+        target: Whose steps they are.
+    """
+
+    def __init__(self, target: Target, lengths: tuple[int, ...]) -> None:
+        self.target = target
+        self._rule = rule_registry().get("greedy").build(GenerateSettings())
+        self._lengths = lengths
+        self._seconds: dict[tuple[int, int], list[float]] = {}
+        # Made before, as there must be no pause between steps: threads that help fall asleep in it,
+        # and for a while after waking they share a processor.
+        self._trees = {rows: _filled_tree(target, rows) for rows in ROW_COUNTS}
+        self._caches = {length: _filled_cache(target, length) for length in lengths}
+
+    def measure(self, ends: float) -> None:
+        """Let each have its turn; none but the first begins after `ends`."""
+        for rows, length in itertools.product(ROW_COUNTS, self._lengths):
+            known = self._seconds.get((length, rows), [])
+            if time.perf_counter() > ends and (known or rows > 1):
+                return
             # The first steps of a turn pay for the change of shape and find the weights gone from
             # the processor's cache, which a run of equal steps never pays; they are dropped,
             # unless the very first was so long that this doesn't matter.
-            first_s = _step_s(target, rule, tree, kv)
-            known = seconds.setdefault((length, rows), [first_s] if turn == 0 else [])
+            first_s = self.step_s(rows, length)
             if first_s > (ends - time.perf_counter()) / 20:
+                self._seconds[length, rows] = known or [first_s]
                 continue
-            if turn == 0:
-                known.clear()
             for _ in range(int(_WARM_S / first_s)):
-                _step_s(target, rule, tree, kv)
-            known.extend(_step_s(target, rule, tree, kv) for _ in range(_STEPS_IN_A_ROW))
-    return seconds
+                self.step_s(rows, length)
+            turn = [self.step_s(rows, length) for _ in range(_STEPS_IN_A_TURN)]
+            self._seconds[length, rows] = known + turn
+
+    def step_s(self, rows: int, length: int | None = None) -> float:
+        """Seconds of a step, behind the shortest length if none is said."""
+        kv = self._caches[self._lengths[0] if length is None else length]
+        return _step_s(self.target, self._rule, self._trees[rows], kv)
+
+    def state(self) -> Tensor:
+        """The target's state at a root. [1, hidden]"""
+        kv = self._caches[self._lengths[0]]
+        return self.target.runner.verify(self._trees[1], kv)
+
+    def costs(self) -> StepCosts:
+        """Of the row counts that were reached."""
+        usual = {case: usual_s(measured) for case, measured in self._seconds.items()}
+        rows = [n for n in ROW_COUNTS if all((length, n) in usual for length in self._lengths)]
+        seconds = (_rising([usual[length, n] for n in rows]) for length in self._lengths)
+        return StepCosts(self._lengths, tuple(rows), tuple(seconds))
+
+
+class _Drafts:
+    """Drafts with no head, with one, with two, ...; none without heads."""
+
+    def __init__(self, steps: _Steps, rule_name: str) -> None:
+        self._steps, target = steps, steps.target
+        self._rule = rule_registry().get(rule_name).build(GenerateSettings(rule=rule_name))
+        num_heads = 0 if target.heads is None else target.heads.num_heads
+        build = drafter_registry().get("composite").build
+        budgets = (RowBudget(_DRAFT_ROWS, num_heads=count) for count in range(num_heads + 1))
+        self._drafters = [build(target, budget) for budget in budgets] if num_heads else []
+        self._seconds: list[list[float]] = [[] for _ in self._drafters]
+        self._like = steps.state()
+        self._step_s = 0.0
+        self._dice = torch.Generator().manual_seed(0)
+        self._places = itertools.count(1, num_heads)  # noise is kept, but only for its place
+
+    def measure(self, ends: float) -> None:
+        """Let each have some turns; none but the first begins after `ends`."""
+        for _ in range(_DRAFTS_IN_A_TURN):
+            for drafter, measured in zip(self._drafters, self._seconds, strict=True):
+                if measured and time.perf_counter() > ends:
+                    return
+                measured.append(self._draft_s(drafter))
+
+    def longer_s(self) -> tuple[float, ...]:
+        """Seconds that a draft takes longer with one head, with two, ..."""
+        if not self._seconds:
+            return ()
+        without, *usual = map(usual_s, self._seconds)
+        return _rising([max(_LEAST_S, with_heads - without) for with_heads in usual])
+
+    def _draft_s(self, drafter: Drafter) -> float:
+        # As in decoding nothing is as it was a moment before: the processor can't have learned
+        # which way the work goes, and the target takes what drafts read out of its cache. (A target
+        # of long steps has heads that are larger than that, too.)
+        target, dice = self._steps.target, self._dice
+        states = torch.randn(self._like.shape, generator=dice).to(self._like)
+        *text, root_id = torch.randint(target.config.vocab_size, (32,), generator=dice).tolist()
+        drafter.begin(text)
+        chance = self._rule.chance(next(self._places))
+        drafter.observe(Observation([root_id], states, chance=chance))
+        if self._step_s < _A_LONG_STEP_S:
+            self._step_s = self._steps.step_s(_DRAFT_ROWS)
+        started = time.perf_counter()
+        drafter.propose(root_id, _DRAFT_ROWS)
+        return time.perf_counter() - started
 
 
 def _rising(seconds: list[float]) -> tuple[float, ...]:
@@ -99,53 +177,21 @@ def _rising(seconds: list[float]) -> tuple[float, ...]:
     return tuple(itertools.accumulate(reversed(seconds), min))[::-1]
 
 
-def _measure_drafts(target: Target, rule_name: str, length: int, ends: float) -> tuple[float, ...]:
-    """Seconds that a draft takes longer with one head, with two, ..."""
-    if target.heads is None:
-        return ()
-    rule = rule_registry().get(rule_name).build(GenerateSettings(rule=rule_name))
-    drafters = [
-        drafter_registry().get("composite").build(target, RowBudget(_DRAFT_ROWS, num_heads=count))
-        for count in range(target.heads.num_heads + 1)
-    ]
-    tree, kv = _filled_tree(target, _DRAFT_ROWS), _filled_cache(target, length)
-    like = target.runner.verify(tree, kv)[:1]
-    step_s = 0.0
-    dice = torch.Generator().manual_seed(0)
-    places = itertools.count(1, target.heads.num_heads)  # noise is kept, but only for its place
-    seconds: list[list[float]] = [[] for _ in drafters]
-    for turn in range(3 * _ROUNDS):
-        if turn >= 3 and time.perf_counter() > ends:
-            break
-        for drafter, measured in zip(drafters, seconds, strict=True):
-            # As in decoding nothing is as it was a moment before: the processor can't have learned
-            # which way the work goes, and the target takes what drafts read out of its cache. (A
-            # target of long steps has heads that are larger than that, too.)
-            states = torch.randn(like.shape, generator=dice).to(like)
-            *text, root_id = torch.randint(target.config.vocab_size, (32,), generator=dice).tolist()
-            drafter.begin(text)
-            drafter.observe(Observation([root_id], states, chance=rule.chance(next(places))))
-            if step_s < _A_LONG_STEP_S:
-                step_s = _step_s(target, rule, tree, kv)
-            started = time.perf_counter()
-            drafter.propose(root_id, _DRAFT_ROWS)
-            measured.append(time.perf_counter() - started)
-    without, *usual = map(usual_s, seconds)
-    return _rising([max(_LEAST_S, with_heads - without) for with_heads in usual])
+def _plain_request() -> Generate:
+    settings = GenerateSettings(drafter="none", max_new_tokens=_PLAIN_STEPS_IN_A_TURN)
+    return Generate("calibration", "calibration", (ChatMessage(Role.USER, "hi"),), settings)
 
 
-def _plain_step_s(target: Target, ends: float) -> float:
-    """Seconds of a step of plain decoding, all that surrounds it included."""
-    settings = GenerateSettings(drafter="none", max_new_tokens=_PLAIN_STEPS)
+def _plain_steps_s(target: Target, request: Generate, ends: float) -> list[float]:
+    """Seconds of steps of plain decoding, all that surrounds them included."""
     target = replace(target, eos_token_ids=frozenset())  # to forbid the end would cost time itself
-    request = Generate("calibration", "calibration", (ChatMessage(Role.USER, "hi"),), settings)
     generation = Generation(request, target, Session(target), Tuner(target))
     measured: list[float] = []
     while not generation.is_done and (len(measured) < 3 or time.perf_counter() < ends):
         started = time.perf_counter()
         generation.advance()
         measured.append(time.perf_counter() - started)
-    return usual_s(measured[1:] or measured)
+    return measured[1:] or measured
 
 
 def _filled_cache(target: Target, length: int) -> KvCache:

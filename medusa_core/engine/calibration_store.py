@@ -19,7 +19,7 @@ from medusa_core.target import Target
 
 log = logging.getLogger(__name__)
 
-_VERSION = 5
+_VERSION = 6
 
 
 class CalibrationStore:
