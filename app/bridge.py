@@ -4,6 +4,8 @@ Events arrive in the worker's thread, thousands in a second. They wait in a dequ
 wake-up is posted for all that wait, and the window takes them at most 30 times a second. Where
 showing them takes long it does so more rarely, as it shares processor and interpreter. The first
 that come of a command are shown at once as people see it; a small model may be done by then.
+
+For the same reason an answer begins behind the painting of what was asked.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt, QTimer, Signal
 
 from medusa_core.api import Engine, EventSink
-from medusa_core.messages import Command, Event
+from medusa_core.messages import Command, Event, Generate
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +29,9 @@ LONGEST_INTERVAL_S = 0.2
 AT_ONCE_S = 0.1  # what takes less seems to take nothing (Miller 1968, on conversational computing)
 _SHARE = 0.05  # of its time the window may spend on showing events
 _MEMORY = 0.8  # of what showing took before: single tokens take less than what comes after them
-_SHOWN = QEvent.Type(QEvent.registerEventType())
+_SHOWN, _ASKED = QEvent.Type(QEvent.registerEventType()), QEvent.Type(QEvent.registerEventType())
+# What is posted so comes after layout and painting: the latter waits the longest.
+_BEHIND_PAINTING = Qt.EventPriority.LowEventPriority.value - 1
 
 
 class EngineBridge(QObject):
@@ -47,6 +51,7 @@ class EngineBridge(QObject):
         self._engine: Engine | None = None
         self._lock = threading.Lock()
         self._events: deque[Event] = deque()
+        self._commands: deque[Command] = deque()
         self._wake_is_posted = False
         self._is_closed = False
         self._last_drain_s = 0.0
@@ -63,9 +68,19 @@ class EngineBridge(QObject):
         self._engine = self._start_engine(self._receive)
 
     def submit(self, command: Command) -> None:
-        """Hand a command to the engine; returns at once."""
+        """Hand a command to the engine, a question once it is painted; returns at once."""
+        self._commands.append(command)
+        if isinstance(command, Generate):
+            QCoreApplication.postEvent(self, QEvent(_ASKED), _BEHIND_PAINTING)
+        else:
+            self._hand_over()
+
+    def _hand_over(self) -> None:
         assert self._engine is not None, "start() comes first"
-        self._engine.submit(command)
+        if not self._commands:
+            return
+        while self._commands:
+            self._engine.submit(self._commands.popleft())
         self._next_drain_s = time.monotonic() + min(self._interval_s, AT_ONCE_S)
         if self._timer.isActive():
             self._timer.start(self._wait_ms())
@@ -75,6 +90,7 @@ class EngineBridge(QObject):
         with self._lock:
             self._is_closed = True
             self._events.clear()
+        self._commands.clear()
         self._timer.stop()
         if self._engine is not None:
             self._engine.close(timeout_s)
@@ -93,8 +109,11 @@ class EngineBridge(QObject):
     def event(self, event: QEvent) -> bool:
         if event.type() == _SHOWN:
             self._settle()
-            return True
-        return super().event(event)
+        elif event.type() == _ASKED:
+            self._hand_over()
+        else:
+            return super().event(event)
+        return True
 
     def _wake(self) -> None:
         if wait_ms := self._wait_ms():
@@ -114,9 +133,7 @@ class EngineBridge(QObject):
         if events:
             self._next_drain_s = self._last_drain_s + self._interval_s
             self.arrived.emit(events)
-            # After what this has posted, layout and painting: the latter waits the longest.
-            behind = Qt.EventPriority.LowEventPriority.value - 1
-            QCoreApplication.postEvent(self, QEvent(_SHOWN), behind)
+            QCoreApplication.postEvent(self, QEvent(_SHOWN), _BEHIND_PAINTING)
 
     def _settle(self) -> None:
         shown_s = time.monotonic() - self._last_drain_s

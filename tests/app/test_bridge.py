@@ -3,6 +3,8 @@
 import sys
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 
 from PySide6.QtCore import QObject, QThread, Signal
@@ -12,7 +14,17 @@ from pytestqt.qtbot import QtBot
 
 from app.bridge import AT_ONCE_S, LONGEST_INTERVAL_S, EngineBridge
 from medusa_core.api import EventSink
-from medusa_core.messages import Command, Event, Progress, Unload
+from medusa_core.messages import (
+    Cancel,
+    ChatMessage,
+    Command,
+    Event,
+    Generate,
+    GenerateSettings,
+    Progress,
+    Role,
+    Unload,
+)
 
 
 class Hose:
@@ -91,12 +103,14 @@ class SlowPainter(QWidget):
 
     Attributes:
         meanwhile: Called before it paints the first few times.
+        painted: Called when it has painted.
     """
 
     def __init__(self, bridge: EngineBridge) -> None:
         super().__init__()
         self.arrivals: list[float] = []
         self.meanwhile = lambda: None
+        self.painted: Callable[[], None] = lambda: None
         bridge.arrived.connect(self.take)
 
     def take(self, events: tuple[Event, ...]) -> None:
@@ -107,6 +121,7 @@ class SlowPainter(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         time.sleep(0.01)
+        self.painted()
 
     def gaps(self) -> list[float]:
         """Seconds between arrivals."""
@@ -189,6 +204,47 @@ def test_commands_reach_the_engine(qtbot: QtBot) -> None:
     bridge.start()
     bridge.submit(Unload("s", "r"))
     assert hose.commands == [Unload("s", "r")]
+
+
+ASK = Generate("s", "ask", (ChatMessage(Role.USER, "hi"),), GenerateSettings())
+
+
+def test_an_answer_begins_behind_the_painting_of_what_was_asked(qtbot: QtBot) -> None:
+    hose = Hose()
+    bridge, painter = open_painter(qtbot, hose)
+    seen: list[int] = []
+    painter.painted = lambda: seen.append(len(hose.commands))
+    qtbot.waitUntil(lambda: bool(seen))
+    seen.clear()
+    painter.update()
+    bridge.submit(ASK)
+    painter.update()  # what is still to be painted counts too
+    assert hose.commands == []
+    qtbot.waitUntil(lambda: hose.commands == [ASK])
+    assert seen == [0]
+
+
+def test_what_is_submitted_behind_a_question_comes_behind_it(qtbot: QtBot) -> None:
+    hose = Hose()
+    bridge = EngineBridge(hose.start)
+    bridge.start()
+    again, cancel = replace(ASK, request_id="again"), Cancel("s", "cancel")
+    bridge.submit(ASK)
+    bridge.submit(again)
+    bridge.submit(cancel)
+    assert hose.commands == [ASK, again, cancel]
+    qtbot.wait(20)
+    assert hose.commands == [ASK, again, cancel]
+
+
+def test_what_was_asked_last_is_dropped_with_the_window(qtbot: QtBot) -> None:
+    hose = Hose()
+    bridge = EngineBridge(hose.start)
+    bridge.start()
+    bridge.submit(ASK)
+    bridge.close()
+    qtbot.wait(20)
+    assert hose.commands == []
 
 
 class Emitter(QObject):

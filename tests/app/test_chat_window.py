@@ -196,6 +196,8 @@ def test_nothing_is_sent_while_an_answer_is_written_and_the_text_stays(
     window.chat.send("first")
     window.page.composer.set_text("second")
     QTest.keyClick(window.page.composer.edit, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: len(engine.of_kind(Generate)) > 0)
+    qtbot.wait(20)  # for what were sent behind it
     assert len(engine.of_kind(Generate)) == 1
     engine.gate.set()
     qtbot.waitUntil(lambda: not window.chat.is_busy)
