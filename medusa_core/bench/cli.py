@@ -37,6 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="instead: where the time of a step goes, against what memory allows",
     )
+    parser.add_argument(
+        "--gui",
+        action="store_true",
+        help="instead: the built-in model's speed with the window streaming, over headless",
+    )
     parser.add_argument("--modes", default="none,medusa", help="drafters, with commas between")
     parser.add_argument("--peers", default="", help="other programs, such as transformers")
     parser.add_argument("--assistant", type=Path, help="draft model of transformers-assisted")
@@ -67,6 +72,8 @@ def run(args: argparse.Namespace) -> int:
     _check_counts(args)
     if args.step_cost:
         return _step_cost(args)
+    if args.gui:
+        return _window(args)
     if args.prompts is None:
         raise RequestError("There are no prompts.", "Name a file with --prompts.")
     prompts = read_prompts(args.prompts, args.limit)
@@ -116,6 +123,20 @@ def _step_cost(args: argparse.Namespace) -> int:
     print(step_table(report))
     if args.json is not None:
         _write(args.json, json.dumps(as_json(report), indent=2) + "\n")
+    return 0
+
+
+def _window(args: argparse.Namespace) -> int:
+    from medusa_core.bench.window import measure_window, window_table
+
+    if args.model or args.heads:
+        raise RequestError(
+            "The window is measured with its built-in model.", "Leave out --model and --heads."
+        )
+    found = measure_window(args.threads)
+    print(window_table(found))
+    if args.json is not None:
+        _write(args.json, json.dumps(found, indent=2) + "\n")
     return 0
 
 
