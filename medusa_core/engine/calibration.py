@@ -27,6 +27,7 @@ LENGTHS = (64, 768)
 BUDGET_S = {"cpu": 2.0, "cuda": 7.0}
 _TURNS = 5
 _STEPS_IN_A_TURN, _DRAFTS_IN_A_TURN, _PLAIN_STEPS_IN_A_TURN = 3, 8, 40
+_LEAST_DRAFTS = 3
 _WARM_S = 0.002
 _DRAFT_ROWS = 4
 _A_LONG_STEP_S = 0.005
@@ -141,10 +142,10 @@ class _Drafts:
         self._places = itertools.count(1, num_heads)  # noise is kept, but only for its place
 
     def measure(self, ends: float) -> None:
-        """Let each have some turns; none but the first begins after `ends`."""
+        """Let each have some turns; none but the first few begins after `ends`."""
         for _ in range(_DRAFTS_IN_A_TURN):
             for drafter, measured in zip(self._drafters, self._seconds, strict=True):
-                if measured and time.perf_counter() > ends:
+                if len(measured) >= _LEAST_DRAFTS and time.perf_counter() > ends:
                     return
                 measured.append(self._draft_s(drafter))
 

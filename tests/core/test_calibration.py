@@ -93,6 +93,24 @@ def test_what_is_not_reached_in_time_is_no_candidate(tiny: Target) -> None:
     assert measure_costs(tiny, budget_s=0.0).rows == (1,)
 
 
+def test_drafts_are_measured_thrice_even_where_time_is_over(
+    tiny: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first finds everything cold."""
+    asked: list[int] = []
+    propose = GrownDrafter.propose
+
+    def noted(self: GrownDrafter, root_id: int, max_rows: int) -> Proposal:
+        asked.append(self._num_heads)
+        return propose(self, root_id, max_rows)
+
+    monkeypatch.setattr(GrownDrafter, "propose", noted)
+    assert tiny.heads is not None
+    measure_costs(tiny, budget_s=0.0)
+    for count in range(tiny.heads.num_heads + 1):
+        assert asked.count(count) == 2 * 3  # greedily and by chance
+
+
 def test_a_head_costs_what_a_draft_takes_longer_with_it(
     tiny: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
