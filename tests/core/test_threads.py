@@ -1,12 +1,14 @@
 """The choice of how many threads decode."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from medusa_core.engine import threads
 from medusa_core.engine.threads import settle_threads
+from medusa_core.kv.cache import KvCache
 from medusa_core.target import Target
 
 
@@ -69,3 +71,25 @@ def test_prefill_has_a_count_of_its_own(tiny: Target, monkeypatch: pytest.Monkey
 
 def test_real_passes_settle_on_a_count_within_the_limit(tiny: Target) -> None:
     assert settle_threads(tiny, 2) in (1, 2)
+
+
+def test_threads_are_not_judged_by_how_they_wake(
+    tiny: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For eight milliseconds the woken one shares a processor."""
+    now_s, since_s, threads_now = 0.0, 0.0, 1
+
+    def use_threads(count: int, for_prefill: int) -> None:
+        nonlocal since_s, threads_now
+        since_s, threads_now = now_s, count
+
+    def extend(token_ids: Sequence[int], kv: KvCache) -> None:
+        nonlocal now_s
+        are_awake = threads_now > 1 and now_s - since_s > 8e-3
+        now_s += len(token_ids) * (20e-6 if are_awake else 30e-6)
+
+    monkeypatch.setattr(threads, "time", SimpleNamespace(perf_counter=lambda: now_s))
+    monkeypatch.setattr(tiny.runner, "use_threads", use_threads)
+    monkeypatch.setattr(tiny.runner, "extend", extend)
+    monkeypatch.setattr(tiny.runner, "logits", lambda states: states)
+    assert settle_threads(tiny, 2) == 2
