@@ -6,7 +6,7 @@ import argparse
 import json
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,10 +66,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the benchmark and print its tables."""
+    _check_counts(args)
+    report = _report(args)
+    if args.json is not None:
+        _write(args.json, json.dumps(report, indent=2) + "\n")
+    return 0
+
+
+def _report(args: argparse.Namespace) -> Mapping[str, object]:
     # Torch takes a second to import: `--help` and wrong arguments shouldn't wait for it.
     from medusa_core.prompts import read_prompts
 
-    _check_counts(args)
     if args.step_cost:
         return _step_cost(args)
     if args.gui:
@@ -79,10 +86,7 @@ def run(args: argparse.Namespace) -> int:
     prompts = read_prompts(args.prompts, args.limit)
     target = open_target(args)
     sweeps = {"epsilon": _sweep_epsilon, "rows": _sweep_rows}
-    report = sweeps.get(args.sweep, _race)(args, target, prompts)
-    if args.json is not None:
-        _write(args.json, json.dumps(report, indent=2) + "\n")
-    return 0
+    return sweeps.get(args.sweep, _race)(args, target, prompts)
 
 
 def _sweep_epsilon(
@@ -113,7 +117,7 @@ def _sweep_rows(
     return asdict(sweep)
 
 
-def _step_cost(args: argparse.Namespace) -> int:
+def _step_cost(args: argparse.Namespace) -> dict[str, object]:
     from medusa_core.bench.step_cost import as_json, measure_step_report, step_table
     from medusa_core.engine.drafter import drafter_registry
 
@@ -121,12 +125,10 @@ def _step_cost(args: argparse.Namespace) -> int:
     modes = [name for name in _names(args.modes) if drafter_registry().get(name).serves(target)]
     report = measure_step_report(target, modes, args.max_new_tokens)
     print(step_table(report))
-    if args.json is not None:
-        _write(args.json, json.dumps(as_json(report), indent=2) + "\n")
-    return 0
+    return as_json(report)
 
 
-def _window(args: argparse.Namespace) -> int:
+def _window(args: argparse.Namespace) -> Mapping[str, object]:
     from medusa_core.bench.window import measure_window, window_table
 
     if args.model or args.heads:
@@ -135,9 +137,7 @@ def _window(args: argparse.Namespace) -> int:
         )
     found = measure_window(args.threads)
     print(window_table(found))
-    if args.json is not None:
-        _write(args.json, json.dumps(found, indent=2) + "\n")
-    return 0
+    return found
 
 
 def _random(args: argparse.Namespace) -> Target:

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 _LEAST_S = 0.03  # threads that were woken share a processor for up to ten milliseconds
 _NUM_TOKENS = 8
 _PREFILL_TOKENS = 64
-_LARGE_S = 0.05  # too long to be tried often
+_LARGE_S = 0.05  # a pass of a large model
 _WORTHWHILE = 0.8  # more threads must save a fifth to be worth what they risk
 
 
