@@ -46,6 +46,7 @@ def test_the_window_is_measured_with_as_many_threads_as_are_asked_for(
         ("print('{\"ratio\": 1.0}')", "It said nothing."),
         ("print('[1, 2]')", "It said nothing."),
         ("", "It said nothing."),
+        (FIGURES + "raise SystemExit(3)", "It said nothing."),
     ],
 )
 def test_a_window_that_fails_is_told_of(

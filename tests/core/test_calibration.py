@@ -302,24 +302,26 @@ def test_plain_steps_count_once_the_helpers_are_awake(
     assert len(measured) > 100
 
 
+@pytest.mark.parametrize("begins", [1.0, 4.2])
 def test_a_machine_that_is_slow_for_a_moment_makes_nothing_look_dear(
-    tiny: Target, monkeypatch: pytest.MonkeyPatch
+    tiny: Target, monkeypatch: pytest.MonkeyPatch, begins: float
 ) -> None:
-    """It is slow from the first draft on, for as long as one and a half turns take."""
-    now_s, slow_from_s = 0.0, math.inf
+    """For as long as one and a half turns take: from the first draft on, or at the end."""
+    now_s, first_draft_s = 0.0, math.inf
     verify, propose = tiny.runner.verify, GrownDrafter.propose
 
     def pass_by(seconds: float) -> None:
         nonlocal now_s
-        now_s += seconds * (2.0 if slow_from_s <= now_s < 2.5 * slow_from_s else 1.0)
+        is_slow = begins * first_draft_s <= now_s < (begins + 1.5) * first_draft_s
+        now_s += seconds * (2.0 if is_slow else 1.0)
 
     def slow_verify(tree: TokenTree, kv: KvCache) -> Tensor:
         pass_by(1e-4 * tree.shape.num_nodes)
         return verify(tree, kv)
 
     def slow_propose(self: GrownDrafter, root_id: int, max_rows: int) -> Proposal:
-        nonlocal slow_from_s
-        slow_from_s = min(slow_from_s, now_s)
+        nonlocal first_draft_s
+        first_draft_s = min(first_draft_s, now_s)
         pass_by(1e-5 * (1 + self._num_heads))
         return propose(self, root_id, max_rows)
 
@@ -327,7 +329,7 @@ def test_a_machine_that_is_slow_for_a_moment_makes_nothing_look_dear(
     monkeypatch.setattr(GrownDrafter, "propose", slow_propose)
     monkeypatch.setattr(calibration, "time", SimpleNamespace(perf_counter=lambda: now_s))
     costs = measure_costs(tiny, budget_s=100.0)
-    assert now_s > 4 * slow_from_s
+    assert now_s > 4 * first_draft_s
     assert tiny.heads is not None
     assert costs.seconds[0] == pytest.approx([1e-4 * rows for rows in ROW_COUNTS])
     for seconds in (costs.draft_s, costs.drawn_draft_s):
