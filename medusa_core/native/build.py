@@ -29,7 +29,9 @@ _FLAGS = (
 )
 _X86 = {
     "avx2": "x86_64_v3",
+    "avx2vnni": "x86_64_v3+avxvnni",
     "avx512": "x86_64_v4",
+    "avx512vnni": "x86_64_v4+avx512vnni",
     "avx512bf16": "x86_64_v4+avx512bf16+avx512vnni",
 }
 # System, what zig calls it, and for each instruction set what zig calls the CPU.

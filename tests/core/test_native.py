@@ -1,5 +1,6 @@
 """The compiled step: as right as torch's operations, and the same to the bit however it is cut."""
 
+import ctypes
 import hashlib
 import math
 import os
@@ -11,6 +12,7 @@ from array import array
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 import torch
@@ -493,6 +495,65 @@ def test_a_library_that_can_not_be_loaded_is_done_without(
     monkeypatch.setattr(native, "native_dir", lambda: tmp_path)
     assert native_library.__wrapped__() is None
     assert "can't be loaded" in caplog.text
+
+
+X86 = {f"avx512_{name}": True for name in ("f", "bw", "cd", "dq", "vl")} | {
+    "avx2": True,
+    "fma3": True,
+}
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "names"),
+    [
+        ({"avx2": True}, []),
+        ({"avx2": True, "fma3": True}, ["avx2"]),
+        ({"avx2": True, "fma3": True, "avx_vnni": True}, ["avx2vnni", "avx2"]),
+        (X86, ["avx512", "avx2"]),
+        (X86 | {"avx512_vl": False}, ["avx2"]),
+        (X86 | {"avx512_vnni": True}, ["avx512vnni", "avx512", "avx2"]),
+        (
+            X86 | {"avx512_vnni": True, "avx512_bf16": True},
+            ["avx512bf16", "avx512vnni", "avx512", "avx2"],
+        ),
+    ],
+)
+def test_a_cpu_gets_the_libraries_that_it_can_run(
+    capabilities: dict[str, bool], names: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native, "system_name", lambda: "linux-x86_64")
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
+    assert native.instruction_sets() == names
+    monkeypatch.setattr(native, "system_name", lambda: "linux-aarch64")
+    assert native.instruction_sets() == ["neon"]
+
+
+class Multiplier:
+    """Stands for a library whose product takes a while, by a clock of its own."""
+
+    now = 0.0
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def linear(self, *_: object) -> None:
+        Multiplier.now += self._seconds
+
+
+def test_of_two_libraries_the_clearly_faster_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native.time, "perf_counter", lambda: Multiplier.now)
+    slow, less, fast = (cast("ctypes.CDLL", Multiplier(s)) for s in (4e-3, 3.8e-3, 1e-3))
+    assert native.fastest([]) is None
+    assert native.fastest([slow]) is slow
+    assert native.fastest([slow, fast]) is fast
+    assert native.fastest([fast, slow]) is fast
+    assert native.fastest([slow, less]) is slow  # such a difference may be chance
+
+
+@pytest.mark.parametrize("path", libraries(), ids=lambda path: path.stem)
+def test_every_library_can_be_compared(path: Path) -> None:
+    first, again = open_library(path), open_library(path)
+    assert native.fastest([first, again]) in (first, again)
 
 
 def test_systems_have_names() -> None:

@@ -13,7 +13,7 @@
 #include <arm_neon.h>
 #endif
 
-#if defined(__AVX512VNNI__) || defined(__ARM_FEATURE_DOTPROD)
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__) || defined(__ARM_FEATURE_DOTPROD)
 #define MULTIPLIES_BYTES 1
 #else
 #define MULTIPLIES_BYTES 0
@@ -58,6 +58,19 @@ INLINE Signed add_bytes(Signed sum, Words weights, const uint32_t *x) {
 #if defined(__AVX512VNNI__)
     return (Signed)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)weights,
                                        _mm512_set1_epi32((int32_t)x[0]));
+#elif defined(__AVXVNNI__)
+    union {
+        Signed whole;
+        __m256i half[2];
+    } total = {sum};
+    union {
+        Words whole;
+        __m256i half[2];
+    } factor = {weights};
+    __m256i inputs = _mm256_set1_epi32((int32_t)x[0]);
+    for (int i = 0; i < 2; i++)
+        total.half[i] = _mm256_dpbusd_avx_epi32(total.half[i], factor.half[i], inputs);
+    return total.whole;
 #elif defined(__ARM_FEATURE_DOTPROD)
     union {
         Signed whole;

@@ -18,7 +18,8 @@ typedef uint16_t Halves __attribute__((vector_size(32), aligned(2)));
 
 INLINE Lanes load(const float *from) { return *(const Lanes *)from; }
 INLINE void store(float *to, Lanes x) { *(Lanes *)to = x; }
-INLINE Lanes all(float x) { return (Lanes){0} + x; }
+/* Not 0 + x: that sum would be computed, as it makes 0 of −0. */
+INLINE Lanes all(float x) { return (Lanes){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
 INLINE Lanes fma(Lanes a, Lanes b, Lanes c) { return __builtin_elementwise_fma(a, b, c); }
 INLINE Lanes larger(Lanes a, Lanes b) { return __builtin_elementwise_max(a, b); }
 

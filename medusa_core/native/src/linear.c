@@ -9,16 +9,17 @@
    turns. All measured: one more, and the compiler runs out of registers. Sums of bytes are two. */
 #if MULTIPLIES_HALVES
 enum { MOST_FULL = 10, MOST_HALF = 11, MOST_BYTE = 6, WIDTH = 2 };
+#elif defined(__AVX512F__)
+enum { MOST_FULL = 10, MOST_HALF = 10, MOST_BYTE = 6, WIDTH = 2 };
+#else
+enum { MOST_FULL = 6, MOST_HALF = 6, MOST_BYTE = 4, WIDTH = 1 };
+#endif
+#if defined(__AVX512F__)
 #define BESIDE(rows) ((rows) <= 2 ? 4 : (rows) <= 6 ? 2 : 1)
 #define BYTES_BESIDE(rows) ((rows) == 1 ? 4 : (rows) <= 3 ? 2 : 1)
-#elif defined(__AVX512F__)
-enum { MOST_FULL = 10, MOST_HALF = 8, MOST_BYTE = 5, WIDTH = 2 };
-#define BESIDE(rows) ((rows) == 1 ? 4 : (rows) <= 3 ? 2 : 1)
-#define BYTES_BESIDE(rows) ((rows) == 1 ? 4 : (rows) == 2 ? 2 : 1)
 #else
-enum { MOST_FULL = 5, MOST_HALF = 4, MOST_BYTE = 2, WIDTH = 1 };
 #define BESIDE(rows) ((rows) == 1 ? 4 : (rows) == 2 ? 2 : 1)
-#define BYTES_BESIDE(rows) ((rows) == 1 ? 2 : 1)
+#define BYTES_BESIDE(rows) ((rows) == 1 ? 4 : (rows) == 2 ? 2 : 1)
 #endif
 enum { GROUP = 4 };       /* panels of a piece, a multiple of every BESIDE */
 enum { SCALED = 64 / 4 }; /* words of inputs that share a scale */
@@ -163,7 +164,7 @@ INLINE void block(const Job *job, int32_t row, int32_t panel, int32_t lane, int 
 /* As `block`, of bytes: sums of whole numbers, each scale's added as it ends. */
 INLINE void byte_block(const Job *job, int32_t row, int32_t panel, int32_t lane, int rows,
                        int panels) {
-    Lanes total[MOST_BYTE][WIDTH];
+    Lanes total[6][WIDTH];
     for (int i = 0; i < rows * panels; i++)
         for (int v = 0; v < WIDTH; v++) total[i][v] = (Lanes){0};
     const Linear *layer = job->layer;
@@ -172,7 +173,7 @@ INLINE void byte_block(const Job *job, int32_t row, int32_t panel, int32_t lane,
     const uint32_t *from = (const uint32_t *)layer->weight + panel * panel_size + lane;
     const uint32_t *x = job->inputs + row * packed_words(layer);
     for (int32_t first = 0; first < count; first += SCALED) {
-        Signed sums[MOST_BYTE][WIDTH];
+        Signed sums[6][WIDTH];
         const uint32_t *scales = x;
         for (int r = 0; r < rows; r++)
             for (int i = 0; i < panels * WIDTH; i++)
@@ -208,72 +209,44 @@ INLINE void blocks(const Job *job, int32_t row, int32_t panel, int rows, int pan
     }
 }
 
+/* The counts of the cases below are known when this is compiled; those that the registers don't
+   hold aren't compiled, and don't come. */
+
 /* `rows` rows of some whole panels, of bytes. */
 static void byte_panels(const Job *job, int32_t row, int32_t panel, int32_t rows, int32_t panels) {
+#define CASE(n)                                                                                    \
+    case n:                                                                                        \
+        if (BYTES_BESIDE(n) > 1 && panels > 1)                                                     \
+            byte_block(job, row, panel, lane, n, BYTES_BESIDE(n));                                 \
+        else if (n <= MOST_BYTE)                                                                   \
+            byte_block(job, row, panel, lane, n, 1);                                               \
+        break;
     for (int32_t lane = 0; lane < PANEL; lane += WIDTH * LANES) {
-        switch (rows) {
-        case 1:
-            if (panels > 1)
-                byte_block(job, row, panel, lane, 1, BYTES_BESIDE(1));
-            else
-                byte_block(job, row, panel, lane, 1, 1);
-            break;
-        case 2:
-            if (panels > 1)
-                byte_block(job, row, panel, lane, 2, BYTES_BESIDE(2));
-            else
-                byte_block(job, row, panel, lane, 2, 1);
-            break;
-#if defined(__AVX512F__)
-        case 3:
-            if (panels > 1)
-                byte_block(job, row, panel, lane, 3, BYTES_BESIDE(3));
-            else
-                byte_block(job, row, panel, lane, 3, 1);
-            break;
-        case 4: byte_block(job, row, panel, lane, 4, 1); break;
-        case 5: byte_block(job, row, panel, lane, 5, 1); break;
-#endif
-#if MULTIPLIES_HALVES
-        case 6: byte_block(job, row, panel, lane, 6, 1); break;
-#endif
-        }
+        switch (rows) { CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) }
     }
+#undef CASE
 }
 
 /* All rows of some whole panels, side by side; they fit into the registers. */
 static void panels_beside(const Job *job, int32_t panel, int32_t rows) {
-    switch (rows) {
-    case 1: blocks(job, 0, panel, 1, BESIDE(1)); break;
-    case 2: blocks(job, 0, panel, 2, BESIDE(2)); break;
-#if defined(__AVX512F__)
-    case 3: blocks(job, 0, panel, 3, BESIDE(3)); break;
-#endif
-#if MULTIPLIES_HALVES
-    case 4: blocks(job, 0, panel, 4, BESIDE(4)); break;
-    case 5: blocks(job, 0, panel, 5, BESIDE(5)); break;
-    case 6: blocks(job, 0, panel, 6, BESIDE(6)); break;
-#endif
-    }
+#define CASE(n)                                                                                    \
+    case n:                                                                                        \
+        if (BESIDE(n) > 1) blocks(job, 0, panel, n, BESIDE(n));                                    \
+        break;
+    switch (rows) { CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) }
+#undef CASE
 }
 
 /* Some rows of one whole panel. */
 static void panel_rows(const Job *job, int32_t row, int32_t panel, int32_t rows) {
+#define CASE(n)                                                                                    \
+    case n:                                                                                        \
+        if (n <= MOST_FULL || n <= MOST_HALF) blocks(job, row, panel, n, 1);                       \
+        break;
     switch (rows) {
-    case 1: blocks(job, row, panel, 1, 1); break;
-    case 2: blocks(job, row, panel, 2, 1); break;
-    case 3: blocks(job, row, panel, 3, 1); break;
-    case 4: blocks(job, row, panel, 4, 1); break;
-    case 5: blocks(job, row, panel, 5, 1); break;
-#if defined(__AVX512F__)
-    case 6: blocks(job, row, panel, 6, 1); break;
-    case 7: blocks(job, row, panel, 7, 1); break;
-    case 8: blocks(job, row, panel, 8, 1); break;
-    case 9: blocks(job, row, panel, 9, 1); break;
-    case 10: blocks(job, row, panel, 10, 1); break;
-    case 11: blocks(job, row, panel, 11, 1); break;
-#endif
+        CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11)
     }
+#undef CASE
 }
 
 /* Some rows of a narrower last panel, number by number. */
