@@ -466,6 +466,16 @@ def test_chunked_cross_entropy_equals_the_plain_one_with_its_gradients() -> None
         torch.testing.assert_close(ours, reference, rtol=1e-4, atol=1e-6)
 
 
+def test_the_loss_of_a_token_that_can_not_come_is_a_number_with_its_gradient() -> None:
+    hidden = torch.tensor([[200.0], [1.0]], requires_grad=True)
+    matrix = torch.tensor([[1.0], [-1.0]], requires_grad=True)
+    loss = chunked_cross_entropy(hidden, matrix, torch.tensor([1, 0]), torch.ones(2), torch.float32)
+    loss.backward()  # type: ignore[no-untyped-call]
+    assert 30 < float(loss.detach()) < 60  # −log(1e-38) / 2, where e^−400 is none
+    assert hidden.grad is not None
+    assert float(hidden.grad[0]) == pytest.approx(1.0)  # both rows weigh a half
+
+
 def test_a_row_that_goes_round_in_circles_is_left_out() -> None:
     circle = "and then he went to the shop " * 3
     sane = "First he went to the shop. Then she saw the sea, and they all sat down to eat."
