@@ -21,6 +21,7 @@ from medusa_core.training.losses import chunked_cross_entropy
 from medusa_core.training.network import PebbleNetwork
 from medusa_core.training.optimizer import Muon
 from medusa_core.training.packing import document_mask
+from medusa_core.training.precision import trains_in_bf16
 from medusa_core.training.recipe import HeadRecipe
 from medusa_core.training.self_answers import Answer
 
@@ -236,19 +237,19 @@ def _rate_factor(step: int, num_steps: int) -> float:
 def _heads_loss(heads: MedusaHeads, data: HeadData, part: Tensor, recipe: HeadRecipe) -> Tensor:
     """Sum over heads of 0.8^k times the mean cross-entropy at some positions."""
     hidden, roots, targets = data.hidden[part], data.roots[part], data.targets[part]
-    total = torch.zeros(())
+    total, bf16 = torch.zeros(()), trains_in_bf16("cpu")
     for head in range(heads.num_heads):
         known = (targets[:, head] >= 0).nonzero().squeeze(1)
         if not len(known):
             continue
-        with torch.autocast("cpu", torch.bfloat16):
+        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
             state = heads.state_of(head, hidden[known].float(), roots[known])
         loss = chunked_cross_entropy(
             state,
             heads.projection_of(head),
             targets[known, head],
             torch.ones(len(known)),
-            torch.bfloat16,
+            torch.bfloat16 if bf16 else torch.float32,
         )
         total = total + recipe.loss_decay**head * loss
     return total

@@ -42,6 +42,7 @@ from medusa_core.training.optimizer import Optimizers
 from medusa_core.training.packing import ANSWER, PackedRows
 from medusa_core.training.phrase_table import asked_in, make_phrases
 from medusa_core.training.polish import Pieces, PolishRows, PolishRun, flaws, polish
+from medusa_core.training.precision import trains_in_bf16
 from medusa_core.training.prepare import PROMPTS_FILE, load_tokenizer, pack_tuning, prepare
 from medusa_core.training.recipe import ASSISTANT, END, HeadRecipe, PolishRecipe, Recipe
 from medusa_core.training.self_answers import Answer, GenerationOptions, generate_answers
@@ -158,6 +159,7 @@ def _run_stage(
         device=options.device,
         slice_s=slice_s,
         compiled=options.compiled,
+        bf16=trains_in_bf16(options.device),
     )
     if name == "pretrain":
         return pretrain(recipe, run_dir, stage)
@@ -220,7 +222,8 @@ def polish_once(
         short=PackedRows.load(run_dir / "polish.npz"),
         sums=pack_tuning(tokenizer, make_sums(num_sums, recipe.seed), recipe),
     )
-    options = GenerationOptions(numbers.max_new_tokens, end_id)
+    bf16 = trains_in_bf16("cpu")
+    options = GenerationOptions(numbers.max_new_tokens, end_id, bf16=bf16)
     for number in range(numbers.num_rounds if numbers.schedule.num_steps else 0):
         seed = recipe.seed + 1 + number
         prompts = asked_prompts(run_dir, recipe, seed)
@@ -230,7 +233,7 @@ def polish_once(
         if not numbers.end_weight:  # then there is nothing to learn from those that only don't end
             found = [flaw for flaw in found if flaw.repeated]
         log.info("%d of %d own answers have flaws", len(found), len(prompts))
-        run = PolishRun(numbers, number, recipe.seed, equals_id, end_id)
+        run = PolishRun(numbers, number, recipe.seed, equals_id, end_id, bf16)
         polish(network.train(), optimizers, rows, found, run)
 
 

@@ -71,6 +71,7 @@ class PolishRun:
         seed: of the choices.
         equals_id: the token before a sum's result.
         end_id: the token that ends an answer.
+        bf16: whether to compute in bfloat16.
     """
 
     numbers: PolishRecipe
@@ -78,6 +79,7 @@ class PolishRun:
     seed: int
     equals_id: int
     end_id: int
+    bf16: bool
 
     @property
     def steps(self) -> range:
@@ -232,13 +234,13 @@ def polish(
     for step in run.steps:
         loss = _chat_loss(network, rows, step, run)
         by_heart = batch_at(rows.sums, step, numbers.num_sum_rows, 0.0, run.seed)
-        results = weighted_loss(network, only_results(by_heart, run.equals_id), bf16=True)
+        results = weighted_loss(network, only_results(by_heart, run.equals_id), bf16=run.bf16)
         (results * numbers.sum_weight).backward()  # type: ignore[no-untyped-call]
         lost = Against(torch.zeros(()), torch.zeros(()))
         if found:
             size = min(len(found), numbers.num_flawed)
             picked = [found[i] for i in rng.choice(len(found), size=size, replace=False)]
-            lost = against(network, picked, run.end_id, numbers.end_probability, bf16=True)
+            lost = against(network, picked, run.end_id, numbers.end_probability, bf16=run.bf16)
             total = lost.repetition * numbers.repetition_weight + lost.no_end * numbers.end_weight
             total.backward()  # type: ignore[no-untyped-call]
         optimizers.step(step)
@@ -261,7 +263,7 @@ def _chat_loss(network: PebbleNetwork, rows: PolishRows, step: int, run: PolishR
     for packed, count in zip((rows.tune, rows.short), counts, strict=True):
         if count:
             batch = batch_at(packed, step, count, 0.0, run.seed)
-            loss = weighted_loss(network, batch, bf16=True) * (count / sum(counts))
+            loss = weighted_loss(network, batch, bf16=run.bf16) * (count / sum(counts))
             loss.backward()  # type: ignore[no-untyped-call]
             mean += float(loss.detach())
     return mean

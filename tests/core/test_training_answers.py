@@ -368,7 +368,9 @@ def test_a_shortened_answer_keeps_its_first_and_last_paragraphs() -> None:
 def test_rounds_of_the_polish_share_all_steps() -> None:
     polish = RECIPES["small"].polishes[0]
     polish = replace(polish, num_rounds=4, schedule=replace(polish.schedule, num_steps=10))
-    rounds = [PolishRun(polish, number, 0, equals_id=0, end_id=1).steps for number in range(4)]
+    rounds = [
+        PolishRun(polish, number, 0, equals_id=0, end_id=1, bf16=True).steps for number in range(4)
+    ]
     assert [step for steps in rounds for step in steps] == list(range(10))
     assert [len(steps) for steps in rounds] == [2, 3, 2, 3]
 

@@ -14,7 +14,7 @@ from medusa_core.__main__ import main
 from medusa_core.errors import TrainingError
 from medusa_core.heads.reader import read_head_set
 from medusa_core.heads.writer import write_heads
-from medusa_core.training import pebble
+from medusa_core.training import pebble, precision
 from medusa_core.training.corpus import Document, Segment, is_acceptable
 from medusa_core.training.heads import MedusaHeads
 from medusa_core.training.loop import weighted_loss
@@ -200,7 +200,7 @@ def test_where_ends_dont_count_answers_that_only_dont_end_are_no_flaws(
 @pytest.mark.parametrize("num_tune_rows", [0, 3])
 def test_a_polish_learns_from_rows_of_both_kinds_by_their_number(num_tune_rows: int) -> None:
     numbers = replace(tiny_recipe().polishes[0], num_tune_rows=num_tune_rows)
-    run = PolishRun(numbers, 0, 5, equals_id=1, end_id=1)
+    run = PolishRun(numbers, 0, 5, equals_id=1, end_id=1, bf16=False)
     generator = np.random.default_rng(0)
     packs = [
         pack_whole(
@@ -225,7 +225,7 @@ def test_a_polish_learns_from_rows_of_both_kinds_by_their_number(num_tune_rows: 
     total = num_tune_rows + numbers.schedule.num_rows
     for packed, count in zip(packs, (num_tune_rows, numbers.schedule.num_rows), strict=True):
         if count:
-            loss = weighted_loss(network, batch_at(packed, 0, count, 0.0, 5), True) * (
+            loss = weighted_loss(network, batch_at(packed, 0, count, 0.0, 5), bf16=False) * (
                 count / total
             )
             loss.backward()  # type: ignore[no-untyped-call]
@@ -447,6 +447,20 @@ def test_rates_rise_in_the_warm_up_and_then_follow_a_line() -> None:
     assert rates[-1] == 0.5
     steady = Schedule(10, 1, 8, 0, 1.0, 1.0, 0.0)
     assert {rate_factor(steady, step) for step in range(11)} == {1.0}
+
+
+@pytest.mark.parametrize(("half_s", "bf16"), [(1.0, True), (0.5, True), (1.2, True), (1.3, False)])
+def test_float32_is_trained_in_where_it_is_clearly_faster(
+    half_s: float, bf16: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = {torch.float32: 1.0, torch.bfloat16: half_s}
+    monkeypatch.setattr(precision, "_product_s", times.__getitem__)
+    assert precision.trains_in_bf16.__wrapped__("cpu") is bf16
+    assert precision.trains_in_bf16.__wrapped__("cuda")
+
+
+def test_the_products_that_are_compared_take_time() -> None:
+    assert all(precision._product_s(dtype) > 0 for dtype in precision._DTYPES)
 
 
 def test_chunked_cross_entropy_equals_the_plain_one_with_its_gradients() -> None:
