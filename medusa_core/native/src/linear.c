@@ -7,20 +7,20 @@
 /* How many rows of each kind of weights and how many lanes of outputs the registers hold at once; and
    of few rows how many panels: a sum waits for its last product, so a dozen of them have to take
    turns. All measured: one more, and the compiler runs out of registers. Sums of bytes are two. */
-#if MULTIPLIES_HALVES
-enum { MOST_FULL = 10, MOST_HALF = 11, MOST_BYTE = 6, WIDTH = 2 };
-#elif defined(__AVX512F__)
-enum { MOST_FULL = 10, MOST_HALF = 10, MOST_BYTE = 6, WIDTH = 2 };
-#else
-enum { MOST_FULL = 6, MOST_HALF = 6, MOST_BYTE = 4, WIDTH = 1 };
-#endif
 #if defined(__AVX512F__)
+enum { MOST_FULL = 10, MOST_HALF = MULTIPLIES_HALVES ? 11 : 10, MOST_BYTE = 6, WIDTH = 2 };
 #define BESIDE(rows) ((rows) <= 2 ? 4 : (rows) <= 6 ? 2 : 1)
 #define BYTES_BESIDE(rows) ((rows) == 1 ? 4 : (rows) <= 3 ? 2 : 1)
-#else
+#elif defined(__AVX2__)
+enum { MOST_FULL = 6, MOST_HALF = 6, MOST_BYTE = 4, WIDTH = 1 };
 #define BESIDE(rows) ((rows) == 1 ? 4 : (rows) == 2 ? 2 : 1)
-#define BYTES_BESIDE(rows) ((rows) == 1 ? 4 : (rows) == 2 ? 2 : 1)
+#define BYTES_BESIDE(rows) BESIDE(rows)
+#else
+enum { MOST_FULL = 5, MOST_HALF = 4, MOST_BYTE = 2, WIDTH = 1 };
+#define BESIDE(rows) ((rows) == 1 ? 4 : (rows) == 2 ? 2 : 1)
+#define BYTES_BESIDE(rows) ((rows) == 1 ? 2 : 1)
 #endif
+enum { MOST_SUMS = 12, MOST_BYTE_SUMS = 6 }; /* of a block, in vectors as wide as it is */
 enum { GROUP = 4 };       /* panels of a piece, a multiple of every BESIDE */
 enum { SCALED = 64 / 4 }; /* words of inputs that share a scale */
 
@@ -140,7 +140,7 @@ INLINE void put(const Job *job, Lanes total[][WIDTH], int32_t row, int32_t panel
    compiled, so that all sums stay in registers. */
 INLINE void block(const Job *job, int32_t row, int32_t panel, int32_t lane, int rows, int panels,
                   int kind) {
-    Lanes total[12][WIDTH];
+    Lanes total[MOST_SUMS][WIDTH];
     for (int i = 0; i < rows * panels; i++)
         for (int v = 0; v < WIDTH; v++) total[i][v] = (Lanes){0};
     const Linear *layer = job->layer;
@@ -164,7 +164,7 @@ INLINE void block(const Job *job, int32_t row, int32_t panel, int32_t lane, int 
 /* As `block`, of bytes: sums of whole numbers, each scale's added as it ends. */
 INLINE void byte_block(const Job *job, int32_t row, int32_t panel, int32_t lane, int rows,
                        int panels) {
-    Lanes total[6][WIDTH];
+    Lanes total[MOST_BYTE_SUMS][WIDTH];
     for (int i = 0; i < rows * panels; i++)
         for (int v = 0; v < WIDTH; v++) total[i][v] = (Lanes){0};
     const Linear *layer = job->layer;
@@ -173,7 +173,7 @@ INLINE void byte_block(const Job *job, int32_t row, int32_t panel, int32_t lane,
     const uint32_t *from = (const uint32_t *)layer->weight + panel * panel_size + lane;
     const uint32_t *x = job->inputs + row * packed_words(layer);
     for (int32_t first = 0; first < count; first += SCALED) {
-        Signed sums[6][WIDTH];
+        Signed sums[MOST_BYTE_SUMS][WIDTH];
         const uint32_t *scales = x;
         for (int r = 0; r < rows; r++)
             for (int i = 0; i < panels * WIDTH; i++)
