@@ -27,6 +27,9 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--resume", action="store_true", help="continue the run in --out")
     parser.add_argument("--minutes", type=float, help="stop after about this long, to be resumed")
     parser.add_argument(
+        "--within", type=float, metavar="MINUTES", help="do as much of the recipe as fits this time"
+    )
+    parser.add_argument(
         "--compile", action="store_true", help="a tenth faster; needs a C++ compiler"
     )
     parser.add_argument("--pretrain-steps", type=int, help="other than the recipe's")
@@ -61,9 +64,11 @@ def _run_pebble(args: argparse.Namespace) -> int:
     )
     if args.plain_heads:
         recipe = with_plain_heads(recipe)
-    slice_s = None if args.minutes is None else args.minutes * 60
+    slice_s, within_s = (
+        None if minutes is None else minutes * 60 for minutes in (args.minutes, args.within)
+    )
     options = RunOptions(
-        _data_of(args), args.out, args.device, args.resume, slice_s, compiled=args.compile
+        _data_of(args), args.out, args.device, args.resume, slice_s, args.compile, within_s
     )
     finished = train_pebble(recipe, options)
     print("finished" if finished else "stopped; run again with --resume")

@@ -48,6 +48,7 @@ from medusa_core.training.recipe import ASSISTANT, END, HeadRecipe, PolishRecipe
 from medusa_core.training.self_answers import Answer, GenerationOptions, generate_answers
 from medusa_core.training.stages import load_network, pretrain, tune
 from medusa_core.training.templates import make_documents, make_sums
+from medusa_core.training.timetable import Timetable, try_pace
 from medusa_core.training.tokenizer import (
     begins_word,
     encode_documents,
@@ -74,6 +75,7 @@ class RunOptions:
         resume: continue a run that is already there.
         slice_s: stop after about this many seconds, ready to resume; None runs to the end.
         compiled: fuse the network with torch.compile.
+        within_s: do as much of the recipe as fits so many seconds; None does all of it.
     """
 
     data_dir: Path
@@ -82,6 +84,7 @@ class RunOptions:
     resume: bool = False
     slice_s: float | None = None
     compiled: bool = False
+    within_s: float | None = None
 
     @property
     def run_dir(self) -> Path:
@@ -100,26 +103,33 @@ def train_pebble(recipe: Recipe, options: RunOptions) -> bool:
         Whether it came to its end (else run again with `resume`).
 
     Raises:
-        TrainingError: there are no rows, or a run is there already and `resume` wasn't asked for.
+        TrainingError: there are no rows, too little time, or a run is there already and `resume`
+            wasn't asked for.
     """
     run_dir = options.run_dir
     _claim(recipe, options)
     started_s = time.monotonic()
+    timetable = Timetable(
+        recipe, run_dir, options.within_s, lambda: try_pace(recipe, run_dir, options.device)
+    )
     prepare(options.data_dir, run_dir, recipe, make_documents(recipe.template_tokens, recipe.seed))
     for name in ("pretrain", "tune"):
-        left_s = _time_left(options, started_s)
-        result = _run_stage(name, recipe, options, left_s)
+        with timetable.stage(name) as fitted:
+            result = _run_stage(name, fitted, options, _time_left(options, started_s))
         if not result.finished:
             log.info("stopped in stage %s at step %d of %d", name, result.step, result.num_steps)
             return False
-    network = polish_all(recipe, run_dir)
+    with timetable.stage("polish") as fitted:
+        network = polish_all(fitted, run_dir)
     export_model(network, run_dir / "tokenizer", options.out_dir / MODEL_NAME)
     network, _ = load_exported(options.out_dir / MODEL_NAME)  # what ships is what heads serve
     heads_dir = options.out_dir / HEADS_NAME
-    make_heads(network, recipe, run_dir, heads_dir)
-    target = load_target(options.out_dir / MODEL_NAME, heads_dir)
-    asked = asked_in(rows_to_ask(recipe, options.data_dir), recipe.phrases, recipe.seed)
-    write_phrases(make_phrases(target, asked, recipe.phrases), options.out_dir / MODEL_NAME)
+    with timetable.stage("heads") as fitted:
+        make_heads(network, fitted, run_dir, heads_dir)
+    with timetable.stage("phrases") as fitted:
+        target = load_target(options.out_dir / MODEL_NAME, heads_dir)
+        asked = asked_in(rows_to_ask(fitted, options.data_dir), fitted.phrases, fitted.seed)
+        write_phrases(make_phrases(target, asked, fitted.phrases), options.out_dir / MODEL_NAME)
     return True
 
 

@@ -17,7 +17,7 @@ from medusa_core.heads.writer import write_heads
 from medusa_core.training import pebble, precision
 from medusa_core.training.corpus import Document, Segment, is_acceptable
 from medusa_core.training.heads import MedusaHeads
-from medusa_core.training.loop import weighted_loss
+from medusa_core.training.loop import read_checkpoint, weighted_loss
 from medusa_core.training.losses import chunked_cross_entropy
 from medusa_core.training.network import PebbleNetwork, initialise
 from medusa_core.training.optimizer import Optimizers, orthogonalise, rate_factor
@@ -39,6 +39,7 @@ from medusa_core.training.prepare import first_prompts, load_tokenizer
 from medusa_core.training.recipe import RECIPES, ModelSize, Recipe, Schedule, Source
 from medusa_core.training.self_answers import Answer
 from medusa_core.training.templates import make_documents
+from medusa_core.training.timetable import costs, try_pace
 from medusa_core.training.tokenizer import encode_documents, encode_prompt, train_tokenizer
 from medusa_core.tree.presets import read_tree_table
 
@@ -253,6 +254,23 @@ def test_the_command_line_chooses_the_heads(
     assert replace(recipe, heads=RECIPES["small"].heads) == RECIPES["small"]
 
 
+@pytest.mark.parametrize(
+    ("flags", "seconds"),
+    [([], (None, None)), (["--minutes", "2", "--within", "90"], (120.0, 5400.0))],
+)
+def test_the_command_line_says_how_long(
+    flags: list[str],
+    seconds: tuple[float | None, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[RunOptions] = []
+    monkeypatch.setattr(pebble, "train_pebble", lambda _, options: bool(asked.append(options)))
+    given = ["train", "pebble", "--data", str(tmp_path), "--out", str(tmp_path), *flags]
+    assert main(given) == 3
+    assert (asked[0].slice_s, asked[0].within_s) == seconds
+
+
 def test_a_run_of_slices_ends_with_the_weights_of_an_uninterrupted_run(
     data_dir: Path, tmp_path: Path, fewer_held_out: None
 ) -> None:
@@ -267,6 +285,43 @@ def test_a_run_of_slices_ends_with_the_weights_of_an_uninterrupted_run(
     ):
         whole, sliced = (load_file(tmp_path / folder / name) for folder in ("whole", "sliced"))
         assert all(torch.equal(whole[key], sliced[key]) for key in whole)
+
+
+def test_each_stage_does_its_share(
+    data_dir: Path, tmp_path: Path, fewer_held_out: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds, said = [], []
+    monkeypatch.setattr(pebble, "polish", lambda *given: rounds.append(list(given[4].steps)))
+    monkeypatch.setattr(pebble, "make_phrases", lambda _, asked, n: said.append(n.num_answers))
+    monkeypatch.setattr(pebble, "write_phrases", lambda *_: None)
+    (tmp_path / "run").mkdir()
+    shares = dict.fromkeys(costs(tiny_recipe()), 0.5)
+    (tmp_path / "run/shares.json").write_text(json.dumps(shares))
+    assert run(data_dir, tmp_path)
+    assert read_checkpoint(tmp_path / "run/pretrain.pt")["step"] == 2  # of 4
+    assert read_checkpoint(tmp_path / "run/tune.pt")["step"] == 2  # of 3
+    assert rounds == [[0], [1]] * 2  # of four steps in two rounds
+    answers = torch.load(tmp_path / "run/answers.pt", weights_only=True)
+    assert [len(made) for made in answers.values()] == [2 + 4, 1 + 4, 1 + 4]  # four are held out
+    assert said == [tiny_recipe().phrases.num_answers // 2]
+
+
+def test_a_run_within_a_time_does_as_much_as_fits(
+    data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = sum(costs(tiny_recipe()).values())
+    monkeypatch.setattr(pebble, "try_pace", lambda *_: whole / 1e6)
+    assert not run(data_dir, tmp_path, within_s=0.6e6, slice_s=0.0)  # of a million seconds
+    shares = json.loads((tmp_path / "run/shares.json").read_text())
+    assert shares == pytest.approx({"pretrain": 0.57}, rel=1e-3)
+
+
+def test_the_pace_is_tried_out_by_steps_that_change_nothing(data_dir: Path, tmp_path: Path) -> None:
+    recipe, run_dir = tiny_recipe(), tmp_path / "out/run"
+    assert not run(data_dir, tmp_path / "out", slice_s=0.0)
+    before = sorted(run_dir.iterdir())
+    assert try_pace(recipe, run_dir, "cpu") > 0
+    assert sorted(run_dir.iterdir()) == before
 
 
 def test_a_second_run_in_the_same_folder_must_ask_to_resume(data_dir: Path, tmp_path: Path) -> None:
