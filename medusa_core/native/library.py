@@ -229,11 +229,17 @@ def native_library() -> ctypes.CDLL | None:
     instruction set to take, such as `avx2`.
     """
     wanted = os.environ.get(_OFF, "")
-    names = [] if wanted == "0" else [wanted] if wanted else instruction_sets()
-    folder = native_dir() / system_name()
-    paths = [folder / f"{name}{library_suffix()}" for name in names]
+    if wanted == "0":
+        log.info("no compiled step: %s is 0", _OFF)
+        return None
+    folder, suffix = native_dir() / system_name(), library_suffix()
+    names = [wanted] if wanted else instruction_sets()
+    paths = [path for name in names if (path := folder / f"{name}{suffix}").is_file()]
+    if wanted and not paths:
+        known = ", ".join(sorted(path.stem for path in folder.glob(f"*{suffix}")))
+        log.warning("%s=%s names no compiled step; there are: %s", _OFF, wanted, known or "none")
     try:
-        library = fastest([open_library(path) for path in paths if path.is_file()][:2])
+        library = fastest([open_library(path) for path in paths[:2]])
     except OSError as error:
         log.warning("the compiled step can't be loaded, decoding is slower: %s", error)
         return None

@@ -497,6 +497,15 @@ def test_a_library_that_can_not_be_loaded_is_done_without(
     assert "can't be loaded" in caplog.text
 
 
+def test_a_name_that_no_library_has_is_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("MEDUSA_NATIVE", "avx512_bf16")
+    assert native_library.__wrapped__() is None
+    assert "avx512_bf16 names no compiled step; there are: " in caplog.text
+    assert libraries()[0].stem in caplog.text
+
+
 X86 = {f"avx512_{name}": True for name in ("f", "bw", "cd", "dq", "vl")} | {
     "avx2": True,
     "fma3": True,
