@@ -70,8 +70,8 @@ def test_steps_of_answers_that_were_not_begun_are_left_out() -> None:
 def test_a_saved_trace_shows_the_same_in_a_fresh_process(tmp_path: Path) -> None:
     pebble = load_target(*demo_model(), LoadOptions(device="cpu"))
     steps: list[StepTrace] = []
-    settings = GenerateSettings(drafter="composite", rule="sample", seed=5, max_new_tokens=90)
-    prompt = [ChatMessage(Role.USER, "Write a bedtime story about a small bear.")]
+    settings = GenerateSettings(drafter="composite", rule="sample", seed=5, max_new_tokens=300)
+    prompt = [ChatMessage(Role.USER, "Write a script about a small bear.")]
     done = generate(pebble, prompt, settings, on_trace=steps.append)
     path = tmp_path / "trace.json"
     write_trace(path, Recording("Fake", tuple(steps), done))
