@@ -155,8 +155,10 @@ def test_what_comes_of_a_command_is_shown_at_once_and_the_rest_as_rarely_as_befo
 ) -> None:
     hose = Hose()
     bridge, painter = open_painter(qtbot, hose)
+    painted: list[int] = []
+    painter.painted = lambda: painted.append(len(painter.arrivals))
     thread = hose.send(700, interval_s=0.001)
-    qtbot.waitUntil(lambda: len(painter.arrivals) == 2)
+    qtbot.waitUntil(lambda: 2 in painted)
     painter.hide()  # now showing takes nothing
     bridge.submit(Unload("s", "r"))
     submitted_s = time.monotonic()
