@@ -48,6 +48,10 @@ _TOLD = (n << 20 for n in (10, 2, 16, 4, 5, 6, 57, 100, 0))
 PLAN = MemoryPlan(*_TOLD, CONTEXT_TOKENS, CONTEXT_TOKENS, Fit.FITS, True)
 
 
+# An answer that goes on for a while.
+LONG = " ".join(f"word{number}" for number in range(400))
+
+
 @dataclass(frozen=True, slots=True)
 class Script:
     """How the fake answers.

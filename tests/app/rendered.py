@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from PySide6.QtGui import (
-    QTextBlock,
-    QTextCharFormat,
-    QTextCursor,
-    QTextDocument,
-    QTextTable,
-)
+from PySide6.QtGui import QTextBlock, QTextCharFormat, QTextCursor, QTextDocument, QTextTable
 
+from app.chat.answer_document import AnswerDocument
 from app.markdown.style import CodeInks, MarkStyle
 from tests.app.markdown_samples import is_unique_char
 
@@ -118,3 +113,19 @@ def shown_chars(document: QTextDocument) -> list[tuple[str, str]]:
 def underlined_chars(document: QTextDocument) -> list[tuple[str, str]]:
     """The same of those characters that occur once in their document."""
     return [one for one in shown_chars(document) if is_unique_char(one[0])]
+
+
+def positions_of_ranges(view: AnswerDocument) -> set[int]:
+    """Where the document says that marks are."""
+    return {at for one in view.marked_ranges() for at in range(one.start, one.end)}
+
+
+def underlined_positions(document: QTextDocument) -> set[int]:
+    """Where its formats have one."""
+    return {
+        at
+        for block in blocks_of(document)
+        for fragment in fragments_of(block)
+        if fragment.underline
+        for at in range(fragment.position, fragment.position + utf16_units(fragment.text))
+    }

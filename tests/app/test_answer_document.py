@@ -1,46 +1,36 @@
-"""Law 5: what the document marks is what the steps say was accepted, byte for byte."""
+"""The document of an answer: it grows as the answer does, and can be shown in other ways."""
 
 from __future__ import annotations
 
-from itertools import accumulate, pairwise
-from typing import NamedTuple
-
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
-from PySide6.QtGui import (
-    QColor,
-    QTextCharFormat,
-    QTextCursor,
-    QTextDocument,
-)
+from PySide6.QtGui import QTextDocument
 from pytestqt.qtbot import QtBot
 
-from app.chat import answer_document
 from app.chat.answer_document import AnswerDocument
-from app.chat.text_view import InertDocument, TextView, plain_document
 from app.markdown.formats import Marking
 from app.markdown.style import CodeInks, MarkStyle
-from app.markdown.tokens import TokenMap
-from medusa_core.messages import (
-    GIVEN,
-    TARGET,
-    GenerateSettings,
-    GenerationDone,
-    StepDone,
-    StepTimes,
-    StopReason,
-    TokenSource,
-)
-from tests.app.markdown_samples import TEMPLATES, fill, filled_documents, is_unique_char
+from medusa_core.messages import TARGET, TokenSource
 from tests.app.markdown_samples import wild_documents as wild_texts
 from tests.app.rendered import (
     STYLE,
     blocks_of,
     contents,
     fragments_of,
+    positions_of_ranges,
     underlined_chars,
-    utf16_units,
+    underlined_positions,
+)
+from tests.app.streamed import (
+    ALL_KINDS,
+    Answer,
+    answer_of_all_kinds,
+    answers,
+    generation_done,
+    make_answer,
+    pieces_of,
+    step,
+    stream,
 )
 
 DARKER = MarkStyle(
@@ -60,253 +50,6 @@ DARKER = MarkStyle(
     mono_families=("JetBrains Mono",),
     text_size_pt=14,
 )
-
-
-class Answer(NamedTuple):
-    """An answer as the engine reports it."""
-
-    steps: list[StepDone]
-    done: GenerationDone
-
-
-NO_TIMES = StepTimes(0, 0, 0, 0)
-
-
-def step(
-    number: int, pieces: tuple[bytes, ...], sources: tuple[TokenSource, ...], num_visible_bytes: int
-) -> StepDone:
-    ids = tuple(range(len(pieces)))
-    return StepDone(
-        "s",
-        "r",
-        number,
-        ids,
-        pieces,
-        sources,
-        num_visible_bytes,
-        1,
-        (TARGET,),
-        StepTimes(0, 0, 0, 0),
-        0,
-        0,
-    )
-
-
-def generation_done(text: str, num_tokens: int = 1) -> GenerationDone:
-    ids = tuple(range(num_tokens))
-    return GenerationDone(
-        "s", "r", text, ids, StopReason.EOS, 1, 0, 0, 1, (1,), 0, 0, 0, 0, GenerateSettings()
-    )
-
-
-def pieces_of(text: str, lengths: list[int]) -> list[bytes]:
-    """Cut a text into pieces as a detokenizer does: a character goes to whom completes it."""
-    data = text.encode()
-    pieces: list[bytes] = []
-    start = cut = 0
-    for i in range(len(data)):
-        length = lengths[i % len(lengths)]
-        cut = min(cut + length, len(data))
-        end = cut
-        while end < len(data) and data[end] & 0xC0 == 0x80:
-            end -= 1
-        pieces.append(data[start : max(end, start)])
-        start = max(end, start)
-        if cut == len(data):
-            break
-    return pieces
-
-
-@st.composite
-def answers(draw: st.DrawFn, documents: st.SearchStrategy[str]) -> Answer:
-    """Answers cut into random tokens of random origin, in random steps; some end at a stop."""
-    text = draw(documents)
-    lengths = draw(st.lists(st.integers(1, 9), min_size=1, max_size=7))
-    heads = draw(st.lists(st.integers(0, 4), min_size=1, max_size=7))
-    step_lengths = draw(st.lists(st.integers(1, 5), min_size=1, max_size=5))
-    num_held_back = draw(st.integers(0, 4))
-    pieces = pieces_of(text, lengths)
-    # The stop string cuts inside the last tokens.
-    num_stopped_chars = draw(st.integers(0, 5))
-    shown = text[: len(text) - num_stopped_chars] if num_stopped_chars < len(text) else text
-    return make_answer(pieces, heads, step_lengths, num_held_back, shown)
-
-
-def make_answer(
-    pieces: list[bytes], heads: list[int], step_lengths: list[int], num_held_back: int, shown: str
-) -> Answer:
-    num_shown_bytes = len(shown.encode())
-    ends = list(accumulate(map(len, pieces)))
-    steps: list[StepDone] = []
-    first = 0
-    while first < len(pieces):
-        end = min(len(pieces), first + step_lengths[len(steps) % len(step_lengths)])
-        sources = tuple(
-            TokenSource("medusa", head) if (head := heads[i % len(heads)]) else TARGET
-            for i in range(first, end)
-        )
-        is_last = end == len(pieces)
-        visible = ends[end - 1] - (0 if is_last else num_held_back)
-        visible = min(max(0, visible), num_shown_bytes)
-        steps.append(step(len(steps), tuple(pieces[first:end]), sources, visible))
-        first = end
-    return Answer(steps, generation_done(shown, len(pieces)))
-
-
-def stream(answer: Answer, style: MarkStyle = STYLE) -> AnswerDocument:
-    view = AnswerDocument(QTextDocument(), style)
-    for one in answer.steps:
-        view.append(one)
-    view.finish(answer.done)
-    return view
-
-
-# Reading the document back ----------------------------------------------------------------------
-
-
-def expected_chars(answer: Answer) -> list[tuple[str, str]]:
-    """The same from the steps alone: no parser, no positions."""
-    num_left = len(answer.done.text)
-    expected: list[tuple[str, str]] = []
-    for one in answer.steps:
-        for piece, source in zip(one.pieces, one.sources, strict=True):
-            colours = STYLE.head_underlines
-            colour = "" if source == TARGET else colours[(source.head - 1) % len(colours)]
-            for char in piece.decode():
-                if num_left > 0 and is_unique_char(char):
-                    expected.append((char, colour))
-                num_left -= 1
-    return expected
-
-
-def positions_of_ranges(view: AnswerDocument) -> set[int]:
-    return {at for one in view.marked_ranges() for at in range(one.start, one.end)}
-
-
-def underlined_positions(document: QTextDocument) -> set[int]:
-    return {
-        at
-        for block in blocks_of(document)
-        for fragment in fragments_of(block)
-        if fragment.underline
-        for at in range(fragment.position, fragment.position + utf16_units(fragment.text))
-    }
-
-
-def check_law_5(answer: Answer) -> None:
-    view = stream(answer)
-    assert underlined_chars(view.document) == expected_chars(answer)
-    assert positions_of_ranges(view) == underlined_positions(view.document)
-    check_ranges_name_their_token(view, answer)
-
-
-def check_ranges_name_their_token(view: AnswerDocument, answer: Answer) -> None:
-    """Words that a range shows belong to the piece of the token that it names."""
-    pieces = [piece for one in answer.steps for piece in one.pieces]
-    sources = [source for one in answer.steps for source in one.sources]
-    for one in view.marked_ranges():
-        cursor = QTextCursor(view.document)
-        cursor.setPosition(one.start)
-        cursor.setPosition(one.end, QTextCursor.MoveMode.KeepAnchor)
-        words = [char for char in cursor.selectedText() if is_unique_char(char)]
-        assert set(words) <= set(pieces[one.token_index].decode())
-        assert one.source == sources[one.token_index]
-        assert one.source != TARGET
-
-
-# The law ----------------------------------------------------------------------------------------
-
-ALL_KINDS = fill(list(TEMPLATES), ["\n\n"] * len(TEMPLATES))
-
-
-def answer_of_all_kinds() -> Answer:
-    pieces = pieces_of(ALL_KINDS, [4, 1, 7, 3])
-    return make_answer(pieces, [0, 1, 2, 0, 3, 1], [1, 3, 2], 0, ALL_KINDS)
-
-
-@settings(max_examples=60, deadline=None, derandomize=True)
-@given(answers(filled_documents()))
-def test_what_is_underlined_is_what_was_accepted(qapp: object, answer: Answer) -> None:
-    check_law_5(answer)
-
-
-def test_the_law_holds_for_every_kind_of_block_at_once(qapp: object) -> None:
-    answer = answer_of_all_kinds()
-    assert {colour for _, colour in expected_chars(answer)} == {"", *STYLE.head_underlines}
-    check_law_5(answer)
-
-
-def test_what_a_lookup_found_is_marked_by_itself(qapp: object) -> None:
-    document = QTextDocument()
-    view = AnswerDocument(document, STYLE)
-    sources = (TokenSource("ngram", 1), TokenSource("medusa+ngram", 2), GIVEN, TARGET)
-    view.append(step(0, (b"found ", b"both ", b"given ", b"own"), sources, 20))
-    assert [found.source for found in view.marked_ranges()] == list(sources[:2])
-    fragments = [found for block in blocks_of(document) for found in fragments_of(block)]
-    underlines = {fragment.underline for fragment in fragments}
-    assert underlines == {STYLE.lookup_underline, STYLE.underline(2), ""}
-
-
-def test_marks_differ_by_their_lines_too(qapp: object) -> None:
-    document = QTextDocument()
-    names = ("ngram", "phrases", "ngram+phrases", "medusa+phrases")
-    sources = tuple(TokenSource(name, 1) for name in names)
-    AnswerDocument(document, STYLE).append(step(0, (b"a ", b"b ", b"c ", b"d "), sources, 8))
-    cursor = QTextCursor(document)
-    lines = []
-    for place in (1, 3, 5, 7):
-        cursor.setPosition(place)
-        lines.append(cursor.charFormat().underlineStyle())
-    style = QTextCharFormat.UnderlineStyle
-    assert lines == [style.DashUnderline, style.DotLine, style.DashUnderline, style.SingleUnderline]
-
-
-def test_every_character_knows_its_token(qapp: object) -> None:
-    document = QTextDocument()
-    view = AnswerDocument(document, STYLE)
-    pieces = (b"One **tw", "o** 😀".encode(), b" three")
-    view.append(step(0, pieces, (TARGET, TokenSource("medusa", 1), TARGET), 30))
-    text = document.toPlainText()
-    assert text == "One two 😀 three"
-    owners = [view.token_at(position) for position in range(len(text) + 2)]
-    assert owners == [0] * 6 + [1] * 4 + [2] * 6 + [-1]
-    (found,) = view.ranges_of(range(1, 2))
-    assert (found.start, found.end) == (6, 10)
-
-
-class OffByOne(TokenMap):
-    """Gives every character to the token of the one after it."""
-
-    def owner(self, char: int) -> int:
-        return super().owner(char + 1)
-
-
-class ForgetsLastHead(TokenMap):
-    """Takes head 3 for the target."""
-
-    def owner_and_mark(self, char: int) -> tuple[int, int]:
-        token, mark = super().owner_and_mark(char)
-        return (token, 0) if mark == 3 else (token, mark)
-
-
-@pytest.mark.parametrize("fault", [OffByOne, ForgetsLastHead])
-def test_the_law_catches_a_wrong_owner(
-    qapp: object, monkeypatch: pytest.MonkeyPatch, fault: type[TokenMap]
-) -> None:
-    monkeypatch.setattr(answer_document, "TokenMap", fault)
-    with pytest.raises(AssertionError):
-        check_law_5(answer_of_all_kinds())
-
-
-def test_the_law_catches_positions_that_count_characters_instead_of_utf16_units(
-    qapp: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(answer_document, "utf16_length", len)
-    with pytest.raises(AssertionError):
-        check_law_5(answer_of_all_kinds())
-
-
-# Streaming --------------------------------------------------------------------------------------
 
 
 def at_once(answer: Answer) -> AnswerDocument:
@@ -382,9 +125,6 @@ def test_a_broken_off_answer_keeps_what_is_there(qapp: object) -> None:
     }
     assert view.plain_text() == "x = '''\nfor\n'''"
     assert STYLE.inks.keyword not in colours
-
-
-# Looks ------------------------------------------------------------------------------------------
 
 
 def test_marks_can_be_switched_off_and_on(qapp: object) -> None:
@@ -482,69 +222,3 @@ def test_steps_touch_only_the_end_of_the_document(qapp: object) -> None:
         view.append(step(i, (piece,), (source,), num_visible))
     assert max(from_end for from_end, _ in changes) < 2 * len(paragraph)
     assert max(added for _, added in changes) < 2 * len(paragraph)
-
-
-@pytest.mark.parametrize(
-    ("source", "word"),
-    [
-        ("one two three", "two"),
-        ("- item\n  - deep two", "two"),
-        ("> said two", "two"),
-        ("```\ncode two\n```", "two"),
-        ("| a | b |\n|---|---|\n| c | two |", "two"),
-        ("שלום two עולם", "two"),
-        ("wrapped " * 30 + "two", "two"),
-    ],
-)
-def test_a_frame_is_drawn_around_the_text_and_its_marks_stay(
-    qtbot: QtBot, source: str, word: str
-) -> None:
-    document = InertDocument()
-    answer = AnswerDocument(document, STYLE)
-    answer.append(step(0, (source.encode(),), (TokenSource("medusa", 1),), len(source.encode())))
-    answer.finish()
-    view = TextView(document, "Answer")
-    qtbot.addWidget(view)
-    view.resize(300, 100)
-    view.show()
-    found = document.find(word)
-    start, end = found.selectionStart(), found.selectionEnd()
-    (place,) = view._places(start, end)
-    cursor, edges = view.textCursor(), []
-    for position in (start, end):
-        cursor.setPosition(position)
-        at = view.cursorRect(cursor)
-        edges.append(at.center().x())
-        assert place.top() - 2 <= at.top() <= at.bottom() <= place.bottom() + 2
-    if source.isascii():  # between directions, a cursor has two places
-        assert edges == pytest.approx([place.left(), place.right()], abs=2)
-    else:
-        width = view.fontMetrics().horizontalAdvance(word)
-        assert place.width() == pytest.approx(width, rel=0.25)
-    before = view.viewport().grab().toImage()
-    view.frame([(start, end)], QColor("#ff0000"))
-    after = view.viewport().grab().toImage()
-    changed = {
-        (x, y)
-        for x in range(after.width())
-        for y in range(after.height())
-        if after.pixel(x, y) != before.pixel(x, y)
-    }
-    assert changed
-    inner = place.adjusted(3, 3, -3, -3)
-    assert not any(inner.contains(x, y) for x, y in changed), "what is framed looks as before"
-    outer = place.adjusted(-4, -4, 4, 4)
-    assert all(outer.contains(x, y) for x, y in changed)
-    view.frame([], QColor("#ff0000"))
-    assert view.viewport().grab().toImage() == before
-
-
-def test_a_frame_goes_on_in_the_next_line(qtbot: QtBot) -> None:
-    view = TextView(plain_document("word " * 60), "Answer")
-    qtbot.addWidget(view)
-    view.resize(300, 100)
-    view.show()
-    places = list(view._places(0, 299))
-    assert len(places) > 3
-    assert all(b.top() >= a.bottom() - 1 for a, b in pairwise(places))
-    assert sum(place.width() for place in places) > 3 * 200

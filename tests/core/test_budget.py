@@ -34,9 +34,8 @@ from medusa_core.native.merge import (
 from medusa_core.target import Target
 from medusa_core.tree.lookup import DEEPEST
 from medusa_core.types import RowBudget
+from tests.core.drafts import guesses_of, random_table, table, trust_of
 from tests.core.laws import user_says
-from tests.core.test_lookup import guesses_of, trust_of
-from tests.core.test_phrases import random_table, table
 
 COSTS = StepCosts((100, 200), (1, 4, 8), ((1.0, 1.6, 4.0), (2.0, 3.2, 9.0)))
 CHEAP = StepCosts((1,), (1, MOST_ROWS), ((1.0, 1.0 + 1e-6),))

@@ -29,6 +29,7 @@ from medusa_core.target import Target
 from medusa_core.tree.lookup import DEEPEST, LONGEST_SUFFIX, continuations
 from medusa_core.types import RowBudget
 from tests.core.conftest import LoadTarget
+from tests.core.drafts import guesses_of, trust_of
 from tests.core.laws import decode, plainly, user_says
 
 TOKENS = st.lists(st.integers(0, 5), min_size=1, max_size=60)
@@ -97,23 +98,6 @@ def test_trust_follows_what_was_right() -> None:
 
 def mergers(num_rows: int) -> list[Merge]:
     return [merger(RowBudget(num_rows)), search]
-
-
-def guesses_of(rng: random.Random, num_heads: int, num_ranks: int, num_tokens: int) -> Guesses:
-    """What heads might guess."""
-    token_ids, chances = array("i"), array("f")
-    for _ in range(num_heads):
-        token_ids.extend(rng.sample(range(num_tokens), num_ranks))
-        drawn = sorted((rng.random() for _ in range(num_ranks)), reverse=True)
-        chances.extend(chance / num_ranks for chance in drawn)
-    return Guesses(token_ids, chances, num_ranks)
-
-
-def trust_of(rng: random.Random) -> "array[float]":
-    """How far a lookup might be trusted: more than heads, as much, or less."""
-    most = rng.choice((1.0, 0.2, 0.05))
-    drawn = (sorted((rng.random() for _ in range(DEEPEST)), reverse=True) for _ in range(4))
-    return array("f", [most * chance for row in drawn for chance in row])
 
 
 def nodes_of(merged: Merged) -> dict[tuple[int, ...], tuple[TokenSource, int]]:

@@ -31,49 +31,12 @@ from medusa_core.native.merge import (
     search,
 )
 from medusa_core.target import LoadOptions, load_target
-from medusa_core.tree.phrases import (
-    FILE,
-    Follower,
-    Phrases,
-    keys_of,
-    of_lists,
-    read_phrases,
-    write_phrases,
-)
+from medusa_core.tree.phrases import FILE, Phrases, read_phrases, write_phrases
 from medusa_core.types import RowBudget
 from tests.core.conftest import LoadTarget
+from tests.core.drafts import Path_, guesses_of, random_table, table, trust_of
 from tests.core.laws import decode, plainly, user_says
-from tests.core.test_lookup import guesses_of, trust_of
 from tests.core.tiny import write_tiny
-
-Path_ = tuple[int, ...]
-
-
-def key_of(*tokens: int) -> int:
-    """The key of a context, its oldest token first."""
-    return keys_of(reversed(tokens), len(tokens))[-1]
-
-
-def table(said: dict[Path_, dict[int, float]], longest: int = 3) -> Phrases:
-    """A table of what follows which tokens."""
-    lists = {
-        key_of(*context): [Follower(*one) for one in followers.items()]
-        for context, followers in said.items()
-    }
-    return of_lists(lists, longest, {0.0: ((0.5, 0.1), (0.6,)), 0.5: ((0.3,),)})
-
-
-def random_table(rng: random.Random, num_tokens: int, longest: int = 3) -> Phrases:
-    """Contexts of up to three tokens, each with a few followers; not all contexts are known."""
-    said: dict[Path_, dict[int, float]] = {}
-    for size in range(1, longest + 1):
-        for _ in range(3 * num_tokens):
-            context = tuple(rng.randrange(num_tokens) for _ in range(size))
-            tokens = rng.sample(range(num_tokens), rng.randrange(1, 4))
-            shares = sorted((rng.randrange(1, 85) / 255 for _ in tokens), reverse=True)
-            said[context] = dict(zip(tokens, shares, strict=True))
-    return table(said, longest)
-
 
 # The table ----------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""A Hub on loopback for the tests of downloads."""
+"""A Hub on loopback, and a cache with a model and its heads in it."""
 
 import json
 import os
@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from medusa_core.hub.settings import HubSettings
+from tests.core.tiny import random_heads, write_heads, write_tiny
+from tests.hub.installed import HEADS, MODEL, SPEC, add_revision, read_files
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -115,3 +117,24 @@ def in_library(hub: LoopbackHub, cache: Path, code: str, offline: bool = False) 
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
+
+
+@pytest.fixture(scope="session")
+def model_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    return read_files(write_tiny(tmp_path_factory.mktemp("model"), SPEC))
+
+
+@pytest.fixture(scope="session")
+def heads_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    folder = write_heads(tmp_path_factory.mktemp("heads"), random_heads(SPEC))
+    config = json.dumps({"base_model_name_or_path": MODEL}).encode()
+    return {**read_files(folder), "config.json": config}
+
+
+@pytest.fixture
+def cache(tmp_path: Path, model_files: dict[str, bytes], heads_files: dict[str, bytes]) -> Path:
+    """A model and its heads, as huggingface_hub would have left them."""
+    folder = tmp_path / "cache"
+    add_revision(folder, MODEL, model_files)
+    add_revision(folder, HEADS, heads_files)
+    return folder

@@ -6,6 +6,11 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from medusa_core.hub.library import repo_folder
+from tests.core.tiny import TinySpec
+
+SPEC = TinySpec()
+MODEL, HEADS = "org/tiny", "org/tiny-heads"
 SHA = "a" * 40
 OTHER_SHA = "b" * 40
 
@@ -72,3 +77,21 @@ def disk_bytes(folder: Path) -> int:
 def tree_of(folder: Path) -> set[str]:
     """Every path below a folder."""
     return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+def snapshot_of(cache: Path, repo: str = MODEL, sha: str = SHA) -> Path:
+    """The folder of a revision."""
+    return repo_folder(cache, repo) / "snapshots" / sha
+
+
+def flip_a_byte(path: Path, place: int = -1) -> None:
+    """Damage a file."""
+    data = bytearray(path.read_bytes())
+    data[place] ^= 1
+    path.write_bytes(data)
+
+
+def truncate(snapshot: Path) -> None:
+    """Let the weights lack their last byte."""
+    path = (snapshot / "model.safetensors").resolve()
+    os.truncate(path, path.stat().st_size - 1)

@@ -1,0 +1,32 @@
+"""What tests of the model manager wait for and look at."""
+
+import asyncio
+from collections.abc import Callable
+
+from app.library.library_dialog import LibraryDialog
+from medusa_core.api import Budget
+from medusa_core.memory.budget import imagined_card
+
+
+async def until(holds: Callable[[], object]) -> None:
+    while not holds():
+        await asyncio.sleep(0.01)
+
+
+def card(dialog: LibraryDialog, gib: float) -> Budget:
+    """Plan for a card that isn't there."""
+    budget = imagined_card(gib)
+    dialog.discover.set_budget(budget)
+    dialog.installed.set_budget(budget)
+    return budget
+
+
+def column(dialog: LibraryDialog, number: int) -> list[str]:
+    table = dialog.discover.table
+    items = [table.item(row, number) for row in range(table.rowCount())]
+    return [item.text() for item in items if item is not None]
+
+
+async def settle(dialog: LibraryDialog) -> None:
+    """Wait until what the dialog began has come to its end."""
+    await until(lambda: not dialog._work and not dialog.discover._looks)

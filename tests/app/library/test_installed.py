@@ -1,0 +1,134 @@
+"""What is here: listed, verified, deleted, and where it goes."""
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QMessageBox
+
+from app.library.library_dialog import LibraryDialog
+from app.library.sizes import duration, on_disk
+from medusa_core.api import HubSettings, Library, Offer, Pair, demo_model
+from tests.app.library.conftest import OTHER, SPEC, Run
+from tests.app.library.managing import card, settle, until
+from tests.core.tiny import random_heads, write_heads, write_tiny
+from tests.hub.conftest import LoopbackHub, random_file
+from tests.hub.pairs import MIB
+
+
+def test_installed_models_are_listed_verified_and_deleted(
+    run: Run,
+    dialog: LibraryDialog,
+    library: Library,
+    published: LoopbackHub,
+    settings: HubSettings,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    write_heads(published.root / "org" / "other-medusa", random_heads(OTHER))
+    tab = dialog.installed
+
+    async def work() -> None:
+        card(dialog, 8)
+        for repo in ("org/tiny-chat", "org/tiny-chat-medusa", "org/other-medusa"):
+            dialog.download(Offer("", Pair(repo)))
+        await until(lambda: len(tab.items) == 3)
+        names = [item.name for item in tab.items]
+        tab.table.selectRow(names.index("org/tiny-chat"))
+        reasons = [tab.heads_box.itemText(i) for i in range(tab.heads_box.count())]
+        assert reasons[1] == "org/tiny-chat-medusa"
+        assert "hidden size 64 ≠ 128" in reasons[2]
+        tab.verify_button.click()
+        await until(lambda: "is whole" in tab.status_label.text())
+        chosen = tab.chosen
+        assert chosen is not None
+        blob = (chosen.folder / "model.safetensors").resolve()
+        content = bytearray(blob.read_bytes())
+        content[-1] ^= 1
+        blob.write_bytes(content)
+        tab.verify_button.click()
+        await until(lambda: "Download it again" in tab.status_label.text())
+        yes = QMessageBox.StandardButton.Yes
+        monkeypatch.setattr(QMessageBox, "question", lambda *_: yes)
+        tab.delete_button.click()
+        await until(lambda: "are free again" in tab.status_label.text())
+        assert len(tab.items) == 2
+        for folder in demo_model():
+            tab.add_folder(str(folder))
+        await until(lambda: len(tab.items) == 4)
+        tab.add_folder(str(tmp_path / "state"))
+        assert "no weights" in tab.status_label.text()
+        await settle(dialog)
+        await library.downloads.close()
+
+    run(work)
+
+
+def test_sizes_are_in_the_units_that_people_know() -> None:
+    assert [on_disk(n) for n in (13_500_000_000, 52_000_000, 900)] == ["13.5 GB", "52 MB", "1 kB"]
+    assert [duration(s) for s in (5, 600, 7200 * 3)] == ["5 s", "10 min", "6.0 h"]
+
+
+def test_downloads_can_go_elsewhere_and_at_a_limit(
+    run: Run, dialog: LibraryDialog, library: Library, published: LoopbackHub, tmp_path: Path
+) -> None:
+    seen: list[str] = []
+    dialog.installed.cache_changed.connect(seen.append)
+    elsewhere = tmp_path / "elsewhere"
+
+    async def work() -> None:
+        dialog.installed.use_cache(str(elsewhere))
+        dialog.downloads.limit_box.setValue(50)
+        assert library.settings.bytes_per_s == 50_000_000
+        dialog.download(Offer("", Pair("org/tiny-chat")))
+        await until(lambda: dialog.installed.items)
+        await settle(dialog)
+        await library.downloads.close()
+
+    run(work)
+    assert seen == [str(elsewhere)]
+    assert dialog.installed.items[0].folder.is_relative_to(elsewhere)
+
+
+def test_quantized_copies_can_be_deleted(
+    run: Run, dialog: LibraryDialog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("medusa_core.library.kept_models_dir", lambda: tmp_path / "kept")
+    random_file(tmp_path / "kept" / "a.safetensors", MIB)
+
+    async def work() -> None:
+        await dialog.installed.refresh()
+        assert "quantized copies 1 MB" in dialog.installed.status_label.text()
+        dialog.installed.kept_button.click()
+        await until(lambda: "are deleted" in dialog.installed.status_label.text())
+
+    run(work)
+    assert not list((tmp_path / "kept").iterdir())
+
+
+def test_names_are_never_taken_for_markup(
+    run: Run, dialog: LibraryDialog, library: Library, tmp_path: Path
+) -> None:
+    hostile = tmp_path / "<img src='file:etc'>"
+    write_tiny(hostile, SPEC)
+    tab = dialog.installed
+
+    async def work() -> None:
+        tab.add_folder(str(hostile))
+        await until(lambda: tab.items)
+        await settle(dialog)
+
+    run(work)
+    item = tab.table.item(0, 0)
+    assert item is not None
+    assert item.text() == hostile.name
+    assert "<img" not in item.toolTip()
+    labels = (
+        tab.status_label,
+        dialog.discover.status_label,
+        dialog.notice_label,
+        dialog.downloads.reason_label,
+        tab.details._title,
+        tab.details._note,
+    )
+    assert all(label.textFormat() is Qt.TextFormat.PlainText for label in labels)

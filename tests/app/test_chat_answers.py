@@ -1,0 +1,185 @@
+"""Shown answers: their marks, what can be done with them, and what they can't do."""
+
+from PySide6.QtCore import Qt, QUrl
+from PySide6.QtGui import QAccessible, QGuiApplication, QKeySequence, QTextCharFormat
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QMessageBox
+from pytestqt.qtbot import QtBot
+
+from app.chat.answer_message import AnswerMessage
+from app.chat.message_widgets import UserMessage
+from app.chat.text_view import TextView, plain_document
+from app.markdown.formats import Marking
+from app.model_keeper import Phase
+from app.theme.tokens import DARK, LIGHT
+from medusa_core.messages import Generate
+from tests.app.conftest import Open
+from tests.app.driving import ask, wait_ready
+from tests.app.fakes import Script
+
+
+def test_marked_characters_are_those_of_the_document(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    answer = ask(qtbot, window, "Hello")
+    underlined = set()
+    cursor = answer.view.textCursor()
+    for position in range(answer.view.document().characterCount() - 1):
+        cursor.setPosition(position + 1)
+        style = cursor.charFormat().underlineStyle()
+        if (
+            style != QTextCharFormat.UnderlineStyle.NoUnderline
+            or cursor.charFormat().fontUnderline()
+        ):
+            underlined.add(position)
+    ranges = answer.marked_ranges()
+    assert underlined == {p for mark in ranges for p in range(mark.start, mark.end)}
+    # Of ten words: one from prefill, then 2 + 0 + 1 + 2 accepted before a bonus token each.
+    assert len({mark.token_index for mark in ranges}) == answer.num_accepted == 5
+
+
+def underlines(answer: AnswerMessage) -> set[str]:
+    """The colours of all underlines; empty for text without one."""
+    cursor = answer.view.textCursor()
+    found = set()
+    for position in range(answer.view.document().characterCount() - 1):
+        cursor.setPosition(position + 1)
+        style = cursor.charFormat()
+        is_marked = style.underlineStyle() != QTextCharFormat.UnderlineStyle.NoUnderline
+        found.add(style.underlineColor().name() if is_marked else "")
+    return found
+
+
+def test_marks_can_be_switched_off_and_on(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    answer = ask(qtbot, window, "Hello")
+    text = answer.view.toPlainText()
+    ranges = answer.marked_ranges()
+    assert len(underlines(answer)) == 3  # none and two heads
+    window.page.strip.choose_marking(Marking.OFF)
+    assert answer.document.marking is Marking.OFF
+    assert answer.marked_ranges() == ()
+    assert underlines(answer) == {""}
+    assert answer.view.toPlainText() == text
+    QTest.keyClick(window.page.strip.marks_box, Qt.Key.Key_Down)
+    assert answer.document.marking is Marking.ACCEPTED
+    assert answer.marked_ranges() == ranges
+    assert len(underlines(answer)) == 2
+
+
+def test_regenerating_a_sample_takes_a_new_seed_and_replaces_the_answer(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    window.page.header.pickers.choose_rule("sample")
+    first = ask(qtbot, window, "Hello")
+    engine.script = Script(answer="Another answer.")
+    first.row.regenerate_button.click()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert [a.document.text for a in window.chat.answers] == ["Another answer."]
+    one, two = engine.of_kind(Generate)
+    assert one.messages == two.messages
+    assert one.settings.seed != two.settings.seed
+    assert one.request_id != two.request_id
+
+
+def test_only_the_last_answer_offers_to_be_regenerated(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    ask(qtbot, window, "one")
+    ask(qtbot, window, "two")
+    shown = [answer.row.regenerate_button.isVisible() for answer in window.chat.answers]
+    assert shown == [False, True]
+
+
+def test_copy_puts_the_markdown_on_the_clipboard(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake(Script(answer="Some **bold** words"))
+    wait_ready(qtbot, window)
+    answer = ask(qtbot, window, "Hello")
+    assert answer.view.toPlainText() == "Some bold words"
+    answer.row.copy_button.click()
+    assert QGuiApplication.clipboard().text() == "Some **bold** words"
+
+
+def test_figures_wait_for_calibration(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake(Script(calibrates=False))
+    qtbot.waitUntil(lambda: window.keeper.status.phase is Phase.READY)
+    answer = ask(qtbot, window, "Hello")
+    assert answer.row.figure_texts()[2] == "—× plain"
+    engine.script = Script()
+    window.keeper.load()
+    wait_ready(qtbot, window)
+    assert answer.row.figure_texts()[2] == "1.80× plain"
+
+
+def test_theme_and_zoom_change_shown_answers_and_are_remembered(
+    qtbot: QtBot, open_fake: Open, tmp_path
+) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    answer = ask(qtbot, window, "Hello")
+    ranges, height = answer.marked_ranges(), answer.view.height()
+
+    def tint() -> str:
+        cursor = answer.view.textCursor()
+        cursor.setPosition(ranges[0].end)
+        return cursor.charFormat().background().color().name()
+
+    assert tint() == LIGHT.head(1).tint
+    window.toggle_theme()
+    assert tint() == DARK.head(1).tint
+    QTest.keySequence(window, QKeySequence("Ctrl+="))
+    QTest.keySequence(window, QKeySequence("Ctrl+="))
+    assert answer.view.height() > height
+    assert answer.marked_ranges() == ranges
+    saved = (tmp_path / "preferences.json").read_text()
+    assert '"dark"' in saved
+    assert "1.2" in saved
+
+
+def test_an_answer_can_be_listened_to(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    QAccessible.setActive(True)
+    try:
+        assert ask(qtbot, window, "Hello").document.text == engine.script.answer
+    finally:
+        QAccessible.setActive(False)
+
+
+def test_nothing_is_ever_loaded_for_an_answer(qtbot: QtBot, open_fake: Open, tmp_path) -> None:
+    (tmp_path / "secret.png").write_bytes(b"x")
+    local = QUrl.fromLocalFile(str(tmp_path / "secret.png")).toString()
+    script = Script(answer=f"![a]({local}) and ![b](https://example.org/b.png)")
+    window, _ = open_fake(script)
+    wait_ready(qtbot, window)
+    answer = ask(qtbot, window, "Hello")
+    for kind in range(1, 6):
+        for address in (local, "https://example.org/b.png"):
+            assert not answer.view.document().resource(kind, QUrl(address))
+            assert answer.view.loadResource(kind, QUrl(address)) is None
+
+
+def test_links_are_asked_about_and_only_the_web_is_opened(qtbot: QtBot) -> None:
+    view = TextView(plain_document("text"), "Text")
+    qtbot.addWidget(view)
+    view.show()
+    view.anchorClicked.emit(QUrl("file:///etc/passwd"))
+    view.anchorClicked.emit(QUrl("javascript:alert(1)"))
+    assert view.findChildren(QMessageBox) == []
+    view.anchorClicked.emit(QUrl("https://example.org/a?b=c"))
+    (box,) = view.findChildren(QMessageBox)
+    assert "https://example.org/a?b=c" in box.informativeText()
+    assert box.defaultButton() is box.button(QMessageBox.StandardButton.Cancel)
+    box.reject()
+    assert not view.openLinks()
+
+
+def test_user_text_is_shown_as_it_is(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    ask(qtbot, window, "<b>bold</b> **stars** <img src='file:///x'>")
+    (shown,) = [m for m in window.page.conversation.messages if isinstance(m, UserMessage)]
+    assert shown.text == "<b>bold</b> **stars** <img src='file:///x'>"

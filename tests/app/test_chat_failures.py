@@ -1,0 +1,113 @@
+"""Answers that are stopped or fail: nothing is lost, and it is said why."""
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from medusa_core.messages import Cancel, ChatMessage, Generate, LoadModel, Role
+from tests.app.conftest import Open
+from tests.app.driving import ask, errors, wait_ready
+from tests.app.fakes import LONG, Script
+
+
+def test_escape_stops_an_answer_before_its_first_token(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    engine.gate.clear()
+    window.chat.send("stop me")
+    QTest.keyClick(window, Qt.Key.Key_Escape)
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert len(engine.of_kind(Cancel)) == 1
+    answer = window.chat.answers[0]
+    assert not answer.has_text
+    assert answer.row.figure_texts()[-1] == "stopped"
+    engine.gate.set()
+    ask(qtbot, window, "next")
+    # What was never answered is not told to the model again.
+    assert engine.of_kind(Generate)[-1].messages == (ChatMessage(Role.USER, "next"),)
+
+
+def test_the_button_stops_an_answer_and_keeps_what_there_is(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake(Script(answer=LONG), 3)
+    wait_ready(qtbot, window)
+    engine.gate.clear()
+    window.chat.send("go on")
+    answer = window.chat.answers[0]
+    qtbot.waitUntil(lambda: answer.has_text)
+    assert window.page.composer.button.accessibleName() == "Stop"
+    window.page.composer.button.click()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert answer.row.figure_texts()[-1] == "stopped"
+    assert LONG.startswith(answer.view.toPlainText())
+    assert window.page.composer.button.accessibleName() == "Send"
+    engine.gate.set()
+    ask(qtbot, window, "more")
+    told = engine.of_kind(Generate)[-1].messages
+    assert answer.done is not None
+    assert answer.done.token_ids
+    assert told[1] == ChatMessage(Role.ASSISTANT, answer.document.text, answer.done.token_ids)
+
+
+def test_a_failure_before_the_answer_gives_the_prompt_back(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake(Script(prefill_error="Too long."))
+    wait_ready(qtbot, window)
+    window.chat.send("precious words")
+    window.page.composer.set_text("typed meanwhile")
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert window.page.composer.text == "precious words\ntyped meanwhile"
+    assert [(card.message, card.hint) for card in errors(window)] == [("Too long.", "Try again.")]
+    assert window.chat.answers == ()
+    assert window.chat.conversation.turns == []
+    engine.script = Script()
+    window.page.composer.clear()
+    assert ask(qtbot, window, "again").has_text
+
+
+def test_a_failure_within_the_answer_keeps_what_there_is(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake(Script(decode_error="No numbers."))
+    wait_ready(qtbot, window)
+    window.chat.send("tell me")
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert window.chat.answers[0].document.text.startswith("One two three.")
+    assert errors(window)[0].message == "No numbers."
+    assert window.page.composer.text == ""
+    engine.script = Script()
+    assert ask(qtbot, window, "and now?").document.text == engine.script.answer
+
+
+def test_an_error_can_be_dismissed(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake(Script(prefill_error="Too long."))
+    wait_ready(qtbot, window)
+    window.chat.send("x")
+    qtbot.waitUntil(lambda: len(errors(window)) == 1)
+    errors(window)[0].dismissed.emit()
+    assert errors(window) == []
+    assert window.page.empty.isVisible()
+
+
+def test_a_model_that_cannot_be_loaded_is_explained_and_tried_again(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, engine = open_fake(Script(load_error="The file is truncated."))
+    qtbot.waitUntil(lambda: len(errors(window)) == 1)
+    assert window.page.header.state_label.text() == "could not be loaded"
+    engine.script = Script()
+    errors(window)[0].retry_requested.emit()
+    wait_ready(qtbot, window)
+    assert errors(window) == []
+    assert len(engine.of_kind(LoadModel)) == 2
+
+
+def test_a_failed_regeneration_keeps_the_old_answer(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    first = ask(qtbot, window, "Hello")
+    text = first.document.text
+    engine.script = Script(prefill_error="Out of memory.")
+    window.chat.regenerate()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert window.chat.answers == (first,)
+    assert first.isVisible()
+    assert first.row.regenerate_button.isVisible()
+    assert window.chat.conversation.turns[-1].answer == text
+    assert errors(window)[0].message == "Out of memory."

@@ -1,0 +1,81 @@
+"""Frames around words of a shown text."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from PySide6.QtGui import QColor
+from pytestqt.qtbot import QtBot
+
+from app.chat.answer_document import AnswerDocument
+from app.chat.text_view import InertDocument, TextView, plain_document
+from medusa_core.messages import TokenSource
+from tests.app.rendered import STYLE
+from tests.app.streamed import step
+
+
+@pytest.mark.parametrize(
+    ("source", "word"),
+    [
+        ("one two three", "two"),
+        ("- item\n  - deep two", "two"),
+        ("> said two", "two"),
+        ("```\ncode two\n```", "two"),
+        ("| a | b |\n|---|---|\n| c | two |", "two"),
+        ("שלום two עולם", "two"),
+        ("wrapped " * 30 + "two", "two"),
+    ],
+)
+def test_a_frame_is_drawn_around_the_text_and_its_marks_stay(
+    qtbot: QtBot, source: str, word: str
+) -> None:
+    document = InertDocument()
+    answer = AnswerDocument(document, STYLE)
+    answer.append(step(0, (source.encode(),), (TokenSource("medusa", 1),), len(source.encode())))
+    answer.finish()
+    view = TextView(document, "Answer")
+    qtbot.addWidget(view)
+    view.resize(300, 100)
+    view.show()
+    found = document.find(word)
+    start, end = found.selectionStart(), found.selectionEnd()
+    (place,) = view._places(start, end)
+    cursor, edges = view.textCursor(), []
+    for position in (start, end):
+        cursor.setPosition(position)
+        at = view.cursorRect(cursor)
+        edges.append(at.center().x())
+        assert place.top() - 2 <= at.top() <= at.bottom() <= place.bottom() + 2
+    if source.isascii():  # between directions, a cursor has two places
+        assert edges == pytest.approx([place.left(), place.right()], abs=2)
+    else:
+        width = view.fontMetrics().horizontalAdvance(word)
+        assert place.width() == pytest.approx(width, rel=0.25)
+    before = view.viewport().grab().toImage()
+    view.frame([(start, end)], QColor("#ff0000"))
+    after = view.viewport().grab().toImage()
+    changed = {
+        (x, y)
+        for x in range(after.width())
+        for y in range(after.height())
+        if after.pixel(x, y) != before.pixel(x, y)
+    }
+    assert changed
+    inner = place.adjusted(3, 3, -3, -3)
+    assert not any(inner.contains(x, y) for x, y in changed), "what is framed looks as before"
+    outer = place.adjusted(-4, -4, 4, 4)
+    assert all(outer.contains(x, y) for x, y in changed)
+    view.frame([], QColor("#ff0000"))
+    assert view.viewport().grab().toImage() == before
+
+
+def test_a_frame_goes_on_in_the_next_line(qtbot: QtBot) -> None:
+    view = TextView(plain_document("word " * 60), "Answer")
+    qtbot.addWidget(view)
+    view.resize(300, 100)
+    view.show()
+    places = list(view._places(0, 299))
+    assert len(places) > 3
+    assert all(b.top() >= a.bottom() - 1 for a, b in pairwise(places))
+    assert sum(place.width() for place in places) > 3 * 200

@@ -1,0 +1,19 @@
+"""The libraries of the compiled step that this machine can run."""
+
+from pathlib import Path
+
+import pytest
+
+from medusa_core.native import library as native
+from medusa_core.native.library import library_suffix, system_name
+from medusa_core.resources import native_dir
+
+
+def libraries() -> list[Path]:
+    """Their files, in the order in which they are preferred."""
+    folder = native_dir() / system_name()
+    names = [f"{name}{library_suffix()}" for name in native.instruction_sets()]
+    return [folder / name for name in names]
+
+
+each_library = pytest.mark.parametrize("path", libraries(), ids=lambda path: path.stem)

@@ -1,0 +1,156 @@
+"""Libraries of the compiled step: built from what is here, and the right one is chosen."""
+
+import ctypes
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import cast
+
+import pytest
+import torch
+
+from medusa_core.native import library as native
+from medusa_core.native.build import SOURCES_HASH, build, hash_of_sources, main
+from medusa_core.native.library import library_suffix, native_library, open_library, system_name
+from medusa_core.resources import native_dir
+from tests.core.natives import each_library, libraries
+
+
+def test_this_machine_has_a_compiled_step() -> None:
+    # If this fails on some machine, all else still works there, but slower.
+    assert native_library() is not None
+    assert all(path.is_file() for path in libraries())
+
+
+def test_what_ships_was_built_from_these_sources() -> None:
+    recorded = (native_dir() / SOURCES_HASH).read_text(encoding="ascii").strip()
+    assert recorded == hash_of_sources(), "run python -m medusa_core.native.build, and commit"
+
+
+def test_a_build_without_its_compiler_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    monkeypatch.setattr("sys.argv", ["build", "--check"])
+    assert main() == 1
+    assert "pip install" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_sources_give_the_same_bytes_again(tmp_path: Path) -> None:
+    pytest.importorskip("ziglang", reason="the compiler isn't installed")
+    built = build(tmp_path, system_name())
+    assert built
+    for path in built:
+        shipped = native_dir() / path.relative_to(tmp_path)
+        assert shipped.read_bytes() == path.read_bytes()
+
+
+def test_without_a_library_torch_runs_the_step(tmp_path: Path) -> None:
+    """In a process of its own, as a library is chosen once."""
+    script = (
+        "from medusa_core.api import demo_model\n"
+        "from medusa_core.target import load_target\n"
+        "print(type(load_target(*demo_model()).runner).__name__)\n"
+    )
+    environment = {**os.environ, "MEDUSA_NATIVE": "0", "OMP_NUM_THREADS": "1"}
+    ran = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.split() == ["ResidentRunner"]
+
+
+def test_a_library_that_can_not_be_loaded_is_done_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / system_name()
+    folder.mkdir()
+    for name in native.instruction_sets():
+        (folder / f"{name}{library_suffix()}").write_bytes(b"no library")
+    monkeypatch.setattr(native, "native_dir", lambda: tmp_path)
+    assert native_library.__wrapped__() is None
+    assert "can't be loaded" in caplog.text
+
+
+def test_a_name_that_no_library_has_is_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("MEDUSA_NATIVE", "avx512_bf16")
+    assert native_library.__wrapped__() is None
+    assert "avx512_bf16 names no compiled step; there are: " in caplog.text
+    assert libraries()[0].stem in caplog.text
+
+
+X86 = {f"avx512_{name}": True for name in ("f", "bw", "cd", "dq", "vl")} | {
+    "avx2": True,
+    "fma3": True,
+}
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "names"),
+    [
+        ({"avx2": True}, []),
+        ({"avx2": True, "fma3": True}, ["avx2"]),
+        ({"avx2": True, "fma3": True, "avx_vnni": True}, ["avx2vnni", "avx2"]),
+        (X86, ["avx512", "avx2"]),
+        (X86 | {"avx512_vl": False}, ["avx2"]),
+        (X86 | {"avx512_vnni": True}, ["avx512vnni", "avx512", "avx2"]),
+        (
+            X86 | {"avx512_vnni": True, "avx512_bf16": True},
+            ["avx512bf16", "avx512vnni", "avx512", "avx2"],
+        ),
+    ],
+)
+def test_a_cpu_gets_the_libraries_that_it_can_run(
+    capabilities: dict[str, bool], names: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native, "system_name", lambda: "linux-x86_64")
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
+    assert native.instruction_sets() == names
+    monkeypatch.setattr(native, "system_name", lambda: "linux-aarch64")
+    assert native.instruction_sets() == ["neon"]
+
+
+class Multiplier:
+    """Stands for a library whose product takes a while, by a clock of its own."""
+
+    now = 0.0
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def linear(self, *_: object) -> None:
+        Multiplier.now += self._seconds
+
+
+def test_of_two_libraries_the_clearly_faster_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native.time, "perf_counter", lambda: Multiplier.now)
+    slow, less, fast = (cast("ctypes.CDLL", Multiplier(s)) for s in (4e-3, 3.8e-3, 1e-3))
+    assert native.fastest([]) is None
+    assert native.fastest([slow]) is slow
+    assert native.fastest([slow, fast]) is fast
+    assert native.fastest([fast, slow]) is fast
+    assert native.fastest([slow, less]) is slow  # such a difference may be chance
+
+
+@each_library
+def test_every_library_can_be_compared(path: Path) -> None:
+    first, again = open_library(path), open_library(path)
+    assert native.fastest([first, again]) in (first, again)
+
+
+def test_systems_have_names() -> None:
+    assert system_name("linux", "x86_64") == "linux-x86_64"
+    assert system_name("win32", "AMD64") == "windows-x86_64"
+    assert system_name("darwin", "arm64") == "macos-aarch64"
+
+
+def test_the_hash_tells_sources_apart(tmp_path: Path) -> None:
+    (tmp_path / "a.c").write_text("int a;")
+    first = hash_of_sources(tmp_path)
+    (tmp_path / "a.c").write_text("int b;")
+    assert first != hash_of_sources(tmp_path)
+    assert len(first) == len(hashlib.sha256().hexdigest())

@@ -1,0 +1,53 @@
+"""Helpers of the compiled step: they share its work, rest, and leave."""
+
+import threading
+
+from medusa_core.native.library import native_library
+from medusa_core.native.pool import Pool, Workers
+
+
+def test_passes_of_all_kinds_have_the_same_helpers_unless_they_need_others() -> None:
+    library = native_library()
+    assert library is not None
+    before = set(threading.enumerate())
+    workers = Workers(library)
+    workers.use(2, 2)
+    assert workers.prefill is workers.decoding
+    workers.use(1, 3)
+    assert (workers.decoding.num_workers, workers.prefill.num_workers) == (1, 3)
+    del workers
+    for helper in set(threading.enumerate()) - before:
+        helper.join(10)
+        assert not helper.is_alive()
+
+
+def test_a_helper_that_is_called_while_it_leaves_comes_back() -> None:
+    came: list[int] = []
+    again = threading.Event()
+
+    class Library:
+        def serve(self, address: int, worker: int) -> None:
+            came.append(worker)
+            if len(came) == 1:
+                pool.awake()  # it has found nothing to do, and now there is something
+            elif len(came) == 2:
+                again.set()
+
+    pool = Pool(Library(), 2)  # type: ignore[arg-type]
+    pool.awake()
+    assert again.wait(10)
+    assert came == [1, 1]
+
+
+def test_helpers_rest_and_leave() -> None:
+    library = native_library()
+    assert library is not None
+    before = set(threading.enumerate())
+    pool = Pool(library, 3)
+    assert pool.awake() is not None
+    helpers = set(threading.enumerate()) - before
+    assert len(helpers) == 2
+    del pool
+    for helper in helpers:
+        helper.join(10)
+        assert not helper.is_alive()

@@ -1,0 +1,94 @@
+"""A step of training: its loss, its optimizers, their rates, and in which numbers."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from medusa_core.training import precision
+from medusa_core.training.loop import weighted_loss
+from medusa_core.training.losses import chunked_cross_entropy
+from medusa_core.training.optimizer import orthogonalise, rate_factor
+from medusa_core.training.packing import make_batch, pack_whole
+from medusa_core.training.recipe import Schedule
+from tests.core.toy_recipe import encoded, random_network
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # the compiler warns of its own parts
+def test_the_compiled_network_gives_the_same_loss_and_gradients(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    # a pool of compiling processes would outlive the test
+    monkeypatch.setattr("torch._inductor.config.compile_threads", 1)
+    rows = pack_whole(encoded(9, 12, 8, 20, 11, 3), 31)
+    batch = make_batch(rows, np.arange(len(rows)), 0.3)
+    networks = random_network(), random_network()
+    networks[1].model.compile_blocks()
+    losses = [weighted_loss(network, batch, bf16=False) for network in networks]
+    assert float(losses[0]) == pytest.approx(float(losses[1]), rel=1e-5)
+    for loss in losses:
+        loss.backward()  # type: ignore[no-untyped-call]
+    for plain, compiled in zip(*(network.parameters() for network in networks), strict=True):
+        torch.testing.assert_close(plain.grad, compiled.grad, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(3, 64, 64), (2, 32, 96)])
+def test_muon_makes_the_singular_values_about_one(shape: tuple[int, int, int]) -> None:
+    result = orthogonalise(torch.randn(shape) * 5.0).float()
+    values = torch.linalg.svdvals(result)
+    # the smallest values of a random square matrix are too small for five steps
+    assert (values > 0.5).float().mean() > 0.9
+    assert values.max() < 1.4
+
+
+def test_rates_rise_in_the_warm_up_and_then_follow_a_line() -> None:
+    schedule = Schedule(10, 1, 8, 4, 1.0, 1.0, 0.0, first_rate=1.0, last_rate=0.5)
+    rates = [rate_factor(schedule, step) for step in range(11)]
+    assert rates[:4] == pytest.approx([0.25, 0.5 * 0.95, 0.75 * 0.9, 0.85])
+    assert rates[-1] == 0.5
+    steady = Schedule(10, 1, 8, 0, 1.0, 1.0, 0.0)
+    assert {rate_factor(steady, step) for step in range(11)} == {1.0}
+
+
+@pytest.mark.parametrize(("half_s", "bf16"), [(1.0, True), (0.5, True), (1.2, True), (1.3, False)])
+def test_float32_is_trained_in_where_it_is_clearly_faster(
+    half_s: float, bf16: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = {torch.float32: 1.0, torch.bfloat16: half_s}
+    monkeypatch.setattr(precision, "_product_s", times.__getitem__)
+    assert precision.trains_in_bf16.__wrapped__("cpu") is bf16
+    assert precision.trains_in_bf16.__wrapped__("cuda")
+
+
+def test_the_products_that_are_compared_take_time() -> None:
+    assert all(precision._product_s(dtype) > 0 for dtype in precision._DTYPES)
+
+
+def test_chunked_cross_entropy_equals_the_plain_one_with_its_gradients() -> None:
+    hidden, matrix = torch.randn(2000, 16), torch.randn(50, 16)
+    targets, weights = torch.randint(0, 50, (2000,)), torch.rand(2000)
+    grads = []
+    for chunked in (True, False):
+        h, m = hidden.clone().requires_grad_(), matrix.clone().requires_grad_()
+        if chunked:
+            loss = chunked_cross_entropy(h, m, targets, weights, torch.float32)
+        else:
+            losses = torch.nn.functional.cross_entropy(h @ m.T, targets, reduction="none")
+            loss = (losses * weights).sum() / weights.sum()
+        loss.backward()  # type: ignore[no-untyped-call]
+        grads.append((loss.detach(), h.grad, m.grad))
+    for ours, reference in zip(*grads, strict=True):
+        torch.testing.assert_close(ours, reference, rtol=1e-4, atol=1e-6)
+
+
+def test_the_loss_of_a_token_that_can_not_come_is_a_number_with_its_gradient() -> None:
+    hidden = torch.tensor([[200.0], [1.0]], requires_grad=True)
+    matrix = torch.tensor([[1.0], [-1.0]], requires_grad=True)
+    loss = chunked_cross_entropy(hidden, matrix, torch.tensor([1, 0]), torch.ones(2), torch.float32)
+    loss.backward()  # type: ignore[no-untyped-call]
+    assert 30 < float(loss.detach()) < 60  # −log(1e-38) / 2, where e^−400 is none
+    assert hidden.grad is not None
+    assert float(hidden.grad[0]) == pytest.approx(1.0)  # both rows weigh a half

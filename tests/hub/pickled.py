@@ -1,0 +1,87 @@
+"""Pickles to convert, and what must come of them."""
+
+import pickle
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from medusa_core.hub.convert import ConversionLimits, Converted, convert
+from medusa_core.hub.convert_source import find_source
+
+HIDDEN, VOCABULARY = 16, 40
+LIMITS = ConversionLimits(time_s=120, floor_bytes=0)
+
+
+class Runs:
+    """Unpickles by calling whatever it was given."""
+
+    def __init__(self, call: Callable[..., object], *args: object) -> None:
+        self._reduced = call, args
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return self._reduced
+
+
+def head_tensors() -> dict[str, Tensor]:
+    return {
+        name: tensor
+        for head in range(3)
+        for name, tensor in (
+            (f"{head}.0.linear.weight", torch.randn(HIDDEN, HIDDEN).half()),
+            (f"{head}.0.linear.bias", torch.randn(HIDDEN).half()),
+            (f"{head}.1.weight", torch.randn(VOCABULARY, HIDDEN).half()),
+        )
+    }
+
+
+def run(path: Path, output: Path | None = None) -> Converted:
+    return convert(find_source(path, output), is_consented=True, limits=LIMITS)
+
+
+def assert_same(found: dict[str, Tensor], wanted: dict[str, Tensor]) -> None:
+    assert found.keys() == wanted.keys()
+    for name, tensor in wanted.items():
+        assert found[name].dtype == tensor.dtype
+        assert found[name].shape == tensor.shape
+        as_bytes = (t.contiguous().reshape(-1).view(torch.uint8) for t in (found[name], tensor))
+        assert torch.equal(*as_bytes), name
+
+
+def leftovers(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+def write_archive(path: Path, data_pkl: bytes, **members: bytes) -> Path:
+    """A zip as torch writes it, around any pickle."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("archive/data.pkl", data_pkl)
+        archive.writestr("archive/byteorder", b"little")
+        archive.writestr("archive/version", b"3\n")
+        for name, data in members.items():
+            archive.writestr(f"archive/data/{name.removeprefix('_')}", data)
+    return path
+
+
+def storage_pickle(num_elements: int, size: tuple[int, ...], stride: tuple[int, ...]) -> bytes:
+    """The pickle of {"w": a float32 tensor} in storage 0."""
+
+    def integer(value: int) -> bytes:
+        data = pickle.encode_long(value)
+        return b"\x8a" + bytes([len(data)]) + data
+
+    def text(value: str) -> bytes:
+        return b"X" + struct.pack("<I", len(value)) + value.encode()
+
+    def sizes(values: tuple[int, ...]) -> bytes:
+        return b"(" + b"".join(map(integer, values)) + b"t"
+
+    storage = b"(" + text("storage") + b"ctorch\nFloatStorage\n" + text("0") + text("cpu")
+    storage += integer(num_elements) + b"tQ"
+    hooks = b"\x89ccollections\nOrderedDict\n)R"
+    args = b"(" + storage + integer(0) + sizes(size) + sizes(stride) + hooks + b"t"
+    rebuild = b"ctorch._utils\n_rebuild_tensor_v2\n" + args + b"R"
+    return b"\x80\x02}" + text("w") + rebuild + b"s."
