@@ -54,6 +54,7 @@ def run_train(args: argparse.Namespace) -> int:
 
 def _run_pebble(args: argparse.Namespace) -> int:
     from medusa_core.training.pebble import RunOptions, train_pebble, with_plain_heads, with_steps
+    from medusa_core.training.precision import denormals_are_zero
     from medusa_core.training.recipe import RECIPES
 
     recipe = RECIPES[args.size]
@@ -70,7 +71,8 @@ def _run_pebble(args: argparse.Namespace) -> int:
     options = RunOptions(
         _data_of(args), args.out, args.device, args.resume, slice_s, args.compile, within_s
     )
-    finished = train_pebble(recipe, options)
+    with denormals_are_zero():
+        finished = train_pebble(recipe, options)
     print("finished" if finished else "stopped; run again with --resume")
     return 0 if finished else 3
 

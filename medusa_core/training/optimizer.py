@@ -10,25 +10,27 @@ import torch
 from torch import Tensor, nn
 
 from medusa_core.training.network import PebbleNetwork
+from medusa_core.training.precision import trains_in_bf16
 from medusa_core.training.recipe import Schedule
 
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 
 
-def orthogonalise(matrices: Tensor, num_steps: int = 5) -> Tensor:
+def orthogonalise(matrices: Tensor, dtype: torch.dtype, num_steps: int = 5) -> Tensor:
     """Replace the singular values of each matrix by about 1.
 
     Args:
         matrices: [N, rows, columns] with rows <= columns.
+        dtype: of the products.
         num_steps: Newton-Schulz steps.
 
     Returns:
-        bfloat16 [N, rows, columns].
+        [N, rows, columns] of that dtype.
 
     Source: Jordan et al., "Muon: An optimizer for hidden layers in neural networks" (2024).
     """
     a, b, c = NEWTON_SCHULZ
-    x = matrices.bfloat16()
+    x = matrices.to(dtype)
     x = x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)
     for _ in range(num_steps):
         gram = x @ x.mT
@@ -66,7 +68,9 @@ class Muon(torch.optim.Optimizer):
             average = state["momentum"].lerp_(parameter.grad, 1 - momentum)
             update = parameter.grad.lerp(average, momentum)
             updates.append(update.mT if _is_tall(parameter) else update)
-        for parameter, update in zip(parameters, orthogonalise(torch.stack(updates)), strict=True):
+        stacked = torch.stack(updates)
+        dtype = torch.bfloat16 if trains_in_bf16(stacked.device.type) else torch.float32
+        for parameter, update in zip(parameters, orthogonalise(stacked, dtype), strict=True):
             rows, columns = parameter.shape
             scale = math.sqrt(max(1.0, rows / columns))
             change = update.mT if _is_tall(parameter) else update

@@ -49,12 +49,7 @@ from medusa_core.training.self_answers import Answer, GenerationOptions, generat
 from medusa_core.training.stages import load_network, pretrain, tune
 from medusa_core.training.templates import make_documents, make_sums
 from medusa_core.training.timetable import Timetable, try_pace
-from medusa_core.training.tokenizer import (
-    begins_word,
-    encode_documents,
-    ends_sentence,
-    special_id,
-)
+from medusa_core.training.tokenizer import begins_word, encode_documents, ends_sentence, special_id
 from medusa_core.tree.phrases import write_phrases
 from medusa_core.tree.presets import temperature_bucket
 

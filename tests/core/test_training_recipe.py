@@ -121,10 +121,18 @@ def test_the_command_line_says_how_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[RunOptions] = []
-    monkeypatch.setattr(pebble, "train_pebble", lambda _, options: bool(asked.append(options)))
+    smallest: list[float] = []
+
+    def train(_: Recipe, options: RunOptions) -> bool:
+        asked.append(options)
+        smallest.append(float(torch.tensor(1e-30) * torch.tensor(1e-10)))
+        return False
+
+    monkeypatch.setattr(pebble, "train_pebble", train)
     given = ["train", "pebble", "--data", str(tmp_path), "--out", str(tmp_path), *flags]
     assert main(given) == 3
     assert (asked[0].slice_s, asked[0].within_s) == seconds
+    assert smallest == [0.0]  # by then they would be slow
 
 
 def test_a_run_of_slices_ends_with_the_weights_of_an_uninterrupted_run(

@@ -1,5 +1,6 @@
 """A step of training: its loss, its optimizers, their rates, and in which numbers."""
 
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -36,8 +37,13 @@ def test_the_compiled_network_gives_the_same_loss_and_gradients(
 
 
 @pytest.mark.parametrize("shape", [(3, 64, 64), (2, 32, 96)])
-def test_muon_makes_the_singular_values_about_one(shape: tuple[int, int, int]) -> None:
-    result = orthogonalise(torch.randn(shape) * 5.0).float()
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
+def test_muon_makes_the_singular_values_about_one(
+    shape: tuple[int, int, int], dtype: torch.dtype
+) -> None:
+    result = orthogonalise(torch.randn(shape) * 5.0, dtype)
+    assert result.dtype is dtype
+    result = result.float()
     values = torch.linalg.svdvals(result)
     # the smallest values of a random square matrix are too small for five steps
     assert (values > 0.5).float().mean() > 0.9
@@ -61,6 +67,22 @@ def test_float32_is_trained_in_where_it_is_clearly_faster(
     monkeypatch.setattr(precision, "_product_s", times.__getitem__)
     assert precision.trains_in_bf16.__wrapped__("cpu") is bf16
     assert precision.trains_in_bf16.__wrapped__("cuda")
+
+
+def test_the_smallest_numbers_are_zero_in_threads_too() -> None:
+    found: list[float] = []
+
+    def multiply() -> None:
+        found.append(float(torch.tensor(1e-30) * torch.tensor(1e-10)))
+
+    with precision.denormals_are_zero():
+        multiply()
+        helper = threading.Thread(target=multiply)
+        helper.start()
+        helper.join()
+    assert found == [0.0, 0.0]
+    multiply()
+    assert found[2] > 0
 
 
 def test_the_products_that_are_compared_take_time() -> None:
