@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
-from medusa_core.training import precision
+from medusa_core.training import optimizer, precision
 from medusa_core.training.loop import weighted_loss
 from medusa_core.training.losses import chunked_cross_entropy
 from medusa_core.training.optimizer import orthogonalise, rate_factor
@@ -48,6 +49,25 @@ def test_muon_makes_the_singular_values_about_one(
     # the smallest values of a random square matrix are too small for five steps
     assert (values > 0.5).float().mean() > 0.9
     assert values.max() < 1.4
+
+
+@pytest.mark.parametrize(("bf16", "dtype"), [(True, torch.bfloat16), (False, torch.float32)])
+def test_muon_multiplies_in_what_is_trained_in(
+    bf16: bool, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[torch.dtype] = []
+
+    def note(matrices: Tensor, of: torch.dtype) -> Tensor:
+        seen.append(of)
+        return matrices
+
+    monkeypatch.setattr(optimizer, "trains_in_bf16", lambda _: bf16)
+    monkeypatch.setattr(optimizer, "orthogonalise", note)
+    parameter = torch.nn.Parameter(torch.ones(4, 8))
+    parameter.grad = torch.ones(4, 8)
+    optimizer.Muon([parameter], lr=0.5, momentum=0.0).step()
+    assert seen == [dtype]
+    assert torch.equal(parameter.detach(), torch.full((4, 8), 0.5))
 
 
 def test_rates_rise_in_the_warm_up_and_then_follow_a_line() -> None:
