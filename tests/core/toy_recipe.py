@@ -14,6 +14,7 @@ from medusa_core.training.templates import make_documents
 
 HEAD_COLUMNS = 200
 TINY = ModelSize(32, 2, 2, 64, 512, max_positions=128)
+NARROW = ModelSize(32, 2, 2, 64, 300, max_positions=96)
 
 
 def tiny_recipe() -> Recipe:
@@ -53,14 +54,14 @@ def tiny_recipe() -> Recipe:
     )
 
 
-def random_network() -> PebbleNetwork:
+def random_network(size: ModelSize = TINY, std: float = 0.2) -> PebbleNetwork:
     """A tiny network whose every matrix matters."""
-    network = PebbleNetwork(TINY)
+    network = PebbleNetwork(size)
     initialise(network, 0)
     generator = torch.Generator().manual_seed(1)
     for parameter in network.parameters():
         if parameter.dim() == 2:
-            torch.nn.init.normal_(parameter, std=0.2, generator=generator)
+            torch.nn.init.normal_(parameter, std=std, generator=generator)
     return network.eval()
 
 
