@@ -1,6 +1,5 @@
 """Own answers: batched as one by one, ended where they end, written down in turn."""
 
-import pytest
 import torch
 
 from medusa_core.prompts import Prompt
@@ -10,12 +9,7 @@ from medusa_core.training.samples import as_markdown, converse
 from medusa_core.training.self_answers import GenerationOptions, generate_answers
 from medusa_core.training.templates import make_documents
 from medusa_core.training.tokenizer import encode_prompt, train_tokenizer
-from tests.core.toy_recipe import NARROW, random_network
-
-
-@pytest.fixture
-def network() -> PebbleNetwork:
-    return random_network(NARROW, 0.3)
+from tests.core.toy_recipe import NARROW
 
 
 @torch.inference_mode()

@@ -21,12 +21,6 @@ from medusa_core.training.network import PebbleNetwork
 from medusa_core.training.self_answers import Answer
 from medusa_core.training.templates import make_documents
 from medusa_core.training.tokenizer import train_tokenizer
-from tests.core.toy_recipe import NARROW, random_network
-
-
-@pytest.fixture
-def network() -> PebbleNetwork:
-    return random_network(NARROW, 0.3)
 
 
 def test_loops_are_three_repeats_of_eight_tokens_within_the_first_150() -> None:

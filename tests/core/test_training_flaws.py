@@ -14,12 +14,6 @@ from medusa_core.training.polish import Flaw, Pieces, PolishRun, against, flaws
 from medusa_core.training.recipe import RECIPES
 from medusa_core.training.self_answers import Answer
 from medusa_core.training.tokenizer import begins_word, ends_sentence, train_tokenizer
-from tests.core.toy_recipe import NARROW, random_network
-
-
-@pytest.fixture
-def network() -> PebbleNetwork:
-    return random_network(NARROW, 0.3)
 
 
 def test_flaws_are_words_that_complete_a_run_seen_before() -> None:

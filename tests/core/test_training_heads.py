@@ -24,13 +24,7 @@ from medusa_core.training.pebble import frequent_tokens
 from medusa_core.training.recipe import RECIPES, HeadRecipe
 from medusa_core.training.reliability import reliabilities, reliability
 from medusa_core.training.self_answers import Answer, GenerationOptions, generate_answers
-from tests.core.toy_recipe import NARROW, random_network
-
-
-@pytest.fixture
-def network() -> PebbleNetwork:
-    return random_network(NARROW, 0.3)
-
+from tests.core.toy_recipe import NARROW
 
 HEADS: HeadRecipe = RECIPES["small"].heads
 
