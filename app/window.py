@@ -23,7 +23,7 @@ from app.bridge import EngineBridge
 from app.chat.chat_page import ChatPage
 from app.chat.controller import ChatController
 from app.chat.pickers import NewSeed, new_seed
-from app.insight.wing import Insight
+from app.insight.insight_panels import Insight
 from app.markdown.formats import Marking
 from app.model_choice import ModelChoice, demo_choice
 from app.model_keeper import ModelKeeper, Phase

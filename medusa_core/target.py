@@ -28,7 +28,7 @@ from medusa_core.runner.choice import choose_runner, share_workers
 from medusa_core.runner.runner import Runner
 from medusa_core.text.template import ChatTemplate
 from medusa_core.text.tokenizer import Tokenizer
-from medusa_core.tree.phrases import Phrases, read_phrases
+from medusa_core.tree.phrase_table import Phrases, read_phrases
 from medusa_core.tree.presets import TreeTable, read_tree_table
 
 log = logging.getLogger(__name__)

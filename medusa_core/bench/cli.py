@@ -119,7 +119,7 @@ def _sweep_rows(
 
 def _step_cost(args: argparse.Namespace) -> dict[str, object]:
     from medusa_core.bench.step_cost import as_json, measure_step_report, step_table
-    from medusa_core.engine.drafter import drafter_registry
+    from medusa_core.drafters.drafter import drafter_registry
 
     target = _random(args) if args.shape else open_target(args)
     modes = [name for name in _names(args.modes) if drafter_registry().get(name).serves(target)]
@@ -159,9 +159,9 @@ def _race(args: argparse.Namespace, target: Target, prompts: Sequence[Prompt]) -
         markdown,
         table,
     )
-    from medusa_core.engine.drafter import drafter_registry
-    from medusa_core.engine.rule import rule_registry
-    from medusa_core.engine.tuner import Tuner
+    from medusa_core.drafters.drafter import drafter_registry
+    from medusa_core.pace.tuner import Tuner
+    from medusa_core.rules.rule import rule_registry
 
     modes, peers = _names(args.modes), _names(args.peers)
     if not modes:

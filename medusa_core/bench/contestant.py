@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from medusa_core.engine.session import Session
-from medusa_core.engine.tuner import Tuner
 from medusa_core.generate.direct import generate
 from medusa_core.messages import ChatMessage, GenerateSettings
+from medusa_core.pace.tuner import Tuner
 from medusa_core.target import Target
 
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import torch
 
 from medusa_core.bench.race import Conversation
-from medusa_core.engine.sampling import Sampler, gumbel_noise
-from medusa_core.engine.shaping import Shaping
 from medusa_core.engine.transcript import transcribe
 from medusa_core.messages import ChatMessage, GenerateSettings, Role
+from medusa_core.rules.sampling import Sampler, gumbel_noise
+from medusa_core.rules.shaping import Shaping
 from medusa_core.target import Target
 from medusa_core.types import WalkContext
 

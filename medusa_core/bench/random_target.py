@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import RequestError
+from medusa_core.files.json_file import read_json
 from medusa_core.heads.medusa import Lent, MedusaHeads
 from medusa_core.heads.weights import HeadWeights
 from medusa_core.messages import HeadsShape
-from medusa_core.models.config import ModelConfig, parse_config, read_json
+from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.parts import LinearPart
 from medusa_core.models.precision import DTYPES, Precision, choose_device, hardware_of, precision_of

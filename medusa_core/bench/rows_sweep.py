@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from medusa_core.bench.contestant import Contestant, OwnMode
 from medusa_core.bench.race import Conversation, Totals, run_race
-from medusa_core.engine.costs import StepCosts
-from medusa_core.engine.tuner import Tuner
 from medusa_core.messages import GenerateSettings
+from medusa_core.pace.costs import StepCosts
+from medusa_core.pace.tuner import Tuner
 from medusa_core.prompts import Prompt
 from medusa_core.target import Target
 from medusa_core.tree.search import expected_length, grow

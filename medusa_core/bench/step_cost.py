@@ -14,13 +14,13 @@ from typing import Any
 
 import torch
 
-from medusa_core.engine.calibration import measure_costs
-from medusa_core.engine.costs import StepCosts
-from medusa_core.engine.tuner import Tuner
 from medusa_core.generate.direct import generate
 from medusa_core.heads.medusa import MedusaHeads, Ranked
 from medusa_core.kv.size import row_bytes
 from medusa_core.messages import ChatMessage, GenerateSettings, Role, StepDone
+from medusa_core.pace.calibration import measure_costs
+from medusa_core.pace.costs import StepCosts
+from medusa_core.pace.tuner import Tuner
 from medusa_core.target import Target
 
 _COPIED_BYTES = 256 << 20

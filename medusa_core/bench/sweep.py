@@ -15,10 +15,10 @@ import torch
 from medusa_core.bench.contestant import OwnMode
 from medusa_core.bench.divergence import prompt_ids_of
 from medusa_core.bench.race import Conversation, Totals, run_race
-from medusa_core.engine.rule import rule_registry
-from medusa_core.engine.tuner import Tuner
 from medusa_core.messages import GenerateSettings
+from medusa_core.pace.tuner import Tuner
 from medusa_core.prompts import Prompt
+from medusa_core.rules.rule import rule_registry
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
 from medusa_core.types import WalkContext

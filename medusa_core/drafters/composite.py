@@ -7,11 +7,11 @@ of a head is weighed with what its own path's phrases say of it.
 
 from __future__ import annotations
 
+from medusa_core.drafters.drafter import DrafterSpec
 from medusa_core.drafters.grown import GrownDrafter
 from medusa_core.drafters.lookup import Lookup
 from medusa_core.drafters.medusa import SPEC as MEDUSA
 from medusa_core.drafters.medusa import heads_and_trees
-from medusa_core.engine.drafter import DrafterSpec
 from medusa_core.target import Target
 from medusa_core.types import RowBudget
 

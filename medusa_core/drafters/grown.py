@@ -15,12 +15,9 @@ from collections.abc import Sequence
 from functools import lru_cache, partial
 from itertools import pairwise
 
+from medusa_core.drafters.drafter import NUM_RANKS, Observation
 from medusa_core.drafters.lookup import Lookup
-from medusa_core.engine.drafter import Observation
-from medusa_core.engine.learning import NUM_RANKS
-from medusa_core.heads.medusa import MedusaHeads, Ranked
-from medusa_core.messages import MEDUSA, NGRAM, PHRASES, TARGET, Odds, TokenSource
-from medusa_core.native.merge import (
+from medusa_core.drafters.merge import (
     BY_HEADS,
     BY_LOOKUP,
     BY_PHRASES,
@@ -31,7 +28,9 @@ from medusa_core.native.merge import (
     Merged,
     merger,
 )
-from medusa_core.tree.phrases import Phrases
+from medusa_core.heads.medusa import MedusaHeads, Ranked
+from medusa_core.messages import MEDUSA, NGRAM, PHRASES, TARGET, Odds, TokenSource
+from medusa_core.tree.phrase_table import Phrases
 from medusa_core.tree.shape import TokenTree, TreeShape
 from medusa_core.types import Form, Proposal, RowBudget, no_odds
 

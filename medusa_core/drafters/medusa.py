@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from medusa_core.engine.drafter import DrafterSpec, Observation
-from medusa_core.engine.learning import NUM_RANKS
+from medusa_core.drafters.drafter import NUM_RANKS, DrafterSpec, Observation
 from medusa_core.errors import RequestError
 from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.messages import TARGET, TokenSource

@@ -5,9 +5,9 @@ It takes the fewest rows, which is what pays where every further row costs.
 
 from __future__ import annotations
 
+from medusa_core.drafters.drafter import DrafterSpec, accuracies_of
 from medusa_core.drafters.medusa import SPEC as MEDUSA
 from medusa_core.drafters.medusa import MedusaDrafter, heads_and_trees
-from medusa_core.engine.drafter import DrafterSpec, accuracies_of
 from medusa_core.target import Target
 from medusa_core.tree.presets import Accuracies
 from medusa_core.tree.shape import TreeShape

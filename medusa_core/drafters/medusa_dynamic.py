@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from medusa_core.drafters.drafter import DrafterSpec
 from medusa_core.drafters.grown import GrownDrafter
 from medusa_core.drafters.medusa import SPEC as MEDUSA
 from medusa_core.drafters.medusa import heads_and_trees
-from medusa_core.engine.drafter import DrafterSpec
 from medusa_core.target import Target
 from medusa_core.types import RowBudget
 

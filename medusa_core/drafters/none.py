@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from medusa_core.engine.drafter import DrafterSpec, Observation
+from medusa_core.drafters.drafter import DrafterSpec, Observation
 from medusa_core.messages import TARGET
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape

@@ -6,9 +6,9 @@ n-grams; prompt lookup decoding (Saxena 2023).
 
 from __future__ import annotations
 
+from medusa_core.drafters.drafter import DrafterSpec
 from medusa_core.drafters.grown import GrownDrafter
 from medusa_core.drafters.lookup import Lookup
-from medusa_core.engine.drafter import DrafterSpec
 from medusa_core.target import Target
 from medusa_core.types import RowBudget
 

@@ -8,16 +8,12 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from medusa_core.drafters.drafter import DrafterSpec, Observation, drafter_registry
 from medusa_core.engine.answer import Answer, Kept
-from medusa_core.engine.drafter import DrafterSpec, Observation, drafter_registry
-from medusa_core.engine.learning import Guesses, StepYield, Without
 from medusa_core.engine.loop import Step, decode_step
 from medusa_core.engine.recorder import Recorder
-from medusa_core.engine.rule import Numbers, RuleSpec, rule_registry
 from medusa_core.engine.session import Session
-from medusa_core.engine.shaping import check_tokens
 from medusa_core.engine.transcript import Transcript, transcribe
-from medusa_core.engine.tuner import Tuner
 from medusa_core.errors import RequestError
 from medusa_core.messages import (
     GIVEN,
@@ -32,6 +28,10 @@ from medusa_core.messages import (
     StopReason,
     TokenSource,
 )
+from medusa_core.pace.learning import Guesses, StepYield, Without
+from medusa_core.pace.tuner import Tuner
+from medusa_core.rules.rule import Numbers, RuleSpec, rule_registry
+from medusa_core.rules.shaping import check_tokens
 from medusa_core.target import Target
 from medusa_core.text.detokenizer import Detokenizer
 from medusa_core.tree.presets import MAX_TREE_ROWS

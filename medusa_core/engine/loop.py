@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from medusa_core.engine.drafter import Drafter
-from medusa_core.engine.rule import Rule
+from medusa_core.drafters.drafter import Drafter
 from medusa_core.kv.cache import KvCache
 from medusa_core.messages import StepTimes
+from medusa_core.rules.rule import Rule
 from medusa_core.runner.runner import Runner
 from medusa_core.types import Acceptance, Proposal, WalkContext
 

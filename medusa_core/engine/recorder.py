@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from medusa_core.engine.loop import Step
-from medusa_core.engine.rule import Numbers
 from medusa_core.messages import StepDone, StepTrace
-from medusa_core.native.summary import ScoreReader, reader_of
+from medusa_core.native.score_reader import ScoreReader, reader_of
+from medusa_core.rules.rule import Numbers
 from medusa_core.text.tokenizer import Tokenizer
 
 

@@ -16,13 +16,13 @@ from medusa_core.engine.preload import preload_torch_libraries
 from medusa_core.messages import Cancel, Command, Event, Message, Progress
 
 if TYPE_CHECKING:
-    from medusa_core.engine.desk import Desk
+    from medusa_core.engine.executor import Executor
 
 log = logging.getLogger(__name__)
 
 
 class Worker:
-    """Runs a `Desk` in a thread; see `medusa_core.api.Engine`."""
+    """Runs a `Executor` in a thread; see `medusa_core.api.Engine`."""
 
     def __init__(self, on_event: Callable[[Event], None]) -> None:
         self._on_event = on_event
@@ -48,19 +48,19 @@ class Worker:
                 log.warning("the engine did not end within %.0f s", timeout_s)
 
     def _run(self) -> None:
-        desk: Desk | None = None
+        executor: Executor | None = None
         while not self._closing.is_set():
-            is_idle = desk is None or not desk.has_work
+            is_idle = executor is None or not executor.has_work
             command = self._next_command(waits=is_idle)
             if command is not None:
-                desk = desk or self._open_desk(command)
-                desk.handle(command)
+                executor = executor or self._open_executor(command)
+                executor.handle(command)
                 if isinstance(command, Cancel):
                     self._cancelled.discard((command.session_id, command.request_id))
-            elif desk is not None and desk.has_work:
-                desk.work()
-        if desk is not None:
-            desk.close()
+            elif executor is not None and executor.has_work:
+                executor.work()
+        if executor is not None:
+            executor.close()
 
     def _is_cancelled(self, command: Message) -> bool:
         return self._closing.is_set() or (command.session_id, command.request_id) in self._cancelled
@@ -71,7 +71,7 @@ class Worker:
         except queue.Empty:
             return None
 
-    def _open_desk(self, first: Command) -> Desk:
+    def _open_executor(self, first: Command) -> Executor:
         self._on_event(
             Progress(first.session_id, first.request_id, "import", 0.0, "Starting the engine")
         )
@@ -81,9 +81,9 @@ class Worker:
         collects = gc.isenabled()  # the window may do that itself
         gc.disable()
         try:
-            from medusa_core.engine.desk import Desk
+            from medusa_core.engine.executor import Executor
         finally:
             gc.freeze()
             if collects:
                 gc.enable()
-        return Desk(self._on_event, self._is_cancelled)
+        return Executor(self._on_event, self._is_cancelled)

@@ -32,7 +32,7 @@ from medusa_core.quant.choice import DTYPES
 from medusa_core.resources import calibrations_dir, demo_heads_dir, demo_model_dir, kept_models_dir
 
 if TYPE_CHECKING:
-    from medusa_core.engine.tuner import Tuner
+    from medusa_core.pace.tuner import Tuner
     from medusa_core.target import LoadOptions, Target
 
 
@@ -137,7 +137,7 @@ def ready(args: argparse.Namespace, target: Target) -> Target:
     """The target, with the threads that the arguments ask for or that serve best."""
     import torch
 
-    from medusa_core.engine.threads import settle_threads
+    from medusa_core.pace.threads import settle_threads
 
     if args.threads:
         target.runner.use_threads(args.threads, args.threads)
@@ -149,8 +149,8 @@ def ready(args: argparse.Namespace, target: Target) -> Target:
 
 def open_tuner(args: argparse.Namespace, target: Target) -> Tuner:
     """What chooses trees for a target, with step costs of this machine."""
-    from medusa_core.engine.calibration_store import CalibrationStore, costs_of
-    from medusa_core.engine.tuner import Tuner
+    from medusa_core.pace.calibration_store import CalibrationStore, costs_of
+    from medusa_core.pace.tuner import Tuner
 
     folders = [folder for folder in model_dirs(args) if folder is not None]
     return Tuner(target, costs_of(target, CalibrationStore(calibrations_dir()), folders))
@@ -159,7 +159,7 @@ def open_tuner(args: argparse.Namespace, target: Target) -> Tuner:
 def run_generate(args: argparse.Namespace) -> int:
     """Answer the prompt and print it with a line of statistics."""
     # Torch takes a second to import: `--help` and wrong arguments shouldn't wait for it.
-    from medusa_core.engine.drafter import drafter_registry
+    from medusa_core.drafters.drafter import drafter_registry
     from medusa_core.generate.direct import generate
     from medusa_core.trace_file import Recording, write_trace
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
-from medusa_core.engine.tuner import Tuner
 from medusa_core.messages import (
     ChatMessage,
     Generate,
@@ -15,6 +14,7 @@ from medusa_core.messages import (
     StepDone,
     StepTrace,
 )
+from medusa_core.pace.tuner import Tuner
 from medusa_core.target import Target
 
 OnStep = Callable[[StepDone], None]

@@ -21,11 +21,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from medusa_core.heads.compiled_heads import MOST_RANKS, native_heads
 from medusa_core.heads.weights import HeadWeights, reads_root
 from medusa_core.messages import Odds
-from medusa_core.native.heads import MOST_RANKS, native_heads
 from medusa_core.native.pool import Workers
-from medusa_core.native.summary import reader_of
+from medusa_core.native.score_reader import reader_of
 from medusa_core.quant.linear import QuantLinear, make_linear
 from medusa_core.tree.shape import TreeShape
 from medusa_core.types import Chance

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from medusa_core.files.json_file import read_json
 from medusa_core.hub.job import Pair
 from medusa_core.messages import HeadsShape
-from medusa_core.models.config import ModelConfig, parse_config, read_json
+from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.resources import resources_dir, shapes_dir
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medusa_core.errors import CheckpointError, ConversionError
+from medusa_core.files.json_file import read_json
 from medusa_core.hub.gguf import explain_gguf
-from medusa_core.models.config import read_json
 
 HEADS_FILE = "medusa_lm_head.safetensors"
 MODEL_FILE = "model.safetensors"

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medusa_core.errors import CheckpointError
+from medusa_core.files.json_file import read_json
 from medusa_core.hub.convert_source import INDEX_FILE
-from medusa_core.models.config import read_json
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _SHA1 = re.compile(r"[0-9a-f]{40}")

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from medusa_core.errors import CheckpointError, HeadsError, ModelError
+from medusa_core.files.json_file import read_json
+from medusa_core.files.safetensors_header import read_header
 from medusa_core.hub.convert_source import HEADS_FILE, INDEX_FILE, MODEL_FILE
 from medusa_core.hub.gguf import explain_gguf
 from medusa_core.hub.library_files import indexed_files
 from medusa_core.hub.pairing import HeadsFacts, TargetFacts, heads_facts, target_facts
-from medusa_core.models.config import read_json
-from medusa_core.models.safetensors_header import read_header
 
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model")
 _PICKLED_HEADS = ("medusa_lm_head.pt", "medusa_lm_head.bin")

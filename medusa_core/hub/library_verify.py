@@ -8,6 +8,7 @@ from enum import Enum
 from pathlib import Path
 
 from medusa_core.errors import Cancelled, CheckpointError, ModelError
+from medusa_core.files.safetensors_header import read_header
 from medusa_core.hub.cache import new_hash
 from medusa_core.hub.convert_source import INDEX_FILE
 from medusa_core.hub.library_files import (
@@ -19,7 +20,6 @@ from medusa_core.hub.library_files import (
     indexed_files,
     repo_of,
 )
-from medusa_core.models.safetensors_header import read_header
 
 _READ_BYTES = 1 << 22
 

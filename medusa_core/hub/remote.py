@@ -8,17 +8,17 @@ from typing import Any
 from urllib.parse import quote
 
 from medusa_core.errors import CheckpointError, HubError, NotFoundError
-from medusa_core.hub.listing import Listing, access_error, list_repo, unreachable
-from medusa_core.hub.settings import HubSettings
-from medusa_core.hub.transfer import new_client
-from medusa_core.messages import HeadsShape
-from medusa_core.models.config import ModelConfig, parse_config
-from medusa_core.models.safetensors_header import (
+from medusa_core.files.safetensors_header import (
     LENGTH_BYTES,
     TensorEntry,
     header_bytes,
     parse_header,
 )
+from medusa_core.hub.listing import Listing, access_error, list_repo, unreachable
+from medusa_core.hub.settings import HubSettings
+from medusa_core.hub.transfer import new_client
+from medusa_core.messages import HeadsShape
+from medusa_core.models.config import ModelConfig, parse_config
 
 _FIRST_BYTES = 1 << 16  # holds most headers whole
 _MOST_TEXT_BYTES = 16 << 20

@@ -114,7 +114,7 @@ def kv_bytes(config: ModelConfig, formats: PartFormats, context_tokens: int) -> 
     the dtype that it computes in.
     """
     item = _ITEMSIZE[formats.compute]
-    compiles = formats.compiles and fits_lanes(config) and not config.quantization
+    compiles = formats.compiles and fits_lanes(*config.row_sizes) and not config.quantization
     itemsize = item if formats.device == "cuda" or compiles else max(4, item)
     return row_bytes(config, itemsize) * whole_capacity(context_tokens)
 

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
-from medusa_core.models.config import read_json
-from medusa_core.models.safetensors_header import TensorEntry, read_header
+from medusa_core.files.json_file import read_json
+from medusa_core.files.safetensors_header import TensorEntry, read_header
 
 _INDEX = "model.safetensors.index.json"
 _DTYPES = {

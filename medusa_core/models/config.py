@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from medusa_core.errors import CheckpointError, ModelError
+from medusa_core.errors import ModelError
+from medusa_core.files.json_file import read_json
 from medusa_core.models.family import Traits, find_family
 
 _MAX_SIZE = 1 << 24  # no dimension of a real model is larger; a larger one is a damaged file
@@ -58,27 +58,10 @@ class ModelConfig:
     eos_token_ids: tuple[int, ...]
     quantization: str = ""
 
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object.
-
-    Raises:
-        CheckpointError: The file is missing, unreadable, not JSON, or not an object.
-    """
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise CheckpointError(
-            f"{path.name} is missing in {path.parent}.",
-            "Choose a folder in Hugging Face layout, or download the model again.",
-        ) from error
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise CheckpointError(
-            f"{path} can't be read as JSON: {error}.", "Download the file again."
-        ) from error
-    if not isinstance(value, dict):
-        raise CheckpointError(f"{path} holds no JSON object.", "Download the file again.")
-    return value
+    @property
+    def row_sizes(self) -> tuple[int, int, int]:
+        """Widths of the rows that a step multiplies."""
+        return self.hidden_size, self.intermediate_size, self.head_dim
 
 
 def read_config(model_dir: Path) -> ModelConfig:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
-from medusa_core.kv.tensor import TensorCache
 from medusa_core.models.attention import choose_attention
 from medusa_core.models.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
@@ -23,6 +23,13 @@ from medusa_core.models.precision import Precision
 from medusa_core.models.rope import Rope, interleave_rows, rotate
 from medusa_core.models.weights import Weights
 from medusa_core.quant.linear import QuantLinear
+
+
+class LayerCache(Protocol):
+    """Where a block stores keys and values, and reads those of all rows before."""
+
+    def write(self, layer: int, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Store the reserved rows of one layer; see `kv.tensor.TensorCache.write`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +94,7 @@ class Decoder:
         x: Tensor,
         rotations: Tensor,
         mask: Tensor | None,
-        kv: TensorCache,
+        kv: LayerCache,
         only_row: int | None = None,
     ) -> Tensor:
         """Run one block.

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medusa_core.errors import CheckpointError
-from medusa_core.models.safetensors_header import read_header
+from medusa_core.files.safetensors_header import read_header
 
 if TYPE_CHECKING:
     from medusa_core.models.kept_writer import KeptWriter

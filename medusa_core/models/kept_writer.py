@@ -13,7 +13,7 @@ from typing import IO
 import torch
 from torch import Tensor
 
-from medusa_core.models.safetensors_header import LENGTH_BYTES
+from medusa_core.files.safetensors_header import LENGTH_BYTES
 
 log = logging.getLogger(__name__)
 

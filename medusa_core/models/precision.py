@@ -8,7 +8,7 @@ import torch
 
 from medusa_core.errors import RequestError
 from medusa_core.messages import WeightFormats
-from medusa_core.native.library import native_library
+from medusa_core.native.binding import native_library
 from medusa_core.quant.choice import settle_formats
 from medusa_core.quant.format import Hardware
 from medusa_core.quant.linear import packed_dtypes, torch_packs_bfloat16

@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from medusa_core.native.library import library_suffix
+from medusa_core.native.binding import library_suffix
 from medusa_core.resources import native_dir
 
 _SOURCES = Path(__file__).parent / "src"

@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from medusa_core.native.library import native_library
-from medusa_core.native.linear import native_linear
+from medusa_core.native.binding import native_library
+from medusa_core.quant.native_linear import native_linear
 
 
 class QuantLinear(Protocol):

@@ -7,7 +7,7 @@ import os
 from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
-from medusa_core.native.decoder import native_decoder
+from medusa_core.runner.compiled_decoder import native_decoder
 from medusa_core.runner.native import NativeRunner
 from medusa_core.runner.resident import ResidentRunner
 from medusa_core.runner.runner import Runner

@@ -15,13 +15,13 @@ import torch
 from torch import Tensor
 
 from medusa_core.kv.cache import KvCache
+from medusa_core.kv.panel_cache import PanelCache
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
-from medusa_core.native.cache import PanelCache
-from medusa_core.native.decoder import NativeDecoder
-from medusa_core.native.library import PassStruct
-from medusa_core.native.linear import NativeLinear
+from medusa_core.native.binding import PassStruct
 from medusa_core.native.pool import Pool, Workers
+from medusa_core.quant.native_linear import NativeLinear
+from medusa_core.runner.compiled_decoder import NativeDecoder
 from medusa_core.tree.shape import TokenTree
 
 _MOST_CHAINS = 64

@@ -15,8 +15,8 @@ from jinja2.ext import LoopControlExtension
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from medusa_core.errors import TemplateError
+from medusa_core.files.json_file import read_json
 from medusa_core.messages import ChatMessage
-from medusa_core.models.config import read_json
 from medusa_core.text.known_templates import known_template
 from medusa_core.text.tokenizer import Tokenizer
 

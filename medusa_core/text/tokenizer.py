@@ -10,7 +10,7 @@ from pathlib import Path
 from tokenizers import Tokenizer as RustTokenizer
 
 from medusa_core.errors import TokenizerError
-from medusa_core.models.config import read_json
+from medusa_core.files.json_file import read_json
 from medusa_core.text.sentencepiece import read_sentencepiece
 
 _BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from medusa_core.engine.sampling import gumbel_rows
+from medusa_core.rules.sampling import gumbel_rows
 from medusa_core.training.heads import HeadData, MedusaHeads
 
 Path = tuple[int, ...]

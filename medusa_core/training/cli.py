@@ -84,7 +84,7 @@ def _run_phrases(args: argparse.Namespace) -> int:
     from medusa_core.training.pebble import rows_to_ask
     from medusa_core.training.phrase_table import asked_in, make_phrases, opened_by
     from medusa_core.training.recipe import RECIPES
-    from medusa_core.tree.phrases import write_phrases
+    from medusa_core.tree.phrase_table import write_phrases
 
     recipe = RECIPES[args.size]
     numbers = recipe.phrases

@@ -50,7 +50,7 @@ from medusa_core.training.stages import load_network, pretrain, tune
 from medusa_core.training.templates import make_documents, make_sums
 from medusa_core.training.timetable import Timetable, try_pace
 from medusa_core.training.tokenizer import begins_word, encode_documents, ends_sentence, special_id
-from medusa_core.tree.phrases import write_phrases
+from medusa_core.tree.phrase_table import write_phrases
 from medusa_core.tree.presets import temperature_bucket
 
 log = logging.getLogger(__name__)

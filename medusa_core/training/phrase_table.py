@@ -19,20 +19,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from medusa_core.engine.calibration import measure_costs
-from medusa_core.engine.drafter import drafter_registry
+from medusa_core.drafters.drafter import drafter_registry
 from medusa_core.engine.session import Session
-from medusa_core.engine.threads import settle_threads
 from medusa_core.engine.transcript import transcribe
-from medusa_core.engine.tuner import Tuner
 from medusa_core.errors import RequestError, TrainingError
 from medusa_core.generate.direct import generate
 from medusa_core.messages import PREFERRED_DRAFTERS, ChatMessage, GenerateSettings, Role
+from medusa_core.pace.calibration import measure_costs
+from medusa_core.pace.threads import settle_threads
+from medusa_core.pace.tuner import Tuner
 from medusa_core.prompts import Prompt
 from medusa_core.target import Target
 from medusa_core.training.corpus import Document
 from medusa_core.training.recipe import PhraseRecipe
-from medusa_core.tree.phrases import Follower, Phrases, of_lists
+from medusa_core.tree.phrase_table import Follower, Phrases, of_lists
 from medusa_core.tree.presets import Accuracies, temperature_bucket
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from medusa_core.engine.sampling import gumbel_rows
+from medusa_core.rules.sampling import gumbel_rows
 from medusa_core.training.network import LayerCache, PebbleNetwork
 
 log = logging.getLogger(__name__)

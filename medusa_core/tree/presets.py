@@ -8,7 +8,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from medusa_core.errors import HeadsError
-from medusa_core.models.config import read_json
+from medusa_core.files.json_file import read_json
 from medusa_core.tree.search import Path, best_paths, expected_length
 from medusa_core.tree.shape import TreeShape
 

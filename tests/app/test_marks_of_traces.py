@@ -12,7 +12,6 @@ from app.chat.answer_document import AnswerDocument
 from medusa_core.api import demo_model
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
-from medusa_core.engine.tuner import Tuner
 from medusa_core.generate.direct import generate
 from medusa_core.kv.cache import KvCache
 from medusa_core.messages import (
@@ -26,6 +25,7 @@ from medusa_core.messages import (
     StepTrace,
     TokenSource,
 )
+from medusa_core.pace.tuner import Tuner
 from medusa_core.runner.runner import Runner
 from medusa_core.target import LoadOptions, Target, load_target
 from medusa_core.text.tokenizer import Tokenizer

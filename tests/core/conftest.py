@@ -15,7 +15,7 @@ from medusa_core.target import LoadOptions, Target, load_target
 from medusa_core.training.network import PebbleNetwork
 from medusa_core.training.phrase_table import OwnText, count_phrases
 from medusa_core.training.recipe import PhraseRecipe
-from medusa_core.tree.phrases import Phrases, write_phrases
+from medusa_core.tree.phrase_table import Phrases, write_phrases
 from tests.core.laws import Tie, decode, user_says
 from tests.core.tiny import ACCURACIES, LLAMA3_ROPE, TinySpec, random_heads, write_heads, write_tiny
 from tests.core.toy_recipe import NARROW, random_network

@@ -3,9 +3,9 @@
 import random
 from array import array
 
-from medusa_core.native.merge import Guesses
+from medusa_core.drafters.merge import Guesses
 from medusa_core.tree.lookup import DEEPEST
-from medusa_core.tree.phrases import Follower, Phrases, keys_of, of_lists
+from medusa_core.tree.phrase_table import Follower, Phrases, keys_of, of_lists
 
 Path_ = tuple[int, ...]
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
-from medusa_core.engine.drafter import Drafter, DrafterSpec, Observation
-from medusa_core.engine.rule import Numbers, Path, Rule, RuleSpec
+from medusa_core.drafters.drafter import Drafter, DrafterSpec, Observation
 from medusa_core.messages import TARGET, GenerateSettings, TokenSource
+from medusa_core.rules.rule import Numbers, Path, Rule, RuleSpec
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
 from medusa_core.types import Acceptance, Chance, Proposal, RowBudget, WalkContext

@@ -6,14 +6,14 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from medusa_core.engine.rule import Numbers, Path, Rule, RuleSpec
-from medusa_core.engine.rules.greedy import Greedy
-from medusa_core.engine.shaping import Shaping
 from medusa_core.kv.cache import KvCache
 from medusa_core.kv.tensor import TensorCache
 from medusa_core.messages import GenerateSettings
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
+from medusa_core.rules.greedy import Greedy
+from medusa_core.rules.rule import Numbers, Path, Rule, RuleSpec
+from medusa_core.rules.shaping import Shaping
 from medusa_core.runner.resident import ResidentRunner
 from medusa_core.runner.rows import LayoutCache, RowLayout
 from medusa_core.target import Target

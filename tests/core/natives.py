@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core.native import library as native
-from medusa_core.native.library import library_suffix, system_name
+from medusa_core.native import binding as native
+from medusa_core.native.binding import library_suffix, system_name
 from medusa_core.resources import native_dir
 
 

@@ -11,11 +11,11 @@ import time
 import torch
 
 from medusa_core.api import demo_model
-from medusa_core.engine.costs import usual_s
 from medusa_core.engine.session import Session
-from medusa_core.engine.threads import settle_threads
 from medusa_core.generate.direct import generate
 from medusa_core.messages import ChatMessage, GenerateSettings, GenerationDone, Role
+from medusa_core.pace.costs import usual_s
+from medusa_core.pace.threads import settle_threads
 from medusa_core.target import LoadOptions, Target, load_target
 
 NOUNS = ("fox", "dog", "wizard", "forest", "river", "girl", "ship", "dragon", "teacher")

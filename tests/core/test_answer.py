@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medusa_core.engine.answer import Answer
-from medusa_core.engine.rule import rule_registry
 from medusa_core.engine.session import Session
 from medusa_core.messages import GenerateSettings, StopReason
+from medusa_core.rules.rule import rule_registry
 from medusa_core.target import Target
 from medusa_core.text.detokenizer import Detokenizer
 from medusa_core.text.tokenizer import Tokenizer

@@ -23,6 +23,7 @@ from medusa_core.bench.random_target import make_random
 from medusa_core.bench.report import make_report
 from medusa_core.bench.step_cost import TimedHeads, measure_step_report
 from medusa_core.errors import PromptFileError, RequestError
+from medusa_core.files.json_file import read_json
 from medusa_core.generate.direct import generate
 from medusa_core.heads.medusa import Ranked
 from medusa_core.messages import (
@@ -32,7 +33,7 @@ from medusa_core.messages import (
     WeightFormats,
 )
 from medusa_core.models.checkpoint import Checkpoint
-from medusa_core.models.config import parse_config, read_config, read_json
+from medusa_core.models.config import parse_config, read_config
 from medusa_core.prompts import Prompt, read_prompts
 from medusa_core.resources import prompts_dir, shapes_dir
 from medusa_core.target import LoadOptions, Target, load_target

@@ -11,17 +11,10 @@ from itertools import accumulate
 import pytest
 import torch
 
+from medusa_core.drafters.drafter import NUM_RANKS, Observation, drafter_registry
 from medusa_core.drafters.grown import GrownDrafter
 from medusa_core.drafters.lookup import Lookup
-from medusa_core.engine.costs import StepCosts
-from medusa_core.engine.drafter import Observation, drafter_registry
-from medusa_core.engine.governor import Governor
-from medusa_core.engine.learning import NUM_RANKS, StepYield
-from medusa_core.engine.rule import rule_registry
-from medusa_core.engine.tuner import MOST_ROWS, Tuner
-from medusa_core.generate.direct import generate
-from medusa_core.messages import GenerateSettings
-from medusa_core.native.merge import (
+from medusa_core.drafters.merge import (
     NO_GUESSES,
     NO_TRUST,
     UNSAID,
@@ -31,6 +24,13 @@ from medusa_core.native.merge import (
     merger,
     search,
 )
+from medusa_core.generate.direct import generate
+from medusa_core.messages import GenerateSettings
+from medusa_core.pace.costs import StepCosts
+from medusa_core.pace.governor import Governor
+from medusa_core.pace.learning import StepYield
+from medusa_core.pace.tuner import MOST_ROWS, Tuner
+from medusa_core.rules.rule import rule_registry
 from medusa_core.target import Target
 from medusa_core.tree.lookup import DEEPEST
 from medusa_core.types import RowBudget

@@ -14,15 +14,13 @@ import pytest
 from torch import Tensor
 
 from medusa_core.drafters.grown import GrownDrafter
-from medusa_core.engine import calibration, calibration_store
-from medusa_core.engine.calibration import LENGTHS, ROW_COUNTS, measure_costs
-from medusa_core.engine.calibration_store import CalibrationStore, calibration_key, costs_of
-from medusa_core.engine.costs import StepCosts, usual_s
-from medusa_core.engine.generation import Generation
-from medusa_core.engine.session import Session
-from medusa_core.engine.tuner import Tuner
 from medusa_core.kv.cache import KvCache
-from medusa_core.messages import Generate, GenerateSettings
+from medusa_core.messages import GenerateSettings
+from medusa_core.pace import calibration, calibration_store
+from medusa_core.pace.calibration import LENGTHS, ROW_COUNTS, measure_costs
+from medusa_core.pace.calibration_store import CalibrationStore, calibration_key, costs_of
+from medusa_core.pace.costs import StepCosts
+from medusa_core.pace.tuner import Tuner
 from medusa_core.target import Target
 from medusa_core.tree.presets import TreeTable
 from medusa_core.tree.search import best_paths, grow
@@ -30,9 +28,7 @@ from medusa_core.tree.shape import TokenTree
 from medusa_core.types import Proposal
 from tests.core.conftest import LoadTarget
 
-COSTS = StepCosts(
-    (100, 200), (1, 4, 8), ((1.0, 1.6, 4.0), (2.0, 3.0, 9.0)), (0.1, 0.2), 0.5, (0.3, 0.4)
-)
+COSTS = StepCosts((100, 200), (1, 4, 8), ((1.0, 1.6, 4.0), (2.0, 3.0, 9.0)), (0.1, 0.2), (0.3, 0.4))
 ACCURACIES = ((0.6, 0.2, 0.1), (0.5, 0.2, 0.1))
 
 
@@ -51,19 +47,6 @@ def test_every_row_count_is_measured(load: LoadTarget) -> None:
     assert costs.plain_s(LENGTHS[0]) >= costs.step_s(1, LENGTHS[0]) > 0
 
 
-def watched_rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Rows of the caches of plain decoding."""
-    rows: list[int] = []
-
-    class Watched(Session):
-        def make_room(self, num_rows: int) -> None:
-            rows.append(num_rows)
-            super().make_room(num_rows)
-
-    monkeypatch.setattr(calibration, "Session", Watched)
-    return rows
-
-
 def test_steps_are_measured_behind_every_length_in_no_more_than_was_planned(
     load: LoadTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -72,7 +55,6 @@ def test_steps_are_measured_behind_every_length_in_no_more_than_was_planned(
     measured: set[tuple[int, int]] = set()
     caches: weakref.WeakSet[KvCache] = weakref.WeakSet()
     slots = []
-    rows = watched_rows(monkeypatch)
 
     def note(target: Target, rule: Any, tree: TokenTree, kv: KvCache) -> float:
         measured.add((kv.length, tree.shape.num_nodes))
@@ -82,9 +64,9 @@ def test_steps_are_measured_behind_every_length_in_no_more_than_was_planned(
 
     monkeypatch.setattr(calibration, "_step_s", note)
     costs = measure_costs(target)
-    assert costs.lengths == (64, 320 - max(rows))
+    assert costs.lengths == (64, 320)
     assert measured == set(itertools.product(costs.lengths, ROW_COUNTS))
-    assert max(slots) + max(rows) <= 512
+    assert max(slots) <= 512
 
 
 def test_what_is_not_reached_in_time_is_no_candidate(tiny: Target) -> None:
@@ -137,7 +119,7 @@ def test_between_measurements_costs_lie_on_a_line() -> None:
     assert COSTS.step_s(12, 100) == pytest.approx(6.4)  # beyond, it goes on
     assert COSTS.step_s(1, 300) == pytest.approx(3.0)
     assert COSTS.step_s(1, 10) == 1.0
-    assert COSTS.plain_s(200) == 2.5
+    assert COSTS.plain_s(200) == 2.0
     assert [COSTS.drafting_s(depth) for depth in (0, 1, 2, 5)] == [0.0, 0.1, 0.2, 0.2]
     assert [COSTS.drafting_s(depth, draws=True) for depth in (0, 1, 5)] == [0.0, 0.3, 0.4]
 
@@ -149,7 +131,6 @@ def test_between_measurements_costs_lie_on_a_line() -> None:
         (flat(1.0, 2.0, 3.0, 4.0), 1),  # no tree pays for itself
         (replace(flat(1.0, 1.0, 1.0, 1.0), draft_s=(9.0,)), 1),  # nor does the draft
         (replace(flat(1.0, 1.0, 1.0), draft_s=(0.1, 5.0)), 2),  # nor the second head
-        (replace(flat(1.0, 2.0, 2.4), overhead_s=20.0), 3),  # what all steps cost, fewer pay less
     ],
 )
 def test_the_fastest_tree_is_chosen(costs: StepCosts, rows: int) -> None:
@@ -254,54 +235,6 @@ def test_what_costs_depend_on_is_in_their_key(
     assert len(keys) == 2
 
 
-def test_a_plain_step_is_measured_as_it_is_in_an_answer(
-    tiny: Target, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[Generate] = []
-
-    class Watched(Generation):
-        def __init__(self, request: Generate, *others: Any) -> None:
-            asked.append(request)
-            super().__init__(request, *others)
-
-    monkeypatch.setattr(calibration, "Generation", Watched)
-    measure_costs(tiny, budget_s=0.2)
-    assert 1 <= len(asked) <= calibration._TURNS
-    for request in asked:
-        assert replace(request.settings, max_new_tokens=1) == GenerateSettings(
-            drafter="none", max_new_tokens=1
-        )
-
-
-def test_plain_steps_count_once_the_helpers_are_awake(
-    tiny: Target, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now_s, expected_s = 0.0, 1e-4
-
-    class Waking:
-        """Generations, of whose steps those of the first seven milliseconds go slowly."""
-
-        def __init__(self, request: Generate, *_: object) -> None:
-            self._left = request.settings.max_new_tokens
-
-        @property
-        def is_done(self) -> bool:
-            return self._left == 0
-
-        def advance(self) -> None:
-            nonlocal now_s
-            self._left -= 1
-            now_s += expected_s if now_s > 7e-3 else 1.7 * expected_s
-
-    monkeypatch.setattr(calibration, "Generation", Waking)
-    monkeypatch.setattr(calibration, "time", SimpleNamespace(perf_counter=lambda: now_s))
-    request = calibration._plain_request()
-    turns = range(calibration._TURNS)
-    measured = [s for _ in turns for s in calibration._plain_steps_s(tiny, request, ends=1.0)]
-    assert usual_s(measured) == pytest.approx(expected_s)
-    assert len(measured) > 100
-
-
 @pytest.mark.parametrize("begins", [1.0, 4.2])
 def test_a_machine_that_is_slow_for_a_moment_makes_nothing_look_dear(
     tiny: Target, monkeypatch: pytest.MonkeyPatch, begins: float
@@ -334,7 +267,6 @@ def test_a_machine_that_is_slow_for_a_moment_makes_nothing_look_dear(
     assert costs.seconds[0] == pytest.approx([1e-4 * rows for rows in ROW_COUNTS])
     for seconds in (costs.draft_s, costs.drawn_draft_s):
         assert seconds == pytest.approx([1e-5 * n for n in range(1, tiny.heads.num_heads + 1)])
-    assert costs.overhead_s == pytest.approx(0.0, abs=1e-9)
 
 
 def test_trees_follow_what_was_learned(tiny: Target) -> None:

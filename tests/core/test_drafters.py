@@ -7,8 +7,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from medusa_core.engine.drafter import Drafter, DrafterSpec, Observation, drafter_registry
-from medusa_core.engine.learning import NUM_RANKS
+from medusa_core.drafters.drafter import (
+    NUM_RANKS,
+    Drafter,
+    DrafterSpec,
+    Observation,
+    drafter_registry,
+)
 from medusa_core.errors import RequestError
 from medusa_core.generate.direct import generate
 from medusa_core.messages import TARGET, GenerateSettings

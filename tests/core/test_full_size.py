@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from medusa_core.models.config import parse_config, read_json
+from medusa_core.files.json_file import read_json
+from medusa_core.models.config import parse_config
 from medusa_core.resources import shapes_dir
 from tests.checkpoints import write_checkpoint, write_random_heads
 

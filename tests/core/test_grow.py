@@ -6,7 +6,7 @@ from array import array
 
 import pytest
 
-from medusa_core.native.merge import NO_TRUST, Guesses, Known, merger, search
+from medusa_core.drafters.merge import NO_TRUST, Guesses, Known, merger, search
 from medusa_core.tree.search import expected_length, grow
 from medusa_core.tree.shape import TreeShape
 from medusa_core.types import RowBudget

@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 import torch
 
+from medusa_core.drafters.drafter import Observation, drafter_registry
 from medusa_core.drafters.grown import GrownDrafter
 from medusa_core.drafters.lookup import Lookup
-from medusa_core.engine.drafter import Observation, drafter_registry
-from medusa_core.engine.learning import StepYield, Without
-from medusa_core.engine.rule import rule_registry
-from medusa_core.engine.tuner import Tuner
 from medusa_core.generate.direct import generate
 from medusa_core.messages import GenerateSettings
+from medusa_core.pace.learning import StepYield, Without
+from medusa_core.pace.tuner import Tuner
+from medusa_core.rules.rule import rule_registry
 from medusa_core.target import Target
 from medusa_core.types import Proposal, RowBudget
 from tests.core.laws import user_says

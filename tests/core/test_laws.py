@@ -7,10 +7,10 @@ from functools import cache
 
 import pytest
 
-from medusa_core.engine.drafter import DrafterSpec, drafter_registry
-from medusa_core.engine.rule import RuleSpec, rule_registry
+from medusa_core.drafters.drafter import DrafterSpec, drafter_registry
 from medusa_core.messages import ChatMessage, GenerateSettings
 from medusa_core.resources import prompts_dir
+from medusa_core.rules.rule import RuleSpec, rule_registry
 from medusa_core.runner.native import NativeRunner
 from medusa_core.target import Target
 from tests.core.conftest import TARGET_NAMES, LoadTarget

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from medusa_core.engine.costs import StepCosts
-from medusa_core.engine.governor import WORTHWHILE, Governor
-from medusa_core.engine.learning import Learned, StepYield, Yields, bucket_of
-from medusa_core.engine.rule import rule_registry
 from medusa_core.engine.session import Session
-from medusa_core.engine.tuner import Tuner
 from medusa_core.generate.direct import generate
 from medusa_core.messages import GenerateSettings
+from medusa_core.pace.costs import StepCosts
+from medusa_core.pace.governor import WORTHWHILE, Governor
+from medusa_core.pace.learning import Learned, StepYield, Yields, bucket_of
+from medusa_core.pace.tuner import Tuner
+from medusa_core.rules.rule import rule_registry
 from medusa_core.target import Target
 from tests.core.laws import user_says
 

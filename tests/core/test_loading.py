@@ -16,6 +16,7 @@ from medusa_core import target as target_module
 from medusa_core.api import demo_model
 from medusa_core.engine.session import Session
 from medusa_core.errors import CheckpointError, ModelError, PlanError
+from medusa_core.files.json_file import read_json
 from medusa_core.memory.budget import Budget
 from medusa_core.messages import (
     Cancel,
@@ -32,7 +33,7 @@ from medusa_core.messages import (
     WeightFormats,
 )
 from medusa_core.models import weights as weights_module
-from medusa_core.models.config import parse_config, read_json
+from medusa_core.models.config import parse_config
 from medusa_core.models.kept import KeptModels
 from medusa_core.quant.format import Hardware
 from medusa_core.quant.nf4_linear import quantize

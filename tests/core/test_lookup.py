@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medusa_core.drafters.composite import SPEC
+from medusa_core.drafters.drafter import Drafter, Observation
 from medusa_core.drafters.grown import GrownDrafter, form_of
 from medusa_core.drafters.lookup import Lookup
-from medusa_core.engine.drafter import Drafter, Observation
-from medusa_core.messages import NO_ODDS, TARGET, GenerateSettings, TokenSource
-from medusa_core.native.merge import (
+from medusa_core.drafters.merge import (
     NO_GUESSES,
     NO_TRUST,
     Guesses,
@@ -25,6 +24,7 @@ from medusa_core.native.merge import (
     merger,
     search,
 )
+from medusa_core.messages import NO_ODDS, TARGET, GenerateSettings, TokenSource
 from medusa_core.target import Target
 from medusa_core.tree.lookup import DEEPEST, LONGEST_SUFFIX, continuations
 from medusa_core.types import RowBudget

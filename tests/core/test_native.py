@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from medusa_core.api import demo_model
-from medusa_core.engine.rule import rule_registry
 from medusa_core.kv.cache import KvCache
 from medusa_core.messages import GenerateSettings
-from medusa_core.native.decoder import NativeDecoder
-from medusa_core.native.library import open_library
+from medusa_core.native.binding import open_library
 from medusa_core.quant import linear
+from medusa_core.rules.rule import rule_registry
+from medusa_core.runner.compiled_decoder import NativeDecoder
 from medusa_core.runner.native import NativeRunner
 from medusa_core.runner.resident import ResidentRunner
 from medusa_core.target import LoadOptions, Target, load_target

@@ -11,9 +11,9 @@ from typing import cast
 import pytest
 import torch
 
-from medusa_core.native import library as native
+from medusa_core.native import binding as native
+from medusa_core.native.binding import library_suffix, native_library, open_library, system_name
 from medusa_core.native.build import SOURCES_HASH, build, hash_of_sources, main
-from medusa_core.native.library import library_suffix, native_library, open_library, system_name
 from medusa_core.resources import native_dir
 from tests.core.natives import each_library, libraries
 

@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from medusa_core.engine.rule import descend
 from medusa_core.messages import NUM_ALTERNATIVES
-from medusa_core.native.library import native_library, open_library
-from medusa_core.native.linear import NativeLinear
-from medusa_core.native.summary import Summary, TorchSummary
-from medusa_core.native.walk import BestWalk, best_walk
+from medusa_core.native.binding import native_library, open_library
+from medusa_core.native.score_reader import Summary, TorchSummary
+from medusa_core.quant.native_linear import NativeLinear
+from medusa_core.rules.best_walk import BestWalk, best_walk
+from medusa_core.rules.rule import descend
 from medusa_core.tree.shape import TokenTree, TreeShape
 from tests.core.natives import each_library, libraries
 

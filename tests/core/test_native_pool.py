@@ -2,7 +2,7 @@
 
 import threading
 
-from medusa_core.native.library import native_library
+from medusa_core.native.binding import native_library
 from medusa_core.native.pool import Pool, Workers
 
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from medusa_core.engine.rule import RuleSpec, rule_registry
 from medusa_core.messages import GenerateSettings
+from medusa_core.rules.rule import RuleSpec, rule_registry
 from medusa_core.runner.resident import ResidentRunner
 from medusa_core.target import Target
 from tests.core import faults

@@ -12,11 +12,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from medusa_core.drafters.drafter import drafter_registry
 from medusa_core.drafters.grown import form_of
-from medusa_core.engine.drafter import drafter_registry
-from medusa_core.errors import ModelError
-from medusa_core.messages import GenerateSettings, TokenSource
-from medusa_core.native.merge import (
+from medusa_core.drafters.merge import (
     BY_HEADS,
     BY_LOOKUP,
     BY_PHRASES,
@@ -30,8 +28,10 @@ from medusa_core.native.merge import (
     merger,
     search,
 )
+from medusa_core.errors import ModelError
+from medusa_core.messages import GenerateSettings, TokenSource
 from medusa_core.target import LoadOptions, load_target
-from medusa_core.tree.phrases import FILE, Phrases, read_phrases, write_phrases
+from medusa_core.tree.phrase_table import FILE, Phrases, read_phrases, write_phrases
 from medusa_core.types import RowBudget
 from tests.core.conftest import LoadTarget
 from tests.core.drafts import Path_, guesses_of, random_table, table, trust_of

@@ -12,14 +12,14 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from medusa_core.api import demo_model
-from medusa_core.engine.drafter import DrafterSpec, drafter_registry
-from medusa_core.engine.rule import RuleSpec, rule_registry
+from medusa_core.drafters.drafter import DrafterSpec, drafter_registry
 from medusa_core.engine.session import Session
 from medusa_core.errors import RequestError
 from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.messages import GenerateSettings, WeightFormats
 from medusa_core.quant.choice import best_dtype, settle_formats
 from medusa_core.quant.format import Hardware, QuantSpec, quant_registry
+from medusa_core.rules.rule import RuleSpec, rule_registry
 from medusa_core.target import LoadOptions, Target, load_target
 from tests.core.fakes import oracle_spec
 from tests.core.laws import (

@@ -18,11 +18,11 @@ from transformers import (
     TopPLogitsWarper,
 )
 
-from medusa_core.engine.rule import rule_registry
-from medusa_core.engine.sampling import Sampler
-from medusa_core.engine.shaping import Shaping, check_tokens
 from medusa_core.errors import RequestError
 from medusa_core.messages import GenerateSettings
+from medusa_core.rules.rule import rule_registry
+from medusa_core.rules.sampling import Sampler
+from medusa_core.rules.shaping import Shaping, check_tokens
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
 from medusa_core.types import WalkContext

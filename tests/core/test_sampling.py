@@ -12,13 +12,13 @@ import torch
 from scipy import stats
 from torch import Tensor
 
+from medusa_core.drafters.drafter import Drafter, DrafterSpec, Observation, drafter_registry
 from medusa_core.drafters.none import NoDrafter
-from medusa_core.engine.drafter import Drafter, DrafterSpec, Observation, drafter_registry
-from medusa_core.engine.rule import RuleSpec, rule_registry
-from medusa_core.engine.sampling import Sampler, gumbel_noise, gumbel_noise_of
 from medusa_core.engine.session import Session
 from medusa_core.errors import NumericsError, RequestError
 from medusa_core.messages import TARGET, GenerateSettings, TokenSource
+from medusa_core.rules.rule import RuleSpec, rule_registry
+from medusa_core.rules.sampling import Sampler, gumbel_noise, gumbel_noise_of
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
 from medusa_core.types import Proposal, WalkContext

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
-from medusa_core.engine.tuner import Tuner
 from medusa_core.errors import EngineError, RequestError
 from medusa_core.kv.cache import KvCache
 from medusa_core.messages import (
@@ -21,6 +20,7 @@ from medusa_core.messages import (
     GenerationDone,
     Role,
 )
+from medusa_core.pace.tuner import Tuner
 from medusa_core.runner.resident import ResidentRunner
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree

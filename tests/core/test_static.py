@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from medusa_core.engine.drafter import drafter_registry
-from medusa_core.engine.rule import rule_registry
+from medusa_core.drafters.drafter import drafter_registry
 from medusa_core.messages import GenerateSettings
+from medusa_core.rules.rule import rule_registry
 from medusa_core.runner.resident import ResidentRunner
 from medusa_core.runner.static import LENGTH_BUCKETS, ROW_BUCKETS, StaticRunner
 from medusa_core.target import Target

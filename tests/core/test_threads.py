@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from medusa_core.engine import threads
-from medusa_core.engine.threads import settle_threads
 from medusa_core.kv.cache import KvCache
+from medusa_core.pace import threads
+from medusa_core.pace.threads import settle_threads
 from medusa_core.target import Target
 
 

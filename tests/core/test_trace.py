@@ -13,12 +13,12 @@ import torch
 
 from medusa_core import trace_file
 from medusa_core.__main__ import main
-from medusa_core.engine.drafter import drafter_registry
-from medusa_core.engine.rule import rule_registry
-from medusa_core.engine.sampling import Sampler
+from medusa_core.drafters.drafter import drafter_registry
 from medusa_core.errors import TraceError
 from medusa_core.generate.direct import generate
 from medusa_core.messages import GenerateSettings, Odds, StepDone, StepTrace
+from medusa_core.rules.rule import rule_registry
+from medusa_core.rules.sampling import Sampler
 from medusa_core.target import Target
 from medusa_core.trace_file import Recording, read_trace, write_trace
 from tests.core.laws import plain_scores, plain_states, user_says

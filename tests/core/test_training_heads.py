@@ -6,9 +6,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from medusa_core.engine.sampling import Sampler
 from medusa_core.heads.weights import HeadSet, HeadWeights
 from medusa_core.messages import GenerateSettings
+from medusa_core.rules.sampling import Sampler
 from medusa_core.training.accuracy import (
     best_trees,
     head_accuracies,

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from medusa_core.engine.tuner import Tuner
 from medusa_core.errors import TrainingError
 from medusa_core.generate.direct import generate
 from medusa_core.messages import ChatMessage, GenerateSettings, Role
+from medusa_core.pace.tuner import Tuner
 from medusa_core.target import LoadOptions, load_target
 from medusa_core.training import phrase_table
 from medusa_core.training.cli import add_train_arguments, run_train
@@ -29,7 +29,7 @@ from medusa_core.training.phrase_table import (
     rank_shares,
 )
 from medusa_core.training.recipe import PhraseRecipe
-from medusa_core.tree.phrases import FILE, next_key, read_phrases
+from medusa_core.tree.phrase_table import FILE, next_key, read_phrases
 from tests.core.laws import user_says
 from tests.core.tiny import write_tiny
 

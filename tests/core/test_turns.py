@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
 from medusa_core.engine.transcript import transcribe
-from medusa_core.engine.tuner import Tuner
 from medusa_core.errors import RequestError
 from medusa_core.messages import (
     GIVEN,
@@ -20,6 +19,7 @@ from medusa_core.messages import (
     Role,
     StopReason,
 )
+from medusa_core.pace.tuner import Tuner
 from medusa_core.target import Target
 from medusa_core.text.template import ChatTemplate
 from tests.core.conftest import LoadTarget

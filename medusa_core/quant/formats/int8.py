@@ -55,8 +55,8 @@ def _quantize(weight: Tensor) -> dict[str, Tensor]:
 def _build(
     tensors: Mapping[str, Tensor], rows: int, bias: Tensor | None, compute: dtype
 ) -> QuantLinear:
-    from medusa_core.native.linear import native_int8_linear
     from medusa_core.quant.int8_linear import Int8Linear, Int8RowsLinear
+    from medusa_core.quant.native_linear import native_int8_linear
 
     native = native_int8_linear(tensors["weight"], tensors["scale"], bias)
     if native is not None:

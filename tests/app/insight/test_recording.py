@@ -7,8 +7,8 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from app.chat.answer_message import AnswerMessage
+from app.insight.insight_panels import NOT_RECORDED
 from app.insight.tree_panel import PLAN, STEP
-from app.insight.wing import NOT_RECORDED
 from app.window import MainWindow
 from medusa_core.messages import (
     TARGET,

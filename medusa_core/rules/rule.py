@@ -10,7 +10,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from medusa_core.engine import rules
+from medusa_core import rules
 from medusa_core.errors import NumericsError
 from medusa_core.messages import GenerateSettings
 from medusa_core.registry import Registry

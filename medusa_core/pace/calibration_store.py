@@ -12,14 +12,14 @@ from pathlib import Path
 
 import torch
 
-from medusa_core.engine.calibration import measure_costs
-from medusa_core.engine.costs import StepCosts
-from medusa_core.native.library import native_library
+from medusa_core.native.binding import native_library
+from medusa_core.pace.calibration import measure_costs
+from medusa_core.pace.costs import StepCosts
 from medusa_core.target import Target
 
 log = logging.getLogger(__name__)
 
-_VERSION = 6
+_VERSION = 7
 
 
 class CalibrationStore:

@@ -10,10 +10,10 @@ import math
 
 from torch import Tensor
 
-from medusa_core.engine.rule import Numbers, Path, RuleSpec, descend, each_number
-from medusa_core.engine.sampling import Sampler, gumbel_noise_of
-from medusa_core.engine.shaping import Shaping
 from medusa_core.messages import GenerateSettings
+from medusa_core.rules.rule import Numbers, Path, RuleSpec, descend, each_number
+from medusa_core.rules.sampling import Sampler, gumbel_noise_of
+from medusa_core.rules.shaping import Shaping
 from medusa_core.tree.shape import TokenTree
 from medusa_core.types import Acceptance, Chance, WalkContext
 

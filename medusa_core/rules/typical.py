@@ -20,11 +20,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from medusa_core.engine.rule import Numbers, Path, RuleSpec, check_number, each_number
-from medusa_core.engine.sampling import Sampler
-from medusa_core.engine.shaping import Shaping
 from medusa_core.errors import RequestError
 from medusa_core.messages import GenerateSettings
+from medusa_core.rules.rule import Numbers, Path, RuleSpec, check_number, each_number
+from medusa_core.rules.sampling import Sampler
+from medusa_core.rules.shaping import Shaping
 from medusa_core.tree.shape import TokenTree
 from medusa_core.types import Acceptance, Chance, WalkContext
 

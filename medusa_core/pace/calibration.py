@@ -9,15 +9,11 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from medusa_core.engine.costs import StepCosts, usual_s
-from medusa_core.engine.drafter import Drafter, Observation, drafter_registry
-from medusa_core.engine.generation import Generation
-from medusa_core.engine.rule import Rule, rule_registry
-from medusa_core.engine.session import Session
-from medusa_core.engine.transcript import transcribe
-from medusa_core.engine.tuner import Tuner
+from medusa_core.drafters.drafter import Drafter, Observation, drafter_registry
 from medusa_core.kv.cache import KvCache
-from medusa_core.messages import ChatMessage, Generate, GenerateSettings, Role
+from medusa_core.messages import GenerateSettings
+from medusa_core.pace.costs import StepCosts, usual_s
+from medusa_core.rules.rule import Rule, rule_registry
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
 from medusa_core.types import RowBudget, WalkContext
@@ -26,7 +22,7 @@ ROW_COUNTS = (1, 2, 4, 7, 8, 12, 16, 24, 32, 48, 64)
 LENGTHS = (64, 768)
 BUDGET_S = {"cpu": 2.0, "cuda": 7.0}
 _TURNS = 5
-_STEPS_IN_A_TURN, _DRAFTS_IN_A_TURN, _PLAIN_STEPS_IN_A_TURN = 3, 8, 40
+_STEPS_IN_A_TURN, _DRAFTS_IN_A_TURN = 3, 8
 _LEAST_DRAFTS = 3
 _WARM_S = 0.002
 _DRAFT_ROWS = 4
@@ -36,7 +32,7 @@ _LEAST_S = 1e-7  # what noise leaves of a difference
 
 @torch.inference_mode()
 def measure_costs(target: Target, budget_s: float | None = None) -> StepCosts:
-    """Usual seconds of steps, of drafts, and of what lies around them.
+    """Usual seconds of steps and of drafts.
 
     All of them take turns: a machine that is slow for a moment would else make one look dear.
 
@@ -49,27 +45,16 @@ def measure_costs(target: Target, budget_s: float | None = None) -> StepCosts:
         budget_s = BUDGET_S[target.precision.device.type]
     ends = time.perf_counter() + budget_s
     # All caches together are no larger than the one that was planned.
-    request = _plain_request()
-    asked = transcribe(request.messages, request.keep_tokens, target).token_ids
-    others = len(asked) + _PLAIN_STEPS_IN_A_TURN + 1 + sum(LENGTHS[:-1])
-    room = target.config.context_tokens - len(LENGTHS) * max(ROW_COUNTS) - others
+    others = len(LENGTHS) * max(ROW_COUNTS) + sum(LENGTHS[:-1])
+    room = target.config.context_tokens - others
     lengths = tuple(sorted({max(1, min(length, room)) for length in LENGTHS}))
     steps = _Steps(target, lengths)
     drafts, drawn_drafts = _Drafts(steps, "greedy"), _Drafts(steps, "sample")
-    plain_s: list[float] = []
     for _ in range(_TURNS):
         steps.measure(ends)
         drafts.measure(ends)
         drawn_drafts.measure(ends)
-        if not plain_s or time.perf_counter() < ends:
-            plain_s += _plain_steps_s(target, request, ends)
-    costs = steps.costs()
-    return replace(
-        costs,
-        draft_s=drafts.longer_s(),
-        drawn_draft_s=drawn_drafts.longer_s(),
-        overhead_s=max(0.0, usual_s(plain_s) - costs.step_s(1, lengths[0])),
-    )
+    return replace(steps.costs(), draft_s=drafts.longer_s(), drawn_draft_s=drawn_drafts.longer_s())
 
 
 class _Steps:
@@ -176,23 +161,6 @@ class _Drafts:
 def _rising(seconds: list[float]) -> tuple[float, ...]:
     """More rows never take less; what says so is noise in the lower count."""
     return tuple(itertools.accumulate(reversed(seconds), min))[::-1]
-
-
-def _plain_request() -> Generate:
-    settings = GenerateSettings(drafter="none", max_new_tokens=_PLAIN_STEPS_IN_A_TURN)
-    return Generate("calibration", "calibration", (ChatMessage(Role.USER, "hi"),), settings)
-
-
-def _plain_steps_s(target: Target, request: Generate, ends: float) -> list[float]:
-    """Seconds of steps of plain decoding, all that surrounds them included."""
-    target = replace(target, eos_token_ids=frozenset())  # to forbid the end would cost time itself
-    generation = Generation(request, target, Session(target), Tuner(target))
-    measured: list[float] = []
-    while not generation.is_done and (len(measured) < 3 or time.perf_counter() < ends):
-        started = time.perf_counter()
-        generation.advance()
-        measured.append(time.perf_counter() - started)
-    return measured[1:] or measured
 
 
 def _filled_cache(target: Target, length: int) -> KvCache:

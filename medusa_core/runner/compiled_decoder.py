@@ -10,9 +10,9 @@ from torch import Tensor
 
 from medusa_core.models.decoder import Block, Decoder
 from medusa_core.models.precision import Precision
+from medusa_core.native.binding import BlockStruct, DecoderStruct, native_library
 from medusa_core.native.lanes import fits_lanes
-from medusa_core.native.library import BlockStruct, DecoderStruct, native_library
-from medusa_core.native.linear import DTYPES, NativeLinear
+from medusa_core.quant.native_linear import DTYPES, NativeLinear
 
 
 class NativeDecoder:
@@ -75,7 +75,7 @@ def native_decoder(model: Decoder, precision: Precision) -> NativeDecoder | None
         precision.device.type == "cpu"
         and precision.compute in DTYPES
         and model.embedding.dtype in DTYPES
-        and fits_lanes(model.config)
+        and fits_lanes(*model.config.row_sizes)
         and all(isinstance(linear, NativeLinear) for linear in [*linears, model.lm_head])
     )
     return NativeDecoder(library, model) if library is not None and fits else None

@@ -9,13 +9,13 @@ from itertools import accumulate
 from operator import sub
 from typing import NamedTuple
 
-from medusa_core.engine.costs import StepCosts
-from medusa_core.engine.drafter import accuracies_of, drafter_registry
-from medusa_core.engine.governor import Governor
-from medusa_core.engine.learning import Guesses, Learned, StepYield, Yields, bucket_of
-from medusa_core.engine.rule import rule_registry
+from medusa_core.drafters.drafter import accuracies_of, drafter_registry
 from medusa_core.errors import EngineError
 from medusa_core.messages import BestNode, GenerateSettings, Planned
+from medusa_core.pace.costs import StepCosts
+from medusa_core.pace.governor import Governor
+from medusa_core.pace.learning import Guesses, Learned, StepYield, Yields, bucket_of
+from medusa_core.rules.rule import rule_registry
 from medusa_core.target import Target
 from medusa_core.tree.presets import Accuracies, TreeTable
 from medusa_core.tree.search import Path, grow

@@ -12,7 +12,7 @@ import time
 
 import torch
 
-from medusa_core.engine.costs import usual_s
+from medusa_core.pace.costs import usual_s
 from medusa_core.runner.resident import ROUND_ROWS
 from medusa_core.target import Target
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from medusa_core.engine.rule import (
+from medusa_core.messages import GenerateSettings
+from medusa_core.rules.best_walk import BestWalk, best_walk
+from medusa_core.rules.rule import (
     Numbers,
     Path,
     RuleSpec,
@@ -13,9 +15,7 @@ from medusa_core.engine.rule import (
     each_number,
     no_number,
 )
-from medusa_core.engine.shaping import Shaping
-from medusa_core.messages import GenerateSettings
-from medusa_core.native.walk import BestWalk, best_walk
+from medusa_core.rules.shaping import Shaping
 from medusa_core.tree.shape import TokenTree
 from medusa_core.types import Acceptance, Chance, WalkContext
 

@@ -15,7 +15,6 @@ from typing import NamedTuple
 from medusa_core.messages import GenerateSettings
 from medusa_core.tree.presets import Accuracies, temperature_bucket
 
-NUM_RANKS = 4  # guesses that are looked at even if the tree uses fewer
 _PRIOR_WEIGHT = 60.0  # what was known before counts as much as so many observations
 _MOST_SEEN = 4000.0  # beyond, older ones fade
 _PRIOR_STEPS = 20.0

@@ -8,7 +8,7 @@ from ctypes import addressof
 import torch
 from torch import Tensor
 
-from medusa_core.native.library import PANEL, LinearStruct, native_library
+from medusa_core.native.binding import PANEL, LinearStruct, native_library
 from medusa_core.native.pool import Pool
 
 DTYPES = (torch.float32, torch.bfloat16)

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from medusa_core.messages import NUM_ALTERNATIVES  # FEW of summary.h
+from medusa_core.native.binding import native_library
 from medusa_core.native.lanes import LANES
-from medusa_core.native.library import native_library
 
 _BYTES = 4
 

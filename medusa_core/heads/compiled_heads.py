@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from medusa_core.native.library import PANEL, HeadsStruct, LinearStruct, native_library
-from medusa_core.native.linear import DTYPES, NativeLinear
+from medusa_core.native.binding import PANEL, HeadsStruct, LinearStruct, native_library
 from medusa_core.native.pool import Workers
+from medusa_core.quant.native_linear import DTYPES, NativeLinear
 
 if TYPE_CHECKING:
     from medusa_core.quant.linear import QuantLinear

@@ -27,7 +27,6 @@ class StepCosts:
             number of rows.
         draft_s: Seconds that a draft takes longer with the first head, the first two, ...; empty
             without heads.
-        overhead_s: Seconds that a step takes beyond these: keeping rows, making text.
         drawn_draft_s: As `draft_s`, where chance chooses: its noise is told to the heads.
     """
 
@@ -35,7 +34,6 @@ class StepCosts:
     rows: tuple[int, ...]
     seconds: tuple[tuple[float, ...], ...]
     draft_s: tuple[float, ...] = ()
-    overhead_s: float = 0.0
     drawn_draft_s: tuple[float, ...] = ()
 
     @property
@@ -52,8 +50,8 @@ class StepCosts:
         return max(_between(length, self.lengths, costs), min(costs) / 2)
 
     def plain_s(self, length: int) -> float:
-        """Seconds of a whole step of plain decoding."""
-        return self.step_s(1, length) + self.overhead_s
+        """Seconds of a step of plain decoding."""
+        return self.step_s(1, length)
 
     def drafting_s(self, num_heads: int, draws: bool = False) -> float:
         """Seconds to ask so many heads, where chance chooses or where it doesn't."""
@@ -61,8 +59,8 @@ class StepCosts:
         return seconds[-1] if seconds else 0.0
 
     def tree_s(self, num_rows: int, num_heads: int, length: int, draws: bool = False) -> float:
-        """Seconds of a whole step with a drafted tree."""
-        return self.step_s(num_rows, length) + self.drafting_s(num_heads, draws) + self.overhead_s
+        """Seconds of a step with a drafted tree, the draft included."""
+        return self.step_s(num_rows, length) + self.drafting_s(num_heads, draws)
 
     def best_rows(
         self, depths: Sequence[int], values: Sequence[float], length: int, draws: bool = False
@@ -131,7 +129,6 @@ class StepCosts:
             rows=tuple(int(rows) for rows in raw["rows"]),
             seconds=tuple(tuple(float(s) for s in row) for row in raw["seconds"]),
             draft_s=tuple(float(s) for s in raw["draft_s"]),
-            overhead_s=float(raw["overhead_s"]),
             drawn_draft_s=tuple(float(s) for s in raw["drawn_draft_s"]),
         )
         paired = len(costs.draft_s) == len(costs.drawn_draft_s)

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from medusa_core.messages import NUM_ALTERNATIVES
+from medusa_core.native.binding import native_library
 from medusa_core.native.lanes import LANES
-from medusa_core.native.library import native_library
 from medusa_core.tree.shape import TokenTree
 from medusa_core.types import Acceptance
 

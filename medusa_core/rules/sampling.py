@@ -21,9 +21,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from medusa_core.engine.rule import check_number
 from medusa_core.errors import RequestError
 from medusa_core.messages import GenerateSettings
+from medusa_core.rules.rule import check_number
 
 _SEED_MASK = (1 << 64) - 1
 _KEPT_ROWS = 16  # more places than a tree is deep

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from itertools import accumulate, chain
 from typing import NamedTuple
 
-from medusa_core.native.library import MergeStruct, PhrasesStruct, native_library
+from medusa_core.native.binding import MergeStruct, PhrasesStruct, native_library
 from medusa_core.tree.lookup import DEEPEST, continuations
-from medusa_core.tree.phrases import Follower, Phrases
+from medusa_core.tree.phrase_table import Follower, Phrases
 from medusa_core.types import RowBudget
 
 BY_HEADS, BY_LOOKUP, BY_PHRASES = 1, 2, 4  # as in grow.h

@@ -1,7 +1,7 @@
 """What the settings change in the target's scores before a rule reads them.
 
 In this order: repetition penalty, presence and frequency penalties, bias, bans. Temperature and
-filters come after them, and only where a token is drawn (`medusa_core.engine.sampling`).
+filters come after them, and only where a token is drawn (`medusa_core.rules.sampling`).
 
 Every node is shaped along its own path: the tokens drafted above it count as if they were decided.
 So plain decoding, which sees them decided, shapes the same scores in the same way.

@@ -10,15 +10,9 @@ from collections.abc import Callable, Iterable
 
 import torch
 
-from medusa_core.engine.calibration import measure_costs
-from medusa_core.engine.calibration_store import CalibrationStore, costs_of
-from medusa_core.engine.costs import StepCosts
-from medusa_core.engine.drafter import drafter_registry
+from medusa_core.drafters.drafter import drafter_registry
 from medusa_core.engine.generation import Generation
-from medusa_core.engine.rule import rule_registry
 from medusa_core.engine.session import Session
-from medusa_core.engine.threads import settle_threads
-from medusa_core.engine.tuner import Tuner
 from medusa_core.engine.verification import verify
 from medusa_core.errors import (
     Cancelled,
@@ -47,12 +41,18 @@ from medusa_core.messages import (
     Verify,
 )
 from medusa_core.models.kept import KeptModels
+from medusa_core.pace.calibration import measure_costs
+from medusa_core.pace.calibration_store import CalibrationStore, costs_of
+from medusa_core.pace.costs import StepCosts
+from medusa_core.pace.threads import settle_threads
+from medusa_core.pace.tuner import Tuner
+from medusa_core.rules.rule import rule_registry
 from medusa_core.target import LoadOptions, Target, load_target
 
 log = logging.getLogger(__name__)
 
 
-class Desk:
+class Executor:
     """Owns the model, the sessions, and the answers under way.
 
     Attributes:

@@ -15,6 +15,8 @@ from medusa_core.target import Target
 from medusa_core.tree.presets import Accuracies
 from medusa_core.types import Chance, Proposal, RowBudget
 
+NUM_RANKS = 4  # guesses per head that are looked at even if the tree uses fewer
+
 
 class Observation(NamedTuple):
     """What a drafter learns from a step, or from prefill.

@@ -1,0 +1,1 @@
+"""Containers of weights and of settings, as they lie on disk."""

@@ -1,0 +1,1 @@
+"""What steps cost here, which rows pay, and when drafts rest."""
