@@ -1,0 +1,29 @@
+"""The engine decodes what it decoded before: tokens, trees and plans of `tests/reference`."""
+
+import json
+from typing import Any
+
+import pytest
+
+from medusa_core.target import Target
+from tests.reference import record
+
+RECORDED: dict[str, Any] = json.loads(record.FILE.read_text())
+DRAFTERS = tuple(sorted({name.split()[1] for name in RECORDED if not name.startswith("plan")}))
+
+
+@pytest.fixture(scope="module")
+def target() -> Target:
+    return record.target()
+
+
+@pytest.mark.parametrize("case", list(record.cases(DRAFTERS)), ids=str)
+def test_tokens_and_trees_are_those_of_the_reference(case: record.Case, target: Target) -> None:
+    decoded, recorded = record.decode(case, target), RECORDED[str(case)]
+    assert decoded.token_ids == recorded["tokens"]
+    assert decoded.trees == recorded["trees"]
+
+
+@pytest.mark.parametrize("rule", ["greedy", "sample"])
+def test_plans_are_those_of_the_reference(rule: str, target: Target) -> None:
+    assert record.plan(rule, target) == RECORDED[f"plan {rule}"]

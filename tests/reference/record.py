@@ -1,0 +1,106 @@
+"""What the engine decodes for fixed prompts: the reference that a change of its structure must keep.
+
+`python -m tests.reference.record` writes it anew, after a change that is meant to decode otherwise.
+"""
+
+import hashlib
+import itertools
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from medusa_core.api import demo_model
+from medusa_core.drafters.drafter import drafter_registry
+from medusa_core.generate.direct import generate
+from medusa_core.messages import ChatMessage, GenerateSettings, Role, StepTrace
+from medusa_core.pace.costs import StepCosts
+from medusa_core.pace.tuner import Tuner
+from medusa_core.target import LoadOptions, Target, load_target
+
+FILE = Path(__file__).parent / "answers.json"
+PROMPTS = (
+    "Tell me a story about a fox.",
+    "What is the capital of France?",
+    "Write a short script.",
+)
+# Rows are neither free nor dear; in float64 the best of two scores is the same on every machine.
+_DRAFT_S = (0.02, 0.04, 0.06, 0.08, 0.1)
+COSTS = StepCosts((64, 768), (1, 64), ((1.0, 2.0), (1.2, 3.0)), _DRAFT_S, _DRAFT_S)
+RULES = (("greedy", 0), ("sample", 1), ("sample", 2), ("typical", 1))
+_NUM_TOKENS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One answer: a prompt, a drafter, a rule and a seed."""
+
+    prompt: str
+    drafter: str
+    rule: str
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{PROMPTS.index(self.prompt)} {self.drafter} {self.rule} {self.seed}"
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """What became of a case: its tokens, and a digest of all verified trees."""
+
+    token_ids: list[int]
+    trees: str
+
+
+def target() -> Target:
+    """The demo in float64, as torch computes it everywhere."""
+    return load_target(*demo_model(), LoadOptions("float64", "cpu"))
+
+
+def cases(drafters: tuple[str, ...]) -> Iterator[Case]:
+    """Every prompt × drafter × rule × seed."""
+    for prompt, drafter, (rule, seed) in itertools.product(PROMPTS, drafters, RULES):
+        yield Case(prompt, drafter, rule, seed)
+
+
+def decode(case: Case, loaded: Target) -> Decoded:
+    """Decode a case with an engine that has learned nothing yet."""
+    settings = GenerateSettings(
+        drafter=case.drafter,
+        rule=case.rule,
+        seed=case.seed,
+        temperature=0.8,
+        max_new_tokens=_NUM_TOKENS,
+    )
+    digest = hashlib.sha256()
+
+    def note(trace: StepTrace) -> None:
+        digest.update(repr((trace.parents, trace.token_ids, trace.path)).encode())
+
+    messages = [ChatMessage(Role.USER, case.prompt)]
+    done = generate(loaded, messages, settings, on_trace=note, tuner=Tuner(loaded, COSTS))
+    return Decoded(list(done.token_ids), digest.hexdigest()[:16])
+
+
+def plan(rule: str, loaded: Target) -> str:
+    """A digest of the trees that the heads are planned under a rule."""
+    planned = Tuner(loaded, COSTS).plan("", "", GenerateSettings(rule=rule, temperature=0.8))
+    nodes = [(node.parent, node.head, node.rank) for node in planned.best_nodes]
+    told = (planned.tree_rows, nodes, [round(s, 6) for s in planned.tree_step_s])
+    return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
+
+
+def record() -> None:
+    """Write the reference."""
+    loaded = target()
+    decoded = {str(case): decode(case, loaded) for case in cases(drafter_registry().names)}
+    rows: dict[str, object] = {
+        name: {"tokens": one.token_ids, "trees": one.trees} for name, one in decoded.items()
+    }
+    rows |= {f"plan {rule}": plan(rule, loaded) for rule in ("greedy", "sample")}
+    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(row)}" for name, row in rows.items())
+    FILE.write_text(f"{{\n{lines}\n}}\n")
+
+
+if __name__ == "__main__":
+    record()
