@@ -116,7 +116,7 @@ class StreamingProbe:
         bridge, pickers = self._app.bridge, self._app.window.page.header.pickers
         self._done.clear()
         messages = (ChatMessage(Role.USER, _PROMPT),)
-        settings = replace(pickers.settings(), rests=False, watches=True)  # as the window asks for
+        settings = replace(pickers.settings(), watches=True)  # as the window asks for
         bridge.submit(Generate(_UNSEEN, "ask", messages, settings, records=records))
         await self._until(lambda: bool(self._done))
         bridge.submit(CloseSession(_UNSEEN, "close"))

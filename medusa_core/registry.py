@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Iterable
+from copy import copy
 from types import ModuleType
 from typing import Generic, Protocol, TypeVar
 
@@ -35,6 +37,12 @@ class Registry(Generic[S]):
             if isinstance(spec, kind):
                 found.append(spec)
         self.specs = tuple(sorted(found, key=lambda spec: spec.name))
+
+    def with_others(self, specs: Iterable[S]) -> Registry[S]:
+        """The same registry with more specs."""
+        larger = copy(self)
+        larger.specs = tuple(sorted((*self.specs, *specs), key=lambda spec: spec.name))
+        return larger
 
     @property
     def names(self) -> tuple[str, ...]:

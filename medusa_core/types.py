@@ -30,18 +30,12 @@ class RowBudget(NamedTuple):
         prices: The tokens that decoding brings on average in the time that 1, 2, ... rows take
             longer than one: what drafts must be worth together to pay; rising. float32, [most];
             empty where rows cost nothing.
-        num_heads: Heads that are worth their time; None for as many as there are.
-        asks_rarely: Heads are asked in a sample of the steps alone: beside others' drafts they
-            haven't been worth it.
-        sample_every: Tokens between steps that go otherwise, to see what heads bring and what they
-            take; 0 for never.
+        levels: How deep asking the heads is worth its time; None for as deep as they go.
     """
 
     most: int
     prices: array[float] = NO_PRICES
-    num_heads: int | None = None
-    asks_rarely: bool = False
-    sample_every: int = 0
+    levels: int | None = None
 
 
 class Form(NamedTuple):
@@ -66,7 +60,6 @@ class Proposal(NamedTuple):
         guesses: The drafter's best tokens at depth 1, 2, ..., in the tree or not, from which it
             learns; empty where it doesn't.
         promised: How many drafts are likely to be accepted; 0 where that isn't known.
-        instead: What would have been proposed without heads, in a sample of the steps.
     """
 
     tree: TokenTree
@@ -74,7 +67,6 @@ class Proposal(NamedTuple):
     odds: Callable[[], Odds] = no_odds
     guesses: Sequence[Sequence[int]] = ()
     promised: float = 0.0
-    instead: TokenTree | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,6 @@ class Side(QWidget):
             temperature=temperature,
             tree_rows=self.rows_box.currentData() if self._has_tree else 0,
             seed=seed,
-            rests=False,
         )
 
     def set_running(self, is_running: bool) -> None:

@@ -119,7 +119,7 @@ def _sweep_rows(
 
 def _step_cost(args: argparse.Namespace) -> dict[str, object]:
     from medusa_core.bench.step_cost import as_json, measure_step_report, step_table
-    from medusa_core.drafters.drafter import drafter_registry
+    from medusa_core.drafters.catalog import drafter_registry
 
     target = _random(args) if args.shape else open_target(args)
     modes = [name for name in _names(args.modes) if drafter_registry().get(name).serves(target)]
@@ -159,7 +159,7 @@ def _race(args: argparse.Namespace, target: Target, prompts: Sequence[Prompt]) -
         markdown,
         table,
     )
-    from medusa_core.drafters.drafter import drafter_registry
+    from medusa_core.drafters.catalog import drafter_registry
     from medusa_core.pace.tuner import Tuner
     from medusa_core.rules.rule import rule_registry
 
@@ -194,7 +194,7 @@ def _race(args: argparse.Namespace, target: Target, prompts: Sequence[Prompt]) -
         f"{torch.get_num_threads()} threads · {rows or 'measured'} rows per step · "
         f"{race.num_skipped} prompts skipped as too long"
     )
-    if "none" in modes and rule_registry().get(args.rule).is_exact:
+    if "none" in modes and rule_registry().get(args.rule).choice.is_exact:
         for name in (*modes, *peers):
             for divergence in divergences(race, name, target, settings_of(args, name, rows)):
                 print(f"{name} differs from plain decoding: {divergence}")

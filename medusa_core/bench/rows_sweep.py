@@ -74,8 +74,6 @@ def sweep_rows(
         repeats: How often to ask the best again.
         on_prompt: Told how many prompts of how many are done.
     """
-    # All draft always: sizes are compared, not when to rest.
-    settings = replace(settings, rests=False)
 
     def contestant(rows: int) -> Contestant:
         return OwnMode(target, replace(settings, tree_rows=rows), Tuner(target, costs))

@@ -143,7 +143,7 @@ def as_json(report: StepReport) -> dict[str, object]:
 
 
 def _parts(target: Target, tuner: Tuner, mode: str, num_tokens: int) -> Parts:
-    settings = GenerateSettings(drafter=mode, max_new_tokens=num_tokens, rests=False)
+    settings = GenerateSettings(drafter=mode, max_new_tokens=num_tokens)
     heads = None if target.heads is None else TimedHeads(target.heads)
     target = replace(
         target,

@@ -4,39 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-from torch import Tensor
-
-from medusa_core import drafters
-from medusa_core.registry import Registry
+from medusa_core.drafters.observation import Observation
+from medusa_core.messages import Choice
 from medusa_core.target import Target
 from medusa_core.tree.presets import Accuracies
-from medusa_core.types import Chance, Proposal, RowBudget
+from medusa_core.types import Proposal, RowBudget
 
 NUM_RANKS = 4  # guesses per head that are looked at even if the tree uses fewer
-
-
-class Observation(NamedTuple):
-    """What a drafter learns from a step, or from prefill.
-
-    Attributes:
-        token_ids: The tokens decided, the next root last.
-        states: The target's final hidden states. [n, hidden]
-        row: Which of them is the one before the next root.
-        chance: What the rule will add to the target's scores behind that root, if anything.
-    """
-
-    token_ids: Sequence[int]
-    states: Tensor
-    row: int = -1
-    chance: Chance | None = None
-
-    @property
-    def hidden(self) -> Tensor:
-        """The state before the next root. [hidden]"""
-        return self.states[self.row]
 
 
 class Drafter(Protocol):
@@ -65,26 +41,32 @@ class DrafterSpec:
     """A registered drafter.
 
     Attributes:
-        name: Its name in settings.
+        choice: Its name in settings, and what people read of it.
         serves: Can it draft for this target?
         build: Makes a drafter for one session, whose trees keep to a budget of rows.
+        preference: Of the drafters that serve a target the one with the lowest is the default.
         drafts: Whether it ever does.
-        weighs_rows: Whether it knows in each step what rows are worth, and takes those that pay.
-        accuracies: Where it doesn't: how often its guess of rank 0, 1, ... at depth 1, 2, ... is
+        sources: Names of the sources that its trees grow from; empty where it grows none.
+        accuracies: Where it grows none: how often its guess of rank 0, 1, ... at depth 1, 2, ... is
             right; by this the row count of all its trees is chosen.
         hint: What to do where it can't draft.
     """
 
-    name: str
+    choice: Choice
     serves: Callable[[Target], bool]
     build: Callable[[Target, RowBudget], Drafter]
+    preference: int
     drafts: bool = True
-    weighs_rows: bool = False
+    sources: tuple[str, ...] = ()
     accuracies: Callable[[Target], Accuracies] = accuracies_of
     hint: str = "Load Medusa heads for this model, or choose the drafter 'none'."
 
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.choice.name
 
-@cache
-def drafter_registry() -> Registry[DrafterSpec]:
-    """All drafters."""
-    return Registry(drafters, "drafter", DrafterSpec)
+    @property
+    def weighs_rows(self) -> bool:
+        """Whether it knows in each step what rows are worth, and takes those that pay."""
+        return bool(self.sources)

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from medusa_core.drafters.drafter import NUM_RANKS, DrafterSpec, Observation
+from medusa_core.drafters.drafter import NUM_RANKS, DrafterSpec
+from medusa_core.drafters.observation import Observation
+from medusa_core.drafters.sources.heads_source import has_heads
 from medusa_core.errors import RequestError
 from medusa_core.heads.medusa import MedusaHeads
-from medusa_core.messages import TARGET, TokenSource
+from medusa_core.messages import TARGET, Choice, TokenSource
 from medusa_core.target import Target
 from medusa_core.tree.presets import TreeTable
 from medusa_core.tree.shape import TokenTree, TreeShape
@@ -59,10 +61,6 @@ def medusa_sources(shape: TreeShape) -> tuple[TokenSource, ...]:
     return (TARGET, *drafted)
 
 
-def _serves(target: Target) -> bool:
-    return target.heads is not None and target.heads.num_heads > 0
-
-
 def heads_and_trees(target: Target) -> tuple[MedusaHeads, TreeTable]:
     """What drafters that use heads are built of.
 
@@ -83,4 +81,9 @@ def _build(target: Target, budget: RowBudget) -> MedusaDrafter:
     return MedusaDrafter(heads, shape, trees.expected_length(shape) - 1)
 
 
-SPEC = DrafterSpec("medusa", serves=_serves, build=_build)
+SPEC = DrafterSpec(
+    Choice("medusa", "Medusa heads", "The heads' guesses, in one tree for all steps."),
+    serves=has_heads,
+    build=_build,
+    preference=10,
+)

@@ -6,8 +6,9 @@ It takes the fewest rows, which is what pays where every further row costs.
 from __future__ import annotations
 
 from medusa_core.drafters.drafter import DrafterSpec, accuracies_of
-from medusa_core.drafters.medusa import SPEC as MEDUSA
 from medusa_core.drafters.medusa import MedusaDrafter, heads_and_trees
+from medusa_core.drafters.sources.heads_source import has_heads
+from medusa_core.messages import Choice
 from medusa_core.target import Target
 from medusa_core.tree.presets import Accuracies
 from medusa_core.tree.shape import TreeShape
@@ -25,4 +26,10 @@ def _accuracies(target: Target) -> Accuracies:
     return tuple(row[:1] for row in accuracies_of(target))
 
 
-SPEC = DrafterSpec("medusa-chain", MEDUSA.serves, _build, accuracies=_accuracies)
+SPEC = DrafterSpec(
+    Choice("medusa-chain", "Medusa, one chain", "Each head's best guess, without branches."),
+    has_heads,
+    _build,
+    preference=12,
+    accuracies=_accuracies,
+)

@@ -1,17 +1,14 @@
 """Medusa with a tree of its own for every step, grown by how sure the heads are."""
 
-from __future__ import annotations
+from medusa_core.drafters.grown import grown_spec
+from medusa_core.messages import Choice
 
-from medusa_core.drafters.drafter import DrafterSpec
-from medusa_core.drafters.grown import GrownDrafter
-from medusa_core.drafters.medusa import SPEC as MEDUSA
-from medusa_core.drafters.medusa import heads_and_trees
-from medusa_core.target import Target
-from medusa_core.types import RowBudget
-
-
-def _build(target: Target, budget: RowBudget) -> GrownDrafter:
-    return GrownDrafter(budget, heads_and_trees(target)[0])
-
-
-SPEC = DrafterSpec("medusa-dynamic", serves=MEDUSA.serves, build=_build, weighs_rows=True)
+SPEC = grown_spec(
+    Choice(
+        "medusa-dynamic",
+        "Medusa, dynamic tree",
+        "The heads' guesses, in a tree that is larger where the heads are unsure.",
+    ),
+    ("medusa",),
+    preference=11,
+)

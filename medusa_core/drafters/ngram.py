@@ -1,26 +1,10 @@
-"""Prompt lookup: what followed the same words before may follow them again.
+"""Prompt lookup alone."""
 
-Looks for the longest suffix of the text, prompt and answer, that occurred before, and offers what
-came behind it; the latest occurrences come first, and different ones branch.
+from medusa_core.drafters.grown import grown_spec
+from medusa_core.messages import Choice
 
-Source: prompt lookup decoding (Saxena 2023); REST (He et al. 2024), section 3, for the trie.
-"""
-
-from __future__ import annotations
-
-from medusa_core.drafters.drafter import DrafterSpec
-from medusa_core.drafters.grown import GrownDrafter
-from medusa_core.drafters.lookup import Lookup
-from medusa_core.target import Target
-from medusa_core.types import RowBudget
-
-
-def _serves(_: Target) -> bool:
-    return True
-
-
-def _build(_: Target, budget: RowBudget) -> GrownDrafter:
-    return GrownDrafter(budget, lookup=Lookup())
-
-
-SPEC = DrafterSpec("ngram", serves=_serves, build=_build, weighs_rows=True)
+SPEC = grown_spec(
+    Choice("ngram", "Prompt lookup", "A search for the same words earlier in the text."),
+    ("ngram",),
+    preference=30,
+)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from medusa_core.drafters.drafter import DrafterSpec, Observation
-from medusa_core.messages import TARGET
+from medusa_core.drafters.drafter import DrafterSpec
+from medusa_core.drafters.observation import Observation
+from medusa_core.messages import TARGET, Choice
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
 from medusa_core.types import Proposal, RowBudget
@@ -37,4 +38,10 @@ def _build(_: Target, __: RowBudget) -> NoDrafter:
     return NoDrafter()
 
 
-SPEC = DrafterSpec("none", serves=_serves, build=_build, drafts=False)
+SPEC = DrafterSpec(
+    Choice("none", "None (plain)", "Nobody guesses: one token a step."),
+    serves=_serves,
+    build=_build,
+    preference=90,
+    drafts=False,
+)

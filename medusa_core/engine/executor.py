@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable
 
 import torch
 
-from medusa_core.drafters.drafter import drafter_registry
+from medusa_core.drafters.catalog import drafters_for
+from medusa_core.drafters.source import source_registry
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
 from medusa_core.engine.verification import verify
@@ -46,7 +47,7 @@ from medusa_core.pace.calibration_store import CalibrationStore, costs_of
 from medusa_core.pace.costs import StepCosts
 from medusa_core.pace.threads import settle_threads
 from medusa_core.pace.tuner import Tuner
-from medusa_core.rules.rule import rule_registry
+from medusa_core.rules.rule import rules_by_preference
 from medusa_core.target import LoadOptions, Target, load_target
 
 log = logging.getLogger(__name__)
@@ -309,7 +310,8 @@ def _describe(command: LoadModel, target: Target, load_s: float) -> ModelLoaded:
         quant=target.formats.linears.name,
         plan=target.plan,
         device=str(target.precision.device),
-        drafters=tuple(s.name for s in drafter_registry().specs if s.serves(target)),
-        rules=rule_registry().names,
+        drafters=tuple(spec.choice for spec in drafters_for(target)),
+        rules=rules_by_preference(),
+        sources=tuple(spec.info for spec in source_registry().specs),
         load_s=load_s,
     )

@@ -8,7 +8,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from medusa_core.drafters.drafter import DrafterSpec, Observation, drafter_registry
+from medusa_core.drafters.catalog import drafter_registry
+from medusa_core.drafters.drafter import DrafterSpec
+from medusa_core.drafters.observation import Observation
 from medusa_core.engine.answer import Answer, Kept
 from medusa_core.engine.loop import Step, decode_step
 from medusa_core.engine.recorder import Recorder
@@ -28,7 +30,7 @@ from medusa_core.messages import (
     StopReason,
     TokenSource,
 )
-from medusa_core.pace.learning import Guesses, StepYield, Without
+from medusa_core.pace.learning import Guesses, StepYield
 from medusa_core.pace.tuner import Tuner
 from medusa_core.rules.rule import Numbers, RuleSpec, rule_registry
 from medusa_core.rules.shaping import check_tokens
@@ -86,12 +88,13 @@ class Generation:
         _check(request.settings, drafter, target)
         budget = tuner.budget(request.settings, len(self._read_ids))
         settings = replace(request.settings, tree_rows=budget.most)
-        self._settings = settings if rule.draws else _without_repeat(settings, self._transcript)
+        self._settings = (
+            settings if rule.choice.draws else _without_repeat(settings, self._transcript)
+        )
         tuned = tuner.target_for(request.settings)
         self._drafter = drafter.build(tuned, budget)
         self._plain = drafter_registry().get("none").build(target, RowBudget(1))
-        asked = request.settings
-        is_open = asked.rests and asked.tree_rows == 0 and drafter.drafts
+        is_open = request.settings.tree_rows == 0 and drafter.drafts
         self._governor = tuner.governor(request.settings, len(self._read_ids)) if is_open else None
         self._num_rested = 0
         self._tuner = tuner
@@ -190,12 +193,8 @@ class Generation:
         if guesses:
             self._guesses.append((place, guesses))
         if drafter is self._drafter:
-            promised, instead = step.proposal.promised, step.proposal.instead
-            accepted, draft_s, asked = len(step.acceptance.nodes), step.times.draft_s, bool(guesses)
-            without = None if instead is None else _without_heads(step, instead)
-            self._yields.append(
-                StepYield(promised, accepted, num_rows, step_s, draft_s, asked, without)
-            )
+            num_accepted = len(step.acceptance.nodes)
+            self._yields.append(StepYield(step.proposal.promised, num_accepted, num_rows, step_s))
         told = self._conclude(step, numbers, kept, num_rows, step_s)
         self._decode_s += time.perf_counter() - started - step_s  # telling takes time, too
         return told
@@ -287,10 +286,6 @@ class Generation:
 def _sources(step: Step) -> tuple[TokenSource, ...]:
     accepted = map(step.proposal.sources.__getitem__, step.acceptance.nodes)
     return (*accepted, TARGET)
-
-
-def _without_heads(step: Step, tree: TokenTree) -> Without:
-    return Without(tree.num_held(step.token_ids), tree.shape.num_nodes)
 
 
 def _check(settings: GenerateSettings, drafter: DrafterSpec, target: Target) -> None:

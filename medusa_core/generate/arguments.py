@@ -21,9 +21,6 @@ def add_rule_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--top-k", type=int, default=defaults.top_k, help="0: off")
     parser.add_argument("--top-p", type=float, default=defaults.top_p, help="1: off")
     parser.add_argument("--min-p", type=float, default=defaults.min_p, help="0: off")
-    parser.add_argument(
-        "--no-rest", action="store_true", help="draft also where that gains nothing"
-    )
     parser.add_argument("--seed", type=int, default=defaults.seed)
     parser.add_argument("--repetition-penalty", type=float, default=1.0, help="1: off")
     parser.add_argument("--presence-penalty", type=float, default=0.0, help="0: off")
@@ -99,7 +96,6 @@ def settings_of(
         max_new_tokens=args.max_new_tokens,
         stop=stop,
         tree_rows=tree_rows,
-        rests=not args.no_rest,
     )
 
 

@@ -20,7 +20,6 @@ from medusa_core.generate.arguments import (
 from medusa_core.hub.cache import find_snapshot
 from medusa_core.hub.settings import settings_from
 from medusa_core.messages import (
-    PREFERRED_DRAFTERS,
     ChatMessage,
     GenerateSettings,
     GenerationDone,
@@ -159,13 +158,12 @@ def open_tuner(args: argparse.Namespace, target: Target) -> Tuner:
 def run_generate(args: argparse.Namespace) -> int:
     """Answer the prompt and print it with a line of statistics."""
     # Torch takes a second to import: `--help` and wrong arguments shouldn't wait for it.
-    from medusa_core.drafters.drafter import drafter_registry
+    from medusa_core.drafters.catalog import drafters_for
     from medusa_core.generate.direct import generate
     from medusa_core.trace_file import Recording, write_trace
 
     target = open_target(args)
-    served = (name for name in PREFERRED_DRAFTERS if drafter_registry().get(name).serves(target))
-    drafter = args.drafter or next(served)
+    drafter = args.drafter or drafters_for(target)[0].name
     settings = settings_of(args, drafter, args.tree_rows, tuple(args.stop))
     prompt = sys.stdin.read() if args.prompt == "-" else args.prompt
     messages = (ChatMessage(Role.USER, prompt),)

@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from medusa_core.messages.records import (
+    Choice,
     GenerateSettings,
     MemoryPlan,
     Message,
+    RuleChoice,
+    SourceInfo,
     StepTimes,
     StopReason,
     TokenSource,
@@ -45,8 +48,9 @@ class ModelLoaded(Message):
         quant: Weight format of the blocks' linear layers.
         plan: Where the device's memory goes.
         device: Torch device name.
-        drafters: Names of the drafters that can run on it.
-        rules: Names of the acceptance rules.
+        drafters: The drafters that can run on it, the default first.
+        rules: The acceptance rules, the default first.
+        sources: All sources of drafts, in the order in which they are listed.
         load_s: Seconds from the command to this event.
     """
 
@@ -59,8 +63,9 @@ class ModelLoaded(Message):
     quant: str
     plan: MemoryPlan
     device: str
-    drafters: tuple[str, ...]
-    rules: tuple[str, ...]
+    drafters: tuple[Choice, ...]
+    rules: tuple[RuleChoice, ...]
+    sources: tuple[SourceInfo, ...]
     load_s: float
 
 

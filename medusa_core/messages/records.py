@@ -47,7 +47,7 @@ class TokenSource(NamedTuple):
     Attributes:
         drafter: `"target"` for a token the target chose itself (the first token and every bonus
             token), `"given"` for a token of an answer that is gone on with, else who proposed the
-            accepted token: `"medusa"`, `"ngram"`, `"phrases"`, or several with `+` between.
+            accepted token: names of sources, with `+` between.
         head: Draft depth of the accepted token, 1-based (head k drafts depth k); 0 for the others.
     """
 
@@ -60,13 +60,62 @@ class TokenSource(NamedTuple):
         return () if self.head == 0 else tuple(self.drafter.split("+"))
 
 
-MEDUSA, NGRAM, PHRASES = "medusa", "ngram", "phrases"
 TARGET = TokenSource("target", 0)
 GIVEN = TokenSource("given", 0)
 
 
-# Where nobody chooses: the first of these that can run on the target.
-PREFERRED_DRAFTERS = ("composite", "medusa", "phrases", "ngram", "none")
+class Choice(NamedTuple):
+    """Something that people choose by name, such as a drafter or a rule.
+
+    Attributes:
+        name: Its name in settings.
+        label: What a list shows.
+        explanation: One sentence.
+    """
+
+    name: str
+    label: str
+    explanation: str
+
+
+class RuleChoice(NamedTuple):
+    """An acceptance rule that people choose.
+
+    Attributes:
+        name: Its name in settings.
+        label: What a list shows.
+        explanation: One sentence.
+        is_exact: The text has the target's own distribution.
+        draws: It chooses by the seed's noise; else the same scores always give the same token.
+    """
+
+    name: str
+    label: str
+    explanation: str
+    is_exact: bool
+    draws: bool
+
+
+class SourceInfo(NamedTuple):
+    """How a source of drafts is shown.
+
+    Attributes:
+        name: As in `TokenSource.proposers`.
+        label: A word for it, such as "lookup".
+        badge: A short one, for a node of a tree.
+        explanation: What its mark means, such as "found in the text so far".
+        colours: Names of colours of the window's palette, for depth 1, 2, ...; they begin again.
+        line: How its tokens are underlined: solid, dash, dot, dash-dot or wave.
+        is_numbered: Each depth has a mark of its own, and label and badge are followed by it.
+    """
+
+    name: str
+    label: str
+    badge: str
+    explanation: str
+    colours: tuple[str, ...]
+    line: str
+    is_numbered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +123,8 @@ class GenerateSettings:
     """How an answer is to be decoded.
 
     Attributes:
-        drafter: Name of a registered drafter: `medusa`, `medusa-dynamic` (a tree for each step),
-            `medusa-chain` (each head's best guess), `ngram` (prompt lookup), `phrases` (what the
-            model often says, and lookup), `composite` (heads, phrases and lookup) or `none` (plain
-            decoding).
-        rule: Name of a registered acceptance rule: `greedy`, `sample` or `typical`.
+        drafter: Name of a registered drafter, such as `medusa` or `none`.
+        rule: Name of a registered acceptance rule, such as `greedy`.
         temperature: Divides the logits under `sample` and `typical`; > 0.
         top_k: Keep the k best tokens when drawing; 0 keeps all.
         top_p: Keep the smallest set of tokens whose probability reaches this, in (0, 1].
@@ -96,8 +142,6 @@ class GenerateSettings:
         max_new_tokens: Token budget of the answer, EOS included; >= 1.
         stop: Strings that end the answer; they are not part of it.
         tree_rows: Most rows of a verified tree, root included; 0 lets the engine choose.
-        rests: Where the engine chooses and drafts gain less than 5 %, decode plainly for a while.
-        watches: Where others draft beside heads, ask these in every step, even if that doesn't pay.
     """
 
     drafter: str = "medusa"
@@ -118,8 +162,6 @@ class GenerateSettings:
     max_new_tokens: int = 512
     stop: tuple[str, ...] = ()
     tree_rows: int = 0
-    rests: bool = True
-    watches: bool = False
 
 
 class Fit(str, Enum):

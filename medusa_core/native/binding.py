@@ -168,27 +168,50 @@ class PhrasesStruct(Structure):
     )
 
 
-class MergeStruct(Structure):
-    """`Merge` of merge.h, its `Known` of grow.h first."""
+class NodeStruct(Structure):
+    """`Node` of growth.h."""
 
     _fields_ = (
+        ("worth", c_double),
+        ("chance", c_double),
+        ("parent", c_int32),
+        ("depth", c_int32),
+        ("token", c_int32),
+        ("marks", c_int32),
+    )
+
+
+class CandidatesStruct(Structure):
+    """`Candidates` of growth.h."""
+
+    _fields_ = (
+        ("tokens", c_void_p),
         ("chances", c_void_p),
-        ("guesses", c_void_p),
-        ("heads", c_int32),
-        ("ranks", c_int32),
-        ("text", c_void_p),
-        ("length", c_int64),
-        ("phrases", c_void_p),
-        ("trust", c_void_p),
+        ("counts", c_void_p),
+        ("weight", c_double),
+        ("size", c_int32),
+        ("mark", c_int32),
+    )
+
+
+class GrowthStruct(Structure):
+    """`Growth` of growth.h."""
+
+    _fields_ = (
         ("prices", c_void_p),
         ("floors", c_void_p),
         ("least", c_double),
-        ("told", c_void_p),
         ("promised", c_double),
+        ("nodes", c_void_p),
+        ("order", c_void_p),
+        ("open", c_void_p),
+        ("paths", c_void_p),
+        ("told", c_void_p),
+        ("chances", c_void_p),
         ("rows", c_int32),
-        ("suffix", c_int32),
-        ("offered", c_int32),
-        ("reserved", c_int32),
+        ("count", c_int32),
+        ("num_open", c_int32),
+        ("level", c_int32),
     )
 
 
@@ -209,15 +232,21 @@ _SIGNATURES: dict[str, tuple[tuple[type, ...], type | None]] = {
         (c_void_p, c_void_p, c_void_p, c_void_p, c_int32, c_void_p, c_void_p),
         None,
     ),
-    "merge": ((c_void_p,), c_int32),
+    "grow_begin": ((c_void_p,), None),
+    "grow_level": ((c_void_p, c_void_p, c_int32), c_int32),
+    "grow_end": ((c_void_p,), c_int32),
+    "follow": (
+        (c_void_p, c_void_p, c_int64, c_void_p, c_int32, c_int32, *(c_void_p,) * 3, c_int32),
+        c_int32,
+    ),
     "keep_rows": ((c_void_p, c_int64, c_void_p, c_int64), None),
     "serve": ((c_void_p, c_int32), None),
 }
 
 
 _SHORT = (
-    *("pass_scratch", "walk_best", "merge", "keep_rows", "probabilities"),
-    "read_choices",
+    *("pass_scratch", "walk_best", "keep_rows", "probabilities", "read_choices"),
+    *("grow_begin", "grow_level", "grow_end", "follow"),
 )
 
 

@@ -9,16 +9,17 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from medusa_core.drafters.drafter import Drafter, Observation, drafter_registry
+from medusa_core.drafters.observation import Observation
+from medusa_core.drafters.sources.heads_source import HeadsSource
 from medusa_core.kv.cache import KvCache
 from medusa_core.messages import GenerateSettings
-from medusa_core.pace.costs import StepCosts, usual_s
+from medusa_core.pace.costs import MOST_ROWS, StepCosts, usual_s
 from medusa_core.rules.rule import Rule, rule_registry
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
 from medusa_core.types import RowBudget, WalkContext
 
-ROW_COUNTS = (1, 2, 4, 7, 8, 12, 16, 24, 32, 48, 64)
+ROW_COUNTS = (1, 2, 4, 7, 8, 12, 16, 24, 32, 48, MOST_ROWS)
 LENGTHS = (64, 768)
 BUDGET_S = {"cpu": 2.0, "cuda": 7.0}
 _TURNS = 5
@@ -45,16 +46,16 @@ def measure_costs(target: Target, budget_s: float | None = None) -> StepCosts:
         budget_s = BUDGET_S[target.precision.device.type]
     ends = time.perf_counter() + budget_s
     # All caches together are no larger than the one that was planned.
-    others = len(LENGTHS) * max(ROW_COUNTS) + sum(LENGTHS[:-1])
+    others = len(LENGTHS) * MOST_ROWS + sum(LENGTHS[:-1])
     room = target.config.context_tokens - others
     lengths = tuple(sorted({max(1, min(length, room)) for length in LENGTHS}))
     steps = _Steps(target, lengths)
-    drafts, drawn_drafts = _Drafts(steps, "greedy"), _Drafts(steps, "sample")
+    asking, asking_drawn = _Asking(steps, "greedy"), _Asking(steps, "sample")
     for _ in range(_TURNS):
         steps.measure(ends)
-        drafts.measure(ends)
-        drawn_drafts.measure(ends)
-    return replace(steps.costs(), draft_s=drafts.longer_s(), drawn_draft_s=drawn_drafts.longer_s())
+        asking.measure(ends)
+        asking_drawn.measure(ends)
+    return replace(steps.costs(), draft_s=asking.usual_s(), drawn_draft_s=asking_drawn.usual_s())
 
 
 class _Steps:
@@ -110,51 +111,50 @@ class _Steps:
         return StepCosts(self._lengths, tuple(rows), tuple(seconds))
 
 
-class _Drafts:
-    """Drafts with no head, with one, with two, ...; none without heads."""
+class _Asking:
+    """Asking one head, two, ...; nothing without heads."""
 
     def __init__(self, steps: _Steps, rule_name: str) -> None:
         self._steps, target = steps, steps.target
         self._rule = rule_registry().get(rule_name).build(GenerateSettings(rule=rule_name))
-        num_heads = 0 if target.heads is None else target.heads.num_heads
-        build = drafter_registry().get("composite").build
-        budgets = (RowBudget(_DRAFT_ROWS, num_heads=count) for count in range(num_heads + 1))
-        self._drafters = [build(target, budget) for budget in budgets] if num_heads else []
-        self._seconds: list[list[float]] = [[] for _ in self._drafters]
+        heads = target.heads
+        counts = range(1, 1 + heads.num_heads) if heads is not None else range(0)
+        self._sources = [
+            HeadsSource(heads, RowBudget(MOST_ROWS, levels=count))
+            for count in counts
+            if heads is not None
+        ]
+        self._seconds: list[list[float]] = [[] for _ in self._sources]
         self._like = steps.state()
         self._step_s = 0.0
         self._dice = torch.Generator().manual_seed(0)
-        self._places = itertools.count(1, num_heads)  # noise is kept, but only for its place
+        self._places = itertools.count(1, len(self._sources))  # noise is kept for its place alone
 
     def measure(self, ends: float) -> None:
         """Let each have some turns; none but the first few begins after `ends`."""
         for _ in range(_DRAFTS_IN_A_TURN):
-            for drafter, measured in zip(self._drafters, self._seconds, strict=True):
+            for source, measured in zip(self._sources, self._seconds, strict=True):
                 if len(measured) >= _LEAST_DRAFTS and time.perf_counter() > ends:
                     return
-                measured.append(self._draft_s(drafter))
+                measured.append(self._asking_s(source))
 
-    def longer_s(self) -> tuple[float, ...]:
-        """Seconds that a draft takes longer with one head, with two, ..."""
-        if not self._seconds:
-            return ()
-        without, *usual = map(usual_s, self._seconds)
-        return _rising([max(_LEAST_S, with_heads - without) for with_heads in usual])
+    def usual_s(self) -> tuple[float, ...]:
+        """Seconds to ask one head, two, ..."""
+        return _rising([max(_LEAST_S, usual_s(measured)) for measured in self._seconds])
 
-    def _draft_s(self, drafter: Drafter) -> float:
+    def _asking_s(self, source: HeadsSource) -> float:
         # As in decoding nothing is as it was a moment before: the processor can't have learned
-        # which way the work goes, and the target takes what drafts read out of its cache. (A target
+        # which way the work goes, and the target takes what heads read out of its cache. (A target
         # of long steps has heads that are larger than that, too.)
         target, dice = self._steps.target, self._dice
         states = torch.randn(self._like.shape, generator=dice).to(self._like)
-        *text, root_id = torch.randint(target.config.vocab_size, (32,), generator=dice).tolist()
-        drafter.begin(text)
+        root_id = int(torch.randint(target.config.vocab_size, (1,), generator=dice))
         chance = self._rule.chance(next(self._places))
-        drafter.observe(Observation([root_id], states, chance=chance))
+        source.observe(Observation([root_id], states, chance=chance))
         if self._step_s < _A_LONG_STEP_S:
             self._step_s = self._steps.step_s(_DRAFT_ROWS)
         started = time.perf_counter()
-        drafter.propose(root_id, _DRAFT_ROWS)
+        source.start(root_id, MOST_ROWS)
         return time.perf_counter() - started
 
 
@@ -164,7 +164,7 @@ def _rising(seconds: list[float]) -> tuple[float, ...]:
 
 
 def _filled_cache(target: Target, length: int) -> KvCache:
-    kv = target.runner.new_cache(length + max(ROW_COUNTS))
+    kv = target.runner.new_cache(length + MOST_ROWS)
     kv.fill(length)
     return kv
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from medusa_core.types import RowBudget
 
+MOST_ROWS = 64  # of a tree whose size the engine chooses
 _AS_FAST = 0.97  # closer than this, measurements don't tell speeds apart
 
 
@@ -25,8 +26,7 @@ class StepCosts:
         rows: Rows of the measured steps, ascending, from 1.
         seconds: Of every length, the seconds of a step (verification and acceptance) of each
             number of rows.
-        draft_s: Seconds that a draft takes longer with the first head, the first two, ...; empty
-            without heads.
+        draft_s: Seconds to ask the first head, the first two, ...; empty without heads.
         drawn_draft_s: As `draft_s`, where chance chooses: its noise is told to the heads.
     """
 

@@ -19,7 +19,6 @@ _PRIOR_WEIGHT = 60.0  # what was known before counts as much as so many observat
 _MOST_SEEN = 4000.0  # beyond, older ones fade
 _PRIOR_STEPS = 20.0
 _AGES = 0.99
-_PRIOR_COMPARED, _PRIOR_ASKED, _MOST_COMPARED = 4.0, 4.0, 400.0
 _STEEPEST = 3.0
 _A_PAUSE = 5.0  # times as long as an answer's other steps
 
@@ -80,18 +79,6 @@ class Learned:
         self._right[depth] = [count / 2 for count in self._right[depth]]
 
 
-class Without(NamedTuple):
-    """What a step would have been without heads.
-
-    Attributes:
-        num_accepted: How many drafts would have been accepted.
-        num_rows: Rows of its tree, root included.
-    """
-
-    num_accepted: int
-    num_rows: int
-
-
 class StepYield(NamedTuple):
     """What one step took and brought.
 
@@ -100,18 +87,12 @@ class StepYield(NamedTuple):
         num_accepted: How many were.
         num_rows: Rows of its tree, root included.
         seconds: How long it took.
-        draft_s: How long its draft took.
-        asks_heads: Whether heads were asked.
-        without: What it would have been without heads, where that was compared.
     """
 
     promised: float
     num_accepted: int
     num_rows: int
     seconds: float
-    draft_s: float = 0.0
-    asks_heads: bool = False
-    without: Without | None = None
 
 
 class Yields:
@@ -124,8 +105,6 @@ class Yields:
         self._promised = self._kept = 0.0
         self._tokens = self._seconds = 0.0
         self._rows = _Line()
-        self._compared = self._more = self._longer_s = 0.0
-        self._draft_s = (_Usual(), _Usual())  # without heads, with them
 
     @property
     def share(self) -> float:
@@ -141,32 +120,6 @@ class Yields:
         """How much longer further rows take than was measured beforehand."""
         return self._rows.slope
 
-    @property
-    def num_compared(self) -> float:
-        """Steps of which it was seen what they would have been without heads; old ones fade."""
-        return self._compared
-
-    def beside_others(self, expected: float, tokens_per_s: float) -> float:
-        """Tokens that heads bring in a step beside other drafts, the price of their rows left out.
-
-        Args:
-            expected: What that is before anything is known.
-            tokens_per_s: At which the further time that rows take counts.
-        """
-        brought = self._more - tokens_per_s * self._longer_s
-        return (brought + _PRIOR_COMPARED * expected) / (self._compared + _PRIOR_COMPARED)
-
-    def asking_s(self, expected_s: float) -> float:
-        """Seconds that a draft takes longer with heads.
-
-        Args:
-            expected_s: What that is before anything is known.
-        """
-        without, with_heads = self._draft_s
-        count = min(without.count, with_heads.count)
-        difference = max(0.0, with_heads.value - without.value)
-        return (count * difference + _PRIOR_ASKED * expected_s) / (count + _PRIOR_ASKED)
-
     def add(self, steps: Sequence[StepYield], measured_s: Sequence[float]) -> None:
         """Count the steps of an answer; pauses in it are none of decoding's.
 
@@ -180,22 +133,10 @@ class Yields:
         for step in steps:
             seconds = min(step.seconds, longest_s)
             self._add(step, seconds)
-            if step.without is None:  # to compare takes time, too
-                self._draft_s[step.asks_heads].add(step.draft_s)
             if step.num_rows <= len(measured_s):
                 self._rows.add(
                     measured_s[step.num_rows - 1] / measured_s[0], seconds / measured_s[0]
                 )
-                if step.without is not None:
-                    self._compare(step, step.without, measured_s)
-
-    def _compare(self, step: StepYield, without: Without, measured_s: Sequence[float]) -> None:
-        if self._compared >= _MOST_COMPARED:
-            self._compared, self._more = self._compared / 2, self._more / 2
-            self._longer_s /= 2
-        self._compared += 1
-        self._more += step.num_accepted - without.num_accepted
-        self._longer_s += measured_s[step.num_rows - 1] - measured_s[without.num_rows - 1]
 
     def _add(self, step: StepYield, seconds: float) -> None:
         # A step without drafts says nothing of what they are worth, but lets what is known age: a
@@ -207,18 +148,6 @@ class Yields:
             self._tokens, self._seconds = self._tokens / 2, self._seconds / 2
         self._tokens += 1 + step.num_accepted
         self._seconds += seconds
-
-
-class _Usual:
-    """The mean of numbers as they come, older ones fading; one that is far off counts less."""
-
-    def __init__(self) -> None:
-        self.count = self.value = 0.0
-
-    def add(self, number: float) -> None:
-        usual = min(number, _A_PAUSE * self.value) if self.count else number
-        self.count = min(_MOST_COMPARED, self.count + 1)
-        self.value += (usual - self.value) / self.count
 
 
 class _Line:

@@ -9,10 +9,11 @@ from itertools import accumulate
 from operator import sub
 from typing import NamedTuple
 
-from medusa_core.drafters.drafter import accuracies_of, drafter_registry
+from medusa_core.drafters.catalog import drafter_registry
+from medusa_core.drafters.drafter import accuracies_of
 from medusa_core.errors import EngineError
 from medusa_core.messages import BestNode, GenerateSettings, Planned
-from medusa_core.pace.costs import StepCosts
+from medusa_core.pace.costs import MOST_ROWS, StepCosts
 from medusa_core.pace.governor import Governor
 from medusa_core.pace.learning import Guesses, Learned, StepYield, Yields, bucket_of
 from medusa_core.rules.rule import rule_registry
@@ -21,10 +22,8 @@ from medusa_core.tree.presets import Accuracies, TreeTable
 from medusa_core.tree.search import Path, grow
 from medusa_core.types import RowBudget
 
-MOST_ROWS = 64
 _ROWS = 8  # where neither heads nor costs are known
-# Tokens between looks at what heads bring: before that is known, where they pay, where they don't.
-_SAMPLES, _ENOUGH = (2, 16, 256), 16
+_JUDGED_S = 0.002
 
 
 class Tuner:
@@ -69,19 +68,16 @@ class Tuner:
         # does, it is what is likely anyway, and the last rows bring no more than they promise.
         share = min(1.0, yields.share)
         budget = self.costs.budget(MOST_ROWS, length, pace / share * yields.slowness)
+        if not self.costs.draft_s:
+            return budget
         asked = [
             self.costs.drafting_s(count, _bucket(settings) > 0) * pace / share
             for count in range(len(self.costs.draft_s) + 1)
         ]
         accuracies = _rounded(accuracies_of(self.target_for(settings)))
-        num_heads, brings = _heads_that_pay(accuracies, asked, budget.prices)
-        if settings.watches:
-            return budget._replace(num_heads=max(1, num_heads))
-        brings = yields.beside_others(share * brings, pace * yields.slowness)
-        asking_s = yields.asking_s(self.costs.drafting_s(num_heads, _bucket(settings) > 0))
-        asks_rarely = brings < pace * asking_s
-        often = _SAMPLES[1 + asks_rarely] if yields.num_compared >= _ENOUGH else _SAMPLES[0]
-        return budget._replace(num_heads=num_heads, asks_rarely=asks_rarely, sample_every=often)
+        levels = _heads_that_pay(accuracies, asked, budget.prices)
+        # Where nothing else drafts, whether drafts pay is the governor's to say.
+        return budget._replace(levels=max(levels, len(spec.sources) == 1))
 
     def rows(self, settings: GenerateSettings, length: int) -> int:
         """Rows of all trees of an answer, root included, where they aren't weighed step by step.
@@ -131,11 +127,13 @@ class Tuner:
         """Watches whether drafts pay; None where nothing can be compared.
 
         Answers of one drafter and temperature share it: most are too short to tell on their own.
+        Nobody waits for a model whose step is shorter than two milliseconds, and what lies around
+        such a step takes as long as itself: there it isn't judged.
         """
-        if self.costs is None:
+        plain_step_s = 0.0 if self.costs is None else self.costs.plain_s(length)
+        if plain_step_s < _JUDGED_S:
             return None
         kind = (settings.drafter, _bucket(settings))
-        plain_step_s = self.costs.plain_s(length)
         governor = self._governors.setdefault(kind, Governor(plain_step_s))
         if governor.num_rested == 0:
             governor.plain_step_s = plain_step_s  # for this length
@@ -177,20 +175,19 @@ class Tuner:
             self._learned[bucket].learn(best, token_ids[place : place + len(best)])
 
 
-def _heads_that_pay(
-    accuracies: Accuracies, asked: Sequence[float], prices: Sequence[float]
-) -> tuple[int, float]:
-    """How many heads bring most beyond their own price, `asked`, and that of their rows.
+def _heads_that_pay(accuracies: Accuracies, asked: Sequence[float], prices: Sequence[float]) -> int:
+    """How many heads bring most beyond the price of asking them and of their rows.
 
-    And what these bring, the price of their rows left out, where nothing else drafts.
+    Args:
+        accuracies: How often each rank of each head is right.
+        asked: Price of asking 0, 1, 2, ... heads, in tokens.
+        prices: Price of 1, 2, ... rows, in tokens.
     """
-    brings = []
-    for count in range(len(asked)):
+    left = []
+    for count, price in enumerate(asked):
         worths = accumulate(_order(accuracies[:count]).values, initial=0.0)
-        brings.append(max(map(sub, worths, prices)))
-    left = list(map(sub, brings, asked))
-    count = left.index(max(left))
-    return count, brings[count]
+        left.append(max(map(sub, worths, prices)) - price)
+    return left.index(max(left))
 
 
 def _rounded(accuracies: Accuracies) -> Accuracies:
@@ -222,4 +219,4 @@ def _best_nodes(accuracies: Accuracies) -> tuple[BestNode, ...]:
 
 
 def _bucket(settings: GenerateSettings) -> float:
-    return bucket_of(settings, rule_registry().get(settings.rule).draws)
+    return bucket_of(settings, rule_registry().get(settings.rule).choice.draws)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from medusa_core.messages import GenerateSettings
+from medusa_core.messages import GenerateSettings, RuleChoice
 from medusa_core.rules.best_walk import BestWalk, best_walk
 from medusa_core.rules.rule import (
     Numbers,
@@ -74,4 +74,14 @@ def _build(settings: GenerateSettings) -> Greedy:
     return Greedy(Shaping(settings))
 
 
-SPEC = RuleSpec("greedy", is_exact=True, draws=False, build=_build)
+SPEC = RuleSpec(
+    RuleChoice(
+        "greedy",
+        "Greedy",
+        "Takes the likeliest token each time.",
+        is_exact=True,
+        draws=False,
+    ),
+    preference=0,
+    build=_build,
+)

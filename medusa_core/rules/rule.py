@@ -12,7 +12,7 @@ from torch import Tensor
 
 from medusa_core import rules
 from medusa_core.errors import NumericsError
-from medusa_core.messages import GenerateSettings
+from medusa_core.messages import GenerateSettings, RuleChoice
 from medusa_core.registry import Registry
 from medusa_core.tree.shape import TokenTree
 from medusa_core.types import Acceptance, Chance, WalkContext
@@ -66,22 +66,31 @@ class RuleSpec:
     """A registered rule.
 
     Attributes:
-        name: Its name in settings.
-        is_exact: The text has the target's own distribution.
-        draws: It chooses by the seed's noise; else the same scores always give the same token.
+        choice: Its name in settings, what people read of it, and what it keeps.
+        preference: The rule with the lowest is the default.
         build: Makes the rule for one answer.
     """
 
-    name: str
-    is_exact: bool
-    draws: bool
+    choice: RuleChoice
+    preference: int
     build: Callable[[GenerateSettings], Rule]
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.choice.name
 
 
 @cache
 def rule_registry() -> Registry[RuleSpec]:
     """All acceptance rules."""
     return Registry(rules, "acceptance rule", RuleSpec)
+
+
+def rules_by_preference() -> tuple[RuleChoice, ...]:
+    """All rules as people choose them, the default first."""
+    ordered = sorted(rule_registry().specs, key=lambda spec: spec.preference)
+    return tuple(spec.choice for spec in ordered)
 
 
 def descend(tree: TokenTree, choose: Callable[[int, Path], int]) -> Acceptance:

@@ -10,7 +10,7 @@ import math
 
 from torch import Tensor
 
-from medusa_core.messages import GenerateSettings
+from medusa_core.messages import GenerateSettings, RuleChoice
 from medusa_core.rules.rule import Numbers, Path, RuleSpec, descend, each_number
 from medusa_core.rules.sampling import Sampler, gumbel_noise_of
 from medusa_core.rules.shaping import Shaping
@@ -49,4 +49,14 @@ class Sample:
         return (("probability", math.exp(scores[token_id])), ("noise", noise))
 
 
-SPEC = RuleSpec("sample", is_exact=True, draws=True, build=Sample)
+SPEC = RuleSpec(
+    RuleChoice(
+        "sample",
+        "Sample",
+        "Draws each token by its probability.",
+        is_exact=True,
+        draws=True,
+    ),
+    preference=1,
+    build=Sample,
+)

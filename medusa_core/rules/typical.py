@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import RequestError
-from medusa_core.messages import GenerateSettings
+from medusa_core.messages import GenerateSettings, RuleChoice
 from medusa_core.rules.rule import Numbers, Path, RuleSpec, check_number, each_number
 from medusa_core.rules.sampling import Sampler
 from medusa_core.rules.shaping import Shaping
@@ -115,4 +115,14 @@ def _entropy(log_probabilities: Tensor) -> float:
     return float(-torch.xlogy(log_probabilities.exp(), log_probabilities.exp()).sum())
 
 
-SPEC = RuleSpec("typical", is_exact=False, draws=True, build=Typical)
+SPEC = RuleSpec(
+    RuleChoice(
+        "typical",
+        "Typical (creative, not exact)",
+        "Also keeps guesses that are merely likely: more of them, in other words.",
+        is_exact=False,
+        draws=True,
+    ),
+    preference=2,
+    build=Typical,
+)

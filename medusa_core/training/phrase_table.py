@@ -19,12 +19,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from medusa_core.drafters.drafter import drafter_registry
+from medusa_core.drafters.catalog import drafters_for
 from medusa_core.engine.session import Session
 from medusa_core.engine.transcript import transcribe
 from medusa_core.errors import RequestError, TrainingError
 from medusa_core.generate.direct import generate
-from medusa_core.messages import PREFERRED_DRAFTERS, ChatMessage, GenerateSettings, Role
+from medusa_core.messages import ChatMessage, GenerateSettings, Role
 from medusa_core.pace.calibration import measure_costs
 from medusa_core.pace.threads import settle_threads
 from medusa_core.pace.tuner import Tuner
@@ -96,7 +96,7 @@ def own_texts(
     temperature: float = 0.0,
 ) -> Iterator[OwnText]:
     """The model's answers, greedy or drawn; what doesn't fit its context isn't asked."""
-    drafter = next(n for n in PREFERRED_DRAFTERS if drafter_registry().get(n).serves(target))
+    drafter = drafters_for(target)[0].name
     settings = GenerateSettings(drafter=drafter, max_new_tokens=numbers.max_new_tokens)
     if temperature:
         settings = replace(settings, rule="sample", temperature=temperature)

@@ -185,13 +185,3 @@ class TokenTree(NamedTuple):
             if self.token_ids[child] == token_id:
                 return child
         return None
-
-    def num_held(self, token_ids: Sequence[int]) -> int:
-        """How many of these tokens lie one below the other, from the root down."""
-        node = 0
-        for count, token_id in enumerate(token_ids):
-            child = self.child_with(node, token_id)
-            if child is None:
-                return count
-            node = child
-        return len(token_ids)

@@ -1,10 +1,13 @@
 """What might be guessed at random, by heads, by the lookup, by a table of phrases."""
 
+from __future__ import annotations
+
 import random
 from array import array
+from collections.abc import Callable, Sequence
 
-from medusa_core.drafters.merge import Guesses
-from medusa_core.tree.lookup import DEEPEST
+from medusa_core.drafters.observation import Observation
+from medusa_core.drafters.source import Candidates, Paths
 from medusa_core.tree.phrase_table import Follower, Phrases, keys_of, of_lists
 
 Path_ = tuple[int, ...]
@@ -36,18 +39,63 @@ def random_table(rng: random.Random, num_tokens: int, longest: int = 3) -> Phras
     return table(said, longest)
 
 
-def guesses_of(rng: random.Random, num_heads: int, num_ranks: int, num_tokens: int) -> Guesses:
-    """What heads might guess."""
-    token_ids, chances = array("i"), array("f")
+def heads_of(rng: random.Random, num_heads: int, num_ranks: int, num_tokens: int) -> Scripted:
+    """What heads might guess: at each depth the same tokens behind every path."""
+    levels = []
     for _ in range(num_heads):
-        token_ids.extend(rng.sample(range(num_tokens), num_ranks))
         drawn = sorted((rng.random() for _ in range(num_ranks)), reverse=True)
-        chances.extend(chance / num_ranks for chance in drawn)
-    return Guesses(token_ids, chances, num_ranks)
+        chances = array("f", [chance / num_ranks for chance in drawn])
+        levels.append(dict(zip(rng.sample(range(num_tokens), num_ranks), chances, strict=True)))
+    return Scripted(lambda path: levels[len(path)] if len(path) < len(levels) else {}, True)
 
 
-def trust_of(rng: random.Random) -> "array[float]":
-    """How far a lookup might be trusted: more than heads, as much, or less."""
-    most = rng.choice((1.0, 0.2, 0.05))
-    drawn = (sorted((rng.random() for _ in range(DEEPEST)), reverse=True) for _ in range(4))
-    return array("f", [most * chance for row in drawn for chance in row])
+def lookup_of(rng: random.Random, num_tokens: int) -> Scripted:
+    """What a lookup might find: up to three continuations, the longer the surer."""
+    most = rng.choice((1.0, 0.4, 0.1))
+    found: dict[Path_, dict[int, float]] = {}
+    for _ in range(rng.randrange(4)):
+        path: Path_ = ()
+        for _ in range(rng.randrange(1, 6)):
+            token = rng.randrange(num_tokens)
+            found.setdefault(path, {})[token] = most * rng.random()
+            path = (*path, token)
+    return Scripted(lambda path: found.get(path, {}))
+
+
+class Scripted:
+    """A source that says what a function of a path says.
+
+    Args:
+        says: What may follow a path, and how likely each token is.
+        is_same: The function knows a path by its length alone.
+    """
+
+    def __init__(self, says: Callable[[Path_], dict[int, float]], is_same: bool = False) -> None:
+        self.guesses: Sequence[Sequence[int]] = ()
+        self.says = says
+        self._is_same = is_same
+        self.asked: list[Path_] = []
+
+    def begin(self, token_ids: Sequence[int]) -> None:
+        """Nothing to prepare."""
+
+    def start(self, root_id: int, most_rows: int) -> None:
+        """Nothing to prepare."""
+
+    def candidates(self, paths: Paths) -> Candidates | None:
+        known = [paths.path(index) for index in range(paths.num)]
+        self.asked += known
+        found = [self.says(path) for path in (known[:1] if self._is_same else known)]
+        if not any(found):
+            return None
+        return Candidates(
+            array("i", [token for following in found for token in following]),
+            array("f", [chance for following in found for chance in following.values()]),
+            None if self._is_same else array("i", map(len, found)),
+        )
+
+    def observe(self, observation: Observation) -> None:
+        """Nothing to learn."""
+
+    def truncate(self, length: int) -> None:
+        """Nothing to forget."""

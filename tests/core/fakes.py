@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
-from medusa_core.drafters.drafter import Drafter, DrafterSpec, Observation
-from medusa_core.messages import TARGET, GenerateSettings, TokenSource
+from medusa_core.drafters.drafter import Drafter, DrafterSpec
+from medusa_core.drafters.observation import Observation
+from medusa_core.messages import TARGET, Choice, GenerateSettings, TokenSource
 from medusa_core.rules.rule import Numbers, Path, Rule, RuleSpec
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
@@ -84,7 +85,8 @@ def oracle_spec(truth: Sequence[int], seed: int = 0, num_rows: int = 24) -> Draf
     def build(target: Target, _: int) -> Drafter:
         return OracleDrafter(truth, random.Random(seed), target.config.vocab_size, num_rows)
 
-    return DrafterSpec("oracle", serves=lambda _: True, build=build)
+    choice = Choice("oracle", "Oracle", "")
+    return DrafterSpec(choice, serves=lambda _: True, build=build, preference=99)
 
 
 @dataclass

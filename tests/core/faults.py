@@ -12,7 +12,7 @@ from medusa_core.messages import GenerateSettings
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.rules.greedy import Greedy
-from medusa_core.rules.rule import Numbers, Path, Rule, RuleSpec
+from medusa_core.rules.rule import Numbers, Path, Rule, RuleSpec, rule_registry
 from medusa_core.rules.shaping import Shaping
 from medusa_core.runner.resident import ResidentRunner
 from medusa_core.runner.rows import LayoutCache, RowLayout
@@ -162,9 +162,8 @@ class PathlessShaping(Shaping):
 
 def pathless_greedy() -> RuleSpec:
     """Greedy with such penalties."""
-    return RuleSpec(
-        "greedy", is_exact=True, draws=False, build=lambda s: Greedy(PathlessShaping(s))
-    )
+    choice = rule_registry().get("greedy").choice
+    return RuleSpec(choice, preference=99, build=lambda s: Greedy(PathlessShaping(s)))
 
 
 def with_cache(target: Target, cache: type[TensorCache]) -> Target:

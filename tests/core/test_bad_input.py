@@ -384,7 +384,7 @@ def test_medusa_without_heads_is_refused_and_plain_decoding_works(
     command = LoadModel("", engine.name_request(), good[0], None, "float32", "cpu")
     loaded = engine.load(command)
     assert isinstance(loaded, ModelLoaded)
-    assert loaded.drafters == ("ngram", "none")
+    assert [choice.name for choice in loaded.drafters] == ["ngram", "none"]
     assert loaded.num_heads == 0
     check_helpful(engine.answer("hello", SETTINGS), "RequestError", "heads")
     assert isinstance(engine.answer("hello", replace(SETTINGS, drafter="none")), GenerationDone)

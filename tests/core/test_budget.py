@@ -1,40 +1,25 @@
 """Trees take the rows that pay: what rows cost, and which are taken."""
 
-import math
-import operator
 import random
 from array import array
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import accumulate
 
 import pytest
 import torch
 
-from medusa_core.drafters.drafter import NUM_RANKS, Observation, drafter_registry
-from medusa_core.drafters.grown import GrownDrafter
-from medusa_core.drafters.lookup import Lookup
-from medusa_core.drafters.merge import (
-    NO_GUESSES,
-    NO_TRUST,
-    UNSAID,
-    Guesses,
-    Known,
-    floors_of,
-    merger,
-    search,
-)
+from medusa_core.drafters.catalog import drafter_registry
+from medusa_core.drafters.drafter import NUM_RANKS
+from medusa_core.drafters.observation import Observation
 from medusa_core.generate.direct import generate
 from medusa_core.messages import GenerateSettings
-from medusa_core.pace.costs import StepCosts
+from medusa_core.pace.costs import MOST_ROWS, StepCosts
 from medusa_core.pace.governor import Governor
 from medusa_core.pace.learning import StepYield
-from medusa_core.pace.tuner import MOST_ROWS, Tuner
+from medusa_core.pace.tuner import Tuner
 from medusa_core.rules.rule import rule_registry
 from medusa_core.target import Target
-from medusa_core.tree.lookup import DEEPEST
 from medusa_core.types import RowBudget
-from tests.core.drafts import guesses_of, random_table, table, trust_of
 from tests.core.laws import user_says
 
 COSTS = StepCosts((100, 200), (1, 4, 8), ((1.0, 1.6, 4.0), (2.0, 3.2, 9.0)))
@@ -62,96 +47,6 @@ def test_rows_cost_the_tokens_that_come_in_their_time() -> None:
 def test_no_row_is_a_gain_in_itself() -> None:
     noisy = StepCosts((1,), (1, 2, 3, 4), ((1.0, 0.9, 1.5, 1.4),))
     assert list(noisy.budget(64, 1, 1.0).prices) == pytest.approx([0, 0, 0.5, 0.5])
-
-
-def test_a_floor_is_what_further_rows_cost_each_at_least() -> None:
-    rng = random.Random(4)
-    for _ in range(500):
-        steps = [rng.choice((0.0, rng.random())) for _ in range(rng.randrange(12))]
-        prices = list(accumulate(steps, initial=0.0))
-        for count, floor in enumerate(floors_of(prices), start=1):
-            shares = [
-                (further - prices[count - 1]) / rows
-                for rows, further in enumerate(prices[count:], start=1)
-            ]
-            assert floor == pytest.approx(min(shares, default=math.inf), abs=1e-6)
-    assert len(floors_of([])) == 0
-
-
-# Which are taken ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("has_phrases", [False, True])
-@pytest.mark.parametrize("num_rows", [1, 2, 5, 12])
-def test_no_other_number_of_the_best_rows_is_worth_more(num_rows: int, has_phrases: bool) -> None:
-    rng = random.Random(num_rows)
-    counts = set()
-    for _ in range(60):
-        phrases = random_table(rng, 7) if has_phrases else None
-        text = array("i", [rng.randrange(7) for _ in range(rng.randrange(1, 30))])
-        known = Known(guesses_of(rng, rng.randrange(4), 3, 7), text, trust_of(rng))
-        steps = (rng.choice((0.0, 0.02, 0.1, 0.3)) for _ in range(num_rows - 1))
-        budget = RowBudget(num_rows, array("f", accumulate(steps, initial=0.0)))
-        merged = merger(budget, phrases)(known, num_rows)
-        assert merged == search(known, num_rows, phrases, budget.prices)
-        count = 1 + len(merged.token_ids)
-        if phrases is None:  # what phrases make worth no row, a lookup is trusted less for
-            free = (search(known, rows).promised for rows in range(1, num_rows + 1))
-            best = max(map(operator.sub, free, budget.prices))
-            assert merged.promised - budget.prices[count - 1] == pytest.approx(best, abs=1e-6)
-        counts.add(count)
-        fewer = max(1, num_rows - 2)  # near the end of the context there is less room
-        assert merger(budget, phrases)(known, fewer) == search(known, fewer, phrases, budget.prices)
-    assert len(counts) > 1 or num_rows == 1
-
-
-def test_where_rows_cost_nothing_all_are_taken() -> None:
-    guesses = Guesses(array("i", [5, 6, 7]), array("f", [0.5, 0.3, 1e-20]), 3)
-    known = Known(guesses, array("i", [1]), NO_TRUST)
-    for prices, tokens in (([], [5, 6, 7]), ([0, 0.1, 0.5, 0.5], [5]), ([0, 2, 2.1, 2.2], [])):
-        budget = RowBudget(4, array("f", prices))
-        for merged in (merger(budget)(known, 4), search(known, 4, None, budget.prices)):
-            assert list(merged.token_ids) == tokens
-            assert merged.promised == pytest.approx(sum([0.5, 0.3, 1e-20][: len(tokens)]))
-
-
-def test_a_row_that_is_worth_its_price_and_no_more_is_not_taken() -> None:
-    for chances, prices, tokens in (
-        ([0.5, 0.25], [0.0, 0.5], []),
-        ([0.5, 0.25], [0.0, 0.25, 0.5], [5]),
-        ([0.75, 0.25], [0.0, 0.75, 1.0], []),
-    ):
-        known = Known(
-            Guesses(array("i", [5, 6]), array("f", chances), 2), array("i", [1]), NO_TRUST
-        )
-        budget = RowBudget(len(prices), array("f", prices))
-        for merged in (merger(budget)(known, len(prices)), search(known, 3, None, budget.prices)):
-            assert list(merged.token_ids) == tokens
-
-
-def test_two_rows_may_pay_together_where_one_alone_does_not() -> None:
-    guesses = Guesses(array("i", [5, 6]), array("f", [0.4, 0.35]), 2)
-    known = Known(guesses, array("i", [1]), NO_TRUST)
-    budget = RowBudget(3, array("f", [0.0, 0.5, 0.55]))
-    for merged in (merger(budget)(known, 3), search(known, 3, None, budget.prices)):
-        assert list(merged.token_ids) == [5, 6]
-
-
-@pytest.mark.parametrize(
-    ("says", "worth"),
-    [
-        (None, 0.8 + 0.8),  # 5 is looked up, and the 1 behind it
-        (5, 0.8 + UNSAID * 0.8),
-        (6, 0.6 + UNSAID * (0.8 + 0.8)),
-    ],
-)
-def test_what_phrases_do_not_say_is_looked_up_with_less_trust(
-    says: int | None, worth: float
-) -> None:
-    known = Known(NO_GUESSES, array("i", [1, 5, 1]), array("f", [0.8] * 4 * DEEPEST))
-    phrases = None if says is None else table({(1,): {says: 0.6}})
-    for merged in (merger(RowBudget(9), phrases)(known, 9), search(known, 9, phrases)):
-        assert merged.promised == pytest.approx(worth)
 
 
 # Who decides --------------------------------------------------------------------------------------
@@ -239,12 +134,12 @@ def test_steps_of_one_size_do_not_say_what_rows_cost(tiny: Target) -> None:
         assert dearest(tuner) == pytest.approx(3.0 * pace)
 
 
-@pytest.mark.parametrize("rule", [spec.name for spec in rule_registry().specs if spec.is_exact])
+@pytest.mark.parametrize("rule", [r.name for r in rule_registry().specs if r.choice.is_exact])
 def test_cheap_rows_are_taken_and_dear_ones_are_not(tiny: Target, rule: str) -> None:
     weighing = [spec.name for spec in drafter_registry().specs if spec.weighs_rows]
     assert len(weighing) >= 4
     for drafter in weighing:
-        settings = GenerateSettings(drafter=drafter, rule=rule, max_new_tokens=30, rests=False)
+        settings = GenerateSettings(drafter=drafter, rule=rule, max_new_tokens=30)
         texts, rows = [], []
         for costs in (CHEAP, DEAR):
             told: list[int] = []
@@ -272,27 +167,30 @@ def test_heads_that_do_not_pay_are_not_asked(tiny: Target) -> None:
 
     def asked(*draft_s: float) -> int | None:
         costs = replace(CHEAP, draft_s=draft_s, drawn_draft_s=tuple(9 * s for s in draft_s))
-        return Tuner(target, costs).budget(SETTINGS, 64).num_heads
+        return Tuner(target, costs).budget(SETTINGS, 64).levels
 
     assert asked(*[0.01 * n for n in range(1, num_heads + 1)]) == num_heads
     assert asked(*[0.01, *[5.0] * (num_heads - 1)]) == 1
     assert asked(*[5.0] * num_heads) == 0
+    alone = replace(SETTINGS, drafter="medusa-dynamic")
+    dear = replace(CHEAP, draft_s=(5.0,) * num_heads, drawn_draft_s=(5.0,) * num_heads)
+    assert Tuner(target, dear).budget(alone, 64).levels == 1  # nothing else would draft
     assert asked(*[0.2 + 0.01 * n for n in range(1, num_heads + 1)]) == num_heads
     costs = replace(DEAR, draft_s=(1e-6,) * num_heads, drawn_draft_s=(1e-6,) * num_heads)
-    assert Tuner(target, costs).budget(SETTINGS, 64).num_heads == 0  # no row pays
+    assert Tuner(target, costs).budget(SETTINGS, 64).levels == 0  # no row pays
 
     # What is promised and not kept makes heads dearer, too.
     boasting = Tuner(target, replace(CHEAP, draft_s=(0.2,) * num_heads))
-    assert boasting.budget(SETTINGS, 64).num_heads == num_heads
+    assert boasting.budget(SETTINGS, 64).levels == num_heads
     boasting.judge(SETTINGS, 64, yields(3000, 60.0, 1, 1.0))
-    assert boasting.budget(SETTINGS, 64).num_heads == 0
+    assert boasting.budget(SETTINGS, 64).levels == 0
     seldom = replace(target, trees=replace(sure, head_accuracies=((0.4,),) * num_heads))
-    assert Tuner(seldom, replace(CHEAP, draft_s=(0.2,) * num_heads)).budget(SETTINGS, 64).num_heads
+    assert Tuner(seldom, replace(CHEAP, draft_s=(0.2,) * num_heads)).budget(SETTINGS, 64).levels
 
     drawn = replace(SETTINGS, rule="sample")
     costs = replace(CHEAP, draft_s=(0.1,) * num_heads, drawn_draft_s=(90.0,) * num_heads)
-    assert Tuner(target, costs).budget(SETTINGS, 64).num_heads == num_heads
-    assert Tuner(target, costs).budget(drawn, 64).num_heads == 0
+    assert Tuner(target, costs).budget(SETTINGS, 64).levels == num_heads
+    assert Tuner(target, costs).budget(drawn, 64).levels == 0
 
 
 def test_noise_that_heads_are_told_makes_fixed_trees_smaller(tiny: Target) -> None:
@@ -308,18 +206,13 @@ def test_noise_that_heads_are_told_makes_fixed_trees_smaller(tiny: Target) -> No
 
 
 @torch.inference_mode()
-def test_a_drafter_asks_as_many_heads_as_its_budget_has(tiny: Target) -> None:
+@pytest.mark.parametrize("levels", [0, 1, 2])
+def test_as_many_heads_are_asked_as_the_budget_has_levels(tiny: Target, levels: int) -> None:
     hidden = torch.zeros(tiny.config.hidden_size, dtype=torch.float64)
-    for num_heads, lookup, asked in (
-        (0, Lookup(), 0),
-        (0, None, 1),
-        (1, None, 1),
-        (2, Lookup(), 2),
-    ):
-        drafter = GrownDrafter(RowBudget(8, num_heads=num_heads), tiny.heads, lookup)
-        drafter.begin([1])
-        drafter.observe(Observation([9], hidden[None]))
-        assert len(drafter.propose(9, 8).guesses) == asked
+    drafter = drafter_registry().get("composite").build(tiny, RowBudget(8, levels=levels))
+    drafter.begin([1])
+    drafter.observe(Observation([9], hidden[None]))
+    assert len(drafter.propose(9, 8).guesses) == levels
 
 
 def test_an_answer_tells_what_its_trees_brought(tiny: Target) -> None:
@@ -374,7 +267,8 @@ def test_many_guesses_are_looked_at_where_rows_are_cheap(tiny: Target) -> None:
     rising = array("f", [0.001 * row for row in range(64)])
     dear = array("f", [0.2 * row for row in range(64)])
     for prices, is_wide in ((array("f"), True), (rising, True), (dear, False)):
-        drafter = GrownDrafter(RowBudget(64, prices), tiny.heads)
+        spec = drafter_registry().get("medusa-dynamic")
+        drafter = spec.build(tiny, RowBudget(64, prices))
         drafter.begin([1])
         drafter.observe(Observation([9], hidden[None]))
         children = drafter.propose(9, 64).tree.shape.children[0]

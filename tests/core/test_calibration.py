@@ -3,7 +3,6 @@
 import itertools
 import json
 import math
-import time
 import weakref
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 from torch import Tensor
 
-from medusa_core.drafters.grown import GrownDrafter
+from medusa_core.drafters.sources.heads_source import HeadsSource
 from medusa_core.kv.cache import KvCache
 from medusa_core.messages import GenerateSettings
 from medusa_core.pace import calibration, calibration_store
@@ -25,7 +24,6 @@ from medusa_core.target import Target
 from medusa_core.tree.presets import TreeTable
 from medusa_core.tree.search import best_paths, grow
 from medusa_core.tree.shape import TokenTree
-from medusa_core.types import Proposal
 from tests.core.conftest import LoadTarget
 
 COSTS = StepCosts((100, 200), (1, 4, 8), ((1.0, 1.6, 4.0), (2.0, 3.0, 9.0)), (0.1, 0.2), (0.3, 0.4))
@@ -73,37 +71,22 @@ def test_what_is_not_reached_in_time_is_no_candidate(tiny: Target) -> None:
     assert measure_costs(tiny, budget_s=0.0).rows == (1,)
 
 
-def test_drafts_are_measured_thrice_even_where_time_is_over(
+def test_heads_are_asked_thrice_even_where_time_is_over(
     tiny: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first finds everything cold."""
     asked: list[int] = []
-    propose = GrownDrafter.propose
+    start = HeadsSource.start
 
-    def noted(self: GrownDrafter, root_id: int, max_rows: int) -> Proposal:
-        asked.append(self._num_heads)
-        return propose(self, root_id, max_rows)
+    def noted(self: HeadsSource, root_id: int, most_rows: int) -> None:
+        start(self, root_id, most_rows)
+        asked.append(len(self.guesses))
 
-    monkeypatch.setattr(GrownDrafter, "propose", noted)
+    monkeypatch.setattr(HeadsSource, "start", noted)
     assert tiny.heads is not None
     measure_costs(tiny, budget_s=0.0)
-    for count in range(tiny.heads.num_heads + 1):
+    for count in range(1, tiny.heads.num_heads + 1):
         assert asked.count(count) == 2 * 3  # greedily and by chance
-
-
-def test_a_head_costs_what_a_draft_takes_longer_with_it(
-    tiny: Target, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    propose = GrownDrafter.propose
-
-    def slowly(self: GrownDrafter, root_id: int, max_rows: int) -> Proposal:
-        time.sleep(0.02 + 0.004 * self._num_heads)
-        return propose(self, root_id, max_rows)
-
-    monkeypatch.setattr(GrownDrafter, "propose", slowly)
-    for seconds in (measure_costs(tiny).draft_s, measure_costs(tiny).drawn_draft_s):
-        for count, taken in enumerate(seconds, start=1):
-            assert 0.003 * count < taken < 0.004 * count + 0.01
 
 
 def test_a_model_without_heads_is_measured_too(tiny: Target) -> None:
@@ -241,7 +224,7 @@ def test_a_machine_that_is_slow_for_a_moment_makes_nothing_look_dear(
 ) -> None:
     """For as long as one and a half turns take: from the first draft on, or at the end."""
     now_s, first_draft_s = 0.0, math.inf
-    verify, propose = tiny.runner.verify, GrownDrafter.propose
+    verify, start = tiny.runner.verify, HeadsSource.start
 
     def pass_by(seconds: float) -> None:
         nonlocal now_s
@@ -252,14 +235,14 @@ def test_a_machine_that_is_slow_for_a_moment_makes_nothing_look_dear(
         pass_by(1e-4 * tree.shape.num_nodes)
         return verify(tree, kv)
 
-    def slow_propose(self: GrownDrafter, root_id: int, max_rows: int) -> Proposal:
+    def slow_start(self: HeadsSource, root_id: int, most_rows: int) -> None:
         nonlocal first_draft_s
         first_draft_s = min(first_draft_s, now_s)
-        pass_by(1e-5 * (1 + self._num_heads))
-        return propose(self, root_id, max_rows)
+        start(self, root_id, most_rows)
+        pass_by(1e-5 * len(self.guesses))
 
     monkeypatch.setattr(tiny.runner, "verify", slow_verify)
-    monkeypatch.setattr(GrownDrafter, "propose", slow_propose)
+    monkeypatch.setattr(HeadsSource, "start", slow_start)
     monkeypatch.setattr(calibration, "time", SimpleNamespace(perf_counter=lambda: now_s))
     costs = measure_costs(tiny, budget_s=100.0)
     assert now_s > 4 * first_draft_s

@@ -7,13 +7,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from medusa_core.drafters.drafter import (
-    NUM_RANKS,
-    Drafter,
-    DrafterSpec,
-    Observation,
-    drafter_registry,
-)
+from medusa_core.drafters.catalog import drafter_registry
+from medusa_core.drafters.drafter import NUM_RANKS, Drafter, DrafterSpec
+from medusa_core.drafters.observation import Observation
 from medusa_core.errors import RequestError
 from medusa_core.generate.direct import generate
 from medusa_core.messages import TARGET, GenerateSettings

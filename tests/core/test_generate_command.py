@@ -80,7 +80,7 @@ def test_where_nobody_chooses_all_draft_that_the_model_has(
     assert run_json(folders, capsys)["drafter"] == "composite"
     model, _ = folders["grouped"]
     bare = write_tiny(tmp_path)
-    for path, drafter in ((model, "phrases"), (bare, "ngram")):
+    for path, drafter in ((model, "composite"), (bare, "ngram")):
         assert main(["generate", "--prompt", "hi", "--model", str(path), "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["drafter"] == drafter
 

@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from safetensors.torch import save_file
 from torch import Tensor
 
-from medusa_core.drafters.drafter import Observation
 from medusa_core.drafters.medusa import SPEC, MedusaDrafter
+from medusa_core.drafters.observation import Observation
 from medusa_core.errors import CheckpointError, HeadsError
 from medusa_core.heads import medusa
 from medusa_core.heads.medusa import Lent, MedusaHeads

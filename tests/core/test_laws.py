@@ -7,7 +7,8 @@ from functools import cache
 
 import pytest
 
-from medusa_core.drafters.drafter import DrafterSpec, drafter_registry
+from medusa_core.drafters.catalog import drafter_registry
+from medusa_core.drafters.drafter import DrafterSpec
 from medusa_core.messages import ChatMessage, GenerateSettings
 from medusa_core.resources import prompts_dir
 from medusa_core.rules.rule import RuleSpec, rule_registry
@@ -28,6 +29,7 @@ from tests.core.laws import (
 
 DRAFTERS = drafter_registry().specs
 RULES = rule_registry().specs
+EXACT = [rule for rule in RULES if rule.choice.is_exact]
 TINY_PROMPTS = (
     "the rest is silence",
     "one",
@@ -91,7 +93,7 @@ def cases(name: str, rule: RuleSpec) -> list[tuple[int, GenerateSettings]]:
     return [(p % len(prompts_of(name)), s) for p, s in enumerate(pebble)]
 
 
-@pytest.mark.parametrize("rule", [r for r in RULES if r.is_exact], ids=lambda rule: rule.name)
+@pytest.mark.parametrize("rule", EXACT, ids=lambda rule: rule.name)
 @pytest.mark.parametrize("drafter", DRAFTERS, ids=lambda drafter: drafter.name)
 @pytest.mark.parametrize("name", TARGET_NAMES)
 def test_laws_1_and_2_a_drafter_never_changes_a_token_in_float64(
@@ -106,7 +108,7 @@ def test_laws_1_and_2_a_drafter_never_changes_a_token_in_float64(
         check_sources(drafted)
 
 
-@pytest.mark.parametrize("rule", [r for r in RULES if r.is_exact], ids=lambda rule: rule.name)
+@pytest.mark.parametrize("rule", EXACT, ids=lambda rule: rule.name)
 @pytest.mark.parametrize("drafter", DRAFTERS, ids=lambda drafter: drafter.name)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("name", TARGET_NAMES)

@@ -160,10 +160,10 @@ def test_the_oracle_makes_paths_of_every_depth_and_later_siblings_accepted(
         run = decode(
             tiny, settings, MESSAGES, drafter=oracle_spec(truth, seed), rule=witness.watch(rule)
         )
-        if rule.is_exact:
+        if rule.choice.is_exact:
             check_same_tokens(plain, run)
     # Where the text leaves the truth, the oracle knows nothing more.
-    wanted = MAX_DEPTH if rule.is_exact else 2
+    wanted = MAX_DEPTH if rule.choice.is_exact else 2
     assert witness.accepted_depths >= set(range(wanted + 1))
     assert witness.accepted_ranks >= {0, 1, 2, 3}
 

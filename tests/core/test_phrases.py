@@ -5,36 +5,23 @@ import random
 from array import array
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from medusa_core.drafters.drafter import drafter_registry
-from medusa_core.drafters.grown import form_of
-from medusa_core.drafters.merge import (
-    BY_HEADS,
-    BY_LOOKUP,
-    BY_PHRASES,
-    MOST_DEPTH,
-    NO_GUESSES,
-    NO_TRUST,
-    SHARE_AT_ONCE,
-    SHARE_DEEPER,
-    Guesses,
-    Known,
-    merger,
-    search,
-)
+from medusa_core.drafters.catalog import drafter_registry
+from medusa_core.drafters.source import Paths
+from medusa_core.drafters.sources.phrase_source import _Compiled, _follow_of, _InPython
 from medusa_core.errors import ModelError
 from medusa_core.messages import GenerateSettings, TokenSource
-from medusa_core.target import LoadOptions, load_target
-from medusa_core.tree.phrase_table import FILE, Phrases, read_phrases, write_phrases
+from medusa_core.native.binding import native_library
+from medusa_core.target import LoadOptions, Target, load_target
+from medusa_core.tree.phrase_table import FILE, read_phrases, write_phrases
 from medusa_core.types import RowBudget
 from tests.core.conftest import LoadTarget
-from tests.core.drafts import Path_, guesses_of, random_table, table, trust_of
+from tests.core.drafts import random_table, table
 from tests.core.laws import decode, plainly, user_says
 from tests.core.tiny import write_tiny
 
@@ -138,101 +125,50 @@ def test_a_damaged_table_is_refused_with_what_to_do(damage: str, tmp_path: Path)
     assert "Delete the file" in refused.value.hint
 
 
-# Growing ------------------------------------------------------------------------------------------
+# The source ---------------------------------------------------------------------------------------
 
 
-def worths_of(known: Known, phrases: Phrases, num_tokens: int) -> dict[Path_, float]:
-    """All paths of up to three tokens that are worth something, by looking everywhere."""
-    guesses = known.guesses
-    num_heads = len(guesses.token_ids) // guesses.num_ranks
-    worths: dict[Path_, float] = {(): 1.0}
-    for depth in range(max(num_heads, MOST_DEPTH)):
-        own = slice(depth * guesses.num_ranks, (depth + 1) * guesses.num_ranks)
-        given = dict(zip(guesses.token_ids[own], guesses.chances[own], strict=True))
-        for path in [path for path in worths if len(path) == depth]:
-            said = dict(phrases.behind([*reversed(path), *reversed(known.text)]))
-            share = (SHARE_DEEPER if depth else SHARE_AT_ONCE) if given else 1.0
-            share = share if said else 0.0
-            for token in range(num_tokens):
-                chance = (1 - share) * given.get(token, 0.0) + share * said.get(token, 0.0)
-                if worths[path] * chance > 2e-3:
-                    worths[*path, token] = worths[path] * chance
-    return worths
-
-
-@pytest.mark.parametrize("num_heads", [0, 1, 3])
-@pytest.mark.parametrize("num_rows", [2, 3, 8, 24])
-def test_a_tree_holds_what_heads_and_phrases_make_most_valuable(
-    num_heads: int, num_rows: int
-) -> None:
-    rng = random.Random(10 * num_heads + num_rows)
-    for _ in range(4):
-        phrases = random_table(rng, 9)
-        for _ in range(6):
-            guesses = guesses_of(rng, num_heads, 4, 9)
-            text = array("i", [rng.randrange(9) for _ in range(rng.randrange(1, 6))])
-            known = Known(guesses, text, NO_TRUST)
-            merged, same = (
-                merger(RowBudget(num_rows), phrases)(known, num_rows),
-                search(known, num_rows, phrases),
-            )
-            assert merged == same
-            shape, sources = form_of(merged.form)
-            worths = worths_of(known, phrases, 9)
-            paths: list[Path_] = [()]
-            drafts = zip(shape.parents[1:], merged.token_ids, merged.places, strict=True)
-            for parent, token, place in drafts:
-                said = phrases.behind([*reversed(paths[parent]), *reversed(text)])
-                proposers = sources[len(paths)].proposers
-                assert ("phrases" in proposers) == (token in {one.token_id for one in said})
-                assert ("medusa" in proposers) == (place >= 0)
-                assert place < 0 or guesses.token_ids[place] == token
-                paths.append((*paths[parent], token))
-            least = min(worths.get(path, 0.0) for path in paths)
-            left = [worth for path, worth in worths.items() if path not in paths]
-            if least > 2e-3:
-                assert not left or least >= max(left) * 0.9999
-            for children in shape.children:
-                row = [worths.get(paths[child], 0.0) for child in children]
-                assert all(left >= right * 0.9999 for left, right in pairwise(row))
-
-
-@pytest.mark.parametrize("num_rows", [1, 2, 5, 30])
-def test_with_all_three_the_compiled_tree_is_the_one_that_is_searched_for(num_rows: int) -> None:
-    rng = random.Random(num_rows)
-    seen = set()
+@pytest.mark.parametrize("level", [0, 1, 3])
+def test_compiled_and_in_python_the_same_is_said(level: int) -> None:
+    rng = random.Random(level)
+    num_said = 0
     for _ in range(20):
         phrases = random_table(rng, 7)
-        merge = merger(RowBudget(num_rows), phrases)
-        for _ in range(30):
-            text = array("i", [rng.randrange(7) for _ in range(rng.randrange(40))])
-            known = Known(guesses_of(rng, rng.randrange(4), 3, 7), text, trust_of(rng))
-            merged = merge(known, num_rows)
-            assert merged == search(known, num_rows, phrases)
-            seen.update(source.drafter for source in form_of(merged.form).sources[1:])
-    if num_rows == 30:
-        everyone = {"medusa", "ngram", "phrases", "medusa+ngram", "medusa+phrases"}
-        assert seen == {*everyone, "ngram+phrases", "medusa+ngram+phrases"}
+        compiled = _follow_of(phrases)
+        for _ in range(10):
+            text = array("i", [rng.randrange(7) for _ in range(rng.randrange(9))])
+            flat = array("i", [rng.randrange(7) for _ in range(5 * level)])
+            paths = Paths(5 if level else 1, level, flat)
+            same = _InPython(phrases)(text, paths)
+            found = compiled(text, paths)
+            size = len(same.token_ids)
+            num_said += size
+            assert found.counts is not None
+            assert same.counts == found.counts[: paths.num]
+            assert same.token_ids == found.token_ids[:size]
+            assert same.chances == found.chances[:size]
+    assert num_said > 300
 
 
-def test_phrases_alone_go_six_tokens_ahead() -> None:
-    phrases = table({(1,): {1: 1.0}})
-    for merge in (merger(RowBudget(40), phrases), lambda known, rows: search(known, rows, phrases)):
-        merged = merge(Known(NO_GUESSES, array("i", [1]), NO_TRUST), 40)
-        assert merged.token_ids == [1] * MOST_DEPTH
-        marks = memoryview(merged.form).cast("i").tolist()[MOST_DEPTH + 2 :]
-        assert marks == [BY_PHRASES] * MOST_DEPTH
+def test_what_finds_no_room_is_left_out() -> None:
+    phrases = table({(1,): dict.fromkeys(range(200), 0.004)})
+    many = Paths(100, 1, array("i", [1] * 100))
+    library = native_library()
+    if library is None:
+        pytest.skip("nothing is compiled for this machine")
+    found = _Compiled(library, phrases)(array("i"), many)
+    assert found.counts is not None
+    assert sum(found.counts[:100]) == 4000
+    assert found.counts[19:22] == array("i", [200, 0, 0])
 
 
-def test_marks_say_who_proposed_a_node() -> None:
-    phrases = table({(1,): {2: 0.9, 3: 0.1}})
-    guesses = Guesses(array("i", [2, 4]), array("f", [0.6, 0.4]), 2)
-    text, trust = array("i", [1, 2, 1]), array("f", [0.9] + [0.0] * 23)
-    merged = merger(RowBudget(8), phrases)(Known(guesses, text, trust), 4)
-    marks = memoryview(merged.form).cast("i").tolist()[5:]
-    by_token = dict(zip(merged.token_ids, marks, strict=True))
-    assert by_token == {2: BY_HEADS | BY_LOOKUP | BY_PHRASES, 4: BY_HEADS, 3: BY_PHRASES}
-    assert form_of(merged.form).sources[1] == TokenSource("medusa+ngram+phrases", 1)
+def test_phrases_alone_go_six_tokens_ahead(tiny: Target) -> None:
+    target = replace(tiny, phrases=table({(1,): {1: 1.0}}))
+    drafter = drafter_registry().get("phrases").build(target, RowBudget(40))
+    drafter.begin([1])
+    proposal = drafter.propose(1, 40)
+    assert proposal.tree.token_ids == (1,) * 7
+    assert proposal.sources[1:] == tuple(TokenSource("phrases", depth) for depth in range(1, 7))
 
 
 # Drafting -----------------------------------------------------------------------------------------

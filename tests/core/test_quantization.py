@@ -12,7 +12,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from medusa_core.api import demo_model
-from medusa_core.drafters.drafter import DrafterSpec, drafter_registry
+from medusa_core.drafters.catalog import drafter_registry
+from medusa_core.drafters.drafter import DrafterSpec
 from medusa_core.engine.session import Session
 from medusa_core.errors import RequestError
 from medusa_core.heads.medusa import MedusaHeads
@@ -44,7 +45,7 @@ from tests.core.tiny import (
 HERE = Hardware("cpu", packs=("float32", "bfloat16"), compiles=True)
 SPECS = quant_registry().specs
 ROUNDING = [spec for spec in SPECS if not spec.is_dense]
-RULES = [rule for rule in rule_registry().specs if rule.is_exact]
+RULES = [rule for rule in rule_registry().specs if rule.choice.is_exact]
 # Wide enough for every format; with biases, which go beside packed weights.
 WIDE = TinySpec(hidden_size=128, intermediate_size=192, has_bias=True, seed=11)
 NARROW = TinySpec(intermediate_size=96, seed=12)  # no block of 64 fits into a row

@@ -12,11 +12,13 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from medusa_core.drafters.drafter import Drafter, DrafterSpec, Observation, drafter_registry
+from medusa_core.drafters.catalog import drafter_registry
+from medusa_core.drafters.drafter import Drafter, DrafterSpec
 from medusa_core.drafters.none import NoDrafter
+from medusa_core.drafters.observation import Observation
 from medusa_core.engine.session import Session
 from medusa_core.errors import NumericsError, RequestError
-from medusa_core.messages import TARGET, GenerateSettings, TokenSource
+from medusa_core.messages import TARGET, Choice, GenerateSettings, TokenSource
 from medusa_core.rules.rule import RuleSpec, rule_registry
 from medusa_core.rules.sampling import Sampler, gumbel_noise, gumbel_noise_of
 from medusa_core.target import Target
@@ -88,7 +90,8 @@ class LikelyDrafter:
 def likely_spec(target: Target) -> DrafterSpec:
     """One drafter for all answers of a test, so that it scores every prefix once."""
     drafter = LikelyDrafter(target)
-    return DrafterSpec("likely", serves=lambda _: True, build=lambda _, __: drafter)
+    choice = Choice("likely", "Likely", "")
+    return DrafterSpec(choice, lambda _: True, lambda _, __: drafter, preference=99)
 
 
 def naive_scores(
@@ -177,7 +180,7 @@ def p_value(
     return float(stats.chisquare(observed, expected).pvalue)
 
 
-EXACT_RULES = [r for r in rule_registry().specs if r.is_exact and r.name != "greedy"]
+EXACT_RULES = [r for r in rule_registry().specs if r.choice.is_exact and r.name != "greedy"]
 
 
 @pytest.mark.parametrize("rule", EXACT_RULES, ids=lambda rule: rule.name)

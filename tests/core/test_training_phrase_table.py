@@ -174,7 +174,7 @@ def test_the_command_puts_a_table_beside_a_model_that_then_drafts_with_it(
     assert train("phrases", *options, "--out", str(model)) == 0
     assert read_phrases(model, 320) is not None
     target = load_target(model, options=LoadOptions("float64"))
-    settings = GenerateSettings(drafter="phrases", max_new_tokens=60, rests=False)
+    settings = GenerateSettings(drafter="phrases", max_new_tokens=60)
     done = generate(target, user_says("number 3"), settings)
     plain = generate(target, user_says("number 3"), replace(settings, drafter="none"))
     assert done.token_ids == plain.token_ids

@@ -88,20 +88,6 @@ def test_mask_paths_and_parents_tell_the_same_story(shape: TreeShape) -> None:
     assert leaves == {n for n in range(shape.num_nodes) if not shape.children[n]}
 
 
-def test_a_tree_holds_tokens_as_far_as_they_lie_one_below_the_other() -> None:
-    tree = TokenTree(TreeShape.from_paths([(0,), (1,), (0, 0), (1, 0)]), (5, 7, 8, 9, 7))
-    for token_ids, held in (
-        ((), 0),
-        ((6,), 0),
-        ((7, 9), 2),
-        ((7, 9, 1), 2),
-        ((8, 7, 7), 2),
-        ((8, 9), 1),
-        ((9,), 0),
-    ):
-        assert tree.num_held(token_ids) == held
-
-
 def test_child_with_finds_the_token_among_the_children_alone() -> None:
     tree = TokenTree(TreeShape.from_paths(PATHS), (9, 5, 6, 7, 8, 5, 9))
     assert tree.child_with(0, 6) == 2

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from medusa_core.drafters.drafter import DrafterSpec, drafter_registry
+from medusa_core.drafters.catalog import drafter_registry
+from medusa_core.drafters.drafter import DrafterSpec
 from medusa_core.messages import Failed, GenerateSettings, GenerationDone, LoadModel, ModelLoaded
 from medusa_core.models.attention import attend_by_products, attend_fused
 from medusa_core.rules.rule import RuleSpec, rule_registry
@@ -50,7 +51,7 @@ def test_a_drafter_changes_tokens_at_ties_alone(
     report_ties: Callable[[list[Tie]], None],
 ) -> None:
     target, exact = load(name, dtype, DEVICE), load(name, "float64", DEVICE)
-    if not (drafter.serves(target) and rule.is_exact):
+    if not (drafter.serves(target) and rule.choice.is_exact):
         pytest.skip("not an exact method for this target")
     settings = replace(SETTINGS, drafter=drafter.name, rule=rule.name)
     plain = decode(target, plainly(settings), MESSAGES)

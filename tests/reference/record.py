@@ -1,6 +1,6 @@
-"""What the engine decodes for fixed prompts: the reference that a change of its structure must keep.
+"""What the engine decodes for fixed prompts, which a change of its structure must keep.
 
-`python -m tests.reference.record` writes it anew, after a change that is meant to decode otherwise.
+`python -m tests.reference.record` writes it anew, after a change that means to decode otherwise.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medusa_core.api import demo_model
-from medusa_core.drafters.drafter import drafter_registry
+from medusa_core.drafters.catalog import drafter_registry
 from medusa_core.generate.direct import generate
 from medusa_core.messages import ChatMessage, GenerateSettings, Role, StepTrace
 from medusa_core.pace.costs import StepCosts

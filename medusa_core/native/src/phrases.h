@@ -1,4 +1,4 @@
-/* What a model often says behind the same few tokens; see tree/phrases.py. */
+/* What a model often says behind the same few tokens; see tree/phrase_table.py. */
 
 #ifndef MEDUSA_PHRASES_H
 #define MEDUSA_PHRASES_H
@@ -21,15 +21,15 @@ typedef struct {
     int32_t shift, longest;
 } Phrases;
 
-typedef struct {
-    const int32_t *tokens;
-    const float *chances;
-    int32_t count;
-} Followers;
-
-/* What often follows the longest context that is known, the likeliest first; none if none is.
-   recent: the last tokens, from the end backwards. [size]
-   size: at most MOST_CONTEXT */
-Followers behind(const Phrases *phrases, const int32_t *recent, int32_t size);
+/* What often follows each of some paths: of the longest context that is known the followers, the
+   likeliest first, none if none is known.
+   text: all tokens before the paths. [length]
+   paths: tokens. [num_paths, level]
+   counts: takes how many follow each path. [num_paths]
+   tokens, chances: take the followers, one path's after the other's. [room]
+   Returns how many followers there are; a path's are left out where they find no room. */
+int32_t follow(const Phrases *phrases, const int32_t *text, int64_t length, const int32_t *paths,
+               int32_t num_paths, int32_t level, int32_t *counts, int32_t *tokens, float *chances,
+               int32_t room);
 
 #endif

@@ -1,0 +1,40 @@
+"""All drafters, by name."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from medusa_core import drafters
+from medusa_core.drafters.drafter import DrafterSpec
+from medusa_core.drafters.grown import grown_spec
+from medusa_core.drafters.source import source_registry
+from medusa_core.messages import Choice
+from medusa_core.registry import Registry
+from medusa_core.target import Target
+
+_LATER = 40  # than the ones that have files of their own
+
+
+@cache
+def drafter_registry() -> Registry[DrafterSpec]:
+    """All drafters: those of this folder, and each source alone that none of them is for."""
+    named = Registry(drafters, "drafter", DrafterSpec)
+    alone = [
+        grown_spec(
+            Choice(info.name, info.label.capitalize(), info.explanation), (info.name,), _LATER
+        )
+        for info in (spec.info for spec in source_registry().specs)
+        if not _has_own(info.name, named)
+    ]
+    return named.with_others(alone)
+
+
+def drafters_for(target: Target) -> tuple[DrafterSpec, ...]:
+    """Those that can draft for a target, the default first."""
+    serving = [spec for spec in drafter_registry().specs if spec.serves(target)]
+    return tuple(sorted(serving, key=lambda spec: spec.preference))
+
+
+def _has_own(source: str, named: Registry[DrafterSpec]) -> bool:
+    """Whether a drafter other than the one of all sources uses it."""
+    return any(source in spec.sources and spec.name != "composite" for spec in named.specs)

@@ -1,0 +1,31 @@
+"""What drafters and their sources learn from a step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from torch import Tensor
+
+from medusa_core.types import Chance
+
+
+class Observation(NamedTuple):
+    """What was decided in a step, or in prefill.
+
+    Attributes:
+        token_ids: The tokens decided, the next root last.
+        states: The target's final hidden states. [n, hidden]
+        row: Which of them is the one before the next root.
+        chance: What the rule will add to the target's scores behind that root, if anything.
+    """
+
+    token_ids: Sequence[int]
+    states: Tensor
+    row: int = -1
+    chance: Chance | None = None
+
+    @property
+    def hidden(self) -> Tensor:
+        """The state before the next root. [hidden]"""
+        return self.states[self.row]

@@ -1,0 +1,106 @@
+"""What a source of drafts is: it says which tokens may follow a path, and how likely each is."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple, Protocol
+
+from medusa_core.drafters import sources
+from medusa_core.drafters.observation import Observation
+from medusa_core.messages import SourceInfo
+from medusa_core.registry import Registry
+from medusa_core.target import Target
+from medusa_core.types import RowBudget
+
+
+class Paths(NamedTuple):
+    """Paths of draft tokens below the root of which is asked what follows, the likeliest first.
+
+    Attributes:
+        num: How many there are.
+        level: How long each is; 0 for the root itself.
+        token_ids: Their tokens, one path after the other; there may be more behind. int32
+    """
+
+    num: int
+    level: int
+    token_ids: array[int]
+
+    def path(self, index: int) -> tuple[int, ...]:
+        """The tokens of one path."""
+        return tuple(self.token_ids[index * self.level : (index + 1) * self.level])
+
+
+class Candidates(NamedTuple):
+    """What may follow some paths.
+
+    Attributes:
+        token_ids: Tokens; those behind one path differ from each other. int32
+        chances: How likely each is where its path is right, in [0, 1]. float32
+        counts: How many of them follow each path, one path after the other; None where all of them
+            follow every path. int32
+    """
+
+    token_ids: array[int]
+    chances: array[float]
+    counts: array[int] | None = None
+
+
+class Source(Protocol):
+    """Knows something of how a text goes on.
+
+    Attributes:
+        guesses: In the step under way: its best tokens at depth 1, 2, ..., in the tree or not,
+            from which is learned how often its ranks are right; empty where it has no ranks.
+    """
+
+    guesses: Sequence[Sequence[int]]
+
+    def begin(self, token_ids: Sequence[int]) -> None:
+        """Start an answer behind these tokens."""
+
+    def start(self, root_id: int, most_rows: int) -> None:
+        """Start a step: under the decided token `root_id` a tree of so many rows is to grow."""
+
+    def candidates(self, paths: Paths) -> Candidates | None:
+        """What may follow; None for nothing. Asked once for each level of a tree."""
+
+    def observe(self, observation: Observation) -> None:
+        """Learn what was decided; called after prefill and after every step."""
+
+    def truncate(self, length: int) -> None:
+        """Forget what was learned of tokens from `length` on."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSpec:
+    """A registered source.
+
+    Attributes:
+        info: Its name, and how the window shows what it drafted.
+        serves: Can it draft for this target?
+        build: Makes it for one session, whose trees keep to a budget.
+        weight: Its part of the mixture, where several say how likely every next token is; 0 for a
+            source that only points at single tokens: its chances count as they are.
+        hint: What to do where it can't draft.
+    """
+
+    info: SourceInfo
+    serves: Callable[[Target], bool]
+    build: Callable[[Target, RowBudget], Source]
+    weight: float = 1.0
+    hint: str = ""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.info.name
+
+
+@cache
+def source_registry() -> Registry[SourceSpec]:
+    """All sources."""
+    return Registry(sources, "source of drafts", SourceSpec)

@@ -1,0 +1,158 @@
+#include "growth.h"
+
+#include <string.h>
+
+/* What may follow one path, merged of all sources. */
+typedef struct {
+    double mixed[MOST_FOLLOWING], alone[MOST_FOLLOWING];
+    int32_t tokens[MOST_FOLLOWING], marks[MOST_FOLLOWING];
+    int32_t count;
+} Following;
+
+void grow_begin(Growth *growth) {
+    for (int32_t i = 0; i < growth->rows; i++) growth->order[i] = i;
+    growth->nodes[0] = (Node){1.0, 1.0, -1, 0, -1, 0};
+    growth->open[0] = 0;
+    growth->count = growth->num_open = 1;
+    growth->level = 0;
+}
+
+static int32_t place_of(const int32_t *tokens, int32_t count, int32_t token) {
+    for (int32_t place = 0; place < count; place++)
+        if (tokens[place] == token) return place;
+    return -1;
+}
+
+/* Add what a source says. share: of its chances in the mixture. */
+static void merge(Following *following, const Candidates *source, int32_t start, int32_t count,
+                  double share) {
+    int32_t before = following->count;
+    for (int32_t i = start; i < start + count; i++) {
+        int32_t place = place_of(following->tokens, before, source->tokens[i]);
+        if (place < 0) {
+            if (following->count == MOST_FOLLOWING) return;
+            place = following->count++;
+            following->tokens[place] = source->tokens[i];
+            following->mixed[place] = following->alone[place] = 0;
+            following->marks[place] = 0;
+        }
+        double chance = source->chances[i];
+        following->marks[place] |= source->mark;
+        if (source->weight > 0)
+            following->mixed[place] += share * chance;
+        else if (chance > following->alone[place])
+            following->alone[place] = chance;
+    }
+}
+
+/* Put a node in its place among all, of equals behind the earlier ones; the least valuable gives way
+   to it. As no node is worth more than its parent, none gives way before those below it. */
+static void insert(Growth *growth, Node node) {
+    int32_t *order = growth->order, place = growth->count;
+    Node *nodes = growth->nodes;
+    if (!(node.worth > growth->least)) return;
+    if (place == growth->rows) {
+        place--;
+        if (place == 0 || nodes[order[place]].worth >= node.worth) return;
+    } else {
+        growth->count++;
+    }
+    int32_t slot = order[place];
+    for (; place > 1 && nodes[order[place - 1]].worth < node.worth; place--) order[place] = order[place - 1];
+    order[place] = slot;
+    nodes[slot] = node;
+}
+
+/* Give up what doesn't pay at its place: with more nodes before it, it would pay still less. */
+static void prune(Growth *growth) {
+    if (growth->floors == NULL) return;
+    for (int32_t place = 1; place < growth->count; place++)
+        if (!(growth->nodes[growth->order[place]].worth > growth->floors[place - 1])) {
+            growth->count = place;
+            return;
+        }
+}
+
+static void write_path(const Node *nodes, int32_t node, int32_t *path, int32_t level) {
+    for (; level > 0; node = nodes[node].parent) path[--level] = nodes[node].token;
+}
+
+/* Open the paths that the last level brought, but for those whose children couldn't pay. */
+static void open_paths(Growth *growth) {
+    int32_t level = ++growth->level;
+    growth->num_open = 0;
+    if (level == MOST_LEVELS) return;
+    for (int32_t place = 1; place < growth->count; place++) {
+        int32_t slot = growth->order[place];
+        if (growth->nodes[slot].depth != level || place + 1 == growth->rows) continue;
+        if (growth->floors != NULL && !(growth->nodes[slot].worth > growth->floors[place])) continue;
+        write_path(growth->nodes, slot, growth->paths + growth->num_open * level, level);
+        growth->open[growth->num_open++] = slot;
+    }
+}
+
+int32_t grow_level(Growth *growth, const Candidates *sources, int32_t num_sources) {
+    Following following; /* not all of it is ever written */
+    int32_t starts[32] = {0};
+    for (int32_t path = 0; path < growth->num_open; path++) {
+        int32_t counts[32];
+        double weight = 0;
+        for (int32_t s = 0; s < num_sources; s++) {
+            counts[s] = sources[s].counts == NULL ? sources[s].size : sources[s].counts[path];
+            if (counts[s] > 0) weight += sources[s].weight;
+        }
+        following.count = 0;
+        for (int32_t s = 0; s < num_sources; s++) {
+            double share = weight > 0 ? sources[s].weight / weight : 0;
+            merge(&following, sources + s, starts[s], counts[s], share);
+            if (sources[s].counts != NULL) starts[s] += counts[s];
+        }
+        int32_t parent = growth->open[path], depth = growth->level + 1;
+        Node above = growth->nodes[parent];
+        if (above.depth != growth->level) continue; /* it gave way to a better one */
+        for (int32_t i = 0; i < following.count; i++) {
+            double chance = following.mixed[i];
+            if (following.alone[i] > chance) chance = following.alone[i];
+            double worth = above.worth * chance;
+            int32_t token = following.tokens[i], marks = following.marks[i];
+            insert(growth, (Node){worth, chance, parent, depth, token, marks});
+        }
+    }
+    prune(growth);
+    open_paths(growth);
+    return growth->num_open;
+}
+
+/* How many of the most valuable nodes are together worth most beyond their price. */
+static int32_t paying(Growth *growth) {
+    double worth = 0, most = 0;
+    int32_t best = 1;
+    growth->promised = 0;
+    for (int32_t i = 1; i < growth->count; i++) {
+        worth += growth->nodes[growth->order[i]].worth;
+        if (growth->prices != NULL && worth - growth->prices[i] <= most) continue;
+        most = growth->prices == NULL ? worth : worth - growth->prices[i];
+        growth->promised = worth;
+        best = i + 1;
+    }
+    return best;
+}
+
+int32_t grow_end(Growth *growth) {
+    int32_t count = paying(growth), queue[MOST_GROWN];
+    int32_t *children = growth->told, *marks = children + count, *tokens = marks + count;
+    memset(growth->told, 0, (size_t)3 * (size_t)count * sizeof *growth->told);
+    queue[0] = 0;
+    for (int32_t place = 0, end = 1; place < end; place++)
+        for (int32_t i = 1; i < count; i++) {
+            int32_t slot = growth->order[i];
+            const Node *node = growth->nodes + slot;
+            if (node->parent != queue[place]) continue;
+            children[place]++;
+            marks[end] = node->marks;
+            tokens[end] = node->token;
+            growth->chances[end - 1] = (float)node->chance;
+            queue[end++] = slot;
+        }
+    return count;
+}
