@@ -11,7 +11,6 @@ import random
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.chat.empty_state import SUGGESTIONS
@@ -116,7 +115,7 @@ class StreamingProbe:
         bridge, pickers = self._app.bridge, self._app.window.page.header.pickers
         self._done.clear()
         messages = (ChatMessage(Role.USER, _PROMPT),)
-        settings = replace(pickers.settings(), watches=True)  # as the window asks for
+        settings = pickers.settings()
         bridge.submit(Generate(_UNSEEN, "ask", messages, settings, records=records))
         await self._until(lambda: bool(self._done))
         bridge.submit(CloseSession(_UNSEEN, "close"))

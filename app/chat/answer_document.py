@@ -15,11 +15,12 @@ from typing import NamedTuple
 from PySide6.QtGui import QTextDocument
 
 from app.markdown.formats import Formats, Marking
+from app.markdown.legend import mark_of
 from app.markdown.model import Block, CodeBlock
 from app.markdown.parser import MarkdownParser
 from app.markdown.spans import utf16_length
 from app.markdown.style import MarkStyle
-from app.markdown.tokens import NO_TOKEN, TokenMap, mark_of
+from app.markdown.tokens import NO_TOKEN, TokenMap
 from app.markdown.writer import DocumentWriter
 from medusa_core.messages import TARGET, GenerationDone, StepDone, TokenSource
 

@@ -13,7 +13,8 @@ from app.chat.figures import figures
 from app.chat.message_widgets import Message
 from app.chat.text_view import InertDocument, TextView
 from app.markdown.formats import Marking
-from app.markdown.tokens import NO_TOKEN, mark_of
+from app.markdown.legend import mark_of
+from app.markdown.tokens import NO_TOKEN
 from app.theme.appearance import Appearance
 from app.theme.marks import mark_style
 from medusa_core.messages import Calibrated, GenerationDone, StepDone
@@ -60,7 +61,7 @@ class AnswerMessage(Message):
         self._appearance = appearance
         rich = InertDocument()
         self.view = TextView(rich, "Answer")
-        style = mark_style(appearance.theme, appearance.scale)
+        style = mark_style(appearance.theme, appearance.scale, appearance.legend)
         self.document = AnswerDocument(rich, style, marking)
         self.row = FigureRow(appearance)
         self._speaker = QLabel(speaker)
@@ -94,7 +95,9 @@ class AnswerMessage(Message):
         """Show what these steps added."""
         num_before = len(self.document.text)
         self.document.append(*steps)
-        self.num_accepted += sum(mark_of(source) != 0 for step in steps for source in step.sources)
+        self.num_accepted += sum(
+            mark_of(source) is not None for step in steps for source in step.sources
+        )
         self._announcer.feed(self.document.text[num_before:])
         if self.has_text and self.view.isHidden():
             self._waiting.hide()
@@ -155,7 +158,7 @@ class AnswerMessage(Message):
         scale = self._appearance.scale
         self._column.setSpacing(scale.px(0.35))
         self.view.set_font(scale.font())
-        self.document.restyle(mark_style(self._appearance.theme, scale))
+        self.document.restyle(mark_style(self._appearance.theme, scale, self._appearance.legend))
         self.select_tokens(self._selected)
         self.row.restyle()
 

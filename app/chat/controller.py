@@ -115,10 +115,8 @@ class ChatController(QObject):
         self._begin(turn)
 
     def _settings(self) -> GenerateSettings:
-        """What the header says; the built-in model is there to be watched, even if that is slow."""
-        settings = self._page.header.pickers.settings()
-        is_demo = self._keeper.choice.is_demo
-        return replace(settings, rests=not is_demo, watches=is_demo, tree_rows=self.tree_rows)
+        """What the header says."""
+        return replace(self._page.header.pickers.settings(), tree_rows=self.tree_rows)
 
     def regenerate(self) -> None:
         """Ask for another last answer; the old one is kept until the new one has a text."""
@@ -310,6 +308,8 @@ class ChatController(QObject):
 
     def _model_changed(self) -> None:
         status = self._keeper.status
+        if status.loaded is not None:
+            self._appearance.legend.learn(status.loaded.sources, status.loaded.rules)
         self._page.header.show_model(self._keeper.choice)
         self._page.header.show_status(status)
         if status.phase is Phase.FAILED and status.failed is not None:

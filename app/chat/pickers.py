@@ -3,31 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QComboBox, QDoubleSpinBox, QHBoxLayout, QLabel, QWidget
 
 from app.flow_layout import FlowLayout
 from app.theme.appearance import Appearance
-from medusa_core.messages import GenerateSettings, ModelLoaded
-
-# The first that can run on a model is used where nobody chooses.
-DRAFTER_NAMES = {
-    "composite": "All together",
-    "medusa": "Medusa heads",
-    "medusa-dynamic": "Medusa, dynamic tree",
-    "medusa-chain": "Medusa, one chain",
-    "phrases": "Phrases + lookup",
-    "ngram": "Prompt lookup",
-    "none": "None (plain)",
-}
-RULE_NAMES = {
-    "greedy": "Greedy",
-    "sample": "Sample",
-    "typical": "Typical (creative, not exact)",
-}
-GREEDY = "greedy"
+from medusa_core.messages import DrafterChoice, GenerateSettings, ModelLoaded, RuleChoice
 
 NewSeed = Callable[[], int]
 
@@ -59,20 +42,16 @@ class Pickers(QWidget):
         self._make_seed = make_seed
         self.drafter_box = _box(
             "Drafter",
-            "Who guesses the next tokens: the Medusa heads, a search for the same words earlier in "
-            "the text (prompt lookup), a table of what the model often says (phrases), all of them "
-            "together, or nobody. The words are the same.",
+            "Who guesses the next tokens. Guesses make answers faster; the words are the same.",
             8,
         )
         self.rule_box = _box(
             "Rule",
-            "Greedy takes the likeliest token each time; Sample draws one by its probability. "
-            "Typical also keeps guesses that are merely likely: more of them, in other words.",
+            "How each token is chosen.",
             6,
         )
         self.temperature_box = _temperature_box()
-        self._show(self.drafter_box, ("composite", "none"), DRAFTER_NAMES)
-        self._show(self.rule_box, ("greedy", "sample"), RULE_NAMES)
+        self._rules: dict[str, RuleChoice] = {}
         self._flow = FlowLayout(appearance.scale.px(0.7), self, ends_right=True)
         self._pairs: list[QHBoxLayout] = []
         self._build()
@@ -84,10 +63,10 @@ class Pickers(QWidget):
 
     def offer(self, loaded: ModelLoaded) -> None:
         """Offer what can run on this model, and keep what is chosen where that can."""
-        # In the order of their names here; models without heads have fewer.
-        known = [name for name in DRAFTER_NAMES if name in loaded.drafters]
-        self._show(self.drafter_box, tuple(known), DRAFTER_NAMES)
-        self._show(self.rule_box, loaded.rules, RULE_NAMES)
+        self._rules = {rule.name: rule for rule in loaded.rules}
+        self._show(self.drafter_box, loaded.drafters)
+        self._show(self.rule_box, loaded.rules)
+        self._rule_changed()
 
     def choose_drafter(self, name: str) -> None:
         """Choose a drafter by its name in the engine."""
@@ -99,13 +78,18 @@ class Pickers(QWidget):
 
     def settings(self) -> GenerateSettings:
         """What the next answer is decoded with; a rule that draws gets a new seed."""
-        rule = str(self.rule_box.currentData())
+        usual = GenerateSettings()  # before a model says what it can
         return GenerateSettings(
-            drafter=str(self.drafter_box.currentData()),
-            rule=rule,
+            drafter=self.drafter_box.currentData() or usual.drafter,
+            rule=self.rule_box.currentData() or usual.rule,
             temperature=self.temperature_box.value(),
-            seed=0 if rule == GREEDY else self._make_seed(),
+            seed=self._make_seed() if self._draws else 0,
         )
+
+    @property
+    def _draws(self) -> bool:
+        rule = self._rules.get(self.rule_box.currentData())
+        return rule is not None and rule.draws
 
     def restyle(self) -> None:
         """Take the sizes of the theme."""
@@ -133,15 +117,16 @@ class Pickers(QWidget):
             self._flow.addWidget(holder)
 
     def _rule_changed(self) -> None:
-        self.temperature_box.setEnabled(self.rule_box.currentData() != GREEDY)
+        self.temperature_box.setEnabled(self._draws)
         self.changed.emit()
 
-    def _show(self, box: QComboBox, values: tuple[str, ...], names: dict[str, str]) -> None:
+    def _show(self, box: QComboBox, choices: Sequence[DrafterChoice | RuleChoice]) -> None:
         chosen = box.currentData()
         box.blockSignals(True)
         box.clear()
-        for value in values:
-            box.addItem(names.get(value, value), value)
+        for choice in choices:
+            box.addItem(choice.label, choice.name)
+            box.setItemData(box.count() - 1, choice.explanation, Qt.ItemDataRole.ToolTipRole)
         box.view().setMinimumWidth(box.view().sizeHintForColumn(0) + self._appearance.scale.px(2))
         box.setCurrentIndex(max(0, box.findData(chosen)))
         box.blockSignals(False)

@@ -16,13 +16,14 @@ from app.chat.acceptance import Rate
 from app.chat.strip_painting import HeadBars, StepBars
 from app.chat.tally import StepTally
 from app.markdown.formats import Marking
+from app.markdown.legend import Mark
 from app.theme.appearance import Appearance
 from medusa_core.messages import StepDone
 
 MARKING_NAMES = {
     Marking.OFF: "No marks",
     Marking.ACCEPTED: "Mark accepted",
-    Marking.HEADS: "Mark by head",
+    Marking.HEADS: "Mark by source",
 }
 GREY_NOTE = "grey: the model's own tokens"
 
@@ -44,7 +45,7 @@ class StepsStrip(QFrame):
         self.setObjectName("strip")
         self.setAccessibleName("Steps")
         self._appearance = appearance
-        self._tally = StepTally()
+        self._tally = StepTally(appearance.legend)
         self._num_heads = 0
         self._bars = StepBars(appearance)
         self._heads = HeadBars(appearance)
@@ -55,9 +56,8 @@ class StepsStrip(QFrame):
             self.marks_box.addItem(name, marking)
         self.marks_box.setCurrentIndex(self.marks_box.count() - 1)
         self.marks_box.setToolTip(
-            "Accepted tokens carry a tint and an underline, one for all or that of the head that "
-            "drafted them (dashed: found by lookup; dotted: what the model often says); the model "
-            "chose all others itself. The text is the same either way."
+            "Accepted tokens have a tint and an underline: one for all, or that of the source that "
+            "guessed them. The model chose all others itself. The text is the same either way."
         )
         self.marks_box.currentIndexChanged.connect(
             lambda index: self.marking_changed.emit(Marking(self.marks_box.itemData(index)))
@@ -83,7 +83,7 @@ class StepsStrip(QFrame):
 
     def begin(self) -> None:
         """Forget the last answer."""
-        self._tally = StepTally()
+        self._tally = StepTally(self._appearance.legend)
         self._show()
 
     def add(self, steps: tuple[StepDone, ...]) -> None:
@@ -112,9 +112,12 @@ class StepsStrip(QFrame):
             "the model adds itself in each step included. Plain decoding has 1."
         )
         row.addLayout(_titled(title, self._mean, self._bars), 1)
-        row.addLayout(
-            _titled(_label("Accepted, by head", "stripTitle"), self.marks_box, self._heads)
-        )
+        title = _label("Guesses accepted, by source", "stripTitle")
+        row.addLayout(_titled(title, self.marks_box, self._heads))
+
+    def _heads_of_model(self) -> list[Mark]:
+        numbered = [info.name for info in self._appearance.legend.sources if info.is_numbered]
+        return [Mark(name, head + 1) for name in numbered[:1] for head in range(self._num_heads)]
 
     def _show(self) -> None:
         tally = self._tally
@@ -125,7 +128,8 @@ class StepsStrip(QFrame):
         )
         self._bars.setAccessibleDescription(self._mean.text())
         self._bars.show_tally(tally)
-        shown = {head: Rate(head) for head in range(1, self._num_heads + 1)}
+        name = self._appearance.legend.name
+        shown = {mark: Rate(mark, name(mark)) for mark in self._heads_of_model()}
         shown |= {rate.mark: rate for rate in tally.rates()}
         self._heads.show_rates(tuple(shown.values()))
 

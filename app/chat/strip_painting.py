@@ -53,7 +53,8 @@ class StepBars(QWidget):
         highest = max([MIN_SCALE_TOKENS, *(bar.num_tokens for bar in shown)])
         token_height = max(2, (self.height() - 2) // highest)
         own = QColor(theme.target_bar)
-        lines = {mark: QColor(theme.of_mark(mark).line) for bar in shown for mark in bar.marks}
+        look = self._appearance.mark
+        lines = {mark: QColor(look(mark).line) for bar in shown for mark in bar.marks}
         for index, bar in enumerate(shown):
             x, y = index * pitch, base
             for colour in [own] * bar.num_own + [lines[mark] for mark in bar.marks]:
@@ -101,7 +102,7 @@ class HeadBars(QWidget):
 
     def _paint_rate(self, painter: QPainter, rate: Rate, cell: QRect) -> None:
         theme, scale = self._appearance.theme, self._appearance.scale
-        colour = theme.of_mark(rate.mark)
+        colour = self._appearance.mark(rate.mark)
         thickness = scale.px(0.36)
         words = QRect(cell.left(), 0, cell.width(), cell.height() - 2 * thickness)
         label = rate.name

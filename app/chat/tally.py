@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from app.chat.acceptance import AcceptanceTally, Rate
-from app.markdown.tokens import mark_of
+from app.markdown.legend import Legend, Mark, mark_of
 from medusa_core.messages import StepDone
 
 # As many bars as the strip can ever draw.
@@ -22,7 +22,7 @@ class StepBar:
         num_own: Tokens that the target chose itself in this step.
     """
 
-    marks: tuple[int, ...]
+    marks: tuple[Mark, ...]
     num_own: int
 
     @property
@@ -34,24 +34,28 @@ class StepBar:
 class StepTally:
     """Sums over the decoding steps of one answer.
 
+    Args:
+        legend: Says who drafts.
+
     Attributes:
         bars: The last steps, oldest first.
         num_steps: Decoding steps; prefill is none.
         num_tokens: Tokens that they gave.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, legend: Legend) -> None:
         self.bars: deque[StepBar] = deque(maxlen=MAX_BARS)
         self.num_steps = 0
         self.num_tokens = 0
-        self._acceptance = AcceptanceTally()
+        self._acceptance = AcceptanceTally(legend)
 
     def add(self, step: StepDone) -> None:
         """Count a step; prefill (step 0) counts nothing."""
         if step.step == 0:
             return
-        accepted = tuple(filter(mark_of, step.sources))
-        self.bars.append(StepBar(tuple(map(mark_of, accepted)), len(step.sources) - len(accepted)))
+        accepted = tuple(source for source in step.sources if mark_of(source) is not None)
+        marks = tuple(mark for mark in map(mark_of, accepted) if mark is not None)
+        self.bars.append(StepBar(marks, len(step.sources) - len(accepted)))
         self.num_steps += 1
         self.num_tokens += len(step.sources)
         self._acceptance.add(step.node_sources, accepted)
@@ -62,5 +66,5 @@ class StepTally:
         return self.num_tokens / self.num_steps if self.num_steps else 0.0
 
     def rates(self) -> tuple[Rate, ...]:
-        """How often each head was right, and then the lookup."""
+        """How often each source was right."""
         return self._acceptance.rates()

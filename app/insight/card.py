@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from app.insight.track import Track
 from app.insight.words import micro, origin, percent, show_token
-from medusa_core.messages import GIVEN, TARGET, StepTrace, Verdict
+from app.markdown.legend import Legend
+from medusa_core.messages import GIVEN, TARGET, RuleChoice, StepTrace, Verdict
 
 _NUMBERS = {
     "margin": "lead over the next best",
@@ -16,11 +17,6 @@ _NUMBERS = {
     "noise": "noise drawn at this place",
     "entropy": "entropy (nats)",
     "threshold": "needed to be accepted",
-}
-_RULES = {
-    "greedy": "greedy: the model's best token",
-    "sample": "sample: drawn by the model's probabilities",
-    "typical": "typical: likely enough for the model",
 }
 _ORDINALS = ("first", "second", "third")
 
@@ -32,12 +28,13 @@ class Line(NamedTuple):
     text: str
 
 
-def card_of(track: Track, token: int) -> tuple[Line, ...]:
+def card_of(track: Track, token: int, legend: Legend) -> tuple[Line, ...]:
     """The lines of a token's card.
 
     Args:
         track: The answer.
         token: The token's place in it.
+        legend: Says who drafted it.
 
     Returns:
         The first line is the token itself; no lines where nothing is known of it.
@@ -56,12 +53,12 @@ def card_of(track: Track, token: int) -> tuple[Line, ...]:
     return (
         Line("Token", f"{show_token(verdict.choice.text, verdict.choice.token_id)}"),
         Line("Id", f"{verdict.choice.token_id}"),
-        *_drafted(step, place, is_accepted),
+        *_drafted(step, place, is_accepted, legend),
         Line("Step", f"{number}, {_ordinal(place)} of {step.num_kept}"),
         Line("Model's probability", percent(verdict.choice.probability)),
         Line("Instead", _alternatives(verdict)),
-        Line("Rule", _rule(track.rule, verdict)),
-        *_lead(track.rule, verdict),
+        Line("Rule", _rule(legend.rule(track.rule), verdict)),
+        *_lead(legend.rule(track.rule), verdict),
         *(Line(_NUMBERS.get(name, name).capitalize(), f"{x:.3g}") for name, x in verdict.numbers),
         Line("Time of the step", _times(step)),
     )
@@ -82,7 +79,7 @@ def as_text(lines: Iterable[Line]) -> str:
     return "; ".join(f"{name}: {text}" for name, text in lines)
 
 
-def _drafted(step: StepTrace, place: int, is_accepted: bool) -> tuple[Line, ...]:
+def _drafted(step: StepTrace, place: int, is_accepted: bool, legend: Legend) -> tuple[Line, ...]:
     if not is_accepted:
         own = "the model itself" + (" (bonus token)" if step.step else "")
         return (Line("From", own),)
@@ -90,26 +87,26 @@ def _drafted(step: StepTrace, place: int, is_accepted: bool) -> tuple[Line, ...]
     assert node.source not in (TARGET, GIVEN)
     rank = f"{_ordinal(node.rank)} guess, {percent(node.probability)}"
     known = (Line("Its guess", rank),) if node.probability is not None else ()
-    return (Line("From", f"{origin(node.source)}, accepted"), *known)
+    return (Line("From", f"{origin(node.source, legend)}, accepted"), *known)
 
 
 def _ordinal(place: int) -> str:
     return _ORDINALS[place] if place < len(_ORDINALS) else f"{place + 1}th"
 
 
-def _lead(rule: str, verdict: Verdict) -> tuple[Line, ...]:
-    """What greedy decided by, where its own margin isn't told: probabilities show it."""
+def _lead(rule: RuleChoice, verdict: Verdict) -> tuple[Line, ...]:
+    """What a rule without chance decided by, where its own margin isn't told: the probabilities."""
     choice, others = verdict.choice.probability, [o.probability for o in verdict.alternatives]
-    if rule != "greedy" or verdict.numbers or not others or not 0 < max(others) <= choice:
+    if rule.draws or verdict.numbers or not others or not 0 < max(others) <= choice:
         return ()
     return (Line("Lead over the next best", f"{choice / max(others):.3g} times as likely"),)
 
 
-def _rule(name: str, verdict: Verdict) -> str:
-    told, choice = _RULES.get(name, name), verdict.choice
+def _rule(rule: RuleChoice, verdict: Verdict) -> str:
+    told, choice = f"{rule.label}: {rule.explanation}", verdict.choice
     is_likelier = any(other.probability > choice.probability for other in verdict.alternatives)
-    if name == "greedy" and is_likelier:  # its own margin is told where penalties change scores
-        return f"{told} of those allowed here, as the likelier ones are not"
+    if not rule.draws and is_likelier:  # its margin is told where penalties change scores
+        return f"{told} Likelier ones are not allowed here."
     return told
 
 

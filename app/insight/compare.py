@@ -17,12 +17,11 @@ from PySide6.QtWidgets import (
 )
 
 from app.chat.answer_message import AnswerMessage
-from app.insight.compare_side import PLAIN, Side
+from app.insight.compare_side import Side
 from app.insight.note import note
 from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
 from medusa_core.messages import (
-    PREFERRED_DRAFTERS,
     Cancel,
     ChatMessage,
     CloseSession,
@@ -37,7 +36,6 @@ from medusa_core.messages import (
     StepDone,
 )
 
-EXACT_RULES = ("greedy", "sample")
 HELP = (
     "Both sides run on one engine, a step of one and a step of the other in turns. Each clock "
     "counts only its own side's steps."
@@ -122,9 +120,9 @@ class CompareDialog(QDialog):
             side.offer(loaded)
         if loaded.name != self._model:  # plain decoding, and what answers where nobody chooses
             self._model = loaded.name
-            best = next(name for name in PREFERRED_DRAFTERS if name in loaded.drafters)
-            for side, drafter in zip(self.sides, (PLAIN, best), strict=True):
-                side.choose_drafter(drafter)
+            plain = next(choice for choice in loaded.drafters if not choice.drafts)
+            for side, drafter in zip(self.sides, (plain, loaded.drafters[0]), strict=True):
+                side.choose_drafter(drafter.name)
 
     def settings_of(self, request_id: str) -> GenerateSettings | None:
         """How an answer that is under way here is decoded; None if it isn't one of these."""
@@ -207,7 +205,9 @@ class CompareDialog(QDialog):
             self._failures.append(f"{event.message} {event.hint}".strip())
         if not self._asked:
             failed = " ".join(dict.fromkeys(self._failures))  # both sides may fail alike
-            self._verdict.setText(failed or verdict(*(side.done for side in self.sides)))
+            left, right = (side.done for side in self.sides)
+            rule = self._appearance.legend.rule("" if left is None else left.settings.rule)
+            self._verdict.setText(failed or verdict(left, right, rule.is_exact))
             self._set_running()
 
     def _set_running(self) -> None:
@@ -241,7 +241,7 @@ class CompareDialog(QDialog):
         column_.addWidget(note(HELP))
 
 
-def verdict(left: GenerationDone | None, right: GenerationDone | None) -> str:
+def verdict(left: GenerationDone | None, right: GenerationDone | None, is_exact: bool) -> str:
     """What two answers to one prompt have to do with each other."""
     if left is None or right is None:
         return ""
@@ -251,7 +251,7 @@ def verdict(left: GenerationDone | None, right: GenerationDone | None) -> str:
     )
     if not comparable:
         return f"Different rules, so the texts may differ.{speed}"
-    if left.settings.rule not in EXACT_RULES:
+    if not is_exact:
         return f"Under this rule guesses change the text, so the two may differ.{speed}"
     if left.token_ids == right.token_ids:
         return f"✓ The same {len(left.token_ids):,} tokens, as it must be.{speed}"

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.chat.answer_message import AnswerMessage
 from app.chat.conversation_view import ConversationView
-from app.chat.pickers import DRAFTER_NAMES, RULE_NAMES
 from app.insight.words import micro
 from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
-from medusa_core.messages import GenerateSettings, GenerationDone, ModelLoaded, StepDone
+from medusa_core.messages import (
+    DrafterChoice,
+    GenerateSettings,
+    GenerationDone,
+    ModelLoaded,
+    RuleChoice,
+    StepDone,
+)
 
-PLAIN = "none"
 ROWS = (0, 2, 4, 8, 16, 32, 64)  # 0: the engine chooses
 
 
@@ -39,8 +44,9 @@ class Side(QWidget):
         self.clock_s = 0.0
         self.num_tokens = 0
         self.done: GenerationDone | None = None
-        self.drafter_box = _box(f"Drafter, {name}", DRAFTER_NAMES)
-        self.rule_box = _box(f"Rule, {name}", RULE_NAMES)
+        self.drafter_box = _box(f"Drafter, {name}", {})
+        self.rule_box = _box(f"Rule, {name}", {})
+        self._plain: set[str] = set()
         rows = {rows: f"{rows} rows" if rows else "Best tree" for rows in ROWS}
         self.rows_box = _box(f"Rows of the tree, {name}", rows)
         self.rows_box.setToolTip("Tokens that one step verifies; plain decoding has no tree")
@@ -63,13 +69,13 @@ class Side(QWidget):
 
     @property
     def _has_tree(self) -> bool:
-        return bool(self.drafter_box.currentData() != PLAIN)
+        return self.drafter_box.currentData() not in self._plain
 
     def offer(self, loaded: ModelLoaded) -> None:
         """Offer what the model can do."""
-        for index in range(self.drafter_box.count()):
-            item = self.drafter_box.model().item(index)  # type: ignore[attr-defined]
-            item.setEnabled(self.drafter_box.itemData(index) in loaded.drafters)
+        self._plain = {choice.name for choice in loaded.drafters if not choice.drafts}
+        _fill(self.drafter_box, loaded.drafters)
+        _fill(self.rule_box, loaded.rules)
 
     def choose_drafter(self, name: str) -> None:
         """Choose a drafter by its name in the engine."""
@@ -162,3 +168,15 @@ def _box(name: str, names: Mapping[Any, str]) -> QComboBox:
     for value, text in names.items():
         box.addItem(text, value)
     return box
+
+
+def _fill(box: QComboBox, choices: Sequence[DrafterChoice | RuleChoice]) -> None:
+    """Offer these, and keep what is chosen where it is among them."""
+    chosen = box.currentData()
+    box.blockSignals(True)
+    box.clear()
+    for choice in choices:
+        box.addItem(choice.label, choice.name)
+    box.setCurrentIndex(max(0, box.findData(chosen)))
+    box.blockSignals(False)
+    box.currentIndexChanged.emit(box.currentIndex())

@@ -272,7 +272,7 @@ class Insight(QObject):
 
     def _show_card(self, answer: AnswerMessage, token: int) -> None:
         track = self.recordings.tracks.get(answer.request_id)
-        lines = () if track is None or token < 0 else card_of(track, token)
+        lines = () if track is None or token < 0 else card_of(track, token, self._appearance.legend)
         if lines:
             QToolTip.showText(QCursor.pos() + QPoint(0, 12), as_html(lines), answer.view)
         else:

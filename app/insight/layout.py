@@ -106,12 +106,13 @@ def lay_out_step(trace: StepTrace) -> TreeLayout:
     return TreeLayout(tuple(nodes), max(rows) + 1, max(depths) + 1)
 
 
-def lay_out_plan(best: Sequence[BestNode], num_rows: int) -> TreeLayout:
+def lay_out_plan(best: Sequence[BestNode], num_rows: int, source: str) -> TreeLayout:
     """The tree of so many rows that the heads would fill, before anything is decoded.
 
     Args:
         best: The heads' best nodes, the most valuable first.
         num_rows: Its rows, root included.
+        source: Name of the source that drafts them.
     """
     chosen = best[: max(0, num_rows - 1)]
     parents = (-1, *(node.parent for node in chosen))
@@ -125,7 +126,7 @@ def lay_out_plan(best: Sequence[BestNode], num_rows: int) -> TreeLayout:
             row=rows[index],
             text=f"guess {node.rank + 1}",
             state=State.PLANNED,
-            source=TokenSource("medusa", node.head),
+            source=TokenSource(source, node.head),
             probability=node.chance,
             rank=node.rank,
         )

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from app.chat.acceptance import AcceptanceTally, Rate
 from app.insight.track import Track
+from app.markdown.legend import Legend
 from medusa_core.messages import StepTrace
 
 Floats = NDArray[np.float64]
@@ -16,6 +17,9 @@ _SMOOTHED = 9  # steps around each one whose speed is averaged
 
 class StepFigures:
     """Figures of a track's decoding steps; grows with it.
+
+    Args:
+        legend: Says who drafts.
 
     Attributes:
         numbers: Number of each step.
@@ -27,10 +31,10 @@ class StepFigures:
         rows: Rows of its tree.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, legend: Legend) -> None:
         self._rows: list[tuple[float, ...]] = []
         self._table: Floats = np.zeros((0, 6 + len(PARTS)))
-        self._acceptance = AcceptanceTally()
+        self._acceptance = AcceptanceTally(legend)
         self._next = 0
 
     def __len__(self) -> int:
@@ -83,7 +87,7 @@ class StepFigures:
         return tokens / np.convolve(self.seconds, kernel, "same")
 
     def rates(self) -> tuple[Rate, ...]:
-        """How often each head was right, and then the lookup."""
+        """How often each source was right."""
         return self._acceptance.rates()
 
     def _add(self, step: StepTrace) -> None:

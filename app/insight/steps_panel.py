@@ -65,7 +65,7 @@ class StepsPanel(QWidget):
         self._appearance = appearance
         self._status = ModelStatus()
         self._model = ""
-        self.figures = StepFigures()
+        self.figures = StepFigures(self._appearance.legend)
         self._transport = Transport(timeline, appearance)
         self._tokens = TimePlot("Tokens per step", TOKENS_MEANING)
         self._times = TimePlot("Step (µs)", TIMES_MEANING)
@@ -138,7 +138,7 @@ class StepsPanel(QWidget):
             plot.step_moved.connect(lambda steps: timeline.go(timeline.index + steps))
 
     def _begin(self) -> None:
-        self.figures = StepFigures()
+        self.figures = StepFigures(self._appearance.legend)
         self._draw_soon()
 
     def _moved(self) -> None:
@@ -190,7 +190,7 @@ class StepsPanel(QWidget):
 
     def _draw_times(self) -> None:
         self._times.clear_curves()
-        colours = tuple(self._appearance.theme.head(part).line for part in range(1, 5))
+        colours = tuple(self._appearance.theme.series(part).line for part in range(1, 5))
         if not len(self.figures):
             self._times.say(*zip(PARTS, colours, strict=True))
             return
@@ -230,10 +230,10 @@ class StepsPanel(QWidget):
         return pg.InfiniteLine(height, angle=0, pen=pen)
 
     def _draw_rates(self) -> None:
-        theme, rates = self._appearance.theme, self.figures.rates()
+        rates = self.figures.rates()
         self._rates.clear()
         for place, rate in enumerate(rates):
-            colour = theme.of_mark(rate.mark)
+            colour = self._appearance.mark(rate.mark)
             bar = pg.BarGraphItem(x=[place], height=[rate.share], width=0.7, brush=colour.line)
             self._rates.addItem(bar)
         axis = self._rates.getPlotItem().getAxis("bottom")

@@ -19,6 +19,7 @@ from app.insight.tree_style import (
     words_of,
 )
 from app.insight.words import as_tip, origin, percent
+from app.markdown.legend import Legend
 from app.theme.appearance import Appearance
 
 COLUMN_EM = 13.0
@@ -36,14 +37,14 @@ def place_of(node: Node, appearance: Appearance) -> QRectF:
     return QRectF(left, top, scale.px(width), scale.px(NODE_EM[1]))
 
 
-def describe(node: Node) -> str:
+def describe(node: Node, legend: Legend) -> str:
     """A node in words."""
     if node.state is State.ROOT:
         return f"{node.text}: {node.state.value}"
     known = "" if node.probability is None else f", {percent(node.probability)}"
     if node.state is State.GHOST:
         return f"{node.text}: {node.state.value}{known}"
-    return f"{node.text}: {node.state.value}, from {origin(node.source)}{known}"
+    return f"{node.text}: {node.state.value}, from {origin(node.source, legend)}{known}"
 
 
 class Lines(QGraphicsItem):
@@ -96,7 +97,7 @@ class NodeItem(QGraphicsItem):
         self._appearance = appearance
         self._is_chosen = is_chosen
         self._rect = place_of(node, appearance)
-        self.setToolTip(as_tip(describe(node)))
+        self.setToolTip(as_tip(describe(node, appearance.legend)))
 
     def boundingRect(self) -> QRectF:
         return self._rect.adjusted(-3, -3, 3, 3)
@@ -132,7 +133,7 @@ class NodeItem(QGraphicsItem):
     def _paint_badges(self, painter: QPainter, room: QRectF) -> float:
         """Paint who drafted it at the right; returns where the room that is left ends."""
         right, scale = room.right(), self._appearance.scale
-        for badge in reversed(badges_of(self.node.source)):
+        for badge in reversed(badges_of(self.node.source, self._appearance.legend)):
             width = badge_width(badge, self._appearance)
             place = QRectF(right - width, room.top(), width, room.height())
             paint_badge(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from PySide6.QtCore import QRectF, QSize
 from PySide6.QtGui import QPainter, QPaintEvent
@@ -11,47 +11,72 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 from app.flow_layout import FlowLayout
 from app.insight.layout import State
 from app.insight.tree_style import Badge, badge_width, look_of, paint_badge
-from app.markdown.tokens import LOOKUP, PHRASES
+from app.markdown.legend import Legend, Mark
 from app.theme.appearance import Appearance
+from medusa_core.messages import SourceInfo
 
 Sample = State | Badge | str
-STEP_LEGEND: tuple[tuple[Sample, str], ...] = (
+_STEP: tuple[tuple[Sample, str], ...] = (
     (State.ACCEPTED, "accepted"),
     (State.GHOST, "what the model chose itself"),
     (State.MISMATCH, "the best guess there, but not chosen"),
     (State.PASSED, "not chosen"),
     (State.UNREACHED, "behind a wrong guess"),
-    (Badge("h1", 1), "guessed by head 1"),
-    (Badge("lookup", LOOKUP), "found in the text so far"),
-    (Badge("phrases", PHRASES), "what the model often says there"),
-    ("44%", "chance that the drafter, or the model, gave it; paler: less"),
 )
-PLAN_LEGEND: tuple[tuple[Sample, str], ...] = (
-    (State.PLANNED, "a row of the tree, for a guess"),
-    (Badge("h1", 1), "of head 1, which guesses 1 token ahead"),
-    ("44%", "chance that it and all before it are right; paler: less"),
-)
+_CHANCE = ("44%", "chance that the drafter, or the model, gave it; paler: less")
+Samples = tuple[tuple[Sample, str], ...]
+
+
+def step_samples(legend: Legend) -> Samples:
+    """What the tree of a step shows."""
+    badges = (_badge(info, legend) for info in legend.sources)
+    return (*_STEP, *badges, _CHANCE)
+
+
+def plan_samples(legend: Legend) -> Samples:
+    """What a planned tree shows."""
+    numbered = (_badge(info, legend) for info in legend.sources if info.is_numbered)
+    return (
+        (State.PLANNED, "a row of the tree, for a guess"),
+        *numbered,
+        ("44%", "chance that it and all before it are right; paler: less"),
+    )
+
+
+def _badge(info: SourceInfo, legend: Legend) -> tuple[Badge, str]:
+    mark = Mark(info.name, 1)
+    return Badge(legend.badge(mark), mark), info.explanation
 
 
 class TreeLegend(QWidget):
     """Samples with words, in lines.
 
     Args:
-        samples: What to explain, and how.
+        samples: Makes what to explain, and how, of what the engine says.
     """
 
     def __init__(
         self,
-        samples: tuple[tuple[Sample, str], ...],
+        samples: Callable[[Legend], Samples],
         appearance: Appearance,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self._appearance = appearance
+        self._samples = samples
         self._flow = FlowLayout(appearance.scale.px(0.9), self)
+        self.setAccessibleName("Legend")
+        self.refill()
+
+    def refill(self) -> None:
+        """Explain what the engine says now."""
+        while (item := self._flow.takeAt(0)) is not None:
+            if (entry := item.widget()) is not None:
+                entry.hide()
+                entry.deleteLater()
+        samples = self._samples(self._appearance.legend)
         for sample, meaning in samples:
             self._flow.addWidget(self._entry(sample, meaning))
-        self.setAccessibleName("Legend")
         self.setAccessibleDescription("; ".join(_said(samples)))
 
     def restyle(self) -> None:
@@ -109,7 +134,7 @@ class _Swatch(QWidget):
         painter.end()
 
 
-def _said(samples: tuple[tuple[Sample, str], ...]) -> Iterator[str]:
+def _said(samples: Samples) -> Iterator[str]:
     """The legend in words; boxes have none but their meaning."""
     for sample, meaning in samples:
         name = sample.name if isinstance(sample, Badge) else sample

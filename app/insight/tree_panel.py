@@ -21,7 +21,7 @@ from app.insight.plan_bar import PlanBar
 from app.insight.timeline import Timeline
 from app.insight.transport import Transport
 from app.insight.tree_items import describe
-from app.insight.tree_legend import PLAN_LEGEND, STEP_LEGEND, TreeLegend
+from app.insight.tree_legend import TreeLegend, plan_samples, step_samples
 from app.insight.tree_table import TreeTable
 from app.insight.tree_view import TreeView
 from app.theme.appearance import Appearance
@@ -76,7 +76,7 @@ class TreePanel(QWidget):
         self.tabs.addTab("This step")
         self.tabs.addTab("Planned tree")
         self.view = TreeView(appearance)
-        self.table = TreeTable()
+        self.table = TreeTable(appearance.legend)
         self.transport = Transport(timeline, appearance)
         self.plan = PlanBar()
         self._bars = QStackedWidget()
@@ -85,7 +85,7 @@ class TreePanel(QWidget):
         # Both words are there, one behind the other, and take the same room: a layout that changes
         # with an answer's first step would slow that answer.
         self._words = QStackedWidget()
-        self.legends = (TreeLegend(STEP_LEGEND, appearance), TreeLegend(PLAN_LEGEND, appearance))
+        self.legends = (TreeLegend(step_samples, appearance), TreeLegend(plan_samples, appearance))
         self._said = note()
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
@@ -105,6 +105,8 @@ class TreePanel(QWidget):
         if planned is self._planned:
             return
         self._planned = planned
+        for legend in self.legends:
+            legend.refill()  # a model may have brought sources
         self._help[PLAN].setText(self._plan_help())
         self.plan.show_plan(planned, 0.0 if calibrated is None else calibrated.plain_step_s)
         if self.tabs.currentIndex() == PLAN:
@@ -234,7 +236,8 @@ class TreePanel(QWidget):
             step = self._timeline.step
             return TreeLayout() if step is None else lay_out_step(step)
         best = () if self._planned is None else self._planned.best_nodes
-        return lay_out_plan(best, self.plan.slider.value())
+        source = "" if self._planned is None else self._planned.source
+        return lay_out_plan(best, self.plan.slider.value(), source)
 
     def _plan_help(self) -> str:
         return (
@@ -249,9 +252,9 @@ class TreePanel(QWidget):
         self.table.choose(index)
         token, track = self._token_of(index), self._timeline.track
         if token is not None and track is not None:
-            self.say(as_text(card_of(track, token)))
+            self.say(as_text(card_of(track, token, self._appearance.legend)))
         else:
-            self.say(describe(layout.nodes[index]))
+            self.say(describe(layout.nodes[index], self._appearance.legend))
 
     def say(self, text: str) -> None:
         """Say something of the chosen node; nothing takes no room."""

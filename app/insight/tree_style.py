@@ -9,14 +9,14 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 
 from app.insight.layout import Node, State
-from app.markdown.tokens import MARK_NAMES, marks_of
+from app.markdown.legend import Legend, Mark, marks_of
 from app.theme.appearance import Appearance
-from app.theme.tokens import MarkColour, Theme
+from app.theme.tokens import Theme
 from medusa_core.messages import TokenSource
 
 BADGE_SIZE = 0.78  # of the text's
 _LEAST_OPACITY = 0.3  # unlikely nodes are there, too
-_UNKNOWN_OPACITY = 0.55  # such as of what the lookup alone found
+_UNKNOWN_OPACITY = 0.55  # such as of what nobody says how likely it is
 
 
 class Look(NamedTuple):
@@ -85,17 +85,17 @@ class Badge(NamedTuple):
     """A short name of who drafted a node.
 
     Attributes:
-        name: `h1`, `lookup` or `phrases`.
+        name: Such as `h1` or `lookup`.
         mark: As its tokens are marked in the text.
     """
 
     name: str
-    mark: int
+    mark: Mark
 
 
-def badges_of(source: TokenSource) -> tuple[Badge, ...]:
+def badges_of(source: TokenSource, legend: Legend) -> tuple[Badge, ...]:
     """All who drafted a node; nobody drafts what the target chooses."""
-    return tuple(Badge(MARK_NAMES.get(mark) or f"h{mark}", mark) for mark in marks_of(source))
+    return tuple(Badge(legend.badge(mark), mark) for mark in marks_of(source))
 
 
 def words_of(node: Node) -> str:
@@ -111,7 +111,7 @@ def note_of(node: Node) -> str:
 
 def paint_badge(painter: QPainter, place: QRectF, badge: Badge, appearance: Appearance) -> None:
     """Paint a badge into a place, as a marked token looks in the text."""
-    colour: MarkColour = appearance.theme.of_mark(badge.mark)
+    colour = appearance.mark(badge.mark)
     painter.fillRect(place, QColor(colour.tint))
     under = QRectF(place.left(), place.bottom() - 2, place.width(), 2)
     painter.fillRect(under, QColor(colour.line))

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
 
 from app.insight.layout import State, TreeLayout
 from app.insight.words import origin, percent
+from app.markdown.legend import Legend
 
 COLUMNS = ("Node", "Depth", "Token", "From", "Guess", "Its chance", "What became of it", "Behind")
 
@@ -20,14 +21,18 @@ COLUMNS = ("Node", "Depth", "Token", "From", "Guess", "Its chance", "What became
 class TreeTable(QTableWidget):
     """One row per node.
 
+    Args:
+        legend: Says who drafted them.
+
     Signals:
         node_chosen: A row was chosen; the index of its node.
     """
 
     node_chosen = Signal(int)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, legend: Legend, parent: QWidget | None = None) -> None:
         super().__init__(0, len(COLUMNS), parent)
+        self._legend = legend
         self.setAccessibleName("Nodes of the tree")
         self.setHorizontalHeaderLabels(COLUMNS)
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
@@ -54,7 +59,7 @@ class TreeTable(QTableWidget):
                 str(node.index) if node.state is not State.GHOST else "–",
                 str(node.depth),
                 node.text,
-                origin(node.source),
+                origin(node.source, self._legend),
                 str(node.rank + 1) if node.rank >= 0 else "–",
                 percent(node.probability) if is_draft or node.state is State.GHOST else "–",
                 node.state.value,

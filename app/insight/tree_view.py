@@ -69,7 +69,8 @@ class TreeView(QGraphicsView):
         """Frame a node, and say what it is."""
         self.chosen = index
         known = 0 <= index < len(self.layout_shown.nodes)
-        self.setAccessibleDescription(describe(self.layout_shown.nodes[index]) if known else "")
+        nodes, legend = self.layout_shown.nodes, self._appearance.legend
+        self.setAccessibleDescription(describe(nodes[index], legend) if known else "")
         self.scene().update()
 
     def fit(self) -> None:

@@ -6,7 +6,7 @@ import re
 import sys
 from html import escape
 
-from app.markdown.tokens import MARK_NAMES, marks_of
+from app.markdown.legend import Legend, marks_of
 from medusa_core.messages import GIVEN, TARGET, TokenSource
 
 _SIGNS = {" ": "␣", "\n": "⏎", "\t": "⇥", "\r": "␍"}
@@ -52,16 +52,17 @@ def _char(written: str, code: int) -> str:
     return chr(code) if is_char else written
 
 
-def origin(source: TokenSource) -> str:
+def origin(source: TokenSource, legend: Legend) -> str:
     """Who a token came from."""
     if source == TARGET:
         return "the model itself"
     if source == GIVEN:
         return "given"
     marks = marks_of(source)
-    names = " and ".join(MARK_NAMES.get(mark) or f"head {mark}" for mark in marks)
+    names = " and ".join(map(legend.name, marks))
     # A head's number says how far it looked.
-    return names if max(marks) > 0 else f"{names}, {source.head} ahead"
+    says_depth = any(legend.info(mark.source).is_numbered for mark in marks)
+    return names if says_depth else f"{names}, {source.head} ahead"
 
 
 def as_tip(text: str) -> str:

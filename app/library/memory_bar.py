@@ -67,7 +67,7 @@ class MemoryBar(QWidget):
 
     def _segments_of(self, plan: MemoryPlan) -> tuple[Segment, ...]:
         theme = self._appearance.theme
-        lines = [theme.head(number).line for number in range(1, 6)]
+        lines = [theme.series(number).line for number in range(1, 6)]
         parts = (
             ("other programs", plan.other_bytes, theme.target_bar),
             ("runtime", plan.runtime_bytes, theme.muted),

@@ -20,10 +20,10 @@ from PySide6.QtGui import (
     QTextTableFormat,
 )
 
+from app.markdown.legend import Mark
 from app.markdown.model import Marker, Paragraph, Place, TextStyle
 from app.markdown.spans import Span
-from app.markdown.style import Ink, MarkStyle
-from app.markdown.tokens import LOOKUP, PHRASES
+from app.markdown.style import ACCEPTED, Ink, MarkStyle
 
 _HEADING_SCALES = (1.5, 1.3, 1.15, 1.05, 1.0, 1.0)
 _BULLETS = (
@@ -39,7 +39,12 @@ _ALIGNMENTS = {
 
 
 _Lines = QTextCharFormat.UnderlineStyle
-_UNDERLINES = {LOOKUP: _Lines.DashUnderline, PHRASES: _Lines.DotLine}
+_UNDERLINES = {
+    "dash": _Lines.DashUnderline,
+    "dot": _Lines.DotLine,
+    "dash-dot": _Lines.DashDotLine,
+    "wave": _Lines.WaveUnderline,
+}
 
 
 class Marking(str, Enum):
@@ -83,17 +88,17 @@ class Formats:
 
     def chars(self, span: Span, look: LineLook) -> QTextCharFormat:
         """Format of a span's characters."""
-        mark = span.mark if self._marking is not Marking.OFF else 0
+        mark = span.mark if self._marking is not Marking.OFF else None
         if mark and self._marking is Marking.ACCEPTED:
-            mark = 1  # one colour for all
+            mark = ACCEPTED
         return self._of_chars(span.style, span.href, span.ink, mark, look)
 
     def line(self, look: LineLook) -> QTextCharFormat:
         """Format of a line without characters, which gives it its height."""
-        return self._of_chars(TextStyle.PLAIN, "", Ink.PLAIN, 0, look)
+        return self._of_chars(TextStyle.PLAIN, "", Ink.PLAIN, None, look)
 
     def _make_chars(
-        self, style: TextStyle, href: str, ink: Ink, mark: int, look: LineLook
+        self, style: TextStyle, href: str, ink: Ink, mark: Mark | None, look: LineLook
     ) -> QTextCharFormat:
         fmt = QTextCharFormat()
         self._set_font(fmt, style, look)
@@ -105,9 +110,10 @@ class Formats:
         if href:
             fmt.setAnchor(True)
             fmt.setAnchorHref(href)
-        if mark:
+        if mark is not None:
             fmt.setBackground(QColor(self._style.tint(mark)))
-            fmt.setUnderlineStyle(_UNDERLINES.get(mark, _Lines.SingleUnderline))
+            line = _UNDERLINES.get(self._style.line(mark), _Lines.SingleUnderline)
+            fmt.setUnderlineStyle(line)
             fmt.setUnderlineColor(QColor(self._style.underline(mark)))
         return fmt
 

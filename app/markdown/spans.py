@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from app.markdown.highlight import Stretches, line_inks
+from app.markdown.legend import Mark
 from app.markdown.model import Block, CodeBlock, Runs, TextStyle, runs_of
 from app.markdown.style import Ink
 from app.markdown.tokens import NO_TOKEN, TokenMap
@@ -19,7 +20,7 @@ class Span(NamedTuple):
         style: How it looks.
         href: Address it links to; may be empty.
         ink: Colour in code.
-        mark: How its token is marked; 0 if no drafter gave it.
+        mark: How its token is marked; None if no drafter gave it.
         token: Index of the token; `NO_TOKEN` if none completes it.
     """
 
@@ -27,7 +28,7 @@ class Span(NamedTuple):
     style: TextStyle
     href: str
     ink: Ink
-    mark: int
+    mark: Mark | None
     token: int
 
 
@@ -104,12 +105,14 @@ def spans_of_line(runs: Runs, tokens: TokenMap, inks: Stretches = ()) -> Spans:
     )
 
 
-def _pieces(text: str, start: int, end: int, tokens: TokenMap) -> list[tuple[str, int, int]]:
+def _pieces(
+    text: str, start: int, end: int, tokens: TokenMap
+) -> list[tuple[str, int, Mark | None]]:
     """Pieces of a run by owner: text, token, mark."""
     if len(text) != end - start:
         # One character written in several, such as an entity, is there when its last one is.
         return [(text, *tokens.owner_and_mark(end - 1))]
-    pieces: list[tuple[str, int, int]] = []
+    pieces: list[tuple[str, int, Mark | None]] = []
     at = start
     while at < end:
         owner = tokens.owner(at)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from app.markdown.tokens import LOOKUP
+from app.markdown.legend import Legend, Mark
+
+ACCEPTED = Mark("", 0)  # where whoever drafted a token has the same mark
 
 
 class Ink(str, Enum):
@@ -40,12 +43,8 @@ class MarkStyle:
         link: Links; they have no underline, which belongs to the marks.
         rule: Lines of tables.
         code_background: Behind code, in the line or as a block.
-        head_tints: Background of tokens drafted by head 1, 2, ...; later heads start again.
-        head_underlines: Underline of the same, as many.
-        lookup_tint: Background of tokens that a lookup found.
-        lookup_underline: Underline of the same.
-        phrases_tint: Background of tokens that the model often says there.
-        phrases_underline: Underline of the same.
+        palette: Tint and underline of marks, by the names of their colours.
+        legend: Says whose marks are which.
         inks: Colours of code.
         text_families: Font families, best first.
         mono_families: Font families of code, best first.
@@ -58,29 +57,31 @@ class MarkStyle:
     link: str
     rule: str
     code_background: str
-    head_tints: tuple[str, ...]
-    head_underlines: tuple[str, ...]
-    lookup_tint: str
-    lookup_underline: str
-    phrases_tint: str
-    phrases_underline: str
+    palette: Mapping[str, tuple[str, str]]
+    legend: Legend
     inks: CodeInks
     text_families: tuple[str, ...]
     mono_families: tuple[str, ...]
     text_size_pt: float = 11.0
     mono_size_pt: float = 10.0
 
-    def tint(self, mark: int) -> str:
-        """Background of tokens with a mark: a head, 1-based, `LOOKUP` or `PHRASES`."""
-        if mark < 0:
-            return self.lookup_tint if mark == LOOKUP else self.phrases_tint
-        return self.head_tints[(mark - 1) % len(self.head_tints)]
+    def tint(self, mark: Mark) -> str:
+        """Background of tokens with a mark."""
+        return self._colours(mark)[0]
 
-    def underline(self, mark: int) -> str:
+    def underline(self, mark: Mark) -> str:
         """Underline of tokens with a mark."""
-        if mark < 0:
-            return self.lookup_underline if mark == LOOKUP else self.phrases_underline
-        return self.head_underlines[(mark - 1) % len(self.head_underlines)]
+        return self._colours(mark)[1]
+
+    def line(self, mark: Mark) -> str:
+        """How they are underlined: solid, dash, dot, dash-dot or wave."""
+        return self.legend.info(mark.source).line if mark != ACCEPTED else "solid"
+
+    def _colours(self, mark: Mark) -> tuple[str, str]:
+        plain = next(iter(self.palette.values()))
+        if mark == ACCEPTED:
+            return plain
+        return self.palette.get(self.legend.colour(mark), plain)
 
     def ink(self, ink: Ink) -> str:
         """Foreground of a piece of code."""

@@ -4,29 +4,11 @@ from __future__ import annotations
 
 import codecs
 from bisect import bisect_right
-from functools import cache
 
-from medusa_core.messages import NGRAM, TokenSource
-from medusa_core.messages import PHRASES as BY_PHRASES
+from app.markdown.legend import Mark, mark_of
+from medusa_core.messages import TokenSource
 
 NO_TOKEN = -1
-# Marks: head k's is k, that of the target's own tokens is 0; these are of what a lookup found and
-# of what the model often says.
-LOOKUP, PHRASES = -1, -2
-MARK_NAMES = {LOOKUP: "lookup", PHRASES: "phrases"}
-_MARKS = {NGRAM: LOOKUP, BY_PHRASES: PHRASES}
-
-
-@cache  # asked for each token and each node, of which there are few kinds
-def marks_of(source: TokenSource) -> tuple[int, ...]:
-    """All who proposed a token: the head, the lookup, phrases."""
-    return tuple(_MARKS.get(proposer, source.head) for proposer in source.proposers)
-
-
-@cache
-def mark_of(source: TokenSource) -> int:
-    """How a token of this origin is marked: as the first of those who proposed it."""
-    return next(iter(marks_of(source)), 0)
 
 
 class TokenMap:
@@ -61,10 +43,10 @@ class TokenMap:
         token = bisect_right(self._ends, char)
         return token if token < len(self._ends) else NO_TOKEN
 
-    def owner_and_mark(self, char: int) -> tuple[int, int]:
+    def owner_and_mark(self, char: int) -> tuple[int, Mark | None]:
         """Index and mark of the token that completes a character."""
         token = self.owner(char)
-        return (NO_TOKEN, 0) if token == NO_TOKEN else (token, mark_of(self._sources[token]))
+        return (NO_TOKEN, None) if token == NO_TOKEN else (token, mark_of(self._sources[token]))
 
     def end(self, token: int) -> int:
         """Position after the last character that a token completes."""

@@ -9,10 +9,11 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QColor, QGuiApplication, QIcon, QPalette
 from PySide6.QtWidgets import QApplication
 
+from app.markdown.legend import Legend, Mark
 from app.theme.fonts import FontScale, load_fonts
 from app.theme.icons import IconSet
 from app.theme.stylesheet import render_stylesheet
-from app.theme.tokens import DARK, LIGHT, Theme
+from app.theme.tokens import DARK, LIGHT, MarkColour, Theme
 
 
 class ThemeChoice(str, Enum):
@@ -30,6 +31,7 @@ class Appearance(QObject):
         choice: What the user asked for.
         theme: The colours that follow from it.
         scale: Sizes under the user's zoom.
+        legend: Who drafts, and how their tokens are marked.
 
     Signals:
         changed: Theme or zoom are other ones now; draw again.
@@ -47,6 +49,7 @@ class Appearance(QObject):
         self._icons_dir = resources / "icons"
         self.choice = choice
         self.scale = FontScale(zoom)
+        self.legend = Legend()
         self.theme = self._chosen()
         QApplication.setStyle("Fusion")
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._follow_system)
@@ -72,6 +75,10 @@ class Appearance(QObject):
         """Make everything larger (positive) or smaller; 0 goes back to normal."""
         self.scale = self.scale.zoomed(steps) if steps else FontScale()
         self.apply()
+
+    def mark(self, mark: Mark) -> MarkColour:
+        """How tokens with a mark are coloured."""
+        return self.theme.mark(self.legend.colour(mark))
 
     def icon(self, name: str, colour: str, em: float = 1.3) -> QIcon:
         """An icon in a colour of the theme, sized in font units."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.markdown.legend import Legend
 from app.markdown.style import CodeInks, MarkStyle
 from app.theme.fonts import CODE_FAMILY, TEXT_FAMILY, FontScale
 from app.theme.tokens import Theme
@@ -10,20 +11,16 @@ from app.theme.tokens import Theme
 CODE_SIZE = 0.93
 
 
-def mark_style(theme: Theme, scale: FontScale) -> MarkStyle:
-    """Colours and fonts of answers in a theme at a zoom."""
+def mark_style(theme: Theme, scale: FontScale, legend: Legend) -> MarkStyle:
+    """Colours and fonts of answers in a theme at a zoom, with the marks of some sources."""
     return MarkStyle(
         text=theme.text,
         muted=theme.muted,
         link=theme.link,
         rule=theme.border,
         code_background=theme.code,
-        head_tints=tuple(head.tint for head in theme.heads),
-        head_underlines=tuple(head.line for head in theme.heads),
-        lookup_tint=theme.lookup.tint,
-        lookup_underline=theme.lookup.line,
-        phrases_tint=theme.phrases.tint,
-        phrases_underline=theme.phrases.line,
+        palette={name: (mark.tint, mark.line) for name, mark in theme.palette.items()},
+        legend=legend,
         inks=CodeInks(
             keyword=theme.code_keyword,
             string=theme.code_string,

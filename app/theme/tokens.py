@@ -1,11 +1,12 @@
 """The colours of the two themes.
 
-The colours of the heads come from the palette of Okabe and Ito, which people with the common forms
-of colour blindness can tell apart; a mark is always a tint and an underline.
+The first colours of marks come from the palette of Okabe and Ito, which people with the common
+forms of colour blindness can tell apart; a mark is always a tint and an underline.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from PySide6.QtGui import QColor
@@ -53,9 +54,7 @@ class Theme:
         code_comment: Comments in code.
         code_number: Numbers in code.
         code_name: Names that code defines.
-        heads: Colours of head 1, 2, ...; later heads start again.
-        lookup: Colours of what a lookup found.
-        phrases: Colours of what the model often says.
+        palette: Colours of marks and curves, by name; sources of drafts name theirs.
     """
 
     name: str
@@ -82,22 +81,21 @@ class Theme:
     code_comment: str
     code_number: str
     code_name: str
-    heads: tuple[MarkColour, ...]
-    lookup: MarkColour
-    phrases: MarkColour
+    palette: Mapping[str, MarkColour]
 
     @property
     def is_dark(self) -> bool:
         """Whether text is lighter than the window."""
         return contrast(self.text, "#000000") > contrast(self.text, "#ffffff")
 
-    def head(self, number: int) -> MarkColour:
-        """Colour of a head, 1-based."""
-        return self.heads[(number - 1) % len(self.heads)]
+    def series(self, number: int) -> MarkColour:
+        """Colour of the first, second, ... of several things that are drawn together."""
+        colours = tuple(self.palette.values())
+        return colours[(number - 1) % len(colours)]
 
-    def of_mark(self, mark: int) -> MarkColour:
-        """Colour of a mark: a head's number, −1 for the lookup, −2 for phrases."""
-        return self.head(mark) if mark >= 0 else self.lookup if mark == -1 else self.phrases
+    def mark(self, colour: str) -> MarkColour:
+        """The colour of that name; the first for a name that isn't known."""
+        return self.palette.get(colour) or self.series(1)
 
 
 LIGHT = Theme(
@@ -125,15 +123,17 @@ LIGHT = Theme(
     code_comment="#5c5f65",
     code_number="#8c4408",
     code_name="#0d5383",
-    heads=(
-        MarkColour("#d9ebf8", "#0072b2"),
-        MarkColour("#fbe8c4", "#b37400"),
-        MarkColour("#d3f0e6", "#008a65"),
-        MarkColour("#f6e0ed", "#b85c91"),
-        MarkColour("#fae0d2", "#c65600"),
-    ),
-    lookup=MarkColour("#e6e5df", "#55585d"),
-    phrases=MarkColour("#e8e2f4", "#6a55a0"),
+    palette={
+        "blue": MarkColour("#d9ebf8", "#0072b2"),
+        "amber": MarkColour("#fbe8c4", "#b37400"),
+        "green": MarkColour("#d3f0e6", "#008a65"),
+        "pink": MarkColour("#f6e0ed", "#b85c91"),
+        "vermilion": MarkColour("#fae0d2", "#c65600"),
+        "grey": MarkColour("#e6e5df", "#55585d"),
+        "violet": MarkColour("#e8e2f4", "#6a55a0"),
+        "teal": MarkColour("#d2eff2", "#00798a"),
+        "brown": MarkColour("#ece2d8", "#8a5a2b"),
+    },
 )
 
 DARK = Theme(
@@ -161,15 +161,17 @@ DARK = Theme(
     code_comment="#adb0b6",
     code_number="#f0b684",
     code_name="#8fcbf2",
-    heads=(
-        MarkColour("#16384f", "#56b4e9"),
-        MarkColour("#44330d", "#e69f00"),
-        MarkColour("#0f3d30", "#1fbf91"),
-        MarkColour("#44283a", "#d98bb6"),
-        MarkColour("#4a2813", "#ee7c33"),
-    ),
-    lookup=MarkColour("#393b40", "#b9bcc2"),
-    phrases=MarkColour("#332b47", "#b7a3e3"),
+    palette={
+        "blue": MarkColour("#16384f", "#56b4e9"),
+        "amber": MarkColour("#44330d", "#e69f00"),
+        "green": MarkColour("#0f3d30", "#1fbf91"),
+        "pink": MarkColour("#44283a", "#d98bb6"),
+        "vermilion": MarkColour("#4a2813", "#ee7c33"),
+        "grey": MarkColour("#393b40", "#b9bcc2"),
+        "violet": MarkColour("#332b47", "#b7a3e3"),
+        "teal": MarkColour("#0f3a40", "#3fc1d4"),
+        "brown": MarkColour("#3d2f22", "#d0a070"),
+    },
 )
 
 

@@ -8,7 +8,7 @@ from medusa_core import drafters
 from medusa_core.drafters.drafter import DrafterSpec
 from medusa_core.drafters.grown import grown_spec
 from medusa_core.drafters.source import source_registry
-from medusa_core.messages import Choice
+from medusa_core.messages import DrafterChoice
 from medusa_core.registry import Registry
 from medusa_core.target import Target
 
@@ -21,7 +21,9 @@ def drafter_registry() -> Registry[DrafterSpec]:
     named = Registry(drafters, "drafter", DrafterSpec)
     alone = [
         grown_spec(
-            Choice(info.name, info.label.capitalize(), info.explanation), (info.name,), _LATER
+            DrafterChoice(info.name, info.label.capitalize(), info.explanation),
+            (info.name,),
+            _LATER,
         )
         for info in (spec.info for spec in source_registry().specs)
         if not _has_own(info.name, named)

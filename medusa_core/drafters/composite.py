@@ -2,10 +2,10 @@
 
 from medusa_core.drafters.grown import grown_spec
 from medusa_core.drafters.source import source_registry
-from medusa_core.messages import Choice
+from medusa_core.messages import DrafterChoice
 
 SPEC = grown_spec(
-    Choice(
+    DrafterChoice(
         "composite",
         "All methods",
         "All sources of drafts that this model has, together in one tree.",

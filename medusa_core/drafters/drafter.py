@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from medusa_core.drafters.observation import Observation
-from medusa_core.messages import Choice
+from medusa_core.messages import DrafterChoice
 from medusa_core.target import Target
 from medusa_core.tree.presets import Accuracies
 from medusa_core.types import Proposal, RowBudget
@@ -45,18 +45,16 @@ class DrafterSpec:
         serves: Can it draft for this target?
         build: Makes a drafter for one session, whose trees keep to a budget of rows.
         preference: Of the drafters that serve a target the one with the lowest is the default.
-        drafts: Whether it ever does.
         sources: Names of the sources that its trees grow from; empty where it grows none.
         accuracies: Where it grows none: how often its guess of rank 0, 1, ... at depth 1, 2, ... is
             right; by this the row count of all its trees is chosen.
         hint: What to do where it can't draft.
     """
 
-    choice: Choice
+    choice: DrafterChoice
     serves: Callable[[Target], bool]
     build: Callable[[Target, RowBudget], Drafter]
     preference: int
-    drafts: bool = True
     sources: tuple[str, ...] = ()
     accuracies: Callable[[Target], Accuracies] = accuracies_of
     hint: str = "Load Medusa heads for this model, or choose the drafter 'none'."
@@ -65,6 +63,11 @@ class DrafterSpec:
     def name(self) -> str:
         """Its name."""
         return self.choice.name
+
+    @property
+    def drafts(self) -> bool:
+        """Whether it ever guesses."""
+        return self.choice.drafts
 
     @property
     def weighs_rows(self) -> bool:

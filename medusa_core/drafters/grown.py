@@ -11,7 +11,7 @@ from medusa_core.drafters.growth import make_growth
 from medusa_core.drafters.observation import Observation
 from medusa_core.drafters.source import SourceSpec, source_registry
 from medusa_core.errors import RequestError
-from medusa_core.messages import TARGET, Choice, Odds, TokenSource
+from medusa_core.messages import TARGET, DrafterChoice, Odds, TokenSource
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
 from medusa_core.types import Form, Proposal, RowBudget
@@ -77,7 +77,7 @@ def _source(marks: int, depth: int, names: tuple[str, ...]) -> TokenSource:
 
 
 def grown_spec(
-    choice: Choice, sources: Sequence[str], preference: int, needs_all: bool = True
+    choice: DrafterChoice, sources: Sequence[str], preference: int, needs_all: bool = True
 ) -> DrafterSpec:
     """A drafter that grows trees from some sources.
 

@@ -13,7 +13,7 @@ from medusa_core.drafters.observation import Observation
 from medusa_core.drafters.sources.heads_source import has_heads
 from medusa_core.errors import RequestError
 from medusa_core.heads.medusa import MedusaHeads
-from medusa_core.messages import TARGET, Choice, TokenSource
+from medusa_core.messages import TARGET, DrafterChoice, TokenSource
 from medusa_core.target import Target
 from medusa_core.tree.presets import TreeTable
 from medusa_core.tree.shape import TokenTree, TreeShape
@@ -82,7 +82,7 @@ def _build(target: Target, budget: RowBudget) -> MedusaDrafter:
 
 
 SPEC = DrafterSpec(
-    Choice("medusa", "Medusa heads", "The heads' guesses, in one tree for all steps."),
+    DrafterChoice("medusa", "Medusa heads", "The heads' guesses, in one tree for all steps."),
     serves=has_heads,
     build=_build,
     preference=10,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from medusa_core.drafters.drafter import DrafterSpec, accuracies_of
 from medusa_core.drafters.medusa import MedusaDrafter, heads_and_trees
 from medusa_core.drafters.sources.heads_source import has_heads
-from medusa_core.messages import Choice
+from medusa_core.messages import DrafterChoice
 from medusa_core.target import Target
 from medusa_core.tree.presets import Accuracies
 from medusa_core.tree.shape import TreeShape
@@ -27,7 +27,7 @@ def _accuracies(target: Target) -> Accuracies:
 
 
 SPEC = DrafterSpec(
-    Choice("medusa-chain", "Medusa, one chain", "Each head's best guess, without branches."),
+    DrafterChoice("medusa-chain", "Medusa, one chain", "Each head's best guess, without branches."),
     has_heads,
     _build,
     preference=12,

@@ -1,10 +1,10 @@
 """Medusa with a tree of its own for every step, grown by how sure the heads are."""
 
 from medusa_core.drafters.grown import grown_spec
-from medusa_core.messages import Choice
+from medusa_core.messages import DrafterChoice
 
 SPEC = grown_spec(
-    Choice(
+    DrafterChoice(
         "medusa-dynamic",
         "Medusa, dynamic tree",
         "The heads' guesses, in a tree that is larger where the heads are unsure.",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from medusa_core.drafters.drafter import DrafterSpec
 from medusa_core.drafters.observation import Observation
-from medusa_core.messages import TARGET, Choice
+from medusa_core.messages import TARGET, DrafterChoice
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
 from medusa_core.types import Proposal, RowBudget
@@ -39,9 +39,8 @@ def _build(_: Target, __: RowBudget) -> NoDrafter:
 
 
 SPEC = DrafterSpec(
-    Choice("none", "None (plain)", "Nobody guesses: one token a step."),
+    DrafterChoice("none", "None (plain)", "Nobody guesses: one token a step.", drafts=False),
     serves=_serves,
     build=_build,
     preference=90,
-    drafts=False,
 )

@@ -1,10 +1,10 @@
 """What the model often says, and prompt lookup: drafts without heads."""
 
 from medusa_core.drafters.grown import grown_spec
-from medusa_core.messages import Choice
+from medusa_core.messages import DrafterChoice
 
 SPEC = grown_spec(
-    Choice(
+    DrafterChoice(
         "phrases",
         "Phrases and lookup",
         "A table of what the model often says, and a search for the same words in the text.",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from medusa_core.messages.records import (
-    Choice,
+    DrafterChoice,
     GenerateSettings,
     MemoryPlan,
     Message,
@@ -63,7 +63,7 @@ class ModelLoaded(Message):
     quant: str
     plan: MemoryPlan
     device: str
-    drafters: tuple[Choice, ...]
+    drafters: tuple[DrafterChoice, ...]
     rules: tuple[RuleChoice, ...]
     sources: tuple[SourceInfo, ...]
     load_s: float
@@ -121,6 +121,7 @@ class Planned(Message):
         head_accuracies: Per head, the probability that its rank 0, 1, ... is right where all before
             it were; empty without heads.
         tree_rows: The row count the engine chooses with `tree_rows=0`, the cache being short.
+        source: Name of the source that drafts them.
         best_nodes: Draft nodes of the heads' best trees, the most valuable first.
         tree_step_s: Seconds of a whole step with a tree of 2, 3, ... rows: drafting, verification
             and what comes besides; as many as `best_nodes`.
@@ -130,6 +131,7 @@ class Planned(Message):
     num_learned: int
     head_accuracies: tuple[tuple[float, ...], ...]
     tree_rows: int
+    source: str
     best_nodes: tuple[BestNode, ...]
     tree_step_s: tuple[float, ...]
 

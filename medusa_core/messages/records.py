@@ -64,18 +64,20 @@ TARGET = TokenSource("target", 0)
 GIVEN = TokenSource("given", 0)
 
 
-class Choice(NamedTuple):
-    """Something that people choose by name, such as a drafter or a rule.
+class DrafterChoice(NamedTuple):
+    """A drafter that people choose.
 
     Attributes:
         name: Its name in settings.
         label: What a list shows.
         explanation: One sentence.
+        drafts: Whether it ever guesses; else it is plain decoding.
     """
 
     name: str
     label: str
     explanation: str
+    drafts: bool = True
 
 
 class RuleChoice(NamedTuple):

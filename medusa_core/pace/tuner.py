@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from medusa_core.drafters.catalog import drafter_registry
 from medusa_core.drafters.drafter import accuracies_of
+from medusa_core.drafters.sources.heads_source import SPEC as HEADS_SPEC
 from medusa_core.errors import EngineError
 from medusa_core.messages import BestNode, GenerateSettings, Planned
 from medusa_core.pace.costs import MOST_ROWS, StepCosts
@@ -116,6 +117,7 @@ class Tuner:
             num_learned=0 if learned is None else learned.num_steps,
             head_accuracies=accuracies,
             tree_rows=self.rows(replace(settings, drafter="medusa"), length),
+            source=HEADS_SPEC.name,
             best_nodes=nodes,
             tree_step_s=tuple(
                 self.costs.tree_s(rows, depth, length, bucket > 0)

@@ -14,6 +14,7 @@ from app.preferences import Preferences
 from app.theme.appearance import Appearance, ThemeChoice
 from app.window import MainWindow
 from medusa_core.api import resources_dir
+from tests.app.engine_says import RULES, SOURCES
 from tests.app.fakes import FakeEngine, Script
 
 Model = tuple[Path, Path | None]
@@ -27,6 +28,7 @@ def appearance(qtbot: QtBot) -> Appearance:
     """The light theme, applied."""
     looks = Appearance(resources_dir(), ThemeChoice.LIGHT)
     looks.apply()
+    looks.legend.learn(SOURCES, RULES)
     return looks
 
 

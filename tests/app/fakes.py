@@ -36,6 +36,7 @@ from medusa_core.messages import (
     VerifiedToken,
     Verify,
 )
+from tests.app.engine_says import DRAFTERS, RULES, SOURCES
 
 HEADS = tuple(TokenSource("medusa", head) for head in range(1, 5))
 TREE = (TARGET, *[HEADS[depth] for depth in (0, 0, 0, 1, 1, 2)])
@@ -117,7 +118,7 @@ def steps_of(
 def plan_of(command: Command, num_rows: int = 8) -> Planned:
     """The engine's trees; its own choice has so many rows."""
     ids, accuracies = (command.session_id, command.request_id), ((0.7, 0.1), (0.5,))
-    return Planned(*ids, 0.0, 0, accuracies, num_rows, BEST_NODES, TREE_STEP_S)
+    return Planned(*ids, 0.0, 0, accuracies, num_rows, "medusa", BEST_NODES, TREE_STEP_S)
 
 
 def trace_of(step: StepDone, before: tuple[bytes, ...]) -> StepTrace:
@@ -263,8 +264,9 @@ class FakeEngine:
                 quant="fp32",
                 plan=PLAN,
                 device="cpu",
-                drafters=("medusa", "none"),
-                rules=("greedy", "sample", "typical"),
+                drafters=DRAFTERS,
+                rules=RULES,
+                sources=SOURCES,
                 load_s=0.1,
             )
         )

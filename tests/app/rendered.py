@@ -9,6 +9,7 @@ from PySide6.QtGui import QTextBlock, QTextCharFormat, QTextCursor, QTextDocumen
 
 from app.chat.answer_document import AnswerDocument
 from app.markdown.style import CodeInks, MarkStyle
+from tests.app.engine_says import LEGEND
 from tests.app.markdown_samples import is_unique_char
 
 STYLE = MarkStyle(
@@ -17,12 +18,16 @@ STYLE = MarkStyle(
     link="#155d92",
     rule="#dededa",
     code_background="#f2f2ef",
-    head_tints=("#d9ebf8", "#fbe8c4", "#d3f0e6"),
-    head_underlines=("#0072b2", "#b37400", "#008a65"),
-    lookup_tint="#e6e5df",
-    lookup_underline="#55585d",
-    phrases_tint="#ddddee",
-    phrases_underline="#554499",
+    palette={
+        "blue": ("#d9ebf8", "#0072b2"),
+        "amber": ("#fbe8c4", "#b37400"),
+        "green": ("#d3f0e6", "#008a65"),
+        "pink": ("#f6e0ed", "#b85c91"),
+        "vermilion": ("#fae0d2", "#c65600"),
+        "grey": ("#e6e5df", "#55585d"),
+        "violet": ("#ddddee", "#554499"),
+    },
+    legend=LEGEND,
     inks=CodeInks("#7a3e9d", "#2f7d32", "#7a7d80", "#9a5b00", "#155d93"),
     text_families=("Inter",),
     mono_families=("JetBrains Mono",),

@@ -9,8 +9,10 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.answer_document import AnswerDocument
 from app.markdown.formats import Marking
+from app.markdown.legend import Mark
 from app.markdown.style import CodeInks, MarkStyle
 from medusa_core.messages import TARGET, TokenSource
+from tests.app.engine_says import LEGEND
 from tests.app.markdown_samples import wild_documents as wild_texts
 from tests.app.rendered import (
     STYLE,
@@ -33,18 +35,23 @@ from tests.app.streamed import (
     stream,
 )
 
+SECOND = Mark("medusa", 2)
 DARKER = MarkStyle(
     text="#e8e8e5",
     muted="#a2a5ab",
     link="#7cc0ee",
     rule="#36383c",
     code_background="#232528",
-    head_tints=("#16384f", "#44330d", "#0f3d30"),
-    head_underlines=("#56b4e9", "#e69f00", "#1fbf91"),
-    lookup_tint="#e6e5df",
-    lookup_underline="#55585d",
-    phrases_tint="#ddddee",
-    phrases_underline="#554499",
+    palette={
+        "blue": ("#16384f", "#56b4e9"),
+        "amber": ("#44330d", "#e69f00"),
+        "green": ("#0f3d30", "#1fbf91"),
+        "pink": ("#f6e0ed", "#b85c91"),
+        "vermilion": ("#fae0d2", "#c65600"),
+        "grey": ("#e6e5df", "#55585d"),
+        "violet": ("#ddddee", "#554499"),
+    },
+    legend=LEGEND,
     inks=CodeInks("#c59de0", "#8fce91", "#9a9da2", "#e0b070", "#7cc0ef"),
     text_families=("Inter",),
     mono_families=("JetBrains Mono",),
@@ -147,7 +154,7 @@ def test_another_style_moves_nothing(qapp: object) -> None:
     assert view.marked_ranges() == ranges
     assert {colour for _, colour in underlined_chars(view.document)} == {
         "",
-        *DARKER.head_underlines,
+        *(DARKER.underline(Mark("medusa", depth)) for depth in (1, 2, 3)),
     }
 
 
@@ -174,7 +181,7 @@ def test_accepted_tokens_are_tinted_in_code_and_keep_its_colours(qapp: object) -
         if fragment.text == "def"
     ]
     assert [(one.underline, one.look[0], one.look[1]) for one in words] == [
-        (STYLE.head_underlines[1], STYLE.inks.keyword, STYLE.head_tints[1])
+        (STYLE.underline(SECOND), STYLE.inks.keyword, STYLE.tint(SECOND))
     ]
 
 

@@ -127,9 +127,9 @@ def test_theme_and_zoom_change_shown_answers_and_are_remembered(
         cursor.setPosition(ranges[0].end)
         return cursor.charFormat().background().color().name()
 
-    assert tint() == LIGHT.head(1).tint
+    assert tint() == LIGHT.mark("blue").tint
     window.toggle_theme()
-    assert tint() == DARK.head(1).tint
+    assert tint() == DARK.mark("blue").tint
     QTest.keySequence(window, QKeySequence("Ctrl+="))
     QTest.keySequence(window, QKeySequence("Ctrl+="))
     assert answer.view.height() > height

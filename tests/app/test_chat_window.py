@@ -1,5 +1,7 @@
 """The real window with an engine that follows a script."""
 
+from dataclasses import replace
+
 import pytest
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QKeySequence
@@ -8,12 +10,11 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.empty_state import SUGGESTIONS
 from app.chat.message_widgets import Notice
-from app.chat.pickers import DRAFTER_NAMES
 from app.model_keeper import Phase
 from medusa_core.messages import (
-    PREFERRED_DRAFTERS,
     ChatMessage,
     CloseSession,
+    DrafterChoice,
     Generate,
     Role,
     StopReason,
@@ -123,10 +124,20 @@ def test_the_pickers_decide_how_the_next_answer_is_decoded(qtbot: QtBot, open_fa
     assert answer.marked_ranges() == ()
 
 
-def test_where_nobody_chooses_the_window_takes_what_the_command_line_takes() -> None:
-    order = tuple(name for name in DRAFTER_NAMES if name in PREFERRED_DRAFTERS)
-    assert order == PREFERRED_DRAFTERS
-    assert next(iter(DRAFTER_NAMES)) == PREFERRED_DRAFTERS[0]
+def test_the_window_offers_what_the_engine_says_and_takes_its_first(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, _ = open_fake(Script())
+    wait_ready(qtbot, window)
+    pickers = window.page.header.pickers
+    loaded = window.keeper.status.loaded
+    assert loaded is not None
+    labels = [pickers.drafter_box.itemText(i) for i in range(pickers.drafter_box.count())]
+    assert labels == [choice.label for choice in loaded.drafters]
+    suffix = DrafterChoice("suffix", "Suffix automaton", "What followed the longest match.")
+    pickers.offer(replace(loaded, drafters=(suffix,)))
+    assert pickers.settings().drafter == "suffix"
+    assert pickers.drafter_box.currentText() == "Suffix automaton"
 
 
 def test_a_rule_with_a_long_name_leaves_the_header_as_it_is(qtbot: QtBot, open_fake: Open) -> None:

@@ -9,7 +9,7 @@ from app.chat.acceptance import AcceptanceTally, Rate
 from app.chat.figures import NUM_FIGURES, STOP_MEANINGS, STOP_WORDS, figures, speed_up
 from app.chat.steps_strip import StepsStrip
 from app.chat.tally import StepTally
-from app.markdown.tokens import LOOKUP
+from app.markdown.legend import Mark
 from app.theme.appearance import Appearance
 from medusa_core.messages import (
     TARGET,
@@ -21,6 +21,7 @@ from medusa_core.messages import (
     StopReason,
     TokenSource,
 )
+from tests.app.engine_says import LEGEND
 from tests.app.fakes import done_of, steps_of, words
 
 REQUEST = Generate("s", "r", (ChatMessage(Role.USER, "hi"),))
@@ -77,18 +78,22 @@ def test_every_stop_reason_has_words() -> None:
 
 def test_a_heads_rate_is_the_share_of_its_steps_in_which_it_was_right() -> None:
     steps, _ = answer_of("a b c d e f g h", (2, 0, 1))
-    tally = StepTally()
+    tally = StepTally(LEGEND)
     for step in steps:
         tally.add(step)
     # Steps: 2 accepted, 0, 1, and 0 (the last word is a bonus token); heads 1 to 3 draft in each.
     assert [len(bar.marks) for bar in tally.bars] == [2, 0, 1, 0]
-    assert tally.rates() == (Rate(1, 2, 4), Rate(2, 1, 4), Rate(3, 0, 4))
+    assert tally.rates() == (
+        Rate(Mark("medusa", 1), "head 1", 2, 4),
+        Rate(Mark("medusa", 2), "head 2", 1, 4),
+        Rate(Mark("medusa", 3), "head 3", 0, 4),
+    )
     assert tally.rates()[0].share == 0.5
 
 
 def test_the_tally_leaves_prefill_out_and_agrees_with_the_engine_on_the_mean() -> None:
     steps, done = answer_of("a b c d e f g h i j", (3, 1))
-    tally = StepTally()
+    tally = StepTally(LEGEND)
     for step in steps:
         tally.add(step)
     assert tally.num_steps == done.num_steps == len(steps) - 1
@@ -97,7 +102,7 @@ def test_the_tally_leaves_prefill_out_and_agrees_with_the_engine_on_the_mean() -
 
 def test_plain_decoding_offers_no_head() -> None:
     steps, _ = answer_of("a b c d", (2,), drafter="none")
-    tally = StepTally()
+    tally = StepTally(LEGEND)
     for step in steps:
         tally.add(step)
     assert tally.rates() == ()
@@ -105,7 +110,7 @@ def test_plain_decoding_offers_no_head() -> None:
 
 
 def test_what_heads_and_lookup_guessed_counts_for_both_and_none_counts_twice() -> None:
-    tally = AcceptanceTally()
+    tally = AcceptanceTally(LEGEND)
     head, both, found = (TokenSource(name, 1) for name in ("medusa", "medusa+ngram", "ngram"))
     deeper = TokenSource("ngram", 2)
     tally.add((TARGET, both, deeper), (both, deeper))
@@ -113,7 +118,10 @@ def test_what_heads_and_lookup_guessed_counts_for_both_and_none_counts_twice() -
     tally.add((TARGET, head), (head,))
     tally.add((TARGET, head), ())
     tally.add((TARGET, both), (both,))
-    assert tally.rates() == (Rate(1, 3, 5), Rate(LOOKUP, 3, 3))
+    assert tally.rates() == (
+        Rate(Mark("medusa", 1), "head 1", 3, 5),
+        Rate(Mark("ngram", 0), "lookup", 3, 3),
+    )
 
 
 def test_the_strip_counts_like_the_steps_panel_and_shows_heads_that_rested(
@@ -126,5 +134,5 @@ def test_the_strip_counts_like_the_steps_panel_and_shows_heads_that_rested(
     step = next(s for s in steps_of(REQUEST, words("a b c d e"), (2,)) if s.step == 1)
     found = (TokenSource("ngram", 1), TokenSource("medusa+ngram", 2), TARGET)
     strip.add((step._replace(sources=found, node_sources=(TARGET, *found[:2])),))
-    assert strip.tally.bars[0].marks == (LOOKUP, 2)
+    assert strip.tally.bars[0].marks == (Mark("ngram", 1), Mark("medusa", 2))
     assert strip._heads.accessibleDescription() == "head 1: —, head 2: 100%, lookup: 100%"

@@ -8,6 +8,7 @@ from PySide6.QtGui import QTextCharFormat, QTextCursor, QTextDocument
 
 from app.chat import answer_document
 from app.chat.answer_document import AnswerDocument
+from app.markdown.legend import Mark
 from app.markdown.tokens import TokenMap
 from medusa_core.messages import GIVEN, TARGET, TokenSource
 from tests.app.markdown_samples import filled_documents, is_unique_char
@@ -21,6 +22,8 @@ from tests.app.rendered import (
 )
 from tests.app.streamed import Answer, answer_of_all_kinds, answers, step, stream
 
+HEAD_LINES = [STYLE.underline(Mark("medusa", depth)) for depth in range(1, 6)]
+
 
 def expected_chars(answer: Answer) -> list[tuple[str, str]]:
     """The same from the steps alone: no parser, no positions."""
@@ -28,7 +31,7 @@ def expected_chars(answer: Answer) -> list[tuple[str, str]]:
     expected: list[tuple[str, str]] = []
     for one in answer.steps:
         for piece, source in zip(one.pieces, one.sources, strict=True):
-            colours = STYLE.head_underlines
+            colours = HEAD_LINES
             colour = "" if source == TARGET else colours[(source.head - 1) % len(colours)]
             for char in piece.decode():
                 if num_left > 0 and is_unique_char(char):
@@ -66,7 +69,7 @@ def test_what_is_underlined_is_what_was_accepted(qapp: object, answer: Answer) -
 
 def test_the_law_holds_for_every_kind_of_block_at_once(qapp: object) -> None:
     answer = answer_of_all_kinds()
-    assert {colour for _, colour in expected_chars(answer)} == {"", *STYLE.head_underlines}
+    assert {colour for _, colour in expected_chars(answer)} == {"", *HEAD_LINES[:3]}
     check_law_5(answer)
 
 
@@ -78,7 +81,7 @@ def test_what_a_lookup_found_is_marked_by_itself(qapp: object) -> None:
     assert [found.source for found in view.marked_ranges()] == list(sources[:2])
     fragments = [found for block in blocks_of(document) for found in fragments_of(block)]
     underlines = {fragment.underline for fragment in fragments}
-    assert underlines == {STYLE.lookup_underline, STYLE.underline(2), ""}
+    assert underlines == {STYLE.underline(Mark("ngram", 1)), STYLE.underline(Mark("medusa", 2)), ""}
 
 
 def test_marks_differ_by_their_lines_too(qapp: object) -> None:
@@ -118,9 +121,9 @@ class OffByOne(TokenMap):
 class ForgetsLastHead(TokenMap):
     """Takes head 3 for the target."""
 
-    def owner_and_mark(self, char: int) -> tuple[int, int]:
+    def owner_and_mark(self, char: int) -> tuple[int, Mark | None]:
         token, mark = super().owner_and_mark(char)
-        return (token, 0) if mark == 3 else (token, mark)
+        return token, None if mark == Mark("medusa", 3) else mark
 
 
 @pytest.mark.parametrize("fault", [OffByOne, ForgetsLastHead])

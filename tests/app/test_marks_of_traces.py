@@ -9,6 +9,7 @@ from PySide6.QtGui import QTextCursor, QTextDocument
 from torch import Tensor
 
 from app.chat.answer_document import AnswerDocument
+from app.markdown.legend import Mark
 from medusa_core.api import demo_model
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
@@ -154,11 +155,7 @@ def coloured_chars(traces: Sequence[StepTrace], num_chars: int) -> list[tuple[st
 def colour_of(source: TokenSource) -> str:
     if source == TARGET:
         return ""
-    if source.drafter.startswith("ngram"):
-        return STYLE.lookup_underline
-    if source.drafter == "phrases":
-        return STYLE.phrases_underline
-    return STYLE.head_underlines[(source.head - 1) % len(STYLE.head_underlines)]
+    return STYLE.underline(Mark(source.proposers[0], source.head))
 
 
 def expected_chars(traces: Sequence[StepTrace], num_chars: int) -> list[tuple[str, str]]:

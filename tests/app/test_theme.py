@@ -6,12 +6,14 @@ import pytest
 from PySide6.QtGui import QFont, QFontInfo
 from pytestqt.qtbot import QtBot
 
+from app.markdown.legend import Mark
 from app.theme.appearance import Appearance, ThemeChoice
 from app.theme.fonts import CODE_FAMILY, MAX_ZOOM, MIN_ZOOM, TEXT_FAMILY, FontScale
 from app.theme.marks import mark_style
 from app.theme.stylesheet import render_stylesheet
 from app.theme.tokens import DARK, LIGHT, Theme, contrast
 from medusa_core.api import resources_dir
+from tests.app.engine_says import LEGEND, SOURCES
 
 THEMES = pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)
 READABLE = 4.5
@@ -50,13 +52,13 @@ def test_marked_text_can_be_read_in_prose_and_in_code(theme: Theme) -> None:
     )
     for ink in inks:
         assert contrast(ink, theme.code) >= READABLE
-        for head in (*theme.heads, theme.lookup):
+        for head in theme.palette.values():
             assert contrast(ink, head.tint) >= READABLE, (ink, head)
 
 
 @THEMES
 def test_underlines_bars_and_the_focus_can_be_seen(theme: Theme) -> None:
-    for head in (*theme.heads, theme.lookup, theme.agreed):
+    for head in (*theme.palette.values(), theme.agreed):
         for ground in (theme.window, theme.surface, theme.code, head.tint):
             assert contrast(head.line, ground) >= VISIBLE, (head, ground)
     assert contrast(theme.accent, theme.surface) >= VISIBLE
@@ -66,9 +68,11 @@ def test_underlines_bars_and_the_focus_can_be_seen(theme: Theme) -> None:
 
 @THEMES
 def test_the_colours_of_the_heads_differ_and_start_again(theme: Theme) -> None:
-    assert len({head.line for head in theme.heads}) == len(theme.heads) == 5
-    assert theme.head(1) == theme.head(6)
-    assert theme.head(1) != theme.head(2)
+    assert len({mark.line for mark in theme.palette.values()}) == len(theme.palette) == 9
+    assert theme.series(1) == theme.series(10) == theme.mark("blue") == theme.mark("no such")
+    assert theme.series(1) != theme.series(2)
+    named = {colour for info in SOURCES for colour in info.colours}
+    assert named <= theme.palette.keys()
 
 
 @THEMES
@@ -142,7 +146,8 @@ def test_icons_take_the_colour_and_the_size_asked_for(appearance: Appearance) ->
 
 @THEMES
 def test_answers_are_drawn_in_the_colours_of_the_theme(theme: Theme, qtbot: QtBot) -> None:
-    style = mark_style(theme, FontScale(1.5))
-    assert style.head_underlines == tuple(head.line for head in theme.heads)
+    style = mark_style(theme, FontScale(1.5), LEGEND)
+    lines = [style.underline(Mark("medusa", depth)) for depth in range(1, 6)]
+    assert lines == [theme.series(number).line for number in range(1, 6)]
     assert style.text == theme.text
     assert style.text_size_pt == FontScale(1.5).point_size

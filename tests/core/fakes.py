@@ -8,7 +8,7 @@ from torch import Tensor
 
 from medusa_core.drafters.drafter import Drafter, DrafterSpec
 from medusa_core.drafters.observation import Observation
-from medusa_core.messages import TARGET, Choice, GenerateSettings, TokenSource
+from medusa_core.messages import TARGET, DrafterChoice, GenerateSettings, TokenSource
 from medusa_core.rules.rule import Numbers, Path, Rule, RuleSpec
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
@@ -85,7 +85,7 @@ def oracle_spec(truth: Sequence[int], seed: int = 0, num_rows: int = 24) -> Draf
     def build(target: Target, _: int) -> Drafter:
         return OracleDrafter(truth, random.Random(seed), target.config.vocab_size, num_rows)
 
-    choice = Choice("oracle", "Oracle", "")
+    choice = DrafterChoice("oracle", "Oracle", "")
     return DrafterSpec(choice, serves=lambda _: True, build=build, preference=99)
 
 

@@ -18,7 +18,7 @@ from medusa_core.drafters.none import NoDrafter
 from medusa_core.drafters.observation import Observation
 from medusa_core.engine.session import Session
 from medusa_core.errors import NumericsError, RequestError
-from medusa_core.messages import TARGET, Choice, GenerateSettings, TokenSource
+from medusa_core.messages import TARGET, DrafterChoice, GenerateSettings, TokenSource
 from medusa_core.rules.rule import RuleSpec, rule_registry
 from medusa_core.rules.sampling import Sampler, gumbel_noise, gumbel_noise_of
 from medusa_core.target import Target
@@ -90,7 +90,7 @@ class LikelyDrafter:
 def likely_spec(target: Target) -> DrafterSpec:
     """One drafter for all answers of a test, so that it scores every prefix once."""
     drafter = LikelyDrafter(target)
-    choice = Choice("likely", "Likely", "")
+    choice = DrafterChoice("likely", "Likely", "")
     return DrafterSpec(choice, lambda _: True, lambda _, __: drafter, preference=99)
 
 

@@ -4,12 +4,13 @@ from array import array
 
 from app.insight.card import as_html, as_text, card_of
 from app.insight.track import Track
+from tests.app.engine_says import LEGEND
 from tests.app.insight.traces import made_track, trace
 
 
 def test_a_card_tells_all_about_an_accepted_token() -> None:
     track = made_track(3)
-    lines = dict(card_of(track, 2))
+    lines = dict(card_of(track, 2, LEGEND))
     assert lines["Token"] == "␣on"
     assert lines["Id"] == "3"
     assert lines["From"] == "head 2, accepted"
@@ -23,28 +24,28 @@ def test_a_card_tells_all_about_an_accepted_token() -> None:
 
 def test_a_card_tells_the_models_own_tokens_and_given_ones_apart() -> None:
     track = made_track(2, num_given=1)
-    assert dict(card_of(track, 0))["Token"].startswith("given")
-    assert dict(card_of(track, 1))["From"] == "the model itself"
-    assert dict(card_of(track, 4))["From"] == "the model itself (bonus token)"
-    assert card_of(track, 99) == ()
+    assert dict(card_of(track, 0, LEGEND))["Token"].startswith("given")
+    assert dict(card_of(track, 1, LEGEND))["From"] == "the model itself"
+    assert dict(card_of(track, 4, LEGEND))["From"] == "the model itself (bonus token)"
+    assert card_of(track, 99, LEGEND) == ()
 
 
 def test_a_greedy_card_says_where_the_best_token_was_not_allowed() -> None:
     track = made_track(2)
-    assert dict(card_of(track, 1))["Rule"] == "greedy: the model's best token"
+    assert dict(card_of(track, 1, LEGEND))["Rule"] == "Greedy: Takes the likeliest token each time."
     likelier = array("f", [0.01, *[0.9] * 5]).tobytes() + array("i", range(5)).tobytes()
     banned = Track("r", "Fake", "greedy")
     banned.add(trace(0)._replace(judged=likelier))
-    assert "of those allowed here" in dict(card_of(banned, 0))["Rule"]
-    assert "Lead over the next best" not in dict(card_of(banned, 0))
+    assert "not allowed here" in dict(card_of(banned, 0, LEGEND))["Rule"]
+    assert "Lead over the next best" not in dict(card_of(banned, 0, LEGEND))
 
 
 def test_a_cards_numbers_are_the_rules() -> None:
     track = Track("r", "Fake", "sample")
     track.add(trace(0)._replace(numbers=((("probability", 0.25), ("noise", 1.5)),)))
-    lines = dict(card_of(track, 0))
+    lines = dict(card_of(track, 0, LEGEND))
     assert lines["Noise drawn at this place"] == "1.5"
-    assert lines["Rule"].startswith("sample")
+    assert lines["Rule"].startswith("Sample")
     assert lines["Chance after temperature and filters"] == "0.25"
 
 
@@ -53,7 +54,7 @@ def test_hostile_tokens_stay_text() -> None:
     pieces = dict.fromkeys(step.pieces, b"<img src=x onerror=alert(1)>")
     track = Track("r", "Fake", "sample")
     track.add(step._replace(pieces=pieces))
-    html = as_html(card_of(track, 0))
+    html = as_html(card_of(track, 0, LEGEND))
     assert "<img" not in html
     assert "&lt;img" in html
-    assert "<img" in as_text(card_of(track, 0))
+    assert "<img" in as_text(card_of(track, 0, LEGEND))

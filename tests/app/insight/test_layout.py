@@ -41,7 +41,7 @@ def test_no_two_nodes_lie_on_each_other_and_children_lie_to_the_right(
     parents: tuple[int, ...],
 ) -> None:
     nodes = tuple(BestNode(parent, 1, 0, 0.5) for parent in parents)
-    layout = lay_out_plan(nodes, len(nodes) + 1)
+    layout = lay_out_plan(nodes, len(nodes) + 1, "medusa")
     places = {(node.depth, node.row) for node in layout.nodes}
     assert len(places) == len(layout.nodes)
     for depth in range(layout.num_columns):
@@ -58,7 +58,7 @@ def test_no_two_nodes_lie_on_each_other_and_children_lie_to_the_right(
 def test_a_tree_takes_no_more_rows_than_its_fullest_column() -> None:
     parents = (0, 0, 1, 1, 2, 3, 3)  # two below the root, two and one below them, two below one
     nodes = tuple(BestNode(parent, 1, 0, 0.5) for parent in parents)
-    layout = lay_out_plan(nodes, len(nodes) + 1)
+    layout = lay_out_plan(nodes, len(nodes) + 1, "medusa")
     assert [node.row for node in layout.nodes] == [0, 0, 2, 0, 1, 2, 0, 1]
     assert layout.num_rows == 3
 
@@ -72,15 +72,15 @@ def test_the_accepted_path_is_one_straight_line_at_the_top(path: tuple[int, ...]
 
 def test_a_planned_tree_has_the_rows_that_were_asked_for() -> None:
     best = (BestNode(0, 1, 0, 0.7), BestNode(1, 2, 0, 0.4), BestNode(0, 1, 1, 0.1))
-    assert len(lay_out_plan(best, 1).nodes) == 1
-    layout = lay_out_plan(best, 3)
+    assert len(lay_out_plan(best, 1, "medusa").nodes) == 1
+    layout = lay_out_plan(best, 3, "medusa")
     assert [node.probability for node in layout.nodes] == [1.0, 0.7, 0.4]
-    assert len(lay_out_plan(best, 64).nodes) == 4
+    assert len(lay_out_plan(best, 64, "medusa").nodes) == 4
 
 
 def test_a_forecast_is_the_sum_of_chances_over_the_measured_time() -> None:
     best = (BestNode(0, 1, 0, 0.5), BestNode(1, 2, 0, 0.25))
-    planned = Planned("", "", 0.0, 0, ((0.5,), (0.5,)), 2, best, (0.0015, 0.0035))
+    planned = Planned("", "", 0.0, 0, ((0.5,), (0.5,)), 2, "medusa", best, (0.0015, 0.0035))
     assert forecast(planned, 0.001, 1).factor == pytest.approx(1)
     two = forecast(planned, 0.001, 2)
     assert (two.tokens, two.tokens_per_s) == (pytest.approx(1.5), pytest.approx(1000))

@@ -21,6 +21,7 @@ from medusa_core.messages import (
     StepTrace,
 )
 from medusa_core.target import LoadOptions, load_target
+from tests.app.engine_says import LEGEND
 from tests.app.insight.traces import made_track, named, told_by, trace
 
 
@@ -50,7 +51,10 @@ def test_a_full_buffer_gives_up_the_oldest_steps_and_tokens_stay_found() -> None
     old = recorder.tracks["a"]
     assert old.num_dropped == 3
     assert old[0].step == 3
-    assert dict(card_of(old, 5))["Token"] == "its step left the buffer: newer ones needed the room"
+    assert (
+        dict(card_of(old, 5, LEGEND))["Token"]
+        == "its step left the buffer: newer ones needed the room"
+    )
     assert (old.step_of(6), old.step_of(7)) == (None, 0)
     recorder.add(named(trace(number), "b") for number in range(4, 9))
     assert list(recorder.tracks) == ["b"]

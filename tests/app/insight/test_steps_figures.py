@@ -8,11 +8,12 @@ from medusa_core.messages import (
     TARGET,
     TokenSource,
 )
+from tests.app.engine_says import LEGEND
 from tests.app.insight.traces import made_track, trace
 
 
 def test_figures_are_the_traces_sums() -> None:
-    track, figures = made_track(3), StepFigures()
+    track, figures = made_track(3), StepFigures(LEGEND)
     figures.follow(track)
     track.add(trace(3, (0, 2), num_kept=1))
     figures.follow(track)
@@ -27,7 +28,7 @@ def test_figures_are_the_traces_sums() -> None:
     rates = {rate.name: (rate.num_accepted, rate.num_steps) for rate in figures.rates()}
     assert rates == {"head 1": (3, 3), "head 2": (2, 3), "head 3": (0, 3)}
     track.add(trace(4, (0, 1, 3), num_kept=1))  # the answer ended inside the run
-    cut = StepFigures()
+    cut = StepFigures(LEGEND)
     cut.follow(track)
     assert [rate.num_accepted for rate in cut.rates()] == [4, 2, 0]
     assert np.allclose(figures.speeds(), [6 / 5e-4, 7 / 7.5e-4, 4 / 5e-4])
@@ -38,7 +39,7 @@ def test_a_token_that_heads_and_lookup_guessed_counts_for_both() -> None:
     both, deeper = TokenSource("medusa+ngram", 1), TokenSource("ngram", 2)
     sources = [TARGET, *[TokenSource("medusa", source.head) for source in step.sources[1:]]]
     sources[1], sources[3] = both, deeper
-    figures, track = StepFigures(), made_track(0)
+    figures, track = StepFigures(LEGEND), made_track(0)
     track.add(step._replace(sources=tuple(sources)))
     track.add(trace(2, (0,))._replace(sources=tuple(sources)))
     sources[3] = TokenSource("medusa", 2)  # what it found then, a head guessed, too
@@ -52,7 +53,7 @@ def test_a_token_that_heads_and_lookup_guessed_counts_for_both() -> None:
 
 
 def test_figures_of_a_track_that_loses_its_first_steps_go_on() -> None:
-    track, figures = made_track(3), StepFigures()
+    track, figures = made_track(3), StepFigures(LEGEND)
     figures.follow(track)
     for number in range(3, 6):
         track.add(trace(number))
@@ -62,6 +63,6 @@ def test_figures_of_a_track_that_loses_its_first_steps_go_on() -> None:
 
 
 def test_no_steps_have_no_figures() -> None:
-    figures = StepFigures()
+    figures = StepFigures(LEGEND)
     assert figures.speeds().tolist() == []
     assert figures.rates() == ()

@@ -8,6 +8,7 @@ from app.theme.tokens import DARK, LIGHT, Theme
 from medusa_core.messages import (
     TokenSource,
 )
+from tests.app.engine_says import LEGEND
 from tests.app.insight.traces import trace
 
 
@@ -36,7 +37,7 @@ def test_likely_nodes_are_less_pale() -> None:
 
 def test_badges_tell_who_drafted_and_boxes_what() -> None:
     names = [
-        [badge.name for badge in badges_of(TokenSource(drafter, head))]
+        [badge.name for badge in badges_of(TokenSource(drafter, head), LEGEND)]
         for drafter, head in (("medusa", 2), ("ngram", 3), ("medusa+ngram", 1), ("target", 0))
     ]
     assert names == [["h2"], ["lookup"], ["h1", "lookup"], []]

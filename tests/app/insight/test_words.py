@@ -8,6 +8,7 @@ from app.insight.words import as_typed, origin, percent, show_token
 from medusa_core.messages import (
     TokenSource,
 )
+from tests.app.engine_says import LEGEND
 
 
 @pytest.mark.parametrize(
@@ -49,10 +50,11 @@ def test_what_names_no_character_stays_as_it_is_typed() -> None:
 
 
 def test_origins_and_chances_in_words() -> None:
-    assert origin(TokenSource("medusa", 2)) == origin(TokenSource("medusa-chain", 2)) == "head 2"
-    assert origin(TokenSource("ngram", 3)) == "lookup, 3 ahead"
-    assert origin(TokenSource("medusa+ngram", 1)) == "head 1 and lookup"
-    assert origin(TokenSource("phrases", 4)) == "phrases, 4 ahead"
-    assert origin(TokenSource("ngram+phrases", 2)) == "lookup and phrases, 2 ahead"
-    assert origin(TokenSource("medusa+ngram+phrases", 1)) == "head 1 and lookup and phrases"
+    assert origin(TokenSource("medusa", 2), LEGEND) == "head 2"
+    assert origin(TokenSource("of another engine", 2), LEGEND) == "of another engine, 2 ahead"
+    assert origin(TokenSource("ngram", 3), LEGEND) == "lookup, 3 ahead"
+    assert origin(TokenSource("medusa+ngram", 1), LEGEND) == "head 1 and lookup"
+    assert origin(TokenSource("phrases", 4), LEGEND) == "phrases, 4 ahead"
+    assert origin(TokenSource("ngram+phrases", 2), LEGEND) == "lookup and phrases, 2 ahead"
+    assert origin(TokenSource("medusa+ngram+phrases", 1), LEGEND) == "head 1 and lookup and phrases"
     assert (percent(None), percent(0.0), percent(1e-5)) == ("—", "0.0 %", "< 0.1 %")

@@ -22,6 +22,7 @@ from medusa_core.messages import (
     StopReason,
     TokenSource,
 )
+from tests.app.engine_says import LEGEND
 
 WORDS = (b" the", b" cat", b" sat", b" on", b" a", b" mat", b"\n", b"\xf0\x9f")
 # 0 ─ 1 ─ 3 ─ 5
@@ -89,10 +90,10 @@ def named(step: StepTrace, request_id: str) -> StepTrace:
 
 def told_by(track: Track) -> str:
     """All that the panels draw of an answer: trees, cards and curves."""
-    figures = StepFigures()
+    figures = StepFigures(LEGEND)
     figures.follow(track)
     trees = [lay_out_step(track[index]) for index in range(len(track))]
-    cards = [card_of(track, token) for token in range(track.num_tokens)]
+    cards = [card_of(track, token, LEGEND) for token in range(track.num_tokens)]
     curves = (figures.numbers, figures.tokens, figures.accepted, figures.context, figures.times)
     return repr((trees, cards, [curve.tolist() for curve in curves], figures.rates()))
 

@@ -1,0 +1,16 @@
+"""What the real engine says of its drafters, rules and sources."""
+
+from app.markdown.legend import Legend
+from medusa_core.drafters.catalog import drafter_registry
+from medusa_core.drafters.source import source_registry
+from medusa_core.rules.rule import rules_by_preference
+
+SOURCES = tuple(spec.info for spec in source_registry().specs)
+RULES = rules_by_preference()
+DRAFTERS = tuple(drafter_registry().get(name).choice for name in ("medusa", "none"))
+ALL_DRAFTERS = tuple(
+    spec.choice for spec in sorted(drafter_registry().specs, key=lambda spec: spec.preference)
+)
+# The oracle of the engine's tests is marked as heads are.
+ORACLE = SOURCES[0]._replace(name="oracle", colours=("blue", "amber", "green"))
+LEGEND = Legend((*SOURCES, ORACLE), RULES)
