@@ -38,6 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="instead: where the time of a step goes, against what memory allows",
     )
     parser.add_argument(
+        "--sampling", action="store_true", help="instead: what drawing a token costs, by filter"
+    )
+    parser.add_argument(
         "--gui",
         action="store_true",
         help="instead: the built-in model's speed with the window streaming, over headless",
@@ -79,6 +82,8 @@ def _report(args: argparse.Namespace) -> Mapping[str, object]:
 
     if args.step_cost:
         return _step_cost(args)
+    if args.sampling:
+        return _sampling()
     if args.gui:
         return _window(args)
     if args.prompts is None:
@@ -87,6 +92,14 @@ def _report(args: argparse.Namespace) -> Mapping[str, object]:
     target = open_target(args)
     sweeps = {"epsilon": _sweep_epsilon, "rows": _sweep_rows}
     return sweeps.get(args.sweep, _race)(args, target, prompts)
+
+
+def _sampling() -> dict[str, float]:
+    from medusa_core.bench.sampling_cost import sampling_cost, sampling_table
+
+    costs = sampling_cost()
+    print(sampling_table(costs))
+    return costs
 
 
 def _sweep_epsilon(

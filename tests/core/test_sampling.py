@@ -229,6 +229,35 @@ def test_filters_keep_what_a_naive_filter_keeps(seed: int, top_k: int, top_p: fl
     )
 
 
+def sorted_nucleus(scores: torch.Tensor, top_p: float) -> set[int]:
+    """The smallest set of best tokens that reaches `top_p`, by sorting all of them."""
+    ordered, order = torch.softmax(scores, dim=-1).sort(descending=True, stable=True)
+    return set(order[ordered.cumsum(0) - ordered < top_p].tolist())
+
+
+@pytest.mark.parametrize("top_p", [1e-9, 0.3, 0.9, 0.999])
+@pytest.mark.parametrize("deviation", [0.01, 1.0, 4.0])
+@pytest.mark.parametrize("digits", [0, 1, 6])
+def test_of_a_large_vocabulary_few_are_sorted_and_the_same_are_kept(
+    top_p: float, deviation: float, digits: int
+) -> None:
+    """Rounded scores are often equal: then the first ones are kept."""
+    dice = torch.Generator().manual_seed(digits)
+    scores = (deviation * torch.randn(30_000, generator=dice)).double().round(decimals=digits)
+    kept = Sampler(GenerateSettings(temperature=1.0, top_p=top_p)).filtered(scores)
+    assert set(kept.isfinite().nonzero().flatten().tolist()) == sorted_nucleus(scores, top_p)
+
+
+@pytest.mark.parametrize("deviation", [0.01, 1.0, 4.0])
+def test_of_a_large_vocabulary_what_is_out_of_reach_is_never_the_best(deviation: float) -> None:
+    sampler = Sampler(GenerateSettings(temperature=0.9, seed=5))
+    for position in range(40):
+        dice = torch.Generator().manual_seed(position)
+        scores = (deviation * torch.randn(30_000, generator=dice)).float()
+        noisy = scores.double() / 0.9 + gumbel_noise(5, position, 30_000)
+        assert sampler.draw(scores, position) == int(noisy.argmax())
+
+
 def test_top_k_of_one_and_a_tiny_nucleus_are_greedy() -> None:
     scores = torch.randn(50)
     for settings in (GenerateSettings(top_k=1), GenerateSettings(top_p=1e-6)):
