@@ -29,6 +29,11 @@ def prompts_dir() -> Path:
     return resources_dir() / "prompts"
 
 
+def pebble_texts_dir() -> Path:
+    """Folder of the sentences that Llama-Pebble's recipe makes chat rows of."""
+    return resources_dir() / "training" / "pebble"
+
+
 def shapes_dir() -> Path:
     """Folder of the configurations of well-known models, which can be planned by name."""
     return resources_dir() / "shapes"

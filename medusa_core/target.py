@@ -52,6 +52,7 @@ class Target:
         tokenizer: Its tokenizer.
         template: Its chat template.
         eos_token_ids: Tokens that end an answer.
+        lent: What it lends heads: its projection and its token vectors.
         heads: Medusa heads, or None.
         trees: Trees for the heads, or None without heads.
         phrases: What it often says, or None where no such table lies beside it.
@@ -68,6 +69,7 @@ class Target:
     tokenizer: Tokenizer
     template: ChatTemplate
     eos_token_ids: frozenset[int]
+    lent: Lent
     heads: MedusaHeads | None
     trees: TreeTable | None
     phrases: Phrases | None
@@ -139,10 +141,10 @@ def load_target(
     plan = plan_target(config, shape, formats, options)
     config = replace(config, context_tokens=plan.context_tokens)
     model = _read_decoder(model_dir, config, precision, formats, checkpoint, options.kept, tell)
+    lent = Lent(model.lm_head, config.vocab_size, model.embedding)
     heads, trees = None, None
     if heads_dir is not None:
         tell("heads", 1.0, f"Reading the Medusa heads of {heads_dir.name}")
-        lent = Lent(model.lm_head, config.vocab_size, model.embedding)
         heads = read_heads(heads_dir, config, precision, lent, formats)
         trees = read_tree_table(heads_dir, heads.num_heads)
     runner = choose_runner(model, precision)
@@ -159,6 +161,7 @@ def load_target(
         tokenizer=tokenizer,
         template=template,
         eos_token_ids=frozenset(config.eos_token_ids),
+        lent=lent,
         heads=heads,
         trees=trees,
         phrases=phrases,

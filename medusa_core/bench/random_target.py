@@ -138,6 +138,7 @@ def make_random(name: str, config: ModelConfig, options: LoadOptions, num_heads:
         tokenizer=tokenizer,
         template=ChatTemplate.open(demo_model_dir(), tokenizer),
         eos_token_ids=frozenset(),
+        lent=lent,
         heads=heads if num_heads else None,
         phrases=None,
         trees=typical_table(num_heads) if num_heads else None,

@@ -1,4 +1,4 @@
-"""`train pebble` and `eval pebble`; torch is imported only once a command runs."""
+"""`train` and `eval`; torch, and the recipes, are imported only once a command runs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import argparse
 import json
 import logging
 import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 from medusa_core.errors import TrainingError
-from medusa_core.resources import demo_model_dir, prompts_dir
+from medusa_core.resources import demo_model_dir
 
 SIZES = ("nano", "small", "medium")
 
@@ -53,26 +53,10 @@ def run_train(args: argparse.Namespace) -> int:
 
 
 def _run_pebble(args: argparse.Namespace) -> int:
-    from medusa_core.training.pebble import RunOptions, train_pebble, with_plain_heads, with_steps
-    from medusa_core.training.precision import denormals_are_zero
-    from medusa_core.training.recipe import RECIPES
+    from medusa_core.training.pebble import command
 
-    recipe = RECIPES[args.size]
-    recipe = with_steps(
-        recipe,
-        recipe.pretrain.num_steps if args.pretrain_steps is None else args.pretrain_steps,
-        recipe.tune.num_steps if args.tune_steps is None else args.tune_steps,
-    )
-    if args.plain_heads:
-        recipe = with_plain_heads(recipe)
-    slice_s, within_s = (
-        None if minutes is None else minutes * 60 for minutes in (args.minutes, args.within)
-    )
-    options = RunOptions(
-        _data_of(args), args.out, args.device, args.resume, slice_s, args.compile, within_s
-    )
-    with denormals_are_zero():
-        finished = train_pebble(recipe, options)
+    args.data = _data_of(args)
+    finished = command.train(args)
     print("finished" if finished else "stopped; run again with --resume")
     return 0 if finished else 3
 
@@ -81,19 +65,18 @@ def _run_phrases(args: argparse.Namespace) -> int:
     """Count what a model often says, and put the table into a folder."""
     from medusa_core.prompts import read_prompts
     from medusa_core.target import load_target
-    from medusa_core.training.pebble import rows_to_ask
-    from medusa_core.training.phrase_table import asked_in, make_phrases, opened_by
-    from medusa_core.training.recipe import RECIPES
+    from medusa_core.training.phrase_table import PhraseRecipe, make_phrases, opened_by
     from medusa_core.tree.phrase_table import write_phrases
 
-    recipe = RECIPES[args.size]
-    numbers = recipe.phrases
+    numbers = PhraseRecipe()
     if args.answers is not None:
         numbers = replace(numbers, num_answers=args.answers)
     if args.prompts is not None:
         asked = opened_by(read_prompts(args.prompts))[: numbers.num_answers]
     else:
-        asked = asked_in(rows_to_ask(recipe, _data_of(args)), numbers, recipe.seed)
+        from medusa_core.training.pebble import command
+
+        asked = command.questions(args.size, _data_of(args), numbers.num_answers)
     target = load_target(args.model or demo_model_dir(), args.heads)
     args.out.mkdir(parents=True, exist_ok=True)
     write_phrases(make_phrases(target, asked, numbers), args.out)
@@ -130,47 +113,18 @@ def add_eval_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_eval(args: argparse.Namespace) -> int:
     """Measure the gates and print them."""
-    from medusa_core.prompts import read_prompts
-    from medusa_core.training.evaluate import evaluate, load_exported
+    from medusa_core.training.pebble import command
 
     log_to_stderr()
-    if args.formats:
-        return _run_formats(args)
-    network, tokenizer = load_exported(args.model or demo_model_dir())
-    if args.answers is not None:
-        from medusa_core.training.samples import as_markdown, converse
-
-        samples = read_prompts(prompts_dir() / "samples.jsonl")
-        args.answers.write_text(as_markdown(samples, converse(network, tokenizer, samples)))
+    if args.answers is not None and not args.formats:
+        command.write_answers(args)
         return 0
-    prompts = read_prompts(args.prompts or prompts_dir() / "in_domain.jsonl")
-    result = evaluate(network, tokenizer, prompts, args.rows).as_dict()
-    if args.heads is not None:
-        from medusa_core.training.reliability import reliabilities_on
-
-        found = reliabilities_on(network, tokenizer, prompts, args.heads)
-        result["heads"] = [asdict(one) for one in found]
-    if args.json:
-        print(json.dumps(result, indent=2))
-    else:
-        for name, value in result.items():
-            print(f"{name}: {value}")
-    return 0
-
-
-def _run_formats(args: argparse.Namespace) -> int:
-    """Print what each weight format costs."""
-    from medusa_core.training.formats import bits_per_byte_by_format
-
-    if args.rows is None:
-        raise TrainingError("Bits per byte are measured on rows.", "Name them with --rows.")
-    names = [name.strip() for name in args.formats.split(",") if name.strip()]
-    found = bits_per_byte_by_format(args.model or demo_model_dir(), args.rows, names)
+    found = command.measure_formats(args) if args.formats else command.measure(args)
     if args.json:
         print(json.dumps(found, indent=2))
-    else:
-        for name, bits in found.items():
-            print(f"{name:<8}{bits:.4f} bits per byte")
+        return 0
+    for name, value in found.items():
+        print(f"{name:<8}{value:.4f} bits per byte" if args.formats else f"{name}: {value}")
     return 0
 
 

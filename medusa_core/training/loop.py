@@ -1,4 +1,4 @@
-"""The training loop of pretraining and chat tuning: steps, progress, checkpoints, slices."""
+"""The training loop: steps, progress lines, checkpoints, slices."""
 
 from __future__ import annotations
 
@@ -10,46 +10,38 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from medusa_core.training.losses import chunked_cross_entropy
-from medusa_core.training.network import PebbleNetwork
 from medusa_core.training.optimizer import Optimizers
-from medusa_core.training.packing import Batch, PackedRows, batch_at, document_mask, document_runs
-from medusa_core.training.recipe import Schedule
 
 log = logging.getLogger(__name__)
 
 CHECKPOINT_EVERY_S = 120.0
 REPORT_EVERY_S = 10.0
 
-LossFunction = Callable[[Batch], Tensor]
+LossAt = Callable[[int], Tensor]
 
 
 @dataclass(frozen=True, slots=True)
-class StageOptions:
-    """How one stage runs.
+class LoopOptions:
+    """How long a loop runs.
 
     Attributes:
-        checkpoint: file that holds the stage's state.
-        seed: of the order of the rows.
-        device: where the network is.
+        checkpoint: file that holds its state.
+        num_steps: all its steps.
+        tokens_per_step: what a step reads, for the progress lines.
         slice_s: stop (with a checkpoint) after this many seconds; None runs to the end.
-        compiled: fuse the network with torch.compile.
-        bf16: matrix products in bfloat16 (autocast).
     """
 
     checkpoint: Path
-    seed: int
-    device: str = "cpu"
+    num_steps: int
+    tokens_per_step: int
     slice_s: float | None = None
-    compiled: bool = False
-    bf16: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class StageResult:
-    """Where a stage stands after a run: `step` of `num_steps` done, and its last mean loss."""
+class LoopResult:
+    """Where a loop stands: `step` of `num_steps` done, and its last mean loss."""
 
     step: int
     num_steps: int
@@ -61,96 +53,60 @@ class StageResult:
         return self.step >= self.num_steps
 
 
-def weighted_loss(network: PebbleNetwork, batch: Batch, bf16: bool) -> Tensor:
-    """Mean cross-entropy over the weighted targets, in nats; a scalar tensor with gradient."""
-    on_cpu = batch.input_ids.device.type == "cpu"
-    # many small products are what a processor is good at, and one masked product a GPU
-    visible = (document_runs if on_cpu else document_mask)(batch.document_ids)
-    with torch.autocast(batch.input_ids.device.type, torch.bfloat16, enabled=bf16):
-        hidden = network.hidden_states(batch.input_ids, visible)
-    flat_weights = batch.weights.flatten()
-    chosen = flat_weights.nonzero().squeeze(1)
-    return chunked_cross_entropy(
-        hidden.flatten(0, 1)[chosen],
-        network.model.embed_tokens.weight,
-        batch.target_ids.flatten()[chosen],
-        flat_weights[chosen],
-        torch.bfloat16 if bf16 else torch.float32,
-    )
-
-
-def run_stage(
-    network: PebbleNetwork,
-    rows: PackedRows,
-    schedule: Schedule,
-    options: StageOptions,
-    optimizers: Optimizers,
-    loss_function: LossFunction,
-) -> StageResult:
-    """Train one stage, from its checkpoint where there is one.
+def train(
+    module: nn.Module, optimizers: Optimizers, loss_at: LossAt, options: LoopOptions
+) -> LoopResult:
+    """Train a module, from its checkpoint where there is one.
 
     Args:
-        network: trained in place.
-        rows: packed training rows.
-        schedule: length, batch size and learning rates.
-        options: checkpoint file, seed, slice.
-        optimizers: of the network, possibly with state of the stage before.
-        loss_function: batch to scalar loss.
+        module: trained in place.
+        optimizers: of the module.
+        loss_at: the loss of a step; it depends on the step alone, so that a run can resume.
+        options: checkpoint and length.
 
     Returns:
-        Where the stage stands.
+        Where the loop stands.
     """
-    step = restore(options.checkpoint, network, optimizers)
-    meter = Meter(schedule, step)
+    step = restore(options.checkpoint, module, optimizers)
+    meter = Meter(options, step)
     started_s = saved_s = time.monotonic()
-    while step < schedule.num_steps:
-        batch = batch_at(rows, step, schedule.num_rows, schedule.prompt_weight, options.seed)
-        loss = loss_function(batch_to(batch, options.device))
+    while step < options.num_steps:
+        loss = loss_at(step)
         loss.backward()  # type: ignore[no-untyped-call]
         optimizers.step(step)
         step += 1
         meter.add(step, float(loss.detach()))
         now_s = time.monotonic()
         if now_s - saved_s > CHECKPOINT_EVERY_S:
-            save(options.checkpoint, network, optimizers, step)
+            save(options.checkpoint, module, optimizers, step)
             saved_s = now_s
         if options.slice_s is not None and now_s - started_s > options.slice_s:
             break
-    save(options.checkpoint, network, optimizers, step)
-    return StageResult(step, schedule.num_steps, meter.loss)
+    save(options.checkpoint, module, optimizers, step)
+    return LoopResult(step, options.num_steps, meter.loss)
 
 
-def batch_to(batch: Batch, device: str) -> Batch:
-    """The same batch on another device."""
-    return Batch(
-        batch.input_ids.to(device),
-        batch.target_ids.to(device),
-        batch.weights.to(device),
-        batch.document_ids.to(device),
-    )
-
-
-def save(path: Path, network: PebbleNetwork, optimizers: Optimizers, step: int) -> None:
+def save(path: Path, module: nn.Module, optimizers: Optimizers, step: int) -> None:
     """Write a checkpoint; a kill at any moment leaves the old or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
-    state = {"step": step, "network": network.state_dict(), "optimizers": optimizers.state_dict()}
+    state = {"step": step, "module": module.state_dict(), "optimizers": optimizers.state_dict()}
     torch.save(state, partial)
     partial.replace(path)
 
 
-def restore(path: Path, network: PebbleNetwork, optimizers: Optimizers) -> int:
+def restore(path: Path, module: nn.Module, optimizers: Optimizers) -> int:
     """Load a checkpoint into both; returns its step, 0 where there is none."""
     if not path.is_file():
         return 0
     state = read_checkpoint(path)
-    network.load_state_dict(state["network"])
+    module.load_state_dict(state["module"])
     optimizers.load_state_dict(state["optimizers"])
     return int(state["step"])
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """Read a checkpoint's tensors."""
+    """Read a checkpoint's tensors: `step`, `module`, `optimizers`."""
     state: dict[str, Any] = torch.load(path, weights_only=True, map_location="cpu")
     return state
 
@@ -162,9 +118,9 @@ class Meter:
         loss: running mean, in nats per weighted token.
     """
 
-    def __init__(self, schedule: Schedule, step: int) -> None:
+    def __init__(self, options: LoopOptions, step: int) -> None:
         self.loss = float("nan")
-        self._schedule = schedule
+        self._options = options
         self._reported_step = step
         self._reported_s = time.monotonic()
 
@@ -172,16 +128,17 @@ class Meter:
         """Count one step; writes a line every few seconds."""
         self.loss = loss if self.loss != self.loss else 0.98 * self.loss + 0.02 * loss
         now_s = time.monotonic()
-        if now_s - self._reported_s < REPORT_EVERY_S and step < self._schedule.num_steps:
+        num_steps, num_tokens = self._options.num_steps, self._options.tokens_per_step
+        if now_s - self._reported_s < REPORT_EVERY_S and step < num_steps:
             return
         per_step_s = (now_s - self._reported_s) / max(1, step - self._reported_step)
         log.info(
             "step %d/%d, %.2f M tokens, loss %.3f, %.0f tokens/s, %.1f min left",
             step,
-            self._schedule.num_steps,
-            step * self._schedule.tokens_per_step / 1e6,
+            num_steps,
+            step * num_tokens / 1e6,
             self.loss,
-            self._schedule.tokens_per_step / max(per_step_s, 1e-9),
-            (self._schedule.num_steps - step) * per_step_s / 60,
+            num_tokens / max(per_step_s, 1e-9),
+            (num_steps - step) * per_step_s / 60,
         )
         self._reported_step, self._reported_s = step, now_s

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,14 +13,33 @@ import torch
 from torch import Tensor
 
 PADDING, PROMPT, ANSWER = 0, 1, 2
+OPEN_ROWS = 16  # that a document may still be put into
+
+TokenIds = npt.NDArray[np.unsignedinteger[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedDocument:
-    """Token ids of one document and the kind of each (PROMPT or ANSWER)."""
+    """One document.
 
-    ids: npt.NDArray[np.uint16]
+    Attributes:
+        ids: its tokens.
+        kinds: PROMPT or ANSWER, of each.
+        seed: of the noise that its answer was drawn with; 0 where nothing was.
+    """
+
+    ids: TokenIds
     kinds: npt.NDArray[np.uint8]
+    seed: int = 0
+
+
+def answered(
+    prompt_ids: Sequence[int], answer_ids: Sequence[int], seed: int = 0
+) -> EncodedDocument:
+    """A prompt and the answer to it as a document."""
+    kinds = [PROMPT] * len(prompt_ids) + [ANSWER] * len(answer_ids)
+    ids = np.array([*prompt_ids, *answer_ids], dtype=np.uint32)
+    return EncodedDocument(ids, np.array(kinds, dtype=np.uint8), seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +47,25 @@ class PackedRows:
     """Rows ready for training.
 
     Attributes:
-        ids: tokens, uint16 [R, L + 1]; inputs are [:, :-1], targets [:, 1:].
+        ids: tokens, of the documents' dtype [R, L + 1]; inputs are [:, :-1], targets [:, 1:].
         kinds: kind of each token as a target, uint8 [R, L + 1].
         document_ids: number of the document within the row, int16 [R, L + 1].
     """
 
-    ids: npt.NDArray[np.uint16]
+    ids: TokenIds
     kinds: npt.NDArray[np.uint8]
     document_ids: npt.NDArray[np.int16]
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def documents(self, indices: Sequence[int]) -> Iterator[EncodedDocument]:
+        """The documents, or parts of them, that lie in some rows."""
+        for row in indices:
+            numbers = self.document_ids[row]
+            for number in range(int(numbers.max()) + 1):
+                inside = numbers == number
+                yield EncodedDocument(self.ids[row][inside], self.kinds[row][inside])
 
     def save(self, path: Path) -> None:
         """Write to one `.npz` file."""
@@ -66,6 +94,15 @@ class Batch:
     target_ids: Tensor
     weights: Tensor
     document_ids: Tensor
+
+    def to(self, device: str) -> Batch:
+        """The same batch on another device."""
+        return Batch(
+            self.input_ids.to(device),
+            self.target_ids.to(device),
+            self.weights.to(device),
+            self.document_ids.to(device),
+        )
 
 
 def pack_stream(documents: Sequence[EncodedDocument], row_length: int) -> PackedRows:
@@ -98,7 +135,7 @@ def pack_whole(documents: Sequence[EncodedDocument], row_length: int) -> PackedR
         if row is None:
             row = []
             open_rows.append(row)
-            if len(open_rows) > 16:
+            if len(open_rows) > OPEN_ROWS:
                 closed.append(open_rows.pop(0))
         row.append(document)
     return _stack(closed + open_rows, width)
@@ -109,7 +146,8 @@ def _used(row: Sequence[EncodedDocument]) -> int:
 
 
 def _stack(rows: Sequence[Sequence[EncodedDocument]], width: int) -> PackedRows:
-    ids = np.zeros((len(rows), width), dtype=np.uint16)
+    dtype = np.result_type(*(document.ids for row in rows for document in row))
+    ids: TokenIds = np.zeros((len(rows), width), dtype=dtype)
     kinds = np.full((len(rows), width), PADDING, dtype=np.uint8)
     numbers = np.full((len(rows), width), -1, dtype=np.int16)
     for index, row in enumerate(rows):
@@ -141,36 +179,19 @@ def make_batch(rows: PackedRows, indices: npt.NDArray[np.int64], prompt_weight: 
 
 
 def batch_at(rows: PackedRows, step: int, num_rows: int, prompt_weight: float, seed: int) -> Batch:
-    """The batch of one step: a seeded order of all rows per epoch, so that a run can resume."""
-    steps_per_epoch = max(1, len(rows) // num_rows)
-    epoch, place = divmod(step, steps_per_epoch)
-    order = np.random.default_rng([seed, epoch]).permutation(len(rows))
-    indices = order[place * num_rows : (place + 1) * num_rows].astype(np.int64)
-    return make_batch(rows, indices, prompt_weight)
+    """The batch of one step; see `places_at`."""
+    return make_batch(rows, places_at(step, len(rows), num_rows, seed), prompt_weight)
 
 
-def document_mask(document_ids: Tensor) -> Tensor:
-    """Which positions each position may see: earlier ones of its own document.
+def places_at(step: int, number: int, size: int, seed: int) -> npt.NDArray[np.int64]:
+    """What one step reads: a seeded order of all per epoch, so that a run can resume.
 
     Args:
-        document_ids: [B, L].
-
-    Returns:
-        bool [B, 1, L, L], True where row i may see column j.
+        step: from 0.
+        number: of all there are.
+        size: how many a step reads.
+        seed: of the order.
     """
-    length = document_ids.shape[1]
-    same = document_ids[:, :, None] == document_ids[:, None, :]
-    causal = torch.ones(length, length, dtype=torch.bool, device=document_ids.device).tril()
-    return (same & causal)[:, None]
-
-
-def document_runs(document_ids: Tensor) -> list[int]:
-    """Lengths of the documents, row after row; those of [B, L] numbers add up to B x L.
-
-    Args:
-        document_ids: [B, L]; a document's positions are neighbours.
-    """
-    rows = torch.arange(len(document_ids), device=document_ids.device)[:, None]
-    both = torch.stack((rows.expand_as(document_ids), document_ids.long()), dim=-1).flatten(0, 1)
-    lengths: list[int] = torch.unique_consecutive(both, return_counts=True, dim=0)[1].tolist()
-    return lengths
+    epoch, place = divmod(step, max(1, number // size))
+    order = np.random.default_rng([seed, epoch]).permutation(number)
+    return order[place * size : (place + 1) * size].astype(np.int64)

@@ -10,28 +10,21 @@ from __future__ import annotations
 
 import logging
 import os
-import random
-import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from medusa_core.drafters.catalog import drafters_for
-from medusa_core.engine.session import Session
-from medusa_core.engine.transcript import transcribe
-from medusa_core.errors import RequestError, TrainingError
-from medusa_core.generate.direct import generate
-from medusa_core.messages import ChatMessage, GenerateSettings, Role
+from medusa_core.errors import TrainingError
+from medusa_core.messages import ChatMessage, Role
 from medusa_core.pace.calibration import measure_costs
 from medusa_core.pace.threads import settle_threads
 from medusa_core.pace.tuner import Tuner
 from medusa_core.prompts import Prompt
 from medusa_core.target import Target
-from medusa_core.training.corpus import Document
-from medusa_core.training.recipe import PhraseRecipe
+from medusa_core.training.answers import own_answers
 from medusa_core.tree.phrase_table import Follower, Phrases, of_lists
 from medusa_core.tree.presets import Accuracies, temperature_bucket
 
@@ -39,8 +32,32 @@ log = logging.getLogger(__name__)
 
 NUM_HELD_OUT = 300
 _DEPTHS = 6
-_FIRST_TURNS = 4  # of a conversation; one of its first questions is asked
-_LOG_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class PhraseRecipe:
+    """How the table of what the model often says is counted in its own answers.
+
+    Attributes:
+        num_answers: own answers that it is counted in.
+        temperatures: at which it is seen how often the table is right, beside greedy answers.
+        max_new_tokens: their length.
+        longest: tokens of the longest context.
+        least_count: how often something must have been said.
+        most_followers: of a context.
+        least_chance: of a follower.
+        least_news: how much the chances of a context differ from the shorter one's, summed, for it
+            to be worth its room.
+    """
+
+    num_answers: int = 48_000
+    temperatures: tuple[float, ...] = (0.7, 1.0)
+    max_new_tokens: int = 300
+    longest: int = 8
+    least_count: int = 2
+    most_followers: int = 4
+    least_chance: float = 0.03
+    least_news: float = 0.5
 
 
 class OwnText(NamedTuple):
@@ -55,34 +72,6 @@ class OwnText(NamedTuple):
     start: int
 
 
-def asked_in(
-    documents: Sequence[Document], numbers: PhraseRecipe, seed: int
-) -> list[tuple[ChatMessage, ...]]:
-    """What the model is asked: chat rows up to one of their first questions, none twice.
-
-    Args:
-        documents: Rows, those that aren't chats among them.
-        numbers: How many are wanted, fewer come back if there are no more; and of one source.
-        seed: Of the choice.
-    """
-    rng, number = random.Random(seed), numbers.num_answers
-    left = {document.source: round(numbers.most_of_a_source * number) for document in documents}
-    found: dict[tuple[ChatMessage, ...], None] = {}
-    for document in rng.sample(documents, len(documents)):
-        turns = [i for i, segment in enumerate(document.segments) if segment.role == "user"]
-        if not turns or not left[document.source]:
-            continue
-        last = rng.choice(turns[:_FIRST_TURNS])
-        spoken = document.segments[: last + 1]
-        asked = tuple(ChatMessage(Role(segment.role), segment.text) for segment in spoken)
-        if asked not in found:
-            found[asked] = None
-            left[document.source] -= 1
-        if len(found) == number:
-            break
-    return list(found)
-
-
 def opened_by(prompts: Iterable[Prompt]) -> list[tuple[ChatMessage, ...]]:
     """The first question of each prompt."""
     return [(ChatMessage(Role.USER, prompt.turns[0]),) for prompt in prompts]
@@ -95,27 +84,10 @@ def own_texts(
     tuner: Tuner,
     temperature: float = 0.0,
 ) -> Iterator[OwnText]:
-    """The model's answers, greedy or drawn; what doesn't fit its context isn't asked."""
-    drafter = drafters_for(target)[0].name
-    settings = GenerateSettings(drafter=drafter, max_new_tokens=numbers.max_new_tokens)
-    if temperature:
-        settings = replace(settings, rule="sample", temperature=temperature)
-    session = Session(target)
-    started_s, num_tokens, told_s = time.monotonic(), 0, 0.0
-    for number, messages in enumerate(asked, start=1):
-        try:
-            prompt = transcribe(messages, None, target).prompt_ids[-numbers.longest :]
-        except RequestError as error:
-            log.info("not asked: %s", error)
-            continue
-        seeded = replace(settings, seed=number)
-        done = generate(target, messages, seeded, session=session, tuner=tuner)
-        num_tokens += len(done.token_ids)
-        elapsed_s = time.monotonic() - started_s
-        if elapsed_s - told_s > _LOG_S:
-            told_s = elapsed_s
-            log.info("%d of %d, %.0f tokens/s", number, len(asked), num_tokens / elapsed_s)
-        yield OwnText((*prompt, *done.token_ids), len(prompt))
+    """The model's answers and what came right before them."""
+    for answer in own_answers(target, asked, numbers.max_new_tokens, tuner, temperature):
+        prompt_ids = answer.prompt_ids[-numbers.longest :]
+        yield OwnText((*prompt_ids, *answer.answer_ids), len(prompt_ids))
 
 
 def make_phrases(

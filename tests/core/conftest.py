@@ -1,4 +1,4 @@
-"""Targets that the engine's tests decode with, loaded once, and a network to train."""
+"""Targets that the engine's tests decode with, loaded once."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -12,13 +12,10 @@ import torch
 from medusa_core.api import demo_model
 from medusa_core.messages import GenerateSettings
 from medusa_core.target import LoadOptions, Target, load_target
-from medusa_core.training.network import PebbleNetwork
-from medusa_core.training.phrase_table import OwnText, count_phrases
-from medusa_core.training.recipe import PhraseRecipe
+from medusa_core.training.phrase_table import OwnText, PhraseRecipe, count_phrases
 from medusa_core.tree.phrase_table import Phrases, write_phrases
 from tests.core.laws import Tie, decode, user_says
 from tests.core.tiny import ACCURACIES, LLAMA3_ROPE, TinySpec, random_heads, write_heads, write_tiny
-from tests.core.toy_recipe import NARROW, random_network
 
 TIES = pytest.StashKey[list[str]]()
 
@@ -123,9 +120,3 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_sep("-", f"differences at ties: {len(lines)}")
         for line in lines:
             terminalreporter.write_line(line)
-
-
-@pytest.fixture
-def network() -> PebbleNetwork:
-    """What the tests of training draw answers from."""
-    return random_network(NARROW, 0.3)

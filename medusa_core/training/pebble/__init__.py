@@ -1,0 +1,1 @@
+"""The recipe of Llama-Pebble, the embedded model: only the command line knows it."""

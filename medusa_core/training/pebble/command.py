@@ -1,0 +1,73 @@
+"""What `train pebble` and `eval pebble` do."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from medusa_core.errors import TrainingError
+from medusa_core.messages import ChatMessage
+from medusa_core.prompts import read_prompts
+from medusa_core.resources import demo_model_dir, prompts_dir
+from medusa_core.training.pebble.asked import phrase_questions
+from medusa_core.training.pebble.evaluate import evaluate
+from medusa_core.training.pebble.export import load_exported
+from medusa_core.training.pebble.formats import bits_per_byte_by_format
+from medusa_core.training.pebble.recipe import RECIPES
+from medusa_core.training.pebble.reliability import reliabilities_on
+from medusa_core.training.pebble.run import RunOptions, train_pebble, with_plain_heads, with_steps
+from medusa_core.training.pebble.samples import as_markdown, converse
+from medusa_core.training.precision import denormals_are_zero
+
+
+def train(args: argparse.Namespace) -> bool:
+    """Run the recipe; returns whether it came to its end."""
+    recipe = with_steps(RECIPES[args.size], args.pretrain_steps, args.tune_steps)
+    if args.plain_heads:
+        recipe = with_plain_heads(recipe)
+    slice_s, within_s = (
+        None if minutes is None else minutes * 60 for minutes in (args.minutes, args.within)
+    )
+    options = RunOptions(
+        args.data, args.out, args.device, args.resume, slice_s, args.compile, within_s
+    )
+    with denormals_are_zero():
+        return train_pebble(recipe, options)
+
+
+def questions(size: str, data_dir: Path, number: int) -> list[tuple[ChatMessage, ...]]:
+    """What a model is asked in rows like the recipe's, for its phrase table."""
+    recipe = RECIPES[size]
+    phrases = replace(recipe.phrases, num_answers=number)
+    return phrase_questions(replace(recipe, phrases=phrases), data_dir)
+
+
+def write_answers(args: argparse.Namespace) -> None:
+    """Answer the shipped samples, as Markdown."""
+    network, tokenizer = load_exported(args.model or demo_model_dir())
+    samples = read_prompts(prompts_dir() / "samples.jsonl")
+    args.answers.write_text(as_markdown(samples, converse(network, tokenizer, samples)))
+
+
+def measure(args: argparse.Namespace) -> dict[str, Any]:
+    """The gates, by name; those of the heads too where they are given."""
+    model_dir = args.model or demo_model_dir()
+    prompts = read_prompts(args.prompts or prompts_dir() / "in_domain.jsonl")
+    result = evaluate(*load_exported(model_dir), prompts, args.rows).as_dict()
+    if args.heads is not None:
+        result["heads"] = [asdict(one) for one in reliabilities_on(model_dir, args.heads, prompts)]
+    return result
+
+
+def measure_formats(args: argparse.Namespace) -> dict[str, float]:
+    """What each weight format costs, in bits per byte.
+
+    Raises:
+        TrainingError: no rows are given.
+    """
+    if args.rows is None:
+        raise TrainingError("Bits per byte are measured on rows.", "Name them with --rows.")
+    names = [name.strip() for name in args.formats.split(",") if name.strip()]
+    return bits_per_byte_by_format(args.model or demo_model_dir(), args.rows, names)

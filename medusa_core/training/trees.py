@@ -1,0 +1,110 @@
+"""Tree tables: the rank paths that were most often true, written beside the heads."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+
+from torch import Tensor
+
+from medusa_core.training.accuracy import head_accuracies
+from medusa_core.tree.presets import temperature_bucket
+from medusa_core.tree.search import Path
+
+log = logging.getLogger(__name__)
+
+FILE = "medusa_trees.json"
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TreesRecipe:
+    """Which trees are made.
+
+    Attributes:
+        num_ranks: ranks that are told apart in the tables.
+        tree_rows: sizes of the trees.
+        default_rows: the tree where nothing is calibrated.
+        text: what the accuracies were measured on, for people.
+    """
+
+    num_ranks: int = 10
+    tree_rows: tuple[int, ...] = (4, 8, 16, 24, 32, 48, 64)
+    default_rows: int = 16
+    text: str = "own answers"
+
+
+def path_counts(ranks: Tensor, num_ranks: int) -> Counter[Path]:
+    """How often each rank path was the true one, over all positions.
+
+    Heads are not independent: where the first is right the next is right more often. Counting
+    whole paths sees that; the product of head accuracies doesn't.
+    """
+    counts: Counter[Path] = Counter()
+    for row in ranks.tolist():
+        path: Path = ()
+        for rank in row:
+            if not 0 <= rank < num_ranks:
+                break
+            path = (*path, rank)
+            counts[path] += 1
+    return counts
+
+
+def best_trees(counts: Counter[Path], tree_rows: Sequence[int]) -> dict[int, list[Path]]:
+    """The most frequent paths for each number of rows (the root is a row).
+
+    A path is never more frequent than its parent, so the first n by count form a tree.
+    """
+    ordered = sorted(counts, key=lambda path: (-counts[path], len(path), path))
+    return {
+        rows: sorted(ordered[: rows - 1], key=lambda path: (len(path), path)) for rows in tree_rows
+    }
+
+
+def path_length(counts: Counter[Path], paths: Sequence[Path], num_positions: int) -> float:
+    """Expected tokens per step of a tree at a position like those counted, bonus included."""
+    return 1.0 + sum(counts[path] for path in paths) / max(1, num_positions)
+
+
+def write_trees(folder: FilePath, ranks: Mapping[float, Tensor], recipe: TreesRecipe) -> None:
+    """Write `medusa_trees.json`: accuracies for each temperature, and trees for greedy answers.
+
+    Args:
+        folder: the heads' folder.
+        ranks: by temperature, from `true_ranks` with as many ranks; 0 is greedy and must be there.
+        recipe: which trees.
+    """
+    greedy, num_positions = ranks[0.0], len(ranks[0.0])
+    counts = path_counts(greedy, recipe.num_ranks)
+    trees = best_trees(counts, recipe.tree_rows)
+    tables = {t: head_accuracies(found, recipe.num_ranks) for t, found in ranks.items()}
+    document = {
+        "format_version": FORMAT_VERSION,
+        "measured": {"num_positions": num_positions, "rule": "greedy", "text": recipe.text},
+        "head_accuracies": _rounded(tables[0.0]),
+        "drawn_accuracies": {
+            str(temperature_bucket(t)): _rounded(table) for t, table in tables.items() if t
+        },
+        "trees": {str(rows): [list(path) for path in paths] for rows, paths in trees.items()},
+        "default_rows": recipe.default_rows,
+    }
+    # one tree per line: readable, and a diff shows what changed
+    text = json.dumps(document).replace('], "', '],\n "').replace('}, "', '},\n "')
+    (folder / FILE).write_text(text + "\n", encoding="utf-8")
+    for temperature, table in tables.items():
+        for head, row in enumerate(table):
+            log.info(
+                "at %.1f, head %d: top 1 %.3f, 5 %.3f", temperature, head, row[0], sum(row[:5])
+            )
+    for rows, paths in trees.items():
+        length = path_length(counts, paths, num_positions)
+        log.info("tree of %d rows: %.2f tokens per step", rows, length)
+
+
+def _rounded(table: Sequence[Sequence[float]]) -> list[list[float]]:
+    return [[round(value, 5) for value in row] for row in table]
