@@ -7,14 +7,15 @@ import pytest
 import torch
 
 from medusa_core.errors import TrainingError
+from medusa_core.target import LoadOptions, load_target
 from medusa_core.training.answers import Answer
 from medusa_core.training.pebble.bits import bits_by_source, overall_bits, read_split
 from medusa_core.training.pebble.checks import read_checks
 from medusa_core.training.pebble.evaluate import distinct, is_loop, repeated_share
-from medusa_core.training.pebble.export import load_exported
+from medusa_core.training.pebble.export import export_model, load_exported
 from medusa_core.training.pebble.network import PebbleNetwork
 from medusa_core.training.pebble.templates import make_documents
-from medusa_core.training.pebble.tokenizer import train_tokenizer
+from medusa_core.training.pebble.tokenizer import save_tokenizer, train_tokenizer
 
 
 def test_loops_are_three_repeats_of_eight_tokens_within_the_first_150() -> None:
@@ -61,6 +62,8 @@ def test_bits_per_byte_of_equal_scores_are_the_tokens_times_the_vocabularys_bits
 ) -> None:
     torch.nn.init.zeros_(network.model.embed_tokens.weight)
     tokenizer = train_tokenizer(["abc"], 300)
+    save_tokenizer(tokenizer, tmp_path / "tokenizer", network.size.max_positions)
+    export_model(network, tmp_path / "tokenizer", tmp_path / "model")
     row = {
         "messages": [
             {"role": "user", "content": "hello there"},
@@ -68,7 +71,8 @@ def test_bits_per_byte_of_equal_scores_are_the_tokens_times_the_vocabularys_bits
         ]
     }
     (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n" + json.dumps({"text": "plain"}))
-    sources = bits_by_source(network, tokenizer, tmp_path)
+    target = load_target(tmp_path / "model", options=LoadOptions("float32"))
+    sources = bits_by_source(target, tokenizer, tmp_path)
     bits, num_rows = overall_bits(sources), sources["rows"].num_rows
     num_tokens = len(tokenizer.encode("zq xé").ids) + 1
     assert num_rows == 1

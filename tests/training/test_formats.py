@@ -1,15 +1,20 @@
 """Bits per byte by weight format: the engine's figure is the trainer's."""
 
 import json
+import math
 from pathlib import Path
 
 import pytest
+import torch
+import torch.nn.functional as F
 
 from medusa_core.__main__ import main
 from medusa_core.api import demo_model
-from medusa_core.training.pebble.bits import bits_by_source, overall_bits
+from medusa_core.training.packing import ANSWER
+from medusa_core.training.pebble.bits import bits_by_format
+from medusa_core.training.pebble.corpus import Document, Segment
 from medusa_core.training.pebble.export import load_exported
-from medusa_core.training.pebble.formats import bits_per_byte_by_format
+from medusa_core.training.pebble.tokenizer import encode_documents
 
 ROW = {
     "messages": [
@@ -27,15 +32,26 @@ def rows(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@torch.no_grad()
+def by_the_network(model: Path) -> float:
+    """Bits per byte of the row by the network that is trained."""
+    network, tokenizer = load_exported(model)
+    segments = tuple(Segment(m["role"], m["content"]) for m in ROW["messages"])
+    (row,) = encode_documents(tokenizer, [Document("chat", segments)])
+    ids = torch.from_numpy(row.ids.astype(int))
+    hidden = network.hidden_states(ids[None, :-1], [len(ids) - 1])[0]
+    is_answer = torch.from_numpy(row.kinds == ANSWER)[1:]
+    nats = F.cross_entropy(network.logits(hidden), ids[1:], reduction="none")[is_answer].sum()
+    said = sum(len(s.text.encode()) for s in segments if s.role == "assistant")
+    return float(nats) / math.log(2) / said
+
+
 def test_the_engine_measures_what_the_trainer_measures(rows: Path) -> None:
     model, _ = demo_model()
-    sources = bits_by_source(*load_exported(model), rows)
-    expected, num_rows = overall_bits(sources), sum(s.num_rows for s in sources.values())
-    assert num_rows == 1
-    found = bits_per_byte_by_format(model, rows, ["fp32", "nf4"])
-    assert found["fp32"] == pytest.approx(expected, rel=1e-4)
+    found = bits_by_format(model, rows, ["fp32", "nf4"])
+    assert found["fp32"] == pytest.approx(by_the_network(model), rel=1e-4)
     assert found["nf4"] != found["fp32"]
-    assert found["nf4"] == pytest.approx(expected, rel=0.2)
+    assert found["nf4"] == pytest.approx(found["fp32"], rel=0.2)
 
 
 def test_it_is_a_command(rows: Path, capsys: pytest.CaptureFixture[str]) -> None:

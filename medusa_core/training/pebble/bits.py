@@ -1,4 +1,4 @@
-"""Bits per byte of the answers in some rows, source by source."""
+"""Bits per UTF-8 byte of the answers in some rows, by the engine itself."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from tokenizers import Tokenizer
 
 from medusa_core.errors import TrainingError
+from medusa_core.messages import WeightFormats
+from medusa_core.target import LoadOptions, Target, load_target
 from medusa_core.training.packing import ANSWER, EncodedDocument
-from medusa_core.training.pebble.attention import document_mask
 from medusa_core.training.pebble.corpus import Document, Segment
-from medusa_core.training.pebble.network import PebbleNetwork
+from medusa_core.training.pebble.export import load_exported
 from medusa_core.training.pebble.tokenizer import encode_documents
 
 log = logging.getLogger(__name__)
@@ -35,28 +37,47 @@ class SourceBits:
     num_rows: int
 
 
-@torch.inference_mode()
-def bits_by_source(
-    network: PebbleNetwork, tokenizer: Tokenizer, rows: Path
-) -> dict[str, SourceBits]:
-    """Bits of the answers, float32, over the first rows of each source.
+def bits_by_source(target: Target, tokenizer: Tokenizer, rows: Path) -> dict[str, SourceBits]:
+    """Bits of the answers, over the first rows of each source that fit the context.
 
     Args:
-        network: the model.
-        tokenizer: its tokenizer.
+        target: the model, loaded in float32 or in a weight format.
+        tokenizer: its tokenizer, as the recipe wants it.
         rows: `split.tar.xz` or a folder of `.jsonl` files.
+
+    Raises:
+        TrainingError: there are no rows.
     """
     found = {}
     for name, lines in read_split(rows):
-        chosen = _first_fitting(lines, name, tokenizer, network.size.max_positions)
-        nats = sum(
-            _answer_nats(network, [e for _, e in chosen[i : i + 8]])
-            for i in range(0, len(chosen), 8)
-        )
-        size = sum(answer_bytes(document) for document, _ in chosen)
+        chosen = _first_fitting(lines, name, tokenizer, target.config.context_tokens)
+        nats = sum(_answer_nats(target, encoded) for _, encoded in chosen)
+        size = sum(_answer_bytes(document) for document, _ in chosen)
         found[name] = SourceBits(nats / math.log(2), size, len(chosen))
         if chosen:
             log.info("%s: %.3f bits per byte", name, found[name].bits / max(1, size))
+    return found
+
+
+def bits_by_format(model_dir: Path, rows: Path, formats: Sequence[str]) -> dict[str, float]:
+    """Bits per byte of all sources together, as each weight format gives them.
+
+    Args:
+        model_dir: the model.
+        rows: as in `bits_by_source`.
+        formats: names of weight formats, for all linear layers.
+
+    Raises:
+        ModelError: the model can't be used.
+        RequestError: there is no such format.
+        TrainingError: there are no rows.
+    """
+    _, tokenizer = load_exported(model_dir)
+    found = {}
+    for name in formats:
+        target = load_target(model_dir, options=LoadOptions(formats=WeightFormats(name)))
+        found[name] = overall_bits(bits_by_source(target, tokenizer, rows))
+        log.info("%s: %.4f bits per byte", name, found[name])
     return found
 
 
@@ -87,17 +108,6 @@ def read_split(rows: Path) -> Iterator[tuple[str, list[str]]]:
     yield from sorted(found.items())
 
 
-def fitting_rows(
-    rows: Path, tokenizer: Tokenizer, context: int
-) -> list[tuple[Document, EncodedDocument]]:
-    """The rows that bits per byte are measured on, of all sources."""
-    return [
-        row
-        for name, lines in read_split(rows)
-        for row in _first_fitting(lines, name, tokenizer, context)
-    ]
-
-
 def _first_fitting(
     lines: Iterable[str], name: str, tokenizer: Tokenizer, context: int
 ) -> list[tuple[Document, EncodedDocument]]:
@@ -117,22 +127,16 @@ def _first_fitting(
     return chosen
 
 
-def answer_bytes(document: Document) -> int:
+def _answer_bytes(document: Document) -> int:
     """UTF-8 bytes of the answers of a row."""
     return sum(len(s.text.encode()) for s in document.segments if s.role == "assistant")
 
 
-def _answer_nats(network: PebbleNetwork, group: Sequence[EncodedDocument]) -> float:
-    """Nats of all answer tokens of some rows."""
-    width = max(len(row.ids) for row in group)
-    ids = torch.zeros(len(group), width, dtype=torch.int64)
-    numbers = torch.full((len(group), width), -1, dtype=torch.int16)
-    answer = torch.zeros(len(group), width, dtype=torch.bool)
-    for index, row in enumerate(group):
-        ids[index, : len(row.ids)] = torch.from_numpy(row.ids.astype("int64"))
-        numbers[index, : len(row.ids)] = 0
-        answer[index, : len(row.ids)] = torch.from_numpy(row.kinds == ANSWER)
-    hidden = network.hidden_states(ids[:, :-1], document_mask(numbers[:, :-1]))
-    chosen = answer[:, 1:]
-    logits = network.logits(hidden[chosen])
-    return float(F.cross_entropy(logits, ids[:, 1:][chosen], reduction="sum"))
+@torch.inference_mode()
+def _answer_nats(target: Target, row: EncodedDocument) -> float:
+    """Nats of the answer tokens of a row."""
+    ids = torch.from_numpy(row.ids.astype(np.int64))
+    hidden = target.runner.extend(ids[:-1].tolist(), target.runner.new_cache(len(ids)))
+    chosen = torch.from_numpy(row.kinds == ANSWER)[1:]
+    logits = target.runner.logits(hidden[chosen]).float()
+    return float(F.cross_entropy(logits, ids[1:][chosen], reduction="sum"))

@@ -12,9 +12,9 @@ from medusa_core.messages import ChatMessage
 from medusa_core.prompts import read_prompts
 from medusa_core.resources import demo_model_dir, prompts_dir
 from medusa_core.training.pebble.asked import phrase_questions
+from medusa_core.training.pebble.bits import bits_by_format
 from medusa_core.training.pebble.evaluate import evaluate
 from medusa_core.training.pebble.export import load_exported
-from medusa_core.training.pebble.formats import bits_per_byte_by_format
 from medusa_core.training.pebble.recipe import RECIPES
 from medusa_core.training.pebble.reliability import reliabilities_on
 from medusa_core.training.pebble.run import RunOptions, train_pebble, with_plain_heads, with_steps
@@ -55,7 +55,7 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
     """The gates, by name; those of the heads too where they are given."""
     model_dir = args.model or demo_model_dir()
     prompts = read_prompts(args.prompts or prompts_dir() / "in_domain.jsonl")
-    result = evaluate(*load_exported(model_dir), prompts, args.rows).as_dict()
+    result = evaluate(model_dir, prompts, args.rows).as_dict()
     if args.heads is not None:
         result["heads"] = [asdict(one) for one in reliabilities_on(model_dir, args.heads, prompts)]
     return result
@@ -70,4 +70,4 @@ def measure_formats(args: argparse.Namespace) -> dict[str, float]:
     if args.rows is None:
         raise TrainingError("Bits per byte are measured on rows.", "Name them with --rows.")
     names = [name.strip() for name in args.formats.split(",") if name.strip()]
-    return bits_per_byte_by_format(args.model or demo_model_dir(), args.rows, names)
+    return bits_by_format(args.model or demo_model_dir(), args.rows, names)

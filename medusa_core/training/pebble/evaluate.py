@@ -11,10 +11,12 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from medusa_core.prompts import Prompt
+from medusa_core.target import LoadOptions, load_target
 from medusa_core.training.answers import Answer
-from medusa_core.training.pebble.bits import bits_by_source, overall_bits
+from medusa_core.training.pebble.bits import SourceBits, bits_by_source, overall_bits
 from medusa_core.training.pebble.checks import read_checks
 from medusa_core.training.pebble.corpus import repeats
+from medusa_core.training.pebble.export import load_exported
 from medusa_core.training.pebble.network import PebbleNetwork
 from medusa_core.training.pebble.recipe import END
 from medusa_core.training.pebble.self_answers import GenerationOptions, generate_answers
@@ -69,18 +71,16 @@ class Evaluation:
         return asdict(self)
 
 
-def evaluate(
-    network: PebbleNetwork, tokenizer: Tokenizer, prompts: Sequence[Prompt], rows: Path | None
-) -> Evaluation:
+def evaluate(model_dir: Path, prompts: Sequence[Prompt], rows: Path | None) -> Evaluation:
     """Measure all gates.
 
     Args:
-        network: the model.
-        tokenizer: its tokenizer.
+        model_dir: the model.
         prompts: in-domain prompts; their first turns are asked.
         rows: `split.tar.xz` or a folder of `.jsonl` files for the bits per byte.
     """
     started_s = time.monotonic()
+    network, tokenizer = load_exported(model_dir)
     encoded = first_turns(tokenizer, prompts)
     room = network.size.max_positions - LOOP_WINDOW
     kept = [index for index, ids in enumerate(encoded) if len(ids) <= room]
@@ -94,7 +94,10 @@ def evaluate(
     ]
     categories = [prompts[index].category for index in kept]
     failed, num_checks = failed_checks(network, tokenizer), len(read_checks())
-    sources = {} if rows is None else bits_by_source(network, tokenizer, rows)
+    sources: dict[str, SourceBits] = {}
+    if rows is not None:
+        target = load_target(model_dir, options=LoadOptions("float32"))
+        sources = bits_by_source(target, tokenizer, rows)
     num_rows = sum(source.num_rows for source in sources.values())
     return Evaluation(
         bits_per_byte=overall_bits(sources) if num_rows else None,
