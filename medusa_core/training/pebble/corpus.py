@@ -17,7 +17,6 @@ from medusa_core.training.pebble.recipe import Source
 log = logging.getLogger(__name__)
 
 PLAIN = "text"
-ROLES = ("system", "user", "assistant")
 
 
 @dataclass(frozen=True, slots=True)
