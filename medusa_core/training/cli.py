@@ -55,8 +55,7 @@ def run_train(args: argparse.Namespace) -> int:
 def _run_pebble(args: argparse.Namespace) -> int:
     from medusa_core.training.pebble import command
 
-    args.data = _data_of(args)
-    finished = command.train(args)
+    finished = command.train(args, _data_of(args))
     print("finished" if finished else "stopped; run again with --resume")
     return 0 if finished else 3
 

@@ -60,7 +60,7 @@ class PackedRows:
         return len(self.ids)
 
     def documents(self, indices: Sequence[int]) -> Iterator[EncodedDocument]:
-        """The documents, or parts of them, that lie in some rows."""
+        """The documents, or parts of them, that lie in some rows; rows keep no seeds."""
         for row in indices:
             numbers = self.document_ids[row]
             for number in range(int(numbers.max()) + 1):

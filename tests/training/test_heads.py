@@ -24,7 +24,15 @@ from medusa_core.training.heads import (
 )
 from medusa_core.training.loop import LoopOptions, LoopResult, train
 from medusa_core.training.optimizer import Optimizers, adam_w, cosine_rate
-from medusa_core.training.packing import ANSWER, PROMPT, EncodedDocument, answered, pack_whole
+from medusa_core.training.packing import (
+    ANSWER,
+    PROMPT,
+    EncodedDocument,
+    PackedRows,
+    answered,
+    pack_whole,
+    places_at,
+)
 from medusa_core.training.positions import Positions, collect
 from medusa_core.training.trees import (
     TreesRecipe,
@@ -134,7 +142,7 @@ def test_heads_of_any_target_learn_what_it_says(
     write_trees(tmp_path, {0.0: ranks, 0.7: ranks}, TreesRecipe(4, (4, 8), 8))
     assert read_head_set(tmp_path, None)[1].name == name
     table = read_tree_table(tmp_path, form.num_heads)
-    assert set(table.measured) == {4, 8}
+    assert (set(table.measured), table.default_rows) == ({4, 8}, 8)
     assert table.at(0.5).head_accuracies == table.head_accuracies
 
 
@@ -155,6 +163,28 @@ def learn(
         return heads_loss(heads, data.batch(step, 32, 5))
 
     return train(heads, optimizers, loss_at, LoopOptions(checkpoint, num_steps, 32, slice_s))
+
+
+def test_states_may_be_computed_step_by_step_from_packed_rows(
+    target: Target, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(3)
+    documents = [answered(rng.integers(5, 40, 6).tolist(), [7, 8, 9] * 6) for _ in range(12)]
+    rows = pack_whole(documents, 63)
+    rows.save(tmp_path / "rows.npz")
+    kept = PackedRows.load(tmp_path / "rows.npz")
+    heads = new_heads(target, HeadsForm(2), collect(target, documents, 2))
+    losses: list[float] = []
+
+    def loss_at(step: int) -> torch.Tensor:
+        chosen = places_at(step, len(kept), 2, seed=1)
+        loss = heads_loss(heads, collect(target, list(kept.documents(chosen.tolist())), 2))
+        losses.append(float(loss.detach()))
+        return loss
+
+    optimizers = Optimizers([adam_w(heads.parameters(), 0.02)], cosine_rate(40))
+    train(heads, optimizers, loss_at, LoopOptions(tmp_path / "heads.pt", 40, 2 * 63))
+    assert losses[-1] < 0.3 * losses[0]
 
 
 @pytest.mark.parametrize(
@@ -182,13 +212,10 @@ def test_heads_trained_in_slices_are_those_trained_at_once(target: Target, tmp_p
     form = HeadsForm(2, own_lm_head=True)
     whole = new_heads(target, form, data)
     learn(whole, data, 4, tmp_path / "whole.pt")
-    steps, finished = [], False
-    while not finished:
+    for step in (1, 2, 3, 4):
         sliced = new_heads(target, form, data)
         result = learn(sliced, data, 4, tmp_path / "sliced.pt", slice_s=0.0)
-        steps.append(result.step)
-        finished = result.finished
-    assert steps == [1, 2, 3, 4]
+        assert (result.step, result.finished) == (step, step == 4)
     for one, other in zip(whole.parameters(), sliced.parameters(), strict=True):
         assert torch.equal(one, other)
 
@@ -204,10 +231,11 @@ def test_later_heads_weigh_less_and_what_is_past_the_end_nothing(target: Target)
         )
     ]
     assert loss_of(heads, data) == pytest.approx(sum(alone), rel=1e-5)
-    scores = heads.logits(1, data.hidden.float(), data.roots)
-    known = data.targets[:, 1] >= 0
-    plain = torch.nn.functional.cross_entropy(scores[known], data.targets[known, 1])
-    assert alone[1] == pytest.approx(0.8 * float(plain.detach()), rel=1e-4)
+    for head, weight in enumerate((1.0, 0.8)):
+        scores = heads.logits(head, data.hidden.float(), data.roots).detach()
+        known = data.targets[:, head] >= 0
+        plain = torch.nn.functional.cross_entropy(scores[known], data.targets[known, head])
+        assert alone[head] == pytest.approx(weight * float(plain), rel=1e-4)
 
 
 def positions(hidden: torch.Tensor, targets: torch.Tensor, roots: torch.Tensor) -> Positions:

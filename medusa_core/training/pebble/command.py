@@ -22,8 +22,8 @@ from medusa_core.training.pebble.samples import as_markdown, converse
 from medusa_core.training.precision import denormals_are_zero
 
 
-def train(args: argparse.Namespace) -> bool:
-    """Run the recipe; returns whether it came to its end."""
+def train(args: argparse.Namespace, data_dir: Path) -> bool:
+    """Run the recipe on some rows; returns whether it came to its end."""
     recipe = with_steps(RECIPES[args.size], args.pretrain_steps, args.tune_steps)
     if args.plain_heads:
         recipe = with_plain_heads(recipe)
@@ -31,7 +31,7 @@ def train(args: argparse.Namespace) -> bool:
         None if minutes is None else minutes * 60 for minutes in (args.minutes, args.within)
     )
     options = RunOptions(
-        args.data, args.out, args.device, args.resume, slice_s, args.compile, within_s
+        data_dir, args.out, args.device, args.resume, slice_s, args.compile, within_s
     )
     with denormals_are_zero():
         return train_pebble(recipe, options)
