@@ -170,6 +170,12 @@ def test_a_second_run_in_the_same_folder_must_ask_to_resume(data_dir: Path, tmp_
         run(data_dir, tmp_path / "out")
 
 
+def test_a_folder_without_rows_of_the_recipe_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match="no rows") as refused:
+        run(tmp_path, tmp_path / "out")
+    assert "NAME.jsonl" in refused.value.hint
+
+
 def test_the_exported_model_loads_in_transformers_with_the_same_logits(tmp_path: Path) -> None:
     from transformers import LlamaForCausalLM
 

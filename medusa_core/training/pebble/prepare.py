@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from tokenizers import Tokenizer
 
+from medusa_core.errors import TrainingError
 from medusa_core.training.packing import PackedRows, pack_stream, pack_whole
 from medusa_core.training.pebble.corpus import Document, read_mixture
 from medusa_core.training.pebble.recipe import Recipe
@@ -45,10 +46,18 @@ def prepare(data_dir: Path, run_dir: Path, recipe: Recipe, extra: list[Document]
             that the model is asked in the polish; what is there is kept.
         recipe: mixture and lengths.
         extra: the recipe's own chat rows: all of them in chat tuning, a share in the polish.
+
+    Raises:
+        TrainingError: there are no rows.
     """
     if (run_dir / PROMPTS_FILE).is_file():
         return
     mixture = read_mixture(data_dir, recipe.sources, recipe.seed)
+    if not mixture.pretrain:
+        raise TrainingError(
+            f"{data_dir} holds no rows to learn from.",
+            "It must hold one of the recipe's sources, as NAME.jsonl or NAME.jsonl.xz.",
+        )
     log.info("read %d documents for pretraining", len(mixture.pretrain))
     folder = run_dir / "tokenizer"
     if not (folder / "tokenizer.json").is_file():
