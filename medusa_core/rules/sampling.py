@@ -195,7 +195,9 @@ def _numbers(scores: Tensor) -> Numbers:
     Raises:
         NumericsError: The best score is no number.
     """
-    numbers: Numbers = scores.to("cpu").to(torch.float64).numpy()
+    row = scores.cpu()
+    numbers: Numbers = (row if row.dtype == torch.float64 else row.float()).numpy()
+    numbers = numbers.astype(np.float64)
     check_number(float(numbers.max()))
     return numbers
 
@@ -210,7 +212,10 @@ def _keep_nucleus(ids: Ids | None, scores: Numbers, top_p: float) -> Candidates:
 
     Of tokens as likely as the last one that is kept, the first ones are.
     """
-    probabilities: Numbers = torch.softmax(torch.from_numpy(scores), dim=-1).numpy()
+    # By numpy: torch's threads wait for each other, which takes longer than this where they share
+    # their cores.
+    probabilities: Numbers = np.exp(scores - scores.max())
+    probabilities /= probabilities.sum()
     least, num_kept = _nucleus_end(probabilities, top_p)
     mask = probabilities > least
     ends = np.flatnonzero(probabilities == least)[: num_kept - int(np.count_nonzero(mask))]
