@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import torch
 
+from medusa_core import card
 from medusa_core.bench.divergence import Divergence, find_divergence
 from medusa_core.bench.race import Conversation, Race, Totals
 from medusa_core.messages import GenerateSettings
@@ -20,7 +21,7 @@ Report = dict[str, object]
 def machine(target: Target) -> dict[str, str | int]:
     """What the figures were measured on."""
     device = target.precision.device
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor()
+    name = card.name(device) if device.type == "cuda" else platform.processor()
     return {
         "system": platform.platform(),
         "device": str(device),

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from medusa_core import card
 from medusa_core.generate.direct import generate
 from medusa_core.heads.medusa import MedusaHeads, Ranked
 from medusa_core.kv.size import row_bytes
@@ -204,14 +205,9 @@ def _copy_gb_per_s(device: torch.device) -> float:
     to = torch.empty_like(source)
     seconds = []
     for _ in range(_COPIES):
-        _wait(device)
+        card.wait(device)
         started = time.perf_counter()
         to.copy_(source)
-        _wait(device)
+        card.wait(device)
         seconds.append(time.perf_counter() - started)
     return 2 * _COPIED_BYTES / statistics.median(seconds[1:]) / 1e9
-
-
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)

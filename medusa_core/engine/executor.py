@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 
 import torch
 
+from medusa_core import card
 from medusa_core.drafters.catalog import drafters_for
 from medusa_core.drafters.source import source_registry
 from medusa_core.engine.generation import Generation
@@ -251,8 +252,7 @@ class Executor:
         gc.collect()
         if left() is not None:
             log.error("the model is still held after it was unloaded")
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
+        card.give_back_memory()
         return held
 
     def _fail(self, command: Message, error: Exception) -> None:
@@ -264,8 +264,7 @@ class Executor:
             log.error("%s failed", type(command).__name__, exc_info=error)
         if isinstance(told, OutOfMemoryError):
             gc.collect()
-            if torch.cuda.is_available():
-                torch.cuda.empty_cache()
+            card.give_back_memory()
         self._tell(
             Failed(
                 command.session_id, command.request_id, type(told).__name__, told.message, told.hint

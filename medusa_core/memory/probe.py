@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import psutil
-import torch
 
+from medusa_core import card
 from medusa_core.memory.budget import GIB, RUNTIME_BYTES, Budget
 from medusa_core.models.precision import choose_device, hardware_of
 
@@ -24,8 +24,8 @@ def live_budget(device: str = "", own_bytes: int = 0) -> Budget:
     """
     chosen = choose_device(device)
     if chosen.type == "cuda":
-        free, total = torch.cuda.mem_get_info(chosen)
-        name = torch.cuda.get_device_name(chosen)
+        free, total = card.free_and_total_bytes(chosen)
+        name = card.name(chosen)
         # The context exists once this was asked: it is among what is used.
         runtime = 0
     else:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
+from medusa_core import card
 from medusa_core.errors import RequestError
 from medusa_core.messages import WeightFormats
 from medusa_core.native.binding import native_library
@@ -63,7 +64,7 @@ def precision_of(compute: str, device: torch.device) -> Precision:
 def hardware_of(device: torch.device) -> Hardware:
     """What weight formats may ask of a device."""
     if device.type == "cuda":
-        return Hardware("cuda", torch.cuda.get_device_capability(device))
+        return Hardware("cuda", card.capability(device))
     return Hardware(
         "cpu",
         multiplies_bfloat16=torch_packs_bfloat16(),
@@ -80,16 +81,16 @@ def choose_device(device: str) -> torch.device:
     """
     no_device = RequestError(f"There is no device {device!r}.", "Choose cpu, cuda or cuda:N.")
     try:
-        chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        chosen = torch.device(device or ("cuda" if card.num_cards() else "cpu"))
     except RuntimeError as error:
         raise no_device from error
     if chosen.type not in ("cpu", "cuda"):
         raise no_device
-    if chosen.type == "cuda" and not torch.cuda.is_available():
+    if chosen.type == "cuda" and not card.num_cards():
         raise RequestError(
             "This torch finds no CUDA device.",
             "Check the driver with nvidia-smi, or choose the device cpu.",
         )
-    if chosen.type == "cuda" and (chosen.index or 0) >= torch.cuda.device_count():
+    if chosen.type == "cuda" and (chosen.index or 0) >= card.num_cards():
         raise no_device
     return chosen

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import torch
 
+from medusa_core import card
 from medusa_core.native.binding import native_library
 from medusa_core.pace.calibration import measure_costs
 from medusa_core.pace.costs import StepCosts
@@ -70,7 +71,7 @@ def calibration_key(target: Target, folders: Iterable[Path]) -> str:
         if path.suffix in (".safetensors", ".json")
     ]
     device = target.precision.device
-    where = torch.cuda.get_device_name(device) if device.type == "cuda" else _processor()
+    where = card.name(device) if device.type == "cuda" else _processor()
     told = (
         _VERSION,
         torch.__version__,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+_FLOAT16_RANGE = (-65504.0, 65504.0)
+
 
 class Int8Linear:
     """8-bit weights times inputs as they are: a CPU's kernel, the same for every number of rows."""
@@ -42,7 +44,10 @@ class Int8RowsLinear:
         self.nbytes = weight.nbytes + self._largest.nbytes + (0 if bias is None else bias.nbytes)
 
     def __call__(self, x: Tensor) -> Tensor:
-        rounded, largest, _ = self._round(x.contiguous(), 0.0)
+        # The kernel rounds float16 alone; others are cast on the way, which keeps all they can
+        # show up to 65,504 and takes one more pass over the inputs.
+        halves = x if x.dtype == torch.float16 else x.clamp(*_FLOAT16_RANGE).half()
+        rounded, largest, _ = self._round(halves.contiguous(), 0.0)
         product: Tensor = self._run(
             rounded, self._weight, largest, self._largest, self._bias, x.dtype
         )

@@ -82,6 +82,10 @@ def _quantizer(is_nested: bool) -> Callable[[Tensor], dict[str, Tensor]]:
 def _build(
     tensors: Mapping[str, Tensor], rows: int, bias: Tensor | None, compute: dtype
 ) -> QuantLinear:
+    if tensors["weight"].device.type != "cpu":
+        from medusa_core.quant.nf4_card_linear import Nf4CardLinear
+
+        return Nf4CardLinear(tensors, rows, bias)
     from medusa_core.quant.nf4_linear import Nf4Linear
 
     return Nf4Linear(tensors, rows, bias, compute)

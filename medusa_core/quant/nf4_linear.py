@@ -63,14 +63,20 @@ def assemble(
     return {"weight": packed.view(-1, 1), **state.as_dict(packed=True)}
 
 
-def read_state(statistics: Mapping[str, Tensor]) -> Any:
+def read_state(statistics: Mapping[str, Tensor], device: torch.device | None = None) -> Any:
     """What bitsandbytes knows of a matrix, from its tensors without the weight.
+
+    Args:
+        statistics: The tensors, by the names that bitsandbytes gives them.
+        device: Where it is wanted; None for the computer's memory.
 
     Raises:
         CheckpointError: They don't fit each other.
     """
     try:
-        state = _kernels.QuantState.from_dict(dict(statistics), device=torch.device("cpu"))
+        state = _kernels.QuantState.from_dict(
+            dict(statistics), device=device or torch.device("cpu")
+        )
     except (ValueError, KeyError, UnicodeDecodeError, TypeError) as error:
         raise CheckpointError(
             f"The statistics of a quantized tensor are damaged ({error}).", "Download it again."

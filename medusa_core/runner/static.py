@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from medusa_core import card
 from medusa_core.kv.cache import KvCache
 from medusa_core.kv.tensor import TensorCache
 from medusa_core.models.decoder import Decoder
@@ -45,7 +46,7 @@ class _Step:
     inputs: Tensor
     sees: Tensor
     hidden: Tensor
-    graph: torch.cuda.CUDAGraph | None
+    graph: card.Graph | None
 
 
 class StaticRunner(ResidentRunner):
@@ -64,7 +65,7 @@ class StaticRunner(ResidentRunner):
         self._group = model.config.num_heads // model.config.num_kv_heads
         self._steps: dict[tuple[int, int, int, int], _Step] = {}
         self._sees: dict[tuple[TreeShape, int], Tensor] = {}
-        self._graphs_memory = torch.cuda.graph_pool_handle() if captures else None
+        self._graphs_memory = card.graph_memory() if captures else None
 
     def new_cache(self, capacity: int) -> TensorCache:
         return TensorCache(self._model.config, self._precision, capacity, num_spare=1)
@@ -136,24 +137,13 @@ class StaticRunner(ResidentRunner):
         graph = self._capture(step, rows, width, kv) if self._captures else None
         return _Step(step.inputs, step.sees, step.hidden, graph)
 
-    def _capture(
-        self, step: _Step, rows: int, width: int, kv: TensorCache
-    ) -> torch.cuda.CUDAGraph | None:
+    def _capture(self, step: _Step, rows: int, width: int, kv: TensorCache) -> card.Graph | None:
         """Record the step; without a graph where something in it can't be recorded."""
-        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(2):  # libraries choose their kernels before anything is recorded
-                self._compute(step, rows, width, kv)
-        torch.cuda.current_stream().wait_stream(stream)
-        graph = torch.cuda.CUDAGraph()
         try:
-            with torch.cuda.graph(graph, pool=self._graphs_memory):
-                self._compute(step, rows, width, kv)
+            return card.record(lambda: self._compute(step, rows, width, kv), self._graphs_memory)
         except RuntimeError as error:
             log.warning("a step of %d rows can't be recorded, it runs without: %s", rows, error)
             return None
-        return graph
 
     def _sees_of(self, shape: TreeShape, rows: int) -> Tensor:
         """Which rows of a tree see which, on the device; padding rows see themselves."""

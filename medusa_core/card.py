@@ -1,0 +1,83 @@
+"""All that is asked of a CUDA card, in one place: tests put an imagined card here.
+
+Callers import this module, not its functions, and nothing else in the engine asks `torch.cuda`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import torch
+
+
+class Graph(Protocol):
+    """A recorded piece of work."""
+
+    def replay(self) -> None:
+        """Do it again, on what its buffers hold now."""
+
+
+def num_cards() -> int:
+    """How many cards this torch can use."""
+    return torch.cuda.device_count() if torch.cuda.is_available() else 0
+
+
+def capability(device: torch.device) -> tuple[int, int]:
+    """Compute capability of a card, such as (8, 6)."""
+    return torch.cuda.get_device_capability(device)
+
+
+def name(device: torch.device) -> str:
+    """A card's name for people."""
+    return torch.cuda.get_device_name(device)
+
+
+def free_and_total_bytes(device: torch.device) -> tuple[int, int]:
+    """A card's memory as it is now."""
+    return torch.cuda.mem_get_info(device)
+
+
+def give_back_memory() -> None:
+    """Let others have what torch keeps for its next tensors."""
+    if num_cards():
+        torch.cuda.empty_cache()
+
+
+def wait(device: torch.device) -> None:
+    """Let a card finish what it was given; nothing to wait for elsewhere."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def graph_memory() -> Any:
+    """Memory that graphs share which are never replayed at the same time."""
+    return torch.cuda.graph_pool_handle()
+
+
+def record(work: Callable[[], None], memory: Any) -> Graph:
+    """Record work as a graph.
+
+    Args:
+        work: Gives the card the same operations whenever it is called.
+        memory: From `graph_memory`.
+
+    Raises:
+        RuntimeError: Something in it can't be recorded. The stream is the one from before.
+    """
+    before = torch.cuda.current_stream()
+    aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    aside.wait_stream(before)
+    graph = torch.cuda.CUDAGraph()
+    try:
+        with torch.cuda.stream(aside):
+            for _ in range(2):  # libraries choose their kernels before anything is recorded
+                work()
+        before.wait_stream(aside)
+        # What other threads ask of the card meanwhile is none of the graph's business.
+        with torch.cuda.graph(graph, pool=memory, capture_error_mode="thread_local"):
+            work()
+    finally:
+        # Torch leaves the stream of a capture that failed as the current one.
+        torch.cuda.set_stream(before)
+    return graph

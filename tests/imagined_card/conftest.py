@@ -1,0 +1,17 @@
+"""The guard that imagined cards need, once for all tests, and targets to put on them."""
+
+import pytest
+
+from tests.core.conftest import folders, load, one_thread
+from tests.imagined_card.guard import find_compiler, register_guard
+
+__all__ = ["folders", "load", "one_thread"]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def guard(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Without it torch refuses tensors on a card that it wasn't built for."""
+    compiler = find_compiler()
+    if compiler is None:
+        pytest.skip("The imagined card needs a C++ compiler: apt-get install g++.")
+    register_guard(tmp_path_factory.mktemp("guard"), compiler)

@@ -1,0 +1,77 @@
+"""What happened on the imagined card, for tests to count."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a kernel was given as one argument.
+
+    Attributes:
+        shape: Its shape.
+        strides: Its strides, in numbers.
+        offset_bytes: Where it begins in its storage, which itself is aligned to 512 bytes.
+        itemsize: Bytes of a number.
+    """
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset_bytes: int
+    itemsize: int
+
+
+@dataclass(frozen=True, slots=True)
+class Attended:
+    """One call of attention.
+
+    Attributes:
+        kernel: Which of torch's took it.
+        given: Queries, keys, values, and the mask or None.
+    """
+
+    kernel: str
+    given: tuple[Given | None, ...]
+
+
+@dataclass(slots=True)
+class Journal:
+    """Counts since it was cleared.
+
+    Attributes:
+        uploads: Bytes of every copy from the host.
+        downloads: Bytes of every copy to the host.
+        attended: Calls of attention.
+        kernels: How often each of bitsandbytes' kernels ran.
+    """
+
+    uploads: list[int] = field(default_factory=list)
+    downloads: list[int] = field(default_factory=list)
+    attended: list[Attended] = field(default_factory=list)
+    kernels: Counter[str] = field(default_factory=Counter)
+
+    def clear(self) -> None:
+        """Begin anew."""
+        for kept in (self.uploads, self.downloads, self.attended, self.kernels):
+            kept.clear()
+
+    def copy(self, *, is_upload: bool, num_bytes: int) -> None:
+        """Note a copy."""
+        (self.uploads if is_upload else self.downloads).append(num_bytes)
+
+    def attention(
+        self, kernel: str, q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
+    ) -> None:
+        """Note what attention was given."""
+        given = tuple(None if t is None else given_of(t) for t in (q, keys, values, mask))
+        self.attended.append(Attended(kernel, given))
+
+
+def given_of(tensor: Tensor) -> Given:
+    """A tensor's layout."""
+    offset_bytes = tensor.storage_offset() * tensor.itemsize
+    return Given(tuple(tensor.shape), tensor.stride(), offset_bytes, tensor.itemsize)
