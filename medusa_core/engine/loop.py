@@ -63,6 +63,8 @@ def decode_step(
     drafted = time.perf_counter()
     states = runner.verify(proposal.tree, kv)
     logits = runner.logits(states)
+    if context.reads:  # a trace reads them again, and a card is waited for once
+        logits = logits.cpu()
     verified = time.perf_counter()
     acceptance = rule.walk(proposal.tree, logits, context)
     accepted = time.perf_counter()

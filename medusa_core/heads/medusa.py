@@ -229,8 +229,8 @@ class MedusaHeads:
         if chance is None:
             scores, columns, chances = self._best(hidden, root_id, len(num_ranks), most)
             return Ranked(self._tokens(columns), columns, scores, chances)
-        scores, *_ = self._best(hidden, root_id, len(num_ranks), 1)
-        columns, drawn = self._drawn(scores, most, chance)
+        scores, candidates = self._brought(hidden, root_id, len(num_ranks))
+        columns, drawn = self._drawn(scores, candidates, most, chance)
         return Ranked(self._tokens(columns), columns, scores, drawn=drawn)
 
     def _tokens(self, columns: list[list[int]]) -> list[list[int]]:
@@ -248,19 +248,35 @@ class MedusaHeads:
         best = [flat[i : i + num_ranks] for i in range(0, len(flat), num_ranks)]
         return scores, best, chances
 
+    def _brought(
+        self, hidden: Tensor, root_id: int, num_heads: int
+    ) -> tuple[Tensor, Tensor | None]:
+        """Scores on the CPU, and the columns that chance may lift; None for all of them."""
+        if self._native is not None and hidden.dtype == torch.float32:
+            scores, *_ = self._native.ranked(hidden, root_id, num_heads, 1)
+        else:
+            scores = self.logits(hidden, root_id, num_heads)
+        if self.num_columns <= _MOST_CANDIDATES:
+            return scores.cpu(), None
+        likely = scores.topk(_MOST_CANDIDATES, dim=-1).indices
+        if scores.is_cpu:
+            return scores, likely
+        # From a card by one copy; a float32 holds every column's number.
+        both = torch.cat([scores.float(), likely.float()], dim=-1).cpu()
+        return both[:, : self.num_columns], both[:, self.num_columns :].long()
+
     def _drawn(
-        self, scores: Tensor, num_ranks: int, chance: Chance
+        self, scores: Tensor, candidates: Tensor | None, num_ranks: int, chance: Chance
     ) -> tuple[list[list[int]], Drawn]:
         """The columns that are best with what chance adds, and the scores with it."""
-        if self.num_columns <= _MOST_CANDIDATES:
+        if candidates is None:
             shifted = chance(scores, self._token_ids)
             best: list[list[int]] = shifted.topk(num_ranks, dim=-1).indices.tolist()
             return best, Drawn(shifted, best)
-        columns = scores.topk(_MOST_CANDIDATES, dim=-1).indices.cpu()
-        token_ids = columns if self._token_ids is None else self._token_ids[columns]
-        shifted = chance(scores.cpu().gather(1, columns), token_ids)
+        token_ids = candidates if self._token_ids is None else self._token_ids[candidates]
+        shifted = chance(scores.gather(1, candidates), token_ids)
         places = shifted.topk(num_ranks, dim=-1).indices
-        return columns.gather(1, places).tolist(), Drawn(shifted, places.tolist())
+        return candidates.gather(1, places).tolist(), Drawn(shifted, places.tolist())
 
 
 class _Residuals:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from medusa_core.kv.cache import KvCache
@@ -109,7 +108,9 @@ class TensorCache(KvCache):
         return data[:, :, :, :length]
 
     def _move(self, slots: Sequence[int]) -> None:
-        # Through a copy: source and destination slots overlap.
-        index = torch.tensor(slots, device=self._data.device).add_(self.length)
-        kept = self._data.index_select(3, index)
-        self._data[:, :, :, self.length : self.length + len(slots)] = kept
+        # One after the other: slots ascend, so that none is overwritten before it is read, and no
+        # list of them has to be brought to the device.
+        rows = self._data[:, :, :, self.length :]
+        for place, slot in enumerate(slots):
+            if place != slot:
+                rows[:, :, :, place] = rows[:, :, :, slot]

@@ -6,6 +6,7 @@ In what they differ, `Traits` say.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -71,14 +72,22 @@ class Decoder:
         self._rope = Rope(config, precision.cache, precision.device)
         self._attend = choose_attention(precision.device)
         self._compute = precision.compute
+        self._device = self.final_norm.weight.device
         self._cache_dtype = precision.cache
 
     def embed(self, token_ids: Tensor) -> Tensor:
-        """[n] → [n, hidden]"""
-        if self.embedding.device == token_ids.device:
-            return self.embedding.index_select(0, token_ids).to(self._compute)
-        rows = self.embedding.index_select(0, token_ids.to(self.embedding.device))
-        return rows.to(token_ids.device, self._compute)
+        """[n] → [n, hidden], where the embedding lies on the model's device."""
+        return self.embedding.index_select(0, token_ids).to(self._compute)
+
+    def far_vectors(self, token_ids: Sequence[int]) -> Tensor | None:
+        """Token vectors in the computer's memory, where the embedding lies there alone.
+
+        Returns:
+            [n, hidden], for the caller to bring to the model's device; None where `embed` serves.
+        """
+        if self.embedding.device == self._device:
+            return None
+        return self.embedding.index_select(0, torch.tensor(token_ids)).to(self._compute)
 
     def turns(self, num_positions: int) -> Tensor:
         """The rotation of every pair at every position. [positions, head_dim / 2], complex"""

@@ -101,15 +101,15 @@ class Summary:
 
 
 class TorchSummary:
-    """Reads scores of any dtype on any device."""
+    """Reads scores of any dtype; those on a card are brought by one copy."""
 
     def probabilities(self, scores: Tensor, rows: array[int], places: Sequence[int]) -> bytes:
-        chances = torch.softmax(scores, dim=-1, dtype=torch.float32)
+        chances = torch.softmax(scores.cpu(), dim=-1, dtype=torch.float32)
         return array("f", chances[rows.tolist(), places].tolist()).tobytes()
 
     def choices(self, scores: Tensor, rows: Sequence[int], choices: Sequence[int]) -> bytes:
-        chances = torch.softmax(scores[list(rows)], dim=-1, dtype=torch.float32)
-        wanted = torch.tensor(choices, device=chances.device).unsqueeze(1)
+        chances = torch.softmax(scores.cpu()[list(rows)], dim=-1, dtype=torch.float32)
+        wanted = torch.tensor(choices).unsqueeze(1)
         chosen = chances.gather(1, wanted)
         best = chances.scatter(1, wanted, -1.0).topk(NUM_ALTERNATIVES, dim=-1)
         packed = array("f", torch.cat([chosen.flatten(), best.values.flatten()]).tolist())

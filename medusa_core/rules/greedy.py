@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from medusa_core.messages import GenerateSettings, RuleChoice
@@ -30,9 +31,8 @@ class Greedy:
 
     def walk(self, tree: TokenTree, logits: Tensor, context: WalkContext) -> Acceptance:
         if not self._shaping.is_idle:
-            return descend(
-                tree, lambda node, path: _best(self._shaping(logits[node], context, path))
-            )
+            rows = logits.cpu()
+            return descend(tree, lambda node, path: _best(self._shaping(rows[node], context, path)))
         if self._best_walk is None:
             self._best_walk = best_walk(logits)
         if self._best_walk is not None:
@@ -40,14 +40,14 @@ class Greedy:
             if met is None:
                 raise no_number()
             return met
-        # Looking at one row at a time would wait for the device each time: bring all at once.
+        # Looking at one row at a time would wait for the device each time: bring all at once. A
+        # float64 holds every token's number.
         best = logits.max(dim=-1)
-        scores: list[float] = best.values.tolist()
-        token_ids: list[int] = best.indices.tolist()
+        scores, token_ids = torch.stack([best.values.double(), best.indices.double()]).tolist()
 
         def choose(node: int, _: Path) -> int:
             check_number(scores[node])
-            return token_ids[node]
+            return int(token_ids[node])
 
         return descend(tree, choose)
 

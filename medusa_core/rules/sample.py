@@ -29,8 +29,10 @@ class Sample:
         self._sampler = Sampler(settings)
 
     def walk(self, tree: TokenTree, logits: Tensor, context: WalkContext) -> Acceptance:
+        rows = logits.cpu()  # all at once: a card would be waited for at each node
+
         def choose(node: int, path: Path) -> int:
-            row = self._shaping(logits[node], context, path)
+            row = self._shaping(rows[node], context, path)
             return self._sampler.draw(row, context.position + len(path))
 
         return descend(tree, choose)

@@ -57,6 +57,7 @@ class Typical:
         self._sampler = Sampler(settings)
 
     def walk(self, tree: TokenTree, logits: Tensor, context: WalkContext) -> Acceptance:
+        logits = logits.cpu()  # all at once: a card would be waited for at each node
         paths = self._accepted(tree, logits, context, _Walked((), 0.0))
         best = max(paths, key=lambda path: (len(path.nodes), path.log_likelihood))
         last = best.nodes[-1] if best.nodes else 0

@@ -11,7 +11,7 @@ from medusa_core.kv.cache import KvCache
 from medusa_core.kv.tensor import TensorCache
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
-from medusa_core.runner.rows import LayoutCache, RowLayout
+from medusa_core.runner.rows import RowLayout, additive_mask, place_rows
 from medusa_core.tree.shape import TokenTree
 
 ROUND_ROWS = 8  # rows of a chunk of prefill on a CPU come in multiples of this
@@ -26,8 +26,7 @@ class ResidentRunner:
         self._prefill_threads = 0
         self._model = model
         self._precision = precision
-        group = model.config.num_heads // model.config.num_kv_heads
-        self._layouts = LayoutCache(group, precision)
+        self._group = model.config.num_heads // model.config.num_kv_heads
 
     def use_threads(self, decoding: int, prefill: int) -> None:
         """Compute with so many CPU threads; for several rows of prefill it may be more."""
@@ -38,12 +37,12 @@ class ResidentRunner:
         return TensorCache(self._model.config, self._precision, capacity)
 
     def verify(self, tree: TokenTree, kv: KvCache) -> Tensor:
-        return self._forward(tree.token_ids, self._layouts.tree(tree.shape, kv.capacity), kv)
+        return self._forward(tree.token_ids, RowLayout.of_tree(tree.shape), kv)
 
     def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
         count = len(token_ids)
         ids = self._padded(token_ids, kv)
-        layout = self._layouts.chain(len(ids), kv.capacity)
+        layout = RowLayout.of_chain(len(ids))
         num_threads = torch.get_num_threads()
         if count > 1 and self._prefill_threads > num_threads:
             torch.set_num_threads(self._prefill_threads)
@@ -74,13 +73,17 @@ class ResidentRunner:
     ) -> Tensor:
         assert isinstance(kv, TensorCache)  # from new_cache
         model = self._model
-        kv.reserve(layout.num_rows)
-        ids = torch.tensor(token_ids, device=self._precision.device)
-        rotations = model.rotations(
-            layout.offsets + kv.length, max(kv.capacity, kv.length + layout.max_offset + 1)
+        kv.reserve(len(token_ids))
+        rows = place_rows(
+            token_ids, layout, kv.length, self._precision.device, model.far_vectors(token_ids)
         )
-        mask = layout.mask_for(kv.length)
-        x = model.embed(ids)
+        rotations = model.rotations(
+            rows.positions, max(kv.capacity, kv.length + max(layout.offsets) + 1)
+        )
+        mask = None
+        if rows.sees is not None:
+            mask = additive_mask(rows.sees, kv.length, self._group, self._precision.cache)
+        x = model.embed(rows.token_ids) if rows.vectors is None else rows.vectors
         last = model.config.num_layers - 1
         for index in range(last):
             x = model.block(index, x, rotations, mask, kv)

@@ -1,98 +1,152 @@
-"""The rows of one forward pass and the masks that tell them what to see."""
+"""The rows of one forward pass: their tokens, their places, and which of them see which.
+
+All of it reaches the device in one copy of whole numbers, and the mask is made there: a step waits
+for the device as rarely as possible, and no mask is kept.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import torch
 from torch import Tensor
 
-from medusa_core.models.precision import Precision
 from medusa_core.tree.shape import TreeShape
+
+# Attention kernels of CUDA read masks 16 bytes at a time; the narrowest numbers have two bytes, and
+# torch copies masks whose rows don't begin at multiples of eight.
+MASK_MULTIPLE = 16
+_WORD_BITS = 32
 
 
 @dataclass(frozen=True, slots=True)
 class RowLayout:
-    """Rows whose places are known before their tokens.
+    """What is known of rows before their tokens.
 
     Attributes:
-        offsets: Position of each row behind the committed ones. [n], int64
-        mask: Additive attention mask, or None for a single row, which sees everything.
-            [group · n, room + n]: zeros for the committed prefix, then the rows among themselves;
-            the last `length + n` columns serve a cache of that length.
-        max_offset: The largest offset.
+        offsets: Position of each row behind the committed ones.
+        sees: Of each row a number whose bit j says that it sees row j; None where each row sees
+            all before it.
     """
 
-    offsets: Tensor
-    mask: Tensor | None
-    max_offset: int
+    offsets: Sequence[int]
+    sees: Sequence[int] | None
 
-    @property
-    def num_rows(self) -> int:
-        """Rows of the forward pass."""
-        return len(self.offsets)
+    @classmethod
+    def of_tree(cls, shape: TreeShape) -> RowLayout:
+        """A token tree's: a node sees itself and its ancestors."""
+        return cls(shape.depths, lines_of(shape))
 
-    def mask_for(self, length: int) -> Tensor | None:
-        """The mask behind `length` committed rows: a view, nothing is copied."""
-        if self.mask is None:
-            return None
-        return self.mask[:, self.mask.shape[1] - self.num_rows - length :]
+    @classmethod
+    def of_chain(cls, num_rows: int) -> RowLayout:
+        """Consecutive tokens'."""
+        return cls(range(num_rows), None)
 
 
-_Key = TypeVar("_Key")
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of one pass where it is computed.
 
-_LEAST_KEPT, _MOST_KEPT = 16, 256
-_MOST_BYTES = 16 << 20  # of masks of trees of 16 rows
+    Attributes:
+        token_ids: [n], int64
+        positions: [n], int64
+        vectors: Their token vectors, where those lie elsewhere; else None. [n, hidden]
+        sees: Which row sees which, or None for a single row. [n, n], bool
+    """
+
+    token_ids: Tensor
+    positions: Tensor
+    vectors: Tensor | None
+    sees: Tensor | None
 
 
-class LayoutCache:
-    """Builds layouts once per tree and keeps the latest ones."""
+def lines_of(shape: TreeShape) -> list[int]:
+    """Of each node a number whose bits say which nodes it sees: itself and its ancestors."""
+    lines: list[int] = []
+    for node, parent in enumerate(shape.parents):
+        lines.append((lines[parent] if parent >= 0 else 0) | 1 << node)
+    return lines
 
-    def __init__(self, group: int, precision: Precision) -> None:
-        self._group = group
-        self._precision = precision
-        self._trees: dict[TreeShape, RowLayout] = {}
-        self._chains: dict[int, RowLayout] = {}
-        self._room = 0
 
-    def tree(self, shape: TreeShape, room: int) -> RowLayout:
-        """Layout of a token tree behind at most `room` committed rows."""
-        self._make_room(room)
-        if shape not in self._trees:
-            self._drop_oldest(self._trees)
-            self._trees[shape] = self._build(shape.depths, torch.tensor(shape.mask))
-        return self._trees[shape]
+def place_rows(
+    token_ids: Sequence[int],
+    layout: RowLayout,
+    length: int,
+    device: torch.device,
+    vectors: Tensor | None = None,
+) -> Rows:
+    """Bring rows to a device by one copy.
 
-    def chain(self, num_rows: int, room: int) -> RowLayout:
-        """Layout of consecutive tokens, each seeing the ones before it."""
-        self._make_room(room)
-        if num_rows not in self._chains:
-            self._drop_oldest(self._chains)
-            causal = torch.ones(num_rows, num_rows, dtype=torch.bool).tril_()
-            self._chains[num_rows] = self._build(range(num_rows), causal)
-        return self._chains[num_rows]
+    Args:
+        token_ids: Their tokens.
+        layout: Their places.
+        length: Committed rows before them.
+        device: Where they are computed.
+        vectors: Their token vectors, where those don't lie on the device.
+    """
+    count = len(token_ids)
+    words = [] if layout.sees is None or count == 1 else words_of(layout.sees, count)
+    numbers = [*token_ids, *(length + offset for offset in layout.offsets), *words]
+    told, placed = _upload(torch.tensor(numbers), vectors, device)
+    if count == 1:
+        sees = None
+    elif words:
+        sees = seen_by(told[2 * count :].view(count, -1))
+    else:
+        sees = torch.ones(count, count, dtype=torch.bool, device=device).tril_()
+    return Rows(told[:count], told[count : 2 * count], placed, sees)
 
-    def _build(self, offsets: Sequence[int], sees: Tensor) -> RowLayout:
-        precision = self._precision
-        positions = torch.tensor(offsets, dtype=torch.int64, device=precision.device)
-        if len(positions) == 1:
-            return RowLayout(positions, None, 0)
-        mask = torch.zeros(len(sees), self._room + len(sees), dtype=precision.cache)
-        mask[:, self._room :].masked_fill_(~sees, float("-inf"))
-        mask = mask.repeat(self._group, 1).to(precision.device)
-        return RowLayout(positions, mask, max(offsets))
 
-    def _make_room(self, room: int) -> None:
-        if room > self._room:
-            self._room = room
-            self._trees.clear()
-            self._chains.clear()
+def words_of(sees: Sequence[int], num_rows: int) -> list[int]:
+    """The bits of all rows in words of 32, those of a row together, for `num_rows` columns."""
+    low = (1 << _WORD_BITS) - 1
+    starts = range(0, num_rows, _WORD_BITS)
+    return [bits >> start & low for bits in sees for start in starts]
 
-    def _drop_oldest(self, kept: dict[_Key, RowLayout]) -> None:
-        # Drafters that grow their trees need many shapes; large masks are kept as few.
-        row_bytes = self._group * (self._room + 1) * self._precision.cache.itemsize
-        most = max(_LEAST_KEPT, min(_MOST_KEPT, _MOST_BYTES // (16 * row_bytes)))
-        while len(kept) >= most:
-            kept.pop(next(iter(kept)))
+
+def seen_by(words: Tensor) -> Tensor:
+    """Which row sees which, from `words_of`. [n, words], int64 → [n, n], bool"""
+    count = len(words)
+    bits = torch.arange(_WORD_BITS, device=words.device)
+    return (words.unsqueeze(2) >> bits & 1).bool().flatten(1)[:, :count]
+
+
+def num_words(num_rows: int) -> int:
+    """Words of a row among so many."""
+    return -(-num_rows // _WORD_BITS)
+
+
+def additive_mask(sees: Tensor, length: int, group: int, dtype: torch.dtype) -> Tensor:
+    """The mask of rows behind a prefix that all of them see.
+
+    Args:
+        sees: Which row sees which. [n, n], bool
+        length: Rows of the prefix.
+        group: Query heads that share keys; the mask is repeated for each.
+        dtype: Of the attention scores.
+
+    Returns:
+        [group · n, length + n]; its rows begin at multiples of `MASK_MULTIPLE`.
+    """
+    count = len(sees)
+    width = length + count
+    mask = torch.zeros(group, count, padded_width(width), dtype=dtype, device=sees.device)
+    mask[:, :, length:width].masked_fill_(~sees, float("-inf"))
+    return mask.view(group * count, -1)[:, :width]
+
+
+def padded_width(width: int) -> int:
+    """Numbers from the beginning of a mask's row to that of the next."""
+    return -(-width // MASK_MULTIPLE) * MASK_MULTIPLE
+
+
+def _upload(
+    numbers: Tensor, vectors: Tensor | None, device: torch.device
+) -> tuple[Tensor, Tensor | None]:
+    """Whole numbers, and token vectors if need be, by one copy."""
+    if vectors is None or device.type == "cpu":
+        return numbers.to(device), vectors
+    both = torch.cat([numbers.view(torch.uint8), vectors.flatten().view(torch.uint8)]).to(device)
+    told = both[: numbers.nbytes].view(torch.int64)
+    return told, both[numbers.nbytes :].view(vectors.dtype).view(vectors.shape)

@@ -22,14 +22,14 @@ from medusa_core.kv.tensor import TensorCache
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
 from medusa_core.runner.resident import ResidentRunner
-from medusa_core.tree.shape import TokenTree, TreeShape
+from medusa_core.runner.rows import lines_of, num_words, padded_width, seen_by, words_of
+from medusa_core.tree.shape import TokenTree
 
 log = logging.getLogger(__name__)
 
 ROW_BUCKETS = (1, 4, 8, 16, 32, 64)
 LENGTH_BUCKETS = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
 _MOST_STEPS = 16  # prepared ones that are kept
-_MOST_SHAPES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +37,13 @@ class _Step:
     """A step for one cache, with its buffers.
 
     Attributes:
-        inputs: Token ids, positions and slots of all rows, then the length. [3 · rows + 1], int64
-        sees: Additive mask of the rows among themselves. [rows, rows]
+        inputs: Token ids, positions and slots of all rows, then of each the words that say which
+            rows it sees, then the length. [(3 + words) · rows + 1], int64
         hidden: Takes the states after the final norm. [rows, hidden]
         graph: Its capture, or None to run it operation by operation.
     """
 
     inputs: Tensor
-    sees: Tensor
     hidden: Tensor
     graph: card.Graph | None
 
@@ -62,9 +61,7 @@ class StaticRunner(ResidentRunner):
         """
         super().__init__(model, precision)
         self._captures = captures
-        self._group = model.config.num_heads // model.config.num_kv_heads
         self._steps: dict[tuple[int, int, int, int], _Step] = {}
-        self._sees: dict[tuple[TreeShape, int], Tensor] = {}
         self._graphs_memory = card.graph_memory() if captures else None
 
     def new_cache(self, capacity: int) -> TensorCache:
@@ -80,10 +77,10 @@ class StaticRunner(ResidentRunner):
         trash, pad = kv.capacity, rows - count
         positions = [kv.length + depth for depth in tree.shape.depths]
         slots = list(range(kv.length, kv.length + count))
+        sees = [*lines_of(tree.shape), *(1 << row for row in range(count, rows))]
         # One upload: everything else is on the device already.
         told = [*tree.token_ids, *[0] * pad, *positions, *[0] * pad, *slots, *[trash] * pad]
-        step.inputs.copy_(torch.tensor([*told, kv.length]))
-        step.sees.copy_(self._sees_of(tree.shape, rows))
+        step.inputs.copy_(torch.tensor([*told, *words_of(sees, rows), kv.length]))
         if step.graph is None:
             self._compute(step, rows, width, kv)
         else:
@@ -106,11 +103,15 @@ class StaticRunner(ResidentRunner):
     def _mask(self, step: _Step, slots: Tensor, width: int) -> Tensor:
         """Committed slots are seen by all rows, the rows' own as the tree says."""
         # One column more than is read: there padding rows see themselves.
-        columns = torch.arange(width + 1, device=slots.device)
-        seen = torch.zeros(width + 1, dtype=self._precision.cache, device=slots.device)
+        columns = torch.arange(padded_width(width + 1), device=slots.device)
+        seen = torch.zeros(len(columns), dtype=self._precision.cache, device=slots.device)
         seen = seen.masked_fill(columns >= step.inputs[-1], float("-inf")).repeat(len(slots), 1)
-        seen.index_copy_(1, slots.clamp(max=width), step.sees)
-        return seen[:, :width].repeat(self._group, 1)
+        among = torch.zeros(len(slots), len(slots), dtype=seen.dtype, device=slots.device)
+        among.masked_fill_(
+            ~seen_by(step.inputs[3 * len(slots) : -1].view(len(slots), -1)), float("-inf")
+        )
+        seen.index_copy_(1, slots.clamp(max=width), among)
+        return seen.repeat(self._group, 1)[:, :width]
 
     def _step(self, rows: int, width: int, kv: TensorCache) -> _Step:
         """The prepared step for a cache, prepared now if need be."""
@@ -123,19 +124,18 @@ class StaticRunner(ResidentRunner):
 
     def _prepare(self, rows: int, width: int, kv: TensorCache) -> _Step:
         precision, device = self._precision, self._precision.device
-        inputs = torch.zeros(3 * rows + 1, dtype=torch.int64, device=device)
+        inputs = torch.zeros((3 + num_words(rows)) * rows + 1, dtype=torch.int64, device=device)
         inputs[2 * rows : 3 * rows] = kv.capacity
         inputs[-1] = 1
         step = _Step(
             inputs=inputs,
-            sees=torch.zeros(rows, rows, dtype=precision.cache, device=device),
             hidden=torch.empty(
                 rows, self._model.config.hidden_size, dtype=precision.compute, device=device
             ),
             graph=None,
         )
         graph = self._capture(step, rows, width, kv) if self._captures else None
-        return _Step(step.inputs, step.sees, step.hidden, graph)
+        return _Step(step.inputs, step.hidden, graph)
 
     def _capture(self, step: _Step, rows: int, width: int, kv: TensorCache) -> card.Graph | None:
         """Record the step; without a graph where something in it can't be recorded."""
@@ -144,19 +144,6 @@ class StaticRunner(ResidentRunner):
         except RuntimeError as error:
             log.warning("a step of %d rows can't be recorded, it runs without: %s", rows, error)
             return None
-
-    def _sees_of(self, shape: TreeShape, rows: int) -> Tensor:
-        """Which rows of a tree see which, on the device; padding rows see themselves."""
-        key = (shape, rows)
-        if key not in self._sees:
-            while len(self._sees) >= _MOST_SHAPES:
-                self._sees.pop(next(iter(self._sees)))
-            seen = torch.eye(rows, dtype=torch.bool)
-            seen[: shape.num_nodes, : shape.num_nodes] = torch.tensor(shape.mask)
-            mask = torch.zeros(rows, rows, dtype=self._precision.cache)
-            mask.masked_fill_(~seen, float("-inf"))
-            self._sees[key] = mask.to(self._precision.device)
-        return self._sees[key]
 
 
 def _bucket(needed: int, buckets: Sequence[int]) -> int:

@@ -1,6 +1,6 @@
 """Planted faults: an engine that is wrong in one way, to show that the laws notice."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import torch
@@ -15,7 +15,7 @@ from medusa_core.rules.greedy import Greedy
 from medusa_core.rules.rule import Numbers, Path, Rule, RuleSpec, rule_registry
 from medusa_core.rules.shaping import Shaping
 from medusa_core.runner.resident import ResidentRunner
-from medusa_core.runner.rows import LayoutCache, RowLayout
+from medusa_core.runner.rows import RowLayout
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
 from medusa_core.types import Acceptance, Chance, WalkContext
@@ -44,55 +44,51 @@ class HoardingCommit(TensorCache):
         self.length += len(slots) < num_pending
 
 
-class SiblingMask(LayoutCache):
+Layout = Callable[[RowLayout], RowLayout]
+
+
+def sibling_mask(layout: RowLayout) -> RowLayout:
     """Lets a node see the node before it, whose child it needn't be."""
-
-    def tree(self, shape: TreeShape, room: int) -> RowLayout:
-        layout = super().tree(shape, room)
-        if layout.mask is None:
-            return layout
-        num_rows, mask = layout.num_rows, layout.mask.clone()
-        among = mask[:, -num_rows:].view(-1, num_rows, num_rows)
-        for node in range(1, num_rows):
-            among[:, node, node - 1] = 0.0
-        return replace(layout, mask=mask)
+    assert layout.sees is not None
+    before = (1 << node >> 1 for node in range(len(layout.sees)))
+    return replace(layout, sees=[a | b for a, b in zip(layout.sees, before, strict=True)])
 
 
-class ShiftedPositions(LayoutCache):
+def shifted_positions(layout: RowLayout) -> RowLayout:
     """Places the draft nodes one too far."""
-
-    def tree(self, shape: TreeShape, room: int) -> RowLayout:
-        layout = super().tree(shape, room)
-        offsets = layout.offsets + (layout.offsets > 0)
-        return replace(layout, offsets=offsets, max_offset=layout.max_offset + 1)
+    return replace(layout, offsets=[offset + (offset > 0) for offset in layout.offsets])
 
 
-class SequentialPositions(LayoutCache):
+def sequential_positions(layout: RowLayout) -> RowLayout:
     """Places the nodes by index, not by depth."""
+    return replace(layout, offsets=range(len(layout.offsets)))
 
-    def tree(self, shape: TreeShape, room: int) -> RowLayout:
-        layout = super().tree(shape, room)
-        offsets = torch.arange(layout.num_rows)
-        return replace(layout, offsets=offsets, max_offset=layout.num_rows - 1)
+
+def honest_layout(layout: RowLayout) -> RowLayout:
+    """Leaves a layout as it is."""
+    return layout
 
 
 class FaultyRunner(ResidentRunner):
-    """A runner with another cache or other layouts."""
+    """A runner with another cache or other layouts of trees."""
 
     def __init__(
         self,
         honest: ResidentRunner,
         cache: type[TensorCache] = TensorCache,
-        layouts: type[LayoutCache] = LayoutCache,
+        layout: Layout = honest_layout,
     ) -> None:
         super().__init__(honest._model, honest._precision)
         self._cache = cache
-        self._layouts = layouts(self._layouts._group, honest._precision)
+        self._layout = layout
 
     def new_cache(self, capacity: int) -> TensorCache:
         config: ModelConfig = self._model.config
         precision: Precision = self._precision
         return self._cache(config, precision, capacity)
+
+    def verify(self, tree: TokenTree, kv: KvCache) -> Tensor:
+        return self._forward(tree.token_ids, self._layout(RowLayout.of_tree(tree.shape)), kv)
 
 
 class WrongStateRunner(FaultyRunner):
@@ -171,9 +167,9 @@ def with_cache(target: Target, cache: type[TensorCache]) -> Target:
     return replace(target, runner=FaultyRunner(target.runner, cache=cache))
 
 
-def with_layouts(target: Target, layouts: type[LayoutCache]) -> Target:
+def with_layout(target: Target, layout: Layout) -> Target:
     """The target with faulty masks or positions."""
-    return replace(target, runner=FaultyRunner(target.runner, layouts=layouts))
+    return replace(target, runner=FaultyRunner(target.runner, layout=layout))
 
 
 def with_wrong_states(target: Target) -> Target:

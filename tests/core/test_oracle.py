@@ -306,13 +306,13 @@ FAULTS: dict[str, Plant] = {
         faults.with_cache(honest, faults.HoardingCommit)
     ),
     "a node sees its neighbour": lambda honest: _planted(
-        faults.with_layouts(honest, faults.SiblingMask)
+        faults.with_layout(honest, faults.sibling_mask)
     ),
     "positions are off by one": lambda honest: _planted(
-        faults.with_layouts(honest, faults.ShiftedPositions)
+        faults.with_layout(honest, faults.shifted_positions)
     ),
     "positions count nodes": lambda honest: _planted(
-        faults.with_layouts(honest, faults.SequentialPositions)
+        faults.with_layout(honest, faults.sequential_positions)
     ),
     "heads read the wrong row": lambda honest: _planted(faults.with_wrong_states(honest)),
     "the bonus comes from the wrong row": lambda honest: (

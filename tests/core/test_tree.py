@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from medusa_core.errors import HeadsError, RequestError
-from medusa_core.models.precision import choose_precision
-from medusa_core.runner.rows import LayoutCache
+from medusa_core.runner.rows import RowLayout, additive_mask, place_rows
 from medusa_core.tree.presets import TreeTable, read_tree_table
 from medusa_core.tree.search import best_paths, expected_length
 from medusa_core.tree.shape import TokenTree, TreeShape
 from tests.core.fakes import random_shape
 
+CPU = torch.device("cpu")
 PATHS = [(1,), (0,), (0, 1), (0, 0), (1, 0), (0, 0, 0)]
 shapes = st.builds(
     lambda seed, num_nodes: random_shape(random.Random(seed), num_nodes),
@@ -97,43 +97,40 @@ def test_child_with_finds_the_token_among_the_children_alone() -> None:
     assert tree.child_with(6, 9) is None
 
 
-@given(shape=shapes, length=st.integers(0, 20), room=st.integers(20, 30))
+@given(shape=shapes, length=st.integers(0, 40))
 @settings(deadline=None)
-def test_the_layout_shows_the_prefix_and_the_ancestors_to_every_query_head(
-    shape: TreeShape, length: int, room: int
+def test_rows_show_the_prefix_and_the_ancestors_to_every_query_head(
+    shape: TreeShape, length: int
 ) -> None:
-    layouts = LayoutCache(2, choose_precision("float32", "cpu"))
-    layouts.chain(3, room - 10)  # an earlier, smaller room must not linger
-    layout = layouts.tree(shape, room)
-    assert layout.offsets.tolist() == list(shape.depths)
-    assert layout.max_offset == shape.max_depth
-    mask = layout.mask_for(length)
-    if shape.num_nodes == 1:
-        assert mask is None
+    count = shape.num_nodes
+    rows = place_rows(range(count), RowLayout.of_tree(shape), length, CPU)
+    assert rows.token_ids.tolist() == list(range(count))
+    assert rows.positions.tolist() == [length + depth for depth in shape.depths]
+    if count == 1:
+        assert rows.sees is None
         return
-    assert mask is not None
-    sees = torch.cat([torch.ones(shape.num_nodes, length).bool(), torch.tensor(shape.mask)], dim=1)
+    assert rows.sees is not None
+    assert rows.sees.tolist() == [list(row) for row in shape.mask]
+    sees = torch.cat([torch.ones(count, length).bool(), rows.sees], dim=1)
     expected = torch.zeros(sees.shape).masked_fill_(~sees, float("-inf"))
+    mask = additive_mask(rows.sees, length, 2, torch.float32)
     assert torch.equal(mask, expected.repeat(2, 1))
 
 
+@pytest.mark.parametrize("count", [31, 32, 33, 64, 65, 100])
+def test_trees_of_more_rows_than_a_word_has_bits_see_their_ancestors(count: int) -> None:
+    parents = (-1, *((7 * node) % node for node in range(1, count)))
+    shape = TreeShape(tuple((0,) * node for node in range(count)), parents)
+    rows = place_rows(range(count), RowLayout.of_tree(shape), 5, CPU)
+    assert rows.sees is not None
+    assert rows.sees.tolist() == [list(row) for row in shape.mask]
+
+
 def test_chains_see_what_came_before() -> None:
-    layout = LayoutCache(1, choose_precision("float32", "cpu")).chain(4, 8)
-    mask = layout.mask_for(2)
-    assert mask is not None
+    sees = place_rows(range(4), RowLayout.of_chain(4), 2, CPU).sees
+    assert sees is not None
+    mask = additive_mask(sees, 2, 1, torch.float32)
     assert torch.equal(mask == 0, torch.ones(4, 6).tril(diagonal=2).bool())
-
-
-def test_layouts_beyond_the_kept_ones_are_built_again_the_same() -> None:
-    layouts = LayoutCache(1, choose_precision("float32", "cpu"))
-    first = layouts.chain(2, 4)
-    for num_rows in range(3, 300):
-        layouts.chain(num_rows, 4)
-    again = layouts.chain(2, 4)
-    assert again is not first
-    assert first.mask is not None
-    assert again.mask is not None
-    assert torch.equal(again.mask, first.mask)
 
 
 # The best tree ------------------------------------------------------------------------------------

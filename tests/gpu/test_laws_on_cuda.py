@@ -91,8 +91,8 @@ def test_planted_faults_are_caught_here_too(load: LoadTarget) -> None:
     drafter = oracle_spec([*plain.prompt_ids, *plain.token_ids])
     for faulty in (
         faults.with_cache(honest, faults.ReversedCommit),
-        faults.with_layouts(honest, faults.SiblingMask),
-        faults.with_layouts(honest, faults.ShiftedPositions),
+        faults.with_layout(honest, faults.sibling_mask),
+        faults.with_layout(honest, faults.shifted_positions),
     ):
         with pytest.raises(AssertionError):
             decode(
