@@ -5,6 +5,7 @@ Callers import this module, not its functions, and nothing else in the engine as
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -48,6 +49,15 @@ def wait(device: torch.device) -> None:
     """Let a card finish what it was given; nothing to wait for elsewhere."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
+
+
+def seconds_of(work: Callable[[], None], device: torch.device) -> float:
+    """How long a card and its host are busy with some work."""
+    wait(device)
+    started = time.perf_counter()
+    work()
+    wait(device)
+    return time.perf_counter() - started
 
 
 def graph_memory() -> Any:

@@ -75,17 +75,22 @@ class Decoder:
         self._device = self.final_norm.weight.device
         self._cache_dtype = precision.cache
 
+    @property
+    def embeds_here(self) -> bool:
+        """Do the token vectors lie on the model's device?"""
+        return self.embedding.device == self._device
+
     def embed(self, token_ids: Tensor) -> Tensor:
-        """[n] → [n, hidden], where the embedding lies on the model's device."""
+        """[n] → [n, hidden], where `embeds_here`."""
         return self.embedding.index_select(0, token_ids).to(self._compute)
 
     def far_vectors(self, token_ids: Sequence[int]) -> Tensor | None:
-        """Token vectors in the computer's memory, where the embedding lies there alone.
+        """Token vectors in the computer's memory, for the caller to bring to the model's device.
 
         Returns:
-            [n, hidden], for the caller to bring to the model's device; None where `embed` serves.
+            [n, hidden], or None where `embeds_here`.
         """
-        if self.embedding.device == self._device:
+        if self.embeds_here:
             return None
         return self.embedding.index_select(0, torch.tensor(token_ids)).to(self._compute)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-_FLOAT16_RANGE = (-65504.0, 65504.0)
+_FLOAT16_RANGE = (-65280.0, 65280.0)  # the last numbers that bfloat16 has, too
 
 
 class Int8Linear:
@@ -45,7 +45,7 @@ class Int8RowsLinear:
 
     def __call__(self, x: Tensor) -> Tensor:
         # The kernel rounds float16 alone; others are cast on the way, which keeps all they can
-        # show up to 65,504 and takes one more pass over the inputs.
+        # show up to 65,280 and takes one more pass over the inputs.
         halves = x if x.dtype == torch.float16 else x.clamp(*_FLOAT16_RANGE).half()
         rounded, largest, _ = self._round(halves.contiguous(), 0.0)
         product: Tensor = self._run(

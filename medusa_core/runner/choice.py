@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
-
 from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
 from medusa_core.runner.compiled_decoder import native_decoder
+from medusa_core.runner.graphs import graphs_pay
 from medusa_core.runner.native import NativeRunner
 from medusa_core.runner.resident import ResidentRunner
 from medusa_core.runner.runner import Runner
 from medusa_core.runner.static import StaticRunner
-
-_GRAPHS = "MEDUSA_GRAPHS"  # set to 1 to record steps as CUDA graphs
 
 
 def share_workers(runner: Runner, heads: MedusaHeads) -> None:
@@ -25,11 +22,11 @@ def share_workers(runner: Runner, heads: MedusaHeads) -> None:
 def choose_runner(model: Decoder, precision: Precision) -> Runner:
     """The compiled step where it can compute this model, else torch's operations.
 
-    CUDA graphs are asked for by `MEDUSA_GRAPHS=1` until they have been measured on a card.
+    On a card these are recorded as graphs where a comparison shows that this is faster.
     """
     native = native_decoder(model, precision)
     if native is not None:
         return NativeRunner(model, precision, native)
-    if precision.device.type == "cuda" and os.environ.get(_GRAPHS) == "1":
+    if precision.device.type == "cuda" and graphs_pay(model, precision):
         return StaticRunner(model, precision, captures=True)
     return ResidentRunner(model, precision)

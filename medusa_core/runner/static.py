@@ -64,6 +64,11 @@ class StaticRunner(ResidentRunner):
         self._steps: dict[tuple[int, int, int, int], _Step] = {}
         self._graphs_memory = card.graph_memory() if captures else None
 
+    @property
+    def is_recorded(self) -> bool:
+        """Could every step be recorded so far?"""
+        return all(step.graph is not None for step in self._steps.values())
+
     def new_cache(self, capacity: int) -> TensorCache:
         return TensorCache(self._model.config, self._precision, capacity, num_spare=1)
 

@@ -8,33 +8,44 @@ from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
+import pytest
 import torch
 
 from medusa_core import card
+from tests.imagined_card.journal import Journal
 from tests.imagined_card.quantized import cuda_handles, kernels_for_cuda
+from tests.imagined_card.tape import Tape
 from tests.imagined_card.tensor import CardFunctions, CardMode
 
 GIB = 1 << 30
 CAPABILITIES = ((6, 1), (7, 5), (8, 6), (8, 9))
+CARDS = pytest.mark.parametrize("capability", CAPABILITIES, ids=lambda c: f"sm{c[0]}{c[1]}")
+_LAUNCH_S = 1e-5
 _SHARED = 46  # multiprocessors, as an RTX 3070 has
 
 
 @contextmanager
 def imagined_card(
-    capability: tuple[int, int] = (8, 6), total_bytes: int = 8 * GIB
+    capability: tuple[int, int] = (8, 6), total_bytes: int = 8 * GIB, *, graphs_pay: bool = False
 ) -> Iterator[CardMode]:
     """Let this thread have a card while the block runs.
 
     Args:
         capability: Its compute capability.
         total_bytes: Its memory.
+        graphs_pay: An operation in a graph takes a tenth of one outside, not ten times as long.
 
     Yields:
         The card: what was copied, what kernels were given, what memory is taken.
     """
-    mode = CardMode(capability, {}, total_bytes)
-    mode.kernels.update(kernels_for_cuda(mode.journal.kernels))
-    facts = _Facts(mode, capability)
+    mode = CardMode(capability, total_bytes)
+
+    def run_kernel(name: str, work: Callable[[], Any]) -> Any:
+        mode.journal.kernels[name] += 1
+        return mode.launch(work)
+
+    mode.kernels.update(kernels_for_cuda(run_kernel))
+    facts = _Facts(mode, capability, graphs_pay)
     properties = _Properties(_SHARED, *capability)
     with ExitStack() as stack:
         for fact in _FACTS:
@@ -57,6 +68,7 @@ _FACTS = (
     "free_and_total_bytes",
     "give_back_memory",
     "wait",
+    "seconds_of",
     "graph_memory",
     "record",
 )
@@ -74,9 +86,10 @@ class _Properties:
 class _Facts:
     """Stands in for `medusa_core.card`."""
 
-    def __init__(self, mode: CardMode, capability: tuple[int, int]) -> None:
+    def __init__(self, mode: CardMode, capability: tuple[int, int], graphs_pay: bool) -> None:
         self._mode = mode
         self._capability = capability
+        self._replayed_s = _LAUNCH_S / 10 if graphs_pay else _LAUNCH_S * 10
 
     def num_cards(self) -> int:
         return 1
@@ -97,21 +110,30 @@ class _Facts:
     def wait(self, device: torch.device) -> None:
         """Everything is done at once."""
 
+    def seconds_of(self, work: Callable[[], None], device: torch.device) -> float:
+        journal = self._mode.journal
+        before = (journal.num_launched, journal.num_replayed)
+        work()
+        launched, replayed = journal.num_launched - before[0], journal.num_replayed - before[1]
+        return launched * _LAUNCH_S + replayed * self._replayed_s
+
     def graph_memory(self) -> None:
         """Graphs take none."""
 
     def record(self, work: Callable[[], None], memory: Any) -> _Graph:
         work()
-        with self._mode.recording():
+        with self._mode.recording() as tape:
             work()
-        return _Graph(work)
+        return _Graph(self._mode.journal, tape)
 
 
 class _Graph:
-    """Work that is done again; nothing in it may ask the host."""
+    """A tape whose operations are counted as replayed."""
 
-    def __init__(self, work: Callable[[], None]) -> None:
-        self._work = work
+    def __init__(self, journal: Journal, tape: Tape) -> None:
+        self._journal = journal
+        self._tape = tape
 
     def replay(self) -> None:
-        self._work()
+        self._journal.num_replayed += self._tape.num_operations
+        self._tape.play()

@@ -1,11 +1,15 @@
 """The guard that imagined cards need, once for all tests, and targets to put on them."""
 
+from pathlib import Path
+
 import pytest
 
-from tests.core.conftest import folders, load, one_thread
+from tests.core.conftest import folders, load, one_thread, report_ties
 from tests.imagined_card.guard import find_compiler, register_guard
 
-__all__ = ["folders", "load", "one_thread"]
+__all__ = ["folders", "load", "one_thread", "report_ties"]
+
+Folders = dict[str, tuple[Path, Path]]
 
 
 @pytest.fixture(autouse=True, scope="session")

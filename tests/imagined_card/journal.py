@@ -46,6 +46,8 @@ class Journal:
         uploads: Bytes of every copy from the host.
         downloads: Bytes of every copy to the host.
         attended: Calls of attention.
+        num_launched: Operations that the host asked for.
+        num_replayed: Operations that a graph held.
         kernels: How often each of bitsandbytes' kernels ran.
     """
 
@@ -53,11 +55,14 @@ class Journal:
     downloads: list[int] = field(default_factory=list)
     attended: list[Attended] = field(default_factory=list)
     kernels: Counter[str] = field(default_factory=Counter)
+    num_launched: int = 0
+    num_replayed: int = 0
 
     def clear(self) -> None:
         """Begin anew."""
         for kept in (self.uploads, self.downloads, self.attended, self.kernels):
             kept.clear()
+        self.num_launched = self.num_replayed = 0
 
     def copy(self, *, is_upload: bool, num_bytes: int) -> None:
         """Note a copy."""

@@ -7,7 +7,6 @@ choice of kernels. Only the library of kernels below it is another: it takes add
 from __future__ import annotations
 
 import importlib.util
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from ctypes import c_char
@@ -19,16 +18,18 @@ from torch import Tensor
 
 from medusa_core.quant.bitsandbytes_quietly import bitsandbytes
 
+RunKernel = Callable[[str, Callable[[], Any]], Any]
+
 _DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 _LARGEST = 127
 _NESTED_BLOCK = 256
 
 
-def kernels_for_cuda(counts: Counter[str]) -> dict[str, Callable[..., Any]]:
+def kernels_for_cuda(run: RunKernel) -> dict[str, Callable[..., Any]]:
     """bitsandbytes' functions for CUDA by the names of their operators.
 
     Args:
-        counts: Told each kernel that runs.
+        run: Given each kernel's name and work, to run it.
     """
     registered: dict[str, Callable[..., Any]] = {}
 
@@ -42,7 +43,7 @@ def kernels_for_cuda(counts: Counter[str]) -> dict[str, Callable[..., Any]]:
     ops, extension = bitsandbytes._ops, bitsandbytes.cextension
     with (
         patch.object(ops, "register_kernel", register),
-        patch.object(extension, "lib", _Library(counts)),
+        patch.object(extension, "lib", _Library(run)),
         patch.object(torch._C, "_cuda_getCurrentRawStream", _no_stream, create=True),
     ):
         # Those that every device shares come first, as they give way to a device's own.
@@ -69,8 +70,8 @@ class _Library:
     Of a kernel only its addresses and sizes are known here, so numbers are read where those say.
     """
 
-    def __init__(self, counts: Counter[str]) -> None:
-        self._counts = counts
+    def __init__(self, run: RunKernel) -> None:
+        self._run = run
         self._kernels: dict[str, Callable[..., Any]] = {
             "cint8_vector_quant": _round_rows,
             "cigemmlt_32": _multiply_bytes,
@@ -81,15 +82,14 @@ class _Library:
                 self._kernels[stem.format(name)] = make(dtype)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        run = self._kernels.get(name)
+        kernel = self._kernels.get(name)
 
-        def counted(*args: Any) -> Any:
-            if run is None:
+        def run(*args: Any) -> Any:
+            if kernel is None:
                 raise NotImplementedError(f"The imagined card has no kernel {name}.")
-            self._counts[name] += 1
-            return run(*args)
+            return self._run(name, lambda: kernel(*args))
 
-        return counted
+        return run
 
 
 def _numbers(address: int, count: int, dtype: torch.dtype) -> Tensor:

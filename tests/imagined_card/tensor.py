@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from tests.imagined_card.attention import check_attention
 from tests.imagined_card.journal import Journal
 from tests.imagined_card.memory import CardMemory
+from tests.imagined_card.tape import Tape, Work
 
 CARD = torch.device("cuda", 0)
 aten = torch.ops.aten
@@ -87,14 +88,12 @@ class CardMode(TorchDispatchMode):
         kernels: bitsandbytes' functions for CUDA by the names of their operators.
     """
 
-    def __init__(
-        self, capability: tuple[int, int], kernels: dict[str, Call], total_bytes: int
-    ) -> None:
+    def __init__(self, capability: tuple[int, int], total_bytes: int) -> None:
         super().__init__()
         self.journal = Journal()
         self.memory = CardMemory(total_bytes)
-        self.kernels = kernels
-        self._is_recording = False
+        self.kernels: dict[str, Call] = {}
+        self._tape: Tape | None = None
         self._lets_wait = False
         self._capability = capability
 
@@ -108,13 +107,21 @@ class CardMode(TorchDispatchMode):
             self._lets_wait = False
 
     @contextmanager
-    def recording(self) -> Iterator[None]:
-        """Refuse whatever a graph can't hold."""
-        self._is_recording = True
+    def recording(self) -> Iterator[Tape]:
+        """Record what runs, and refuse whatever a graph can't hold."""
+        tape = self._tape = Tape()
         try:
-            yield
+            yield tape
         finally:
-            self._is_recording = False
+            self._tape = None
+
+    def launch(self, work: Work) -> Any:
+        """Run something that computes in the computer's memory as work of the card."""
+        self.journal.num_launched += 1
+        result = work()
+        if self._tape is not None:
+            self._tape.add(work, result)
+        return result
 
     def attend(
         self, q: Tensor, keys: Tensor, values: Tensor, attn_mask: Tensor | None = None, **more: Any
@@ -124,9 +131,13 @@ class CardMode(TorchDispatchMode):
         kernel = check_attention(self._capability, q, keys, values, attn_mask)
         self.journal.attention(kernel, q, keys, values, attn_mask)
         given = [None if t is None else _real(t) for t in (q, keys, values, attn_mask)]
-        wide = [None if t is None else t.float() if t.itemsize < 4 else t for t in given]
-        mixed = F.scaled_dot_product_attention(*wide[:3], attn_mask=wide[3], **more)
-        return self._new(mixed.to(q.dtype))
+
+        def mixed() -> Tensor:
+            wide = [None if t is None else t.float() if t.itemsize < 4 else t for t in given]
+            out = F.scaled_dot_product_attention(*wide[:3], attn_mask=wide[3], **more)
+            return out.to(q.dtype)
+
+        return self._new(self.launch(mixed))
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
@@ -157,7 +168,7 @@ class CardMode(TorchDispatchMode):
             return self._copy(func, args, kwargs)
         _check_devices(func, leaves)
         given, given_named = tree_map(_real, (args, kwargs))
-        result = func(*given, **given_named)
+        result = self.launch(lambda: func(*given, **given_named))
         return self._on_card(result, (args, kwargs), (given, given_named))
 
     def _new(self, real: Tensor) -> CardTensor:
@@ -189,8 +200,8 @@ class CardMode(TorchDispatchMode):
     def _to_copy(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Tensor:
         source = args[0]
         device = torch.device(kwargs.pop("device", None) or source.device)
-        real: Tensor = func(_real(source), **kwargs)
-        self._count(source.device, device, real)
+        self._count(source.device, device, source)
+        real: Tensor = self.launch(lambda: func(_real(source), **kwargs))
         return self._new(real) if device.type == "cuda" else real
 
     def _copy(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Tensor:
@@ -198,14 +209,14 @@ class CardMode(TorchDispatchMode):
         # Torch hands a number to the kernel itself.
         if source.dim() or source.device.type != "cpu":
             self._count(source.device, target.device, source)
-        func(_real(target), _real(source), *rest, **kwargs)
+        self.launch(lambda: func(_real(target), _real(source), *rest, **kwargs))
         copied: Tensor = target
         return copied
 
     def _count(self, source: torch.device, target: torch.device, copied: Tensor) -> None:
         if source.type == target.type:
             return
-        if self._is_recording:
+        if self._tape is not None:
             raise ImaginedError("A copy from or to the host can't be recorded in a graph.")
         self.journal.copy(is_upload=target.type == "cuda", num_bytes=copied.nbytes)
 

@@ -1,0 +1,124 @@
+"""Weight formats on a card, by bitsandbytes' own checks and kernels' demands."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from medusa_core.engine.session import Session
+from medusa_core.messages import GenerateSettings, WeightFormats
+from medusa_core.models.kept import KeptModels
+from medusa_core.quant.format import QuantSpec, quant_registry
+from medusa_core.target import LoadOptions, Target, load_target
+from tests.core.fakes import oracle_spec
+from tests.core.laws import check_cache, check_same_tokens, decode, plainly, user_says
+from tests.core.tiny import ACCURACIES, TinySpec, random_heads, write_heads, write_tiny
+from tests.imagined_card.card import CARDS, imagined_card
+from tests.imagined_card.tensor import CardMode
+
+WIDE = TinySpec(hidden_size=128, intermediate_size=256, num_layers=2, seed=51)
+BIASED = replace(WIDE, has_bias=True, seed=52)
+MESSAGES = user_says("Tell me a story about a lighthouse.")
+SETTINGS = GenerateSettings(max_new_tokens=16)
+ROUNDING = [spec for spec in quant_registry().specs if not spec.is_dense]
+
+FORMATS = pytest.mark.parametrize("spec", ROUNDING, ids=lambda spec: spec.name)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Path]]:
+    root = tmp_path_factory.mktemp("formats")
+    return {
+        name: (
+            write_tiny(root / name, spec),
+            write_heads(root / f"{name}-heads", random_heads(spec), ACCURACIES),
+        )
+        for name, spec in (("plain", WIDE), ("biased", BIASED))
+    }
+
+
+def load(
+    card: CardMode, folders: tuple[Path, Path], spec: QuantSpec, kept: Path | None = None
+) -> Target:
+    with card.waiting():
+        keeps = None if kept is None else KeptModels(kept)
+        return load_target(*folders, LoadOptions("", "cuda", WeightFormats(spec.name), kept=keeps))
+
+
+@FORMATS
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_a_layer_multiplies_about_as_the_dense_one_does(
+    spec: QuantSpec, dtype: torch.dtype
+) -> None:
+    weight, x = torch.randn(96, 128).to(dtype), torch.randn(9, 128).to(dtype)
+    expected = x.float() @ weight.float().t() + 1
+    with imagined_card() as card, card.waiting():
+        bias = torch.ones(96, dtype=dtype, device="cuda")
+        layer = spec.build(spec.quantize(weight.cuda()), 96, bias, dtype)
+        product = layer(x.cuda())
+        assert product.dtype == dtype
+        far = product.cpu().float() - expected
+        assert far.norm() / expected.norm() < 0.15
+        assert torch.equal(layer.plus(x.cuda(), product).cpu(), (product * 2).cpu())
+        assert layer.nbytes <= spec.nbytes(96, 128, "cuda") + bias.nbytes
+        assert spec.nbytes(96, 128, "cuda") + bias.nbytes <= layer.nbytes * 1.05
+
+
+def test_int8_takes_numbers_beyond_the_range_of_float16() -> None:
+    spec = quant_registry().get("int8")
+    with imagined_card() as card:
+        layer = spec.build(
+            spec.quantize((torch.eye(64) / 2).bfloat16().cuda()), 64, None, torch.bfloat16
+        )
+        x = torch.full((2, 64), 1e6, dtype=torch.bfloat16, device="cuda")
+        assert layer(x).isfinite().all().cpu()
+        assert card.journal.kernels["cint8_vector_quant"] == 1
+
+
+@CARDS
+@FORMATS
+@pytest.mark.parametrize("name", ["plain", "biased"])
+def test_every_format_decodes_on_every_card(
+    name: str, spec: QuantSpec, capability: tuple[int, int], folders: dict[str, tuple[Path, Path]]
+) -> None:
+    with imagined_card(capability) as card:
+        target = load(card, folders[name], spec)
+        plain = decode(target, plainly(SETTINGS), MESSAGES)
+
+        def look(session: Session) -> None:
+            with card.waiting():
+                check_cache(session, target, 0.1)
+
+        oracle = oracle_spec([*plain.prompt_ids, *plain.token_ids])
+        run = decode(target, SETTINGS, MESSAGES, drafter=oracle, after_step=look)
+        assert run.done.num_steps < plain.done.num_steps
+        kernels = {name.rsplit("_", 1)[0] for name in card.journal.kernels}
+        assert ("cgemm_4bit" if spec.name.startswith("nf4") else "cint8_vector") in kernels
+
+
+@FORMATS
+def test_law_4_holds_and_memory_comes_back(
+    spec: QuantSpec, folders: dict[str, tuple[Path, Path]]
+) -> None:
+    with imagined_card() as card:
+        target = load(card, folders["plain"], spec)
+        heads, plan = target.heads, target.plan
+        assert heads is not None
+        assert target.weights_bytes <= plan.weights_bytes <= target.weights_bytes * 1.05
+        assert heads.nbytes <= plan.heads_bytes <= heads.nbytes * 1.05
+        assert card.memory.taken_bytes >= target.weights_bytes + heads.nbytes
+        del target, heads
+        assert card.memory.taken_bytes == 0
+
+
+@FORMATS
+def test_what_was_kept_is_what_was_quantized(
+    spec: QuantSpec, folders: dict[str, tuple[Path, Path]], tmp_path: Path
+) -> None:
+    with imagined_card() as card:
+        first = load(card, folders["biased"], spec, tmp_path)
+        again = load(card, folders["biased"], spec, tmp_path)
+        texts = [decode(target, SETTINGS, MESSAGES) for target in (first, again)]
+        check_same_tokens(*texts)
+        assert first.weights_bytes == again.weights_bytes

@@ -1,0 +1,171 @@
+"""Sessions on a card: two in turns, verification, calibration, and caches that give way."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from medusa_core.engine.executor import Executor
+from medusa_core.messages import (
+    Calibrate,
+    Calibrated,
+    ChatMessage,
+    Command,
+    Event,
+    Failed,
+    Generate,
+    GenerateSettings,
+    GenerationDone,
+    LoadModel,
+    ModelLoaded,
+    Role,
+    Unload,
+    Unloaded,
+    Verified,
+    Verify,
+)
+from medusa_core.pace.calibration import BUDGET_S
+from tests.core.laws import user_says
+from tests.core.tiny import TinySpec, write_tiny
+from tests.imagined_card.card import CARDS, GIB, imagined_card
+from tests.imagined_card.conftest import Folders
+
+SETTINGS = GenerateSettings(max_new_tokens=16)
+PLAIN = replace(SETTINGS, drafter="none")
+
+
+class Desk:
+    """An engine without a thread: a card is imagined by the thread that asks for it."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.executor = Executor(self.events.append, lambda _: False)
+
+    def ask(self, *commands: Command) -> list[Event]:
+        """What commands bring, when all of them are done."""
+        first = len(self.events)
+        for command in commands:
+            self.executor.handle(command)
+        while self.executor.has_work:
+            self.executor.work()
+        return self.events[first:]
+
+
+def load(desk: Desk, folder: tuple[Path, Path | None], device: str, dtype: str = "float64") -> None:
+    told = desk.ask(LoadModel("", "load", *folder, dtype, device))
+    assert isinstance(told[-1], ModelLoaded)
+    assert told[-1].device.startswith(device)
+
+
+def compare(desk: Desk) -> dict[str, tuple[int, ...]]:
+    """What two sessions write in turns, one plainly and one with drafts."""
+    told = desk.ask(
+        Generate("left", "a", user_says("the sea at night"), PLAIN),
+        Generate("right", "b", user_says("the sea at night"), SETTINGS),
+    )
+    return {e.session_id: e.token_ids for e in told if isinstance(e, GenerationDone)}
+
+
+@CARDS
+def test_two_sessions_write_in_turns_what_they_write_on_the_cpu(
+    capability: tuple[int, int], folders: Folders
+) -> None:
+    desk = Desk()
+    load(desk, folders["grouped"], "cpu")
+    expected = compare(desk)
+    with imagined_card(capability):
+        there = Desk()
+        load(there, folders["grouped"], "cuda")
+        assert compare(there) == expected
+        assert expected["left"] == expected["right"]
+
+
+@CARDS
+def test_a_text_is_verified_as_on_the_cpu(capability: tuple[int, int], folders: Folders) -> None:
+    ask = Verify("s", "v", text="one two three and a word that nobody expects")
+    desk = Desk()
+    load(desk, folders["grouped"], "cpu")
+    (expected,) = desk.ask(ask)
+    with imagined_card(capability):
+        there = Desk()
+        load(there, folders["grouped"], "cuda")
+        (read,) = there.ask(ask)
+    assert isinstance(expected, Verified)
+    assert isinstance(read, Verified)
+    ids = [[token.output.token_id for token in each.tokens] for each in (expected, read)]
+    assert ids[0] == ids[1]
+
+
+@pytest.mark.parametrize("graphs", [False, True], ids=["plain", "graphs"])
+def test_an_answer_goes_on_and_takes_further_turns_as_on_the_cpu(
+    graphs: bool, folders: Folders
+) -> None:
+    def talk(desk: Desk) -> list[tuple[int, ...]]:
+        asked = user_says("hello")
+        (*_, first) = desk.ask(Generate("s", "1", asked, SETTINGS))
+        assert isinstance(first, GenerationDone)
+        answer = ChatMessage(Role.ASSISTANT, first.text, first.token_ids)
+        (*_, again) = desk.ask(Generate("s", "2", (*asked, answer, *user_says("more")), SETTINGS))
+        (*_, reroll) = desk.ask(Generate("s", "3", (*asked, answer), SETTINGS, keep_tokens=3))
+        assert isinstance(again, GenerationDone)
+        assert isinstance(reroll, GenerationDone)
+        return [first.token_ids, again.token_ids, reroll.token_ids]
+
+    desk = Desk()
+    load(desk, folders["grouped"], "cpu")
+    expected = talk(desk)
+    with imagined_card(graphs_pay=graphs):
+        there = Desk()
+        load(there, folders["grouped"], "cuda")
+        assert talk(there) == expected
+
+
+def test_steps_are_measured_on_a_card(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(BUDGET_S, "cuda", 0.5)
+    with imagined_card() as card:
+        desk = Desk()
+        load(desk, folders["grouped"], "cuda", "")
+        taken = card.memory.taken_bytes
+        told = desk.ask(Calibrate("", "c"))
+        assert any(isinstance(event, Calibrated) for event in told)
+        assert card.memory.taken_bytes <= taken + (1 << 16)  # its caches are gone
+
+
+def test_a_session_gives_way_where_there_is_no_room_for_another(tmp_path: Path) -> None:
+    folder = (write_tiny(tmp_path / "long", TinySpec(context_tokens=4096)), None)
+    with imagined_card(total_bytes=GIB) as card:
+        desk = Desk()
+        load(desk, folder, "cuda", "float32")
+        (*_, first) = desk.ask(Generate("one", "1", user_says("hello"), PLAIN))
+        assert isinstance(first, GenerationDone)
+        cache = desk.executor._sessions["one"].kv.nbytes
+        card.memory.total_bytes = card.memory.taken_bytes + cache // 2
+        (*_, second) = desk.ask(Generate("two", "2", user_says("hello"), PLAIN))
+        assert isinstance(second, GenerationDone)
+        assert second.token_ids == first.token_ids
+        assert list(desk.executor._sessions) == ["two"]
+
+
+@pytest.mark.expects_errors
+def test_a_card_that_runs_out_says_so_and_serves_on(folders: Folders) -> None:
+    with imagined_card() as card:
+        desk = Desk()
+        load(desk, folders["grouped"], "cuda")
+        total, card.memory.total_bytes = card.memory.total_bytes, card.memory.taken_bytes
+        (failed,) = desk.ask(Generate("one", "1", user_says("hello"), PLAIN))
+        assert isinstance(failed, Failed)
+        assert failed.kind == "OutOfMemoryError"
+        card.memory.total_bytes = total
+        (*_, done) = desk.ask(Generate("one", "2", user_says("hello"), PLAIN))
+        assert isinstance(done, GenerationDone)
+
+
+def test_what_was_taken_comes_back_when_the_model_goes(folders: Folders) -> None:
+    with imagined_card(graphs_pay=True) as card:
+        desk = Desk()
+        load(desk, folders["grouped"], "cuda")
+        compare(desk)
+        assert card.memory.taken_bytes > 0
+        (freed,) = desk.ask(Unload("", "u"))
+        assert isinstance(freed, Unloaded)
+        assert card.memory.taken_bytes == 0

@@ -1,0 +1,90 @@
+"""What is decoded on a card is what is decoded on the CPU, for every card, rule and drafter."""
+
+from collections.abc import Callable
+
+import pytest
+
+from medusa_core.drafters.catalog import drafter_registry
+from medusa_core.messages import GenerateSettings
+from medusa_core.rules.rule import RuleSpec, rule_registry
+from medusa_core.runner.static import StaticRunner
+from medusa_core.target import LoadOptions, load_target
+from tests.core.conftest import TARGET_NAMES, LoadTarget
+from tests.core.laws import (
+    Tie,
+    check_cache,
+    check_same_but_for_ties,
+    check_same_tokens,
+    decode,
+    plainly,
+    user_says,
+)
+from tests.imagined_card.card import CARDS, imagined_card
+from tests.imagined_card.conftest import Folders
+
+MESSAGES = user_says("Tell me a story about a lighthouse.")
+TOLERANCE = {"float32": 1e-4, "bfloat16": 0.1, "float16": 0.02}
+DTYPE_OF = {(6, 1): "float32", (7, 5): "float16", (8, 6): "bfloat16", (8, 9): "bfloat16"}
+
+EXACT = [rule for rule in rule_registry().specs if rule.choice.is_exact]
+# Every drafter and every rule; graphs with the default drafter.
+METHODS = [
+    *((drafter, rule, False) for drafter in drafter_registry().names for rule in ("greedy",)),
+    *(("composite", rule, graphs) for rule in rule_registry().names for graphs in (False, True)),
+]
+GRAPHS = pytest.mark.parametrize("graphs", [False, True], ids=["plain", "graphs"])
+
+
+@pytest.mark.parametrize(("drafter", "rule", "graphs"), METHODS)
+def test_texts_are_those_of_the_cpu(
+    drafter: str, rule: str, graphs: bool, load: LoadTarget, folders: Folders
+) -> None:
+    here = load("grouped", "float64")
+    settings = GenerateSettings(drafter, rule, seed=4, max_new_tokens=16, repetition_penalty=1.1)
+    expected = decode(here, settings, MESSAGES)
+    with imagined_card(graphs_pay=graphs) as card:
+        with card.waiting():
+            there = load_target(*folders["grouped"], LoadOptions("float64", "cuda"))
+        assert isinstance(there.runner, StaticRunner) == graphs
+        check_same_tokens(expected, decode(there, settings, MESSAGES))
+
+
+@pytest.mark.parametrize("name", TARGET_NAMES)
+def test_every_family_writes_on_a_card_what_it_writes_on_the_cpu(
+    name: str, load: LoadTarget, folders: Folders
+) -> None:
+    settings = GenerateSettings(max_new_tokens=12)
+    expected = decode(load(name, "float64"), settings, MESSAGES)
+    with imagined_card():
+        there = load_target(*folders[name], LoadOptions("float64", "cuda"))
+        check_same_tokens(expected, decode(there, settings, MESSAGES))
+
+
+@CARDS
+@GRAPHS
+@pytest.mark.parametrize("rule", EXACT, ids=lambda rule: rule.name)
+def test_drafts_change_tokens_at_ties_alone_in_the_dtype_of_each_card(
+    capability: tuple[int, int],
+    rule: RuleSpec,
+    graphs: bool,
+    load: LoadTarget,
+    folders: Folders,
+    report_ties: Callable[[list[Tie]], None],
+) -> None:
+    settings = GenerateSettings(rule=rule.name, seed=4, max_new_tokens=16)
+    with imagined_card(capability, graphs_pay=graphs) as card:
+        with card.waiting():
+            target = load_target(*folders["grouped"], LoadOptions("", "cuda"))
+        dtype = target.precision.name
+        assert dtype == DTYPE_OF[capability]
+        plain = decode(target, plainly(settings), MESSAGES)
+
+        def look(session: object) -> None:
+            with card.waiting():
+                check_cache(session, target, TOLERANCE[dtype])
+
+        drafted = decode(target, settings, MESSAGES, after_step=look)
+        assert drafted.done.num_steps <= plain.done.num_steps
+        with card.waiting():
+            tie = check_same_but_for_ties(plain, drafted, target, load("grouped", "float64"), rule)
+        report_ties([] if tie is None else [tie])
