@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from medusa_core.drafters.drafter import DrafterSpec
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
 from medusa_core.messages import Generate, GenerateSettings, StepDone, WeightFormats
 from medusa_core.pace.tuner import Tuner
 from medusa_core.rules.rule import rule_registry
 from medusa_core.target import LoadOptions, Target, load_target
-from tests.core.laws import user_says
+from tests.core.fakes import oracle_spec
+from tests.core.laws import decode, plainly, user_says
 from tests.core.tiny import ACCURACIES, TinySpec, random_heads, write_heads, write_tiny
 from tests.imagined_card.card import imagined_card
 from tests.imagined_card.conftest import Folders
@@ -28,12 +30,16 @@ SETTINGS = {
 
 
 def copies(
-    card: CardMode, target: Target, settings: GenerateSettings, records: bool
+    card: CardMode,
+    target: Target,
+    settings: GenerateSettings,
+    records: bool,
+    drafter: DrafterSpec | None = None,
 ) -> list[tuple[int, int]]:
     """Copies to the card and from it in each decoding step."""
     settings = replace(settings, max_new_tokens=16, tree_rows=12)
     request = Generate("s", "r", MESSAGES, settings, records=records)
-    generation = Generation(request, target, Session(target), Tuner(target))
+    generation = Generation(request, target, Session(target), Tuner(target), drafter)
     counted = []
     while not generation.is_done:
         card.journal.clear()
@@ -56,6 +62,20 @@ def test_a_step_copies_at_most_twice_each_way(
     assert len(counted) > 3
     assert max(up for up, _ in counted) <= MOST
     assert max(down for _, down in counted) <= MOST
+
+
+@pytest.mark.parametrize("records", [False, True])
+@pytest.mark.parametrize("name", SETTINGS)
+def test_long_paths_cost_no_further_copies(name: str, records: bool, folders: Folders) -> None:
+    settings = SETTINGS[name]
+    with imagined_card() as card:
+        target = load_target(*folders["grouped"], LoadOptions("float64", "cuda"))
+        plain = decode(target, plainly(replace(settings, max_new_tokens=24)), MESSAGES)
+        oracle = oracle_spec([*plain.prompt_ids, *plain.token_ids])
+        counted = copies(card, target, settings, records, oracle)
+    assert len(counted) < 12  # of 16 tokens
+    assert max(up for up, _ in counted) <= 1
+    assert max(down for _, down in counted) <= 1  # heads would bring theirs by another
 
 
 @pytest.mark.parametrize("name", ["greedy", "sample"])

@@ -104,17 +104,26 @@ class FakeStreams:
     def __init__(self) -> None:
         self.current = FakeStream()
 
-    @contextmanager
-    def use(self, stream: FakeStream) -> Iterator[None]:
-        """As torch's, which comes back even after an error, if it is left at all."""
-        before, self.current = self.current, stream
-        try:
-            yield
-        finally:
-            self.current = before
+    def use(self, stream: FakeStream) -> "FakeStreamContext":
+        return FakeStreamContext(self, stream)
 
     def choose(self, stream: FakeStream) -> None:
         self.current = stream
+
+
+class FakeStreamContext:
+    """As torch's: the stream from before comes back when it is left, and only then."""
+
+    def __init__(self, streams: FakeStreams, stream: FakeStream) -> None:
+        self._streams = streams
+        self._stream = stream
+        self._before = streams.current
+
+    def __enter__(self) -> None:
+        self._before, self._streams.current = self._streams.current, self._stream
+
+    def __exit__(self, *_: object) -> None:
+        self._streams.current = self._before
 
 
 @contextmanager

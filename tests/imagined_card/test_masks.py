@@ -32,7 +32,7 @@ def lies_well(mask: torch.Tensor) -> bool:
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
 def test_every_mask_begins_where_attention_may_read_it(dtype: torch.dtype) -> None:
     odd = []
-    for rows, length in {*product(ROWS, range(LONGEST + 1)), *product(range(2, 65), range(130))}:
+    for rows, length in {*product(ROWS, range(LONGEST + 1)), *product(range(2, 65), range(64))}:
         sees = torch.empty(rows, rows, dtype=torch.bool, device=META)
         mask = additive_mask(sees, length, 2, dtype)
         if not lies_well(mask) or mask.shape != (2 * rows, length + rows):
