@@ -16,7 +16,8 @@ import torch
 
 from medusa_core import card
 from medusa_core.generate.direct import generate
-from medusa_core.heads.medusa import MedusaHeads, Ranked
+from medusa_core.heads.medusa import MedusaHeads
+from medusa_core.heads.ranked import Ranked
 from medusa_core.kv.size import row_bytes
 from medusa_core.messages import ChatMessage, GenerateSettings, Role, StepDone
 from medusa_core.pace.calibration import measure_costs

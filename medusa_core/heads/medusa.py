@@ -22,12 +22,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from medusa_core.heads.compiled_heads import MOST_RANKS, native_heads
+from medusa_core.heads.ranked import Drawn, Ranked
 from medusa_core.heads.weights import HeadWeights, reads_root
-from medusa_core.messages import Odds
 from medusa_core.native.pool import Workers
-from medusa_core.native.score_reader import reader_of
 from medusa_core.quant.linear import QuantLinear, make_linear
-from medusa_core.tree.shape import TreeShape
 from medusa_core.types import Chance
 
 
@@ -48,64 +46,7 @@ class Lent(NamedTuple):
 MakeLinear = Callable[[Tensor, Tensor | None], QuantLinear]
 # Chance lifts a token that is unlikelier than so many others hardly ever to the top.
 _MOST_CANDIDATES = 4096
-# What the target adds to a head's scores where chance chooses isn't known; it blurs them about as
-# much as chance does. Of 0.35 to 0.7 this gave the most tokens per step.
-_SHARPNESS = 0.5
 _Layers = list[tuple[Tensor, Tensor]]
-
-
-class Drawn(NamedTuple):
-    """Scores with what chance adds.
-
-    Attributes:
-        scores: Of all candidates. float64, [heads, candidates], on the CPU
-        places: Where the best of each head stand.
-    """
-
-    scores: Tensor
-    places: list[list[int]]
-
-
-class Ranked:
-    """What the heads guess behind one row.
-
-    Attributes:
-        token_ids: Per head its best tokens, best first; of each head as many.
-        columns: Where they stand in `scores`.
-        scores: The heads' scores. [heads, columns]
-    """
-
-    __slots__ = ("_chances", "_drawn", "columns", "scores", "token_ids")
-
-    def __init__(
-        self,
-        token_ids: list[list[int]],
-        columns: list[list[int]],
-        scores: Tensor,
-        chances: array[float] | None = None,
-        drawn: Drawn | None = None,
-    ) -> None:
-        self.token_ids = token_ids
-        self.columns = columns
-        self.scores = scores
-        self._chances = chances
-        self._drawn = drawn
-
-    def chances(self) -> array[float]:
-        """What each head gives its best tokens; all heads' one after the other."""
-        if self._chances is None:
-            self._chances = _probabilities(self.scores, self.columns)
-        return self._chances
-
-    def worths(self) -> array[float]:
-        """How likely each of the best tokens is, with what is known of chance; as `chances`."""
-        if self._drawn is None:
-            return self.chances()
-        return _probabilities(self._drawn.scores.mul(_SHARPNESS).float(), self._drawn.places)
-
-    def odds(self, shape: TreeShape) -> Odds:
-        """What the heads give the nodes of a tree whose ranks are theirs."""
-        return Odds(self.chances().tobytes(), shape.places_among(len(self.columns[0])))
 
 
 def _best_of(scores: Tensor, num_ranks: int) -> tuple[list[list[int]], array[float]]:
@@ -117,13 +58,6 @@ def _best_of(scores: Tensor, num_ranks: int) -> tuple[list[list[int]], array[flo
     columns, given = torch.stack([best.indices.double(), chances.double()]).tolist()
     flat = [chance for row in given for chance in row]
     return [[int(column) for column in row] for row in columns], array("f", flat)
-
-
-def _probabilities(scores: Tensor, columns: Sequence[Sequence[int]]) -> array[float]:
-    """Of some columns of every row; all rows' one after the other."""
-    rows = array("i", [row for row, some in enumerate(columns) for _ in some])
-    flat = [column for some in columns for column in some]
-    return array("f", reader_of(scores).probabilities(scores, rows, flat))
 
 
 class MedusaHeads:

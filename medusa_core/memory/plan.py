@@ -116,7 +116,9 @@ def kv_bytes(config: ModelConfig, formats: PartFormats, context_tokens: int) -> 
     item = _ITEMSIZE[formats.compute]
     compiles = formats.compiles and fits_lanes(*config.row_sizes) and not config.quantization
     itemsize = item if formats.device == "cuda" or compiles else max(4, item)
-    return row_bytes(config, itemsize) * whole_capacity(context_tokens)
+    # Steps of fixed shapes, which a card may choose, have one slot more for their padding.
+    slots = whole_capacity(context_tokens) + (formats.device == "cuda")
+    return row_bytes(config, itemsize) * slots
 
 
 def scratch_bytes(config: ModelConfig, formats: PartFormats, context_tokens: int) -> int:

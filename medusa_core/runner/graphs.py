@@ -44,7 +44,7 @@ def graphs_pay(model: Decoder, precision: Precision) -> bool:
     turns = [[step.seconds(precision.device) for step in steps] for _ in range(_TURNS)]
     recorded_s, resident_s = (statistics.median(each) for each in zip(*turns, strict=True))
     log.info("steps take %.4f s as graphs, %.4f s without", recorded_s, resident_s)
-    return recorded_s < resident_s * _WORTHWHILE
+    return bool(recorded_s < resident_s * _WORTHWHILE)
 
 
 class _Step:

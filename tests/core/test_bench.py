@@ -25,7 +25,7 @@ from medusa_core.bench.step_cost import TimedHeads, measure_step_report
 from medusa_core.errors import PromptFileError, RequestError
 from medusa_core.files.json_file import read_json
 from medusa_core.generate.direct import generate
-from medusa_core.heads.medusa import Ranked
+from medusa_core.heads.ranked import Ranked
 from medusa_core.messages import (
     ChatMessage,
     GenerateSettings,

@@ -3,7 +3,9 @@
 from dataclasses import replace
 
 import pytest
+import torch
 
+from medusa_core import card
 from medusa_core.messages import GenerateSettings
 from medusa_core.runner.static import StaticRunner
 from tests.core.conftest import TARGET_NAMES, LoadTarget
@@ -21,4 +23,13 @@ def test_recorded_steps_keep_the_laws(name: str, drafter: str, load: LoadTarget)
     settings = GenerateSettings(drafter, max_new_tokens=48)
     drafted = decode(target, settings, MESSAGES, after_step=lambda s: check_cache(s, target, 1e-10))
     check_same_tokens(decode(resident, plainly(settings), MESSAGES), drafted)
-    assert all(step.graph is not None for step in runner._steps.values())
+    assert runner.is_recorded
+
+
+def test_a_capture_that_fails_leaves_the_stream_and_the_card_in_order() -> None:
+    before = torch.cuda.current_stream()
+    x = torch.ones(4, device="cuda")
+    with pytest.raises(RuntimeError):
+        card.record(lambda: x.sum().item(), card.graph_memory())
+    assert torch.cuda.current_stream() == before
+    assert (x * 2).tolist() == [2, 2, 2, 2]

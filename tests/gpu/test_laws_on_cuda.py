@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from medusa_core.drafters.drafter import DrafterSpec
 from medusa_core.messages import Failed, GenerateSettings, GenerationDone, LoadModel, ModelLoaded
 from medusa_core.models.attention import attend_by_products, attend_fused
 from medusa_core.rules.rule import RuleSpec, rule_registry
+from medusa_core.runner.rows import additive_mask
 from tests.core import faults
 from tests.core.conftest import TARGET_NAMES, LoadTarget
 from tests.core.engine_harness import EngineHarness
@@ -130,6 +132,16 @@ def test_both_attention_backends_agree() -> None:
             atol=1e-3,
             rtol=1e-3,
         )
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
+def test_attention_takes_the_mask_of_any_rows_behind_any_length(dtype: torch.dtype) -> None:
+    for rows, length in product((2, 7, 8, 16, 33, 64), range(1, 700, 3)):
+        q = torch.randn(rows, 4, 64, device=DEVICE, dtype=dtype)
+        keys, values = torch.randn(2, 2, length + rows, 64, device=DEVICE, dtype=dtype)
+        sees = torch.ones(rows, rows, dtype=torch.bool, device=DEVICE).tril()
+        mask = additive_mask(sees, length, 2, dtype)
+        assert attend_fused(q / 8, keys, values, mask).isfinite().all()
 
 
 @pytest.mark.expects_errors

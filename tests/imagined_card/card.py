@@ -13,7 +13,7 @@ import torch
 
 from medusa_core import card
 from tests.imagined_card.journal import Journal
-from tests.imagined_card.quantized import cuda_handles, kernels_for_cuda
+from tests.imagined_card.quantized import kernels_for_cuda, own_globals
 from tests.imagined_card.tape import Tape
 from tests.imagined_card.tensor import CardFunctions, CardMode
 
@@ -55,7 +55,7 @@ def imagined_card(
             ("get_device_properties", lambda device=None: properties),
         ):
             stack.enter_context(patch.object(torch.cuda, name, stand_in))
-        stack.enter_context(cuda_handles())
+        stack.enter_context(own_globals())
         stack.enter_context(mode)
         stack.enter_context(CardFunctions(mode))
         yield mode

@@ -223,9 +223,13 @@ _BY_DTYPE: dict[str, Callable[[torch.dtype], Callable[..., None]]] = {
 
 
 @contextmanager
-def cuda_handles() -> Iterator[None]:
-    """bitsandbytes asks for a handle of cuBLAS: there is one."""
-    with patch.object(bitsandbytes.functional.CUBLAS_Context, "get_context", _no_handle):
+def own_globals() -> Iterator[None]:
+    """bitsandbytes keeps a handle of cuBLAS and a table on the card: neither outlives it."""
+    functional = bitsandbytes.functional
+    with (
+        patch.object(functional.CUBLAS_Context, "get_context", _no_handle),
+        patch.dict(functional.name2qmap, clear=True),
+    ):
         yield
 
 

@@ -12,13 +12,15 @@ from medusa_core.models.kept import KeptModels
 from medusa_core.quant.format import QuantSpec, quant_registry
 from medusa_core.target import LoadOptions, Target, load_target
 from tests.core.fakes import oracle_spec
-from tests.core.laws import check_cache, check_same_tokens, decode, plainly, user_says
+from tests.core.laws import check_cache, check_same_tokens, decode, plain_scores, plainly, user_says
+from tests.core.test_loading import quantized_checkpoint
 from tests.core.tiny import ACCURACIES, TinySpec, random_heads, write_heads, write_tiny
 from tests.imagined_card.card import CARDS, imagined_card
 from tests.imagined_card.tensor import CardMode
 
 WIDE = TinySpec(hidden_size=128, intermediate_size=256, num_layers=2, seed=51)
 BIASED = replace(WIDE, has_bias=True, seed=52)
+IDS = [3, 50, 60, 200, 9, 11, 50]
 MESSAGES = user_says("Tell me a story about a lighthouse.")
 SETTINGS = GenerateSettings(max_new_tokens=16)
 ROUNDING = [spec for spec in quant_registry().specs if not spec.is_dense]
@@ -97,18 +99,40 @@ def test_every_format_decodes_on_every_card(
 
 
 @FORMATS
+@pytest.mark.parametrize("graphs", [False, True], ids=["plain", "graphs"])
 def test_law_4_holds_and_memory_comes_back(
-    spec: QuantSpec, folders: dict[str, tuple[Path, Path]]
+    graphs: bool, spec: QuantSpec, folders: dict[str, tuple[Path, Path]]
 ) -> None:
-    with imagined_card() as card:
+    with imagined_card(graphs_pay=graphs) as card:
         target = load(card, folders["plain"], spec)
         heads, plan = target.heads, target.plan
         assert heads is not None
         assert target.weights_bytes <= plan.weights_bytes <= target.weights_bytes * 1.05
         assert heads.nbytes <= plan.heads_bytes <= heads.nbytes * 1.05
         assert card.memory.taken_bytes >= target.weights_bytes + heads.nbytes
-        del target, heads
-        assert card.memory.taken_bytes == 0
+        before = card.memory.taken_bytes
+        session = Session(target)
+        cache = card.memory.taken_bytes - before
+        assert session.kv.nbytes == cache <= plan.kv_bytes <= cache * 1.05
+        del target, heads, session
+        assert card.memory.taken_bytes <= 1024  # bitsandbytes keeps a table of 256 numbers
+
+
+@pytest.mark.parametrize("is_nested", [False, True], ids=["plain", "nested"])
+def test_a_repository_in_4_bits_is_read_on_a_card(
+    is_nested: bool, folders: dict[str, tuple[Path, Path]], tmp_path: Path
+) -> None:
+    model, _ = folders["plain"]
+    folder = quantized_checkpoint(model, tmp_path / "quantized", is_nested)
+    with imagined_card() as card:
+        formats = WeightFormats("nf4-dq" if is_nested else "nf4")
+        with card.waiting():
+            expected = load_target(model, options=LoadOptions("", "cuda", formats))
+            target = load_target(folder, options=LoadOptions("", "cuda"))
+        assert target.weights_bytes <= target.plan.weights_bytes <= target.weights_bytes * 1.05
+        scores, same = plain_scores(target, IDS).cpu(), plain_scores(expected, IDS).cpu()
+        # Rows that move have their scales unpacked, so that nothing is rounded twice.
+        assert (scores - same).abs().max() <= (0.1 * same.abs().max() if is_nested else 0)
 
 
 @FORMATS
