@@ -19,13 +19,14 @@ from PySide6.QtWidgets import QApplication
 from app.bridge import EngineBridge
 from app.garbage import Garbage
 from app.logs import show_uncaught_errors, start_logging
-from app.model_keeper import ModelKeeper, Phase
+from app.model_keeper import ModelKeeper
 from app.preferences import Preferences, load_preferences
 from app.startup_probe import FirstPaint, StallProbe
 from app.theme.appearance import Appearance, ThemeChoice
 from app.window import TITLE, MainWindow
 from medusa_core.api import calibrations_dir, kept_models_dir, resources_dir, start_engine
 from medusa_core.errors import MedusaError
+from medusa_core.model_state import Phase
 
 if TYPE_CHECKING:
     from medusa_core.api import Library

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from app.markdown.formats import Marking
-from app.model_choice import ModelChoice, as_json, demo_choice, from_json
 from app.theme.appearance import ThemeChoice
 from app.theme.fonts import MAX_ZOOM, MIN_ZOOM
+from medusa_core.model_choice import ModelChoice, as_json, demo_choice, from_json
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from app.chat.empty_state import SUGGESTIONS
 from app.insight.track import Track
-from app.model_keeper import Phase
 from app.startup_probe import StallProbe
 from medusa_core.messages import (
     ChatMessage,
@@ -25,6 +24,7 @@ from medusa_core.messages import (
     GenerationDone,
     Role,
 )
+from medusa_core.model_state import Phase
 
 if TYPE_CHECKING:
     from app.application import Application

@@ -16,8 +16,8 @@ from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.insight.track import Track
-from app.model_keeper import Phase
 from app.theme.appearance import ThemeChoice
+from medusa_core.model_state import Phase
 
 if TYPE_CHECKING:
     from app.application import Application

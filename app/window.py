@@ -25,11 +25,12 @@ from app.chat.controller import ChatController
 from app.chat.pickers import NewSeed, new_seed
 from app.insight.insight_panels import Insight
 from app.markdown.formats import Marking
-from app.model_choice import ModelChoice, demo_choice
-from app.model_keeper import ModelKeeper, Phase
+from app.model_keeper import ModelKeeper
 from app.preferences import Preferences, save_preferences
 from app.theme.appearance import Appearance, ThemeChoice
 from medusa_core.errors import MedusaError
+from medusa_core.model_choice import ModelChoice, demo_choice
+from medusa_core.model_state import Phase
 
 if TYPE_CHECKING:
     from app.library.library_dialog import LibraryDialog

@@ -26,6 +26,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser()
     args = parser.parse_args(argv)
     logging.basicConfig(level=logging.INFO if args.verbose else logging.WARNING)
+    if not args.verbose:
+        for handler in logging.getLogger().handlers:
+            handler.addFilter(_without_traceback)
     try:
         code: int = args.run(args)
     except MedusaError as error:
@@ -42,6 +45,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 1
     return code
+
+
+def _without_traceback(record: logging.LogRecord) -> bool:
+    """What failed is told in two sentences; the rest is for `--verbose`."""
+    return record.exc_info is None
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -11,12 +11,12 @@ from PySide6.QtCore import QObject, QRect, Signal
 from app.bridge import EngineBridge
 from app.chat.answer_message import AnswerMessage
 from app.chat.chat_page import ChatPage
-from app.chat.conversation import Conversation, Turn, new_id
 from app.chat.error_board import ErrorBoard
 from app.chat.message_widgets import Notice, UserMessage
 from app.markdown.formats import Marking
-from app.model_keeper import ModelKeeper, Phase
+from app.model_keeper import ModelKeeper
 from app.theme.appearance import Appearance
+from medusa_core.conversation import Conversation, Turn, new_id
 from medusa_core.messages import (
     Cancel,
     CloseSession,
@@ -30,6 +30,7 @@ from medusa_core.messages import (
     StepTrace,
     StopReason,
 )
+from medusa_core.model_state import Phase
 
 log = logging.getLogger(__name__)
 

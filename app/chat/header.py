@@ -19,9 +19,9 @@ from PySide6.QtWidgets import (
 )
 
 from app.chat.pickers import NewSeed, Pickers, new_seed
-from app.model_choice import ModelChoice
-from app.model_keeper import ModelStatus, Phase
 from app.theme.appearance import Appearance
+from medusa_core.model_choice import ModelChoice
+from medusa_core.model_state import ModelStatus, Phase
 
 RECORDING = (
     "Keep what the panels show of the last 20,000 steps: 12 to 31 MB by the size of the trees. "

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import QMainWindow, QToolTip, QWidget
 from app.bridge import EngineBridge
 from app.chat.answer_message import AnswerMessage
 from app.chat.controller import ChatController
-from app.chat.conversation import new_id
 from app.chat.pickers import new_seed
 from app.insight.card import as_html, card_of
 from app.insight.docks import Docks
@@ -22,6 +21,7 @@ from app.insight.timeline import Timeline
 from app.insight.trace_files import TraceFiles
 from app.model_keeper import ModelKeeper
 from app.theme.appearance import Appearance
+from medusa_core.conversation import new_id
 from medusa_core.messages import (
     Command,
     Event,

@@ -16,9 +16,9 @@ from app.insight.steps_facts import memory_of, say_answer, say_step
 from app.insight.steps_figures import PARTS, StepFigures
 from app.insight.timeline import Timeline
 from app.insight.transport import Transport
-from app.model_keeper import ModelStatus
 from app.theme.appearance import Appearance
 from medusa_core.messages import Calibrated, ModelLoaded
+from medusa_core.model_state import ModelStatus
 
 REDRAW_MS = 400  # while steps come in: drawing slows the engine
 TOKENS_MEANING = (

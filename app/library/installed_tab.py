@@ -25,11 +25,11 @@ from app.library.details import Details, Subject
 from app.library.discover_tab import SPLIT
 from app.library.sizes import on_disk, verdict
 from app.library.table import RowTable
-from app.model_choice import ModelChoice
 from app.theme.appearance import Appearance
 from medusa_core.api import Budget, Installed, InstalledKind, Library, recommend, with_cache
 from medusa_core.errors import MedusaError
 from medusa_core.messages import Fit, HeadsShape
+from medusa_core.model_choice import ModelChoice
 
 COLUMNS = ("Name", "What it is", "On this computer", "Disk")
 KIND_WORDS = {

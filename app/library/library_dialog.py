@@ -26,7 +26,6 @@ from PySide6.QtWidgets import (
 from app.library.discover_tab import DiscoverTab
 from app.library.downloads_tab import DownloadsTab
 from app.library.installed_tab import InstalledTab
-from app.model_choice import ModelChoice
 from app.theme.appearance import Appearance
 from medusa_core.api import (
     Job,
@@ -38,6 +37,7 @@ from medusa_core.api import (
     with_token,
 )
 from medusa_core.errors import MedusaError
+from medusa_core.model_choice import ModelChoice
 
 log = logging.getLogger(__name__)
 

@@ -152,7 +152,10 @@ class Executor:
             self._tell(Progress(command.session_id, command.request_id, stage, fraction, text))
 
         target = load_target(command.model_dir, command.heads_dir, _options(command), on_progress)
-        settle_threads(target, self._most_threads)
+        if command.num_threads:
+            target.runner.use_threads(command.num_threads, command.num_threads)
+        else:
+            settle_threads(target, self._most_threads)
         self._target, self._loaded = target, command
         self._tuner = Tuner(target)
         self._tell(_describe(command, target, time.perf_counter() - started))

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import gc
 import json
 import os
 import sys
+from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from medusa_core.client import Client
+from medusa_core.conversation import new_id
 from medusa_core.errors import RequestError
 from medusa_core.generate.arguments import (
     add_format_arguments,
@@ -23,12 +27,14 @@ from medusa_core.messages import (
     ChatMessage,
     GenerateSettings,
     GenerationDone,
+    LoadModel,
     Role,
     StepDone,
     StepTrace,
 )
 from medusa_core.quant.choice import DTYPES
 from medusa_core.resources import calibrations_dir, demo_heads_dir, demo_model_dir, kept_models_dir
+from medusa_core.trace_file import Recording, write_trace
 
 if TYPE_CHECKING:
     from medusa_core.pace.tuner import Tuner
@@ -59,9 +65,8 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 DRAFTER_HELP = (
-    "how tokens are guessed: composite (heads, lookup and phrases), medusa, medusa-dynamic, "
-    "medusa-chain, phrases (and lookup), ngram (lookup) or none (default: composite, or phrases or "
-    "ngram where there are no heads)"
+    "how tokens are guessed, such as composite (all methods), medusa, ngram (prompt lookup) or "
+    "none (default: the first of these that the model can use)"
 )
 
 
@@ -157,34 +162,56 @@ def open_tuner(args: argparse.Namespace, target: Target) -> Tuner:
 
 def run_generate(args: argparse.Namespace) -> int:
     """Answer the prompt and print it with a line of statistics."""
-    # Torch takes a second to import: `--help` and wrong arguments shouldn't wait for it.
-    from medusa_core.drafters.catalog import drafters_for
-    from medusa_core.generate.direct import generate
-    from medusa_core.trace_file import Recording, write_trace
+    return asyncio.run(_generate(args))
 
-    target = open_target(args)
-    drafter = args.drafter or drafters_for(target)[0].name
-    settings = settings_of(args, drafter, args.tree_rows, tuple(args.stop))
+
+async def _generate(args: argparse.Namespace) -> int:
     prompt = sys.stdin.read() if args.prompt == "-" else args.prompt
     messages = (ChatMessage(Role.USER, prompt),)
     printer = None if args.json else _Printer(sys.stdout)
     traces: list[StepTrace] = []
-    done = generate(
-        target,
-        messages,
-        settings,
-        on_step=None if printer is None else printer.print_step,
-        on_trace=None if args.trace is None else traces.append,
-        tuner=open_tuner(args, target) if drafter != "none" and not args.tree_rows else None,
-    )
+    async with Client() as client:
+        loaded = await client.load(load_command(args))
+        drafter = args.drafter or loaded.drafters[0].name
+        settings = settings_of(args, drafter, args.tree_rows, tuple(args.stop))
+        if drafter != "none" and not args.tree_rows:
+            await client.calibrate()
+        answer = client.answer(new_id(), messages, settings, records=args.trace is not None)
+        async with aclosing(answer) as events:
+            async for event in events:
+                if isinstance(event, StepDone) and printer is not None:
+                    printer.print_step(event)
+                elif isinstance(event, StepTrace):
+                    traces.append(event)
+                elif isinstance(event, GenerationDone):
+                    done = event
     if printer is None:
-        print(json.dumps(as_json(done, target.name), ensure_ascii=False))
+        print(json.dumps(as_json(done, loaded.name), ensure_ascii=False))
     else:
         printer.end()
         print(statistics_line(done))
     if args.trace is not None:
-        write_trace(args.trace, Recording(target.name, tuple(traces), done))
+        write_trace(args.trace, Recording(loaded.name, tuple(traces), done))
     return 0
+
+
+def load_command(args: argparse.Namespace) -> LoadModel:
+    """The command that loads what the arguments choose."""
+    model_dir, heads_dir = model_dirs(args)
+    return LoadModel(
+        "generate",
+        new_id(),
+        model_dir,
+        heads_dir,
+        dtype=args.dtype,
+        device=args.device,
+        formats=formats_of(args),
+        context_tokens=args.context,
+        ignores_plan=args.anyway,
+        kept_dir=kept_models_dir(),
+        calibrations_dir=calibrations_dir(),
+        num_threads=args.threads,
+    )
 
 
 def as_json(done: GenerationDone, model: str) -> dict[str, object]:

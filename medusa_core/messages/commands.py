@@ -25,6 +25,7 @@ class LoadModel(Message):
         ignores_plan: Load although the plan says that it doesn't fit.
         kept_dir: Folder where quantized models are kept for the next load; None keeps nothing.
         calibrations_dir: Folder where measured step costs are kept; None keeps nothing.
+        num_threads: CPU threads; 0 for the fastest count, which is measured.
     """
 
     model_dir: Path
@@ -36,6 +37,7 @@ class LoadModel(Message):
     ignores_plan: bool = False
     kept_dir: Path | None = None
     calibrations_dir: Path | None = None
+    num_threads: int = 0
 
 
 @dataclass(frozen=True, slots=True)

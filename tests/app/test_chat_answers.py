@@ -10,9 +10,9 @@ from app.chat.answer_message import AnswerMessage
 from app.chat.message_widgets import UserMessage
 from app.chat.text_view import TextView, plain_document
 from app.markdown.formats import Marking
-from app.model_keeper import Phase
 from app.theme.tokens import DARK, LIGHT
 from medusa_core.messages import Generate
+from medusa_core.model_state import Phase
 from tests.app.conftest import Open
 from tests.app.driving import ask, wait_ready
 from tests.app.fakes import Script

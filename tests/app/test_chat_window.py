@@ -10,7 +10,6 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.empty_state import SUGGESTIONS
 from app.chat.message_widgets import Notice
-from app.model_keeper import Phase
 from medusa_core.messages import (
     ChatMessage,
     CloseSession,
@@ -19,6 +18,7 @@ from medusa_core.messages import (
     Role,
     StopReason,
 )
+from medusa_core.model_state import Phase
 from tests.app.conftest import Open
 from tests.app.driving import ask, wait_ready
 from tests.app.fakes import LONG, FakeEngine, Script

@@ -11,7 +11,6 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.empty_state import SUGGESTIONS
 from app.insight.card import card_of
-from app.model_keeper import Phase
 from app.window import MainWindow
 from medusa_core.api import Engine, EventSink, demo_model, start_engine
 from medusa_core.messages import (
@@ -26,6 +25,7 @@ from medusa_core.messages import (
     StopReason,
     Unload,
 )
+from medusa_core.model_state import Phase
 from tests.app.conftest import OpenWindow
 from tests.app.driving import TIMEOUT_MS, ask, errors, wait_ready
 from tests.app.engine_says import LEGEND

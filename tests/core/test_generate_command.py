@@ -95,6 +95,7 @@ def test_a_drafter_that_lacks_its_table_says_what_to_do(
     assert "Load Medusa heads" in capsys.readouterr().err
 
 
+@pytest.mark.expects_errors
 def test_errors_are_two_sentences_and_no_traceback(
     folders: Folders, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

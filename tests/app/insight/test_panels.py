@@ -24,11 +24,11 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.answer_message import AnswerMessage
 from app.insight.tree_panel import PLAN, STEP
-from app.model_keeper import Phase
 from app.window import MainWindow
 from medusa_core.messages import (
     LoadModel,
 )
+from medusa_core.model_state import Phase
 from tests.app.conftest import Open
 from tests.app.driving import ask, wait_ready
 from tests.app.fakes import Script

@@ -8,11 +8,11 @@ from PySide6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
 
 from app.library.library_dialog import LibraryDialog
-from app.model_choice import ModelChoice
 from app.theme.appearance import Appearance, ThemeChoice
 from medusa_core.api import HubSettings, JobState, Library, Offer, Pair
 from medusa_core.memory.budget import imagined_card
 from medusa_core.messages import Fit
+from medusa_core.model_choice import ModelChoice
 from tests.app.library.conftest import SPEC, Run
 from tests.app.library.managing import card, column, settle, until
 from tests.core.tiny import random_heads

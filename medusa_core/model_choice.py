@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from medusa_core.api import demo_model
 from medusa_core.messages import WeightFormats
+from medusa_core.resources import demo_heads_dir, demo_model_dir
 
 DEMO_NAME = "Llama-Pebble"
 
@@ -42,13 +42,12 @@ class ModelChoice:
     @property
     def is_demo(self) -> bool:
         """Is it the built-in model?"""
-        return self.model_dir == demo_model()[0]
+        return self.model_dir == demo_model_dir()
 
 
 def demo_choice() -> ModelChoice:
     """The built-in model."""
-    model_dir, heads_dir = demo_model()
-    return ModelChoice(DEMO_NAME, model_dir, heads_dir, note="small built-in demo")
+    return ModelChoice(DEMO_NAME, demo_model_dir(), demo_heads_dir(), note="small built-in demo")
 
 
 def as_json(choice: ModelChoice) -> dict[str, Any]:
