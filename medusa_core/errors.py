@@ -19,6 +19,7 @@ MedusaError
 │   ├── AccessError       the Hub asks who you are, or for its terms to be accepted
 │   ├── NotFoundError     there is no such repository, revision or file
 │   ├── UnusableRepoError a repository without anything that can be loaded
+│   ├── AnswerError       an answer that can't be read, or names what mustn't be touched
 │   ├── IntegrityError    what arrived isn't what the Hub announced
 │   └── DiskFullError     the disk has no room
 ├── PromptFileError       a file of prompts can't be read
@@ -130,6 +131,10 @@ class NotFoundError(HubError):
 
 class UnusableRepoError(HubError):
     """A repository without anything that can be loaded."""
+
+
+class AnswerError(HubError):
+    """An answer of the Hub that can't be read, or that names what mustn't be touched."""
 
 
 class IntegrityError(HubError):

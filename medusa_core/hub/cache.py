@@ -12,11 +12,16 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
-from medusa_core.errors import DiskFullError
+from medusa_core.hub.blob_lock import hold_if_free
+from medusa_core.hub.boundary import Boundary, check_repo, is_id, is_repo, is_safe_path
 from medusa_core.hub.listing import Listing, RemoteFile
+from medusa_core.hub.refusals import unwritable
 
 _READ_BYTES = 1 << 22
+_MOST_REF_BYTES = 256
+_PART = ".part"
 
 
 class RepoCache:
@@ -24,9 +29,12 @@ class RepoCache:
 
     Attributes:
         folder: Where it is.
+        boundary: Through which its files are changed.
     """
 
     def __init__(self, cache_dir: Path, repo: str) -> None:
+        check_repo(repo)
+        self.boundary = Boundary(cache_dir)
         self.folder = cache_dir / f"models--{repo.replace('/', '--')}"
 
     def blob(self, file: RemoteFile) -> Path:
@@ -35,7 +43,19 @@ class RepoCache:
 
     def part(self, file: RemoteFile) -> Path:
         """Where they gather; named by their hash, so that nothing else can be gone on with."""
-        return self.folder / "blobs" / f"{file.blob_id}.part"
+        return self.folder / "blobs" / f"{file.blob_id}{_PART}"
+
+    def lacking_bytes(self, file: RemoteFile) -> int:
+        """Bytes of a file that aren't here yet."""
+        if self.blob(file).exists():
+            return 0
+        part = self.part(file)
+        have = part.lstat().st_size if part.is_file() else 0
+        return max(0, file.size - have)
+
+    def lock(self, name: str) -> Path:
+        """Who holds it is the only one at work on a blob, or on a commit's folder."""
+        return self.folder.parent / ".locks" / self.folder.name / f"{name}.lock"
 
     def snapshot(self, sha: str) -> Path:
         """The folder of a commit."""
@@ -46,38 +66,69 @@ class RepoCache:
 
         Raises:
             DiskFullError: The disk has no room, or the folder can't be written.
+            RequestError: It leads out of the cache.
         """
         try:
-            (self.folder / "blobs").mkdir(parents=True, exist_ok=True)
+            self.boundary.make_folder(self.folder / "blobs")
         except OSError as error:
-            raise DiskFullError(
-                f"{self.folder} can't be written: {error.strerror}.", "Choose another folder."
-            ) from error
+            raise unwritable(self.folder, error) from error
 
     def place(self, listing: Listing) -> Path:
-        """Let a commit's needed files appear under their names; returns its folder."""
+        """Let a commit's needed files appear under their names; returns its folder.
+
+        Raises:
+            DiskFullError: The disk has no room, or the folder can't be written.
+            RequestError: Something leads out of the cache.
+        """
         snapshot = self.snapshot(listing.sha)
-        for file in listing.needed:
-            _link(self.blob(file), snapshot / file.path)
         tree = {"format_version": 1, "files": {f.path: _tree_entry(f) for f in listing.needed}}
-        _write(self.folder / "trees" / f"{listing.sha}.json", json.dumps(tree))
-        if listing.revision != listing.sha:
-            _write(self.folder / "refs" / listing.revision, listing.sha)
+        try:
+            for file in listing.needed:
+                self.boundary.link(self.blob(file), snapshot / file.path)
+            trees, refs = self.folder / "trees", self.folder / "refs"
+            self.boundary.write_text(trees / f"{listing.sha}.json", json.dumps(tree))
+            if listing.revision != listing.sha:
+                self.boundary.write_text(refs / listing.revision, listing.sha)
+        except OSError as error:
+            raise unwritable(self.folder, error) from error
         return snapshot
 
-    def forget_parts(self, listing: Listing) -> None:
-        """Remove what was fetched of files that aren't whole."""
-        for file in listing.needed:
-            self.part(file).unlink(missing_ok=True)
+    def forget_parts(self) -> None:
+        """Remove what was fetched of files that aren't whole, unless somebody fetches them now.
+
+        Raises:
+            DiskFullError: The folder can't be written.
+            RequestError: Something leads out of the cache.
+        """
+        try:
+            for part in self.folder.glob(f"blobs/*{_PART}"):
+                with hold_if_free(self.boundary, self.lock(part.stem)) as is_mine:
+                    if is_mine:
+                        self.boundary.remove(part)
+        except OSError as error:
+            raise unwritable(self.folder, error) from error
 
 
 def find_snapshot(cache_dir: Path, repo: str, revision: str = "main") -> Path | None:
     """The folder of a repository's commit in the cache, if it is there."""
+    if not is_repo(repo) or not is_safe_path(revision):
+        return None
     folder = RepoCache(cache_dir, repo).folder
-    ref = folder / "refs" / revision
-    sha = ref.read_text(encoding="utf-8").strip() if ref.is_file() else revision
+    sha = read_ref(folder / "refs" / revision) or revision
     snapshot = folder / "snapshots" / sha
-    return snapshot if snapshot.is_dir() else None
+    return snapshot if is_id(sha) and snapshot.is_dir() else None
+
+
+def read_ref(path: Path) -> str:
+    """The commit that a revision's file names; empty where it names none."""
+    try:
+        if not path.is_file():
+            return ""
+        with path.open("rb") as file:
+            text = file.read(_MOST_REF_BYTES).decode(errors="replace").strip()
+    except OSError:
+        return ""
+    return text if is_id(text) else ""
 
 
 def file_hash(path: Path, is_large: bool, check: Callable[[int], None] = lambda _: None) -> str:
@@ -88,11 +139,19 @@ def file_hash(path: Path, is_large: bool, check: Callable[[int], None] = lambda 
         is_large: Take sha256.
         check: Told of every piece that was read; may raise.
     """
-    digest = new_hash(is_large, path.stat().st_size)
     with path.open("rb") as file:
-        while chunk := file.read(_READ_BYTES):
-            digest.update(chunk)
-            check(len(chunk))
+        return open_file_hash(file, is_large, check)
+
+
+def open_file_hash(
+    file: BinaryIO, is_large: bool, check: Callable[[int], None] = lambda _: None
+) -> str:
+    """The same of a file that is open, from its beginning, as the disk gives it back."""
+    digest = new_hash(is_large, file.seek(0, os.SEEK_END))
+    file.seek(0)
+    while chunk := file.read(_READ_BYTES):
+        digest.update(chunk)
+        check(len(chunk))
     return digest.hexdigest()
 
 
@@ -111,28 +170,8 @@ def missing_bytes(folder: Path, wanted: int, floor: int) -> int:
     return max(0, wanted + floor - shutil.disk_usage(existing).free)
 
 
-def _link(blob: Path, name: Path) -> None:
-    name.parent.mkdir(parents=True, exist_ok=True)
-    target = os.path.relpath(blob, name.parent)
-    if name.is_symlink() and os.readlink(name) == target:  # noqa: PTH115 - as it is written
-        return
-    name.unlink(missing_ok=True)
-    try:
-        name.symlink_to(target)
-    except OSError:
-        # Windows without the right to make links: the library keeps copies there, too.
-        shutil.copyfile(blob, name)
-
-
 def _tree_entry(file: RemoteFile) -> dict[str, str | int]:
     entry: dict[str, str | int] = {"size": file.size, "blob_id": file.git_id}
     if file.is_large:
         entry |= {"lfs_sha256": file.blob_id, "lfs_size": file.size}
     return entry
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)

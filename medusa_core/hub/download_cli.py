@@ -16,7 +16,7 @@ from medusa_core.errors import HubError
 from medusa_core.hub.job import Pair
 from medusa_core.hub.pair_download import Tally, download_pair
 from medusa_core.hub.settings import HubSettings, settings_from
-from medusa_core.hub.transfer import Stopped
+from medusa_core.hub.watch import Stopped
 
 _TELL_EVERY_S = 0.5
 _STOPPED = 130

@@ -17,8 +17,9 @@ from medusa_core.errors import DiskFullError, MedusaError
 from medusa_core.hub.job import Job, JobState, Pair
 from medusa_core.hub.job_store import JobStore
 from medusa_core.hub.pair_download import Tally, download_pair, forget_pair
+from medusa_core.hub.refusals import as_hub_error
 from medusa_core.hub.settings import HubSettings
-from medusa_core.hub.transfer import Stopped, as_hub_error
+from medusa_core.hub.watch import Stopped
 
 log = logging.getLogger(__name__)
 

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
+from urllib.parse import quote
 
-from medusa_core.errors import (
-    AccessError,
-    HubError,
-    NetworkError,
-    NotFoundError,
-    UnusableRepoError,
+from medusa_core.errors import UnusableRepoError
+from medusa_core.hub.boundary import (
+    check_repo,
+    check_revision,
+    is_id,
+    is_safe_path,
+    is_sha1,
+    is_sha256,
+    shown,
+    told,
 )
+from medusa_core.hub.bounds import MOST_FILE_BYTES, MOST_LISTED_FILES
+from medusa_core.hub.hub_api import ask_hub
+from medusa_core.hub.refusals import unreadable
 from medusa_core.hub.settings import HubSettings
-
-if TYPE_CHECKING:
-    from huggingface_hub import HfApi
-
-T = TypeVar("T")
 
 _TEXT_FILES = re.compile(
     r"(config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab"
@@ -110,14 +113,14 @@ class Listing:
         ggufs = [file.path for file in self.files if file.path.endswith(".gguf")]
         if ggufs:
             raise UnusableRepoError(
-                f"{self.repo} holds GGUF files such as {ggufs[0]}, which are llama.cpp's.",
+                f"{self.repo} holds GGUF files such as {shown(ggufs[0])}, which are llama.cpp's.",
                 "Get the repository that they were made from: its files end in .safetensors.",
                 kind="gguf",
             )
         if self.pickles:
             raise UnusableRepoError(
-                f"{self.repo} holds only pickles such as {self.pickles[0].path}, which can run "
-                "code when they are opened.",
+                f"{self.repo} holds only pickles such as {shown(self.pickles[0].path)}, "
+                "which can run code when they are opened.",
                 "Look for a version in safetensors; or, if you trust the author, download with "
                 "--convert, which looks through them first.",
                 kind="pickle",
@@ -131,84 +134,66 @@ def _is_weights(path: str) -> bool:
     return path.endswith(".safetensors") and not _OTHER_LAYOUTS.fullmatch(path)
 
 
-def list_repo(settings: HubSettings, repo: str, revision: str = "main") -> Listing:
+def list_repo(
+    settings: HubSettings,
+    repo: str,
+    revision: str = "main",
+    stop: threading.Event | None = None,
+) -> Listing:
     """Ask the Hub what a repository holds; blocks.
 
-    Raises:
-        HubError: It can't be reached, has no such repository, or wants to know who asks.
-    """
-
-    def ask(api: HfApi) -> Any:
-        return api.model_info(
-            repo, revision=revision, files_metadata=True, timeout=settings.patience.stall_s
-        )
-
-    info = call_hub(settings, repo, ask)
-    files = tuple(_file(sibling) for sibling in info.siblings or ())
-    return Listing(repo, revision, str(info.sha), files)
-
-
-def call_hub(settings: HubSettings, repo: str, ask: Callable[[HfApi], T]) -> T:
-    """Ask the Hub's interface, with its errors in our words; blocks.
+    Every id and name in the listing is one that can be used for a file.
 
     Raises:
-        HubError: It can't be reached, has no such repository, or wants to know who asks.
+        HubError: It can't be reached, has no such repository, wants to know who asks, or its answer
+            can't be read.
+        Stopped: `stop` was set.
     """
-    settings.require_online()
-    import httpx2
-    from huggingface_hub import HfApi, errors
-
-    api = HfApi(endpoint=settings.endpoint, token=settings.token or False)
-    try:
-        return ask(api)
-    except errors.GatedRepoError as error:
-        raise access_error(settings, repo) from error
-    except errors.RevisionNotFoundError as error:
-        raise NotFoundError(f"{repo} has no such revision.", "Leave the revision out.") from error
-    except errors.RepositoryNotFoundError as error:
-        raise no_repository(repo) from error
-    except errors.HFValidationError as error:
-        raise NotFoundError(f"{repo!r} is no name of a repository.", "Write owner/name.") from error
-    except errors.OfflineModeIsEnabled as error:
-        raise NetworkError(
-            "huggingface_hub is in offline mode.", "Unset HF_HUB_OFFLINE."
-        ) from error
-    except (errors.HfHubHTTPError, httpx2.HTTPError, OSError) as error:
-        raise unreachable(settings, error) from error
+    check_repo(repo)
+    check_revision(revision)
+    path = f"models/{repo}/revision/{quote(revision, safe='')}"
+    return read_listing(repo, revision, ask_hub(settings, path, repo, {"blobs": "True"}, stop))
 
 
-def access_error(settings: HubSettings, repo: str) -> AccessError:
-    """The Hub wants to know who asks, or its terms accepted."""
-    return AccessError(
-        f"{repo} is gated: its owner asks who you are.",
-        f"Accept its terms at {settings.terms_url(repo)}, then enter a token of your account.",
-        url=settings.terms_url(repo),
-    )
+def read_listing(repo: str, revision: str, answer: Any) -> Listing:
+    """What the Hub says that a repository holds.
+
+    Args:
+        repo: `owner/name`.
+        revision: What was asked for.
+        answer: From the Hub; anything.
+
+    Raises:
+        AnswerError: It is no listing, or one with ids or names that aren't safe.
+    """
+    if not isinstance(answer, dict):
+        raise unreadable(repo, "it is no object")
+    sha, siblings = answer.get("sha"), answer.get("siblings")
+    if not is_id(sha):
+        raise unreadable(repo, f"its commit is {told(sha)}")
+    if not isinstance(siblings, list) or len(siblings) > MOST_LISTED_FILES:
+        raise unreadable(repo, "it has no list of files, or too many")
+    files = tuple(_file(repo, sibling) for sibling in siblings)
+    if len({file.path for file in files}) < len(files):
+        raise unreadable(repo, "it names a file twice")
+    if len({(file.blob_id, file.size) for file in files}) > len({file.blob_id for file in files}):
+        raise unreadable(repo, "it gives a file two sizes")
+    return Listing(repo, revision, sha, files)
 
 
-def no_repository(repo: str) -> NotFoundError:
-    """There is nothing of that name, or nothing that this user may see."""
-    return NotFoundError(
-        f"There is no repository {repo}, or you may not see it.",
-        "Check the name; private ones need a token.",
-    )
-
-
-def unreachable(settings: HubSettings, error: Exception) -> HubError:
-    """The Hub doesn't answer as it should."""
-    return NetworkError(
-        f"The Hub at {settings.endpoint} doesn't answer: {type(error).__name__}.",
-        "Check the network connection, the proxy and HF_ENDPOINT, or try again later.",
-    )
-
-
-def _file(sibling: Any) -> RemoteFile:
-    lfs = sibling.lfs
-    blob_id = sibling.blob_id if lfs is None else lfs["sha256"]
-    return RemoteFile(
-        path=sibling.rfilename,
-        size=int(sibling.size or 0),
-        blob_id=str(blob_id),
-        is_large=lfs is not None,
-        git_id=str(sibling.blob_id),
-    )
+def _file(repo: str, sibling: Any) -> RemoteFile:
+    """One file of a listing."""
+    if not isinstance(sibling, dict) or not is_safe_path(path := sibling.get("rfilename")):
+        raise unreadable(repo, f"it names a file {told(sibling)}")
+    size, git_id, lfs = sibling.get("size"), sibling.get("blobId"), sibling.get("lfs")
+    # A bool is an int to Python.
+    if type(size) is not int or not 0 <= size <= MOST_FILE_BYTES:
+        raise unreadable(repo, f"the size of {path} is {told(size)}")
+    if lfs is None:
+        if not is_sha1(git_id):
+            raise unreadable(repo, f"the id of {path} is {told(git_id)}")
+        return RemoteFile(path, size, git_id, False, git_id)
+    sha256 = lfs.get("sha256") if isinstance(lfs, dict) else lfs
+    if not is_sha256(sha256) or not is_id(git_id):
+        raise unreadable(repo, f"the id of {path} is {told(sha256)}")
+    return RemoteFile(path, size, sha256, True, git_id)

@@ -12,11 +12,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from medusa_core.errors import Cancelled
+from medusa_core.hub.blob_lock import hold
+from medusa_core.hub.boundary import is_repo
 from medusa_core.hub.cache import RepoCache, missing_bytes
 from medusa_core.hub.job import Pair
 from medusa_core.hub.listing import Listing, RemoteFile, list_repo
+from medusa_core.hub.refusals import disk_full
 from medusa_core.hub.settings import HubSettings
-from medusa_core.hub.transfer import Limiter, Stopped, Transfer, Watch, disk_full, new_client
+from medusa_core.hub.speed import Limiter
+from medusa_core.hub.transfer import Transfer
+from medusa_core.hub.watch import Stopped, Watch
+from medusa_core.hub.wire import Wire
 
 log = logging.getLogger(__name__)
 
@@ -95,28 +101,44 @@ async def download_pair(
         Stopped: `stop` was set.
     """
     settings.require_online()
-    listings = await _listings(settings, pair)
-    tally.total_bytes = sum(listing.needed_bytes for listing in listings)
-    _make_ready(settings, listings)
+    listings = await _listings(settings, pair, stop)
+    wanted = _wanted(listings)
+    tally.total_bytes = sum(file.size for _, file in wanted)
+    _make_ready(settings, wanted)
     limiter = Limiter(settings.bytes_per_s)
     slots = asyncio.Semaphore(settings.num_connections)
-    client = new_client(settings)
+    wire = Wire(settings)
     try:
         await _all_or_none(
             [
-                _fetch(slots, Transfer(settings, listing, client, limiter), file, tally, stop)
-                for listing in listings
-                for file in listing.blobs
+                _fetch(slots, Transfer(settings, listing, wire, limiter), file, tally, stop)
+                for listing, file in wanted
             ],
             stop,
         )
     finally:
-        client.close()
-    folders = tuple(RepoCache(settings.cache_dir, one.repo).place(one) for one in listings)
-    for listing, folder in zip(listings, folders, strict=True):
+        wire.close()
+    return tuple([await asyncio.to_thread(_place, settings, one, tally, stop) for one in listings])
+
+
+def _wanted(listings: Sequence[Listing]) -> tuple[tuple[Listing, RemoteFile], ...]:
+    """What to fetch, once each: a model may be its own heads, and files may have one content."""
+    blobs = {
+        (listing.repo, file.blob_id): (listing, file)
+        for listing in listings
+        for file in listing.blobs
+    }
+    return tuple(blobs.values())
+
+
+def _place(settings: HubSettings, listing: Listing, tally: Tally, stop: threading.Event) -> Path:
+    """Let a commit appear, and make safetensors of its pickles; one download at a time does so."""
+    cache = RepoCache(settings.cache_dir, listing.repo)
+    with hold(cache.boundary, cache.lock(listing.sha), stop):
+        folder = cache.place(listing)
         if listing.converts:
-            await asyncio.to_thread(_convert, folder, tally, stop)
-    return folders
+            _convert(folder, tally, stop)
+    return folder
 
 
 def _convert(folder: Path, tally: Tally, stop: threading.Event) -> None:
@@ -138,13 +160,16 @@ def _convert(folder: Path, tally: Tally, stop: threading.Event) -> None:
 async def forget_pair(settings: HubSettings, pair: Pair) -> None:
     """Remove what was fetched of files that aren't whole."""
     for repo, _ in pair.repos:
-        for part in RepoCache(settings.cache_dir, repo).folder.glob("blobs/*.part"):
-            await asyncio.to_thread(part.unlink, missing_ok=True)
+        if is_repo(repo):
+            await asyncio.to_thread(RepoCache(settings.cache_dir, repo).forget_parts)
 
 
-async def _listings(settings: HubSettings, pair: Pair) -> tuple[Listing, ...]:
+async def _listings(
+    settings: HubSettings, pair: Pair, stop: threading.Event
+) -> tuple[Listing, ...]:
     asked = [
-        asyncio.to_thread(list_repo, settings, repo, revision) for repo, revision in pair.repos
+        asyncio.to_thread(list_repo, settings, repo, revision, stop)
+        for repo, revision in pair.repos
     ]
     found = await asyncio.gather(*asked)
     listings = tuple(replace(listing, takes_pickles=pair.converts) for listing in found)
@@ -153,22 +178,19 @@ async def _listings(settings: HubSettings, pair: Pair) -> tuple[Listing, ...]:
     return listings
 
 
-def _make_ready(settings: HubSettings, listings: Sequence[Listing]) -> None:
+def _make_ready(settings: HubSettings, wanted: Sequence[tuple[Listing, RemoteFile]]) -> None:
     """See that there is room for what isn't here yet.
 
     Raises:
         DiskFullError: There isn't.
+        RequestError: A repository's folder leads out of the cache.
     """
-    wanted = 0
-    for listing in listings:
-        cache = RepoCache(settings.cache_dir, listing.repo)
+    caches = {listing.repo: RepoCache(settings.cache_dir, listing.repo) for listing, _ in wanted}
+    for cache in caches.values():
         cache.prepare()
-        for file in listing.blobs:
-            part = cache.part(file)
-            have = part.stat().st_size if part.exists() else 0
-            wanted += 0 if cache.blob(file).exists() else max(0, file.size - have)
-    missing = missing_bytes(settings.cache_dir, wanted, settings.floor_bytes)
-    if wanted and missing:
+    lacking = sum(caches[listing.repo].lacking_bytes(file) for listing, file in wanted)
+    missing = missing_bytes(settings.cache_dir, lacking, settings.floor_bytes)
+    if lacking and missing:
         raise disk_full(settings.cache_dir, missing)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -14,9 +15,10 @@ from medusa_core.files.safetensors_header import (
     header_bytes,
     parse_header,
 )
-from medusa_core.hub.listing import Listing, access_error, list_repo, unreachable
+from medusa_core.hub.listing import Listing, list_repo
+from medusa_core.hub.refusals import access_error, unreachable, unreadable
 from medusa_core.hub.settings import HubSettings
-from medusa_core.hub.transfer import new_client
+from medusa_core.hub.wire import BrokenError, Head, Wire
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig, parse_config
 
@@ -24,7 +26,7 @@ _FIRST_BYTES = 1 << 16  # holds most headers whole
 _MOST_TEXT_BYTES = 16 << 20
 _REFUSED = (401, 403)
 _NOT_FOUND = 404
-_ERRORS = 400
+_ERRORS, _OK, _PARTIAL = 400, 200, 206
 HEADS_FILE = "medusa_lm_head.safetensors"
 
 
@@ -106,7 +108,7 @@ def _read_json(settings: HubSettings, listing: Listing, path: str) -> dict[str, 
     text = _read(settings, listing, path, 0, _MOST_TEXT_BYTES)
     try:
         value = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} of {listing.repo} is no JSON.", "Choose another.") from error
     if not isinstance(value, dict):
         raise CheckpointError(f"{path} of {listing.repo} is no JSON object.", "Choose another.")
@@ -115,30 +117,31 @@ def _read_json(settings: HubSettings, listing: Listing, path: str) -> dict[str, 
 
 def _read(settings: HubSettings, listing: Listing, path: str, start: int, count: int) -> bytes:
     """Some bytes of a file."""
-    import httpx2
-
     settings.require_online()
     url = f"{settings.endpoint}/{listing.repo}/resolve/{listing.sha}/{quote(path)}"
     headers = {"Range": f"bytes={start}-{start + count - 1}", "Accept-Encoding": "identity"}
-    if settings.token:
-        headers["Authorization"] = f"Bearer {settings.token}"
+    wire = Wire(settings)
+    found = bytearray()
     try:
-        with new_client(settings) as client, client.stream("GET", url, headers=headers) as answer:
-            _check(settings, listing, path, answer.status_code)
-            found = b""
-            for chunk in answer.iter_raw():
-                found += chunk
+        with wire.get(url, threading.Event(), headers) as exchange:
+            _check(settings, listing, path, exchange.head(), start)
+            for piece in exchange.pieces():
+                found += piece
                 if len(found) >= count:  # a server that ignores ranges would send all
                     break
-            return found[:count]
-    except httpx2.HTTPError as error:
-        raise unreachable(settings, error) from error
+    except BrokenError as error:
+        raise unreachable(settings, str(error)) from error
+    finally:
+        wire.close()
+    return bytes(found[:count])
 
 
-def _check(settings: HubSettings, listing: Listing, path: str, status: int) -> None:
-    if status in _REFUSED:
+def _check(settings: HubSettings, listing: Listing, path: str, head: Head, start: int) -> None:
+    if head.status in _REFUSED:
         raise access_error(settings, listing.repo)
-    if status == _NOT_FOUND:
+    if head.status == _NOT_FOUND:
         raise NotFoundError(f"{listing.repo} has no {path}.", "Choose another repository.")
-    if status >= _ERRORS:
-        raise HubError(f"The Hub failed ({status}).", "Try again later.")
+    if head.status >= _ERRORS:
+        raise HubError(f"The Hub failed ({head.status}).", "Try again later.")
+    if head.status != _PARTIAL and (head.status != _OK or start):
+        raise unreadable(listing.repo, f"its status is {head.status}")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from medusa_core.hub.listing import call_hub
+from medusa_core.hub.boundary import is_repo, told
+from medusa_core.hub.hub_api import ask_hub
+from medusa_core.hub.refusals import unreadable
 from medusa_core.hub.settings import HubSettings
 
-if TYPE_CHECKING:
-    from huggingface_hub import HfApi
-
 Sort = Literal["downloads", "likes", "last_modified"]
+
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +47,31 @@ def search(
         limit: Most to find.
 
     Raises:
-        HubError: The Hub can't be reached.
+        HubError: The Hub can't be reached, or its answer can't be read.
     """
+    asked = {
+        **({"search": words} if words else {}),
+        "sort": "lastModified" if sort == "last_modified" else sort,
+        "limit": limit,
+    }
+    answer = ask_hub(settings, "models", words, asked)
+    if not isinstance(answer, list):
+        raise unreadable(words, "it is no list")
+    return tuple(_found(words, raw) for raw in answer[:limit])
 
-    def ask(api: HfApi) -> list[Any]:
-        return list(api.list_models(search=words, sort=sort, limit=limit))
 
-    return tuple(_found(info) for info in call_hub(settings, words, ask))
-
-
-def _found(info: Any) -> Found:
-    changed = info.last_modified
+def _found(words: str, raw: Any) -> Found:
+    if not isinstance(raw, dict) or not is_repo(raw.get("id")):
+        raise unreadable(words, f"it names {told(raw)}")
+    changed = _DATE.match(str(raw.get("lastModified")))
     return Found(
-        repo=info.id,
-        downloads=int(info.downloads or 0),
-        likes=int(info.likes or 0),
-        is_gated=bool(info.gated),
-        changed="" if changed is None else f"{changed:%Y-%m-%d}",
+        repo=raw["id"],
+        downloads=_count(raw.get("downloads")),
+        likes=_count(raw.get("likes")),
+        is_gated=bool(raw.get("gated")),
+        changed="" if changed is None else changed[0],
     )
+
+
+def _count(value: object) -> int:
+    return value if type(value) is int and value > 0 else 0

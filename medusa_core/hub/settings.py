@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from medusa_core.errors import OfflineError
+from medusa_core.hub.bounds import LEAST_BYTES_PER_S, LEAST_RATE_OVER_S
 
 _FLOOR_BYTES = 2 << 30  # a full disk keeps other programs, and ours, from starting
 _TRUE = {"1", "ON", "YES", "TRUE"}
@@ -21,13 +22,17 @@ class Patience:
         stall_s: Without a byte for so long, the connection is given up.
         backoff_s: First pause before another try; doubles up to `longest_s`.
         longest_s: Longest pause.
-        most_tries: Tries in a row that may bring nothing.
+        most_tries: Tries in a row that may bring nothing worth it.
+        least_bytes_per_s: A server that sends less is as good as silent.
+        least_rate_over_s: Time over which that is seen.
     """
 
     stall_s: float = 30.0
     backoff_s: float = 1.0
     longest_s: float = 30.0
     most_tries: int = 8
+    least_bytes_per_s: float = LEAST_BYTES_PER_S
+    least_rate_over_s: float = LEAST_RATE_OVER_S
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,148 +1,58 @@
 """Fetching one file, so that whatever happens no byte is fetched twice without need.
 
 Blocks: it is run in threads. The bytes gather in a `.part` that is named by the file's hash, and
-appear as a blob once the hash is right.
+appear as a blob once what is on the disk has that hash. One transfer at a time does so, over all
+processes; the others wait and use what it left.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import random
 import re
-import threading
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from medusa_core.errors import (
-    DiskFullError,
-    HubError,
-    IntegrityError,
-    NetworkError,
-    NotFoundError,
-)
-from medusa_core.hub.cache import RepoCache, file_hash, missing_bytes, new_hash
-from medusa_core.hub.listing import Listing, RemoteFile, access_error, unreachable
+from medusa_core.errors import IntegrityError, NetworkError, NotFoundError
+from medusa_core.hub.blob_lock import hold
+from medusa_core.hub.boundary import shown
+from medusa_core.hub.bounds import MOST_RESTARTS, MOST_RETRY_AFTER_S, WORTHWHILE_BYTES
+from medusa_core.hub.cache import RepoCache, file_hash, missing_bytes
+from medusa_core.hub.listing import Listing, RemoteFile
+from medusa_core.hub.part import Part
+from medusa_core.hub.refusals import access_error, disk_full, unwritable
 from medusa_core.hub.settings import HubSettings, Patience
-
-if TYPE_CHECKING:
-    import httpx2
+from medusa_core.hub.speed import Limiter
+from medusa_core.hub.watch import Stopped, Watch
+from medusa_core.hub.wire import BrokenError, Exchange, Head, Wire
 
 log = logging.getLogger(__name__)
 
-_CHUNK = 1 << 20
 _SPACE_EVERY = 64 << 20  # bytes between two looks at the disk
 _HTTP = {"ok": 200, "partial": 206, "unauthorized": 401, "forbidden": 403}
 _NOT_FOUND, _BAD_RANGE, _TOO_MANY = 404, 416, 429
-
-
-class Stopped(Exception):  # noqa: N818 - asked for, not an error
-    """Somebody asked for the end."""
+_SECONDS = re.compile(r"[0-9]{1,6}")
+_RANGE = re.compile(r"bytes ([0-9]{1,18})-")
 
 
 class _Again(Exception):  # noqa: N818 - caught by the loop over tries
     """This try failed in a way that another may not."""
 
-    def __init__(self, reason: str, wait_s: float | None = None) -> None:
+    def __init__(self, reason: str, wait_s: float | None = None, is_anew: bool = False) -> None:
         super().__init__(reason)
         self.wait_s = wait_s
-
-
-@dataclass(frozen=True, slots=True)
-class Watch:
-    """Who watches a transfer.
-
-    Attributes:
-        stop: Set to end it.
-        fetched: Told of bytes that arrived.
-        settled: Told of bytes that are right on the disk, negative if they turn out wrong.
-        says: Told what it waits for; empty when it goes on.
-    """
-
-    stop: threading.Event
-    fetched: Callable[[int], None]
-    settled: Callable[[int], None]
-    says: Callable[[str], None]
-
-
-class Limiter:
-    """Bytes a second over all connections."""
-
-    def __init__(self, bytes_per_s: int) -> None:
-        self._bytes_per_s = bytes_per_s
-        self._lock = threading.Lock()
-        self._free_at_s = 0.0
-
-    def pass_bytes(self, nbytes: int, stop: threading.Event) -> None:
-        """Wait until so many bytes may pass."""
-        if not self._bytes_per_s:
-            return
-        with self._lock:
-            now = time.monotonic()
-            self._free_at_s = max(self._free_at_s, now) + nbytes / self._bytes_per_s
-            wait_s = self._free_at_s - now
-        stop.wait(wait_s)
-
-
-class _Part:
-    """The bytes of a file that are here already, and their hash.
-
-    Attributes:
-        path: Where they gather.
-        length: How many there are.
-    """
-
-    def __init__(self, path: Path, file: RemoteFile) -> None:
-        self.path = path
-        self.length = 0
-        self._file = file
-        self._hash = new_hash(file.is_large, file.size)
-
-    def take_up(self, stop: threading.Event) -> None:
-        """Go on with what an earlier process left: hash it again, fetch nothing of it."""
-        if not self.path.exists():
-            return
-        if self.path.stat().st_size > self._file.size:
-            self.path.unlink()
-            return
-        with self.path.open("rb") as file:
-            while chunk := file.read(_CHUNK):
-                if stop.is_set():
-                    raise Stopped
-                self.add(chunk)
-
-    def add(self, chunk: bytes) -> None:
-        """Count bytes that are written."""
-        self._hash.update(chunk)
-        self.length += len(chunk)
-
-    def forget(self, watch: Watch) -> None:
-        """Begin anew."""
-        watch.settled(-self.length)
-        self.path.unlink(missing_ok=True)
-        self.length = 0
-        self._hash = new_hash(self._file.is_large, self._file.size)
-
-    @property
-    def is_right(self) -> bool:
-        """Is the whole file here, unharmed?"""
-        found: str = self._hash.hexdigest()
-        return found == self._file.blob_id
+        self.is_anew = is_anew
 
 
 class Transfer:
     """Fetches files of one repository at one commit."""
 
     def __init__(
-        self, settings: HubSettings, listing: Listing, client: httpx2.Client, limiter: Limiter
+        self, settings: HubSettings, listing: Listing, wire: Wire, limiter: Limiter
     ) -> None:
         self._settings = settings
         self._listing = listing
-        self._client = client
+        self._wire = wire
         self._limiter = limiter
         self._cache = RepoCache(settings.cache_dir, listing.repo)
 
@@ -154,60 +64,66 @@ class Transfer:
 
         Raises:
             HubError: It can't be had.
+            RequestError: Its place leads out of the cache.
             Stopped: Somebody asked for the end.
         """
         blob = self._cache.blob(file)
-        if self._is_there(file, blob, watch):
-            return blob
-        part = _Part(self._cache.part(file), file)
-        part.take_up(watch.stop)
-        watch.settled(part.length)
-        for _ in range(2):
-            self._fill(file, part, watch)
-            if part.is_right:
-                with part.path.open("rb") as whole:
-                    os.fsync(whole.fileno())
-                part.path.replace(blob)
-                return blob
-            log.warning("%s arrived damaged", file.path)
-            part.forget(watch)
+        lock = self._cache.lock(file.blob_id)
+        with hold(self._cache.boundary, lock, watch.stop, watch.says):
+            if not self._is_there(file, watch):
+                self._fetch_anew(file, watch)
+        return blob
+
+    def _fetch_anew(self, file: RemoteFile, watch: Watch) -> None:
+        with Part(self._cache, file) as part:
+            watch.settled(part.length)
+            for _ in range(2):
+                self._fill(file, part, watch)
+                if part.become_blob(watch.check):
+                    return
+                log.warning("%s arrived damaged", file.path)
+                _begin_anew(part, watch)
         raise IntegrityError(
-            f"{file.path} arrived damaged twice: its hash isn't what {self._listing.repo} says.",
+            f"{shown(file.path)} arrived damaged twice: its hash isn't what {self._listing.repo} "
+            "says.",
             "Try again later, or over another network.",
         )
 
-    def _is_there(self, file: RemoteFile, blob: Path, watch: Watch) -> bool:
+    def _is_there(self, file: RemoteFile, watch: Watch) -> bool:
         """Is the blob there and right? Other programs put files there, too."""
-        if not blob.exists():
-            return False
-        if blob.stat().st_size == file.size and self._hash(blob, file, watch) == file.blob_id:
-            watch.settled(file.size)
-            return True
-        log.warning("%s in the cache is damaged and is fetched anew", blob)
-        blob.unlink()
+        blob = self._cache.blob(file)
+        try:
+            if self._cache.boundary.holds(blob) and blob.is_file():
+                if (
+                    blob.stat().st_size == file.size
+                    and file_hash(blob, file.is_large, watch.check) == file.blob_id
+                ):
+                    watch.settled(file.size)
+                    return True
+                log.warning("%s in the cache is damaged and is fetched anew", blob)
+            self._cache.boundary.remove(blob)
+        except OSError as error:
+            raise unwritable(blob.parent, error) from error
         return False
 
-    def _hash(self, path: Path, file: RemoteFile, watch: Watch) -> str:
-        def check(_: int) -> None:
-            if watch.stop.is_set():
-                raise Stopped
-
-        return file_hash(path, file.is_large, check)
-
-    def _fill(self, file: RemoteFile, part: _Part, watch: Watch) -> None:
-        """Let the part grow until it has all bytes, however many tries that takes."""
+    def _fill(self, file: RemoteFile, part: Part, watch: Watch) -> None:
+        """Let the part grow until it has all bytes, in as many tries as are worth it."""
         failures = 0
-        while part.length < file.size or not part.path.exists():
+        while part.missing:
             before = part.length
             try:
                 self._fetch_rest(file, part, watch)
             except _Again as again:
-                failures = 1 if part.length > before else failures + 1
-                self._wait(again, failures, watch)
+                is_worth_it = part.length - before >= WORTHWHILE_BYTES
+                failures = 1 if is_worth_it else failures + 1
+                if again.is_anew:
+                    _begin_anew(part, watch)
+                is_hopeless = part.num_restarts > MOST_RESTARTS
+                self._wait(again, failures, is_hopeless, watch)
 
-    def _wait(self, again: _Again, failures: int, watch: Watch) -> None:
+    def _wait(self, again: _Again, failures: int, is_hopeless: bool, watch: Watch) -> None:
         patience = self._settings.patience
-        if failures > patience.most_tries:
+        if is_hopeless or failures > patience.most_tries:
             raise NetworkError(
                 f"{self._listing.repo} can't be fetched: {again}.",
                 "Check the network connection, and resume the download later: nothing is lost.",
@@ -219,91 +135,68 @@ class Transfer:
             raise Stopped
         watch.says("")
 
-    def _fetch_rest(self, file: RemoteFile, part: _Part, watch: Watch) -> None:
-        import httpx2
-
+    def _fetch_rest(self, file: RemoteFile, part: Part, watch: Watch) -> None:
         headers = {"Accept-Encoding": "identity"}
         if part.length:
             headers["Range"] = f"bytes={part.length}-"
-        if self._settings.token:
-            headers["Authorization"] = f"Bearer {self._settings.token}"
         try:
-            with self._client.stream("GET", self._url(file), headers=headers) as response:
-                self._check_answer(response, file, part, watch)
-                self._write(response, file, part, watch)
-        except httpx2.TimeoutException as error:
-            seconds = self._settings.patience.stall_s
-            raise _Again(f"the server has been silent for {seconds:.0f} s") from error
-        except httpx2.HTTPError as error:
-            if _is_name_error(error):
-                raise _Again("the server's name can't be resolved") from error
-            raise _Again(f"the connection failed ({type(error).__name__})") from error
+            with self._wire.get(self._url(file), watch.stop, headers) as exchange:
+                if self._is_whole(exchange.head(), file, part):
+                    _begin_anew(part, watch)
+                self._write(exchange, file, part, watch)
+        except BrokenError as error:
+            raise _Again(str(error)) from error
+        if part.missing:
+            raise _Again("the server ended before the file did")
 
-    def _check_answer(
-        self, response: httpx2.Response, file: RemoteFile, part: _Part, watch: Watch
-    ) -> None:
-        """Refuse answers that don't go on with this file."""
-        status = response.status_code
+    def _is_whole(self, head: Head, file: RemoteFile, part: Part) -> bool:
+        """Refuse answers that don't go on with this file; True if it comes from its beginning."""
+        status = head.status
         if status in (_HTTP["unauthorized"], _HTTP["forbidden"]):
             raise access_error(self._settings, self._listing.repo)
         if status == _NOT_FOUND:
             raise NotFoundError(
-                f"{self._listing.repo} has no {file.path} any more.", "Start the download anew."
+                f"{self._listing.repo} has no {shown(file.path)} any more.",
+                "Start the download anew.",
             )
         if status == _BAD_RANGE:
-            part.forget(watch)
-            raise _Again("the server refused to go on where it was cut")
+            raise _Again("the server refused to go on where it was cut", is_anew=True)
         if status == _TOO_MANY:
-            raise _Again("the server asks for patience", _retry_after_s(response))
+            raise _Again("the server asks for patience", _retry_after_s(head))
         if status not in (_HTTP["ok"], _HTTP["partial"]):
-            raise _Again(f"the server failed ({status})", _retry_after_s(response))
-        self._check_etag(response, file)
+            raise _Again(f"the server failed ({status})", _retry_after_s(head))
+        self._check_etag(head, file)
         if status == _HTTP["partial"]:
-            told = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
+            told = _RANGE.match(head.headers.get("Content-Range", ""))
             if told is None or int(told[1]) != part.length:
                 raise _Again("the server sent another part than was asked for")
-        elif part.length:
-            log.info("%s: the server sends the whole file again", file.path)
-            part.forget(watch)
+            return False
+        return part.length > 0
 
-    def _check_etag(self, response: httpx2.Response, file: RemoteFile) -> None:
-        first = response.history[0] if response.history else response
-        etag = first.headers.get("X-Linked-Etag") or first.headers.get("ETag") or ""
+    def _check_etag(self, head: Head, file: RemoteFile) -> None:
+        etag = head.first.get("X-Linked-Etag") or head.first.get("ETag") or ""
         etag = etag.removeprefix("W/").strip('"')
         if etag and etag not in (file.blob_id, file.git_id):
             raise IntegrityError(
-                f"{file.path} has changed on the Hub while it was fetched.",
+                f"{shown(file.path)} has changed on the Hub while it was fetched.",
                 "Start the download anew: it takes the new version.",
             )
 
-    def _write(
-        self, response: httpx2.Response, file: RemoteFile, part: _Part, watch: Watch
-    ) -> None:
+    def _write(self, exchange: Exchange, file: RemoteFile, part: Part, watch: Watch) -> None:
         looked_at = part.length
-        self._check_space(file.size - part.length)
-        try:
-            with part.path.open("ab" if part.length else "wb", buffering=0) as out:
-                for chunk in response.iter_raw():
-                    if watch.stop.is_set():
-                        raise Stopped
-                    self._limiter.pass_bytes(len(chunk), watch.stop)
-                    out.write(chunk)
-                    part.add(chunk)
-                    watch.fetched(len(chunk))
-                    watch.settled(len(chunk))
-                    if part.length - looked_at >= _SPACE_EVERY:
-                        looked_at = part.length
-                        self._check_space(file.size - part.length)
-        except OSError as error:
-            raise DiskFullError(
-                f"{part.path.parent} can't be written: {error.strerror}.",
-                "Make room on the disk, or choose another folder; then resume.",
-            ) from error
-        if part.length < file.size:
-            raise _Again("the server ended before the file did")
-        if part.length > file.size:
-            part.forget(watch)
-            raise _Again("the server sent more than the file has")
+        self._check_space(part.missing)
+        for piece in exchange.pieces():
+            # What the server sends beyond the declared size stays where it is.
+            chunk = piece[: part.missing]
+            self._limiter.pass_bytes(len(chunk), watch.stop)
+            part.append(chunk)
+            watch.fetched(len(chunk))
+            watch.settled(len(chunk))
+            if not part.missing:
+                return
+            if part.length - looked_at >= _SPACE_EVERY:
+                looked_at = part.length
+                self._check_space(part.missing)
 
     def _check_space(self, wanted: int) -> None:
         missing = missing_bytes(self._cache.folder, wanted, self._settings.floor_bytes)
@@ -315,26 +208,11 @@ class Transfer:
         return f"{self._settings.endpoint}/{listing.repo}/resolve/{listing.sha}/{quote(file.path)}"
 
 
-def new_client(settings: HubSettings) -> httpx2.Client:
-    """A client that heeds the proxy and certificate settings of the environment."""
-    import httpx2
-
-    seconds = settings.patience.stall_s
-    return httpx2.Client(timeout=seconds, follow_redirects=True)
-
-
-def disk_full(folder: Path, missing: int) -> DiskFullError:
-    """The disk lacks room."""
-    return DiskFullError(
-        f"The disk with {folder} lacks {missing / 1e9:.1f} GB.",
-        "Make room, or choose another folder; then resume: nothing is lost.",
-        missing_bytes=missing,
-    )
-
-
-def as_hub_error(settings: HubSettings, error: Exception) -> HubError:
-    """Any failure in our words."""
-    return error if isinstance(error, HubError) else unreachable(settings, error)
+def _begin_anew(part: Part, watch: Watch) -> None:
+    if part.length:
+        log.info("a file is fetched from its beginning again")
+    watch.settled(-part.length)
+    part.forget()
 
 
 def _backoff_s(patience: Patience, failures: int) -> float:
@@ -343,10 +221,6 @@ def _backoff_s(patience: Patience, failures: int) -> float:
     return float(min(patience.longest_s, patience.backoff_s * 2 ** (failures - 1)) * jitter)
 
 
-def _retry_after_s(response: httpx2.Response) -> float | None:
-    told: str = response.headers.get("Retry-After", "")
-    return min(float(int(told)), 300.0) if told.isdigit() else None
-
-
-def _is_name_error(error: Exception) -> bool:
-    return any(words in str(error) for words in ("Name or service", "getaddrinfo", "resolution"))
+def _retry_after_s(head: Head) -> float | None:
+    told = head.headers.get("Retry-After", "")
+    return min(float(told), MOST_RETRY_AFTER_S) if _SECONDS.fullmatch(told) else None

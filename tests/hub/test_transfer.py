@@ -24,7 +24,7 @@ from medusa_core.hub.job import Pair
 from medusa_core.hub.listing import list_repo
 from medusa_core.hub.pair_download import Tally, download_pair
 from medusa_core.hub.settings import HubSettings
-from medusa_core.hub.transfer import Stopped
+from medusa_core.hub.watch import Stopped
 from tests.hub.conftest import LoopbackHub, in_library, random_file
 from tests.hub.pairs import (
     HEADS,

@@ -1,0 +1,248 @@
+"""What a safe name, id and path is, and the only hands that change files in the shared cache.
+
+Names and ids come from the Hub, links from whoever wrote to the cache before. So names are checked
+when they arrive, and every place is resolved and must lie inside the cache before anything there is
+written, linked or removed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+from pathlib import Path
+from typing import TypeGuard
+
+from medusa_core.errors import NotFoundError, RequestError
+from medusa_core.hub.bounds import (
+    MOST_NAME_BYTES,
+    MOST_PATH_BYTES,
+    MOST_REPO_CHARS,
+    SHOWN_CHARS,
+)
+
+_SHA1 = re.compile(r"[0-9a-f]{40}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_REPO = re.compile(r"(\w[\w.-]*/)?\w[\w.-]*", re.ASCII)
+# What keeps a link from being followed where a file is opened; Windows has no such flag.
+NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+
+
+def is_sha1(text: object) -> TypeGuard[str]:
+    """Is it what git calls an object, 40 hexadecimal digits?"""
+    return isinstance(text, str) and _SHA1.fullmatch(text) is not None
+
+
+def is_sha256(text: object) -> TypeGuard[str]:
+    """Is it a sha256, 64 hexadecimal digits?"""
+    return isinstance(text, str) and _SHA256.fullmatch(text) is not None
+
+
+def is_id(text: object) -> TypeGuard[str]:
+    """Is it a hash of one of the two kinds?"""
+    return is_sha1(text) or is_sha256(text)
+
+
+def is_safe_path(text: object) -> TypeGuard[str]:
+    """Does it name a file below whatever folder it is put in, on every system?"""
+    if not isinstance(text, str) or not text.isprintable() or "\\" in text:
+        return False
+    parts = text.split("/")
+    return len(text.encode()) <= MOST_PATH_BYTES and all(
+        part not in ("", ".", "..") and len(part.encode()) <= MOST_NAME_BYTES for part in parts
+    )
+
+
+def is_repo(text: object) -> TypeGuard[str]:
+    """Is it a name of a repository, `owner/name`?"""
+    if not isinstance(text, str) or len(text) > MOST_REPO_CHARS or not _REPO.fullmatch(text):
+        return False
+    return not any(word in text for word in ("--", "..")) and not text.endswith((".git", "-", "."))
+
+
+def check_repo(repo: str) -> None:
+    """Refuse what is no name of a repository.
+
+    Raises:
+        NotFoundError: It is none.
+    """
+    if not is_repo(repo):
+        raise NotFoundError(f"{shown(repo)!r} is no name of a repository.", "Write owner/name.")
+
+
+def check_revision(revision: str) -> None:
+    """Refuse what is no name of a branch, tag or commit.
+
+    Raises:
+        NotFoundError: It is none.
+    """
+    if not is_safe_path(revision):
+        raise NotFoundError(
+            f"{shown(revision)!r} is no name of a revision.", "Write a branch, a tag or a commit."
+        )
+
+
+def shown(text: str) -> str:
+    """A foreign name in a message: printable, and no longer than is read."""
+    seen = text if text.isprintable() else ascii(text)[1:-1]
+    return seen if len(seen) <= SHOWN_CHARS else f"{seen[: SHOWN_CHARS - 1]}…"
+
+
+def told(value: object) -> str:
+    """A foreign value in a message; of what may be deep or long the kind alone."""
+    return (
+        shown(repr(value))
+        if isinstance(value, str | int | float | None)
+        else (f"a {type(value).__name__}")
+    )
+
+
+class Boundary:
+    """The shared cache, as far as its files are changed.
+
+    Attributes:
+        root: The cache's folder, without links.
+    """
+
+    def __init__(self, cache_dir: Path) -> None:
+        self.root = cache_dir.resolve()
+
+    def check(self, path: Path) -> Path:
+        """A place in the cache, by its true folder; what is there may itself be a link.
+
+        Raises:
+            RequestError: It leads out of the cache.
+        """
+        try:
+            folder = path.parent.resolve()
+        except (OSError, RuntimeError) as error:  # links in a circle
+            raise self._outside(path) from error
+        if path.name in ("", "..") or not folder.is_relative_to(self.root):
+            raise self._outside(path)
+        return folder / path.name
+
+    def holds(self, path: Path) -> bool:
+        """Does a file lie in the cache, whatever links lead to it?"""
+        try:
+            return path.resolve().is_relative_to(self.root)
+        except (OSError, RuntimeError):  # links in a circle
+            return False
+
+    def make_folder(self, folder: Path) -> Path:
+        """Make a folder with those above it; returns its true place.
+
+        Raises:
+            RequestError: It leads out of the cache.
+            OSError: It can't be made.
+        """
+        if folder.absolute() != self.root:
+            self.check(folder / "any")
+        folder.mkdir(parents=True, exist_ok=True)
+        return self.check(folder / "any").parent
+
+    def write_text(self, path: Path, text: str) -> None:
+        """Let a file appear whole, in place of what was there.
+
+        Raises:
+            RequestError: It leads out of the cache.
+            OSError: It can't be written.
+        """
+        part = self._fresh_part(path)
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
+            file.write(text.encode())
+        part.replace(part.with_name(path.name))
+
+    def link(self, blob: Path, name: Path) -> None:
+        """Let a file of the cache appear under a name.
+
+        Raises:
+            RequestError: One of them leads out of the cache.
+            OSError: It can't be linked.
+        """
+        if not self.holds(blob):
+            raise self._outside(blob)
+        place = self.make_folder(name.parent) / name.name
+        target = os.path.relpath(self.check(blob), place.parent)
+        if place.is_symlink() and os.readlink(place) == target:  # noqa: PTH115 - as it is written
+            return
+        place.unlink(missing_ok=True)
+        try:
+            place.symlink_to(target)
+        except OSError:
+            # Windows without the right to make links: the library keeps copies there, too.
+            part = self._fresh_part(place)
+            shutil.copyfile(blob, part)
+            part.replace(place)
+
+    def move(self, source: Path, place: Path) -> None:
+        """Move a file to another place, whatever was there.
+
+        Raises:
+            RequestError: One of them leads out of the cache.
+            OSError: It can't be moved.
+        """
+        self.check(source).replace(self.check(place))
+
+    def remove(self, path: Path) -> None:
+        """Remove a file if there is one; of a link the link.
+
+        Raises:
+            RequestError: It leads out of the cache.
+            OSError: It can't be removed.
+        """
+        self.check(path).unlink(missing_ok=True)
+
+    def remove_tree(self, folder: Path) -> None:
+        """Remove a folder with all that is in it; links are removed, not followed.
+
+        Raises:
+            RequestError: It leads out of the cache.
+            OSError: It can't be removed.
+        """
+        shutil.rmtree(self.check(folder))
+
+    def open_regular(self, path: Path) -> int:
+        """Open a file for reading and writing, made if there is none; returns its descriptor.
+
+        A link, or a file that has a second name elsewhere, gives way to a new one.
+
+        Raises:
+            RequestError: It leads out of the cache.
+            OSError: It can't be opened.
+        """
+        place = self.check(path)
+        if (seen := _seen(place)) is not None and not _is_alone(seen):
+            place.unlink()
+        flags = os.O_RDWR | os.O_CREAT | NO_FOLLOW | getattr(os, "O_BINARY", 0)
+        return os.open(place, flags, 0o666)
+
+    def _fresh_part(self, path: Path) -> Path:
+        """Where a file gathers before it appears; nothing is there."""
+        place = self.make_folder(path.parent) / f"{path.name}.part"
+        place.unlink(missing_ok=True)
+        return place
+
+    def _outside(self, path: Path) -> RequestError:
+        return RequestError(
+            f"{shown(str(path))} leads out of the cache {shown(str(self.root))}.",
+            "Nothing was changed there; look at the links among its folders.",
+        )
+
+
+def is_same_file(path: Path, opened: int) -> bool:
+    """Does a path still name the file that was opened?"""
+    seen = _seen(path)
+    return seen is not None and os.path.samestat(seen, os.fstat(opened))
+
+
+def _seen(path: Path) -> os.stat_result | None:
+    """What is at a place, links unfollowed; None if nothing is."""
+    try:
+        return path.lstat()
+    except FileNotFoundError:
+        return None
+
+
+def _is_alone(seen: os.stat_result) -> bool:
+    return stat.S_ISREG(seen.st_mode) and seen.st_nlink == 1

@@ -1,0 +1,111 @@
+"""What the Hub's interface answers: JSON, read within bounds."""
+
+from __future__ import annotations
+
+import json
+import threading
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from medusa_core.errors import HubError, NotFoundError
+from medusa_core.hub.bounds import MOST_JSON_BYTES, MOST_JSON_S
+from medusa_core.hub.refusals import access_error, no_repository, unreachable, unreadable
+from medusa_core.hub.settings import HubSettings
+from medusa_core.hub.wire import BrokenError, Exchange, Head, Wire, with_deadline
+
+_OK, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _BAD = 200, 401, 403, 404, 400
+_GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
+
+
+def ask_hub(
+    settings: HubSettings,
+    path: str,
+    about: str,
+    parameters: Mapping[str, str | int] | None = None,
+    stop: threading.Event | None = None,
+) -> Any:
+    """Ask the Hub's interface; blocks.
+
+    Args:
+        settings: How to deal with the Hub.
+        path: What to ask, below `/api/`.
+        about: The repository or the words that it is about, for messages.
+        parameters: Of the request.
+        stop: Ends the waiting.
+
+    Returns:
+        What the JSON says; nothing of it is checked.
+
+    Raises:
+        HubError: It can't be reached, has no such repository, wants to know who asks, or its answer
+            can't be read.
+        Stopped: `stop` was set.
+    """
+    settings.require_online()
+    url = f"{settings.endpoint}/api/{path}"
+    if parameters:
+        url += f"?{urlencode(parameters)}"
+    wire = Wire(settings)
+    try:
+        with wire.get(url, stop or threading.Event(), {"Accept-Encoding": "gzip"}) as exchange:
+            text = _text(settings, about, exchange)
+    except BrokenError as error:
+        raise unreachable(settings, str(error)) from error
+    finally:
+        wire.close()
+    try:
+        return json.loads(text)
+    # Deep nesting, numbers of thousands of digits, and bytes that are no text.
+    except (ValueError, RecursionError) as error:
+        raise unreadable(about, f"it is no JSON ({type(error).__name__})") from error
+
+
+def _refusal(settings: HubSettings, about: str, head: Head) -> HubError | None:
+    """Why the Hub doesn't give what was asked for; None if it does."""
+    status, code = head.status, head.headers.get("X-Error-Code", "")
+    if status == _OK:
+        return None
+    if status < _BAD:
+        return unreadable(about, f"its status is {status}")
+    if code == "RevisionNotFound":
+        return NotFoundError(f"{about} has no such revision.", "Leave the revision out.")
+    if code == "GatedRepo" or status == _FORBIDDEN:
+        return access_error(settings, about)
+    if status in (_UNAUTHORIZED, _NOT_FOUND):
+        return no_repository(about)
+    return unreachable(settings, f"its status is {status}")
+
+
+def _text(settings: HubSettings, about: str, exchange: Exchange) -> bytes:
+    head = exchange.head()
+    if error := _refusal(settings, about, head):
+        raise error
+    pieces = with_deadline(exchange.pieces(), MOST_JSON_S)
+    encoding = head.headers.get("Content-Encoding", "identity").lower()
+    if encoding in ("gzip", "deflate"):
+        pieces = _unfold(pieces, about)
+    elif encoding != "identity":
+        raise unreadable(about, f"it is encoded as {encoding}")
+    found = bytearray()
+    for piece in pieces:
+        found += piece
+        if len(found) > MOST_JSON_BYTES:
+            raise unreadable(about, f"it is longer than {MOST_JSON_BYTES >> 20} MB")
+    return bytes(found)
+
+
+def _unfold(pieces: Iterator[bytes], about: str) -> Iterator[bytes]:
+    """Compressed bytes as they were; a little at a time, however small they were made."""
+    unfolder = zlib.decompressobj(_GZIP_OR_ZLIB)
+    try:
+        for piece in pieces:
+            rest = piece
+            while rest:
+                yield unfolder.decompress(rest, 1 << 20)
+                rest = unfolder.unconsumed_tail
+    except zlib.error as error:
+        raise unreadable(about, "it is compressed and damaged") from error
+    if not unfolder.eof:
+        raise unreadable(about, "it breaks off")

@@ -1,0 +1,76 @@
+"""What goes wrong between here and the Hub, in words of ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from medusa_core.errors import (
+    AccessError,
+    AnswerError,
+    DiskFullError,
+    HubError,
+    NetworkError,
+    NotFoundError,
+)
+from medusa_core.hub.boundary import shown
+from medusa_core.hub.settings import HubSettings
+
+
+def access_error(settings: HubSettings, repo: str) -> AccessError:
+    """The Hub wants to know who asks, or its terms accepted."""
+    return AccessError(
+        f"{repo} is gated: its owner asks who you are.",
+        f"Accept its terms at {settings.terms_url(repo)}, then enter a token of your account.",
+        url=settings.terms_url(repo),
+    )
+
+
+def no_repository(repo: str) -> NotFoundError:
+    """There is nothing of that name, or nothing that this user may see."""
+    return NotFoundError(
+        f"There is no repository {repo}, or you may not see it.",
+        "Check the name; private ones need a token.",
+    )
+
+
+def unreachable(settings: HubSettings, reason: str) -> NetworkError:
+    """The Hub doesn't answer as it should."""
+    return NetworkError(
+        f"The Hub at {shown(settings.endpoint)} doesn't answer: {shown(reason)}.",
+        "Check the network connection, the proxy and HF_ENDPOINT, or try again later.",
+    )
+
+
+def unreadable(what: str, reason: str) -> AnswerError:
+    """The Hub answers, but not with what was asked for.
+
+    Args:
+        what: What was asked about, such as a repository.
+        reason: What is wrong with the answer.
+    """
+    return AnswerError(
+        f"The Hub's answer about {shown(what)} can't be read: {shown(reason)}.",
+        "Nothing was changed. Check HF_ENDPOINT and the proxy, or try again later.",
+    )
+
+
+def disk_full(folder: Path, missing: int) -> DiskFullError:
+    """The disk lacks room."""
+    return DiskFullError(
+        f"The disk with {shown(str(folder))} lacks {missing / 1e9:.1f} GB.",
+        "Make room, or choose another folder; then resume: nothing is lost.",
+        missing_bytes=missing,
+    )
+
+
+def unwritable(folder: Path, error: OSError) -> DiskFullError:
+    """The disk takes no more, or doesn't let us."""
+    return DiskFullError(
+        f"{shown(str(folder))} can't be written: {error.strerror or error}.",
+        "Make room on the disk, or choose another folder; then resume.",
+    )
+
+
+def as_hub_error(settings: HubSettings, error: Exception) -> HubError:
+    """Any failure in our words."""
+    return error if isinstance(error, HubError) else unreachable(settings, type(error).__name__)

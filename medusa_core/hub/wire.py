@@ -1,0 +1,218 @@
+"""Requests whose answers can be left at any time, be the server silent or slow to be found.
+
+Every request runs in a thread of its own that touches no file. Whoever wants its bytes takes them
+from a short queue and looks up ten times a second; so a wait ends when it is asked to.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from medusa_core.hub.settings import HubSettings
+from medusa_core.hub.speed import Waiting
+from medusa_core.hub.watch import Stopped
+
+log = logging.getLogger(__name__)
+
+_LOOK_EVERY_S = 0.1
+_PIECES_AHEAD = 8  # of 64 KiB each
+_CONNECTED = ("connect_tcp.complete", "start_tls.complete")
+
+
+class BrokenError(Exception):
+    """The way to the server failed; the text says how."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """How an answer begins.
+
+    Attributes:
+        status: HTTP's number for it.
+        headers: Its headers.
+        first: Headers of the answer that led here, where there was a redirection.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    first: Mapping[str, str]
+
+
+class Wire:
+    """Connections to the Hub, and the requests that are under way on them."""
+
+    def __init__(self, settings: HubSettings) -> None:
+        """Open it; it heeds the proxy and certificate settings of the environment."""
+        import httpx2
+
+        self._patience = settings.patience
+        self._token = settings.token
+        self._client = httpx2.Client(timeout=settings.patience.stall_s, follow_redirects=True)
+        self._lock = threading.Lock()
+        self._sockets: list[socket.socket] = []
+        self._num_running = 0
+        self._is_closed = False
+
+    def close(self) -> None:
+        """End it. Requests that still wait for a server are woken, and the last one tidies up."""
+        with self._lock:
+            self._is_closed = True
+            is_idle = not self._num_running
+            woken = tuple(self._sockets)
+        if is_idle:
+            self._client.close()
+            return
+        for one in woken:
+            with suppress(OSError):  # ended by itself
+                # A TLS socket's own method would touch what its reader is at work with.
+                socket.socket.shutdown(one, socket.SHUT_RDWR)
+
+    @contextmanager
+    def get(
+        self, url: str, stop: threading.Event, headers: Mapping[str, str] | None = None
+    ) -> Iterator[Exchange]:
+        """Ask for something.
+
+        Args:
+            url: What.
+            stop: Ends every wait for it.
+            headers: What to say beside who asks.
+
+        Raises:
+            BrokenError: The server can't be reached, is silent or too slow.
+            Stopped: `stop` was set.
+        """
+        said = dict(headers or {})
+        if self._token:
+            said["Authorization"] = f"Bearer {self._token}"
+        exchange = Exchange(Waiting(self._patience), stop)
+        with self._lock:
+            self._num_running += 1
+        threading.Thread(
+            target=self._run, args=(url, said, exchange), name="hub-request", daemon=True
+        ).start()
+        try:
+            yield exchange
+        finally:
+            exchange.leave()
+
+    def _run(self, url: str, headers: Mapping[str, str], exchange: Exchange) -> None:
+        try:
+            self._answer(url, headers, exchange)
+        except Exception as error:  # noqa: BLE001 - told to whoever waits, in words
+            exchange.offer(BrokenError(_reason(error)))
+        with self._lock:
+            self._num_running -= 1
+            is_last = self._is_closed and not self._num_running
+        if is_last:
+            self._client.close()
+
+    def _answer(self, url: str, headers: Mapping[str, str], exchange: Exchange) -> None:
+        extensions = {"trace": self._note}
+        with self._client.stream("GET", url, headers=headers, extensions=extensions) as response:
+            first = response.history[0] if response.history else response
+            is_wanted = exchange.offer(Head(response.status_code, response.headers, first.headers))
+            pieces = response.iter_raw()
+            while is_wanted and (piece := next(pieces, None)) is not None:
+                is_wanted = exchange.offer(piece)
+            exchange.offer(None)
+
+    def _note(self, event: str, told: Mapping[str, Any]) -> None:
+        """Remember sockets as they are made, to wake those who wait for them."""
+        if event.endswith(_CONNECTED):
+            found = told["return_value"].get_extra_info("socket")
+            with self._lock:
+                # An encrypted connection takes over the socket that it was made of.
+                self._sockets = [one for one in self._sockets if one.fileno() >= 0]
+                self._sockets.append(found)
+
+
+class Exchange:
+    """One request, seen by whoever waits for its answer."""
+
+    def __init__(self, waiting: Waiting, stop: threading.Event) -> None:
+        self._waiting = waiting
+        self._stop = stop
+        self._left = threading.Event()
+        self._arrived: queue.Queue[Head | bytes | BrokenError | None] = queue.Queue(_PIECES_AHEAD)
+
+    def head(self) -> Head:
+        """How the answer begins.
+
+        Raises:
+            BrokenError: There is none.
+            Stopped: Somebody asked for the end.
+        """
+        head = self._next()
+        assert isinstance(head, Head)
+        return head
+
+    def pieces(self) -> Iterator[bytes]:
+        """What follows the head, as it arrives.
+
+        Raises:
+            BrokenError: It breaks off, or comes too slowly.
+            Stopped: Somebody asked for the end.
+        """
+        while (piece := self._next()) is not None:
+            assert isinstance(piece, bytes)
+            yield piece
+
+    def offer(self, item: Head | bytes | BrokenError | None) -> bool:
+        """Hand something over; False if nobody wants it any more."""
+        while not self._left.is_set():
+            with suppress(queue.Full):
+                self._arrived.put(item, timeout=_LOOK_EVERY_S)
+                return True
+        return False
+
+    def leave(self) -> None:
+        """Want no more."""
+        self._left.set()
+
+    def _next(self) -> Head | bytes | None:
+        while True:
+            if self._stop.is_set():
+                raise Stopped
+            began_s = time.monotonic()
+            item: Head | bytes | BrokenError | None = b""
+            with suppress(queue.Empty):
+                item = self._arrived.get(timeout=_LOOK_EVERY_S)
+            if isinstance(item, BrokenError):
+                raise item
+            nbytes = len(item) if isinstance(item, bytes) else 1
+            if reason := self._waiting.count(time.monotonic() - began_s, nbytes):
+                raise BrokenError(reason)
+            if item != b"":
+                return item
+
+
+def with_deadline(pieces: Iterator[bytes], seconds: float) -> Iterator[bytes]:
+    """The same bytes, as long as there is time.
+
+    Raises:
+        BrokenError: There is none left.
+    """
+    end = time.monotonic() + seconds
+    for piece in pieces:
+        if time.monotonic() > end:
+            raise BrokenError(f"the answer took longer than {seconds:.0f} s")
+        yield piece
+
+
+def _reason(error: Exception) -> str:
+    import httpx2
+
+    if isinstance(error, httpx2.TimeoutException):
+        return "the server is silent"
+    if any(words in str(error) for words in ("Name or service", "getaddrinfo", "resolution")):
+        return "the server's name can't be resolved"
+    return f"the connection failed ({type(error).__name__})"
