@@ -13,6 +13,7 @@ from torch import Tensor
 
 from medusa_core.errors import ConversionError
 from medusa_core.hub.pickles import inspect_pickle
+from medusa_core.hub.pickles_storages import check_storages
 
 _DTYPES = {
     torch.float64: "F64",
@@ -61,6 +62,7 @@ def load_tensors(path: Path, most_bytes: int) -> dict[str, Tensor]:
         ConversionError: The file is refused, or holds something besides tensors.
     """
     inspect_pickle(path)
+    check_storages(path)
     try:
         loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     except MemoryError as error:

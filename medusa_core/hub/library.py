@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medusa_core.errors import RequestError
+from medusa_core.hub.cache import read_ref
 from medusa_core.hub.convert_source import HEADS_FILE, INDEX_FILE, MODEL_FILE
 from medusa_core.hub.library_files import expected_files, files_in
 from medusa_core.hub.library_folder import Contents, Kind, look_into
@@ -145,11 +146,10 @@ def _revisions(repo: Path) -> Iterator[Installed]:
 
 def _refs(repo: Path) -> dict[str, str]:
     folder = repo / "refs"
-    paths = (path for path in folder.rglob("*") if path.is_file())
-    return {
-        path.relative_to(folder).as_posix(): path.read_text(errors="replace").strip()
-        for path in paths
+    named = {
+        path.relative_to(folder).as_posix(): read_ref(path) for path in sorted(folder.rglob("*"))
     }
+    return {name: commit for name, commit in named.items() if commit}
 
 
 def _models_in(folder: Path) -> Iterator[Path]:

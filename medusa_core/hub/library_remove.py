@@ -6,13 +6,14 @@ Nothing outside of the cache is ever removed, whatever links say.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medusa_core.errors import ModelError, RequestError
+from medusa_core.hub.boundary import Boundary
+from medusa_core.hub.cache import read_ref
 from medusa_core.hub.library_files import files_in, first_hop
 
 if TYPE_CHECKING:
@@ -85,8 +86,9 @@ def remove(cache_dir: Path, removal: Removal) -> int:
         ModelError: A file can't be removed; what was removed before is gone.
     """
     _check_place(cache_dir, removal.repo)
+    boundary = Boundary(cache_dir)
     for path in (*removal.files, *removal.folders):
-        _check_inside(cache_dir, path)
+        boundary.check(path)
     store = _through_library(cache_dir, removal.repo, removal.revision)
     try:
         if store is not None:
@@ -95,9 +97,9 @@ def remove(cache_dir: Path, removal: Removal) -> int:
         going = (*(path for path in removal.files if _is_there(path)), *_walk_all(left))
         freed = _freed(going) if store is None else store.expected_freed_size
         for path in removal.files:
-            path.unlink(missing_ok=True)
+            boundary.remove(path)
         for folder in left:
-            shutil.rmtree(folder)
+            boundary.remove_tree(folder)
     except OSError as error:
         raise ModelError(
             f"{error.filename or removal.repo} can't be removed: {error.strerror or error}.",
@@ -113,11 +115,7 @@ def _plan_revision(cache_dir: Path, repo: Path, gone: Path, others: list[Path]) 
     blobs = repo / "blobs"
     # A link may name anything; only what lies right among the blobs is removed with it.
     going = sorted(path for path in mine - kept if path.parent == blobs and _is_there(path))
-    refs = [
-        path
-        for path in _walk(repo / "refs")
-        if path.read_text(errors="replace").strip() == gone.name
-    ]
+    refs = [path for path in _walk(repo / "refs") if read_ref(path) == gone.name]
     tree = repo / "trees" / f"{gone.name}.json"
     files = (*going, *refs, *((tree,) if tree.exists() else ()))
     shared = [path for path in mine & kept if path.exists()]
@@ -139,14 +137,6 @@ def _check_place(cache_dir: Path, repo: Path) -> None:
         raise RequestError(
             f"{repo} isn't in the cache {cache_dir}.",
             "Only what lies in the cache is removed; remove other folders yourself.",
-        )
-
-
-def _check_inside(cache_dir: Path, path: Path) -> None:
-    """Links among the folders above a file could lead anywhere."""
-    if not path.parent.resolve().is_relative_to(cache_dir.resolve()) or path == cache_dir:
-        raise RequestError(
-            f"{path} leads out of the cache {cache_dir}.", "It isn't removed; look at its folders."
         )
 
 
@@ -192,4 +182,8 @@ def _through_library(cache_dir: Path, repo: Path, revision: str) -> DeleteCacheS
         if revision in ("", one.commit_hash)
     ]
     # It looks for commits in all repositories, and copies of a repository have the same ones.
-    return replace(cache, repos=known).delete_revisions(*commits)
+    strategy = replace(cache, repos=known).delete_revisions(*commits)
+    boundary = Boundary(cache_dir)
+    for path in (*strategy.blobs, *strategy.refs, *strategy.snapshots, *strategy.repos):
+        boundary.check(path)
+    return strategy

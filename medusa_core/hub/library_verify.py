@@ -9,6 +9,7 @@ from pathlib import Path
 
 from medusa_core.errors import Cancelled, CheckpointError, ModelError
 from medusa_core.files.safetensors_header import read_header
+from medusa_core.hub.boundary import Boundary
 from medusa_core.hub.cache import new_hash
 from medusa_core.hub.convert_source import INDEX_FILE
 from medusa_core.hub.library_files import (
@@ -138,24 +139,33 @@ def repair(report: Report) -> Repair:
     Raises:
         ModelError: A file can't be removed.
     """
+    repo = repo_of(report.folder)
+    damaged = report.names(State.DAMAGED)
+    if repo is None:
+        return Repair(report.to_fetch, 0, damaged)
     freed = 0
     left = []
-    for name in report.names(State.DAMAGED):
-        removable = _removable(report.folder, report.folder / name)
+    for name in damaged:
+        removable = _removable(repo, report.folder / name)
         if not removable:
             left.append(name)
-        for path in removable:
-            try:
-                freed += 0 if path.is_symlink() else path.stat().st_size
-                path.unlink()
-            except FileNotFoundError:
-                continue  # two names of one blob
-            except OSError as error:
-                raise ModelError(
-                    f"{path} can't be removed: {error.strerror or error}.",
-                    "Close the programs that use it.",
-                ) from error
+        freed += sum(_removed_bytes(Boundary(repo.parent), path) for path in removable)
     return Repair(report.to_fetch, freed, tuple(left))
+
+
+def _removed_bytes(boundary: Boundary, path: Path) -> int:
+    """Remove a file of the cache; returns what that frees."""
+    try:
+        nbytes = 0 if path.is_symlink() else path.stat().st_size
+        boundary.remove(path)
+    except FileNotFoundError:
+        return 0  # two names of one blob
+    except OSError as error:
+        raise ModelError(
+            f"{path} can't be removed: {error.strerror or error}.",
+            "Close the programs that use it.",
+        ) from error
+    return nbytes
 
 
 def _check(path: Path, name: str, expected: Expected, count: Callable[[int], None]) -> FileCheck:
@@ -216,17 +226,11 @@ def _absent(folder: Path, present: set[str]) -> list[FileCheck]:
     ]
 
 
-def _removable(folder: Path, path: Path) -> list[Path]:
+def _removable(repo: Path, path: Path) -> list[Path]:
     """The name, its blob, and the shared file that the blob may be a link to; in the cache only."""
-    repo = repo_of(folder)
-    if repo is None:
-        return []
-    cache = repo.parent.resolve()
     blob = first_hop(path)
-    stored = blob.resolve()
-    places = {path: None, blob: None, stored: None}
     if blob != path and blob.parent.resolve() != (repo / "blobs").resolve():
         return []
-    if cache not in stored.parents:
+    if not Boundary(repo.parent).holds(blob):
         return []
-    return list(places)
+    return list({path: None, blob: None, blob.resolve(): None})

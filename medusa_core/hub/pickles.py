@@ -105,7 +105,7 @@ def inspect_pickle(path: Path, limits: ArchiveLimits | None = None) -> PickleFac
     Raises:
         ConversionError: It calls something else, or isn't what torch saves.
     """
-    names, opcodes = _walk(read_archive(path, limits or ArchiveLimits()), path.name)
+    names, opcodes = _walk(read_archive(path, limits or ArchiveLimits()).pickle, path.name)
     if foreign := sorted(names - ALLOWED_NAMES):
         raise ConversionError(
             f"{path.name} would call {', '.join(foreign[:4])} when it is opened.",
@@ -128,7 +128,7 @@ def _walk(data: bytes, file_name: str) -> tuple[frozenset[str], frozenset[str]]:
     opcodes: set[str] = set()
     texts = _Texts()
     end = -1
-    for number, (opcode, argument, position) in enumerate(_instructions(data, file_name)):
+    for number, (opcode, argument, position) in enumerate(instructions(data, file_name)):
         if number >= _MOST_OPCODES:
             raise ConversionError(
                 f"{file_name} has more than {_MOST_OPCODES:,} pickle instructions.",
@@ -149,7 +149,12 @@ def _walk(data: bytes, file_name: str) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(names), frozenset(opcodes)
 
 
-def _instructions(data: bytes, file_name: str) -> Iterator[tuple[str, object, int]]:
+def instructions(data: bytes, file_name: str) -> Iterator[tuple[str, object, int]]:
+    """Name, argument and place of each instruction of a pickle; none is run.
+
+    Raises:
+        ConversionError: It is damaged.
+    """
     try:
         for opcode, argument, position in pickletools.genops(data):
             yield opcode.name, argument, position or 0

@@ -30,6 +30,7 @@ _KNOWN = (
     (b"<", "a web page"),
     (b"{", "JSON"),
 )
+_STORAGES = "data/"
 _OTHERWISE = "Get the weights as safetensors instead."
 
 
@@ -46,8 +47,21 @@ class ArchiveLimits:
     most_pickle_bytes: int = 16 << 20
 
 
-def read_archive(path: Path, limits: ArchiveLimits) -> bytes:
-    """The `data.pkl` of a file that torch saved.
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """What was read of a file that torch saved.
+
+    Attributes:
+        pickle: Its `data.pkl`.
+        storages: Bytes of each storage, by its key.
+    """
+
+    pickle: bytes
+    storages: dict[str, int]
+
+
+def read_archive(path: Path, limits: ArchiveLimits) -> Archive:
+    """The `data.pkl` of a file that torch saved, and the sizes of the rest.
 
     Args:
         path: The file.
@@ -63,7 +77,7 @@ def read_archive(path: Path, limits: ArchiveLimits) -> bytes:
             _check_end(file, size, path.name, limits)
             with zipfile.ZipFile(file) as archive:
                 pickle = _check_members(archive, size, path.name, limits)
-                return archive.read(pickle)
+                return Archive(archive.read(pickle), _storages(archive))
     except FileNotFoundError as error:
         raise ConversionError(f"{path} doesn't exist.", "Choose a file that does.") from error
     except OSError as error:
@@ -150,6 +164,15 @@ def _check_members(
             "It is damaged or made to fill memory: don't use it.",
         )
     return _find_pickle(archive, name, limits)
+
+
+def _storages(archive: zipfile.ZipFile) -> dict[str, int]:
+    names = {member.filename.partition("/")[2]: member.file_size for member in archive.infolist()}
+    return {
+        name.removeprefix(_STORAGES): nbytes
+        for name, nbytes in names.items()
+        if name.startswith(_STORAGES)
+    }
 
 
 def _find_pickle(archive: zipfile.ZipFile, name: str, limits: ArchiveLimits) -> zipfile.ZipInfo:
