@@ -17,4 +17,7 @@ WORTHWHILE_BYTES = 1 << 20  # a try that brought as much doesn't count as failed
 MOST_RESTARTS = 3  # times that a file is begun anew, since the server doesn't go on with it
 MOST_RETRY_AFTER_S = 300.0
 
+SMALL_BYTES = 1 << 20  # a file that takes less time to arrive than to be asked for
+SMALL_PER_CONNECTION = 8  # such files at a time in place of a large one
+
 SHOWN_CHARS = 120  # of a foreign name in a message

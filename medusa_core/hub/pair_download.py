@@ -8,12 +8,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from medusa_core.errors import Cancelled
 from medusa_core.hub.blob_lock import hold
 from medusa_core.hub.boundary import is_repo
+from medusa_core.hub.bounds import SMALL_BYTES, SMALL_PER_CONNECTION
 from medusa_core.hub.cache import RepoCache, missing_bytes
 from medusa_core.hub.job import Pair
 from medusa_core.hub.listing import Listing, RemoteFile, list_repo
@@ -82,6 +84,19 @@ class Tally:
         return next((text for text in list(self.says.values()) if text), "")
 
 
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """How many files are fetched at a time.
+
+    Attributes:
+        large: Those that fill the line.
+        small: Those that spend their time waiting for an answer.
+    """
+
+    large: asyncio.Semaphore
+    small: asyncio.Semaphore
+
+
 async def download_pair(
     settings: HubSettings, pair: Pair, tally: Tally, stop: threading.Event
 ) -> tuple[Path, ...]:
@@ -103,32 +118,42 @@ async def download_pair(
     settings.require_online()
     listings = await _listings(settings, pair, stop)
     wanted = _wanted(listings)
-    tally.total_bytes = sum(file.size for _, file in wanted)
+    tally.total_bytes = sum(file.size for _, files in wanted for file in files)
     _make_ready(settings, wanted)
     limiter = Limiter(settings.bytes_per_s)
-    slots = asyncio.Semaphore(settings.num_connections)
+    num_small = settings.num_connections * SMALL_PER_CONNECTION
+    slots = Slots(asyncio.Semaphore(settings.num_connections), asyncio.Semaphore(num_small))
     wire = Wire(settings)
+    transfers = [Transfer(settings, listing, wire, limiter) for listing in listings]
+    # Threads of its own: those that wait for a file of another download keep nobody from working.
+    threads = ThreadPoolExecutor(settings.num_connections + num_small, "download")
     try:
         await _all_or_none(
             [
-                _fetch(slots, Transfer(settings, listing, wire, limiter), file, tally, stop)
-                for listing, file in wanted
+                _fetch(slots, threads, transfer, file, tally, stop)
+                for transfer, (_, files) in zip(transfers, wanted, strict=True)
+                for file in files
             ],
             stop,
         )
     finally:
+        threads.shutdown()
         wire.close()
     return tuple([await asyncio.to_thread(_place, settings, one, tally, stop) for one in listings])
 
 
-def _wanted(listings: Sequence[Listing]) -> tuple[tuple[Listing, RemoteFile], ...]:
+Wanted = Sequence[tuple[Listing, Sequence[RemoteFile]]]
+
+
+def _wanted(listings: Sequence[Listing]) -> Wanted:
     """What to fetch, once each: a model may be its own heads, and files may have one content."""
-    blobs = {
-        (listing.repo, file.blob_id): (listing, file)
-        for listing in listings
-        for file in listing.blobs
-    }
-    return tuple(blobs.values())
+    seen: set[tuple[str, str]] = set()
+    wanted = []
+    for listing in listings:
+        files = [file for file in listing.blobs if (listing.repo, file.blob_id) not in seen]
+        seen |= {(listing.repo, file.blob_id) for file in files}
+        wanted.append((listing, files))
+    return wanted
 
 
 def _place(settings: HubSettings, listing: Listing, tally: Tally, stop: threading.Event) -> Path:
@@ -178,30 +203,32 @@ async def _listings(
     return listings
 
 
-def _make_ready(settings: HubSettings, wanted: Sequence[tuple[Listing, RemoteFile]]) -> None:
+def _make_ready(settings: HubSettings, wanted: Wanted) -> None:
     """See that there is room for what isn't here yet.
 
     Raises:
         DiskFullError: There isn't.
         RequestError: A repository's folder leads out of the cache.
     """
-    caches = {listing.repo: RepoCache(settings.cache_dir, listing.repo) for listing, _ in wanted}
-    for cache in caches.values():
+    lacking = 0
+    for listing, files in wanted:
+        cache = RepoCache(settings.cache_dir, listing.repo)
         cache.prepare()
-    lacking = sum(caches[listing.repo].lacking_bytes(file) for listing, file in wanted)
+        lacking += sum(cache.lacking_bytes(file) for file in files)
     missing = missing_bytes(settings.cache_dir, lacking, settings.floor_bytes)
     if lacking and missing:
         raise disk_full(settings.cache_dir, missing)
 
 
 async def _fetch(
-    slots: asyncio.Semaphore,
+    slots: Slots,
+    threads: ThreadPoolExecutor,
     transfer: Transfer,
     file: RemoteFile,
     tally: Tally,
     stop: threading.Event,
 ) -> None:
-    async with slots:
+    async with slots.small if file.size <= SMALL_BYTES else slots.large:
         if stop.is_set():
             raise Stopped
 
@@ -209,7 +236,7 @@ async def _fetch(
             tally.says[file.path] = text
 
         watch = Watch(stop=stop, fetched=tally.fetch, settled=tally.settle, says=says)
-        await asyncio.to_thread(transfer.fetch, file, watch)
+        await asyncio.get_running_loop().run_in_executor(threads, transfer.fetch, file, watch)
 
 
 async def _all_or_none(work: Sequence[Coroutine[None, None, None]], stop: threading.Event) -> None:

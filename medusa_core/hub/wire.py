@@ -55,7 +55,11 @@ class Wire:
 
         self._patience = settings.patience
         self._token = settings.token
-        self._client = httpx2.Client(timeout=settings.patience.stall_s, follow_redirects=True)
+        self._client = httpx2.Client(
+            timeout=settings.patience.stall_s,
+            follow_redirects=True,
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None),
+        )
         self._lock = threading.Lock()
         self._sockets: list[socket.socket] = []
         self._num_running = 0

@@ -14,6 +14,7 @@ import pytest
 from medusa_core.hub.settings import HubSettings
 from tests.core.tiny import random_heads, write_heads, write_tiny
 from tests.hub.installed import HEADS, MODEL, SPEC, add_revision, read_files
+from tests.hub.scripted import ScriptedHub, scripted_hub
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -138,3 +139,16 @@ def cache(tmp_path: Path, model_files: dict[str, bytes], heads_files: dict[str, 
     add_revision(folder, MODEL, model_files)
     add_revision(folder, HEADS, heads_files)
     return folder
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedHub]:
+    """A Hub that answers what the test says."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with scripted_hub() as hub:
+        yield hub
+
+
+@pytest.fixture
+def scripted_settings(scripted: ScriptedHub, tmp_path: Path) -> HubSettings:
+    return HubSettings(endpoint=scripted.endpoint, cache_dir=tmp_path / "cache", floor_bytes=0)

@@ -37,18 +37,20 @@ def test_one_storage_that_is_too_short_among_many_is_found(tmp_path: Path) -> No
         check_storages(path)
 
 
+STORAGE = b"(X\x07\x00\x00\x00storagectorch\nFloatStorage\n"
+CPU = b"X\x03\x00\x00\x00cpu"
+ZERO = b"X\x01\x00\x00\x000"
+
+
 @pytest.mark.parametrize(
     "pickled",
     [
         b"\x80\x02}Q.",
         b"\x80\x02(X\x07\x00\x00\x00storageK\x01tQ.",
-        b"\x80\x02(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000"
-        b"X\x03\x00\x00\x00cpuJ\xff\xff\xff\xfftQ.",
-        b"\x80\x02(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x04\x00\x00\x00../0"
-        b"X\x03\x00\x00\x00cpuK\x01tQ.",
+        b"\x80\x02" + STORAGE + ZERO + CPU + b"J\xff\xff\xff\xfftQ.",
+        b"\x80\x02" + STORAGE + b"X\x04\x00\x00\x00../0" + CPU + b"K\x01tQ.",
         # The tuple is hidden behind another instruction.
-        b"\x80\x02(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000"
-        b"X\x03\x00\x00\x00cpuK\x01tq\x00}h\x00Q.",
+        b"\x80\x02" + STORAGE + ZERO + CPU + b"K\x01tq\x00}h\x00Q.",
     ],
     ids=["no tuple", "too few", "negative", "a path", "by way of the memo"],
 )
