@@ -145,3 +145,20 @@ def test_blobs_in_the_shared_store_go_with_their_last_user(
     assert second.freed_bytes >= 5000
     remove(cache, second)
     assert not payload.exists()
+
+
+@pytest.mark.parametrize("kind", ["folder", "nothing", "itself", "pipe"])
+def test_a_link_in_refs_that_names_no_commit_keeps_no_revision(
+    kind: str, cache: Path, tmp_path: Path, model_files: dict[str, bytes]
+) -> None:
+    kept = add_revision(cache, MODEL, {**model_files, "only": b"x"}, OTHER_SHA, "v2")
+    odd = repo_folder(cache, MODEL) / "refs" / "pr"
+    if kind == "pipe":
+        os.mkfifo(odd)
+    else:
+        odd.symlink_to({"folder": tmp_path, "nothing": tmp_path / "none", "itself": odd}[kind])
+    assert {one.refs for one in list_installed(cache) if one.name == MODEL} == {("main",), ("v2",)}
+    remove(cache, plan_removal(cache, repo_folder(cache, MODEL), SHA))
+    assert verify(kept).is_whole
+    assert {path.name for path in (repo_folder(cache, MODEL) / "refs").iterdir()} == {"v2", "pr"}
+    assert tmp_path.is_dir()
