@@ -280,6 +280,22 @@ def test_a_file_of_the_cache_that_is_a_link_elsewhere_gives_way(
     assert not place.is_symlink() or kind == "name"
 
 
+def test_a_blob_is_not_taken_from_elsewhere_though_its_bytes_are_right(
+    scripted: ScriptedHub, scripted_settings: HubSettings, tmp_path: Path, precious: Path
+) -> None:
+    scripted.publish(REPO, FILES)
+    cache = RepoCache(scripted_settings.cache_dir, REPO)
+    blob = cache.blob(list_repo(scripted_settings, REPO).files[1])
+    cache.prepare()
+    (precious / "weights.pt").write_bytes(FILES["model.safetensors"])
+    blob.symlink_to(precious / "weights.pt")
+    before = outside(tmp_path)
+    fetch(scripted_settings, Pair(REPO))
+    assert outside(tmp_path) == before
+    assert blob.read_bytes() == FILES["model.safetensors"]
+    assert not blob.is_symlink()
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes by name")
 @pytest.mark.parametrize("kind", ["pipe", "folder"])
 def test_a_part_that_is_no_file_keeps_nobody_waiting(

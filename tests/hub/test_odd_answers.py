@@ -212,6 +212,7 @@ class Counted:
     """An unfolder that counts what it gives, so that no machine's memory is in question."""
 
     num_bytes = 0
+    most_at_a_time = 0
 
     def __init__(self, wbits: int) -> None:
         self._real = UNFOLDER(wbits)
@@ -219,6 +220,7 @@ class Counted:
     def decompress(self, data: bytes, most: int = 0) -> bytes:
         found = self._real.decompress(data, most)
         Counted.num_bytes += len(found)
+        Counted.most_at_a_time = max(Counted.most_at_a_time, len(found))
         return found
 
     def __getattr__(self, name: str) -> Any:
@@ -233,6 +235,7 @@ def test_json_that_unfolds_beyond_bounds_is_left_unread(
     with pytest.raises(AnswerError, match="longer than 64 MB") as caught:
         list_repo(scripted_settings, REPO)
     assert Counted.num_bytes <= 66 << 20
+    assert Counted.most_at_a_time <= 1 << 20
     check(caught.value, scripted_settings)
 
 
