@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from medusa_core.drafters.catalog import drafter_registry
 from medusa_core.errors import CheckpointError, HeadsError, NotFoundError
 from medusa_core.hub.catalog import read_catalog
 from medusa_core.hub.pairing import misfit
@@ -16,7 +17,7 @@ from medusa_core.hub.search import search
 from medusa_core.hub.settings import HubSettings
 from medusa_core.memory.budget import imagined_card
 from medusa_core.memory.plan import weights_bytes
-from medusa_core.messages import PREFERRED_DRAFTERS, Fit, HeadsShape, WeightFormats
+from medusa_core.messages import Fit, HeadsShape, WeightFormats
 from medusa_core.models.config import read_config
 from medusa_core.quant.choice import settle_formats
 from tests.core.tiny import TinySpec, random_heads, write_heads, write_tiny
@@ -153,7 +154,8 @@ def test_download_plan_and_generate_by_name(published: LoopbackHub, tmp_path: Pa
     asked = ("--prompt", "hi", "--max-new-tokens", "4", "--quant", "nf4", "--json")
     answered = command(published, cache, "generate", "--model", pair[0], *pair[1:], *asked)
     assert answered.returncode == 0, answered.stderr
-    assert json.loads(answered.stdout)["drafter"] == PREFERRED_DRAFTERS[0]
+    preferred = min(drafter_registry().specs, key=lambda spec: spec.preference)
+    assert json.loads(answered.stdout)["drafter"] == preferred.name
     missing = command(published, cache, "download", "org/nothing")
     assert missing.returncode == 1
     assert "no repository org/nothing" in missing.stderr
