@@ -27,9 +27,14 @@ MedusaError
 └── TrainingError         a training run can't start or go on
 
 Every error says what happened (`message`), what to do (`hint`) and with which values (`data`).
+Both texts have at most 500 characters: they may quote what a foreign file holds.
 """
 
 from __future__ import annotations
+
+_MOST_CHARS = 500
+_SHOWN_END = 100  # of a text that is too long
+_GAP = " … "
 
 
 class MedusaError(Exception):
@@ -42,9 +47,9 @@ class MedusaError(Exception):
     """
 
     def __init__(self, message: str, hint: str = "", **data: str | int | float) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.message = _printable(message)
+        self.hint = _printable(hint)
+        super().__init__(self.message)
         self.data = dict(data)
 
     def __str__(self) -> str:
@@ -53,6 +58,16 @@ class MedusaError(Exception):
     def __reduce__(self) -> tuple[object, ...]:
         # Exceptions pickle by their args alone; the hint and the data must travel too.
         return _rebuild, (type(self), self.message, self.hint, self.data)
+
+
+def _printable(text: str) -> str:
+    """A text that every screen and file takes: not too long, and without lone surrogates."""
+    if len(text) > _MOST_CHARS:
+        begin = _MOST_CHARS - _SHOWN_END - len(_GAP)
+        text = text[:begin] + _GAP + text[-_SHOWN_END:]
+    # What is no character is written by its name, which may be longer again.
+    shown = text.encode("utf-8", "backslashreplace").decode()
+    return shown if len(shown) <= _MOST_CHARS else text.encode("utf-8", "replace").decode()
 
 
 def _rebuild(

@@ -18,9 +18,10 @@ from medusa_core.messages import Fit, HeadsShape, MemoryPlan, WeightFormats
 from medusa_core.models.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig, read_config
 from medusa_core.models.decoder import Decoder, build_decoder
+from medusa_core.models.header import check_header
 from medusa_core.models.kept import KeptModels, kept_key
 from medusa_core.models.kept_weights import KeptWeights
-from medusa_core.models.parts import linear_parts
+from medusa_core.models.parts import num_linear_parameters
 from medusa_core.models.precision import Precision, choose_device, hardware_of, precision_of
 from medusa_core.models.weights import AfterPart, CheckpointWeights
 from medusa_core.quant.choice import PartFormats, settle_formats
@@ -135,6 +136,7 @@ def load_target(
     template = ChatTemplate.open(model_dir, tokenizer)
     phrases = read_phrases(model_dir, config.vocab_size)
     checkpoint = Checkpoint.open_model(model_dir)
+    check_header(checkpoint, config)
     if heads_dir is None and has_merged_heads(checkpoint):
         heads_dir = model_dir
     shape = HeadsShape() if heads_dir is None else read_heads_shape(heads_dir)
@@ -229,8 +231,7 @@ def _read_decoder(
 def _progress(config: ModelConfig, text: str, tell: OnProgress) -> AfterPart:
     """Tells the share of the parameters that are read."""
     tell("weights", 0.0, text)
-    total = sum(part.rows * part.columns for part in linear_parts(config))
-    total += 2 * config.vocab_size * config.hidden_size
+    total = num_linear_parameters(config) + 2 * config.vocab_size * config.hidden_size
     done = 0
 
     def after_part(num_parameters: int) -> None:

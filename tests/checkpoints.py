@@ -20,7 +20,7 @@ from medusa_core.heads.format import format_registry
 from medusa_core.heads.weights import HeadSet, HeadWeights
 from medusa_core.heads.writer import write_heads
 from medusa_core.models.config import ModelConfig, parse_config
-from medusa_core.models.parts import EMBEDDING, FINAL_NORM, linear_parts, lm_head_part
+from medusa_core.models.parts import EMBEDDING, FINAL_NORM, block_parts, lm_head_part
 from medusa_core.resources import shapes_dir
 from tests.core.tiny import SPECIALS, TEMPLATE
 
@@ -112,7 +112,8 @@ def write_text_files(folder: Path, vocab_size: int) -> None:
 def _tensors(config: ModelConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Names and shapes of all tensors, block by block."""
     yield f"{EMBEDDING}.weight", (config.vocab_size, config.hidden_size)
-    for part in linear_parts(config):
+    blocks = (block_parts(config, index) for index in range(config.num_layers))
+    for part in (part for block in blocks for part in block.linears):
         for piece in part.pieces:
             yield f"{piece.name}.weight", (piece.rows, part.columns)
             if part.has_bias:

@@ -9,20 +9,33 @@ from typing import Any
 from medusa_core.errors import CheckpointError
 
 
-def read_json(path: Path) -> dict[str, Any]:
+_MOST_BYTES = 16 << 20  # the index of the largest published model has a tenth of it
+
+
+def read_json(path: Path, most_bytes: int = _MOST_BYTES) -> dict[str, Any]:
     """Read a JSON object.
 
+    Args:
+        path: The file.
+        most_bytes: A larger file isn't read.
+
     Raises:
-        CheckpointError: The file is missing, unreadable, not JSON, or not an object.
+        CheckpointError: The file is missing, too large, unreadable, not JSON, or not an object.
     """
     try:
+        size = path.stat().st_size
+        if size > most_bytes:
+            raise CheckpointError(
+                f"{path} has {size:,} bytes; such files have at most {most_bytes:,}.",
+                "Download the file again.",
+            )
         value = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise CheckpointError(
             f"{path.name} is missing in {path.parent}.",
             "Choose a folder in Hugging Face layout, or download the model again.",
         ) from error
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(
             f"{path} can't be read as JSON: {error}.", "Download the file again."
         ) from error

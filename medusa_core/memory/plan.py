@@ -13,7 +13,7 @@ from medusa_core.kv.size import row_bytes, whole_capacity
 from medusa_core.memory.budget import GIB, Budget
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.parts import LinearPart, linear_parts, lm_head_part, vector_sizes
+from medusa_core.models.parts import LinearPart, block_parts, lm_head_part
 from medusa_core.native.lanes import fits_lanes
 from medusa_core.quant.choice import PartFormats
 from medusa_core.quant.format import QuantSpec, quant_registry
@@ -71,13 +71,16 @@ def plan_memory(
 def weights_bytes(config: ModelConfig, formats: PartFormats) -> int:
     """Bytes of the target's weights, the token vectors included."""
     item = max(4, _ITEMSIZE[formats.compute])  # norms are computed in 32 bits at least
-    linears = sum(_part_bytes(part, config, formats) for part in linear_parts(config))
+    block = block_parts(config, 0)  # all are alike
+    linears = sum(_part_bytes(part, config, formats) for part in block.linears)
     # A norm keeps its epsilon beside its weight.
-    vectors = sum(size + 1 for size in vector_sizes(config)) * item
+    vectors = sum(size + 1 for size in block.vectors.values()) * item
+    last_norm = (config.hidden_size + 1) * item
     lm_head = 0
     if not formats.shares_embedding(config.tie_embeddings):
         lm_head = _matrix_bytes(lm_head_part(config), formats.lm_head, formats)
-    return linears + vectors + lm_head + embedding_bytes(config, formats)
+    blocks = config.num_layers * (linears + vectors)
+    return blocks + last_norm + lm_head + embedding_bytes(config, formats)
 
 
 def embedding_bytes(config: ModelConfig, formats: PartFormats) -> int:
@@ -136,7 +139,7 @@ def _unpacked_bytes(config: ModelConfig, formats: PartFormats) -> int:
     """On CUDA, prefill unpacks one 4-bit matrix at a time."""
     if formats.device == "cpu" or formats.linears.is_dense:
         return 0
-    largest = max(part.rows * part.columns for part in linear_parts(config))
+    largest = max(part.rows * part.columns for part in block_parts(config, 0).linears)
     return largest * _ITEMSIZE[formats.compute]
 
 

@@ -39,6 +39,7 @@ class Checkpoint:
 
     def __init__(self, files: dict[str, Path]) -> None:
         self._file_of = files
+        self.names = frozenset(files)
         self._entries: dict[Path, dict[str, TensorEntry]] = {}
         self._read: set[str] = set()
 
@@ -74,10 +75,6 @@ class Checkpoint:
         return cls(dict.fromkeys(read_header(path), path))
 
     @property
-    def names(self) -> frozenset[str]:
-        return frozenset(self._file_of)
-
-    @property
     def files(self) -> frozenset[Path]:
         """The files that hold the tensors."""
         return frozenset(self._file_of.values())
@@ -98,13 +95,21 @@ class Checkpoint:
             CheckpointError: It is missing, of another shape, or holds no floating-point numbers.
         """
         self._read.add(name)
+        self.check_shape(name, shape)
+        return self.floats(name, dtype)
+
+    def check_shape(self, name: str, shape: tuple[int, ...]) -> None:
+        """Refuse a tensor without reading it.
+
+        Raises:
+            CheckpointError: It is missing, or of another shape.
+        """
         found = self.shape(name)
         if found != shape:
             raise CheckpointError(
                 f"{name} has shape {list(found)}, but config.json asks for {list(shape)}.",
                 "The weights and config.json belong to different models; download both again.",
             )
-        return self.floats(name, dtype)
 
     def floats(self, name: str, dtype: torch.dtype | None) -> Tensor:
         """Read a tensor of any shape.

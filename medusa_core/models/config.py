@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,14 @@ from medusa_core.errors import ModelError
 from medusa_core.files.json_file import read_json
 from medusa_core.models.family import Traits, find_family
 
-_MAX_SIZE = 1 << 24  # no dimension of a real model is larger; a larger one is a damaged file
+# Several times what the largest published models have; more is a damaged file.
+_MOST_LAYERS = 1 << 10
+_MOST_HEADS = 1 << 12
+_MOST_WIDTH = 1 << 17
+_MOST_INTERMEDIATE = 1 << 19
+_MOST_TOKENS = 1 << 20
+_MOST_CONTEXT = 1 << 24
+_MOST_EOS = 1 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,19 +94,20 @@ def parse_config(raw: Mapping[str, Any], generation: Mapping[str, Any]) -> Model
     Raises:
         ModelError: It describes something that this engine doesn't run.
     """
-    traits = find_family(str(raw.get("model_type", ""))).traits(raw)
-    context = _size(raw, "max_position_embeddings", 2048)
-    hidden_size = _size(raw, "hidden_size")
-    num_heads = _size(raw, "num_attention_heads")
+    family = find_family(_text(raw.get("model_type", "")))
+    traits = family.traits(raw)
+    context = _size(raw, "max_position_embeddings", _MOST_CONTEXT, 2048)
+    hidden_size = _size(raw, "hidden_size", _MOST_WIDTH)
+    num_heads = _size(raw, "num_attention_heads", _MOST_HEADS)
     config = ModelConfig(
-        model_type=str(raw.get("model_type", "")),
-        vocab_size=_size(raw, "vocab_size"),
+        model_type=family.name,
+        vocab_size=_size(raw, "vocab_size", _MOST_TOKENS),
         hidden_size=hidden_size,
-        intermediate_size=_size(raw, "intermediate_size"),
-        num_layers=_size(raw, "num_hidden_layers"),
+        intermediate_size=_size(raw, "intermediate_size", _MOST_INTERMEDIATE),
+        num_layers=_size(raw, "num_hidden_layers", _MOST_LAYERS),
         num_heads=num_heads,
-        num_kv_heads=_size(raw, "num_key_value_heads", num_heads),
-        head_dim=_size(raw, "head_dim", hidden_size // num_heads),
+        num_kv_heads=_size(raw, "num_key_value_heads", _MOST_HEADS, num_heads),
+        head_dim=_size(raw, "head_dim", _MOST_HEADS, hidden_size // num_heads),
         rms_norm_eps=_number(raw, "rms_norm_eps", 1e-6),
         context_tokens=min(context, traits.window or context),
         rope=_read_rope(raw),
@@ -119,7 +128,7 @@ def _check(config: ModelConfig, raw: Mapping[str, Any]) -> None:
     if config.head_dim % 2:
         raise ModelError(f"head_dim {config.head_dim} is odd; rotary embedding needs pairs.")
     if (activation := raw.get("hidden_act", "silu")) != "silu":
-        raise ModelError(f"The activation {activation!r} isn't supported; only silu is.")
+        raise ModelError(f"The activation {_shown(activation)} isn't supported; only silu is.")
 
 
 def _read_rope(raw: Mapping[str, Any]) -> RopeConfig:
@@ -127,7 +136,7 @@ def _read_rope(raw: Mapping[str, Any]) -> RopeConfig:
     scaling = raw.get("rope_parameters") or raw.get("rope_scaling") or {}
     if not isinstance(scaling, Mapping):
         raise ModelError("config.json: rope_scaling is no object.", "Download the file again.")
-    kind = str(scaling.get("rope_type", scaling.get("type", "default")))
+    kind = _text(scaling.get("rope_type", scaling.get("type", "default")))
     if kind == "dynamic":
         kind = "default"  # it changes nothing within the context that is offered
     if kind not in ("default", "linear", "llama3"):
@@ -143,7 +152,9 @@ def _read_rope(raw: Mapping[str, Any]) -> RopeConfig:
         factor=_number(scaling, "factor", 1.0),
         low_freq_factor=_number(scaling, "low_freq_factor", 1.0),
         high_freq_factor=_number(scaling, "high_freq_factor", 4.0),
-        original_context_tokens=_size(scaling, "original_max_position_embeddings", 8192)
+        original_context_tokens=_size(
+            scaling, "original_max_position_embeddings", _MOST_CONTEXT
+        )
         if old_context is not None
         else 8192,
     )
@@ -163,11 +174,11 @@ def _read_quantization(raw: Mapping[str, Any]) -> str:
         return ""
     if not isinstance(said, Mapping) or said.get("quant_method", "bitsandbytes") != "bitsandbytes":
         method = said.get("quant_method") if isinstance(said, Mapping) else said
-        raise _unsupported(str(method))
+        raise _unsupported(_text(method))
     if not said.get("load_in_4bit") or said.get("bnb_4bit_quant_type", "fp4") != "nf4":
         raise _unsupported("bitsandbytes, but not nf4")
     if said.get("bnb_4bit_quant_storage", "uint8") != "uint8":
-        raise _unsupported(f"stored as {said['bnb_4bit_quant_storage']}")
+        raise _unsupported(f"stored as {_text(said['bnb_4bit_quant_storage'])}")
     return "nf4-dq" if said.get("bnb_4bit_use_double_quant") else "nf4"
 
 
@@ -183,17 +194,21 @@ def _read_eos(raw: Mapping[str, Any], generation: Mapping[str, Any]) -> tuple[in
     """EOS ids; `generation_config.json` knows more of them than `config.json` where both speak."""
     value = generation.get("eos_token_id", raw.get("eos_token_id"))
     ids = value if isinstance(value, list) else [] if value is None else [value]
-    if not all(isinstance(token, int) and not isinstance(token, bool) for token in ids):
-        raise ModelError(f"eos_token_id {value!r} is neither a number nor a list of numbers.")
+    are_ids = all(isinstance(token, int) and not isinstance(token, bool) for token in ids)
+    if not are_ids or len(ids) > _MOST_EOS:
+        raise ModelError(
+            f"eos_token_id {_shown(value)} is neither a number nor a short list of numbers.",
+            "Download the model again.",
+        )
     return tuple(ids)
 
 
-def _size(raw: Mapping[str, Any], key: str, default: int | None = None) -> int:
+def _size(raw: Mapping[str, Any], key: str, most: int, default: int | None = None) -> int:
     value = raw.get(key)
     value = default if value is None else value
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= _MAX_SIZE:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= most:
         raise ModelError(
-            f"config.json: {key} is {value!r}, not a positive whole number.",
+            f"config.json: {key} is {_shown(value)}, not a whole number from 1 to {most:,}.",
             "Choose a Llama-family model, or download config.json again.",
         )
     return value
@@ -204,7 +219,17 @@ def _number(raw: Mapping[str, Any], key: str, default: float) -> float:
     value = default if value is None else value
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1e12:
         raise ModelError(
-            f"config.json: {key} is {value!r}, not a positive number.",
+            f"config.json: {key} is {_shown(value)}, not a positive number.",
             "Download config.json again.",
         )
     return float(value)
+
+
+def _text(value: object) -> str:
+    """A name as it is; anything else as it is shown."""
+    return value if isinstance(value, str) else _shown(value)
+
+
+def _shown(value: object) -> str:
+    """A value for a message: however long or deep it is, only its beginning."""
+    return reprlib.repr(value)

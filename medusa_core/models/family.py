@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -61,7 +62,7 @@ def find_family(model_type: str) -> FamilySpec:
         if spec.name == model_type:
             return spec
     raise ModelError(
-        f"Models of type {model_type or 'unknown'!r} aren't supported.",
+        f"Models of type {reprlib.repr(model_type or 'unknown')} aren't supported.",
         f"Supported are {', '.join(family_registry().names)}: Llama, Vicuna, TinyLlama, Yi, "
         "Mistral, Qwen2, Qwen3 and their relatives.",
     )
@@ -74,6 +75,6 @@ def sliding_window(raw: Mapping[str, Any]) -> int | None:
         return None
     if not isinstance(window, int) or isinstance(window, bool) or window < 1:
         raise ModelError(
-            f"config.json: sliding_window is {window!r}.", "Download config.json again."
+            f"config.json: sliding_window is {reprlib.repr(window)}.", "Download config.json again."
         )
     return window

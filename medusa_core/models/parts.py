@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from medusa_core.models.config import ModelConfig
@@ -47,9 +46,15 @@ class LinearPart:
 
 @dataclass(frozen=True, slots=True)
 class BlockParts:
-    """The linear parts of one transformer block, and where its vectors are found."""
+    """The linear parts of one transformer block, and its vectors.
+
+    Attributes:
+        prefix: What the names of its tensors begin with.
+        vectors: Sizes of its norms, by name.
+    """
 
     prefix: str
+    vectors: dict[str, int]
     qkv: LinearPart
     output: LinearPart
     gate_up: LinearPart
@@ -74,8 +79,12 @@ def block_parts(config: ModelConfig, index: int) -> BlockParts:
     gate_up = tuple(Piece(f"{mlp}.{p}_proj", config.intermediate_size) for p in ("gate", "up"))
     output = (Piece(f"{attention}.o_proj", hidden),)
     down = (Piece(f"{mlp}.down_proj", hidden),)
+    norms = dict.fromkeys((f"{prefix}.{n}_layernorm" for n in ("input", "post_attention")), hidden)
+    if traits.qk_norm:
+        norms |= dict.fromkeys((f"{attention}.{name}_norm" for name in ("q", "k")), config.head_dim)
     return BlockParts(
         prefix=prefix,
+        vectors=norms,
         qkv=LinearPart(f"{name}.qkv", qkv, hidden, traits.qkv_bias),
         output=LinearPart(f"{name}.output", output, inner, traits.output_bias),
         gate_up=LinearPart(f"{name}.gate_up", gate_up, hidden, traits.mlp_bias),
@@ -89,18 +98,10 @@ def lm_head_part(config: ModelConfig) -> LinearPart:
     return LinearPart("lm_head", (Piece(name, config.vocab_size),), config.hidden_size)
 
 
-def linear_parts(config: ModelConfig) -> Iterator[LinearPart]:
-    """The linear parts of all blocks."""
-    for index in range(config.num_layers):
-        yield from block_parts(config, index).linears
-
-
-def vector_sizes(config: ModelConfig) -> Iterator[int]:
-    """Sizes of all norms."""
-    per_block = [config.hidden_size] * 2 + [config.head_dim] * (2 * config.traits.qk_norm)
-    for _ in range(config.num_layers):
-        yield from per_block
-    yield config.hidden_size
+def num_linear_parameters(config: ModelConfig) -> int:
+    """Weights of the linear parts of all blocks, which are alike."""
+    parts = block_parts(config, 0).linears
+    return config.num_layers * sum(part.rows * part.columns for part in parts)
 
 
 EMBEDDING = "model.embed_tokens"
