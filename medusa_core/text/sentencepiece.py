@@ -19,8 +19,10 @@ from tokenizers import AddedToken, decoders, models, normalizers, processors
 from tokenizers import Tokenizer as RustTokenizer
 
 from medusa_core.errors import TokenizerError
+from medusa_core.text.seam import tokenizer_errors
 
 _MOST_BYTES = 64 << 20  # the largest published file has five
+_MOST_CHARS = 256  # of a piece: every place where it can be cut in two is tried
 _SPACE = "\u2581"
 _BPE = 2
 
@@ -61,7 +63,8 @@ def read_sentencepiece(path: Path) -> RustTokenizer:
             f"{path.name} is no BPE model with bytes.",
             "Only such ones can be streamed: get the model's tokenizer.json.",
         )
-    return _build(pieces, puts_space)
+    with tokenizer_errors(f"{path.name} can't be read", "Download the file again."):
+        return _build(pieces, puts_space)
 
 
 def _build(pieces: list[_Piece], puts_space: bool) -> RustTokenizer:
@@ -139,6 +142,8 @@ def _piece(data: bytes) -> _Piece:
     for number, value in _fields(data):
         if number == 1 and isinstance(value, bytes):
             text = value.decode()
+            if len(text) > _MOST_CHARS:
+                raise ValueError("a piece of it is too long")
         elif number == 2 and isinstance(value, bytes):
             (score,) = struct.unpack("<f", value)
         elif number == 3 and isinstance(value, int):

@@ -11,11 +11,13 @@ from tokenizers import Tokenizer as RustTokenizer
 
 from medusa_core.errors import TokenizerError
 from medusa_core.files.json_file import read_json
+from medusa_core.text.seam import tokenizer_errors
 from medusa_core.text.sentencepiece import read_sentencepiece
 
 _BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _SPACE = "\u2581"  # SentencePiece writes spaces as this
-_MOST_TOKENS = 1 << 22  # sixteen times the largest vocabulary there is
+_MOST_TOKENS = 1 << 20  # four times the largest vocabulary there is
+_MOST_BYTES = 128 << 20  # of tokenizer.json: three times the largest there is
 _NUM_KEPT = 256
 _MOST_KEPT_CHARS = 4096
 _GUARD = "\n"  # merges with nothing, so that what stands behind it is not a beginning
@@ -33,14 +35,30 @@ class Tokenizer:
 
     Attributes:
         strips_space: A text's first space is the tokenizer's own and is not shown.
+        vocab_size: Token ids, added ones included.
     """
 
     def __init__(self, tokenizer: RustTokenizer, is_byte_level: bool = True) -> None:
+        """Take the library's tokenizer.
+
+        Args:
+            tokenizer: It; what it says of cutting and padding texts is forgotten.
+            is_byte_level: Its pieces are byte-level BPE's; else SentencePiece's.
+
+        Raises:
+            TokenizerError: It can't encode, or numbers its tokens without measure.
+        """
         self._tokenizer = tokenizer
         self._kept = lru_cache(maxsize=_NUM_KEPT)(self._encode)
         self.strips_space = not is_byte_level
-        self._bytes_of = _byte_table(tokenizer, _byte_level() if is_byte_level else _piece_bytes)
-        self._opening = _opening(tokenizer)
+        with tokenizer_errors("The tokenizer can't be used"):
+            tokenizer.no_truncation()
+            tokenizer.no_padding()
+            vocabulary: dict[str, int] = tokenizer.get_vocab(with_added_tokens=True)
+            self.vocab_size = _vocab_size(vocabulary)
+            bytes_of = _byte_level() if is_byte_level else _piece_bytes
+            self._bytes_of = _byte_table(tokenizer, vocabulary, bytes_of)
+            self._opening = _opening(tokenizer)
         self._decoded: dict[int, tuple[tuple[int, ...], str]] = {}
 
     @classmethod
@@ -52,29 +70,32 @@ class Tokenizer:
         """
         path = model_dir / "tokenizer.json"
         if path.exists():
-            is_byte_level = _is_byte_level(path)
-            return cls(_read(path), is_byte_level)
+            with tokenizer_errors(f"{path.name} can't be read", "Download the file again."):
+                is_byte_level = _is_byte_level(path)
+                tokenizer = RustTokenizer.from_file(str(path))
+            return cls(tokenizer, is_byte_level)
         pieces = model_dir / "tokenizer.model"
         if pieces.exists():
             return cls(read_sentencepiece(pieces), is_byte_level=False)
         raise TokenizerError(f"tokenizer.json is missing in {model_dir}.", "Download it again.")
 
-    @property
-    def vocab_size(self) -> int:
-        """Token ids, added ones included."""
-        return len(self._bytes_of)
-
     def knows(self, text: str) -> bool:
         """Is this text one token?"""
-        return self._tokenizer.token_to_id(text) is not None
+        with tokenizer_errors("The tokenizer can't look a token up"):
+            return self._tokenizer.token_to_id(text) is not None
 
     def encode(self, text: str) -> list[int]:
-        """Token ids of a text on its own; special tokens written in it become themselves."""
+        """Token ids of a text on its own; special tokens written in it become themselves.
+
+        Raises:
+            TokenizerError: The library can't encode it.
+        """
         # Every turn of a conversation reads all earlier ones again.
         return list(self._kept(text) if len(text) <= _MOST_KEPT_CHARS else self._encode(text))
 
     def _encode(self, text: str) -> tuple[int, ...]:
-        return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
+        with tokenizer_errors("The tokenizer can't encode this text"):
+            return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def encode_prompt(self, text: str) -> list[int]:
         """Token ids of a whole prompt: begun as the model's were, once."""
@@ -114,17 +135,8 @@ class Tokenizer:
         return known[1] == text
 
 
-def _read(path: Path) -> RustTokenizer:
-    try:
-        return RustTokenizer.from_file(str(path))
-    except Exception as error:  # the Rust library raises bare Exception
-        raise TokenizerError(
-            f"{path.name} can't be read: {error}.", "Download the file again."
-        ) from error
-
-
 def _is_byte_level(path: Path) -> bool:
-    kinds = _decoder_kinds(read_json(path).get("decoder"))
+    kinds = _decoder_kinds(read_json(path, _MOST_BYTES).get("decoder"))
     if "ByteLevel" in kinds:
         return True
     if "ByteFallback" in kinds:
@@ -154,15 +166,20 @@ def _opening(tokenizer: RustTokenizer) -> list[int]:
     return ids[: next(starts, 0)]
 
 
-def _byte_table(tokenizer: RustTokenizer, bytes_of: Callable[[str], bytes]) -> _Pieces:
-    vocabulary: dict[str, int] = tokenizer.get_vocab(with_added_tokens=True)
-    added = tokenizer.get_added_tokens_decoder()
+def _vocab_size(vocabulary: Mapping[str, int]) -> int:
     size = max(vocabulary.values(), default=-1) + 1
     if size > _MOST_TOKENS:
         raise TokenizerError(
             f"The tokenizer numbers its tokens up to {size:,}.", "Download tokenizer.json again."
         )
-    table = _Pieces((token_id, b"") for token_id in range(size))
+    return size
+
+
+def _byte_table(
+    tokenizer: RustTokenizer, vocabulary: Mapping[str, int], bytes_of: Callable[[str], bytes]
+) -> _Pieces:
+    added = tokenizer.get_added_tokens_decoder()
+    table = _Pieces()
     for text, token_id in vocabulary.items():
         if token_id in added:
             table[token_id] = b"" if added[token_id].special else text.encode()

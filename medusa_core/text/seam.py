@@ -1,0 +1,35 @@
+"""Where the tokenizer library is called: whatever it raises leaves as TokenizerError.
+
+Its panics are no `Exception`: not caught here, they would end the thread that met them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from medusa_core.errors import MedusaError, TokenizerError
+
+_PANICS = "pyo3_runtime"  # the module of the library's PanicException, which can't be imported
+_HINT = "Download the tokenizer's files again, or choose another model."
+
+
+@contextmanager
+def tokenizer_errors(what: str, hint: str = _HINT) -> Iterator[None]:
+    """Turn what the library raises into an error with words.
+
+    Args:
+        what: What fails then, as the beginning of a sentence.
+        hint: What to do about it.
+
+    Raises:
+        TokenizerError: The library raised or panicked.
+    """
+    try:
+        yield
+    except MedusaError:
+        raise
+    except BaseException as error:
+        if isinstance(error, Exception) or type(error).__module__ == _PANICS:
+            raise TokenizerError(f"{what}: {error or type(error).__name__}.", hint) from error
+        raise
