@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -28,27 +27,6 @@ _DTYPES = {
     torch.bool: "BOOL",
 }
 _PIECE_BYTES = 16 << 20
-_SPARE_BYTES = 1 << 20
-
-
-def limit_process(memory_bytes: int, most_file_bytes: int) -> None:
-    """Bound what this process may take from now on, where the system can.
-
-    Args:
-        memory_bytes: Address space beyond what it has.
-        most_file_bytes: Largest file that it may write.
-    """
-    if sys.platform == "win32":
-        return
-    import resource
-
-    largest = most_file_bytes + _SPARE_BYTES
-    resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if sys.platform == "linux":
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-        most = pages * os.sysconf("SC_PAGE_SIZE") + memory_bytes
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
 def load_tensors(path: Path, most_bytes: int) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""The process that opens pickles: `python -m medusa_core.hub.convert_worker`.
+"""The process that opens pickles.
 
 Reads one job from its input, reports on its output, and waits for a word after each report.
 """
@@ -7,53 +7,23 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TextIO
+from typing import Any
 
+from medusa_core.child.line import Line, limit_process, open_line
 from medusa_core.errors import ConversionError, HeadsError, MedusaError
 from medusa_core.hub.convert_process import Job
 from medusa_core.hub.convert_source import HEADS_FILE, INDEX_FILE, MODEL_FILE
 
 log = logging.getLogger(__name__)
 
-_PARENT_GONE = 3
-
-
-class Line:
-    """The two pipes to whoever started this process."""
-
-    def __init__(self, hears: TextIO, says: TextIO) -> None:
-        self._hears, self._says = hears, says
-
-    def job(self) -> Job:
-        """What to do."""
-        raw = json.loads(self._hears.readline())
-        names = ("files", "expected_names")
-        return Job(**raw | {name: tuple(raw[name]) for name in names})
-
-    def report(self, written: int, total: int) -> None:
-        """Say how far it is, and wait to be told to go on."""
-        self.say(written=written, total=total)
-        if not self._hears.readline():
-            os._exit(_PARENT_GONE)
-
-    def say(self, **message: object) -> None:
-        """Say one thing."""
-        self._says.write(json.dumps(message) + "\n")
-        self._says.flush()
-
 
 def main() -> int:
     """Do one job; the last line says `done` or `error`."""
-    # Whatever else is printed must not get between the reports.
-    says = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    with says:
-        line = Line(sys.stdin, says)
+    with open_line() as line:
         try:
-            run(line.job(), line)
+            run(_job(line.hear()), line)
         except MedusaError as error:
             line.say(error=type(error).__name__, message=error.message, hint=error.hint)
         except OSError as error:
@@ -67,9 +37,19 @@ def main() -> int:
     return 0
 
 
+def _job(raw: dict[str, Any]) -> Job:
+    names = ("files", "expected_names")
+    return Job(**raw | {name: tuple(raw[name]) for name in names})
+
+
 def run(job: Job, line: Line) -> None:
     """Convert within bounds."""
-    from medusa_core.hub.convert_tensors import limit_process
+    import torch  # noqa: F401 - the bound on memory is beyond what it has taken
+
+    def report(written: int, total: int) -> None:
+        """Say how far it is, and wait to be told to go on."""
+        line.say(written=written, total=total)
+        line.hear()
 
     limit_process(job.memory_bytes, job.most_bytes)
     out = Path(job.staging) / "out"
@@ -79,7 +59,7 @@ def run(job: Job, line: Line) -> None:
     for number, file in enumerate(job.files, start=1):
         shard = f"model-{number:05}-of-{len(job.files):05}.safetensors"
         path = out / (shard if job.is_sharded else MODEL_FILE)
-        written, names = _convert_file(Path(file), path, written, job, line)
+        written, names = _convert_file(Path(file), path, written, job, report)
         if doubled := sorted(names & weight_map.keys()):
             raise ConversionError(
                 f"Two weight files hold the tensor {doubled[0]}.", "Download the model again."
@@ -94,14 +74,14 @@ def run(job: Job, line: Line) -> None:
 
 
 def _convert_file(
-    source: Path, path: Path, written: int, job: Job, line: Line
+    source: Path, path: Path, written: int, job: Job, report: Callable[[int, int], None]
 ) -> tuple[int, set[str]]:
     """One pickle; returns bytes written so far, and the names of its tensors."""
     from medusa_core.hub.convert_tensors import load_tensors, write_tensors
 
-    line.report(written, 0)
+    report(written, 0)
     tensors = load_tensors(source, job.most_bytes - written)
-    return write_tensors(path, tensors, written, line.report), set(tensors)
+    return write_tensors(path, tensors, written, report), set(tensors)
 
 
 def _check_names(job: Job, weight_map: dict[str, str]) -> None:
@@ -132,7 +112,3 @@ def _rewrite_heads(source_name: str, out: Path, job: Job) -> None:
         staged.rename(out / MODEL_FILE)
         return
     write_heads(heads, spec.name, out, job.base_model)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -3,6 +3,7 @@
 import json
 import os
 from collections import OrderedDict
+from dataclasses import asdict
 from pathlib import Path
 
 import psutil
@@ -11,9 +12,10 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from medusa_core.child.process import Child
 from medusa_core.errors import Cancelled, CheckpointError, ConversionError, DiskFullError
-from medusa_core.hub import convert_process
 from medusa_core.hub.convert import ConversionLimits, convert
+from medusa_core.hub.convert_process import Job
 from medusa_core.hub.convert_source import find_source
 from medusa_core.models.checkpoint import Checkpoint
 from tests.hub.pickled import HIDDEN, LIMITS, VOCABULARY, assert_same, head_tensors, leftovers, run
@@ -182,7 +184,7 @@ def test_a_silent_converter_is_stopped(tmp_path: Path, monkeypatch: pytest.Monke
 def test_the_worker_ends_when_whoever_started_it_is_gone(tmp_path: Path) -> None:
     torch.save(head_tensors(), tmp_path / "medusa_lm_head.pt")
     (tmp_path / "staging").mkdir()
-    job = convert_process.Job(
+    job = Job(
         (str(tmp_path / "medusa_lm_head.pt"),),
         str(tmp_path / "staging"),
         False,
@@ -191,13 +193,13 @@ def test_the_worker_ends_when_whoever_started_it_is_gone(tmp_path: Path) -> None
         1 << 32,
         1 << 30,
     )
-    with (tmp_path / "said").open("wb") as said:
-        process = convert_process._start(said)
-    with process:
-        convert_process._send(process, convert_process.asdict(job))
-        assert process.stdin is not None
-        process.stdin.close()
-        assert process.wait(timeout=60) == 3
+    child = Child("medusa_core.hub.convert_worker")
+    try:
+        child.send(asdict(job))
+        child.stop_speaking()
+        assert child.wait(60) == 3
+    finally:
+        child.close()
 
 
 def test_memory_of_the_worker_is_bounded(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Processes of ours that do dangerous work within bounds."""

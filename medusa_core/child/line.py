@@ -1,0 +1,63 @@
+"""The child's side: its two pipes, and the bounds that it gives itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+_PARENT_GONE = 3
+_SPARE_BYTES = 1 << 20
+
+
+class Line:
+    """The two pipes to whoever started this process."""
+
+    def __init__(self, hears: TextIO, says: TextIO) -> None:
+        self._hears, self._says = hears, says
+
+    def hear(self) -> dict[str, Any]:
+        """The next message; whoever hears none any more has nothing to do."""
+        line = self._hears.readline()
+        if not line:
+            os._exit(_PARENT_GONE)
+        message: dict[str, Any] = json.loads(line)
+        return message
+
+    def say(self, **message: object) -> None:
+        """Say one thing."""
+        self._says.write(json.dumps(message) + "\n")
+        self._says.flush()
+
+
+@contextmanager
+def open_line() -> Iterator[Line]:
+    """This process's line; whatever else is printed goes where errors go."""
+    says = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    with says:
+        yield Line(sys.stdin, says)
+
+
+def limit_process(memory_bytes: int, most_file_bytes: int) -> None:
+    """Bound what this process may take from now on, where the system can.
+
+    Args:
+        memory_bytes: Address space beyond what it has.
+        most_file_bytes: Largest file that it may write.
+    """
+    if sys.platform == "win32":
+        return
+    import resource
+
+    largest = most_file_bytes + _SPARE_BYTES
+    resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if sys.platform == "linux":
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        most = pages * os.sysconf("SC_PAGE_SIZE") + memory_bytes
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))

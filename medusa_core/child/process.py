@@ -1,0 +1,178 @@
+"""A process that does dangerous work, seen from outside: started, spoken to, watched and ended.
+
+Both sides speak JSON lines. The child is this Python, isolated from the environment, with the same
+places to import from; it gets no secrets, and ends when this end of its pipes is gone.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+import psutil
+
+log = logging.getLogger(__name__)
+
+_POLL_S = 0.05
+_MOST_LINE_CHARS = 1 << 16
+_MOST_SAID_BYTES = 4000
+_ROOT = Path(__file__).resolve().parents[2]
+_SECRETS = ("TOKEN", "SECRET", "PASSWORD", "KEY", "CREDENTIAL")
+
+
+def nothing() -> None:
+    """For those who watch nothing while they wait."""
+
+
+class Child:
+    """One child.
+
+    Attributes:
+        pid: Its id.
+    """
+
+    def __init__(self, module: str, most_line_chars: int = _MOST_LINE_CHARS) -> None:
+        """Start a child.
+
+        Args:
+            module: Its `main` is run.
+            most_line_chars: Longest line that is read of it.
+
+        Raises:
+            OSError: The system starts no more processes.
+        """
+        self._said = tempfile.TemporaryFile()
+        try:
+            self._process = _start(module, self._said)
+        except OSError:
+            self._said.close()
+            raise
+        self.pid = self._process.pid
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._reader = threading.Thread(
+            target=_read_lines,
+            args=(self._process.stdout, most_line_chars, self._lines),
+            name=module,
+            daemon=True,  # a child that nobody closed doesn't keep the program alive
+        )
+        self._reader.start()
+
+    def send(self, message: object) -> None:
+        """Say one thing; a child that is gone shows when it is heard."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(message) + "\n")
+            self._process.stdin.flush()
+        except OSError:
+            log.debug("the child had ended before it was told to go on")
+
+    def hear(
+        self, time_s: float, while_waiting: Callable[[], None] = nothing
+    ) -> dict[str, Any] | None:
+        """The next message; None if there will be none.
+
+        A child that says what is no message is ended.
+
+        Args:
+            time_s: Longest wait.
+            while_waiting: Called before the wait and many times a second; what it raises ends it.
+
+        Raises:
+            TimeoutError: There was none in time.
+        """
+        end = time.monotonic() + time_s
+        while True:
+            while_waiting()
+            try:
+                line = self._lines.get(timeout=max(0.0, min(_POLL_S, end - time.monotonic())))
+                break
+            except queue.Empty:
+                if time.monotonic() >= end:
+                    raise TimeoutError from None
+        if line is None:
+            return None
+        try:
+            message = json.loads(line)
+        except ValueError:
+            log.debug("the child said what is no message")
+            self._process.kill()
+            return None
+        return message if isinstance(message, dict) else {}
+
+    def resident_bytes(self) -> int:
+        """Memory that it takes now; 0 if it is gone."""
+        try:
+            return int(psutil.Process(self.pid).memory_info().rss)
+        except psutil.Error:
+            return 0
+
+    def stop_speaking(self) -> None:
+        """Close what it hears from, as the end of this program would."""
+        _close(self._process.stdin)
+
+    def wait(self, time_s: float | None = None) -> int:
+        """Wait for its end; returns its code, or a signal below zero."""
+        return self._process.wait(time_s)
+
+    def last_words(self) -> str:
+        """The end of what it wrote for people."""
+        self._said.seek(0, os.SEEK_END)
+        self._said.seek(max(0, self._said.tell() - _MOST_SAID_BYTES))
+        return self._said.read().decode(errors="replace")
+
+    def close(self) -> None:
+        """End it, whatever it does; may be called again."""
+        self._process.kill()
+        self._process.wait()
+        self._reader.join()
+        _close(self._process.stdin)
+        _close(self._process.stdout)
+        self._said.close()
+
+
+def _start(module: str, said: IO[bytes]) -> subprocess.Popen[str]:
+    # What opens foreign files needs no secrets.
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not any(word in name.upper() for word in _SECRETS)
+    }
+    environment |= {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
+    places = [str(_ROOT), *(place for place in sys.path if place)]
+    code = f"import sys; sys.path[:] = {places!r}; from {module} import main; sys.exit(main())"
+    return subprocess.Popen(
+        [sys.executable, "-I", "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=said,
+        text=True,
+        encoding="utf-8",
+        env=environment,
+        creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),  # only Windows has windows for it
+    )
+
+
+def _read_lines(
+    stdout: IO[str], most_line_chars: int, lines: queue.SimpleQueue[str | None]
+) -> None:
+    while line := stdout.readline(most_line_chars):
+        lines.put(line)
+    lines.put(None)
+
+
+def _close(pipe: IO[str] | None) -> None:
+    assert pipe is not None
+    try:
+        pipe.close()
+    except OSError:
+        log.debug("the child's pipe was closed already")
