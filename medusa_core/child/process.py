@@ -51,21 +51,16 @@ class Child:
         Raises:
             OSError: The system starts no more processes.
         """
-        self._said = tempfile.TemporaryFile()
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the child
         try:
             self._process = _start(module, self._said)
         except OSError:
             self._said.close()
             raise
         self.pid = self._process.pid
-        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        self._reader = threading.Thread(
-            target=_read_lines,
-            args=(self._process.stdout, most_line_chars, self._lines),
-            name=module,
-            daemon=True,  # a child that nobody closed doesn't keep the program alive
-        )
-        self._reader.start()
+        self._module = module
+        self._most_line_chars = most_line_chars
+        self._reader: threading.Thread | None = None
 
     def send(self, message: object) -> None:
         """Say one thing; a child that is gone shows when it is heard."""
@@ -85,21 +80,22 @@ class Child:
 
         Args:
             time_s: Longest wait.
-            while_waiting: Called before the wait and many times a second; what it raises ends it.
+            while_waiting: Called many times a second; what it raises ends the wait.
 
         Raises:
-            TimeoutError: There was none in time.
+            TimeoutError: There was none in time; the child is good for nothing any more.
         """
         end = time.monotonic() + time_s
+        lines = self._read()
         while True:
-            while_waiting()
             try:
-                line = self._lines.get(timeout=max(0.0, min(_POLL_S, end - time.monotonic())))
+                line = lines.get(timeout=max(0.0, min(_POLL_S, end - time.monotonic())))
                 break
             except queue.Empty:
+                while_waiting()
                 if time.monotonic() >= end:
                     raise TimeoutError from None
-        if line is None:
+        if not line:
             return None
         try:
             message = json.loads(line)
@@ -108,6 +104,19 @@ class Child:
             self._process.kill()
             return None
         return message if isinstance(message, dict) else {}
+
+    def _read(self) -> queue.SimpleQueue[str]:
+        """Where the next line will be: pipes can't be waited for on every system, threads can."""
+        assert self._process.stdout is not None
+        lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._reader = threading.Thread(
+            target=_read_line,
+            args=(self._process.stdout, self._most_line_chars, lines),
+            name=self._module,
+            daemon=True,
+        )
+        self._reader.start()
+        return lines
 
     def resident_bytes(self) -> int:
         """Memory that it takes now; 0 if it is gone."""
@@ -134,7 +143,8 @@ class Child:
         """End it, whatever it does; may be called again."""
         self._process.kill()
         self._process.wait()
-        self._reader.join()
+        if self._reader is not None and self._reader is not threading.current_thread():
+            self._reader.join()
         _close(self._process.stdin)
         _close(self._process.stdout)
         self._said.close()
@@ -162,12 +172,8 @@ def _start(module: str, said: IO[bytes]) -> subprocess.Popen[str]:
     )
 
 
-def _read_lines(
-    stdout: IO[str], most_line_chars: int, lines: queue.SimpleQueue[str | None]
-) -> None:
-    while line := stdout.readline(most_line_chars):
-        lines.put(line)
-    lines.put(None)
+def _read_line(stdout: IO[str], most_chars: int, lines: queue.SimpleQueue[str]) -> None:
+    lines.put(stdout.readline(most_chars))
 
 
 def _close(pipe: IO[str] | None) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 from medusa_core.errors import CheckpointError
 
-
 _MOST_BYTES = 16 << 20  # the index of the largest published model has a tenth of it
 
 

@@ -152,9 +152,7 @@ def _read_rope(raw: Mapping[str, Any]) -> RopeConfig:
         factor=_number(scaling, "factor", 1.0),
         low_freq_factor=_number(scaling, "low_freq_factor", 1.0),
         high_freq_factor=_number(scaling, "high_freq_factor", 4.0),
-        original_context_tokens=_size(
-            scaling, "original_max_position_embeddings", _MOST_CONTEXT
-        )
+        original_context_tokens=_size(scaling, "original_max_position_embeddings", _MOST_CONTEXT)
         if old_context is not None
         else 8192,
     )

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from medusa_core.resources import resources_dir
+from medusa_core.resources import demo_model_dir, resources_dir
 from medusa_core.text.tokenizer import Tokenizer
 
 
@@ -58,3 +58,12 @@ def known_template(model_dir: Path, names: str, tokenizer: Tokenizer) -> str | N
             path = resources_dir() / "templates" / known.file
             return path.read_text(encoding="utf-8").removesuffix("\n")
     return None
+
+
+def is_shipped(source: str) -> bool:
+    """Is this the text of a template that ships with the application?"""
+    shipped = [demo_model_dir() / "chat_template.jinja"]
+    shipped += [resources_dir() / "templates" / known.file for known in _TEMPLATES]
+    text = source.removesuffix("\n")
+    texts = (path.read_text(encoding="utf-8") for path in shipped if path.exists())
+    return any(shown.removesuffix("\n") == text for shown in texts)

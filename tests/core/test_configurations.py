@@ -1,7 +1,6 @@
 """Configurations that no model has are refused at once, in few words."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -133,8 +132,8 @@ def test_every_layer_adds_the_same_to_a_plan() -> None:
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Iterator[Path]:
-    yield write_tiny(tmp_path / "model", TinySpec(has_bias=True, num_layers=2))
+def model(tmp_path: Path) -> Path:
+    return write_tiny(tmp_path / "model", TinySpec(has_bias=True, num_layers=2))
 
 
 def set_config(model: Path, **changes: Any) -> ModelConfig:

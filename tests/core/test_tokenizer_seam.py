@@ -151,7 +151,9 @@ def test_what_ends_the_program_passes_the_seam(kind: type[BaseException]) -> Non
 
 def test_a_panic_is_caught_though_it_is_no_exception() -> None:
     panicking = RustTokenizer.from_str(json.dumps(RAW | charsmap("AAAAAAAA")))
-    with pytest.raises(TokenizerError, match="can't encode") as caught:
-        with tokenizer_errors("It can't encode"):
-            panicking.encode("a")
+    with (
+        pytest.raises(TokenizerError, match="can't encode") as caught,
+        tokenizer_errors("It can't encode"),
+    ):
+        panicking.encode("a")
     assert not isinstance(caught.value.__cause__, Exception)

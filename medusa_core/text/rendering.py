@@ -1,0 +1,134 @@
+"""A chat template in Jinja's sandbox: what it may do is bounded, how long it takes is not.
+
+Templates of ours are rendered by this as they are; foreign ones only in a process of their own
+(`template_worker`), since a sandbox can't stop `7**n`, `'%1000000000d'` or a loop within loops.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import traceback
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jinja2
+from jinja2.ext import LoopControlExtension
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from medusa_core.errors import TemplateError
+
+MOST_CHARS = 1 << 22  # of a prompt: ten times the longest context of any model that fits a card
+MOST_SOURCE_CHARS = 1 << 19  # of a template: ten times the longest published
+_MEND = "Mend the model's chat_template.jinja, or choose another model."
+
+
+class Rendering:
+    """A compiled chat template."""
+
+    def __init__(self, source: str, special_tokens: Mapping[str, str]) -> None:
+        """Compile a template.
+
+        Raises:
+            TemplateError: It is too long, or doesn't parse.
+        """
+        self._special_tokens = special_tokens
+        if len(source) > MOST_SOURCE_CHARS:
+            raise too_long(len(source))
+        try:
+            self._template = _environment().from_string(source)
+        except jinja2.TemplateSyntaxError as error:
+            raise TemplateError(
+                f"The chat template is wrong in line {error.lineno}: {error.message}.",
+                "Download the model again, or mend its chat_template.jinja.",
+            ) from error
+        except Exception as error:  # nested too deeply for Python's compiler, say
+            raise TemplateError(
+                f"The chat template can't be read: {_name(error)}.", _MEND
+            ) from error
+
+    def render(self, turns: Sequence[tuple[str, str]], opens_answer: bool) -> str:
+        """The prompt of a conversation.
+
+        Args:
+            turns: Roles and contents, oldest first.
+            opens_answer: End with the marker that asks for the assistant's answer.
+
+        Raises:
+            TemplateError: The template refuses the conversation, fails, or writes too much.
+        """
+        messages = [{"role": role, "content": content} for role, content in turns]
+        try:
+            return self._written(
+                messages=messages, add_generation_prompt=opens_answer, **self._special_tokens
+            )
+        except TemplateError:
+            raise
+        except jinja2.TemplateError as error:
+            raise TemplateError(
+                f"The chat template refuses this conversation{_line(error)}: {error}.",
+                "Check that user and assistant turns alternate, or leave out the system prompt.",
+            ) from error
+        except Exception as error:  # a foreign program may raise anything
+            raise TemplateError(
+                f"The chat template fails{_line(error)}: {_name(error)}.", _MEND
+            ) from error
+
+    def _written(self, **variables: object) -> str:
+        parts, num_chars = [], 0
+        for part in self._template.generate(**variables):
+            parts.append(part)
+            num_chars += len(part)
+            if num_chars > MOST_CHARS:
+                raise TemplateError(
+                    f"The chat template writes more than {MOST_CHARS:,} characters.",
+                    "Start a new chat if this one is very long; else choose another model.",
+                )
+        return "".join(parts)
+
+
+def too_long(num_chars: int) -> TemplateError:
+    """What to say of a template that is larger than any."""
+    return TemplateError(
+        f"The chat template has {num_chars:,} characters; {MOST_SOURCE_CHARS:,} are the most.",
+        "It is damaged: download the model again.",
+    )
+
+
+def _name(error: Exception) -> str:
+    """What an error says, else what it is called."""
+    if isinstance(error, MemoryError):
+        return "it takes too much memory"
+    return str(error) or type(error).__name__
+
+
+def _line(error: Exception) -> str:
+    lines = [
+        number
+        for frame, number in traceback.walk_tb(error.__traceback__)
+        if frame.f_code.co_filename == "<template>"
+    ]
+    return f" in line {lines[-1]}" if lines else ""
+
+
+def _environment() -> ImmutableSandboxedEnvironment:
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[LoopControlExtension]
+    )
+    environment.filters["tojson"] = _to_json
+    del environment.globals["lipsum"]
+    environment.globals["raise_exception"] = _raise_exception
+    environment.globals["strftime_now"] = _strftime_now
+    return environment
+
+
+def _to_json(value: Any, indent: int | None = None) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=indent)
+
+
+def _raise_exception(message: str) -> None:
+    raise jinja2.TemplateError(message)
+
+
+def _strftime_now(pattern: str) -> str:
+    return datetime.datetime.now().astimezone().strftime(pattern)
