@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from medusa_core.errors import PlanError
+from medusa_core.errors import CheckpointError, PlanError
 from medusa_core.heads.medusa import Lent, MedusaHeads
 from medusa_core.heads.reader import has_merged_heads, read_heads, read_heads_shape
 from medusa_core.kv.size import row_bytes, whole_capacity
@@ -210,15 +210,20 @@ def _read_decoder(
     tell: OnProgress,
 ) -> Decoder:
     """The weights, from what was kept of an earlier load if there is such."""
-    after_part = _progress(config, f"Reading the weights of {model_dir.name}", tell)
+    text = f"Reading the weights of {model_dir.name}"
+    after_part = _progress(config, text, tell)
     is_worth_keeping = not formats.linears.is_dense and not config.quantization
     if kept is None or not is_worth_keeping:
         weights = CheckpointWeights(checkpoint, config, precision, formats, None, after_part)
         return build_decoder(config, precision, checkpoint, weights)
     key = kept_key(checkpoint.files | {model_dir / "config.json"}, formats.names)
     if (path := kept.find(key)) is not None:
-        kept_weights = KeptWeights(path, config, precision, formats, after_part)
-        return Decoder(config, precision, kept_weights)
+        try:
+            kept_weights = KeptWeights(path, config, precision, formats, after_part)
+            return Decoder(config, precision, kept_weights)
+        except CheckpointError as error:
+            kept.discard(path, error)
+            after_part = _progress(config, text, tell)
     writer = kept.writer(key, weights_bytes(config, formats))
     if writer is None:
         weights = CheckpointWeights(checkpoint, config, precision, formats, None, after_part)

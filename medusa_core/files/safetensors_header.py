@@ -58,11 +58,26 @@ def read_header(path: Path) -> dict[str, TensorEntry]:
     Raises:
         CheckpointError: The file is missing, or not what its header says.
     """
+    header = _read_header(path)
+    return parse_header(header, path.stat().st_size, path.name)
+
+
+def read_metadata(path: Path) -> dict[str, str]:
+    """What a file says besides its tensors, text by name.
+
+    Raises:
+        CheckpointError: The file is missing or damaged.
+    """
+    raw = _as_object(_read_header(path), path.name).get("__metadata__", {})
+    if not isinstance(raw, dict) or not all(isinstance(text, str) for text in raw.values()):
+        raise _damaged(path.name, "what it says of itself is no text")
+    return raw
+
+
+def _read_header(path: Path) -> bytes:
     try:
-        size = path.stat().st_size
         with path.open("rb") as file:
-            length = header_bytes(file.read(LENGTH_BYTES), path.name)
-            return parse_header(file.read(length), size, path.name)
+            return file.read(header_bytes(file.read(LENGTH_BYTES), path.name))
     except FileNotFoundError as error:
         raise CheckpointError(
             f"{path.name} is missing in {path.parent}.", "Download the model again."
@@ -94,12 +109,7 @@ def parse_header(header: bytes, file_bytes: int | None, file_name: str) -> dict[
     Raises:
         CheckpointError: It is damaged, or the file isn't as long as it says.
     """
-    try:
-        raw = json.loads(header)
-    except (ValueError, RecursionError) as error:
-        raise _damaged(file_name, "its header is no JSON") from error
-    if not isinstance(raw, dict):
-        raise _damaged(file_name, "its header is no JSON object")
+    raw = _as_object(header, file_name)
     raw.pop("__metadata__", None)
     begin = LENGTH_BYTES + len(header)
     entries = {name: _entry(name, value, begin, file_name) for name, value in raw.items()}
@@ -111,6 +121,16 @@ def parse_header(header: bytes, file_bytes: int | None, file_name: str) -> dict[
     if file_bytes is not None and end != file_bytes:
         raise _damaged(file_name, f"it has {file_bytes} bytes, its header speaks of {end}")
     return entries
+
+
+def _as_object(header: bytes, file_name: str) -> dict[str, object]:
+    try:
+        raw = json.loads(header)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(file_name, "its header is no JSON") from error
+    if not isinstance(raw, dict):
+        raise _damaged(file_name, "its header is no JSON object")
+    return raw
 
 
 def _entry(name: str, value: object, begin: int, file_name: str) -> TensorEntry:

@@ -83,6 +83,11 @@ class Checkpoint:
         """Shape of a tensor, without reading it."""
         return self._entry(name).shape
 
+    def dtype(self, name: str) -> str:
+        """Name of a tensor's dtype, without reading it; that of the format where torch has none."""
+        entry = self._entry(name)
+        return str(_DTYPES.get(entry.dtype, entry.dtype)).removeprefix("torch.")
+
     def tensor(self, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
         """Read a tensor.
 

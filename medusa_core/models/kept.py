@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_LAYOUT = 1  # of the file; another number makes old files strangers
+_LAYOUT = 2  # of the file; another number makes old files strangers
 _MOST_BYTES = 40 << 30
 _FLOOR_BYTES = 2 << 30  # left free on the disk
 
@@ -52,18 +52,25 @@ class KeptModels:
         self._most_bytes = most_bytes
 
     def find(self, key: str) -> Path | None:
-        """The model of that key, whole; a damaged one is removed."""
+        """The model of that key, with a header that is whole; a damaged one is removed."""
         path = self._path(key)
         if not path.exists():
             return None
         try:
             read_header(path)
         except CheckpointError as error:
-            log.warning("a kept model is damaged: %s", error.message)
-            path.unlink(missing_ok=True)
+            self.discard(path, error)
             return None
         os.utime(path)
         return path
+
+    def discard(self, path: Path, error: CheckpointError) -> None:
+        """Remove a model that isn't what was kept."""
+        log.warning("a kept model is damaged and made anew: %s", error.message)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError:
+            log.warning("it can't be removed", exc_info=True)
 
     def entries(self) -> tuple[KeptModel, ...]:
         """What is kept, the longest unused first."""

@@ -1,4 +1,4 @@
-"""A decoder's parts from a kept model: read as they were quantized."""
+"""A decoder's parts from a kept model: read as they were quantized, and checked before use."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
+from medusa_core.files.safetensors_header import read_metadata
 from medusa_core.models.checkpoint import Checkpoint
+from medusa_core.models.checksum import checksum
 from medusa_core.models.config import ModelConfig
+from medusa_core.models.kept_tensors import check_kept
 from medusa_core.models.parts import EMBEDDING, LinearPart
 from medusa_core.models.precision import Precision
 from medusa_core.models.weights import AfterPart, embedding_device, no_memory
 from medusa_core.quant.choice import PartFormats
-from medusa_core.quant.format import quant_registry
+from medusa_core.quant.format import QuantSpec
 from medusa_core.quant.linear import QuantLinear, make_linear
 
 
@@ -29,38 +32,37 @@ class KeptWeights:
         formats: PartFormats,
         after_part: AfterPart,
     ) -> None:
+        """Open a kept model.
+
+        Raises:
+            CheckpointError: It isn't what was to be kept.
+        """
         self._checkpoint = Checkpoint.open_file(path)
+        self._checksums = read_metadata(path)
+        check_kept(self._checkpoint, config, formats)
         self._config = config
         self._precision = precision
         self._formats = formats
         self._after_part = after_part
-        self._names: dict[str, list[str]] = {}
-        for name in self._checkpoint.names:
-            self._names.setdefault(name.partition("/")[0], []).append(name)
         self.num_parameters = 0
         self.nbytes = 0
 
     def vector(self, name: str, size: int) -> Tensor:
-        return self._tensor(name, (size,), self._precision.device)
+        return self._tensor(name, self._precision.device)
 
     def embedding(self) -> Tensor:
-        shape = (self._config.vocab_size, self._config.hidden_size)
-        return self._tensor(EMBEDDING, shape, embedding_device(self._formats, self._precision))
+        return self._tensor(EMBEDDING, embedding_device(self._formats, self._precision))
 
     def linear(self, part: LinearPart) -> QuantLinear:
-        device = self._precision.device
-        tensors, bias, format_name = {}, None, ""
+        return self._linear(part, self._formats.linears)
+
+    def _linear(self, part: LinearPart, wanted: QuantSpec) -> QuantLinear:
+        spec = self._formats.fitting(wanted, part.rows, part.columns)
+        keys = spec.tensors(part.rows, part.columns, self._formats.compute)
+        device, place = self._precision.device, f"{part.name}/{spec.name}"
         try:
-            for name in self._names.get(part.name, []):
-                _, held, key = name.split("/")
-                tensor = self._checkpoint.raw(name).to(device)
-                if key == "bias":
-                    bias = tensor
-                else:
-                    format_name, tensors[key] = held, tensor
-            if not tensors:
-                raise CheckpointError(f"The kept model lacks {part.name}.", "Load it once more.")
-            spec = quant_registry().get(format_name)
+            tensors = {key: self._read(f"{place}/{key}").to(device) for key in keys}
+            bias = self._read(f"{place}/bias").to(device) if part.has_bias else None
             layer = spec.build(tensors, part.rows, bias, self._precision.compute)
         except (torch.OutOfMemoryError, MemoryError) as error:
             raise no_memory(part.name) from error
@@ -72,13 +74,22 @@ class KeptWeights:
         if self._formats.shares_embedding(self._config.tie_embeddings):
             return make_linear(embedding)
         parameters = self.num_parameters
-        layer = self.linear(part)
+        layer = self._linear(part, self._formats.lm_head)
         if self._config.tie_embeddings:
             self.num_parameters = parameters  # they are the embedding's
         return layer
 
-    def _tensor(self, name: str, shape: tuple[int, ...], device: torch.device) -> Tensor:
-        tensor = self._checkpoint.raw(name).view(shape).to(device)
+    def _read(self, name: str) -> Tensor:
+        """A tensor whose bytes are those that were kept."""
+        tensor = self._checkpoint.raw(name)
+        if checksum(tensor) != self._checksums.get(name):
+            raise CheckpointError(
+                f"The kept model's {name} isn't what was kept.", "Check the disk."
+            )
+        return tensor
+
+    def _tensor(self, name: str, device: torch.device) -> Tensor:
+        tensor = self._read(name).to(device)
         self.nbytes += tensor.nbytes
         self._after(tensor.numel())
         return tensor

@@ -1,4 +1,7 @@
-"""Writes a kept model while it is loaded: a safetensors file, tensor by tensor."""
+"""Writes a kept model while it is loaded: a safetensors file, tensor by tensor.
+
+Its metadata hold a checksum of every tensor.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.files.safetensors_header import LENGTH_BYTES
+from medusa_core.models.checksum import checksum
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +42,7 @@ class KeptWriter:
         self._file: IO[bytes] = os.fdopen(handle, "wb")
         self._file.seek(LENGTH_BYTES + _HEADER_ROOM)
         self._header: dict[str, object] = {}
+        self._checksums: dict[str, str] = {}
         self._end = 0
         self._failed = False
 
@@ -51,6 +56,7 @@ class KeptWriter:
             "shape": list(tensor.shape),
             "data_offsets": [self._end, self._end + flat.numel()],
         }
+        self._checksums[name] = checksum(flat)
         try:
             self._file.write(flat.numpy().data)
         except OSError:
@@ -77,7 +83,7 @@ class KeptWriter:
             self._part.unlink(missing_ok=True)
 
     def _place(self) -> None:
-        header = json.dumps(self._header).encode()
+        header = json.dumps({"__metadata__": self._checksums} | self._header).encode()
         if len(header) > _HEADER_ROOM:
             log.warning("the quantized model has too many tensors to be kept")
             return

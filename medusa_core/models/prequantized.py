@@ -72,19 +72,21 @@ class _Quantized:
 
     Attributes:
         piece: What it is.
+        columns: Numbers of a row.
         tensors: As bitsandbytes keeps it.
         dtype: What it was.
         is_nested: Its blocks' largest numbers are rounded too.
     """
 
-    def __init__(self, piece: Piece, tensors: dict[str, Tensor]) -> None:
+    def __init__(self, piece: Piece, columns: int, tensors: dict[str, Tensor]) -> None:
         from medusa_core.quant import nf4_linear
 
         self.piece = piece
+        self.columns = columns
         self.tensors = tensors
         self.is_nested = "nested_absmax" in tensors
         statistics = {key: tensor for key, tensor in tensors.items() if key != "weight"}
-        self._state = nf4_linear.read_state(statistics)
+        self._state = nf4_linear.read_state(statistics, piece.rows, columns, torch.device("cpu"))
         self.dtype = self._state.dtype
 
     @property
@@ -108,8 +110,9 @@ class _Quantized:
 def _dense(quantized: _Quantized, head_dim: int) -> Tensor:
     from medusa_core.quant import nf4_linear
 
-    statistics = quantized.tensors
-    return quantized.rows(nf4_linear.unpack(statistics).view(-1), head_dim)
+    piece = quantized.piece
+    numbers = nf4_linear.unpack(quantized.tensors, piece.rows, quantized.columns)
+    return quantized.rows(numbers.view(-1), head_dim)
 
 
 def _read(checkpoint: Checkpoint, piece: Piece, columns: int) -> _Quantized:
@@ -121,14 +124,15 @@ def _read(checkpoint: Checkpoint, piece: Piece, columns: int) -> _Quantized:
             tensors[key] = checkpoint.raw(f"{name}.{key}")
     sizes = {"weight": numbers // 2, "absmax": numbers // BLOCK}
     for key, size in sizes.items():
-        if columns % BLOCK or tensors[key].numel() != size:
+        if columns % BLOCK or key not in tensors or tensors[key].numel() != size:
             raise CheckpointError(
                 f"{name} is quantized to another size than config.json asks for.",
                 "The weights and config.json belong to different models; download both again.",
             )
-    if "quant_map" not in tensors or _STATE not in tensors:
+    is_packed = tensors["weight"].dtype == torch.uint8
+    if not is_packed or "quant_map" not in tensors or _STATE not in tensors:
         raise CheckpointError(
             f"{name} isn't quantized to nf4 in blocks of {BLOCK}.",
             "Choose the unquantized version of this model.",
         )
-    return _Quantized(piece, tensors)
+    return _Quantized(piece, columns, tensors)

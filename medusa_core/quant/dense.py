@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from medusa_core.quant.format import Hardware, QuantSpec, any_shape, dense_bytes
+from medusa_core.quant.format import Hardware, QuantSpec, TensorKind, any_shape, dense_bytes
 
 if TYPE_CHECKING:
     from torch import Tensor, dtype
@@ -35,6 +35,7 @@ def dense_format(
         takes=any_shape,
         lack=lack,
         compute=(compute,),
+        tensors=_tensors,
         quantize=_keep,
         build=_build,
     )
@@ -43,6 +44,10 @@ def dense_format(
 def nothing_lacks(hardware: Hardware) -> str:
     """For formats that run everywhere."""
     return ""
+
+
+def _tensors(rows: int, columns: int, compute: str) -> dict[str, TensorKind]:
+    return {"weight": (compute, (rows, columns))}
 
 
 def _keep(weight: Tensor) -> dict[str, Tensor]:

@@ -47,6 +47,10 @@ def dense_bytes(bits: int) -> Callable[[int, int, str], int]:
     return nbytes
 
 
+# Name of a dtype, and a shape; -1 for a length that nobody knows before.
+TensorKind = tuple[str, tuple[int, ...]]
+
+
 def any_shape(rows: int, columns: int, device: str) -> bool:
     """For formats that take matrices of every shape."""
     return True
@@ -66,6 +70,7 @@ class QuantSpec:
         takes: Can it hold a matrix of (rows, columns) there? Others stay dense.
         lack: What the hardware lacks for it, for people; empty if nothing.
         compute: Names of the dtypes that may be computed in with it; empty for all.
+        tensors: What `quantize` makes of (rows, columns) in a compute dtype, by name.
         quantize: A matrix as the tensors that are kept on disk. [rows, columns] →
         build: A layer of these tensors, where they are: tensors, rows, bias, compute dtype.
     """
@@ -79,6 +84,7 @@ class QuantSpec:
     takes: Callable[[int, int, str], bool]
     lack: Callable[[Hardware], str]
     compute: tuple[str, ...]
+    tensors: Callable[[int, int, str], dict[str, TensorKind]]
     quantize: Callable[[Tensor], dict[str, Tensor]]
     build: Callable[[Mapping[str, Tensor], int, Tensor | None, dtype], QuantLinear]
 

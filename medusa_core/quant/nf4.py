@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from medusa_core.quant.format import Hardware, QuantSpec
+from medusa_core.quant.format import Hardware, QuantSpec, TensorKind
 
 if TYPE_CHECKING:
     from torch import Tensor, dtype
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from medusa_core.quant.linear import QuantLinear
 
 BLOCK = 64
-_NESTED_BLOCK = 256  # blocks whose largest numbers share a scale
+NESTED_BLOCK = 256  # blocks whose largest numbers share a scale
 _CPU_ROWS = 32  # rows that the CPU's kernel takes at a time
 _TABLES = (16 + 256) * 4 + 4  # levels, and the offset of the nested numbers
 
@@ -28,13 +28,14 @@ def nf4_format(name: str, label: str, is_nested: bool) -> QuantSpec:
     return QuantSpec(
         name=name,
         label=label,
-        bits=4 + 8 / BLOCK + 32 / BLOCK / _NESTED_BLOCK if is_nested else 4 + 32 / BLOCK,
+        bits=4 + 8 / BLOCK + 32 / BLOCK / NESTED_BLOCK if is_nested else 4 + 32 / BLOCK,
         is_dense=False,
         compiled=False,
         nbytes=_nested_bytes if is_nested else _plain_bytes,
         takes=_takes,
         lack=_lack,
         compute=("bfloat16", "float16", "float32"),
+        tensors=_nested_tensors if is_nested else _plain_tensors,
         quantize=_quantizer(is_nested),
         build=_build,
     )
@@ -49,12 +50,30 @@ def _nested_bytes(rows: int, columns: int, device: str) -> int:
     blocks = rows * columns // BLOCK
     if device == "cpu":
         return rows * columns // 2 + _cpu_scales(blocks) + 4  # the offset stays behind
-    return rows * columns // 2 + blocks + -(-blocks // _NESTED_BLOCK) * 4 + _TABLES
+    return rows * columns // 2 + blocks + -(-blocks // NESTED_BLOCK) * 4 + _TABLES
 
 
 def _cpu_scales(blocks: int) -> int:
     """The CPU's kernel keeps scales in 16 bits, nested or not."""
     return blocks * 2 + 64
+
+
+def _plain_tensors(rows: int, columns: int, compute: str) -> dict[str, TensorKind]:
+    return {
+        "weight": ("uint8", (rows * columns // 2, 1)),
+        "absmax": ("float32", (rows * columns // BLOCK,)),
+        "quant_map": ("float32", (16,)),
+        "quant_state.bitsandbytes__nf4": ("uint8", (-1,)),
+    }
+
+
+def _nested_tensors(rows: int, columns: int, compute: str) -> dict[str, TensorKind]:
+    blocks = rows * columns // BLOCK
+    return _plain_tensors(rows, columns, compute) | {
+        "absmax": ("uint8", (blocks,)),
+        "nested_absmax": ("float32", (-(-blocks // NESTED_BLOCK),)),
+        "nested_quant_map": ("float32", (256,)),
+    }
 
 
 def _takes(rows: int, columns: int, device: str) -> bool:

@@ -10,9 +10,10 @@ from torch import Tensor
 
 from medusa_core.errors import CheckpointError
 from medusa_core.quant.bitsandbytes_quietly import bitsandbytes
-from medusa_core.quant.nf4 import BLOCK
+from medusa_core.quant.nf4 import BLOCK, NESTED_BLOCK
 
 _kernels = bitsandbytes.functional
+_FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 _ROWS_AT_ONCE = 1024
 _CHUNK = 1 << 18  # numbers whose steps of rounding stay in a core's own cache
 
@@ -63,21 +64,23 @@ def assemble(
     return {"weight": packed.view(-1, 1), **state.as_dict(packed=True)}
 
 
-def read_state(statistics: Mapping[str, Tensor], device: torch.device | None = None) -> Any:
-    """What bitsandbytes knows of a matrix, from its tensors without the weight.
+def read_state(
+    statistics: Mapping[str, Tensor], rows: int, columns: int, device: torch.device
+) -> Any:
+    """What bitsandbytes knows of a matrix, checked: its kernels believe whatever they are told.
 
     Args:
-        statistics: The tensors, by the names that bitsandbytes gives them.
-        device: Where it is wanted; None for the computer's memory.
+        statistics: The matrix' tensors without the weight.
+        rows: Its rows.
+        columns: Its columns.
+        device: Where the kernels run.
 
     Raises:
-        CheckpointError: They don't fit each other.
+        CheckpointError: They don't fit each other, or a matrix of this shape.
     """
     try:
-        state = _kernels.QuantState.from_dict(
-            dict(statistics), device=device or torch.device("cpu")
-        )
-    except (ValueError, KeyError, UnicodeDecodeError, TypeError) as error:
+        state = _kernels.QuantState.from_dict(dict(statistics), device=device)
+    except Exception as error:  # a damaged file makes it raise nearly anything
         raise CheckpointError(
             f"The statistics of a quantized tensor are damaged ({error}).", "Download it again."
         ) from error
@@ -86,7 +89,34 @@ def read_state(statistics: Mapping[str, Tensor], device: torch.device | None = N
             f"A tensor is quantized to {state.quant_type} in blocks of {state.blocksize}.",
             f"Only nf4 in blocks of {BLOCK} is supported.",
         )
+    if not _fits(state, rows, columns):
+        raise CheckpointError(
+            f"The statistics of a quantized tensor don't fit {rows} rows of {columns} numbers.",
+            "Download it again.",
+        )
     return state
+
+
+def _fits(state: Any, rows: int, columns: int) -> bool:
+    blocks = rows * columns // BLOCK
+    fits = (
+        tuple(state.shape or ()) == (rows, columns)
+        and (state.dtype in _FLOATS)
+        and _is(state.absmax, torch.uint8 if state.nested else torch.float32, blocks)
+        and _is(state.code, torch.float32, 16)
+    )
+    if not fits or not state.nested:
+        return fits
+    return (
+        state.state2.blocksize == NESTED_BLOCK
+        and state.state2.dtype == torch.float32
+        and _is(state.state2.absmax, torch.float32, -(-blocks // NESTED_BLOCK))
+        and _is(state.state2.code, torch.float32, 256)
+    )
+
+
+def _is(tensor: Tensor, dtype: torch.dtype, numbers: int) -> bool:
+    return tensor.dtype == dtype and tensor.numel() == numbers
 
 
 def plain_largest(state: Any) -> Tensor:
@@ -98,10 +128,10 @@ def plain_largest(state: Any) -> Tensor:
     return plain
 
 
-def unpack(tensors: Mapping[str, Tensor]) -> Tensor:
-    """A matrix as numbers again."""
+def unpack(tensors: Mapping[str, Tensor], rows: int, columns: int) -> Tensor:
+    """A matrix of so many rows and columns as numbers again."""
     statistics = {key: tensor for key, tensor in tensors.items() if key != "weight"}
-    state = read_state(statistics)
+    state = read_state(statistics, rows, columns, tensors["weight"].device)
     numbers: Tensor = _kernels.dequantize_4bit(tensors["weight"], state)
     return numbers
 
@@ -175,6 +205,7 @@ class Nf4Linear:
         statistics = {name: tensor for name, tensor in tensors.items() if name != "weight"}
         packed = tensors["weight"]
         columns = packed.numel() * 2 // rows
+        read_state(statistics, rows, columns, packed.device)
         layer = bitsandbytes.nn.Linear4bit(
             columns, rows, bias=False, compute_dtype=compute, quant_type="nf4", device="meta"
         )

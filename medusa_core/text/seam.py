@@ -31,5 +31,5 @@ def tokenizer_errors(what: str, hint: str = _HINT) -> Iterator[None]:
         raise
     except BaseException as error:
         if isinstance(error, Exception) or type(error).__module__ == _PANICS:
-            raise TokenizerError(f"{what}: {error or type(error).__name__}.", hint) from error
+            raise TokenizerError(f"{what}: {str(error) or type(error).__name__}.", hint) from error
         raise

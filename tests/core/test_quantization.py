@@ -94,11 +94,11 @@ def unpack_weights(folder: Path, spec: QuantSpec) -> None:
     tensors = load_file(folder / "model.safetensors")
     for name, tensor in tensors.items():
         if name.endswith("proj.weight") and spec.takes(*tensor.shape, "cpu"):
-            tensors[name] = unpacked(spec.quantize(tensor)).view(tensor.shape)
+            tensors[name] = unpacked(spec.quantize(tensor), *tensor.shape).view(tensor.shape)
     save_file(tensors, folder / "model.safetensors")
 
 
-def unpacked(tensors: dict[str, Tensor]) -> Tensor:
+def unpacked(tensors: dict[str, Tensor], rows: int, columns: int) -> Tensor:
     """Rounded weights as numbers, by the formats' descriptions."""
     if "scale" in tensors:
         return tensors["weight"].double() * tensors["scale"].double().unsqueeze(1)
@@ -106,7 +106,8 @@ def unpacked(tensors: dict[str, Tensor]) -> Tensor:
 
     statistics = {key: tensor for key, tensor in tensors.items() if key != "weight"}
     # The CPU's kernel keeps the blocks' largest numbers in bfloat16.
-    largest = nf4_linear.plain_largest(nf4_linear.read_state(statistics)).bfloat16().double()
+    state = nf4_linear.read_state(statistics, rows, columns, torch.device("cpu"))
+    largest = nf4_linear.plain_largest(state).bfloat16().double()
     packed = tensors["weight"].view(-1)
     codes = torch.stack([packed >> 4, packed & 15], dim=1).view(-1, 64).long()
     return tensors["quant_map"].double()[codes] * largest.unsqueeze(1)
@@ -121,7 +122,11 @@ def test_a_layer_multiplies_by_its_rounded_weights(spec: QuantSpec) -> None:
     tensors = spec.quantize(weight)
     layer = spec.build(tensors, 96, bias.to(compute), compute)
     x = torch.randn(7, 128, generator=generator).to(compute)
-    held = weight.to(compute) if spec.is_dense else unpacked(spec.quantize(weight)).view(96, 128)
+    held = (
+        weight.to(compute)
+        if spec.is_dense
+        else unpacked(spec.quantize(weight), *weight.shape).view(96, 128)
+    )
     lost = (held.double() - weight.double()).norm() / weight.norm()
     assert lost <= LOSS[spec.name]
     expected = x.double() @ held.double().t() + bias.to(compute).double()
@@ -370,7 +375,7 @@ def test_more_rows_than_are_reordered_at_once_are_still_all_there(name: str) -> 
     weight = torch.randn(2080, 64)
     layer = spec.build(spec.quantize(weight), 2080, None, torch.bfloat16)
     x = torch.randn(3, 64).bfloat16()
-    held = unpacked(spec.quantize(weight)).view(2080, 64)
+    held = unpacked(spec.quantize(weight), *weight.shape).view(2080, 64)
     expected = x.double() @ held.t()
     error = (layer(x).double() - expected).abs().max() / expected.abs().max()
     assert error <= 8 * torch.finfo(torch.bfloat16).eps

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from medusa_core.quant.format import Hardware, QuantSpec
+from medusa_core.quant.format import Hardware, QuantSpec, TensorKind
 
 if TYPE_CHECKING:
     from torch import Tensor, dtype
@@ -39,6 +39,10 @@ def _lack(hardware: Hardware) -> str:
     if hardware.device == "cuda" and hardware.capability < (7, 5):
         return "Cards before Turing have no 8-bit products."
     return ""
+
+
+def _tensors(rows: int, columns: int, compute: str) -> dict[str, TensorKind]:
+    return {"weight": ("int8", (rows, columns)), "scale": ("bfloat16", (rows,))}
 
 
 def _quantize(weight: Tensor) -> dict[str, Tensor]:
@@ -75,6 +79,7 @@ SPEC = QuantSpec(
     takes=_takes,
     lack=_lack,
     compute=("bfloat16", "float16"),
+    tensors=_tensors,
     quantize=_quantize,
     build=_build,
 )
