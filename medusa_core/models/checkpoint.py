@@ -6,6 +6,7 @@ memory, and a model would take its size on disk beside its size when loaded.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -14,6 +15,9 @@ from torch import Tensor
 from medusa_core.errors import CheckpointError
 from medusa_core.files.json_file import read_json
 from medusa_core.files.safetensors_header import TensorEntry, read_header
+from medusa_core.models.checksum import PIECE_BYTES, Checksum
+
+EachPiece = Callable[[memoryview], None]
 
 _INDEX = "model.safetensors.index.json"
 _DTYPES = {
@@ -159,6 +163,22 @@ class Checkpoint:
         Raises:
             CheckpointError: It is missing, of a dtype that nothing here reads, or its file fails.
         """
+        return self._raw(name, _ignore)
+
+    def summed(self, name: str) -> tuple[Tensor, str]:
+        """Read a tensor as it is, and take its checksum meanwhile.
+
+        Raises:
+            CheckpointError: As `raw` does.
+        """
+        sums = Checksum()
+        try:
+            tensor = self._raw(name, sums.add)
+        finally:
+            text = sums.finish()
+        return tensor, text
+
+    def _raw(self, name: str, each_piece: EachPiece) -> Tensor:
         self._read.add(name)
         entry = self._entry(name)
         dtype = _DTYPES.get(entry.dtype)
@@ -167,7 +187,7 @@ class Checkpoint:
                 f"{name} holds {entry.dtype}, which isn't supported.",
                 "Choose the unquantized version of this model.",
             )
-        return _read_bytes(self._file_of[name], entry).view(dtype).view(entry.shape)
+        return _read_bytes(self._file_of[name], entry, each_piece).view(dtype).view(entry.shape)
 
     def _entry(self, name: str) -> TensorEntry:
         path = self._file_of.get(name)
@@ -187,22 +207,31 @@ class Checkpoint:
         return entry
 
 
-def _read_bytes(path: Path, entry: TensorEntry) -> Tensor:
+def _read_bytes(path: Path, entry: TensorEntry, each_piece: EachPiece) -> Tensor:
     """The bytes of a tensor. uint8"""
     buffer = torch.empty(entry.nbytes, dtype=torch.uint8)
+    view = buffer.numpy().data
     try:
         # Unbuffered, as Python's own buffer would be one more copy.
         with path.open("rb", buffering=0) as file:
             file.seek(entry.start)
-            view = buffer.numpy().data
-            done = 0
-            while done < entry.nbytes and (count := file.readinto(view[done:])):
-                done += count
+            for start in range(0, entry.nbytes, PIECE_BYTES):
+                piece = view[start : start + PIECE_BYTES]
+                done = 0
+                while done < len(piece):
+                    if not (count := file.readinto(piece[done:])):
+                        raise CheckpointError(
+                            f"{path.name} has become shorter.", "Download the file again."
+                        )
+                    done += count
+                each_piece(piece)
     except OSError as error:
         raise CheckpointError(f"{path} can't be read: {error}.", "Check the disk.") from error
-    if done < entry.nbytes:
-        raise CheckpointError(f"{path.name} has become shorter.", "Download the file again.")
     return buffer
+
+
+def _ignore(piece: memoryview) -> None:
+    """For those who want no checksum."""
 
 
 def _read_index(model_dir: Path, index: Path) -> dict[str, Path]:

@@ -10,7 +10,6 @@ from torch import Tensor
 from medusa_core.errors import CheckpointError
 from medusa_core.files.safetensors_header import read_metadata
 from medusa_core.models.checkpoint import Checkpoint
-from medusa_core.models.checksum import checksum
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.kept_tensors import check_kept
 from medusa_core.models.parts import EMBEDDING, LinearPart
@@ -81,8 +80,8 @@ class KeptWeights:
 
     def _read(self, name: str) -> Tensor:
         """A tensor whose bytes are those that were kept."""
-        tensor = self._checkpoint.raw(name)
-        if checksum(tensor) != self._checksums.get(name):
+        tensor, found = self._checkpoint.summed(name)
+        if found != self._checksums.get(name):
             raise CheckpointError(
                 f"The kept model's {name} isn't what was kept.", "Check the disk."
             )
