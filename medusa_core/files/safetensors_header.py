@@ -15,7 +15,7 @@ from typing import TypeGuard
 from medusa_core.errors import CheckpointError
 
 LENGTH_BYTES = 8
-MOST_HEADER_BYTES = 100_000_000
+MOST_HEADER_BYTES = 16 << 20  # read in half a second; the largest published have a tenth of it
 BITS = {
     "F64": 64,
     "F32": 32,

@@ -16,6 +16,7 @@ from medusa_core.text.rendering import MOST_SOURCE_CHARS, Rendering, too_long
 from medusa_core.text.template_process import TemplateProcess
 from medusa_core.text.tokenizer import Tokenizer
 
+_MOST_NAME_CHARS = 1000  # patterns are looked for in it
 _NUM_KEPT = 64  # openings of the turns of a conversation or two
 
 
@@ -100,7 +101,8 @@ def _named(templates: object) -> str | None:
 def _names(model_dir: Path) -> str:
     """Names that a model's configuration calls it."""
     path = model_dir / "config.json"
-    return str(read_json(path).get("_name_or_path", "")) if path.exists() else ""
+    name = read_json(path).get("_name_or_path") if path.exists() else None
+    return name[:_MOST_NAME_CHARS] if isinstance(name, str) else ""
 
 
 def _read(file: Path) -> str:

@@ -9,6 +9,7 @@ a turn.
 
 from __future__ import annotations
 
+import logging
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -18,6 +19,8 @@ from medusa_core.errors import TemplateError
 from medusa_core.text.patience import Patience
 from medusa_core.text.rendering import MOST_CHARS
 from medusa_core.text.template_worker import MEMORY_BYTES
+
+log = logging.getLogger(__name__)
 
 _START_S = 30.0  # on a busy machine, from a cold disk
 _MOST_S = 2.0
@@ -104,6 +107,7 @@ class TemplateProcess:
         finally:
             if answer is None:
                 self._child = None
+                log.debug("the renderer said: %s", child.last_words())
                 self._patience = Patience(self._most_s)  # whoever waited waits no more
                 self._end()
         if answer is None:

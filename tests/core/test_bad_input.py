@@ -125,6 +125,15 @@ def no_model(model: Path, _: Path) -> None:
     model.rmdir()
 
 
+def set_tokenizer(**changes: Any) -> Damage:
+    def damage(model: Path, _: Path) -> None:
+        raw = json.loads((model / "tokenizer.json").read_text())
+        (model / "tokenizer.json").write_text(json.dumps(raw | changes))
+
+    return damage
+
+
+CHARSMAP = {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAAAAAA"}}
 NORM = "model.layers.1.input_layernorm.weight"
 CASES = (
     Case("no such folder", no_model, "CheckpointError", "config.json is missing"),
@@ -171,6 +180,8 @@ CASES = (
     Case("config nested deeply", write("config.json", b"[" * 99_999), "CheckpointError", "JSON"),
     Case("no sizes", drop_config("hidden_size"), "ModelError", "hidden_size"),
     Case("no layers", set_config(num_hidden_layers=0), "ModelError", "num_hidden_layers"),
+    Case("endless layers", set_config(num_hidden_layers=1 << 24), "ModelError", "num_hidden"),
+    Case("layers that aren't there", set_config(num_hidden_layers=999), "CheckpointError", "lack"),
     Case("negative layers", set_config(num_hidden_layers=-2), "ModelError", "num_hidden_layers"),
     Case("absurd sizes", set_config(hidden_size=2**60), "ModelError", "hidden_size"),
     Case("a size in words", set_config(vocab_size="many"), "ModelError", "vocab_size"),
@@ -196,6 +207,7 @@ CASES = (
         "TokenizerError",
         "can't be read",
     ),
+    Case("a tokenizer that panics", set_tokenizer(**CHARSMAP), "TokenizerError", "can't be used"),
     Case(
         "a tokenizer without order",
         write("tokenizer.json", b'{"decoder": ["ByteLevel"]}'),
@@ -297,6 +309,19 @@ def test_weights_that_are_no_numbers_fail_the_answer_alone(
         check_helpful(failed, "NumericsError", "numbers")
         assert isinstance(failed, Failed)
         assert failed.hint
+    check_usable(engine, good)
+
+
+@pytest.mark.expects_errors
+def test_a_template_that_takes_all_memory_fails_the_answer_alone(
+    engine: EngineHarness, good: tuple[Path, Path], tmp_path: Path
+) -> None:
+    model = write_tiny(tmp_path / "model", GROUPED)
+    source = "{{ messages[0].content * 10 ** 10 }}"
+    (model / "chat_template.jinja").write_text(source, encoding="utf-8")
+    assert isinstance(load(engine, (model, good[1])), ModelLoaded)
+    for _ in range(2):
+        check_helpful(engine.answer("hello", SETTINGS), "TemplateError", "memory")
     check_usable(engine, good)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from medusa_core.child.process import Child
 from medusa_core.errors import TemplateError
 from medusa_core.messages import ChatMessage, Role
 from medusa_core.resources import demo_model_dir, resources_dir
@@ -229,3 +230,17 @@ def test_many_slow_turns_take_no_longer_than_one() -> None:
 
     with pytest.raises(TemplateError, match="come to an end"):
         render_many()
+
+
+@pytest.mark.slow
+def test_a_process_whose_owner_is_gone_ends_though_it_is_busy() -> None:
+    child = Child("medusa_core.text.template_worker")
+    try:
+        assert child.hear(60) == {"ready": True}
+        child.send({"source": HOSTILE["a power of powers"], "special_tokens": {}})
+        assert child.hear(60) == {}
+        child.send({"turns": TURNS, "opens_answer": True})
+        child.stop_speaking()
+        assert child.wait(60) == 1
+    finally:
+        child.close()

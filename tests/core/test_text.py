@@ -263,6 +263,13 @@ def test_special_tokens_and_the_configuration_tell_a_model_too(tmp_path: Path) -
     assert ChatTemplate.open(tmp_path, TOKENIZER).render(CHAT).startswith(ABOUT)
 
 
+@pytest.mark.parametrize("name", ["qwen" * 1_000_000, [[["vicuna"]]], 7, None], ids=lambda _: "")
+def test_a_name_that_is_none_tells_no_model(name: object, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"_name_or_path": name}))
+    with pytest.raises(TemplateError, match="no chat template"):
+        ChatTemplate.open(tmp_path, TOKENIZER)
+
+
 @pytest.mark.parametrize("name", ["vicuna", "Llama-2-7b-chat", "Mistral-7B-Instruct", "Yi-6B-Chat"])
 def test_a_system_turn_has_its_place_in_known_templates(name: str, tmp_path: Path) -> None:
     (tmp_path / name).mkdir()
