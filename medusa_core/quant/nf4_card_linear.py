@@ -24,9 +24,9 @@ class Nf4CardLinear:
         """
         statistics = {name: tensor for name, tensor in tensors.items() if name != "weight"}
         packed = tensors["weight"]
-        state = read_state(statistics, packed.device)
-        self._packed = packed.view(-1, 1)
         self._shape = (rows, packed.numel() * 2 // rows)
+        state = read_state(statistics, *self._shape, packed.device)
+        self._packed = packed.view(-1, 1)
         self._bias = bias
         # Nested: the blocks' largest numbers are bytes, and the float32 ones are those of theirs.
         nested = (state.absmax, state.state2.code, state.offset) if state.nested else ()

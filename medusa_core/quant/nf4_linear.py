@@ -14,6 +14,11 @@ from medusa_core.quant.nf4 import BLOCK, NESTED_BLOCK
 
 _kernels = bitsandbytes.functional
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+# What it raises for statistics that are none; a lack of memory is another matter.
+_DAMAGES = (
+    *(ValueError, KeyError, TypeError, AttributeError, AssertionError),
+    *(OverflowError, RecursionError),
+)
 _ROWS_AT_ONCE = 1024
 _CHUNK = 1 << 18  # numbers whose steps of rounding stay in a core's own cache
 
@@ -80,7 +85,7 @@ def read_state(
     """
     try:
         state = _kernels.QuantState.from_dict(dict(statistics), device=device)
-    except Exception as error:  # a damaged file makes it raise nearly anything
+    except _DAMAGES as error:
         raise CheckpointError(
             f"The statistics of a quantized tensor are damaged ({error}).", "Download it again."
         ) from error
