@@ -14,9 +14,9 @@ from pathlib import Path
 from medusa_core.errors import HubError, ModelError, NotFoundError
 from medusa_core.hub.catalog import read_catalog
 from medusa_core.hub.downloads import Downloads
+from medusa_core.hub.installed import Installed as FoundInstalled
+from medusa_core.hub.installed import list_installed, repo_folder
 from medusa_core.hub.job import Pair
-from medusa_core.hub.library import Installed as FoundInstalled
-from medusa_core.hub.library import list_installed, repo_folder
 from medusa_core.hub.library_import import FolderList
 from medusa_core.hub.library_remove import plan_removal, remove
 from medusa_core.hub.library_verify import repair, verify

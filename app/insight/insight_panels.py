@@ -14,10 +14,10 @@ from app.bridge import EngineBridge
 from app.chat.answer_message import AnswerMessage
 from app.chat.controller import ChatController
 from app.chat.pickers import new_seed
-from app.insight.card import as_html, card_of
 from app.insight.docks import Docks
 from app.insight.recordings import Recordings
 from app.insight.timeline import Timeline
+from app.insight.token_card import as_html, card_of
 from app.insight.trace_files import TraceFiles
 from app.model_keeper import ModelKeeper
 from app.theme.appearance import Appearance

@@ -14,11 +14,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.insight.card import as_text, card_of
 from app.insight.layout import State, TreeLayout, lay_out_plan, lay_out_step
 from app.insight.note import note
 from app.insight.plan_bar import PlanBar
 from app.insight.timeline import Timeline
+from app.insight.token_card import as_text, card_of
 from app.insight.transport import Transport
 from app.insight.tree_items import describe
 from app.insight.tree_legend import TreeLegend, plan_samples, step_samples

@@ -132,7 +132,7 @@ def _sweep_rows(
 
 def _step_cost(args: argparse.Namespace) -> dict[str, object]:
     from medusa_core.bench.step_cost import as_json, measure_step_report, step_table
-    from medusa_core.drafters.catalog import drafter_registry
+    from medusa_core.drafters.lineup import drafter_registry
 
     target = _random(args) if args.shape else open_target(args)
     modes = [name for name in _names(args.modes) if drafter_registry().get(name).serves(target)]
@@ -172,7 +172,7 @@ def _race(args: argparse.Namespace, target: Target, prompts: Sequence[Prompt]) -
         markdown,
         table,
     )
-    from medusa_core.drafters.catalog import drafter_registry
+    from medusa_core.drafters.lineup import drafter_registry
     from medusa_core.pace.tuner import Tuner
     from medusa_core.rules.rule import rule_registry
 

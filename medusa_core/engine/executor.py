@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 import torch
 
 from medusa_core import card
-from medusa_core.drafters.catalog import drafters_for
+from medusa_core.drafters.lineup import drafters_for
 from medusa_core.drafters.source import source_registry
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session

@@ -8,8 +8,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from medusa_core.drafters.catalog import drafter_registry
 from medusa_core.drafters.drafter import DrafterSpec
+from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.drafters.observation import Observation
 from medusa_core.engine.answer import Answer, Kept
 from medusa_core.engine.loop import Step, decode_step

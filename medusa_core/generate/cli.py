@@ -21,7 +21,7 @@ from medusa_core.generate.arguments import (
     formats_of,
     settings_of,
 )
-from medusa_core.hub.cache import find_snapshot
+from medusa_core.hub.cache_folder import find_snapshot
 from medusa_core.hub.settings import settings_from
 from medusa_core.messages import (
     ChatMessage,

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any
 import platformdirs
 
 from medusa_core.errors import RequestError
-from medusa_core.hub.library import Installed, find_installed, list_installed, pairings, repo_folder
+from medusa_core.hub.installed import (
+    Installed,
+    find_installed,
+    list_installed,
+    pairings,
+    repo_folder,
+)
 from medusa_core.hub.library_import import FolderList, import_copy
 from medusa_core.hub.settings import settings_from
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medusa_core.errors import DiskFullError, ModelError, RequestError
-from medusa_core.hub.cache import missing_bytes
-from medusa_core.hub.library import size_of
+from medusa_core.hub.cache_folder import missing_bytes
+from medusa_core.hub.installed import size_of
 from medusa_core.hub.library_files import files_in
 from medusa_core.hub.library_folder import Contents, check_folder
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from medusa_core.errors import ModelError, RequestError
 from medusa_core.hub.boundary import Boundary
-from medusa_core.hub.cache import read_ref
+from medusa_core.hub.cache_folder import read_ref
 from medusa_core.hub.library_files import files_in, first_hop
 
 if TYPE_CHECKING:

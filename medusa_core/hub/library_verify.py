@@ -10,7 +10,7 @@ from pathlib import Path
 from medusa_core.errors import Cancelled, CheckpointError, ModelError
 from medusa_core.files.safetensors_header import read_header
 from medusa_core.hub.boundary import Boundary
-from medusa_core.hub.cache import new_hash
+from medusa_core.hub.cache_folder import new_hash
 from medusa_core.hub.convert_source import INDEX_FILE
 from medusa_core.hub.library_files import (
     Expected,

@@ -16,7 +16,7 @@ from medusa_core.errors import Cancelled
 from medusa_core.hub.blob_lock import hold
 from medusa_core.hub.boundary import is_repo
 from medusa_core.hub.bounds import SMALL_BYTES, SMALL_PER_CONNECTION
-from medusa_core.hub.cache import RepoCache, missing_bytes
+from medusa_core.hub.cache_folder import RepoCache, missing_bytes
 from medusa_core.hub.job import Pair
 from medusa_core.hub.listing import Listing, RemoteFile, list_repo
 from medusa_core.hub.refusals import disk_full

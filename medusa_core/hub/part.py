@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 from medusa_core.hub.boundary import is_same_file
-from medusa_core.hub.cache import RepoCache, open_file_hash
+from medusa_core.hub.cache_folder import RepoCache, open_file_hash
 from medusa_core.hub.listing import RemoteFile
 from medusa_core.hub.refusals import unwritable
 

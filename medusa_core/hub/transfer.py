@@ -17,7 +17,7 @@ from medusa_core.errors import IntegrityError, NetworkError, NotFoundError
 from medusa_core.hub.blob_lock import hold
 from medusa_core.hub.boundary import shown
 from medusa_core.hub.bounds import MOST_RESTARTS, MOST_RETRY_AFTER_S, WORTHWHILE_BYTES
-from medusa_core.hub.cache import RepoCache, file_hash, missing_bytes
+from medusa_core.hub.cache_folder import RepoCache, file_hash, missing_bytes
 from medusa_core.hub.listing import Listing, RemoteFile
 from medusa_core.hub.part import Part
 from medusa_core.hub.refusals import access_error, disk_full, unwritable

@@ -9,8 +9,8 @@ from itertools import accumulate
 from operator import sub
 from typing import NamedTuple
 
-from medusa_core.drafters.catalog import drafter_registry
 from medusa_core.drafters.drafter import accuracies_of
+from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.drafters.sources.heads_source import SPEC as HEADS_SPEC
 from medusa_core.errors import EngineError
 from medusa_core.messages import BestNode, GenerateSettings, Planned

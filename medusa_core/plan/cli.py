@@ -10,7 +10,7 @@ from pathlib import Path
 from medusa_core.errors import RequestError
 from medusa_core.files.json_file import read_json
 from medusa_core.generate.arguments import add_format_arguments, formats_of
-from medusa_core.hub.cache import find_snapshot
+from medusa_core.hub.cache_folder import find_snapshot
 from medusa_core.hub.settings import settings_from
 from medusa_core.memory.budget import GIB, Budget, imagined_card
 from medusa_core.memory.recommend import Choice, choices, plan_choice, recommend

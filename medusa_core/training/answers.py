@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from medusa_core.drafters.catalog import drafters_for
+from medusa_core.drafters.lineup import drafters_for
 from medusa_core.engine.session import Session
 from medusa_core.engine.transcript import transcribe
 from medusa_core.errors import RequestError

@@ -64,7 +64,7 @@ def _run_phrases(args: argparse.Namespace) -> int:
     """Count what a model often says, and put the table into a folder."""
     from medusa_core.prompts import read_prompts
     from medusa_core.target import load_target
-    from medusa_core.training.phrase_table import PhraseRecipe, make_phrases, opened_by
+    from medusa_core.training.phrase_counts import PhraseRecipe, make_phrases, opened_by
     from medusa_core.tree.phrase_table import write_phrases
 
     numbers = PhraseRecipe()

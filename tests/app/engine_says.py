@@ -1,7 +1,7 @@
 """What the real engine says of its drafters, rules and sources."""
 
 from app.markdown.legend import Legend
-from medusa_core.drafters.catalog import drafter_registry
+from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.drafters.source import source_registry
 from medusa_core.rules.rule import rules_by_preference
 

@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.chat.empty_state import SUGGESTIONS
-from app.insight.card import card_of
+from app.insight.token_card import card_of
 from app.window import MainWindow
 from medusa_core.api import Engine, EventSink, demo_model, start_engine
 from medusa_core.messages import (

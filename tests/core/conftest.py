@@ -12,7 +12,7 @@ import torch
 from medusa_core.api import demo_model
 from medusa_core.messages import GenerateSettings
 from medusa_core.target import LoadOptions, Target, load_target
-from medusa_core.training.phrase_table import OwnText, PhraseRecipe, count_phrases
+from medusa_core.training.phrase_counts import OwnText, PhraseRecipe, count_phrases
 from medusa_core.tree.phrase_table import Phrases, write_phrases
 from tests.core.laws import Tie, decode, user_says
 from tests.core.tiny import ACCURACIES, LLAMA3_ROPE, TinySpec, random_heads, write_heads, write_tiny

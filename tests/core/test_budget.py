@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from medusa_core.drafters.catalog import drafter_registry
 from medusa_core.drafters.drafter import NUM_RANKS
+from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.drafters.observation import Observation
 from medusa_core.generate.direct import generate
 from medusa_core.messages import GenerateSettings

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from medusa_core.drafters.catalog import drafter_registry
 from medusa_core.drafters.drafter import NUM_RANKS, Drafter, DrafterSpec
+from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.drafters.observation import Observation
 from medusa_core.errors import RequestError
 from medusa_core.generate.direct import generate

@@ -7,8 +7,8 @@ from functools import cache
 
 import pytest
 
-from medusa_core.drafters.catalog import drafter_registry
 from medusa_core.drafters.drafter import DrafterSpec
+from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.messages import ChatMessage, GenerateSettings
 from medusa_core.resources import prompts_dir
 from medusa_core.rules.rule import RuleSpec, rule_registry

@@ -8,9 +8,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medusa_core.drafters.catalog import drafter_registry
 from medusa_core.drafters.composite import SPEC
 from medusa_core.drafters.drafter import Drafter
+from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.drafters.observation import Observation
 from medusa_core.drafters.source import Paths
 from medusa_core.drafters.sources.lookup_source import LookupSource, matches_in

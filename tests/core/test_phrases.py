@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from medusa_core.drafters.catalog import drafter_registry
+from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.drafters.source import Paths
 from medusa_core.drafters.sources.phrase_source import _Compiled, _follow_of, _InPython
 from medusa_core.errors import ModelError

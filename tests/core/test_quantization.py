@@ -12,8 +12,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from medusa_core.api import demo_model
-from medusa_core.drafters.catalog import drafter_registry
 from medusa_core.drafters.drafter import DrafterSpec
+from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.engine.session import Session
 from medusa_core.errors import RequestError
 from medusa_core.heads.medusa import MedusaHeads

@@ -12,8 +12,8 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from medusa_core.drafters.catalog import drafter_registry
 from medusa_core.drafters.drafter import Drafter, DrafterSpec
+from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.drafters.none import NoDrafter
 from medusa_core.drafters.observation import Observation
 from medusa_core.engine.session import Session

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from medusa_core.drafters.catalog import drafter_registry
+from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.messages import GenerateSettings
 from medusa_core.rules.rule import rule_registry
 from medusa_core.runner.resident import ResidentRunner

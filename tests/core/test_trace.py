@@ -13,7 +13,7 @@ import torch
 
 from medusa_core import trace_file
 from medusa_core.__main__ import main
-from medusa_core.drafters.catalog import drafter_registry
+from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.errors import TraceError
 from medusa_core.generate.direct import generate
 from medusa_core.messages import GenerateSettings, Odds, StepDone, StepTrace

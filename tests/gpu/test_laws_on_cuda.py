@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from medusa_core.drafters.catalog import drafter_registry
 from medusa_core.drafters.drafter import DrafterSpec
+from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.messages import Failed, GenerateSettings, GenerationDone, LoadModel, ModelLoaded
 from medusa_core.models.attention import attend_by_products, attend_fused
 from medusa_core.rules.rule import RuleSpec, rule_registry

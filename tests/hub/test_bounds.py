@@ -13,7 +13,7 @@ import pytest
 
 from medusa_core.errors import DiskFullError, IntegrityError, MedusaError, NetworkError
 from medusa_core.hub.bounds import MOST_RESTARTS, SMALL_PER_CONNECTION
-from medusa_core.hub.cache import RepoCache
+from medusa_core.hub.cache_folder import RepoCache
 from medusa_core.hub.job import Pair
 from medusa_core.hub.listing import Listing, list_repo
 from medusa_core.hub.pair_download import Tally, download_pair

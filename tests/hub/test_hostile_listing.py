@@ -10,7 +10,7 @@ import torch
 
 from medusa_core.errors import AnswerError, MedusaError, NotFoundError, RequestError
 from medusa_core.hub.boundary import Boundary, is_repo, is_safe_path
-from medusa_core.hub.cache import RepoCache, find_snapshot
+from medusa_core.hub.cache_folder import RepoCache, find_snapshot
 from medusa_core.hub.job import Pair
 from medusa_core.hub.listing import list_repo
 from medusa_core.hub.pair_download import forget_pair

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core.hub.cache import find_snapshot
+from medusa_core.hub.cache_folder import find_snapshot
 from medusa_core.hub.listing import list_repo
 from medusa_core.hub.settings import HubSettings
 from tests.hub.conftest import REPOSITORY, LoopbackHub, in_library

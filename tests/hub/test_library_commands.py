@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from medusa_core.errors import RequestError
-from medusa_core.hub.library import repo_folder
+from medusa_core.hub.installed import repo_folder
 from medusa_core.hub.library_folder import Kind, look_into
 from medusa_core.hub.library_import import FolderList
 from tests.core.tiny import random_heads, write_tiny

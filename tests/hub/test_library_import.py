@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from medusa_core.errors import CheckpointError, DiskFullError, ModelError, RequestError
-from medusa_core.hub.library import list_installed
+from medusa_core.hub.installed import list_installed
 from medusa_core.hub.library_folder import Kind, check_folder
 from medusa_core.hub.library_import import FolderList, import_copy
 from tests.core.tiny import write_tiny

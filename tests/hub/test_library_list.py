@@ -11,7 +11,7 @@ from huggingface_hub import scan_cache_dir
 from safetensors.torch import save_file
 
 from medusa_core.errors import RequestError
-from medusa_core.hub.library import find_installed, list_installed, pairings, repo_folder
+from medusa_core.hub.installed import find_installed, list_installed, pairings, repo_folder
 from medusa_core.hub.library_folder import Kind, look_into
 from medusa_core.hub.library_remove import plan_removal, remove
 from medusa_core.hub.library_verify import verify

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core.drafters.catalog import drafter_registry
+from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.errors import CheckpointError, HeadsError, NotFoundError
 from medusa_core.hub.catalog import read_catalog
 from medusa_core.hub.pairing import misfit

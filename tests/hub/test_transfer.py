@@ -18,8 +18,8 @@ from medusa_core.errors import (
     OfflineError,
     UnusableRepoError,
 )
-from medusa_core.hub import cache as cache_module
-from medusa_core.hub.cache import RepoCache, find_snapshot
+from medusa_core.hub import cache_folder as cache_module
+from medusa_core.hub.cache_folder import RepoCache, find_snapshot
 from medusa_core.hub.job import Pair
 from medusa_core.hub.listing import list_repo
 from medusa_core.hub.pair_download import Tally, download_pair

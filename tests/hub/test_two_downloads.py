@@ -14,7 +14,7 @@ from huggingface_hub.utils import WeakFileLock
 
 from medusa_core.__main__ import main
 from medusa_core.hub.blob_lock import hold
-from medusa_core.hub.cache import RepoCache, find_snapshot
+from medusa_core.hub.cache_folder import RepoCache, find_snapshot
 from medusa_core.hub.job import Pair
 from medusa_core.hub.listing import RemoteFile, list_repo
 from medusa_core.hub.pair_download import Tally, download_pair, forget_pair

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from medusa_core.drafters.catalog import drafter_registry
+from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.messages import GenerateSettings
 from medusa_core.rules.rule import RuleSpec, rule_registry
 from medusa_core.runner.static import StaticRunner

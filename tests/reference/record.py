@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medusa_core.api import demo_model
-from medusa_core.drafters.catalog import drafter_registry
+from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.generate.direct import generate
 from medusa_core.messages import ChatMessage, GenerateSettings, Role, StepTrace
 from medusa_core.pace.costs import StepCosts

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from medusa_core.training.heads import HeadsForm
-from medusa_core.training.phrase_table import PhraseRecipe
+from medusa_core.training.phrase_counts import PhraseRecipe
 from medusa_core.training.trees import TreesRecipe
 
 SEED = 20261120

@@ -19,7 +19,7 @@ from medusa_core.training.pebble.rounds import polish_all
 from medusa_core.training.pebble.stages import StageOptions, pretrain, tune
 from medusa_core.training.pebble.templates import make_documents
 from medusa_core.training.pebble.timetable import Timetable, try_pace
-from medusa_core.training.phrase_table import make_phrases
+from medusa_core.training.phrase_counts import make_phrases
 from medusa_core.training.precision import trains_in_bf16
 from medusa_core.tree.phrase_table import write_phrases
 

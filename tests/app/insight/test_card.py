@@ -2,7 +2,7 @@
 
 from array import array
 
-from app.insight.card import as_html, as_text, card_of
+from app.insight.token_card import as_html, as_text, card_of
 from app.insight.track import Track
 from tests.app.engine_says import LEGEND
 from tests.app.insight.traces import made_track, trace

@@ -4,8 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from app.insight.card import card_of
 from app.insight.recordings import Recordings
+from app.insight.token_card import card_of
 from app.insight.trace_files import LOADED
 from app.insight.track import Track
 from medusa_core.api import Recording, demo_model, write_trace

@@ -6,9 +6,9 @@ from array import array
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.insight.card import card_of
 from app.insight.layout import lay_out_step
 from app.insight.steps_figures import StepFigures
+from app.insight.token_card import card_of
 from app.insight.trace_files import track_of
 from app.insight.track import Track
 from medusa_core.api import read_trace

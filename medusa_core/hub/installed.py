@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medusa_core.errors import RequestError
-from medusa_core.hub.cache import read_ref
+from medusa_core.hub.cache_folder import read_ref
 from medusa_core.hub.convert_source import HEADS_FILE, INDEX_FILE, MODEL_FILE
 from medusa_core.hub.library_files import expected_files, files_in
 from medusa_core.hub.library_folder import Contents, Kind, look_into

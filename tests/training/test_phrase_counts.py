@@ -16,11 +16,11 @@ from medusa_core.generate.direct import generate
 from medusa_core.messages import ChatMessage, GenerateSettings, Role
 from medusa_core.pace.tuner import Tuner
 from medusa_core.target import LoadOptions, load_target
-from medusa_core.training import phrase_table
+from medusa_core.training import phrase_counts
 from medusa_core.training.cli import add_train_arguments, run_train
 from medusa_core.training.pebble.asked import asked_in
 from medusa_core.training.pebble.corpus import Document, Segment
-from medusa_core.training.phrase_table import (
+from medusa_core.training.phrase_counts import (
     OwnText,
     PhraseRecipe,
     _next_keys,
@@ -207,7 +207,7 @@ def test_what_is_held_out_is_not_counted(tmp_path: Path, monkeypatch: pytest.Mon
         asked_for.append((temperature, [messages[-1].content for messages in asked]))
         return [OwnText((1, 2, 3), 1)] * len(asked)
 
-    monkeypatch.setattr(phrase_table, "own_texts", answer)
+    monkeypatch.setattr(phrase_counts, "own_texts", answer)
     target = load_target(write_tiny(tmp_path), options=LoadOptions("float64"))
     asked = [user_says(str(k)) for k in range(30)]
     phrases = make_phrases(target, asked, replace(NUMBERS, temperatures=(0.7, 1.0)))
