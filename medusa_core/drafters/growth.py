@@ -23,12 +23,8 @@ from itertools import accumulate
 from typing import NamedTuple, Protocol
 
 from medusa_core.drafters.source import Candidates, Paths, Source
-from medusa_core.native.binding import (
-    CandidatesStruct,
-    GrowthStruct,
-    NodeStruct,
-    native_library,
-)
+from medusa_core.native.binding import native_library
+from medusa_core.native.structs import CandidatesStruct, GrowthStruct, NodeStruct
 from medusa_core.types import RowBudget
 
 MOST_GROWN, MOST_LEVELS, MOST_SOURCES = 1024, 32, 31  # as in growth.h

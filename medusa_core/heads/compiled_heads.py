@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from medusa_core.native.binding import PANEL, HeadsStruct, LinearStruct, native_library
+from medusa_core.native.binding import PANEL, native_library
 from medusa_core.native.pool import Workers
+from medusa_core.native.structs import HeadsStruct, LinearStruct
 from medusa_core.quant.native_linear import DTYPES, NativeLinear
 
 if TYPE_CHECKING:

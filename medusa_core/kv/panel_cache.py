@@ -11,8 +11,8 @@ from torch import Tensor
 
 from medusa_core.kv.cache import KvCache
 from medusa_core.models.config import ModelConfig
-from medusa_core.native.binding import CacheStruct
 from medusa_core.native.lanes import LANES
+from medusa_core.native.structs import CacheStruct
 
 
 class PanelCache(KvCache):

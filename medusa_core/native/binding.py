@@ -1,7 +1,4 @@
-"""Loads the library that fits this machine, and says how its functions are called.
-
-The structures mirror those of the headers in `src`.
-"""
+"""Loads the library that fits this machine, and says how its functions are called."""
 
 from __future__ import annotations
 
@@ -12,22 +9,13 @@ import platform
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from ctypes import (
-    POINTER,
-    Structure,
-    addressof,
-    c_double,
-    c_float,
-    c_int32,
-    c_int64,
-    c_uint64,
-    c_void_p,
-)
+from ctypes import addressof, c_int32, c_int64, c_void_p
 from functools import cache
 from pathlib import Path
 
 import torch
 
+from medusa_core.native.structs import ABI_VERSION, STRUCTS, LinearStruct
 from medusa_core.resources import native_dir
 
 log = logging.getLogger(__name__)
@@ -45,174 +33,6 @@ _INSTRUCTIONS = {
 }
 # A second library is taken where it needs less than this part of the first one's time.
 _CLEARLY, _TURNS = 0.8, 100
-
-
-class PoolStruct(Structure):
-    """`Pool` of pool.h."""
-
-    _fields_ = (
-        ("piece", c_void_p),
-        ("job", c_void_p),
-        ("claims", c_uint64),
-        ("done", c_int32),
-        ("closed", c_int32),
-    )
-
-
-class LinearStruct(Structure):
-    """`Linear` of linear.h."""
-
-    _fields_ = (
-        ("weight", c_void_p),
-        ("bias", c_void_p),
-        ("scale", c_void_p),
-        ("outputs", c_int32),
-        ("inputs", c_int32),
-        ("kind", c_int32),
-        ("reserved", c_int32),
-    )
-
-
-class BlockStruct(Structure):
-    """`Block` of decoder.h."""
-
-    _fields_ = (
-        ("qkv", LinearStruct),
-        ("output", LinearStruct),
-        ("gate_up", LinearStruct),
-        ("down", LinearStruct),
-        ("attention_norm", c_void_p),
-        ("mlp_norm", c_void_p),
-        ("head_norm", c_void_p),
-    )
-
-
-class DecoderStruct(Structure):
-    """`Decoder` of decoder.h."""
-
-    _fields_ = (
-        ("blocks", POINTER(BlockStruct)),
-        ("final_norm", c_void_p),
-        ("embedding", c_void_p),
-        ("embedding_is_half", c_int32),
-        ("layers", c_int32),
-        ("hidden", c_int32),
-        ("inner", c_int32),
-        ("heads", c_int32),
-        ("kv_heads", c_int32),
-        ("head_dim", c_int32),
-        ("eps", c_float),
-        ("reserved", c_int32),
-    )
-
-
-class CacheStruct(Structure):
-    """`Cache` of cache.h."""
-
-    _fields_ = (
-        ("words", c_void_p),
-        ("capacity", c_int64),
-        ("layers", c_int32),
-        ("kv_heads", c_int32),
-        ("head_dim", c_int32),
-        ("is_half", c_int32),
-    )
-
-
-class PassStruct(Structure):
-    """`Pass` of decoder.h, its `Rows` of attention.h first."""
-
-    _fields_ = (
-        ("rows", c_int32),
-        ("length", c_int32),
-        ("parents", c_void_p),
-        ("depths", c_void_p),
-        ("token_ids", c_void_p),
-        ("cache", c_void_p),
-        ("turns", c_void_p),
-        ("first_wanted", c_int32),
-        ("workers", c_int32),
-        ("scratch", c_void_p),
-        ("hidden", c_void_p),
-    )
-
-
-class HeadsStruct(Structure):
-    """`Heads` of heads.h."""
-
-    _fields_ = (
-        ("first", POINTER(LinearStruct)),
-        ("rest", POINTER(LinearStruct)),
-        ("projections", POINTER(LinearStruct)),
-        ("embedding", c_void_p),
-        ("hidden", c_int32),
-        ("columns", c_int32),
-        ("num_heads", c_int32),
-        ("num_rest", c_int32),
-        ("is_shared", c_int32),
-        ("embedding_is_half", c_int32),
-    )
-
-
-class PhrasesStruct(Structure):
-    """`Phrases` of phrases.h."""
-
-    _fields_ = (
-        ("keys", c_void_p),
-        ("starts", c_void_p),
-        ("tokens", c_void_p),
-        ("chances", c_void_p),
-        ("buckets", c_void_p),
-        ("shift", c_int32),
-        ("longest", c_int32),
-    )
-
-
-class NodeStruct(Structure):
-    """`Node` of growth.h."""
-
-    _fields_ = (
-        ("worth", c_double),
-        ("chance", c_double),
-        ("parent", c_int32),
-        ("depth", c_int32),
-        ("token", c_int32),
-        ("marks", c_int32),
-    )
-
-
-class CandidatesStruct(Structure):
-    """`Candidates` of growth.h."""
-
-    _fields_ = (
-        ("tokens", c_void_p),
-        ("chances", c_void_p),
-        ("counts", c_void_p),
-        ("weight", c_double),
-        ("size", c_int32),
-        ("mark", c_int32),
-    )
-
-
-class GrowthStruct(Structure):
-    """`Growth` of growth.h."""
-
-    _fields_ = (
-        ("prices", c_void_p),
-        ("floors", c_void_p),
-        ("least", c_double),
-        ("promised", c_double),
-        ("nodes", c_void_p),
-        ("order", c_void_p),
-        ("open", c_void_p),
-        ("paths", c_void_p),
-        ("told", c_void_p),
-        ("chances", c_void_p),
-        ("rows", c_int32),
-        ("count", c_int32),
-        ("num_open", c_int32),
-        ("level", c_int32),
-    )
 
 
 _SIGNATURES: dict[str, tuple[tuple[type, ...], type | None]] = {
@@ -255,7 +75,7 @@ def native_library() -> ctypes.CDLL | None:
     """The library for this machine, or None where there is none.
 
     `MEDUSA_NATIVE=0` in the environment does without; any other value is the name of the
-    instruction set to take, such as `avx2`.
+    instruction set to take, such as `avx2`, or the path of a library.
     """
     wanted = os.environ.get(_OFF, "")
     if wanted == "0":
@@ -263,7 +83,8 @@ def native_library() -> ctypes.CDLL | None:
         return None
     folder, suffix = native_dir() / system_name(), library_suffix()
     names = [wanted] if wanted else instruction_sets()
-    paths = [path for name in names if (path := folder / f"{name}{suffix}").is_file()]
+    of_names = [folder / f"{name}{suffix}" for name in names]
+    paths = [path for path in ([Path(wanted)] if os.sep in wanted else of_names) if path.is_file()]
     if wanted and not paths:
         known = ", ".join(sorted(path.stem for path in folder.glob(f"*{suffix}")))
         log.warning("%s=%s names no compiled step; there are: %s", _OFF, wanted, known or "none")
@@ -327,10 +148,11 @@ def open_library(path: Path) -> ctypes.CDLL:
     """A library with its functions declared.
 
     Raises:
-        OSError: It isn't one that this system can load.
+        OSError: It isn't one that this system can load, or was built of other sources.
     """
     library = ctypes.CDLL(str(path))
     holding = ctypes.PyDLL(str(path))
+    _check_abi(library, path)
     for name, (arguments, result) in _SIGNATURES.items():
         # In a call of microseconds nobody else should take the interpreter's lock: getting it back
         # may take milliseconds.
@@ -338,3 +160,18 @@ def open_library(path: Path) -> ctypes.CDLL:
         function.argtypes, function.restype = arguments, result
         setattr(library, name, function)
     return library
+
+
+def _check_abi(library: ctypes.CDLL, path: Path) -> None:
+    """See that C and Python mean the same structures.
+
+    Raises:
+        OSError: They don't.
+    """
+    sizes = (c_int32 * len(STRUCTS))()
+    version = library.abi(sizes, len(STRUCTS)) if hasattr(library, "abi") else 0
+    if version != ABI_VERSION or list(sizes) != [ctypes.sizeof(struct) for struct in STRUCTS]:
+        raise OSError(
+            f"{path.name} was built of other sources (version {version}, wanted {ABI_VERSION}): "
+            "python -m medusa_core.native.build builds it anew"
+        )

@@ -26,6 +26,13 @@ _FLAGS = (
     *("-Wall", "-Wextra", "-Werror", "-Wno-psabi"),
     # Products and sums are fused where the sources say so, and nowhere else.
     "-ffp-contract=off",
+    # Numbers are read as words, and words as numbers.
+    "-fno-strict-aliasing",
+)
+_SANITIZED = (
+    *("-O1", "-g", "-std=c11", "-shared", "-fPIC", "-pthread", "-fno-math-errno"),
+    *("-ffp-contract=off", "-fno-strict-aliasing", "-Wno-psabi", "-fno-builtin-fma"),
+    *("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"),
 )
 _X86 = {
     "avx2": "x86_64_v3",
@@ -47,8 +54,17 @@ def main() -> int:
     """Build, or check what is built."""
     parser = argparse.ArgumentParser(prog="python -m medusa_core.native.build", description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare with what ships")
+    parser.add_argument(
+        "--sanitize",
+        type=Path,
+        metavar="FILE",
+        help="build for this machine with gcc or clang, address and undefined sanitizers",
+    )
     parser.add_argument("--only", default="", help="one system, such as linux-x86_64")
     chosen = parser.parse_args()
+    if chosen.sanitize is not None:
+        build_sanitized(chosen.sanitize)
+        return 0
     if importlib.util.find_spec("ziglang") is None:
         print("The compiler isn't here: pip install -c constraints.txt -e '.[native]'")
         return 1
@@ -91,6 +107,27 @@ def build(to: Path, only: str = "") -> list[Path]:
                 shutil.copyfile(made, path)
                 built.append(path)
     return built
+
+
+def build_sanitized(path: Path, cpu: str = "native") -> None:
+    """Build a library that ends the process where it reads or computes what it mustn't.
+
+    Run it with `MEDUSA_NATIVE=FILE LD_PRELOAD=$(gcc -print-file-name=libasan.so)`.
+
+    Args:
+        path: The library.
+        cpu: Whose instructions it may use, as the compiler calls it.
+
+    Raises:
+        FileNotFoundError: There is neither gcc nor clang.
+        subprocess.CalledProcessError: The sources can't be built.
+    """
+    compiler = shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        raise FileNotFoundError("neither gcc nor clang is here: apt-get install gcc")
+    files = sorted(str(file) for file in _SOURCES.glob("*.c"))
+    command = [compiler, *_SANITIZED, f"-march={cpu}", "-o", str(path), *files, "-lm"]
+    subprocess.run(command, check=True)
 
 
 def hash_of_sources(folder: Path = _SOURCES) -> str:

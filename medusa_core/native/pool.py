@@ -7,7 +7,7 @@ import threading
 import weakref
 from ctypes import addressof
 
-from medusa_core.native.binding import PoolStruct
+from medusa_core.native.structs import PoolStruct
 
 
 class Pool:

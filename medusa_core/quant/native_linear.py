@@ -8,8 +8,9 @@ from ctypes import addressof
 import torch
 from torch import Tensor
 
-from medusa_core.native.binding import PANEL, LinearStruct, native_library
+from medusa_core.native.binding import PANEL, native_library
 from medusa_core.native.pool import Pool
+from medusa_core.native.structs import LinearStruct
 
 DTYPES = (torch.float32, torch.bfloat16)
 _KINDS = {torch.float32: 0, torch.bfloat16: 1, torch.int8: 2}  # of kinds.h

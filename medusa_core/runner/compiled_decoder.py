@@ -10,8 +10,9 @@ from torch import Tensor
 
 from medusa_core.models.decoder import Block, Decoder
 from medusa_core.models.precision import Precision
-from medusa_core.native.binding import BlockStruct, DecoderStruct, native_library
+from medusa_core.native.binding import native_library
 from medusa_core.native.lanes import fits_lanes
+from medusa_core.native.structs import BlockStruct, DecoderStruct
 from medusa_core.quant.native_linear import DTYPES, NativeLinear
 
 

@@ -18,8 +18,8 @@ from medusa_core.kv.cache import KvCache
 from medusa_core.kv.panel_cache import PanelCache
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
-from medusa_core.native.binding import PassStruct
 from medusa_core.native.pool import Pool, Workers
+from medusa_core.native.structs import PassStruct
 from medusa_core.quant.native_linear import NativeLinear
 from medusa_core.runner.compiled_decoder import NativeDecoder
 from medusa_core.tree.shape import TokenTree

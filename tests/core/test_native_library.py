@@ -74,6 +74,30 @@ def test_a_library_that_can_not_be_loaded_is_done_without(
     assert "can't be loaded" in caplog.text
 
 
+def test_a_library_of_other_sources_is_done_without(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Structures that differ by a field would be read beyond their end."""
+
+    class Longer(ctypes.Structure):
+        _fields_ = (("more", ctypes.c_int64 * 99),)
+
+    monkeypatch.setattr(native, "STRUCTS", (*native.STRUCTS[:-1], Longer))
+    assert native_library.__wrapped__() is None
+    assert "was built of other sources" in caplog.text
+    monkeypatch.undo()
+    monkeypatch.setattr(native, "ABI_VERSION", native.ABI_VERSION + 1)
+    assert native_library.__wrapped__() is None
+
+
+def test_a_path_names_a_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = libraries()[-1]
+    monkeypatch.setenv("MEDUSA_NATIVE", str(path))
+    library = native_library.__wrapped__()
+    assert library is not None
+    assert library._name == str(path)
+
+
 def test_a_name_that_no_library_has_is_told(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -17,7 +17,8 @@ from medusa_core.drafters.observation import Observation
 from medusa_core.drafters.source import Candidates, Paths, SourceSpec
 from medusa_core.errors import RequestError
 from medusa_core.messages import SourceInfo
-from medusa_core.native.binding import PhrasesStruct, native_library
+from medusa_core.native.binding import native_library
+from medusa_core.native.structs import PhrasesStruct
 from medusa_core.target import Target
 from medusa_core.tree.phrase_table import Phrases
 from medusa_core.types import RowBudget

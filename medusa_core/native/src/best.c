@@ -14,7 +14,7 @@ int64_t best_of_row(const float *row, int64_t columns) {
         odd |= x != x;
     }
     float top = largest(most);
-    int is_odd = __builtin_reduce_or(odd) != 0;
+    int is_odd = any(odd);
     for (; i < columns; i++) {
         top = row[i] > top ? row[i] : top;
         is_odd |= row[i] != row[i];
@@ -22,7 +22,7 @@ int64_t best_of_row(const float *row, int64_t columns) {
     if (is_odd || top - top != 0) return -1;
     for (i = 0; i + LANES <= columns; i += LANES) {
         Signed equal = load(row + i) == top;
-        if (__builtin_reduce_or(equal) != 0) break;
+        if (any(equal)) break;
     }
     while (row[i] != top) i++;
     return i;
@@ -95,7 +95,7 @@ void best_few(const float *row, int64_t columns, int32_t count, float *scores, i
         for (int64_t i = start; i < end; i += LANES) {
             Signed reaches = load(row + i) >= bound;
             blocks[num_blocks] = (int32_t)i;
-            num_blocks += __builtin_reduce_or(reaches) != 0;
+            num_blocks += any(reaches);
         }
         for (int32_t b = 0; b < num_blocks; b++) {
             if (found.count >= MOST - LANES) keep_best(&found, count);

@@ -24,11 +24,12 @@ INLINE uint32_t bits_of(float x) { return ((Words)all(x))[0]; }
 /* To the nearest whole number, ties to even; for |x| below 2^22. */
 INLINE Signed to_whole(Lanes x) {
     Lanes magic = all(12582912.0f); /* 1.5·2^23 */
-    return (Signed)(x + magic) - (Signed)magic;
+    return (Signed)((Words)(x + magic) - (Words)magic);
 }
 
-INLINE int32_t sum_of_whole(Signed x) {
-    int32_t total = 0;
+/* Of whole numbers as words: those of what is no number are anything, and may wrap. */
+INLINE uint32_t sum_of_whole(Words x) {
+    uint32_t total = 0;
     for (int i = 0; i < LANES; i++) total += x[i];
     return total;
 }
@@ -36,10 +37,11 @@ INLINE int32_t sum_of_whole(Signed x) {
 /* Four inputs in the form that is multiplied: one word of four, or two of two. */
 INLINE void to_bytes(int32_t a, int32_t b, int32_t c, int32_t d, uint32_t *to) {
 #if MULTIPLIES_BYTES
-    to[0] = (a & 0xff) | (b & 0xff) << 8 | (c & 0xff) << 16 | (uint32_t)d << 24;
+    to[0] = (uint32_t)(a & 0xff) | (uint32_t)(b & 0xff) << 8 | (uint32_t)(c & 0xff) << 16 |
+            (uint32_t)d << 24;
 #else
-    to[0] = (a & 0xffff) | (uint32_t)c << 16;
-    to[1] = (b & 0xffff) | (uint32_t)d << 16;
+    to[0] = (uint32_t)(a & 0xffff) | (uint32_t)c << 16;
+    to[1] = (uint32_t)(b & 0xffff) | (uint32_t)d << 16;
 #endif
 }
 
@@ -90,7 +92,7 @@ INLINE Signed add_bytes(Signed sum, Words weights, const uint32_t *x) {
     __m512i products = _mm512_add_epi32(
         _mm512_madd_epi16((__m512i)first, _mm512_set1_epi32((int32_t)x[0])),
         _mm512_madd_epi16((__m512i)second, _mm512_set1_epi32((int32_t)x[1])));
-    return sum + (Signed)products;
+    return (Signed)((Words)sum + (Words)products);
 #elif defined(__AVX2__)
     union {
         Signed whole;
@@ -108,8 +110,8 @@ INLINE Signed add_bytes(Signed sum, Words weights, const uint32_t *x) {
     return total.whole;
 #else
     int32_t a = (int16_t)x[0], c = (int32_t)x[0] >> 16, b = (int16_t)x[1], d = (int32_t)x[1] >> 16;
-    sum += (Signed)(first & 0xffff) * a + (Signed)(first >> 16) * c;
-    return sum + (Signed)(second & 0xffff) * b + (Signed)(second >> 16) * d;
+    Words total = (Words)sum + (first & 0xffff) * (uint32_t)a + (first >> 16) * (uint32_t)c;
+    return (Signed)(total + (second & 0xffff) * (uint32_t)b + (second >> 16) * (uint32_t)d);
 #endif
 #endif
 }

@@ -20,8 +20,25 @@ INLINE Lanes load(const float *from) { return *(const Lanes *)from; }
 INLINE void store(float *to, Lanes x) { *(Lanes *)to = x; }
 /* Not 0 + x: that sum would be computed, as it makes 0 of −0. */
 INLINE Lanes all(float x) { return (Lanes){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
+#if defined(__clang__)
 INLINE Lanes fma(Lanes a, Lanes b, Lanes c) { return __builtin_elementwise_fma(a, b, c); }
 INLINE Lanes larger(Lanes a, Lanes b) { return __builtin_elementwise_max(a, b); }
+INLINE int any(Signed mask) { return __builtin_reduce_or(mask) != 0; }
+#else /* gcc, for its sanitizers: the same numbers, one by one */
+INLINE Lanes fma(Lanes a, Lanes b, Lanes c) {
+    for (int i = 0; i < LANES; i++) c[i] = __builtin_fmaf(a[i], b[i], c[i]);
+    return c;
+}
+INLINE Lanes larger(Lanes a, Lanes b) {
+    for (int i = 0; i < LANES; i++) a[i] = __builtin_fmaxf(a[i], b[i]);
+    return a;
+}
+INLINE int any(Signed mask) {
+    int32_t found = 0;
+    for (int i = 0; i < LANES; i++) found |= mask[i];
+    return found != 0;
+}
+#endif
 
 /* Of each lane the first where `mask` is set (a comparison's result), else the second. */
 INLINE Lanes choose(Signed mask, Lanes a, Lanes b) {
@@ -97,7 +114,7 @@ INLINE Lanes exponential(Lanes x) {
     p = fma(p, r, all(1.6666665459e-1f));
     p = fma(p, r, all(5.0000001201e-1f));
     p = fma(p, r * r, r) + 1.0f;
-    Lanes result = (Lanes)((Signed)p + ((Signed)shifted << 23));
+    Lanes result = (Lanes)((Words)p + ((Words)shifted << 23)); /* may wrap where it isn't chosen */
     result = choose(x < -87.0f, (Lanes){0}, result);
     return choose(x != x, x, result);
 }

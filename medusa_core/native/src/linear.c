@@ -87,16 +87,16 @@ static void pack_bytes(const float *from, int32_t count, uint32_t *to, int32_t r
         }
         float reach = largest(most), scale = reach / 127.0f + sum(no_number);
         Lanes turned = all(reach > 0.0f ? 127.0f / reach : 0.0f);
-        Signed total = {0};
+        Words total = {0};
         uint32_t *words = to + 2 * rows + row * each;
         for (int32_t i = 0; i < 4 * size; i += LANES) {
             Signed bytes = to_whole(load(some + i) * turned);
-            total += bytes;
+            total += (Words)bytes;
             for (int32_t j = 0; j < LANES; j += 4, words += rows * each)
                 to_bytes(bytes[j], bytes[j + 1], bytes[j + 2], bytes[j + 3], words);
         }
         to[2 * row] = bits_of(scale);
-        to[2 * row + 1] = (uint32_t)(-128 * sum_of_whole(total));
+        to[2 * row + 1] = 0u - 128u * sum_of_whole(total);
         to += 2 * rows + size * rows * each;
     }
 }

@@ -12,7 +12,7 @@ INLINE Lanes power_of_two(Lanes x) {
     p = fma(p, f, all(2.4024744828e-1f));
     p = fma(p, f, all(6.9312181474e-1f));
     p = fma(p, f, all(9.9999926145e-1f));
-    return (Lanes)((Signed)p + ((Signed)shifted << 23));
+    return (Lanes)((Words)p + ((Words)shifted << 23)); /* may wrap where x is no number */
 }
 
 #define LOG2_E 1.44269504f

@@ -1,0 +1,192 @@
+"""The structures that Python and the compiled step share; they mirror the headers in `src`."""
+
+from __future__ import annotations
+
+from ctypes import POINTER, Structure, c_double, c_float, c_int32, c_int64, c_uint64, c_void_p
+
+# Goes up with every change of a structure or a signature, here and in abi.c.
+ABI_VERSION = 2
+
+
+class PoolStruct(Structure):
+    """`Pool` of pool.h."""
+
+    _fields_ = (
+        ("piece", c_void_p),
+        ("job", c_void_p),
+        ("claims", c_uint64),
+        ("done", c_int32),
+        ("closed", c_int32),
+    )
+
+
+class LinearStruct(Structure):
+    """`Linear` of linear.h."""
+
+    _fields_ = (
+        ("weight", c_void_p),
+        ("bias", c_void_p),
+        ("scale", c_void_p),
+        ("outputs", c_int32),
+        ("inputs", c_int32),
+        ("kind", c_int32),
+        ("reserved", c_int32),
+    )
+
+
+class BlockStruct(Structure):
+    """`Block` of decoder.h."""
+
+    _fields_ = (
+        ("qkv", LinearStruct),
+        ("output", LinearStruct),
+        ("gate_up", LinearStruct),
+        ("down", LinearStruct),
+        ("attention_norm", c_void_p),
+        ("mlp_norm", c_void_p),
+        ("head_norm", c_void_p),
+    )
+
+
+class DecoderStruct(Structure):
+    """`Decoder` of decoder.h."""
+
+    _fields_ = (
+        ("blocks", POINTER(BlockStruct)),
+        ("final_norm", c_void_p),
+        ("embedding", c_void_p),
+        ("embedding_is_half", c_int32),
+        ("layers", c_int32),
+        ("hidden", c_int32),
+        ("inner", c_int32),
+        ("heads", c_int32),
+        ("kv_heads", c_int32),
+        ("head_dim", c_int32),
+        ("eps", c_float),
+        ("reserved", c_int32),
+    )
+
+
+class CacheStruct(Structure):
+    """`Cache` of cache.h."""
+
+    _fields_ = (
+        ("words", c_void_p),
+        ("capacity", c_int64),
+        ("layers", c_int32),
+        ("kv_heads", c_int32),
+        ("head_dim", c_int32),
+        ("is_half", c_int32),
+    )
+
+
+class PassStruct(Structure):
+    """`Pass` of decoder.h, its `Rows` of attention.h first."""
+
+    _fields_ = (
+        ("rows", c_int32),
+        ("length", c_int32),
+        ("parents", c_void_p),
+        ("depths", c_void_p),
+        ("token_ids", c_void_p),
+        ("cache", c_void_p),
+        ("turns", c_void_p),
+        ("first_wanted", c_int32),
+        ("workers", c_int32),
+        ("scratch", c_void_p),
+        ("hidden", c_void_p),
+    )
+
+
+class HeadsStruct(Structure):
+    """`Heads` of heads.h."""
+
+    _fields_ = (
+        ("first", POINTER(LinearStruct)),
+        ("rest", POINTER(LinearStruct)),
+        ("projections", POINTER(LinearStruct)),
+        ("embedding", c_void_p),
+        ("hidden", c_int32),
+        ("columns", c_int32),
+        ("num_heads", c_int32),
+        ("num_rest", c_int32),
+        ("is_shared", c_int32),
+        ("embedding_is_half", c_int32),
+    )
+
+
+class PhrasesStruct(Structure):
+    """`Phrases` of phrases.h."""
+
+    _fields_ = (
+        ("keys", c_void_p),
+        ("starts", c_void_p),
+        ("tokens", c_void_p),
+        ("chances", c_void_p),
+        ("buckets", c_void_p),
+        ("shift", c_int32),
+        ("longest", c_int32),
+    )
+
+
+class NodeStruct(Structure):
+    """`Node` of growth.h."""
+
+    _fields_ = (
+        ("worth", c_double),
+        ("chance", c_double),
+        ("parent", c_int32),
+        ("depth", c_int32),
+        ("token", c_int32),
+        ("marks", c_int32),
+    )
+
+
+class CandidatesStruct(Structure):
+    """`Candidates` of growth.h."""
+
+    _fields_ = (
+        ("tokens", c_void_p),
+        ("chances", c_void_p),
+        ("counts", c_void_p),
+        ("weight", c_double),
+        ("size", c_int32),
+        ("mark", c_int32),
+    )
+
+
+class GrowthStruct(Structure):
+    """`Growth` of growth.h."""
+
+    _fields_ = (
+        ("prices", c_void_p),
+        ("floors", c_void_p),
+        ("least", c_double),
+        ("promised", c_double),
+        ("nodes", c_void_p),
+        ("order", c_void_p),
+        ("open", c_void_p),
+        ("paths", c_void_p),
+        ("told", c_void_p),
+        ("chances", c_void_p),
+        ("rows", c_int32),
+        ("count", c_int32),
+        ("num_open", c_int32),
+        ("level", c_int32),
+    )
+
+
+# In the order of abi.c.
+STRUCTS: tuple[type[Structure], ...] = (
+    PoolStruct,
+    LinearStruct,
+    BlockStruct,
+    DecoderStruct,
+    CacheStruct,
+    PassStruct,
+    HeadsStruct,
+    PhrasesStruct,
+    NodeStruct,
+    CandidatesStruct,
+    GrowthStruct,
+)
