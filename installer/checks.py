@@ -44,6 +44,10 @@ class Verdict:
         return f"{self.name:<16} {word}  {self.duration_s:6.1f} s  {self.closing_line}"
 
 
+# A process for each core, as far as memory goes; who is done takes tests from the others.
+_PARALLEL = ("-n", "auto", "--maxprocesses=8", "--dist=worksteal")
+
+
 def all_checks(pytest_args: Sequence[str]) -> tuple[Check, ...]:
     """The checks in their order: the quick ones first."""
     return (
@@ -51,7 +55,7 @@ def all_checks(pytest_args: Sequence[str]) -> tuple[Check, ...]:
         Check("ruff format", ("ruff", "format", "--check", ".")),
         Check("import contracts", ("lint-imports", "--no-logo")),
         Check("mypy", ("mypy",)),
-        Check("pytest", ("pytest", *pytest_args)),
+        Check("pytest", ("pytest", *_PARALLEL, *pytest_args)),
     )
 
 

@@ -17,8 +17,6 @@ from medusa_core.tree.phrase_table import Phrases, write_phrases
 from tests.core.laws import Tie, decode, user_says
 from tests.core.tiny import ACCURACIES, LLAMA3_ROPE, TinySpec, random_heads, write_heads, write_tiny
 
-TIES = pytest.StashKey[list[str]]()
-
 # Grouped queries, long-context rotation, a projection of its own, heads with theirs.
 GROUPED = TinySpec(num_layers=2, rope=LLAMA3_ROPE, seed=3)
 # Every query head with its keys, tied embeddings, biases, heads that share the projection.
@@ -108,15 +106,18 @@ def report_ties(request: pytest.FixtureRequest) -> Callable[[list[Tie]], None]:
             for tie in ties
         ]
         print(*found, sep="\n")
-        request.config.stash.setdefault(TIES, []).extend(found)
+        request.node.user_properties.extend(("tie", line) for line in found)
 
     return report
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """List the ties of the run, also when all tests passed."""
-    lines = terminalreporter.config.stash.get(TIES, None)
-    if lines is not None:
+    reports = [report for some in terminalreporter.stats.values() for report in some]
+    calls = [report for report in reports if getattr(report, "when", "") == "call"]
+    told = [pair for report in calls for pair in report.user_properties]
+    lines = [line for name, line in told if name == "tie"]
+    if lines:
         terminalreporter.write_sep("-", f"differences at ties: {len(lines)}")
         for line in lines:
             terminalreporter.write_line(line)
