@@ -17,7 +17,7 @@ from medusa_core.memory.probe import live_budget
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan, WeightFormats
 from medusa_core.models.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig, read_config
-from medusa_core.models.decoder import Decoder, build_decoder
+from medusa_core.models.decoder import Decoder, build_decoder, decoder_of
 from medusa_core.models.header import check_header
 from medusa_core.models.kept import KeptModels, kept_key
 from medusa_core.models.kept_weights import KeptWeights
@@ -220,7 +220,7 @@ def _read_decoder(
     if (path := kept.find(key)) is not None:
         try:
             kept_weights = KeptWeights(path, config, precision, formats, after_part)
-            return Decoder(config, precision, kept_weights)
+            return decoder_of(config)(config, precision, kept_weights)
         except CheckpointError as error:
             kept.discard(path, error)
             after_part = _progress(config, text, tell)

@@ -17,7 +17,7 @@ from medusa_core.heads.medusa import Lent, MedusaHeads
 from medusa_core.heads.weights import HeadWeights
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig, parse_config
-from medusa_core.models.decoder import Decoder
+from medusa_core.models.decoder import decoder_of
 from medusa_core.models.parts import LinearPart
 from medusa_core.models.precision import DTYPES, Precision, choose_device, hardware_of, precision_of
 from medusa_core.models.weights import embedding_device
@@ -117,7 +117,7 @@ def make_random(name: str, config: ModelConfig, options: LoadOptions, num_heads:
     plan = plan_target(config, HeadsShape(num_heads), formats, options)
     config = replace(config, context_tokens=plan.context_tokens)
     weights = RandomWeights(config, precision, formats)
-    model = Decoder(config, precision, weights)
+    model = decoder_of(config)(config, precision, weights)
     tokenizer = Tokenizer.open(demo_model_dir())
 
     def make(weight: Tensor, bias: Tensor | None) -> QuantLinear:

@@ -13,6 +13,7 @@ from medusa_core.kv.size import row_bytes, whole_capacity
 from medusa_core.memory.budget import GIB, Budget
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan
 from medusa_core.models.config import ModelConfig
+from medusa_core.models.family import find_family
 from medusa_core.models.parts import LinearPart, block_parts, lm_head_part
 from medusa_core.native.lanes import fits_lanes
 from medusa_core.quant.choice import PartFormats
@@ -118,6 +119,7 @@ def kv_bytes(config: ModelConfig, formats: PartFormats, context_tokens: int) -> 
     """
     item = _ITEMSIZE[formats.compute]
     compiles = formats.compiles and fits_lanes(*config.row_sizes) and not config.quantization
+    compiles = compiles and find_family(config.model_type).decoder is None
     itemsize = item if formats.device == "cuda" or compiles else max(4, item)
     # Steps of fixed shapes, which a card may choose, have one slot more for their padding.
     slots = whole_capacity(context_tokens) + (formats.device == "cuda")

@@ -1,6 +1,7 @@
-"""The decoder that all families share: it embeds, runs one block, and projects.
+"""The decoder of Llama and its relatives: it embeds, runs one block, and projects.
 
-In what they differ, `Traits` say.
+In what these differ, `Traits` say. A family that differs in more has a decoder of its own in its
+file, which overrides what it must.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from medusa_core.errors import CheckpointError
 from medusa_core.models.attention import choose_attention
 from medusa_core.models.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
+from medusa_core.models.family import find_family
 from medusa_core.models.norm import HeadNorm, RmsNorm
 from medusa_core.models.parts import FINAL_NORM, block_parts, lm_head_part
 from medusa_core.models.precision import Precision
@@ -62,7 +64,7 @@ class Decoder:
     def __init__(self, config: ModelConfig, precision: Precision, weights: Weights) -> None:
         self.config = config
         self.embedding = weights.embedding()
-        self.blocks = [_read_block(config, weights, i) for i in range(config.num_layers)]
+        self.blocks = [self.read_block(weights, index) for index in range(config.num_layers)]
         self.final_norm = RmsNorm(
             weights.vector(FINAL_NORM, config.hidden_size), config.rms_norm_eps
         )
@@ -74,6 +76,14 @@ class Decoder:
         self._compute = precision.compute
         self._device = self.final_norm.weight.device
         self._cache_dtype = precision.cache
+
+    def read_block(self, weights: Weights, index: int) -> Block:
+        """The weights of one block."""
+        return _read_block(self.config, weights, index)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """The scores behind states. [n, hidden] → [n, vocabulary]"""
+        return self.lm_head(hidden)
 
     @property
     def embeds_here(self) -> bool:
@@ -167,6 +177,12 @@ def _read_qk_norm(config: ModelConfig, weights: Weights, prefix: str) -> HeadNor
     return HeadNorm(weight, config.rms_norm_eps)
 
 
+def decoder_of(config: ModelConfig) -> type[Decoder]:
+    """The decoder of a target's family."""
+    own = find_family(config.model_type).decoder
+    return Decoder if own is None else own()
+
+
 # Written by old programs, and computed anew by all; and what belongs to others.
 _HARMLESS = re.compile(r".*rotary_emb\.inv_freq|medusa_heads?\..*")
 
@@ -185,7 +201,7 @@ def build_decoder(
     Raises:
         CheckpointError: A tensor is missing, misshapen, or none that this family has.
     """
-    decoder = Decoder(config, precision, weights)
+    decoder = decoder_of(config)(config, precision, weights)
     unread = sorted(name for name in checkpoint.unread if not _HARMLESS.fullmatch(name))
     if config.tie_embeddings and "lm_head.weight" in unread:
         unread.remove("lm_head.weight")  # the embedding again

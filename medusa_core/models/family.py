@@ -6,11 +6,16 @@ import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from medusa_core.errors import ModelError
 from medusa_core.models import families
 from medusa_core.registry import Registry
+
+if TYPE_CHECKING:  # a plan needs no torch, and a config knows its family
+    from medusa_core.models.config import ModelConfig
+    from medusa_core.models.decoder import Decoder
+    from medusa_core.models.parts import BlockParts
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +45,15 @@ class FamilySpec:
     Attributes:
         name: `model_type` in its `config.json`.
         traits: What a `config.json` of it says.
+        decoder: Imports and gives the decoder of a family whose blocks, norms or scores aren't the
+            shared ones; None for `models.decoder.Decoder`. The compiled step declines others.
+        parts: The parts of its block of that number, if they aren't the shared ones.
     """
 
     name: str
     traits: Callable[[Mapping[str, Any]], Traits]
+    decoder: Callable[[], type[Decoder]] | None = None
+    parts: Callable[[ModelConfig, int], BlockParts] | None = None
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from medusa_core.models.config import ModelConfig
+from medusa_core.models.family import find_family
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,13 @@ class BlockParts:
 
 
 def block_parts(config: ModelConfig, index: int) -> BlockParts:
-    """The parts of a block."""
+    """The parts of a block, as its family has them."""
+    own = find_family(config.model_type).parts
+    return shared_parts(config, index) if own is None else own(config, index)
+
+
+def shared_parts(config: ModelConfig, index: int) -> BlockParts:
+    """The parts of a block of Llama and its relatives."""
     prefix, name = f"model.layers.{index}", f"layers.{index}"
     attention, mlp = f"{prefix}.self_attn", f"{prefix}.mlp"
     hidden, traits = config.hidden_size, config.traits

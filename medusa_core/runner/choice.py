@@ -1,16 +1,23 @@
-"""Which runner a model gets."""
+"""Which runner a model gets: the first that can compute it."""
 
 from __future__ import annotations
 
+from functools import cache
+
+from medusa_core import runner
+from medusa_core.errors import EngineError
 from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
-from medusa_core.runner.compiled_decoder import native_decoder
-from medusa_core.runner.graphs import graphs_pay
+from medusa_core.registry import Registry
 from medusa_core.runner.native import NativeRunner
-from medusa_core.runner.resident import ResidentRunner
-from medusa_core.runner.runner import Runner
-from medusa_core.runner.static import StaticRunner
+from medusa_core.runner.runner import Runner, RunnerSpec
+
+
+@cache
+def runner_registry() -> Registry[RunnerSpec]:
+    """All runners."""
+    return Registry(runner, "runner", RunnerSpec)
 
 
 def share_workers(runner: Runner, heads: MedusaHeads) -> None:
@@ -20,13 +27,9 @@ def share_workers(runner: Runner, heads: MedusaHeads) -> None:
 
 
 def choose_runner(model: Decoder, precision: Precision) -> Runner:
-    """The compiled step where it can compute this model, else torch's operations.
-
-    On a card these are recorded as graphs where a comparison shows that this is faster.
-    """
-    native = native_decoder(model, precision)
-    if native is not None:
-        return NativeRunner(model, precision, native)
-    if precision.device.type == "cuda" and graphs_pay(model, precision):
-        return StaticRunner(model, precision, captures=True)
-    return ResidentRunner(model, precision)
+    """The runner of the lowest preference that doesn't decline."""
+    for spec in sorted(runner_registry().specs, key=lambda spec: spec.preference):
+        built = spec.build(model, precision)
+        if built is not None:
+            return built
+    raise EngineError("No runner can compute this model.", "Choose another weight format.")

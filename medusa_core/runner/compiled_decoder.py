@@ -71,6 +71,8 @@ _LINEARS = ("qkv", "output", "gate_up", "down")
 def native_decoder(model: Decoder, precision: Precision) -> NativeDecoder | None:
     """The decoder for the compiled step, or None if that can't compute it."""
     library = native_library()
+    if type(model) is not Decoder:
+        return None  # a family's own blocks are none of the kernels'
     linears = [getattr(block, name) for block in model.blocks for name in _LINEARS]
     fits = (
         precision.device.type == "cpu"

@@ -21,7 +21,8 @@ from medusa_core.models.precision import Precision
 from medusa_core.native.pool import Pool, Workers
 from medusa_core.native.structs import PassStruct
 from medusa_core.quant.native_linear import NativeLinear
-from medusa_core.runner.compiled_decoder import NativeDecoder
+from medusa_core.runner.compiled_decoder import NativeDecoder, native_decoder
+from medusa_core.runner.runner import RunnerSpec
 from medusa_core.tree.shape import TokenTree
 
 _MOST_CHAINS = 64
@@ -127,3 +128,11 @@ class NativeRunner:
                 self._chains.clear()
             self._chains[count] = (array("i", range(-1, count - 1)), array("i", range(count)))
         return self._chains[count]
+
+
+def _build(model: Decoder, precision: Precision) -> NativeRunner | None:
+    native = native_decoder(model, precision)
+    return None if native is None else NativeRunner(model, precision, native)
+
+
+SPEC = RunnerSpec("native", preference=0, build=_build)

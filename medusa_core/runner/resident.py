@@ -12,6 +12,7 @@ from medusa_core.kv.tensor import TensorCache
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
 from medusa_core.runner.rows import RowLayout, additive_mask, place_rows
+from medusa_core.runner.runner import RunnerSpec
 from medusa_core.tree.shape import TokenTree
 
 ROUND_ROWS = 8  # rows of a chunk of prefill on a CPU come in multiples of this
@@ -66,7 +67,7 @@ class ResidentRunner:
         return [*token_ids, *[token_ids[-1]] * pad]
 
     def logits(self, hidden: Tensor) -> Tensor:
-        return self._model.lm_head(hidden)
+        return self._model.logits(hidden)
 
     def _forward(
         self, token_ids: Sequence[int], layout: RowLayout, kv: KvCache, only_row: int | None = None
@@ -89,3 +90,6 @@ class ResidentRunner:
             x = model.block(index, x, rotations, mask, kv)
         x = model.block(last, x, rotations, mask, kv, only_row)
         return model.final_norm(x)
+
+
+SPEC = RunnerSpec("resident", preference=9, build=ResidentRunner)

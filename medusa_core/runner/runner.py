@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from medusa_core.kv.cache import KvCache
+from medusa_core.models.decoder import Decoder
+from medusa_core.models.precision import Precision
 from medusa_core.tree.shape import TokenTree
 
 
@@ -58,3 +61,18 @@ class Runner(Protocol):
 
     def logits(self, hidden: Tensor) -> Tensor:
         """The target's scores. [n, hidden] → [n, vocabulary]"""
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerSpec:
+    """A registered runner.
+
+    Attributes:
+        name: Its name.
+        preference: The one with the lowest that doesn't decline runs a model.
+        build: A runner for a model, or None where it can't compute it or wouldn't be faster.
+    """
+
+    name: str
+    preference: int
+    build: Callable[[Decoder, Precision], Runner | None]

@@ -23,6 +23,7 @@ from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
 from medusa_core.runner.resident import ResidentRunner
 from medusa_core.runner.rows import lines_of, num_words, padded_width, seen_by, words_of
+from medusa_core.runner.runner import RunnerSpec
 from medusa_core.tree.shape import TokenTree
 
 log = logging.getLogger(__name__)
@@ -154,3 +155,13 @@ class StaticRunner(ResidentRunner):
 def _bucket(needed: int, buckets: Sequence[int]) -> int:
     """The smallest bucket that is large enough; what is needed where none is."""
     return next((bucket for bucket in buckets if bucket >= needed), needed)
+
+
+def _build(model: Decoder, precision: Precision) -> StaticRunner | None:
+    from medusa_core.runner.graphs import graphs_pay  # it compares this runner
+
+    pays = precision.device.type == "cuda" and graphs_pay(model, precision)
+    return StaticRunner(model, precision, captures=True) if pays else None
+
+
+SPEC = RunnerSpec("static", preference=1, build=_build)
