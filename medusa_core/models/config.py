@@ -11,6 +11,7 @@ from typing import Any
 from medusa_core.errors import ModelError
 from medusa_core.files.json_file import read_json
 from medusa_core.models.family import Traits, find_family
+from medusa_core.models.stored import stored_registry
 
 # Several times what the largest published models have; more is a damaged file.
 _MOST_LAYERS = 1 << 10
@@ -159,32 +160,22 @@ def _read_rope(raw: Mapping[str, Any]) -> RopeConfig:
 
 
 def _read_quantization(raw: Mapping[str, Any]) -> str:
-    """The format that a `config.json` says its weights have.
-
-    Returns:
-        `nf4` or `nf4-dq`; empty for weights that aren't quantized.
+    """The weight format that a `config.json` says its weights have; empty for plain numbers.
 
     Raises:
-        ModelError: They are, in a way that isn't supported.
+        ModelError: They are quantized in a way that isn't supported.
     """
     said = raw.get("quantization_config")
     if not said:
         return ""
-    if not isinstance(said, Mapping) or said.get("quant_method", "bitsandbytes") != "bitsandbytes":
-        method = said.get("quant_method") if isinstance(said, Mapping) else said
-        raise _unsupported(_text(method))
-    if not said.get("load_in_4bit") or said.get("bnb_4bit_quant_type", "fp4") != "nf4":
-        raise _unsupported("bitsandbytes, but not nf4")
-    if said.get("bnb_4bit_quant_storage", "uint8") != "uint8":
-        raise _unsupported(f"stored as {_text(said['bnb_4bit_quant_storage'])}")
-    return "nf4-dq" if said.get("bnb_4bit_use_double_quant") else "nf4"
-
-
-def _unsupported(how: str) -> ModelError:
-    return ModelError(
-        f"The checkpoint is quantized already ({how}).",
-        "Of quantized ones only bitsandbytes' nf4 is supported: choose that, or the unquantized "
-        "version of this model.",
+    method = said.get("quant_method", "bitsandbytes") if isinstance(said, Mapping) else said
+    for spec in stored_registry().specs:
+        if spec.name == method:
+            return spec.format_of(said)
+    raise ModelError(
+        f"The checkpoint is quantized already ({_text(method)}).",
+        f"Of quantized ones {', '.join(stored_registry().names)} (nf4) are supported: choose that, "
+        "or the unquantized version of this model.",
     )
 
 

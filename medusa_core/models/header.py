@@ -13,7 +13,7 @@ from medusa_core.models.parts import (
     block_parts,
     lm_head_part,
 )
-from medusa_core.models.prequantized import holds_quantized
+from medusa_core.models.stored import stored_as
 
 
 def check_header(checkpoint: Checkpoint, config: ModelConfig) -> None:
@@ -36,7 +36,7 @@ def check_header(checkpoint: Checkpoint, config: ModelConfig) -> None:
 
 
 def _check_part(checkpoint: Checkpoint, part: LinearPart) -> None:
-    is_quantized = holds_quantized(checkpoint, part)
+    is_quantized = stored_as(checkpoint, part) is not None
     for name, shape in _tensors(part):
         if not (is_quantized and name.endswith(".weight")):
             checkpoint.check_shape(name, shape)

@@ -17,8 +17,8 @@ from medusa_core.models.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.parts import EMBEDDING, LinearPart, Piece
 from medusa_core.models.precision import DTYPES, Precision
-from medusa_core.models.prequantized import fused_tensors, holds_quantized
 from medusa_core.models.rope import interleave_rows
+from medusa_core.models.stored import stored_as
 from medusa_core.quant.choice import PartFormats
 from medusa_core.quant.format import QuantSpec
 from medusa_core.quant.linear import QuantLinear, make_linear
@@ -133,8 +133,9 @@ class CheckpointWeights:
         self, part: LinearPart, wanted: QuantSpec
     ) -> tuple[QuantSpec, dict[str, Tensor]]:
         """The format of a part, and its tensors in it."""
-        if holds_quantized(self._checkpoint, part):
-            return fused_tensors(self._checkpoint, part, self._config.head_dim, self._formats)
+        stored = stored_as(self._checkpoint, part)
+        if stored is not None:
+            return stored.read(self._checkpoint, part, self._config.head_dim, self._formats)
         spec = self._formats.fitting(wanted, part.rows, part.columns)
         weights = [self._piece(piece, part.columns) for piece in part.pieces]
         weight = weights[0] if len(weights) == 1 else torch.cat(weights)

@@ -1,0 +1,1 @@
+"""Formats in which published weights are quantized already: one file each, exporting `SPEC`."""

@@ -1,0 +1,50 @@
+"""4-bit weights as bitsandbytes publishes them: nf4, with or without double quantization."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from medusa_core.errors import ModelError
+from medusa_core.models.stored import StoredSpec
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from medusa_core.models.checkpoint import Checkpoint
+    from medusa_core.models.parts import LinearPart
+    from medusa_core.quant.choice import PartFormats
+    from medusa_core.quant.format import QuantSpec
+
+
+def _format_of(said: Mapping[str, Any]) -> str:
+    if not said.get("load_in_4bit") or said.get("bnb_4bit_quant_type", "fp4") != "nf4":
+        raise _unsupported("bitsandbytes, but not nf4")
+    if (storage := said.get("bnb_4bit_quant_storage", "uint8")) != "uint8":
+        raise _unsupported(f"stored as {reprlib.repr(storage)}")
+    return "nf4-dq" if said.get("bnb_4bit_use_double_quant") else "nf4"
+
+
+def _unsupported(how: str) -> ModelError:
+    return ModelError(
+        f"The checkpoint is quantized already ({how}).",
+        "Choose nf4, or the unquantized version of this model.",
+    )
+
+
+def _holds(checkpoint: Checkpoint, part: LinearPart) -> bool:
+    from medusa_core.models.prequantized import holds_quantized
+
+    return holds_quantized(checkpoint, part)
+
+
+def _read(
+    checkpoint: Checkpoint, part: LinearPart, head_dim: int, formats: PartFormats
+) -> tuple[QuantSpec, dict[str, Tensor]]:
+    from medusa_core.models.prequantized import fused_tensors
+
+    return fused_tensors(checkpoint, part, head_dim, formats)
+
+
+SPEC = StoredSpec("bitsandbytes", _format_of, _holds, _read)
