@@ -8,8 +8,10 @@ import torch
 from torch import Tensor
 
 from medusa_core.drafters.drafter import NUM_RANKS, Drafter, DrafterSpec
+from medusa_core.drafters.grown import GrownDrafter
 from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.drafters.observation import Observation
+from medusa_core.drafters.source import source_registry
 from medusa_core.errors import RequestError
 from medusa_core.generate.direct import generate
 from medusa_core.messages import TARGET, GenerateSettings
@@ -193,13 +195,19 @@ def test_heads_offer_what_chance_lifts_to_the_top(name: str, tiny: Target) -> No
         assert (best[2] == lifted[1]) == is_lifted
 
 
+def heads_and_lookup(target: Target, num_rows: int) -> GrownDrafter:
+    """A drafter of these two alone, whatever else is registered."""
+    specs = [source_registry().get(name) for name in ("medusa", "ngram")]
+    return GrownDrafter(RowBudget(num_rows), target, specs)
+
+
 def test_a_merged_tree_holds_what_chance_lifts_too(tiny: Target) -> None:
     def chance(scores: Tensor, token_ids: Tensor | None) -> Tensor:
         raised = scores.clone()
         raised[:, 77] += 1000
         return raised
 
-    drafter = drafter_registry().get("composite").build(tiny, RowBudget(8))
+    drafter = heads_and_lookup(tiny, 8)
     state = torch.randn(tiny.config.hidden_size).to(tiny.runner.hidden_dtype)
     for told, is_lifted in ((chance, True), (None, False)):
         drafter.begin((4, 5, 6, 7, 8, 4, 5, 6))
@@ -214,7 +222,7 @@ def test_a_merged_tree_holds_what_chance_lifts_too(tiny: Target) -> None:
 
 def test_a_lookup_takes_the_place_of_what_the_heads_are_less_sure_of(tiny: Target) -> None:
     assert tiny.heads is not None
-    drafter = drafter_registry().get("composite").build(tiny, RowBudget(2))
+    drafter = heads_and_lookup(tiny, 2)
     decided = set()
     for seed in range(8):
         torch.manual_seed(seed)
