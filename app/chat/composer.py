@@ -101,6 +101,7 @@ class Composer(QFrame):
         self.setObjectName("composer")
         self._appearance = appearance
         self._is_busy = False
+        self._locked = ""
         self.edit = PromptEdit(self)
         self.button = QToolButton(self)
         self.button.setObjectName("sendButton")
@@ -143,6 +144,11 @@ class Composer(QFrame):
         self._is_busy = is_busy
         self._refresh()
 
+    def lock(self, reason: str) -> None:
+        """Send nothing any more; what is written can still be copied."""
+        self._locked = reason
+        self._refresh()
+
     def restyle(self) -> None:
         """Take the sizes and colours of the theme."""
         scale = self._appearance.scale
@@ -152,7 +158,7 @@ class Composer(QFrame):
         self._refresh()
 
     def _submit(self) -> None:
-        if not self._is_busy and self.text.strip():
+        if not self._is_busy and not self._locked and self.text.strip():
             self.send_requested.emit(self.text)
 
     def _click(self) -> None:
@@ -163,12 +169,13 @@ class Composer(QFrame):
 
     def _refresh(self) -> None:
         theme = self._appearance.theme
-        enabled = self._is_busy or bool(self.text.strip())
+        enabled = self._is_busy or (bool(self.text.strip()) and not self._locked)
         ink = theme.on_accent if enabled else theme.muted
         self.button.setEnabled(enabled)
         self.button.setIcon(self._appearance.icon("stop" if self._is_busy else "send", ink, 1.25))
         self.button.setAccessibleName("Stop" if self._is_busy else "Send")
-        self.button.setToolTip("Stop the answer (Esc)" if self._is_busy else "Send (Enter)")
+        usual = "Stop the answer (Esc)" if self._is_busy else "Send (Enter)"
+        self.button.setToolTip(self._locked or usual)
 
     def _show_focus(self, has_focus: bool) -> None:
         self.setProperty("focused", has_focus)

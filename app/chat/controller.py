@@ -20,6 +20,7 @@ from medusa_core.conversation import Conversation, Turn, new_id
 from medusa_core.messages import (
     Cancel,
     CloseSession,
+    EngineLost,
     Event,
     Failed,
     Generate,
@@ -270,6 +271,8 @@ class ChatController(QObject):
             self._take_back(turn, answer)
         self.errors.show(failed.message, failed.hint)
         self._end()
+        if isinstance(failed, EngineLost):
+            self._page.composer.lock("The engine has stopped: restart Medusa Chat")
 
     def _take_back(self, turn: Turn, answer: AnswerMessage) -> None:
         """Nothing came of it: the prompt goes back to where it was written."""

@@ -30,6 +30,7 @@ from medusa_core.messages import (
     Cancel,
     CloseSession,
     Command,
+    EngineLost,
     Event,
     Failed,
     Generate,
@@ -80,6 +81,7 @@ class Executor:
         self._most_threads = torch.get_num_threads()
         self._sessions: dict[str, Session] = {}
         self._running: list[Generation] = []
+        self._is_lost = False
 
     @property
     def has_work(self) -> bool:
@@ -87,9 +89,12 @@ class Executor:
 
     def handle(self, command: Command) -> None:
         """Carry out a command; whatever fails becomes a `Failed` event."""
+        if self._is_lost:
+            self._tell_lost(command)
+            return
         try:
             self._dispatch(command)
-        except Exception as error:  # noqa: BLE001 - the thread must outlive any command
+        except BaseException as error:  # noqa: BLE001 - the thread must outlive any command
             self._fail(command, error)
 
     def work(self) -> None:
@@ -97,7 +102,7 @@ class Executor:
         generation = self._running.pop(0)
         try:
             self._tell_all(generation.advance())
-        except Exception as error:  # noqa: BLE001 - the thread must outlive any answer
+        except BaseException as error:  # noqa: BLE001 - the thread must outlive any answer
             self._sessions.pop(generation.request.session_id, None)
             self._fail(generation.request, error)
             return
@@ -107,7 +112,9 @@ class Executor:
             self._running.append(generation)
 
     def close(self) -> None:
-        """End all answers and free the model."""
+        """End all answers and free the model; of a lost device nothing more is asked."""
+        if self._is_lost:
+            return
         self._cancel_all()
         self._free()
 
@@ -137,8 +144,10 @@ class Executor:
         self._free()
         try:
             self._open(command)
-        except Exception as error:  # noqa: BLE001 - told, and what was there before must come back
+        except BaseException as error:  # noqa: BLE001 - told, and what was there before comes back
             self._fail(command, error)
+            if self._is_lost:
+                return
             self._free()
             if before is not None:
                 self._open(before)
@@ -258,7 +267,25 @@ class Executor:
         card.give_back_memory()
         return held
 
-    def _fail(self, command: Message, error: Exception) -> None:
+    def _tell_lost(self, command: Message) -> None:
+        self._tell(
+            EngineLost(
+                command.session_id,
+                command.request_id,
+                "EngineLost",
+                "The graphics card reported an error and can't be used any more.",
+                "Restart Medusa Chat. What you wrote and received so far is kept.",
+            )
+        )
+
+    def _fail(self, command: Message, error: BaseException) -> None:
+        if poisons_device(error):
+            log.critical("the device is lost", exc_info=error)
+            self._is_lost = True
+            for request in (command, *(generation.request for generation in self._running)):
+                self._tell_lost(request)
+            self._running.clear()
+            return
         told = _as_medusa_error(error)
         if isinstance(told, RequestError | PlanError | Cancelled):
             # The asker's mistake, which the asker is told; nothing here failed.
@@ -275,7 +302,15 @@ class Executor:
         )
 
 
-def _as_medusa_error(error: Exception) -> MedusaError:
+def poisons_device(error: BaseException) -> bool:
+    """Whether the device can't be used any more in this process: CUDA then fails every call."""
+    if isinstance(error, torch.OutOfMemoryError):
+        return False
+    is_cuda = isinstance(error, RuntimeError) and "CUDA error" in str(error)
+    return isinstance(error, torch.AcceleratorError) or is_cuda
+
+
+def _as_medusa_error(error: BaseException) -> MedusaError:
     if isinstance(error, MedusaError):
         return error
     if isinstance(error, torch.OutOfMemoryError | MemoryError) or "allocate memory" in str(error):

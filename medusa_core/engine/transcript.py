@@ -160,6 +160,8 @@ def _shows(text: str, segments: Sequence[str], answers: Sequence[ChatMessage]) -
 
 def _written_ids(answer: ChatMessage, target: Target) -> list[int]:
     """The tokens an answer was decoded as, as far as they still are its text; the rest anew."""
+    if not all(0 <= token_id < target.config.vocab_size for token_id in answer.token_ids):
+        return target.tokenizer.encode(answer.content)  # another model's
     if target.tokenizer.writes(answer.token_ids, answer.content):
         return list(answer.token_ids)
     detokenizer = Detokenizer(target.tokenizer)
@@ -191,7 +193,7 @@ def _check_ids(token_ids: Sequence[int], target: Target, leaves_room: bool) -> N
         raise TemplateError(
             f"The chat template of {target.name} writes nothing.", "Download the model again."
         )
-    if max(token_ids) >= target.config.vocab_size:
+    if min(token_ids) < 0 or max(token_ids) >= target.config.vocab_size:
         raise TokenizerError(
             f"The tokenizer gives token {max(token_ids)}, but {target.name} knows only "
             f"{target.config.vocab_size}.",

@@ -18,6 +18,7 @@ from medusa_core.messages.commands import (
 from medusa_core.messages.events import (
     BestNode,
     Calibrated,
+    EngineLost,
     Event,
     Failed,
     GenerationDone,
@@ -71,6 +72,7 @@ __all__ = [
     "CloseSession",
     "Command",
     "DrafterChoice",
+    "EngineLost",
     "Event",
     "Failed",
     "Fit",

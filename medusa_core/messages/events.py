@@ -271,6 +271,11 @@ class Failed(Message):
     hint: str
 
 
+@dataclass(frozen=True, slots=True)
+class EngineLost(Failed):
+    """The device can't be used any more: this command failed, and so will every later one."""
+
+
 Event = (
     Progress
     | ModelLoaded
@@ -282,4 +287,5 @@ Event = (
     | GenerationDone
     | Verified
     | Failed
+    | EngineLost
 )

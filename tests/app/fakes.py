@@ -14,6 +14,7 @@ from medusa_core.messages import (
     Calibrated,
     Cancel,
     Command,
+    EngineLost,
     Event,
     Failed,
     Fit,
@@ -62,6 +63,7 @@ class Script:
         accept: Accepted tokens per step, in turns.
         load_error: Message of the error that loading ends with; empty for none.
         prefill_error: Message of the error that an answer ends with at once.
+        loses_device: That error is the last one of the engine.
         decode_error: Message of the error that an answer ends with after three steps.
         stop_reason: Why an answer that isn't cancelled ends.
         calibrates: Whether step costs can be measured.
@@ -74,6 +76,7 @@ class Script:
     load_error: str = ""
     prefill_error: str = ""
     decode_error: str = ""
+    loses_device: bool = False
     stop_reason: StopReason = StopReason.EOS
     calibrates: bool = True
     verifies_at_once: bool = True
@@ -312,6 +315,7 @@ class FakeEngine:
         self._tell(Verified(command.session_id, command.request_id, tokens, 0.001))
 
     def _fail(self, command: Command, message: str) -> None:
+        kind = EngineLost if self.script.loses_device else Failed
         self._tell(
-            Failed(command.session_id, command.request_id, "EngineError", message, "Try again.")
+            kind(command.session_id, command.request_id, "EngineError", message, "Try again.")
         )

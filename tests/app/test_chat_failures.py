@@ -75,6 +75,22 @@ def test_a_failure_within_the_answer_keeps_what_there_is(qtbot: QtBot, open_fake
     assert ask(qtbot, window, "and now?").document.text == engine.script.answer
 
 
+def test_a_lost_device_ends_sending_and_keeps_all_text(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake(Script(decode_error="The card is lost.", loses_device=True))
+    wait_ready(qtbot, window)
+    window.chat.send("tell me")
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert window.chat.answers[0].document.text.startswith("One two three.")
+    assert errors(window)[0].message == "The card is lost."
+    composer, num_asked = window.page.composer, len(engine.of_kind(Generate))
+    composer.set_text("and now?")
+    assert not composer.button.isEnabled()
+    assert "restart" in composer.button.toolTip()
+    composer.edit.submitted.emit()
+    assert len(engine.of_kind(Generate)) == num_asked
+    assert composer.text == "and now?"
+
+
 def test_an_error_can_be_dismissed(qtbot: QtBot, open_fake: Open) -> None:
     window, _ = open_fake(Script(prefill_error="Too long."))
     wait_ready(qtbot, window)

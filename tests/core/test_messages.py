@@ -21,6 +21,7 @@ from medusa_core.messages import (
     ChatMessage,
     CloseSession,
     DrafterChoice,
+    EngineLost,
     Failed,
     Fit,
     Generate,
@@ -107,6 +108,7 @@ EXAMPLES: tuple[Message, ...] = (
     TRACE,
     DONE,
     Failed(*IDS, "EngineError", "what", "do"),
+    EngineLost(*IDS, "EngineLost", "what", "do"),
 )
 
 
