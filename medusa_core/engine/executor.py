@@ -13,6 +13,7 @@ import torch
 from medusa_core import card
 from medusa_core.drafters.lineup import drafters_for
 from medusa_core.drafters.source import source_registry
+from medusa_core.engine.admission import check_threads
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
 from medusa_core.engine.verification import verify
@@ -153,6 +154,7 @@ class Executor:
                 self._open(before)
 
     def _open(self, command: LoadModel) -> None:
+        check_threads(command.num_threads)
         started = time.perf_counter()
 
         def on_progress(stage: str, fraction: float, text: str) -> None:

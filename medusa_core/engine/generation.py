@@ -11,6 +11,7 @@ from torch import Tensor
 from medusa_core.drafters.drafter import DrafterSpec
 from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.drafters.observation import Observation
+from medusa_core.engine.admission import admit
 from medusa_core.engine.answer import Answer, Kept
 from medusa_core.engine.loop import Step, decode_step
 from medusa_core.engine.recorder import Recorder
@@ -36,7 +37,6 @@ from medusa_core.rules.rule import Numbers, RuleSpec, rule_registry
 from medusa_core.rules.shaping import check_tokens
 from medusa_core.target import Target
 from medusa_core.text.detokenizer import Detokenizer
-from medusa_core.tree.presets import MAX_TREE_ROWS
 from medusa_core.tree.shape import TokenTree, TreeShape
 from medusa_core.types import Proposal, RowBudget, WalkContext
 
@@ -74,6 +74,7 @@ class Generation:
             MedusaError: The request can't be served; the session is as it was.
         """
         self._started = time.perf_counter()
+        admit(request.messages, request.settings)
         drafter = drafter or drafter_registry().get(request.settings.drafter)
         rule = rule or rule_registry().get(request.settings.rule)
         self.request = request
@@ -294,13 +295,6 @@ def _check(settings: GenerateSettings, drafter: DrafterSpec, target: Target) -> 
     Raises:
         RequestError: A number makes no sense, or nothing is registered under a name.
     """
-    if settings.max_new_tokens < 1:
-        raise RequestError("The answer needs a budget of at least one token.")
-    if not 0 <= settings.tree_rows <= MAX_TREE_ROWS:
-        raise RequestError(
-            f"A tree can't have {settings.tree_rows} rows.",
-            f"Choose 1 to {MAX_TREE_ROWS}, or 0 to let the engine choose.",
-        )
     if not drafter.serves(target):
         raise RequestError(f"{target.name} can't use the drafter {drafter.name!r}.", drafter.hint)
     check_tokens(settings, target.config.vocab_size)

@@ -11,9 +11,10 @@ import time
 
 import torch
 
+from medusa_core.engine.admission import admit
 from medusa_core.engine.transcript import transcribe
 from medusa_core.errors import RequestError
-from medusa_core.messages import Alternative, Verified, VerifiedToken, Verify
+from medusa_core.messages import Alternative, GenerateSettings, Verified, VerifiedToken, Verify
 from medusa_core.target import Target
 
 _SCORED_ROWS = 64  # scores of a whole text would take more memory than the model
@@ -25,6 +26,7 @@ def verify(command: Verify, target: Target) -> Verified:
     Raises:
         RequestError: There is no text, it is too long, or a token isn't the target's.
     """
+    admit(command.messages, GenerateSettings())
     token_ids = _token_ids(command, target)
     started = time.perf_counter()
     with torch.inference_mode():

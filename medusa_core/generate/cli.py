@@ -141,8 +141,10 @@ def ready(args: argparse.Namespace, target: Target) -> Target:
     """The target, with the threads that the arguments ask for or that serve best."""
     import torch
 
+    from medusa_core.engine.admission import check_threads
     from medusa_core.pace.threads import settle_threads
 
+    check_threads(args.threads)
     if args.threads:
         target.runner.use_threads(args.threads, args.threads)
     else:

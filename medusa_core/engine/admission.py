@@ -1,0 +1,76 @@
+"""What a request must be before any work is done for it."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import fields
+
+from medusa_core.errors import RequestError
+from medusa_core.messages import ChatMessage, GenerateSettings
+from medusa_core.tree.presets import MAX_TREE_ROWS
+
+_MOST_TEMPERATURE = 100.0
+_MOST_NEW_TOKENS = 1 << 24
+_MOST_STOPS, _LONGEST_STOP = 64, 10_000
+
+
+def admit(messages: Sequence[ChatMessage], settings: GenerateSettings) -> None:
+    """See that a request makes sense, whatever the model.
+
+    Raises:
+        RequestError: It doesn't; the hint says what would.
+    """
+    for message in messages:
+        _check_text(message.content, "A message")
+    _check_numbers(settings)
+    if not 1 <= settings.max_new_tokens <= _MOST_NEW_TOKENS:
+        raise RequestError("The answer needs a budget of at least one token.")
+    if not 0 <= settings.tree_rows <= MAX_TREE_ROWS:
+        raise RequestError(
+            f"A tree can't have {settings.tree_rows} rows.",
+            f"Choose 1 to {MAX_TREE_ROWS}, or 0 to let the engine choose.",
+        )
+    if len(settings.stop) > _MOST_STOPS or any(len(s) > _LONGEST_STOP for s in settings.stop):
+        raise RequestError("There are too many stop strings, or one is too long.", "Use fewer.")
+    for stop in settings.stop:
+        _check_text(stop, "A stop string")
+
+
+def check_threads(num_threads: int) -> None:
+    """Refuse a number of threads that no computer has; 0 leaves it open.
+
+    Raises:
+        RequestError: It is such a number.
+    """
+    most = 4 * (os.cpu_count() or 1)
+    if not 0 <= num_threads <= most:
+        raise RequestError(
+            f"{num_threads} threads make no sense here.",
+            f"Choose 1 to {most}, or 0 for the fastest count.",
+        )
+
+
+def _check_numbers(settings: GenerateSettings) -> None:
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise RequestError(
+                f"{field.name.replace('_', ' ').capitalize()} is {value}.", "Choose a number."
+            )
+    if not 0 < settings.temperature <= _MOST_TEMPERATURE:
+        raise RequestError(
+            f"A temperature of {settings.temperature:.3g} makes no sense.",
+            "Choose one between 0.1 and 2, or the greedy rule for none.",
+        )
+
+
+def _check_text(text: str, what: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise RequestError(
+            f"{what} holds half a character at {error.start}, which isn't text.",
+            "Type it again, or save the file it comes from as UTF-8.",
+        ) from error
