@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from app.markdown.formats import Marking
 from app.theme.appearance import ThemeChoice
 from app.theme.fonts import MAX_ZOOM, MIN_ZOOM
+from medusa_core.api import read_json
+from medusa_core.errors import CheckpointError
 from medusa_core.model_choice import ModelChoice, as_json, demo_choice, from_json
 
 log = logging.getLogger(__name__)
@@ -43,27 +48,46 @@ class Preferences:
 
 
 def load_preferences(folder: Path) -> Preferences:
-    """Read the choices; what is missing or makes no sense is as at the first start."""
+    """Read the choices; each that is missing or makes no sense is as at the first start.
+
+    A file that can't be read at all is set aside, so that nothing of it is written over.
+    """
     path = folder / FILE_NAME
     try:
-        saved = json.loads(path.read_text(encoding="utf-8"))
-        theme = ThemeChoice(saved["theme"]).value
-        zoom = min(MAX_ZOOM, max(MIN_ZOOM, float(saved["zoom"])))
-        return Preferences(
-            theme,
-            zoom,
-            Marking(saved["marking"]).value,
-            bool(saved["has_read_hint"]),
-            from_json(saved["model"]),
-            max(0.0, float(saved["unload_minutes"])),
-            str(saved["models_dir"]),
-            bool(saved["records"]),
-        )
-    except FileNotFoundError:
+        saved = read_json(path) if path.exists() else {}
+    except CheckpointError as error:
+        log.warning("%s is set aside: %s", path, error.message)
+        with suppress(OSError):  # on a disk that can't be written it stays where it is
+            path.replace(path.with_suffix(".damaged"))
         return Preferences()
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        log.warning("%s can't be read and is ignored: %s", path, error)
-        return Preferences()
+    chosen: dict[str, Any] = {}
+    for name, read in _READERS.items():
+        try:
+            if name in saved:
+                chosen[name] = read(saved[name])
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
+            log.warning("%s: %s is as at the first start: %s", path, name, error)
+    return Preferences(**chosen)
+
+
+def _minutes(value: Any) -> float:
+    minutes = float(value)
+    if not 0 <= minutes <= _MOST_MINUTES:
+        raise ValueError(f"{value!r} is no time")
+    return minutes
+
+
+_MOST_MINUTES = 10_000.0
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "theme": lambda value: ThemeChoice(value).value,
+    "zoom": lambda value: min(MAX_ZOOM, max(MIN_ZOOM, float(value))),
+    "marking": lambda value: Marking(value).value,
+    "has_read_hint": bool,
+    "model": from_json,
+    "unload_minutes": _minutes,
+    "models_dir": str,
+    "records": bool,
+}
 
 
 def save_preferences(preferences: Preferences, folder: Path) -> None:

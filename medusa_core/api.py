@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from medusa_core import messages
+from medusa_core.files.json_file import read_json
 from medusa_core.hub.job import Job, JobState, Pair
 from medusa_core.hub.settings import HubSettings, save_token, settings_from
 from medusa_core.resources import (
@@ -158,6 +159,7 @@ __all__ = [
     "messages",
     "offline_hub_settings",
     "plan_choice",
+    "read_json",
     "read_trace",
     "recommend",
     "resources_dir",

@@ -33,6 +33,7 @@ from medusa_core.resources import resources_dir
 _FORMAT = "medusa-chat-trace"
 _VERSION = 1
 _MOST_BYTES = 128 << 20  # some 85,000 steps; in memory they take ten times as much
+_MOST_NODES, _MOST_DEPTH = 1024, 64
 _SCHEMA = "trace-1.json"
 
 _Json = dict[str, Any]
@@ -321,6 +322,10 @@ class _Reader:
         depths: list[int] = []
         for parent in raw["parents"]:
             depths.append(0 if parent < 0 else depths[parent] + 1)
+        if len(depths) > _MOST_NODES or max(depths, default=0) > _MOST_DEPTH:
+            raise self._contradiction(
+                number, f"no tree has over {_MOST_NODES} nodes or {_MOST_DEPTH} levels"
+            )
         if raw["heads"] != depths:
             raise self._contradiction(number, "a node's head doesn't draft at its depth")
 

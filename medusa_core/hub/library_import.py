@@ -8,7 +8,8 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from medusa_core.errors import DiskFullError, ModelError, RequestError
+from medusa_core.errors import CheckpointError, DiskFullError, ModelError, RequestError
+from medusa_core.files.json_file import read_json
 from medusa_core.hub.cache_folder import missing_bytes
 from medusa_core.hub.installed import size_of
 from medusa_core.hub.library_files import files_in
@@ -48,11 +49,9 @@ class FolderList:
             ModelError: The list can't be read.
         """
         try:
-            raw = json.loads(self._path.read_text(encoding="utf-8"))
+            raw = read_json(self._path) if self._path.exists() else {"folders": []}
             return tuple(Path(str(folder)) for folder in raw["folders"])
-        except FileNotFoundError:
-            return ()
-        except (OSError, ValueError, TypeError, KeyError) as error:
+        except (CheckpointError, TypeError, KeyError) as error:
             raise ModelError(
                 f"The list of folders {self._path} can't be read: {error}.",
                 "Remove the file and add the folders again.",

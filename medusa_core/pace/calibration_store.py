@@ -13,6 +13,8 @@ from pathlib import Path
 import torch
 
 from medusa_core import card
+from medusa_core.errors import CheckpointError
+from medusa_core.files.json_file import read_json
 from medusa_core.native.binding import native_library
 from medusa_core.pace.calibration import measure_costs
 from medusa_core.pace.costs import StepCosts
@@ -33,10 +35,8 @@ class CalibrationStore:
         """What was measured before, or None; a damaged file is measured anew."""
         path = self._path(key)
         try:
-            return StepCosts.from_json(json.loads(path.read_text(encoding="utf-8")))
-        except FileNotFoundError:
-            return None
-        except (OSError, KeyError, TypeError, ValueError) as error:
+            return StepCosts.from_json(read_json(path)) if path.exists() else None
+        except (CheckpointError, KeyError, TypeError, ValueError, OverflowError) as error:
             log.warning(
                 "the step costs in %s can't be used, they are measured anew: %r", path, error
             )

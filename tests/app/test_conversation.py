@@ -1,6 +1,7 @@
 """Turns of a conversation, sentences of an answer, and what is remembered."""
 
 import json
+from dataclasses import replace
 from itertools import count, pairwise
 from pathlib import Path
 
@@ -86,11 +87,45 @@ def test_preferences_come_back_as_they_were_saved(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{", "[]", '{"theme": "pink"}', '{"theme": "dark", "zoom": "wide"}', "\x00"]
+    "content",
+    ["", "{", "[]", "\x00", '{"zoom": ' + "9" * 5000 + "}", "[" * 100_000, '{"a":' * 50_000],
+    ids=lambda content: content[:12],
 )
-def test_broken_preferences_are_as_at_the_first_start(tmp_path: Path, content: str) -> None:
+def test_broken_preferences_are_set_aside_and_all_is_as_at_the_first_start(
+    tmp_path: Path, content: str
+) -> None:
     (tmp_path / FILE_NAME).write_text(content)
     assert load_preferences(tmp_path) == Preferences()
+    assert (tmp_path / FILE_NAME).with_suffix(".damaged").read_text() == content
+    save_preferences(Preferences("dark"), tmp_path)
+    assert load_preferences(tmp_path) == Preferences("dark")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("theme", "pink"),
+        ("theme", ["dark"]),
+        ("zoom", "wide"),
+        ("zoom", None),
+        ("marking", 3),
+        ("unload_minutes", -1),
+        ("unload_minutes", 1e300),
+        ("unload_minutes", "soon"),
+        ("model", 7),
+        ("model", {"name": "x"}),
+    ],
+)
+def test_a_choice_that_makes_no_sense_costs_no_other(
+    tmp_path: Path, name: str, value: object
+) -> None:
+    save_preferences(Preferences("dark", 1.3, has_read_hint=True, unload_minutes=9.0), tmp_path)
+    saved = json.loads((tmp_path / FILE_NAME).read_text())
+    kept = load_preferences(tmp_path)
+    for broken in ({**saved, name: value}, {k: v for k, v in saved.items() if k != name}):
+        (tmp_path / FILE_NAME).write_text(json.dumps(broken))
+        usual = getattr(Preferences(), name)
+        assert load_preferences(tmp_path) == replace(kept, **{name: usual})
 
 
 def test_an_absurd_zoom_is_brought_back_into_its_limits(tmp_path: Path) -> None:
