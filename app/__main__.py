@@ -7,7 +7,6 @@ import logging
 import os
 import sys
 import threading
-from pathlib import Path
 
 from app.surroundings import qt_problem, screen_problem
 
@@ -19,26 +18,8 @@ def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(
         prog="python -m app", description="Medusa Chat: talk with a model that is made fast."
     )
-    options.add_argument(
-        "--theme", choices=("system", "light", "dark", "both"), help="colours (both: for --tour)"
-    )
+    options.add_argument("--theme", choices=("system", "light", "dark"), help="colours")
     options.add_argument("--platform", help="Qt's platform plugin, e.g. offscreen")
-    options.add_argument(
-        "--tour",
-        type=Path,
-        metavar="DIR",
-        help="open each screen with a real conversation, save pictures and index.json, and end",
-    )
-    options.add_argument(
-        "--probe-startup",
-        action="store_true",
-        help="print the times of the start as JSON and end once the model is ready",
-    )
-    options.add_argument(
-        "--probe-streaming",
-        action="store_true",
-        help="print tokens per second with the window streaming and without as JSON, and end",
-    )
     options.add_argument("--verbose", action="store_true", help="log what is said, too")
     return options
 
@@ -51,10 +32,6 @@ def main() -> int:
     """
     arguments = parser().parse_args()
     problem = screen_problem(arguments.platform)
-    measures = arguments.probe_startup or arguments.probe_streaming
-    if problem is not None and (arguments.tour or measures):
-        # Nobody watches: these work without a screen.
-        arguments.platform, problem = "offscreen", None
     if problem is None:
         try:
             from app.application import Options, run
@@ -67,9 +44,6 @@ def main() -> int:
         Options(
             theme=arguments.theme,
             platform=arguments.platform,
-            tour_dir=arguments.tour,
-            probes_startup=arguments.probe_startup,
-            probes_streaming=arguments.probe_streaming,
             is_verbose=arguments.verbose,
         )
     )

@@ -40,11 +40,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sampling", action="store_true", help="instead: what drawing a token costs, by filter"
     )
-    parser.add_argument(
-        "--gui",
-        action="store_true",
-        help="instead: the built-in model's speed with the window streaming, over headless",
-    )
     parser.add_argument("--modes", default="none,medusa", help="drafters, with commas between")
     parser.add_argument("--peers", default="", help="other programs, such as transformers")
     parser.add_argument("--assistant", type=Path, help="draft model of transformers-assisted")
@@ -84,8 +79,6 @@ def _report(args: argparse.Namespace) -> Mapping[str, object]:
         return _step_cost(args)
     if args.sampling:
         return _sampling()
-    if args.gui:
-        return _window(args)
     if args.prompts is None:
         raise RequestError("There are no prompts.", "Name a file with --prompts.")
     prompts = read_prompts(args.prompts, args.limit)
@@ -139,18 +132,6 @@ def _step_cost(args: argparse.Namespace) -> dict[str, object]:
     report = measure_step_report(target, modes, args.max_new_tokens)
     print(step_table(report))
     return as_json(report)
-
-
-def _window(args: argparse.Namespace) -> Mapping[str, object]:
-    from medusa_core.bench.window import measure_window, window_table
-
-    if args.model or args.heads:
-        raise RequestError(
-            "The window is measured with its built-in model.", "Leave out --model and --heads."
-        )
-    found = measure_window(args.threads)
-    print(window_table(found))
-    return found
 
 
 def _random(args: argparse.Namespace) -> Target:

@@ -24,7 +24,7 @@ from PySide6.QtWidgets import QApplication
 from app.application import Options, build
 from app.startup_probe import process_age_s
 qt = QApplication([])
-application = build(Options(probes_startup=True))
+application = build(Options(is_fresh=True))
 application.window.show()
 qt.processEvents()
 print(json.dumps({
@@ -62,7 +62,7 @@ def test_the_window_is_shown_before_anything_heavy_is_imported(tmp_path: Path) -
 
 def test_the_probe_measures_a_real_start(tmp_path: Path) -> None:
     assert demo_model()[0].is_dir()
-    probed = run("-m", "app", "--platform", "offscreen", "--probe-startup", home=tmp_path)
+    probed = run("-m", "tests.tools.startup", home=tmp_path)
     assert probed.returncode == 0, probed.stderr
     figures = json.loads(probed.stdout)
     print(figures)
@@ -75,7 +75,7 @@ def test_the_probe_measures_a_real_start(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_tour_takes_every_screen_in_both_themes(tmp_path: Path) -> None:
-    toured = run("-m", "app", "--platform", "offscreen", "--tour", str(tmp_path), home=tmp_path)
+    toured = run("-m", "tests.tools.tour", str(tmp_path), home=tmp_path)
     assert toured.returncode == 0, toured.stderr
     index = json.loads((tmp_path / "index.json").read_text())
     assert {entry["theme"] for entry in index} == {"light", "dark"}
@@ -167,7 +167,7 @@ def test_a_missing_library_for_x11_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.slow
 def test_the_probe_compares_streaming_with_silence(tmp_path: Path) -> None:
-    probed = run("-m", "app", "--platform", "offscreen", "--probe-streaming", home=tmp_path)
+    probed = run("-m", "tests.tools.streaming", home=tmp_path)
     assert probed.returncode == 0, probed.stderr
     figures = json.loads(probed.stdout)
     assert figures["streaming_tokens_per_s"] > 0

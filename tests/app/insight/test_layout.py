@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from app.insight.layout import State, lay_out_plan, lay_out_step
 from app.insight.plan_bar import forecast
 from app.insight.track import Track
-from app.tour import _telling_step
 from medusa_core.messages import (
     BestNode,
     Planned,
 )
 from tests.app.insight.traces import PARENTS, trace
+from tests.tools.tour import _telling_step
 
 
 def test_a_step_says_what_became_of_every_node() -> None:

@@ -2,17 +2,22 @@
 
 All ways take turns, so that a machine that slows down slows them alike. Headless, the engine
 answers a conversation that the window doesn't show: events arrive all the same.
+
+`python -m tests.tools.streaming` prints JSON; `OMP_NUM_THREADS` sets the threads.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import statistics
+import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from app.__main__ import leave
+from app.application import Application, Options, run
 from app.chat.empty_state import SUGGESTIONS
 from app.insight.track import Track
 from app.startup_probe import StallProbe
@@ -25,9 +30,6 @@ from medusa_core.messages import (
     Role,
 )
 from medusa_core.model_state import Phase
-
-if TYPE_CHECKING:
-    from app.application import Application
 
 _PROMPT = SUGGESTIONS[0]  # a story as long as an answer may be
 _REPEATS = 9
@@ -168,3 +170,15 @@ class StreamingProbe:
 def _ratio(speeds: dict[str, list[float]], way: str, other: str) -> float:
     pairs = zip(speeds[way], speeds[other], strict=True)
     return round(statistics.median(a / b for a, b in pairs), 3)
+
+
+async def measure(application: Application) -> int:
+    """Open the window, measure, and print the figures."""
+    application.open()
+    sys.stdout.write(json.dumps(await StreamingProbe(application).run()) + "\n")
+    application.close()
+    return 0
+
+
+if __name__ == "__main__":
+    leave(run(Options(platform="offscreen", is_fresh=True), measure))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import logging
@@ -10,17 +11,16 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
+from app.__main__ import leave
+from app.application import Application, Options, run
 from app.insight.track import Track
 from app.theme.appearance import ThemeChoice
+from medusa_core.api import Library, offline_hub_settings
 from medusa_core.model_state import Phase
-
-if TYPE_CHECKING:
-    from app.application import Application
 
 log = logging.getLogger(__name__)
 
@@ -240,3 +240,30 @@ class Tour:
             if time.monotonic() > deadline_s:
                 raise TourError(f"Waited {timeout_s:.0f} s in vain; the log says more.")
             await asyncio.sleep(POLL_S)
+
+
+def _library_in(folder: Path) -> Library:
+    """An empty library that asks nobody."""
+    lists = (folder / "downloads.db", folder / "folders.json")
+    return Library(*lists, offline_hub_settings(folder / "hub"))
+
+
+def main() -> int:
+    """Take the tour."""
+    options = argparse.ArgumentParser(prog="python -m tests.tools.tour", description=__doc__)
+    options.add_argument("folder", type=Path, metavar="DIR", help="takes pictures and index.json")
+    options.add_argument("--theme", choices=("light", "dark"), help="default: both")
+    options.add_argument("--platform", default="offscreen", help="Qt's platform plugin")
+    chosen = options.parse_args()
+    themes = [ThemeChoice(chosen.theme)] if chosen.theme else [ThemeChoice.LIGHT, ThemeChoice.DARK]
+    built = Options(
+        theme=themes[0].value,
+        platform=chosen.platform,
+        is_fresh=True,
+        open_library=lambda: _library_in(chosen.folder / ".library"),
+    )
+    return run(built, lambda application: Tour(application, chosen.folder, tuple(themes)).run())
+
+
+if __name__ == "__main__":
+    leave(main())
