@@ -10,7 +10,9 @@ from pathlib import Path
 from medusa_core.errors import CheckpointError, PlanError
 from medusa_core.heads.medusa import Lent, MedusaHeads
 from medusa_core.heads.reader import has_merged_heads, read_heads, read_heads_shape
-from medusa_core.kv.size import row_bytes, whole_capacity
+from medusa_core.kv.cache import KvCache
+from medusa_core.kv.pool import CachePool
+from medusa_core.kv.size import whole_rows
 from medusa_core.memory.budget import GIB
 from medusa_core.memory.plan import plan_memory, weights_bytes
 from medusa_core.memory.probe import live_budget
@@ -50,6 +52,7 @@ class Target:
         formats: Weight formats of its parts.
         plan: Where the device's memory goes.
         runner: Runs its forward passes.
+        caches: All keys and values: what was planned for them.
         tokenizer: Its tokenizer.
         template: Its chat template.
         eos_token_ids: Tokens that end an answer.
@@ -67,6 +70,7 @@ class Target:
     formats: PartFormats
     plan: MemoryPlan
     runner: Runner
+    caches: CachePool
     tokenizer: Tokenizer
     template: ChatTemplate
     eos_token_ids: frozenset[int]
@@ -77,11 +81,19 @@ class Target:
     num_parameters: int
     weights_bytes: int
 
-    @property
-    def whole_cache_bytes(self) -> int:
-        """Bytes of a cache for the whole context."""
-        row = row_bytes(self.config, self.runner.cache_dtype.itemsize)
-        return row * whole_capacity(self.config.context_tokens)
+    def lend_cache(self, least: int, wanted: int = 0) -> KvCache:
+        """A cache out of what was planned; see `CachePool.lend`."""
+        return self.caches.lend(self.runner.new_cache, least, wanted)
+
+
+def make_caches(config: ModelConfig, runner: Runner, precision: Precision) -> CachePool:
+    """Reserve what was planned for the caches of a target.
+
+    Raises:
+        OutOfMemoryError: The device has no room for it.
+    """
+    num_rows = whole_rows(config.context_tokens)
+    return CachePool(config, runner.cache_dtype, precision.device, num_rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +172,7 @@ def load_target(
         formats=formats,
         plan=plan,
         runner=runner,
+        caches=make_caches(config, runner, precision),
         tokenizer=tokenizer,
         template=template,
         eos_token_ids=frozenset(config.eos_token_ids),

@@ -38,7 +38,7 @@ from medusa_core.messages import (
 
 HELP = (
     "Both sides run on one engine, a step of one and a step of the other in turns. Each clock "
-    "counts only its own side's steps."
+    "counts only its own side's steps, and each side has half of the context."
 )
 
 
@@ -160,7 +160,16 @@ class CompareDialog(QDialog):
             settings = side.settings(seed, temperature)
             self._asked[request] = _Asked(side, session, settings)
             self.answer_begun.emit(side.begin(request, self.marking))
-            self._submit(Generate(session, request, (message,), settings, records=self._records()))
+            self._submit(
+                Generate(
+                    session,
+                    request,
+                    (message,),
+                    settings,
+                    records=self._records(),
+                    shares=len(self.sides),
+                )
+            )
         self._set_running()
 
     def stop(self) -> None:

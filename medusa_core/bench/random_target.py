@@ -25,7 +25,7 @@ from medusa_core.quant.choice import PartFormats, settle_formats
 from medusa_core.quant.linear import QuantLinear, make_linear
 from medusa_core.resources import demo_model_dir, shapes_dir
 from medusa_core.runner.choice import choose_runner, share_workers
-from medusa_core.target import LoadOptions, Target, plan_target
+from medusa_core.target import LoadOptions, Target, make_caches, plan_target
 from medusa_core.text.template import ChatTemplate
 from medusa_core.text.tokenizer import Tokenizer
 from medusa_core.tree.presets import typical_table
@@ -135,6 +135,7 @@ def make_random(name: str, config: ModelConfig, options: LoadOptions, num_heads:
         formats=formats,
         plan=plan,
         runner=runner,
+        caches=make_caches(config, runner, precision),
         tokenizer=tokenizer,
         template=ChatTemplate.open(demo_model_dir(), tokenizer),
         eos_token_ids=frozenset(),

@@ -136,7 +136,11 @@ class Executor:
             case CloseSession():
                 self._close_session(command)
             case Verify():
-                self._tell(verify(command, self._need_target()[0]))
+                self._tell(verify(command, self._need_target()[0], self._check_cancelled))
+
+    def _check_cancelled(self, command: Message) -> None:
+        if self._is_cancelled(command):
+            raise Cancelled("This was stopped.")
 
     def _load(self, command: LoadModel) -> None:
         """Load a model; if that fails, load again what was there before."""
@@ -167,6 +171,7 @@ class Executor:
             target.runner.use_threads(command.num_threads, command.num_threads)
         else:
             settle_threads(target, self._most_threads)
+        target.caches.give_way = self._give_way
         self._target, self._loaded = target, command
         self._tuner = Tuner(target)
         self._tell(_describe(command, target, time.perf_counter() - started))
@@ -199,24 +204,23 @@ class Executor:
             raise RequestError(
                 "This conversation is still being answered.", "Wait for the answer, or stop it."
             )
-        session = self._sessions.get(command.session_id) or self._new_session(target)
-        generation = Generation(command, target, session, tuner)
-        self._sessions.pop(command.session_id, None)
-        self._sessions[command.session_id] = session  # the last one used is the last
-        self._running.append(generation)
+        known = self._sessions.pop(command.session_id, None)  # else it could give way to itself
+        try:
+            session = known or Session(target)
+            self._running.append(Generation(command, target, session, tuner))
+            known = session
+        finally:
+            if known is not None:
+                self._sessions[command.session_id] = known  # the last one used is the last
 
-    def _new_session(self, target: Target) -> Session:
-        """A session; others give way, the longest unused first, if there is no memory for it."""
+    def _give_way(self) -> bool:
+        """Forget the session that hasn't been used for longest; False where all are busy."""
         busy = {generation.request.session_id for generation in self._running}
-        while True:
-            try:
-                return Session(target)
-            except OutOfMemoryError:
-                idle = [name for name in self._sessions if name not in busy]
-                if not idle:
-                    raise
-                log.info("the cache of a session gives way to a new one")
-                del self._sessions[idle[0]]
+        idle = [name for name in self._sessions if name not in busy]
+        if idle:
+            log.info("the cache of a session gives way to another one")
+            del self._sessions[idle[0]]
+        return bool(idle)
 
     def _cancel(self, command: Cancel) -> None:
         for generation in self._running:
@@ -257,9 +261,8 @@ class Executor:
         self._tuner = None
         if target is None:
             return 0
-        caches = sum(session.kv.nbytes for session in self._sessions.values())
         in_heads = 0 if target.heads is None else target.heads.nbytes
-        held = target.weights_bytes + in_heads + caches
+        held = target.weights_bytes + in_heads + target.caches.nbytes
         left = weakref.ref(target.runner)
         self._sessions.clear()
         del target

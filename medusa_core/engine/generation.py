@@ -42,6 +42,8 @@ from medusa_core.types import Proposal, RowBudget, WalkContext
 
 _PREFILL_ROWS = 64  # small enough that Cancel is heard soon, large enough to use both cores
 
+_MOST_SHARES = 16
+
 
 class Generation:
     """An answer being decoded.
@@ -81,7 +83,11 @@ class Generation:
         self.is_done = False
         self._target = target
         self._session = session
-        self._transcript = transcribe(request.messages, request.keep_tokens, target)
+        _check_shares(request.shares)
+        context_tokens = target.config.context_tokens // request.shares
+        self._transcript = transcribe(
+            request.messages, request.keep_tokens, target, context_tokens=context_tokens
+        )
         self._read_ids = self._transcript.token_ids
         self._context = WalkContext(
             session.token_ids, len(self._transcript.prompt_ids), request.records
@@ -102,7 +108,7 @@ class Generation:
         self._guesses: list[tuple[int, Guesses]] = []
         self._yields: list[StepYield] = []
         self._rule = rule.build(self._settings)
-        self._answer = _answer(self._settings, target, len(self._read_ids))
+        self._answer = _answer(self._settings, target, context_tokens - len(self._read_ids))
         self._given_pieces = self._answer.resume(self._transcript.given_ids)
         self._num_cached = self._prepare()
         self._first_token_s = 0.0
@@ -113,10 +119,9 @@ class Generation:
         self._recorder = Recorder(target.tokenizer) if request.records else None
 
     def _prepare(self) -> int:
+        num_tokens = len(self._read_ids) + self._answer.num_left
+        self._session.make_room(num_tokens, self._settings.tree_rows, self.request.shares)
         num_cached = self._session.reuse(self._read_ids)
-        self._session.make_room(
-            len(self._read_ids) + self._answer.num_left + self._settings.tree_rows
-        )
         self._drafter.begin(self._read_ids)
         return num_cached
 
@@ -144,9 +149,8 @@ class Generation:
     def _prefill_chunk(self) -> tuple[Event, ...]:
         started = time.perf_counter()
         session, prompt = self._session, self._read_ids
-        chunk = prompt[len(session.token_ids) : len(session.token_ids) + _PREFILL_ROWS]
-        hidden = self._target.runner.extend(chunk, session.kv, only_last=True)
-        session.token_ids.extend(chunk)
+        hidden = session.chunks.read(prompt, session.kv, only_last=True)
+        session.token_ids.extend(prompt[len(session.token_ids) : session.kv.length])
         if len(session.token_ids) < len(prompt):
             self._prefill_s += time.perf_counter() - started
             return (self._progress(),)
@@ -308,8 +312,14 @@ def _without_repeat(settings: GenerateSettings, transcript: Transcript) -> Gener
     return replace(settings, forbidden=(*settings.forbidden, again))
 
 
-def _answer(settings: GenerateSettings, target: Target, num_prompt_tokens: int) -> Answer:
-    room = target.config.context_tokens - num_prompt_tokens
+def _check_shares(shares: int) -> None:
+    if not 1 <= shares <= _MOST_SHARES:
+        raise RequestError(
+            f"The context can't be shared by {shares} answers.", f"Choose 1 to {_MOST_SHARES}."
+        )
+
+
+def _answer(settings: GenerateSettings, target: Target, room: int) -> Answer:
     runs_out = room < settings.max_new_tokens
     return Answer(
         Detokenizer(target.tokenizer),

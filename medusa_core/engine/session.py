@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from medusa_core.kv.cache import KvCache
-from medusa_core.kv.size import whole_capacity
+from medusa_core.kv.pool import steps_up
+from medusa_core.pace.chunks import Chunks
 from medusa_core.target import Target
-
-_BUCKET = 256  # caches grow in steps, so that a longer answer rarely copies
-_SMALL_BYTES = 256 << 20
 
 
 class Session:
@@ -18,12 +16,14 @@ class Session:
     Attributes:
         token_ids: Tokens decided so far.
         kv: Rows of the target for them.
+        chunks: Reads prompts.
     """
 
     def __init__(self, target: Target) -> None:
-        self._whole = whole_capacity(target.config.context_tokens)
+        self._target = target
+        self.chunks = Chunks(target)
         self.token_ids: list[int] = []
-        self.kv: KvCache = target.runner.new_cache(_first_capacity(target))
+        self.kv: KvCache = target.lend_cache(1)
 
     def reuse(self, prompt_ids: list[int]) -> int:
         """Keep the cached rows that begin a prompt and forget the rest.
@@ -39,16 +39,22 @@ class Session:
         self.cut(common)
         return common
 
-    def make_room(self, num_tokens: int) -> None:
+    def make_room(self, num_tokens: int, num_drafts: int, shares: int = 1) -> None:
         """Let the cache hold that many rows.
 
+        Args:
+            num_tokens: Rows that there must be room for.
+            num_drafts: Rows of a tree behind them, which gets what is left.
+            shares: The cache may grow to one of so many equal parts of what was planned.
+
         Raises:
-            OutOfMemoryError: The device has no room for it.
+            OutOfMemoryError: Answers that are being written leave no room for it.
         """
-        if num_tokens > self.kv.capacity:
-            in_steps = -(-num_tokens // _BUCKET) * _BUCKET
-            # Never beyond what was planned, but for a tree that is larger than planned.
-            self.kv.grow(max(num_tokens, min(in_steps, self._whole)))
+        least = num_tokens + 1  # a step may pad into one
+        if least > self.kv.capacity:
+            caches = self._target.caches
+            wanted = steps_up(least + num_drafts, max(least, caches.num_rows // shares))
+            self.kv = caches.grown(self._target.runner.new_cache, self.kv, least, wanted)
 
     def cut(self, num_tokens: int) -> None:
         """Forget the tokens from `num_tokens` on, and their rows."""
@@ -66,15 +72,3 @@ def _num_common(a: list[int], b: list[int]) -> int:
         else:
             bound = middle
     return same
-
-
-def _first_capacity(target: Target) -> int:
-    """Room for the whole context where it was planned for, or where it costs nothing.
-
-    A card's memory was planned, and growing would need the old and the new cache at once. A CPU
-    takes pages when they are used.
-    """
-    is_cheap = target.whole_cache_bytes <= _SMALL_BYTES
-    if is_cheap or target.precision.device.type == "cuda":
-        return whole_capacity(target.config.context_tokens)
-    return _BUCKET

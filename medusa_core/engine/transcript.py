@@ -44,6 +44,7 @@ def transcribe(
     target: Target,
     *,
     leaves_room: bool = True,
+    context_tokens: int = 0,
 ) -> Transcript:
     """The token ids of a conversation.
 
@@ -52,6 +53,7 @@ def transcribe(
         keep_tokens: How many tokens of that answer to keep; None for all.
         target: Its tokenizer and template are used.
         leaves_room: At least one token of the context must be left for an answer.
+        context_tokens: The share of the context that it gets; 0 for all of it.
 
     Raises:
         RequestError: There is nothing to answer, or no room for an answer.
@@ -65,7 +67,7 @@ def transcribe(
     given = _written_ids(messages[-1], target) if goes_on else []
     kept = _keep(given, messages[-1], keep_tokens, target)
     transcript = Transcript(prompt_ids, kept, given[len(kept)] if len(kept) < len(given) else None)
-    _check_ids(transcript.token_ids, target, leaves_room)
+    _check_ids(transcript.token_ids, target, leaves_room, context_tokens)
     return transcript
 
 
@@ -182,7 +184,9 @@ def _written_ids(answer: ChatMessage, target: Target) -> list[int]:
     return [*answer.token_ids[:num_kept], *encode(rest)]
 
 
-def _check_ids(token_ids: Sequence[int], target: Target, leaves_room: bool) -> None:
+def _check_ids(
+    token_ids: Sequence[int], target: Target, leaves_room: bool, context_tokens: int
+) -> None:
     """Refuse what the target can't read.
 
     Raises:
@@ -199,12 +203,16 @@ def _check_ids(token_ids: Sequence[int], target: Target, leaves_room: bool) -> N
             f"{target.config.vocab_size}.",
             "The tokenizer belongs to another model; download both again.",
         )
-    limit = target.config.context_tokens
+    whole = target.config.context_tokens
+    limit = context_tokens or whole
     if leaves_room and len(token_ids) >= limit:
         raise RequestError(
             f"The conversation has {len(token_ids)} tokens, but {target.name} reads {limit} "
             "with its answer.",
-            "Shorten the message, or start a new chat.",
+            "Shorten the message, or start a new chat."
+            if limit == whole
+            else f"Answers that are written at once share the context of {whole} tokens: shorten "
+            "the message, or load the model with a longer context.",
             num_tokens=len(token_ids),
             context_tokens=limit,
         )

@@ -8,6 +8,8 @@ for Translation via Parallel Decoding", section 3). The first output that differ
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 
 import torch
 
@@ -15,22 +17,35 @@ from medusa_core.engine.admission import admit
 from medusa_core.engine.transcript import transcribe
 from medusa_core.errors import RequestError
 from medusa_core.messages import Alternative, GenerateSettings, Verified, VerifiedToken, Verify
+from medusa_core.pace.chunks import Chunks
 from medusa_core.target import Target
 
 _SCORED_ROWS = 64  # scores of a whole text would take more memory than the model
 
 
-def verify(command: Verify, target: Target) -> Verified:
+CheckCancelled = Callable[[Verify], None]
+
+
+def verify(
+    command: Verify, target: Target, check_cancelled: CheckCancelled | None = None
+) -> Verified:
     """Read a text and say what the target would have written behind each of its tokens.
 
+    Args:
+        command: Which text.
+        target: The loaded target.
+        check_cancelled: Asked before every chunk; what it raises ends this.
+
     Raises:
+        OutOfMemoryError: Answers that are being written leave no room for the text.
         RequestError: There is no text, it is too long, or a token isn't the target's.
     """
     admit(command.messages, GenerateSettings())
     token_ids = _token_ids(command, target)
     started = time.perf_counter()
     with torch.inference_mode():
-        outputs = _outputs(token_ids, target)
+        for_chunk = partial(check_cancelled or _goes_on, command)
+        outputs = _outputs(token_ids, target, for_chunk)
     seconds = time.perf_counter() - started
     bytes_of = target.tokenizer.bytes_of
     tokens = tuple(
@@ -65,13 +80,21 @@ def _token_ids(command: Verify, target: Target) -> list[int]:
     return token_ids
 
 
-def _outputs(token_ids: list[int], target: Target) -> list[tuple[int, float]]:
+def _outputs(
+    token_ids: list[int], target: Target, before_chunk: Callable[[], None]
+) -> list[tuple[int, float]]:
     """The best token behind each of these, and its probability."""
-    cache = target.runner.new_cache(len(token_ids))
-    hidden = target.runner.extend(token_ids, cache)
+    cache, chunks = target.lend_cache(len(token_ids) + 1), Chunks(target)
     outputs: list[tuple[int, float]] = []
-    for start in range(0, len(hidden), _SCORED_ROWS):
-        scores = target.runner.logits(hidden[start : start + _SCORED_ROWS])
-        best = torch.softmax(scores, dim=-1, dtype=torch.float32).max(dim=-1)
-        outputs += zip(best.indices.tolist(), best.values.tolist(), strict=True)
+    while cache.length < len(token_ids):
+        before_chunk()
+        hidden = chunks.read(token_ids, cache)
+        for start in range(0, len(hidden), _SCORED_ROWS):
+            scores = target.runner.logits(hidden[start : start + _SCORED_ROWS])
+            best = torch.softmax(scores, dim=-1, dtype=torch.float32).max(dim=-1)
+            outputs += zip(best.indices.tolist(), best.values.tolist(), strict=True)
     return outputs
+
+
+def _goes_on(command: Verify) -> None:
+    """Nobody can cancel it."""

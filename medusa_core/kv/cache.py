@@ -31,6 +31,7 @@ class KvCache(ABC):
         device: torch.device,
         capacity: int,
         num_spare: int = 0,
+        memory: Tensor | None = None,
     ) -> None:
         """Take the memory.
 
@@ -41,11 +42,17 @@ class KvCache(ABC):
             capacity: Slots.
             num_spare: Slots behind these, for padding rows. All slots then begin as zeros, as
                 steps of fixed width read beyond what is written.
+            memory: Where the cache lies, for `capacity` slots with the spare ones among them;
+                None takes memory of its own.
         """
         self._num_spare = num_spare
         slots = capacity + num_spare
+        if memory is not None:
+            capacity, slots = capacity - num_spare, capacity
         shape = (config.num_layers, 2, config.num_kv_heads, slots, config.head_dim)
-        self._data = _allocate(shape, dtype, device, num_spare > 0)
+        self._data = _allocate(shape, dtype, device) if memory is None else memory.view(shape)
+        if num_spare:
+            self._data.zero_()
         self.length = 0
         self.capacity = capacity
 
@@ -54,15 +61,30 @@ class KvCache(ABC):
         """Bytes that the cache takes."""
         return self._data.nbytes
 
-    def grow(self, capacity: int) -> None:
-        """Make room for `capacity` slots, keeping what is committed; never shrinks."""
-        if capacity <= self.capacity:
-            return
+    def stretch(self, memory: Tensor) -> None:
+        """Go on in a longer piece of memory that begins where the old one does.
+
+        Args:
+            memory: For whole slots, the spare ones among them.
+        """
         old = self._data
-        shape = (*old.shape[:3], capacity + self._num_spare, old.shape[4])
-        self._data = _allocate(shape, old.dtype, old.device, self._num_spare > 0)
-        self._first_rows(self._data, self.length).copy_(self._first_rows(old, self.length))
-        self.capacity = capacity
+        shape = (*old.shape[:3], memory.numel() // (old.numel() // old.shape[3]), old.shape[4])
+        new = memory.view(shape)
+        before, after = (self._first_rows(data, self.length) for data in (old, new))
+        # From the last layer on: each lies behind what is left of those before it.
+        for layer in reversed(range(len(new))):
+            kept = before[layer].clone()
+            if self._num_spare:
+                new[layer].zero_()
+            after[layer].copy_(kept)
+        self._data = new
+        self.capacity = shape[3] - self._num_spare
+
+    def take_over(self, other: KvCache) -> None:
+        """Hold what another cache of this kind holds."""
+        self.length = other.length
+        rows = self._first_rows(self._data, self.length)
+        rows.copy_(other._first_rows(other._data, self.length))
 
     def reserve(self, num_rows: int) -> None:
         """Open `num_rows` slots behind the committed rows for one forward pass."""
@@ -104,12 +126,8 @@ class KvCache(ABC):
         """Bring some of the reserved rows to the front."""
 
 
-def _allocate(
-    shape: tuple[int, ...], dtype: torch.dtype, device: torch.device, is_zero: bool
-) -> Tensor:
+def _allocate(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
     try:
-        if is_zero:
-            return torch.zeros(shape, dtype=dtype, device=device)
         # Slots are written before they are read, and a CPU takes their pages only then.
         return torch.empty(shape, dtype=dtype, device=device)
     except RuntimeError as error:

@@ -23,7 +23,12 @@ class PanelCache(KvCache):
     """
 
     def __init__(
-        self, library: ctypes.CDLL, config: ModelConfig, dtype: torch.dtype, capacity: int
+        self,
+        library: ctypes.CDLL,
+        config: ModelConfig,
+        dtype: torch.dtype,
+        capacity: int,
+        memory: Tensor | None = None,
     ) -> None:
         """Take the memory.
 
@@ -32,8 +37,10 @@ class PanelCache(KvCache):
             config: Sizes of the target.
             dtype: Of keys and values: float32 or bfloat16.
             capacity: Slots; there may be a few more.
+            memory: Where it lies, for whole panels; None takes memory of its own.
         """
-        super().__init__(config, dtype, torch.device("cpu"), _whole_panels(capacity))
+        cpu = torch.device("cpu")
+        super().__init__(config, dtype, cpu, _whole_panels(capacity), memory=memory)
         self._library = library
         self._struct = CacheStruct(
             words=self._data.data_ptr(),
@@ -45,8 +52,8 @@ class PanelCache(KvCache):
         )
         self.address = addressof(self._struct)
 
-    def grow(self, capacity: int) -> None:
-        super().grow(_whole_panels(capacity))
+    def stretch(self, memory: Tensor) -> None:
+        super().stretch(memory)
         self._struct.words = self._data.data_ptr()
         self._struct.capacity = self.capacity
 

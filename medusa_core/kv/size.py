@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from medusa_core.models.config import ModelConfig
 
-_SPARE_ROWS = 64  # for the tree behind a full context; larger trees make room for themselves
+ROUND_ROWS = 16  # caches lie in multiples of this, as panels of the compiled step do
+_SPARE_ROWS = 64  # for the tree behind a full context, and a slot for padding rows
 
 
-def whole_capacity(context_tokens: int) -> int:
-    """Slots of a cache for a whole context."""
-    return context_tokens + _SPARE_ROWS
+def whole_rows(context_tokens: int) -> int:
+    """Rows that all caches of a target have together: a whole context's."""
+    return -(-(context_tokens + _SPARE_ROWS) // ROUND_ROWS) * ROUND_ROWS
 
 
 def row_bytes(config: ModelConfig, itemsize: int) -> int:

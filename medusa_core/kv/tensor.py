@@ -35,10 +35,15 @@ class TensorCache(KvCache):
     """
 
     def __init__(
-        self, config: ModelConfig, precision: Precision, capacity: int, num_spare: int = 0
+        self,
+        config: ModelConfig,
+        precision: Precision,
+        capacity: int,
+        num_spare: int = 0,
+        memory: Tensor | None = None,
     ) -> None:
         """Take the memory; see `KvCache`."""
-        super().__init__(config, precision.cache, precision.device, capacity, num_spare)
+        super().__init__(config, precision.cache, precision.device, capacity, num_spare, memory)
         self._fixed: tuple[Tensor, int] | None = None
         self._pending: _Pending | None = None
         self._num_reserved = 0
@@ -47,9 +52,9 @@ class TensorCache(KvCache):
     def address(self) -> int:
         return self._data.data_ptr()
 
-    def grow(self, capacity: int) -> None:
-        super().grow(capacity)
-        self._pending = None  # its views would keep the old tensor alive
+    def stretch(self, memory: Tensor) -> None:
+        super().stretch(memory)
+        self._pending = None  # its views are of the old shape
 
     def reserve(self, num_rows: int) -> None:
         super().reserve(num_rows)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from medusa_core.kv.size import row_bytes, whole_capacity
+from medusa_core.kv.size import row_bytes, whole_rows
 from medusa_core.memory.budget import GIB, Budget
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan
 from medusa_core.models.config import ModelConfig
@@ -19,8 +19,9 @@ from medusa_core.native.lanes import fits_lanes
 from medusa_core.quant.choice import PartFormats
 from medusa_core.quant.format import QuantSpec, quant_registry
 
-_STEP_ROWS = 64
-_NUM_LAYOUTS = 32  # masks that the runner keeps
+FIRST_CHUNK_ROWS = 64  # quick on most devices, and as many as the largest usual tree has
+_CARD_CHUNK_ROWS = 512
+_SCORED_ROWS = 64
 _TIGHT_BYTES = GIB * 3 // 10  # less than this left over, and another window may take it
 _ITEMSIZE = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
 
@@ -121,20 +122,28 @@ def kv_bytes(config: ModelConfig, formats: PartFormats, context_tokens: int) -> 
     compiles = formats.compiles and fits_lanes(*config.row_sizes) and not config.quantization
     compiles = compiles and find_family(config.model_type).decoder is None
     itemsize = item if formats.device == "cuda" or compiles else max(4, item)
-    # Steps of fixed shapes, which a card may choose, have one slot more for their padding.
-    slots = whole_capacity(context_tokens) + (formats.device == "cuda")
-    return row_bytes(config, itemsize) * slots
+    return row_bytes(config, itemsize) * whole_rows(context_tokens)
+
+
+def chunk_rows(device: str) -> int:
+    """Most rows of a prompt that are read at once on a type of device.
+
+    A CPU's time grows with the rows; a card unpacks 4-bit weights once for all of them.
+    """
+    return _CARD_CHUNK_ROWS if device == "cuda" else FIRST_CHUNK_ROWS
 
 
 def scratch_bytes(config: ModelConfig, formats: PartFormats, context_tokens: int) -> int:
-    """Upper estimate of what a step of 64 rows needs besides weights and cache."""
-    rows, item = _STEP_ROWS, max(4, _ITEMSIZE[formats.compute])
+    """Upper estimate of what a pass of most rows needs besides weights and cache."""
+    rows, item = chunk_rows(formats.device), max(4, _ITEMSIZE[formats.compute])
     group = config.num_heads // config.num_kv_heads
     hidden = rows * (8 * config.hidden_size + 4 * config.intermediate_size) * item
-    logits = 2 * rows * config.vocab_size * item
-    masks = _NUM_LAYOUTS * group * rows * context_tokens * _ITEMSIZE[formats.compute] // 4
-    scores = config.num_heads * rows * context_tokens * item
-    return hidden + logits + masks + scores + _unpacked_bytes(config, formats)
+    logits = 2 * _SCORED_ROWS * config.vocab_size * item
+    masks = 2 * group * rows * context_tokens * _ITEMSIZE[formats.compute]
+    # A card's kernels keep no scores.
+    scores = 0 if formats.device == "cuda" else config.num_heads * rows * context_tokens * item
+    rotations = whole_rows(context_tokens) * config.head_dim * item
+    return hidden + logits + masks + scores + rotations + _unpacked_bytes(config, formats)
 
 
 def _unpacked_bytes(config: ModelConfig, formats: PartFormats) -> int:

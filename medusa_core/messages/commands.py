@@ -62,12 +62,15 @@ class Generate(Message):
             for all. Under a rule that chooses without chance, the token that stood there is
             forbidden there; else `settings.seed` makes the difference.
         records: Send a `StepTrace` for every step.
+        shares: The answer gets one of so many equal parts of the context, as others are written at
+            the same time.
     """
 
     messages: tuple[ChatMessage, ...]
     settings: GenerateSettings = field(default_factory=GenerateSettings)
     keep_tokens: int | None = None
     records: bool = False
+    shares: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,9 +45,9 @@ def measure_costs(target: Target, budget_s: float | None = None) -> StepCosts:
     if budget_s is None:
         budget_s = BUDGET_S[target.precision.device.type]
     ends = time.perf_counter() + budget_s
-    # All caches together are no larger than the one that was planned.
+    # Caches that are in use may leave less than was planned.
     others = len(LENGTHS) * MOST_ROWS + sum(LENGTHS[:-1])
-    room = target.config.context_tokens - others
+    room = min(target.config.context_tokens, target.caches.free_rows) - others
     lengths = tuple(sorted({max(1, min(length, room)) for length in LENGTHS}))
     steps = _Steps(target, lengths)
     asking, asking_drawn = _Asking(steps, "greedy"), _Asking(steps, "sample")
@@ -164,7 +164,7 @@ def _rising(seconds: list[float]) -> tuple[float, ...]:
 
 
 def _filled_cache(target: Target, length: int) -> KvCache:
-    kv = target.runner.new_cache(length + MOST_ROWS)
+    kv = target.lend_cache(length + MOST_ROWS)
     kv.fill(length)
     return kv
 

@@ -59,8 +59,8 @@ class NativeRunner:
         self.workers.use(decoding, prefill)
         self._scratch_for = (0, 0)
 
-    def new_cache(self, capacity: int) -> PanelCache:
-        return PanelCache(self._library, self._model.config, self.cache_dtype, capacity)
+    def new_cache(self, capacity: int, memory: Tensor | None = None) -> PanelCache:
+        return PanelCache(self._library, self._model.config, self.cache_dtype, capacity, memory)
 
     def verify(self, tree: TokenTree, kv: KvCache) -> Tensor:
         shape = tree.shape

@@ -34,8 +34,8 @@ class ResidentRunner:
         torch.set_num_threads(decoding)
         self._prefill_threads = prefill
 
-    def new_cache(self, capacity: int) -> TensorCache:
-        return TensorCache(self._model.config, self._precision, capacity)
+    def new_cache(self, capacity: int, memory: Tensor | None = None) -> TensorCache:
+        return TensorCache(self._model.config, self._precision, capacity, memory=memory)
 
     def verify(self, tree: TokenTree, kv: KvCache) -> Tensor:
         return self._forward(tree.token_ids, RowLayout.of_tree(tree.shape), kv)

@@ -29,8 +29,12 @@ class Runner(Protocol):
     def use_threads(self, decoding: int, prefill: int) -> None:
         """Compute with so many CPU threads."""
 
-    def new_cache(self, capacity: int) -> KvCache:
-        """A cache for one session.
+    def new_cache(self, capacity: int, memory: Tensor | None = None) -> KvCache:
+        """An empty cache.
+
+        Args:
+            capacity: Slots.
+            memory: Where it lies, as a `CachePool` lends it; None takes memory of its own.
 
         Raises:
             OutOfMemoryError: The device has no room for it.

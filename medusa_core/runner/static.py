@@ -18,6 +18,7 @@ from torch import Tensor
 
 from medusa_core import card
 from medusa_core.kv.cache import KvCache
+from medusa_core.kv.size import whole_rows
 from medusa_core.kv.tensor import TensorCache
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
@@ -64,14 +65,15 @@ class StaticRunner(ResidentRunner):
         self._captures = captures
         self._steps: dict[tuple[int, int, int, int], _Step] = {}
         self._graphs_memory = card.graph_memory() if captures else None
+        model.turns(whole_rows(model.config.context_tokens))  # a table that moves would be lost
 
     @property
     def is_recorded(self) -> bool:
         """Could every step be recorded so far?"""
         return all(step.graph is not None for step in self._steps.values())
 
-    def new_cache(self, capacity: int) -> TensorCache:
-        return TensorCache(self._model.config, self._precision, capacity, num_spare=1)
+    def new_cache(self, capacity: int, memory: Tensor | None = None) -> TensorCache:
+        return TensorCache(self._model.config, self._precision, capacity, 1, memory)
 
     def verify(self, tree: TokenTree, kv: KvCache) -> Tensor:
         assert isinstance(kv, TensorCache)  # from new_cache

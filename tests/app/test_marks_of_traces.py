@@ -70,8 +70,8 @@ class ScriptedRunner:
     def use_threads(self, decoding: int, prefill: int) -> None:
         self._honest.use_threads(decoding, prefill)
 
-    def new_cache(self, capacity: int) -> KvCache:
-        return self._honest.new_cache(capacity)
+    def new_cache(self, capacity: int, memory: Tensor | None = None) -> KvCache:
+        return self._honest.new_cache(capacity, memory)
 
     def verify(self, tree: TokenTree, kv: KvCache) -> Tensor:
         kv.reserve(tree.shape.num_nodes)

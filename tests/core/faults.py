@@ -82,10 +82,10 @@ class FaultyRunner(ResidentRunner):
         self._cache = cache
         self._layout = layout
 
-    def new_cache(self, capacity: int) -> TensorCache:
+    def new_cache(self, capacity: int, memory: Tensor | None = None) -> TensorCache:
         config: ModelConfig = self._model.config
         precision: Precision = self._precision
-        return self._cache(config, precision, capacity)
+        return self._cache(config, precision, capacity, memory=memory)
 
     def verify(self, tree: TokenTree, kv: KvCache) -> Tensor:
         return self._forward(tree.token_ids, self._layout(RowLayout.of_tree(tree.shape)), kv)

@@ -26,7 +26,6 @@ ROOM_BYTES = 1_500_000_000
 CHILD = """
 import json, resource, sys, time
 from pathlib import Path
-from medusa_core.engine.session import Session
 from medusa_core.generate.direct import generate
 from medusa_core.messages import ChatMessage, GenerateSettings, Role, WeightFormats
 from medusa_core.models.kept import KeptModels
@@ -38,14 +37,12 @@ target = load_target(model, heads, options)
 seconds = time.perf_counter() - started
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 done = generate(target, (ChatMessage(Role.USER, "hi"),), GenerateSettings(max_new_tokens=1))
-session = Session(target)
-session.make_room(576)
 print(json.dumps({
     "seconds": seconds,
     "peak_bytes": peak,
     "num_tokens": len(done.token_ids),
     "planned": [target.plan.weights_bytes, target.plan.heads_bytes, target.plan.kv_bytes],
-    "measured": [target.weights_bytes, target.heads.nbytes, session.kv.nbytes],
+    "measured": [target.weights_bytes, target.heads.nbytes, target.caches.nbytes],
 }))
 """
 

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from medusa_core import target as target_module
 from medusa_core.api import demo_model
-from medusa_core.engine.session import Session
 from medusa_core.errors import CheckpointError, ModelError, PlanError
 from medusa_core.files.json_file import read_json
 from medusa_core.memory.budget import Budget
@@ -188,7 +187,7 @@ def test_a_checkpoint_in_4_bits_loads_as_it_is(
         assert torch.equal(scores, plain_scores(load(model, None, "nf4"), IDS))
     target = load_target(folder)
     assert target.weights_bytes <= target.plan.weights_bytes <= target.weights_bytes * 1.05
-    assert Session(target).kv.nbytes == target.plan.kv_bytes
+    assert target.caches.nbytes == target.plan.kv_bytes
 
 
 @pytest.mark.parametrize(

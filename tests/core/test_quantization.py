@@ -14,7 +14,6 @@ from torch import Tensor
 from medusa_core.api import demo_model
 from medusa_core.drafters.drafter import DrafterSpec
 from medusa_core.drafters.lineup import drafter_registry
-from medusa_core.engine.session import Session
 from medusa_core.errors import RequestError
 from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.messages import GenerateSettings, WeightFormats
@@ -298,7 +297,7 @@ def test_law_4_the_plan_is_what_is_measured_and_at_most_a_twentieth_more(
     measured = {
         "weights": held_bytes(weight_roots(target)),
         "heads": held_bytes(head_roots(target.heads)) if target.heads else 0,
-        "kv": held_bytes([Session(target).kv._data]),
+        "kv": held_bytes([target.caches._memory]),
     }
     plan = target.plan
     planned = {"weights": plan.weights_bytes, "heads": plan.heads_bytes, "kv": plan.kv_bytes}

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from medusa_core.drafters.lineup import drafter_registry
+from medusa_core.kv.pool import CachePool
 from medusa_core.messages import GenerateSettings
 from medusa_core.rules.rule import rule_registry
 from medusa_core.runner.resident import ResidentRunner
@@ -86,14 +87,17 @@ def test_the_tree_fits_to_the_last_slot(load: LoadTarget) -> None:
 def test_caches_grow_and_sessions_take_turns(load: LoadTarget) -> None:
     target = load("tied", "float64")
     _, runner = static(target)
-    caches = [runner.new_cache(80), runner.new_cache(90)]
+    pool = CachePool(target.config, runner.cache_dtype, target.precision.device, 800)
+    caches = [pool.lend(runner.new_cache, rows) for rows in (90, 80)]
+    caches.reverse()  # behind the one that grows there is room
     for offset, kv in enumerate(caches):
         runner.extend(IDS[offset:], kv)
     first = [runner.verify(tree_of(5), kv) for kv in caches]
     assert (first[0] - first[1]).abs().max() > 1e-3
     again = [runner.verify(tree_of(5), kv) for kv in caches]
     assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
-    caches[0].grow(600)  # over the first bucket of lengths
+    assert pool.grown(runner.new_cache, caches[0], 600) is caches[0]
+    assert caches[0].capacity > LENGTH_BUCKETS[0]
     assert (runner.verify(tree_of(5), caches[0]) - first[0]).abs().max() < 1e-12
 
 

@@ -34,6 +34,7 @@ from tests.core.laws import decode, user_says
 
 SETTINGS = GenerateSettings(rule="sample", temperature=1.2, seed=3, max_new_tokens=20)
 LONG = replace(SETTINGS, max_new_tokens=400)
+HALF = replace(SETTINGS, max_new_tokens=200)  # two such answers have room at once
 LONG_PROMPT = "many words to read " * 20  # several chunks of prefill
 Folders = dict[str, tuple[Path, Path]]
 
@@ -175,15 +176,15 @@ def test_two_sessions_are_answered_in_turns_each_as_if_alone(
 
     def start_the_other(event: Event) -> None:
         if isinstance(event, StepDone) and (event.session_id, event.step) == ("left", 0):
-            engine.submit(Generate("right", requests["right"], user_says(prompts["right"]), LONG))
+            engine.submit(Generate("right", requests["right"], user_says(prompts["right"]), HALF))
 
     engine.on_event = start_the_other
-    engine.submit(Generate("left", requests["left"], user_says(prompts["left"]), LONG))
+    engine.submit(Generate("left", requests["left"], user_says(prompts["left"]), HALF))
     dones = {name: engine.wait(requests[name], GenerationDone) for name in prompts}
     for name, prompt in prompts.items():
         done = dones[name]
         assert isinstance(done, GenerationDone)
-        assert done.token_ids == decode(tiny, LONG, user_says(prompt)).token_ids
+        assert done.token_ids == decode(tiny, HALF, user_says(prompt)).token_ids
     turns = [event.session_id for event in engine.events if isinstance(event, StepDone)]
     # The left one has had two turns before the right one's first.
     together = turns[2 : 2 * min(turns.count("left"), turns.count("right")) - 2]

@@ -10,6 +10,7 @@ from medusa_core.messages import (
     Calibrate,
     Calibrated,
     ChatMessage,
+    CloseSession,
     Command,
     Event,
     Failed,
@@ -27,7 +28,7 @@ from medusa_core.messages import (
 from medusa_core.pace.calibration import BUDGET_S
 from tests.core.laws import user_says
 from tests.core.tiny import TinySpec, write_tiny
-from tests.imagined_card.card import CARDS, GIB, imagined_card
+from tests.imagined_card.card import CARDS, imagined_card
 from tests.imagined_card.conftest import Folders
 
 SETTINGS = GenerateSettings(max_new_tokens=16)
@@ -131,19 +132,94 @@ def test_steps_are_measured_on_a_card(folders: Folders, monkeypatch: pytest.Monk
         assert card.memory.taken_bytes <= taken + (1 << 16)  # its caches are gone
 
 
+def small(tmp_path: Path) -> tuple[Path, None]:
+    """A target whose plan has room for one long answer."""
+    return write_tiny(tmp_path / "small", TinySpec(context_tokens=128)), None
+
+
 def test_a_session_gives_way_where_there_is_no_room_for_another(tmp_path: Path) -> None:
-    folder = (write_tiny(tmp_path / "long", TinySpec(context_tokens=4096)), None)
-    with imagined_card(total_bytes=GIB) as card:
+    ask = replace(PLAIN, max_new_tokens=100)
+    with imagined_card() as card:
         desk = Desk()
-        load(desk, folder, "cuda", "float32")
-        (*_, first) = desk.ask(Generate("one", "1", user_says("hello"), PLAIN))
+        load(desk, small(tmp_path), "cuda", "float32")
+        reserved = card.memory.taken_bytes
+        (*_, first) = desk.ask(Generate("one", "1", user_says("hello"), ask))
         assert isinstance(first, GenerationDone)
-        cache = desk.executor._sessions["one"].kv.nbytes
-        card.memory.total_bytes = card.memory.taken_bytes + cache // 2
-        (*_, second) = desk.ask(Generate("two", "2", user_says("hello"), PLAIN))
+        (*_, second) = desk.ask(Generate("two", "2", user_says("hello"), ask))
         assert isinstance(second, GenerationDone)
         assert second.token_ids == first.token_ids
         assert list(desk.executor._sessions) == ["two"]
+        assert card.memory.taken_bytes <= reserved + (1 << 16)  # both lay in what was reserved
+
+
+def test_both_sides_of_a_comparison_have_room_where_one_answer_was_planned(
+    tmp_path: Path,
+) -> None:
+    def both(shares: int) -> list[Event]:
+        sides = [
+            Generate(side, side, user_says("hello"), ask, shares=shares) for side in ("a", "b")
+        ]
+        ends = desk.ask(*sides, CloseSession("a", "x"), CloseSession("b", "y"))
+        return [event for event in ends if isinstance(event, GenerationDone | Failed)]
+
+    ask = replace(PLAIN, max_new_tokens=100)
+    with imagined_card():
+        desk = Desk()
+        load(desk, small(tmp_path), "cuda", "float32")
+        desk.ask(Generate("chat", "1", user_says("hello"), ask))  # it gives way
+        left, right = both(2)
+        assert isinstance(left, GenerationDone)
+        assert isinstance(right, GenerationDone)
+        assert left.token_ids == right.token_ids
+        assert left.num_prompt_tokens + len(left.token_ids) <= 64
+        long = Generate("a", "2", user_says("many words to read " * 5), ask, shares=2)
+        (refused,) = desk.ask(long)
+        assert isinstance(refused, Failed)
+        assert refused.kind == "RequestError"
+        assert "share the context of 128 tokens" in refused.hint
+
+
+@pytest.mark.expects_errors
+def test_a_second_answer_that_finds_no_room_is_refused_by_name(tmp_path: Path) -> None:
+    ask = replace(PLAIN, max_new_tokens=100)
+    with imagined_card():
+        desk = Desk()
+        load(desk, small(tmp_path), "cuda", "float32")
+        told = desk.ask(
+            Generate("one", "1", user_says("hello"), ask),
+            Generate("two", "2", user_says("hello"), ask),
+        )
+    (failed,) = (event for event in told if isinstance(event, Failed))
+    assert (failed.request_id, failed.kind) == ("2", "OutOfMemoryError")
+    assert "Wait for the answers" in failed.hint
+    assert any(isinstance(event, GenerationDone) for event in told)
+
+
+def test_all_that_is_done_with_a_model_stays_within_its_plan(
+    folders: Folders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(BUDGET_S, "cuda", 0.1)
+    with imagined_card() as card:
+        desk = Desk()
+        load(desk, folders["grouped"], "cuda", "")
+        loaded = next(event for event in desk.events if isinstance(event, ModelLoaded))
+        plan, before = loaded.plan, card.memory.taken_bytes
+        assert plan.weights_bytes + plan.kv_bytes <= before
+        card.memory.peak_bytes = before
+        # A budget: what goes beyond the plan fails by name.
+        card.memory.total_bytes = before + plan.scratch_bytes
+        long_text = "one two three " * 25
+        told = desk.ask(Calibrate("", "c"), Generate("chat", "1", user_says(long_text), SETTINGS))
+        told += desk.ask(
+            Verify("s", "v", text=long_text),
+            Generate("left", "l", user_says("hello"), PLAIN, shares=2),
+            Generate("right", "r", user_says("hello"), SETTINGS, shares=2),
+        )
+        told += desk.ask(Verify("s", "w", text=long_text), Calibrate("", "d"))
+        assert not [event for event in told if isinstance(event, Failed)]
+        assert sum(isinstance(event, Verified) for event in told) == 2
+        assert sum(isinstance(event, Calibrated) for event in told) == 2
+        assert card.memory.taken_bytes <= before + (1 << 16)  # and no mask is kept
 
 
 @pytest.mark.expects_errors

@@ -1,0 +1,64 @@
+"""Prompts are read in chunks: as large as pays, and small enough that a Cancel is soon heard.
+
+A card unpacks 4-bit weights once for each chunk, so that larger ones are read in less time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from torch import Tensor
+
+from medusa_core import card
+from medusa_core.kv.cache import KvCache
+from medusa_core.memory.plan import FIRST_CHUNK_ROWS, chunk_rows
+from medusa_core.target import Target
+
+LIMIT_S = 0.3  # in which a Cancel is to be heard
+_LEAST_ROWS = 16  # fewer would take a CPU hardly less time
+_GROWS_BELOW = 1 / 3  # twice the rows then stay well under the limit
+
+
+class Chunks:
+    """Reads texts chunk by chunk, and learns from each how large the next may be.
+
+    Attributes:
+        rows: Rows of the next chunk.
+    """
+
+    def __init__(self, target: Target, clock: Callable[[], float] = time.perf_counter) -> None:
+        """Begin with chunks that are quick on most devices.
+
+        Args:
+            target: Reads them.
+            clock: Seconds; tests bring their own.
+        """
+        self._target = target
+        self._clock = clock
+        self._most = chunk_rows(target.precision.device.type)
+        self.rows = min(FIRST_CHUNK_ROWS, self._most)
+
+    def read(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
+        """Read the next chunk of a text, and wait until the device has done so.
+
+        Args:
+            token_ids: The text.
+            kv: Holds the rows of the text's first tokens; takes those of the chunk.
+            only_last: Only the last token's state is wanted.
+
+        Returns:
+            States of the chunk's tokens. [n, hidden], or [1, hidden]
+        """
+        chunk = token_ids[kv.length : kv.length + self.rows]
+        started = self._clock()
+        hidden = self._target.runner.extend(chunk, kv, only_last=only_last)
+        card.wait(self._target.precision.device)
+        self._learn(len(chunk), self._clock() - started)
+        return hidden
+
+    def _learn(self, num_rows: int, seconds: float) -> None:
+        if seconds > LIMIT_S:
+            self.rows = max(_LEAST_ROWS, self.rows // 2)
+        elif num_rows == self.rows and seconds <= LIMIT_S * _GROWS_BELOW:
+            self.rows = min(self._most, self.rows * 2)
