@@ -34,6 +34,17 @@ def name(device: torch.device) -> str:
     return torch.cuda.get_device_name(device)
 
 
+def multiply(device: torch.device) -> None:
+    """Compute one small product and wait for it.
+
+    Raises:
+        RuntimeError: The card can't compute with this torch.
+    """
+    numbers = torch.ones(8, 8, device=device)
+    torch.mm(numbers, numbers)
+    wait(device)
+
+
 def free_and_total_bytes(device: torch.device) -> tuple[int, int]:
     """A card's memory as it is now."""
     return torch.cuda.mem_get_info(device)

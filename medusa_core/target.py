@@ -24,7 +24,7 @@ from medusa_core.models.header import check_header
 from medusa_core.models.kept import KeptModels, kept_key
 from medusa_core.models.kept_weights import KeptWeights
 from medusa_core.models.parts import num_linear_parameters
-from medusa_core.models.precision import Precision, choose_device, hardware_of, precision_of
+from medusa_core.models.precision import Precision, hardware_of, precision_of, settle_device
 from medusa_core.models.weights import AfterPart, CheckpointWeights
 from medusa_core.quant.choice import PartFormats, settle_formats
 from medusa_core.runner.choice import choose_runner, share_workers
@@ -62,6 +62,7 @@ class Target:
         phrases: What it often says, or None where no such table lies beside it.
         num_parameters: Parameters of the target.
         weights_bytes: Bytes that its weights take.
+        device_note: Why a card that is here isn't used; empty if none is passed over.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Target:
     phrases: Phrases | None
     num_parameters: int
     weights_bytes: int
+    device_note: str = ""
 
     def lend_cache(self, least: int, wanted: int = 0) -> KvCache:
         """A cache out of what was planned; see `CachePool.lend`."""
@@ -140,7 +142,9 @@ def load_target(
     """
     options = options or LoadOptions()
     tell = on_progress or _ignore
-    device = choose_device(options.device)
+    chosen = settle_device(options.device)
+    device = chosen.device
+    options = replace(options, device=str(device))  # the plan is for what is used
     formats = settle_formats(options.formats, options.dtype, hardware_of(device))
     precision = precision_of(formats.compute, device)
     config = read_config(model_dir)
@@ -169,6 +173,7 @@ def load_target(
         name=model_dir.name,
         config=config,
         precision=precision,
+        device_note=chosen.note,
         formats=formats,
         plan=plan,
         runner=runner,

@@ -128,6 +128,8 @@ class Header(QFrame):
         """Say how far the model is."""
         self.state_label.setText(describe(status))
         self.state_label.setAccessibleName(f"Model: {describe(status)}")
+        note = "" if status.loaded is None else status.loaded.device_note
+        self.state_label.setToolTip(note)
         if status.phase is Phase.READY and status.loaded is not None:
             self.pickers.offer(status.loaded)
 
@@ -181,4 +183,5 @@ def describe(status: ModelStatus) -> str:
     heads = f"{loaded.num_heads} Medusa heads" if loaded.num_heads else "no heads"
     count = loaded.num_parameters
     size = f"{count / 1e9:,.1f} B" if count >= 10**9 else f"{count / 1e6:,.1f} M"
-    return " · ".join((f"{size} parameters", heads, loaded.quant, loaded.device.upper()))
+    device = loaded.device.upper() + (" (the card can't be used)" if loaded.device_note else "")
+    return " · ".join((f"{size} parameters", heads, loaded.quant, device))

@@ -356,4 +356,5 @@ def _describe(command: LoadModel, target: Target, load_s: float) -> ModelLoaded:
         rules=rules_by_preference(),
         sources=tuple(spec.info for spec in source_registry().specs),
         load_s=load_s,
+        device_note=target.device_note,
     )

@@ -52,6 +52,7 @@ class ModelLoaded(Message):
         rules: The acceptance rules, the default first.
         sources: All sources of drafts, in the order in which they are listed.
         load_s: Seconds from the command to this event.
+        device_note: Why a card that is here isn't used; empty if none is passed over.
     """
 
     name: str
@@ -67,6 +68,7 @@ class ModelLoaded(Message):
     rules: tuple[RuleChoice, ...]
     sources: tuple[SourceInfo, ...]
     load_s: float
+    device_note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

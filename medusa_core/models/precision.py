@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -13,6 +15,10 @@ from medusa_core.native.binding import native_library
 from medusa_core.quant.choice import settle_formats
 from medusa_core.quant.format import Hardware
 from medusa_core.quant.linear import packed_dtypes, torch_packs_bfloat16
+
+log = logging.getLogger(__name__)
+
+Multiply = Callable[[torch.device], None]
 
 DTYPES = {
     "float64": torch.float64,
@@ -73,12 +79,63 @@ def hardware_of(device: torch.device) -> Hardware:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class DeviceChoice:
+    """Where a model runs.
+
+    Attributes:
+        device: The device.
+        note: Why a card that is here isn't used, for people; empty if none is passed over.
+    """
+
+    device: torch.device
+    note: str = ""
+
+
 def choose_device(device: str) -> torch.device:
-    """The device of that name, or the best there is for an empty one.
+    """The device of that name, or the best there is for an empty one; see `settle_device`."""
+    return settle_device(device).device
+
+
+def settle_device(device: str, multiply: Multiply | None = None) -> DeviceChoice:
+    """The device of that name, or the best that can compute for an empty one.
+
+    Args:
+        device: A torch device name, or empty.
+        multiply: Tries a card with one product; None for `card.multiply`.
 
     Raises:
-        RequestError: It isn't there.
+        RequestError: It isn't there, or it can't compute with this torch.
     """
+    chosen = _named_device(device)
+    reason = _why_not(chosen, multiply or card.multiply)
+    if not reason:
+        return DeviceChoice(chosen)
+    if device:
+        raise RequestError(reason, "Choose the device cpu, or install a torch for this card.")
+    return DeviceChoice(torch.device("cpu"), f"{reason} The CPU is used instead.")
+
+
+def _why_not(device: torch.device, multiply: Multiply) -> str:
+    """Why a card can't compute, for people; empty if it can, or if it is only full."""
+    if device.type != "cuda":
+        return ""
+    try:
+        multiply(device)
+    except torch.OutOfMemoryError:
+        return ""  # what is missing is the plan's to say
+    except RuntimeError as error:
+        log.warning("%s can't be used", device, exc_info=error)
+        major, minor = card.capability(device)
+        said = "no kernels for it" if "no kernel image" in str(error) else "no working driver"
+        return (
+            f"{card.name(device)} can't be used: this torch has {said} "
+            f"(compute capability {major}.{minor})."
+        )
+    return ""
+
+
+def _named_device(device: str) -> torch.device:
     no_device = RequestError(f"There is no device {device!r}.", "Choose cpu, cuda or cuda:N.")
     try:
         chosen = torch.device(device or ("cuda" if card.num_cards() else "cpu"))
