@@ -34,11 +34,11 @@ class Budget:
     is_live: bool
 
 
-def imagined_card(vram_gib: float) -> Budget:
-    """A card that isn't there: of the Ampere or Ada generation, in a computer with a desktop."""
+def imagined_card(vram_gib: float, capability: tuple[int, int] = (8, 6)) -> Budget:
+    """A card that isn't there, in a computer with a desktop; by default an RTX 30."""
     return Budget(
         name=f"a card with {vram_gib:g} GiB",
-        hardware=Hardware("cuda", (8, 6)),
+        hardware=Hardware("cuda", capability),
         total_bytes=round(vram_gib * GIB),
         other_bytes=_DESKTOP_BYTES,
         runtime_bytes=RUNTIME_BYTES,

@@ -118,10 +118,9 @@ def kv_bytes(config: ModelConfig, formats: PartFormats, context_tokens: int) -> 
     On a CPU torch's operations take keys and values of 32 bits at least, the compiled step those of
     the dtype that it computes in.
     """
-    item = _ITEMSIZE[formats.compute]
     compiles = formats.compiles and fits_lanes(*config.row_sizes) and not config.quantization
     compiles = compiles and find_family(config.model_type).decoder is None
-    itemsize = item if formats.device == "cuda" or compiles else max(4, item)
+    itemsize = _ITEMSIZE[formats.compute if compiles else formats.cache]
     return row_bytes(config, itemsize) * whole_rows(context_tokens)
 
 
@@ -143,7 +142,11 @@ def scratch_bytes(config: ModelConfig, formats: PartFormats, context_tokens: int
     # A card's kernels keep no scores.
     scores = 0 if formats.device == "cuda" else config.num_heads * rows * context_tokens * item
     rotations = whole_rows(context_tokens) * config.head_dim * item
-    return hidden + logits + masks + scores + rotations + _unpacked_bytes(config, formats)
+    # One layer's keys and values, where they are multiplied in another dtype.
+    widened = 2 * config.num_kv_heads * config.head_dim * whole_rows(context_tokens) * item
+    widened *= formats.device == "cuda" and formats.cache != formats.compute
+    fixed = hidden + logits + rotations + _unpacked_bytes(config, formats)
+    return fixed + masks + scores + widened
 
 
 def _unpacked_bytes(config: ModelConfig, formats: PartFormats) -> int:

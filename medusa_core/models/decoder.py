@@ -71,11 +71,11 @@ class Decoder:
         self.lm_head = weights.lm_head(lm_head_part(config), self.embedding)
         self.num_parameters = weights.num_parameters
         self.nbytes = weights.nbytes
-        self._rope = Rope(config, precision.cache, precision.device)
+        self._rope = Rope(config, precision.scores, precision.device)
         self._attend = choose_attention(precision.device)
         self._compute = precision.compute
         self._device = self.final_norm.weight.device
-        self._cache_dtype = precision.cache
+        self._scores_dtype = precision.scores
 
     def read_block(self, weights: Weights, index: int) -> Block:
         """The weights of one block."""
@@ -141,11 +141,11 @@ class Decoder:
         turned = rotate(qkv, rotations)
         num_q = self.config.num_heads
         q, fresh = turned[:, :num_q], turned[:, num_q:]
-        keys, values = kv.write(index, fresh)
+        keys, values = (part.to(self._scores_dtype) for part in kv.write(index, fresh))
         if only_row is not None:
             q, x = q[only_row : only_row + 1], x[only_row : only_row + 1]
             mask = None if mask is None else mask[only_row :: len(rotations)]
-        mixed = self._attend(q.to(self._cache_dtype), keys, values, mask)
+        mixed = self._attend(q.to(self._scores_dtype), keys, values, mask)
         x = weights.output.plus(mixed.to(x.dtype), x)
         gate, up = weights.gate_up(weights.mlp_norm(x)).chunk(2, dim=-1)
         return weights.down.plus(F.silu(gate).mul_(up), x)

@@ -35,6 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--vram-gib", type=float, help="plan for a card with so much memory that isn't here"
     )
+    parser.add_argument(
+        "--capability", default="8.6", help="compute capability of that card (default: 8.6)"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -141,10 +144,17 @@ def _budget(args: argparse.Namespace) -> Budget:
     if args.vram_gib is not None:
         if not 0 < args.vram_gib <= 1024:
             raise RequestError(f"A card with {args.vram_gib} GiB can't be planned for.")
-        return imagined_card(args.vram_gib)
+        return imagined_card(args.vram_gib, _capability(args.capability))
     from medusa_core.memory.probe import live_budget
 
     return live_budget(args.device)
+
+
+def _capability(text: str) -> tuple[int, int]:
+    major, _, minor = text.partition(".")
+    if not (major.isdecimal() and minor.isdecimal()):
+        raise RequestError(f"{text!r} is no compute capability.", "Write it as 6.1 or 8.6.")
+    return int(major), int(minor)
 
 
 def _table(

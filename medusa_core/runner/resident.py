@@ -83,7 +83,7 @@ class ResidentRunner:
         )
         mask = None
         if rows.sees is not None:
-            mask = additive_mask(rows.sees, kv.length, self._group, self._precision.cache)
+            mask = additive_mask(rows.sees, kv.length, self._group, self._precision.scores)
         x = model.embed(rows.token_ids) if rows.vectors is None else rows.vectors
         last = model.config.num_layers - 1
         for index in range(last):

@@ -112,7 +112,7 @@ class StaticRunner(ResidentRunner):
         """Committed slots are seen by all rows, the rows' own as the tree says."""
         # One column more than is read: there padding rows see themselves.
         columns = torch.arange(padded_width(width + 1), device=slots.device)
-        seen = torch.zeros(len(columns), dtype=self._precision.cache, device=slots.device)
+        seen = torch.zeros(len(columns), dtype=self._precision.scores, device=slots.device)
         seen = seen.masked_fill(columns >= step.inputs[-1], float("-inf")).repeat(len(slots), 1)
         among = torch.zeros(len(slots), len(slots), dtype=seen.dtype, device=slots.device)
         among.masked_fill_(

@@ -49,6 +49,16 @@ def test_vicuna_in_4_bits_with_three_small_heads_fits_8_gib(
     assert found["verdict"] == "fits"
 
 
+def test_a_card_before_turing_keeps_its_cache_in_16_bits(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    old, new = (plan(capsys, *VICUNA, "--capability", each) for each in ("6.1", "8.6"))
+    assert old["kv_bytes"] == new["kv_bytes"]
+    assert old["verdict"] != "no"
+    assert main([*VICUNA, "--capability", "six"]) == 1
+    assert "no compute capability" in capsys.readouterr().err
+
+
 def test_vicuna_in_8_bits_with_five_dense_heads_does_not(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
