@@ -125,7 +125,9 @@ def test_every_cpu_attends_alike_wherever_a_tree_begins(
     plain, _ = state(runner, IDS[:length] + [TREE.token_ids[node] for node in leaf])
     assert torch.equal(kv.committed(), plain.committed())
     kept = kv.committed()
-    kv.grow(400)
+    larger = runner.new_cache(400)
+    larger.take_over(kv)
+    kv = larger
     assert torch.equal(kv.committed(), kept)
     kv.commit(())
     assert torch.equal(kv.committed(), kept)
