@@ -9,15 +9,14 @@ from __future__ import annotations
 import codecs
 import logging
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
 from PySide6.QtGui import QTextDocument
 
+from app.markdown.bounds import Bounds
 from app.markdown.formats import Formats, Marking
 from app.markdown.legend import mark_of
-from app.markdown.model import Block, CodeBlock
-from app.markdown.parser import MarkdownParser
+from app.markdown.reader import Reader
 from app.markdown.spans import utf16_length
 from app.markdown.style import MarkStyle
 from app.markdown.tokens import NO_TOKEN, TokenMap
@@ -47,12 +46,14 @@ class AnswerDocument:
     """Fills a document with an answer, step by step.
 
     Top-level blocks and list items that can't change any more are left alone; only the end of the
-    answer is parsed again, and only what differs is written.
+    answer is parsed again, and only what differs is written. A call shows so much as one turn of
+    the event loop has time for; while `is_behind`, `show_more` shows the rest in later turns.
 
     Args:
         document: Where to write; nobody else may change it.
         style: Colours and fonts.
         marking: What to mark.
+        bounds: How much is formatted, and how much shown in one turn.
     """
 
     def __init__(
@@ -60,20 +61,17 @@ class AnswerDocument:
         document: QTextDocument,
         style: MarkStyle,
         marking: Marking = Marking.HEADS,
+        bounds: Bounds | None = None,
     ) -> None:
         self._document = document
         self._style = style
         self._marking = marking
         self._tokens = TokenMap()
-        self._parser = MarkdownParser()
         self._writer = DocumentWriter(document, self._tokens, self._formats())
         self._received = bytearray()
         self._num_decoded_bytes = 0
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._text = ""
-        self._frozen_end = 0
-        self._complete_end = 0
-        self._prefix = ""
+        self._reader = Reader(self._writer, bounds=bounds)
 
     @property
     def document(self) -> QTextDocument:
@@ -82,8 +80,18 @@ class AnswerDocument:
 
     @property
     def text(self) -> str:
-        """The Markdown shown so far."""
-        return self._text
+        """The Markdown that came so far, shown or not."""
+        return self._reader.text
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether not all of the text is shown yet."""
+        return self._reader.is_behind
+
+    @property
+    def is_plain_at_end(self) -> bool:
+        """Whether the end is shown as plain text, as there is too much to format."""
+        return self._reader.plain_start is not None
 
     @property
     def num_tokens(self) -> int:
@@ -110,8 +118,8 @@ class AnswerDocument:
         fresh = bytes(self._received[self._num_decoded_bytes : num_visible])
         self._num_decoded_bytes += len(fresh)
         if text := self._decoder.decode(fresh):
-            self._text += text
-            self._render()
+            self._reader.add(text)
+            self._reader.read_on()
 
     def finish(self, done: GenerationDone | None = None) -> None:
         """Show the answer in its final form.
@@ -120,9 +128,14 @@ class AnswerDocument:
             done: The end of the answer; None if it broke off, then what is there is final. An
                 answer without steps (from the history) is shown without marks.
         """
-        if done is not None and done.text != self._text:
+        if done is not None and done.text != self.text:
             self._replace_text(done.text)
-        self._render(is_final=True)
+        self._reader.complete()
+        self._reader.read_on()
+
+    def show_more(self) -> None:
+        """Show one turn's share of what is not shown yet."""
+        self._reader.read_on()
 
     def set_marking(self, marking: Marking) -> None:
         """Choose what is marked."""
@@ -186,36 +199,14 @@ class AnswerDocument:
 
     def _replace_text(self, text: str) -> None:
         """Show another text than the steps gave; marks stay where both agree."""
-        num_common = _num_common_chars(text, self._text)
-        if self._text and num_common < len(self._text):
-            log.warning("the final text departs from its steps at character %d", num_common)
-        if num_common < len(self._text):
-            self._writer.clear()
-            self._frozen_end = self._complete_end = 0
-            self._prefix = ""
+        num_common = _num_common_chars(text, self.text)
         self._tokens.forget_after(num_common)
-        self._text = text
-
-    def _render(self, *, is_final: bool = False) -> None:
-        end = _end_of_complete_lines(self._text)
-        if end > self._complete_end:
-            self._complete_end = end
-            self._settle(end)
-        tail = self._text[self._frozen_end :]
-        blocks = self._parser.parse(tail, self._frozen_end, self._prefix).blocks
-        self._writer.show_tail(_closed(blocks) if is_final else blocks)
-
-    def _settle(self, end: int) -> None:
-        """Freeze what no continuation can change, judged by complete lines alone."""
-        complete = self._text[self._frozen_end : end]
-        parsed = self._parser.parse(complete, self._frozen_end, self._prefix)
-        settled = parsed.settled
-        if settled.end == self._frozen_end:
+        if num_common == len(self.text):
+            self._reader.add(text[num_common:])
             return
-        self._writer.show_tail(parsed.blocks[: settled.num_blocks])
-        self._writer.freeze(settled.num_blocks)
-        self._frozen_end = settled.end
-        self._prefix = settled.prefix
+        log.warning("the final text departs from its steps at character %d", num_common)
+        self._writer.clear()
+        self._reader.restart(text)
 
 
 def _num_common_chars(left: str, right: str) -> int:
@@ -224,15 +215,3 @@ def _num_common_chars(left: str, right: str) -> int:
         if a != b:
             return i
     return min(len(left), len(right))
-
-
-def _end_of_complete_lines(text: str) -> int:
-    """Position after the last line end; a carriage return at the very end may be half of one."""
-    return max(text.rfind("\n"), text.rfind("\r", 0, len(text) - 1)) + 1
-
-
-def _closed(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
-    """The same blocks, with nothing to follow."""
-    if blocks and isinstance(last := blocks[-1], CodeBlock):
-        return (*blocks[:-1], replace(last, is_open=False))
-    return blocks

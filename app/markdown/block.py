@@ -13,9 +13,11 @@ from typing import Literal
 from markdown_it import MarkdownIt
 from markdown_it.common.utils import MD_TRIM_CHARS
 from markdown_it.parser_block import ParserBlock
-from markdown_it.rules_block import StateBlock, paragraph
+from markdown_it.rules_block import StateBlock, paragraph, table
 from markdown_it.token import Token
 from markdown_it.utils import EnvType
+
+from app.markdown.bounds import TABLE_CELLS, TABLE_COLUMNS
 
 ORIGINS = "origins"
 LINE_STARTS = "line_starts"
@@ -93,6 +95,10 @@ class WatchedBlockState(StateBlock):
 class WatchedBlockParser(ParserBlock):
     """Block parser whose content tokens carry the positions of their characters."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.ruler.at("table", _bounded_table, {"alt": ["paragraph", "reference"]})
+
     def tokenize(self, state: StateBlock, startLine: int, endLine: int) -> None:
         """Parse lines; where quotations and lists are nested too deep, as paragraphs alone."""
         if state.level < _MAX_DEPTH:
@@ -115,6 +121,17 @@ class WatchedBlockParser(ParserBlock):
         env[LINE_STARTS] = tuple(state.bMarks)
         self.tokenize(state, state.line, state.lineMax)
         return state.tokens
+
+
+def _bounded_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """A table that isn't too wide, as far as it isn't too long; the rest is a paragraph."""
+    if start + 1 >= end:
+        return False
+    rule = state.src[state.bMarks[start + 1] : state.eMarks[start + 1]]
+    num_columns = rule.strip(" \t|").count("|") + 1
+    if num_columns > TABLE_COLUMNS:
+        return False
+    return table(state, start, min(end, start + 2 + TABLE_CELLS // num_columns), silent)
 
 
 def _after(tokens: list[Token], opener: Token) -> list[Token]:

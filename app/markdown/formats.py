@@ -142,7 +142,7 @@ class Formats:
         # The marker's own format indents an item.
         fmt.setIndent(0 if place.marker is not None else place.list_depth)
         gap = 0.9 if block.level else 0.25 if place.list_depth else 0.6
-        fmt.setTopMargin(0 if is_first else gap * self._unit_px)
+        fmt.setTopMargin(0 if is_first or block.goes_on else gap * self._unit_px)
         fmt.setHeadingLevel(block.level)
         return fmt
 

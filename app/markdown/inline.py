@@ -8,7 +8,7 @@ push knows where every token began.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from markdown_it import MarkdownIt
@@ -17,12 +17,14 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import EnvType
 
+from app.markdown.bounds import INLINE_BRACKETS, INLINE_CHARS, INLINE_OPENERS
 from app.markdown.model import LINE_BREAK, Run, Runs, TextStyle
 from app.markdown.source_map import one_to_one_runs
 
 AT = "at"
 
 _STYLES = {"strong": TextStyle.STRONG, "em": TextStyle.EMPHASIS, "s": TextStyle.STRIKE}
+_OPENERS = "*_~`<&\\"
 _LINKABLE = ("http://", "https://")
 
 
@@ -54,13 +56,35 @@ class WatchedInlineParser(ParserInline):
     """Inline parser whose tokens carry positions."""
 
     def parse(self, src: str, md: MarkdownIt, env: EnvType, tokens: list[Token]) -> list[Token]:
-        """Tokens of an inline text; each `meta["at"]` is its position in `src`."""
+        """Tokens of an inline text; each `meta["at"]` is its position in `src`.
+
+        A text that is too long, or holds too much that may be markup, is taken as it stands.
+        """
+        if _is_too_much(src):
+            return list(_lines_as_they_stand(src))
         state = WatchedInlineState(src, md, env, tokens)
         self.tokenize(state)
         _settle(state.tokens)
         for rule in self.ruler2.getRules(""):
             rule(state)
         return state.tokens
+
+
+def _is_too_much(src: str) -> bool:
+    return (
+        len(src) > INLINE_CHARS
+        or src.count("[") > INLINE_BRACKETS
+        or sum(map(src.count, _OPENERS)) > INLINE_OPENERS
+    )
+
+
+def _lines_as_they_stand(src: str) -> Iterator[Token]:
+    at = 0
+    for line in src.split("\n"):
+        if at:
+            yield Token("softbreak", "br", 0, meta={AT: at - 1})
+        yield Token("text", "", 0, content=line, meta={AT: at})
+        at += len(line) + 1
 
 
 def _settle(tokens: Iterable[Token]) -> None:

@@ -81,11 +81,19 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A paragraph, or a heading of level 1 to 6; level 0 means no heading."""
+    """A paragraph, or a heading of level 1 to 6; level 0 means no heading.
+
+    Attributes:
+        place: Where it stands.
+        runs: Its text.
+        level: Of a heading.
+        goes_on: Whether it goes on with the text before it, without a gap.
+    """
 
     place: Place
     runs: Runs
     level: int = 0
+    goes_on: bool = False
 
 
 @dataclass(frozen=True, slots=True)

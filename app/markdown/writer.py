@@ -247,7 +247,8 @@ def _can_become(old: Block, new: Block) -> bool:
     match old, new:
         case Paragraph(), Paragraph():
             # An empty paragraph has lost the format of its characters.
-            return old.level == new.level and bool(old.runs)
+            same = (old.level, old.goes_on) == (new.level, new.goes_on)
+            return same and bool(old.runs)
         case CodeBlock(), CodeBlock():
             return old.language == new.language
         case Table(), Table():

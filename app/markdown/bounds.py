@@ -1,0 +1,41 @@
+"""How much of an answer is formatted, and how much of it in one turn of the event loop.
+
+Whatever a model writes, the window must go on moving. Formatting costs more than its share where
+blocks are long, wide or full of markup; what goes beyond a bound is shown as plain text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# One block of the document; a text layout takes a block as a whole.
+PIECE_CHARS = 2_000
+PIECE_LINES = 50
+# A table's layout measures every cell again whenever one changes.
+TABLE_CELLS = 400
+TABLE_COLUMNS = 40
+# Inline markup: its rules look ahead from every character that may begin some.
+INLINE_CHARS = 10_000
+INLINE_OPENERS = 1_000
+INLINE_BRACKETS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Bounds of a reader, in characters of the source.
+
+    Attributes:
+        turn: Read in one turn.
+        check: Between two places where it is asked whether the bounds below are kept.
+        line: A line that is formatted.
+        block: A block that may still change, and is therefore read again in each turn.
+        code: The same for code, which costs less.
+        formatted: All that is formatted.
+    """
+
+    turn: int = 2_048
+    check: int = 1_024
+    line: int = 6_000
+    block: int = 10_000
+    code: int = 40_000
+    formatted: int = 150_000

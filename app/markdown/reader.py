@@ -1,0 +1,173 @@
+"""Reads a growing text turn by turn: Markdown as far as its bounds allow, then plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from app.markdown.bounds import Bounds
+from app.markdown.model import Block, CodeBlock
+from app.markdown.parser import MarkdownParser, Settled
+from app.markdown.plain import last_piece, plain_blocks
+
+_NOTHING = Settled(0, 0, "")
+
+
+class BlockSink(Protocol):
+    """What shows the blocks of a text whose end changes."""
+
+    def show_tail(self, blocks: Sequence[Block]) -> None:
+        """Make the part after the frozen blocks equal to these blocks."""
+
+    def freeze(self, num_blocks: int) -> None:
+        """Promise that so many more blocks won't change."""
+
+
+class Reader:
+    """Turns a growing text into blocks.
+
+    Blocks that no continuation can change are frozen; only the end of the text is read again.
+    Where plain text begins depends on the text alone, not on how it came: it is judged at line
+    ends that lie a certain distance apart, and in lines that are too long.
+
+    Args:
+        sink: Shows the blocks; it must be empty.
+        parser: Reads Markdown.
+        bounds: How much is formatted, and how much read in a turn.
+
+    Attributes:
+        text: All that came so far.
+        plain_start: Where plain text begins; None while all is formatted.
+    """
+
+    def __init__(
+        self, sink: BlockSink, parser: MarkdownParser | None = None, bounds: Bounds | None = None
+    ) -> None:
+        self.text = ""
+        self.plain_start: int | None = None
+        self._sink = sink
+        self._parser = parser or MarkdownParser()
+        self._bounds = bounds or Bounds()
+        self._is_complete = False
+        self._forget()
+
+    def _forget(self) -> None:
+        self.plain_start = None
+        self._read_end = 0
+        self._checked_end = 0
+        self._line_end = 0
+        self._settled = _NOTHING
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is text for another turn."""
+        return self._read_end < len(self.text)
+
+    def add(self, text: str) -> None:
+        """Take more text; the next turns read it."""
+        self.text += text
+
+    def complete(self) -> None:
+        """Take note that no more text comes: code at the end is closed."""
+        self._is_complete = True
+
+    def restart(self, text: str) -> None:
+        """Read a text from its beginning; the sink must be empty again."""
+        self.text = text
+        self._forget()
+
+    def read_on(self) -> None:
+        """Read one turn's share of what wasn't read yet, and show it."""
+        end = min(len(self.text), self._read_end + self._bounds.turn)
+        if self.plain_start is None:
+            end = self._read_markdown(end)
+        else:
+            self._read_plain(end)
+        self._read_end = end
+
+    def _read_markdown(self, end: int) -> int:
+        """Read up to a position or to where plain text begins; returns what it was."""
+        while (check := self._next_check(end)) is not None:
+            if (plain_start := self._judge(check)) is not None:
+                self._become_plain(plain_start)
+                return plain_start
+            self._checked_end = check
+        line_end = _end_of_complete_lines(self.text, end)
+        if line_end > self._line_end:
+            self._settle(line_end)
+        blocks = self._parse(end)
+        is_closed = self._is_complete and end == len(self.text)
+        self._sink.show_tail(_closed(blocks) if is_closed else blocks)
+        return end
+
+    def _next_check(self, end: int) -> int | None:
+        """The next line end at which to judge, or what there is of a line that is too long."""
+        first = self._checked_end + self._bounds.check - 1
+        line_end = self.text.find("\n", first, end) + 1
+        if line_end:
+            return line_end
+        return end if end - self._line_start(end) > self._bounds.line else None
+
+    def _line_start(self, position: int) -> int:
+        return max(self._checked_end, self.text.rfind("\n", self._checked_end, position) + 1)
+
+    def _judge(self, check: int) -> int | None:
+        """Where plain text begins, judged by the text up to a position; None if nowhere."""
+        bounds = self._bounds
+        line_start = self._line_start(check - 1)
+        is_line = self.text[check - 1] == "\n"
+        if check - is_line - line_start > bounds.line:
+            return line_start + bounds.line
+        open_blocks = self._settle(check)
+        is_code = len(open_blocks) == 1 and isinstance(open_blocks[0], CodeBlock)
+        is_long = check - self._settled.end > (bounds.code if is_code else bounds.block)
+        return check if is_long or check > bounds.formatted else None
+
+    def _settle(self, end: int) -> tuple[Block, ...]:
+        """Freeze what no continuation can change, judged by complete lines alone.
+
+        Returns:
+            The blocks that may change.
+        """
+        self._line_end = end
+        start = self._settled.end
+        parsed = self._parser.parse(self.text[start:end], start, self._settled.prefix)
+        settled = parsed.settled
+        if settled.end == start:
+            return parsed.blocks
+        self._sink.show_tail(parsed.blocks[: settled.num_blocks])
+        self._sink.freeze(settled.num_blocks)
+        self._settled = settled
+        return parsed.blocks[settled.num_blocks :]
+
+    def _parse(self, end: int) -> tuple[Block, ...]:
+        start = self._settled.end
+        return self._parser.parse(self.text[start:end], start, self._settled.prefix).blocks
+
+    def _become_plain(self, start: int) -> None:
+        blocks = _closed(self._parse(start))
+        self._sink.show_tail(blocks)
+        self._sink.freeze(len(blocks))
+        self._settled = replace(_NOTHING, end=start)
+        self.plain_start = start
+
+    def _read_plain(self, end: int) -> None:
+        start = self._settled.end
+        blocks = plain_blocks(self.text, start, end)
+        self._sink.show_tail(blocks)
+        if len(blocks) > 1:
+            self._sink.freeze(len(blocks) - 1)
+            self._settled = replace(_NOTHING, end=last_piece(self.text, start, end))
+
+
+def _end_of_complete_lines(text: str, end: int) -> int:
+    """Position after the last line end; a carriage return at the very end may be half of one."""
+    return max(text.rfind("\n", 0, end), text.rfind("\r", 0, max(0, end - 1))) + 1
+
+
+def _closed(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+    """The same blocks, with nothing to follow."""
+    if blocks and isinstance(last := blocks[-1], CodeBlock):
+        return (*blocks[:-1], replace(last, is_open=False))
+    return blocks
