@@ -71,7 +71,8 @@ class AnswerDocument:
         self._received = bytearray()
         self._num_decoded_bytes = 0
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._reader = Reader(self._writer, bounds=bounds)
+        self._bounds = bounds or Bounds()
+        self._reader = Reader(self._writer, bounds=self._bounds)
 
     @property
     def document(self) -> QTextDocument:
@@ -141,13 +142,13 @@ class AnswerDocument:
         """Choose what is marked."""
         if marking is not self._marking:
             self._marking = marking
-            self._writer.rewrite(self._formats())
+            self._rewrite()
 
     def restyle(self, style: MarkStyle) -> None:
         """Change colours and fonts; positions stay."""
         if style != self._style:
             self._style = style
-            self._writer.rewrite(self._formats())
+            self._rewrite()
 
     def marked_ranges(self) -> tuple[MarkedRange, ...]:
         """Where accepted tokens are marked, in document order; none while marking is off.
@@ -197,6 +198,14 @@ class AnswerDocument:
     def _formats(self) -> Formats:
         return Formats(self._style, self._marking)
 
+    def _rewrite(self) -> None:
+        if len(self.text) <= self._bounds.rewrite:
+            self._writer.rewrite(self._formats())
+            return
+        self._writer.clear(self._formats())
+        self._reader.restart(self.text)
+        self._reader.read_on()
+
     def _replace_text(self, text: str) -> None:
         """Show another text than the steps gave; marks stay where both agree."""
         num_common = _num_common_chars(text, self.text)
@@ -205,7 +214,7 @@ class AnswerDocument:
             self._reader.add(text[num_common:])
             return
         log.warning("the final text departs from its steps at character %d", num_common)
-        self._writer.clear()
+        self._writer.clear(self._formats())
         self._reader.restart(text)
 
 

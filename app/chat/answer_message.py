@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPoint, QRect, Qt, Signal
+from PySide6.QtCore import QPoint, QRect, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QGuiApplication
 from PySide6.QtWidgets import QLabel, QMenu, QVBoxLayout, QWidget
 
@@ -15,9 +15,13 @@ from app.chat.text_view import InertDocument, TextView
 from app.markdown.formats import Marking
 from app.markdown.legend import mark_of
 from app.markdown.tokens import NO_TOKEN
+from app.qt_text import passed_on
 from app.theme.appearance import Appearance
 from app.theme.marks import mark_style
 from medusa_core.messages import Calibrated, GenerationDone, StepDone
+
+
+PLAIN_NOTE = "From here on the text is plain: there is too much of it to format."
 
 
 class AnswerMessage(Message):
@@ -68,6 +72,12 @@ class AnswerMessage(Message):
         self._speaker.setObjectName("speaker")
         self._waiting = QLabel("…")
         self._waiting.setObjectName("waiting")
+        self._note = QLabel(PLAIN_NOTE)
+        self._note.setObjectName("waiting")
+        self._note.setWordWrap(True)
+        # Fires once in each turn of the event loop.
+        self._turns = QTimer(self)
+        self._turns.timeout.connect(self._show_more)
         self._announcer = Announcer(self.view)
         self._column = QVBoxLayout(self)
         self._build()
@@ -95,6 +105,7 @@ class AnswerMessage(Message):
         """Show what these steps added."""
         num_before = len(self.document.text)
         self.document.append(*steps)
+        self._show_behind()
         self.num_accepted += sum(
             mark_of(source) is not None for step in steps for source in step.sources
         )
@@ -107,6 +118,7 @@ class AnswerMessage(Message):
         """Show how the answer ended."""
         self.done = done
         self.document.finish(done)
+        self._show_behind()
         self._announcer.finish()
         self._waiting.setVisible(not self.has_text)
         self._waiting.setText("No text.")
@@ -117,6 +129,7 @@ class AnswerMessage(Message):
     def cut_short(self) -> None:
         """The answer failed on its way: what there is stays."""
         self.document.finish()
+        self._show_behind()
         self._announcer.finish()
         self._waiting.setVisible(not self.has_text)
         self._waiting.setText("No answer.")
@@ -151,6 +164,7 @@ class AnswerMessage(Message):
     def set_marking(self, marking: Marking) -> None:
         """Mark accepted tokens, or don't."""
         self.document.set_marking(marking)
+        self._show_behind()
         self.select_tokens(self._selected)
 
     def restyle(self) -> None:
@@ -159,16 +173,30 @@ class AnswerMessage(Message):
         self._column.setSpacing(scale.px(0.35))
         self.view.set_font(scale.font())
         self.document.restyle(mark_style(self._appearance.theme, scale, self._appearance.legend))
+        self._show_behind()
         self.select_tokens(self._selected)
         self.row.restyle()
+
+    def _show_more(self) -> None:
+        self.document.show_more()
+        self._show_behind()
+
+    def _show_behind(self) -> None:
+        """Go on in the next turns of the event loop while not all is shown."""
+        self._note.setVisible(self.document.is_plain_at_end)
+        if not self.document.is_behind:
+            self._turns.stop()
+        elif not self._turns.isActive():
+            self._turns.start(0)
 
     def _build(self) -> None:
         column = self._column
         column.setContentsMargins(0, 0, 0, 0)
-        for widget in (self._speaker, self._waiting, self.view, self.row):
+        for widget in (self._speaker, self._waiting, self.view, self._note, self.row):
             column.addWidget(widget)
         self._waiting.setAlignment(Qt.AlignmentFlag.AlignLeft)
         self.view.hide()
+        self._note.hide()
         self.row.hide()
         self.row.copy_requested.connect(self._copy)
         self.row.regenerate_requested.connect(self.regenerate_requested)
@@ -204,7 +232,7 @@ class AnswerMessage(Message):
         return menu
 
     def _copy(self) -> None:
-        QGuiApplication.clipboard().setText(self.document.text)
+        QGuiApplication.clipboard().setText(passed_on(self.document.text))
 
 
 def _joined(ranges: tuple[MarkedRange, ...]) -> list[tuple[int, int]]:

@@ -23,6 +23,8 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QFrame, QMessageBox, QSizePolicy, QTextBrowser, QWidget
 
+from app.qt_text import showable
+
 OPENABLE_SCHEMES = ("http", "https")
 
 
@@ -221,5 +223,5 @@ def _open_if_agreed(box: QMessageBox, url: QUrl) -> None:
 def plain_document(text: str, parent: QObject | None = None) -> QTextDocument:
     """A document of plain text: nothing in it is markup."""
     document = InertDocument(parent)
-    document.setPlainText(text)
+    document.setPlainText(showable(text))
     return document

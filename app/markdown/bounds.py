@@ -31,11 +31,13 @@ class Bounds:
         block: A block that may still change, and is therefore read again in each turn.
         code: The same for code, which costs less.
         formatted: All that is formatted.
+        rewrite: A text that is written anew in one turn, in another style.
     """
 
     turn: int = 2_048
     check: int = 1_024
     line: int = 6_000
-    block: int = 10_000
+    block: int = 8_000
     code: int = 40_000
     formatted: int = 150_000
+    rewrite: int = 20_000

@@ -19,7 +19,7 @@ from markdown_it.utils import EnvType
 
 from app.markdown.bounds import INLINE_BRACKETS, INLINE_CHARS, INLINE_OPENERS
 from app.markdown.model import LINE_BREAK, Run, Runs, TextStyle
-from app.markdown.source_map import one_to_one_runs
+from app.markdown.source_map import on_one_line, one_to_one_runs
 
 AT = "at"
 
@@ -167,7 +167,7 @@ class _Collector:
             # The backslash is markup unless what follows can't be escaped.
             self._text(token.content, at + len(token.markup) - len(token.content))
         else:
-            self._collapsed(token.content, at, at + len(token.markup))
+            self._collapsed(on_one_line(token.content), at, at + len(token.markup))
 
     def _collapsed(self, text: str, at: int, end: int) -> None:
         start, stop = self._origins[at], self._origins[end - 1] + 1

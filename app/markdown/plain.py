@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from itertools import islice
+
 from app.markdown.bounds import PIECE_CHARS, PIECE_LINES
 from app.markdown.model import LINE_BREAK, Paragraph, Place
 from app.markdown.source_map import clean, one_to_one_runs
+
+_LINE_END = re.compile("\r\n?|\n")
 
 
 def plain_blocks(text: str, start: int, end: int) -> tuple[Paragraph, ...]:
@@ -35,19 +40,14 @@ def last_piece(text: str, start: int, end: int) -> int:
 
 def _cut(text: str, start: int, end: int) -> int:
     """Where the piece ends that begins at a position."""
-    limit = min(end, start + PIECE_CHARS)
-    at = start
-    for _ in range(PIECE_LINES):
-        line_end = text.find("\n", at, limit)
-        if line_end < 0:
+    cut = limit = min(end, start + PIECE_CHARS)
+    line_ends = islice(_LINE_END.finditer(text, start, limit), PIECE_LINES)
+    for number, found in enumerate(line_ends, 1):
+        if found.end() - start > PIECE_CHARS // 2 or number == PIECE_LINES:
+            cut = found.end()
             break
-        at = line_end + 1
-        if at - start > PIECE_CHARS // 2:
-            return at
-    else:
-        return at
     # Both halves of a line end stay together.
-    return limit - 1 if limit < end and text[limit - 1] == "\r" else limit
+    return cut - 1 if cut == limit < end and text[cut - 1] == "\r" else cut
 
 
 def _piece(text: str, start: int) -> Paragraph:

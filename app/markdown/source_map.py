@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from app.markdown.model import Run, TextStyle
-
-# Characters that would end a block or a frame inside a QTextDocument, stand for an object there, or
-# can't be shown; each becomes one other character, so that positions stay.
-_UNSHOWABLE = {0x0000: 0xFFFD, 0x2029: 0x2028, 0xFDD0: 0xFFFD, 0xFDD1: 0xFFFD, 0xFFFC: 0xFFFD}
-_NEEDS_CLEANING = re.compile("[\r\0\u2029\ufdd0\ufdd1\ufffc]")
-
+from app.markdown.model import LINE_BREAK, Run, TextStyle
+from app.qt_text import showable
 
 class CleanText(NamedTuple):
     """Text with line feeds for line ends and showable characters only.
@@ -37,11 +31,16 @@ def clean(text: str, start: int) -> CleanText:
         The clean text and where each of its characters comes from. Of a carriage return and a
         line feed, the line feed is the one that stays.
     """
-    if _NEEDS_CLEANING.search(text) is None:
-        return CleanText(text, range(start, start + len(text) + 1))
+    if "\r" not in text:
+        return CleanText(showable(text), range(start, start + len(text) + 1))
     kept = [i for i, char in enumerate(text) if char != "\r" or text[i + 1 : i + 2] != "\n"]
-    replaced = "".join(text[i] for i in kept).replace("\r", "\n").translate(_UNSHOWABLE)
-    return CleanText(replaced, [start + i for i in (*kept, len(text))])
+    replaced = "".join(text[i] for i in kept).replace("\r", "\n")
+    return CleanText(showable(replaced), [start + i for i in (*kept, len(text))])
+
+
+def on_one_line(text: str) -> str:
+    """What is shown for the characters that an entity names: nothing that ends a block."""
+    return showable(text).replace("\n", LINE_BREAK).replace("\r", LINE_BREAK)
 
 
 def one_to_one_runs(

@@ -52,12 +52,12 @@ class DocumentWriter:
         self._num_frozen = 0
         self._held: list[Block] = []
         self._on_spacer = True
-        self._formats = formats
-        self._line_writer = LineWriter(document, formats)
-        self.clear()
+        self.clear(formats)
 
-    def clear(self) -> None:
-        """Empty the document."""
+    def clear(self, formats: Formats) -> None:
+        """Empty the document; what comes next is written with these formats."""
+        self._formats = formats
+        self._line_writer = LineWriter(self._document, formats)
         self._document.clear()
         self._document.setUndoRedoEnabled(False)
         self._document.setIndentWidth(self._formats.indent_px)
@@ -71,11 +71,9 @@ class DocumentWriter:
         """Write everything anew with other formats."""
         blocks = [written.block for written in self._written]
         num_frozen, held = self._num_frozen, list(self._held)
-        self._formats = formats
-        self._line_writer = LineWriter(self._document, formats)
         cursor = QTextCursor(self._document)
         cursor.beginEditBlock()
-        self.clear()
+        self.clear(formats)
         for block in blocks:
             self._write(block)
         cursor.endEditBlock()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from PySide6.QtGui import QTextDocument
 
 from app.chat.answer_document import AnswerDocument
+from app.markdown.bounds import Bounds
 from app.markdown.style import MarkStyle
 from medusa_core.messages import (
     TARGET,
@@ -21,6 +22,14 @@ from medusa_core.messages import (
 )
 from tests.app.markdown_samples import TEMPLATES, fill
 from tests.app.rendered import STYLE
+
+
+# Whatever is longer than a few words passes one of them.
+TIGHT_BOUNDS = (
+    Bounds(turn=16, check=8, line=12, block=40, code=60, formatted=200),
+    Bounds(turn=50, check=1, line=400, block=30, code=15, formatted=400),
+    Bounds(turn=7, check=5, line=30, block=400, code=400, formatted=25),
+)
 
 
 class Answer(NamedTuple):
@@ -111,11 +120,20 @@ def make_answer(
     return Answer(steps, generation_done(shown, len(pieces)))
 
 
-def stream(answer: Answer, style: MarkStyle = STYLE) -> AnswerDocument:
-    view = AnswerDocument(QTextDocument(), style)
+def stream(
+    answer: Answer, style: MarkStyle = STYLE, bounds: Bounds | None = None
+) -> AnswerDocument:
+    view = AnswerDocument(QTextDocument(), style, bounds=bounds)
     for one in answer.steps:
         view.append(one)
-    view.finish(answer.done)
+    return ended(view, answer.done)
+
+
+def ended(view: AnswerDocument, done: GenerationDone) -> AnswerDocument:
+    """A view after the end of its answer, and as many turns as showing it takes."""
+    view.finish(done)
+    while view.is_behind:
+        view.show_more()
     return view
 
 

@@ -8,6 +8,7 @@ from PySide6.QtGui import QTextCharFormat, QTextCursor, QTextDocument
 
 from app.chat import answer_document
 from app.chat.answer_document import AnswerDocument
+from app.markdown.bounds import Bounds
 from app.markdown.legend import Mark
 from app.markdown.tokens import TokenMap
 from medusa_core.messages import GIVEN, TARGET, TokenSource
@@ -20,8 +21,17 @@ from tests.app.rendered import (
     underlined_chars,
     underlined_positions,
 )
-from tests.app.streamed import Answer, answer_of_all_kinds, answers, step, stream
+from tests.app.streamed import (
+    TIGHT_BOUNDS,
+    Answer,
+    answer_of_all_kinds,
+    answers,
+    make_answer,
+    step,
+    stream,
+)
 
+WORDS = ("一丁", "丂七 ", "**丄丅**", "丆万\n\n", "丈三")
 HEAD_LINES = [STYLE.underline(Mark("medusa", depth)) for depth in range(1, 6)]
 
 
@@ -40,8 +50,8 @@ def expected_chars(answer: Answer) -> list[tuple[str, str]]:
     return expected
 
 
-def check_law_5(answer: Answer) -> None:
-    view = stream(answer)
+def check_law_5(answer: Answer, bounds: Bounds | None = None) -> None:
+    view = stream(answer, bounds=bounds)
     assert underlined_chars(view.document) == expected_chars(answer)
     assert positions_of_ranges(view) == underlined_positions(view.document)
     check_ranges_name_their_token(view, answer)
@@ -65,6 +75,13 @@ def check_ranges_name_their_token(view: AnswerDocument, answer: Answer) -> None:
 @given(answers(filled_documents()))
 def test_what_is_underlined_is_what_was_accepted(qapp: object, answer: Answer) -> None:
     check_law_5(answer)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(answers(filled_documents()))
+def test_the_law_holds_where_the_rest_is_plain_text(qapp: object, answer: Answer) -> None:
+    for bounds in TIGHT_BOUNDS:
+        check_law_5(answer, bounds)
 
 
 def test_the_law_holds_for_every_kind_of_block_at_once(qapp: object) -> None:
@@ -109,6 +126,31 @@ def test_every_character_knows_its_token(qapp: object) -> None:
     assert owners == [0] * 6 + [1] * 4 + [2] * 6 + [-1]
     (found,) = view.ranges_of(range(1, 2))
     assert (found.start, found.end) == (6, 10)
+
+
+@pytest.mark.parametrize("char", ["\ufeff", "\ufffe", "\uffff", "\ufdd0", "\ufffc", "\0"])
+@pytest.mark.parametrize("bounds", [Bounds(), *TIGHT_BOUNDS])
+def test_characters_that_qt_takes_for_others_move_no_mark(
+    qapp: object, char: str, bounds: Bounds
+) -> None:
+    """Each piece begins with one, so that each text given to Qt does."""
+    shown = char if char == "\uffff" else "\ufffd"
+    pieces = [f"{char}{word}".encode() for word in WORDS]
+    answer = make_answer(pieces, [0, 1, 2], [2], 0, b"".join(pieces).decode())
+    check_law_5(answer, bounds)
+    view = stream(answer, bounds=bounds)
+    seen = [one for one in view.plain_text() if one == shown or is_unique_char(one)]
+    assert seen == [one for word in WORDS for one in (shown, *word) if one not in "* \n"]
+
+
+@pytest.mark.parametrize("entity", ["&#xFEFF;", "&#10;", "&#13;", "&NewLine;", "&#x2029;", "&#xFFFC;"])
+def test_characters_that_are_named_move_no_mark(qapp: object, entity: str) -> None:
+    pieces = [entity.encode(), "一丁".encode(), f"{entity}丂".encode(), "七".encode()]
+    answer = make_answer(pieces, [0, 1, 2], [2], 0, b"".join(pieces).decode())
+    check_law_5(answer)
+    view = stream(answer)
+    assert [char for char in view.plain_text() if is_unique_char(char)] == list("一丁丂七")
+    assert len(view.plain_text()) == 6
 
 
 class OffByOne(TokenMap):

@@ -13,7 +13,7 @@ from app.markdown.parser import MarkdownParser
 from app.markdown.style import Ink
 from tests.app.markdown_samples import filled_documents, is_unique_char, wild_documents
 
-REPLACED = {"\0": "\ufffd", "\ufdd0": "\ufffd", "\ufdd1": "\ufffd", "\ufffc": "\ufffd"}
+REPLACED = dict.fromkeys("\0\ufdd0\ufdd1\ufffc\ufeff\ufffe", "\ufffd")
 LINE_ENDS = "\n\r\u2029"
 
 
