@@ -16,11 +16,11 @@ import qasync
 from PySide6.QtWidgets import QApplication
 
 from app.bridge import EngineBridge
+from app.first_paint import FirstPaint
 from app.garbage import Garbage
 from app.logs import show_uncaught_errors, start_logging
 from app.model_keeper import ModelKeeper
 from app.preferences import Preferences, load_preferences
-from app.startup_probe import FirstPaint
 from app.theme.appearance import Appearance, ThemeChoice
 from app.window import TITLE, MainWindow
 from medusa_core.api import calibrations_dir, kept_models_dir, resources_dir, start_engine

@@ -13,8 +13,8 @@ from pytestqt.qtbot import QtBot
 
 from app import surroundings
 from app.logs import FILE_NAME, show_uncaught_errors
-from app.startup_probe import StallProbe, process_age_s
 from medusa_core.api import demo_model
+from tests.tools.stalls import StallProbe, process_age_s
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -22,7 +22,7 @@ SHOW_ONLY = """
 import json, sys
 from PySide6.QtWidgets import QApplication
 from app.application import Options, build
-from app.startup_probe import process_age_s
+from tests.tools.stalls import process_age_s
 qt = QApplication([])
 application = build(Options(is_fresh=True))
 application.window.show()
@@ -167,8 +167,10 @@ def test_a_missing_library_for_x11_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.slow
 def test_the_probe_compares_streaming_with_silence(tmp_path: Path) -> None:
-    probed = run("-m", "tests.tools.streaming", home=tmp_path)
+    kept = tmp_path / "streaming.json"
+    probed = run("-m", "tests.tools.streaming", "--json", str(kept), home=tmp_path)
     assert probed.returncode == 0, probed.stderr
     figures = json.loads(probed.stdout)
+    assert json.loads(kept.read_text()) == figures
     assert figures["streaming_tokens_per_s"] > 0
     assert 0 < figures["ratio"] < 2

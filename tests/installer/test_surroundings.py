@@ -108,7 +108,7 @@ def test_missing_library_on_an_unknown_system_is_named() -> None:
         ({"QT_QPA_PLATFORM": "offscreen"}, [], "offscreen"),
         ({"QT_QPA_PLATFORM": "wayland;xcb"}, [], "wayland"),
         ({"DISPLAY": ":0"}, ["-platform", "offscreen:size=800x600"], "offscreen"),
-        ({}, ["--tour", "DIR", "--platform=minimal"], "minimal"),
+        ({}, ["--theme", "dark", "--platform=minimal"], "minimal"),
     ],
 )
 def test_platform_is_asked_for_or_follows_the_display(

@@ -3,11 +3,12 @@
 All ways take turns, so that a machine that slows down slows them alike. Headless, the engine
 answers a conversation that the window doesn't show: events arrive all the same.
 
-`python -m tests.tools.streaming` prints JSON; `OMP_NUM_THREADS` sets the threads.
+`python -m tests.tools.streaming [--json FILE]`; `OMP_NUM_THREADS` sets the threads.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import random
@@ -15,12 +16,12 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from app.__main__ import leave
 from app.application import Application, Options, run
 from app.chat.empty_state import SUGGESTIONS
 from app.insight.track import Track
-from app.startup_probe import StallProbe
 from medusa_core.messages import (
     ChatMessage,
     CloseSession,
@@ -30,6 +31,7 @@ from medusa_core.messages import (
     Role,
 )
 from medusa_core.model_state import Phase
+from tests.tools.stalls import StallProbe
 
 _PROMPT = SUGGESTIONS[0]  # a story as long as an answer may be
 _REPEATS = 9
@@ -172,13 +174,25 @@ def _ratio(speeds: dict[str, list[float]], way: str, other: str) -> float:
     return round(statistics.median(a / b for a, b in pairs), 3)
 
 
-async def measure(application: Application) -> int:
-    """Open the window, measure, and print the figures."""
+async def measure(application: Application, json_path: Path | None) -> int:
+    """Open the window, measure, and print the figures; keep them where a file is named."""
     application.open()
-    sys.stdout.write(json.dumps(await StreamingProbe(application).run()) + "\n")
+    figures = json.dumps(await StreamingProbe(application).run()) + "\n"
     application.close()
+    sys.stdout.write(figures)
+    if json_path is not None:
+        json_path.write_text(figures, encoding="utf-8")
     return 0
 
 
+def main() -> int:
+    """Measure."""
+    options = argparse.ArgumentParser(prog="python -m tests.tools.streaming", description=__doc__)
+    options.add_argument("--json", type=Path, metavar="FILE", help="takes the figures, too")
+    json_path: Path | None = options.parse_args().json
+    built = Options(platform="offscreen", is_fresh=True)
+    return run(built, lambda application: measure(application, json_path))
+
+
 if __name__ == "__main__":
-    leave(run(Options(platform="offscreen", is_fresh=True), measure))
+    leave(main())

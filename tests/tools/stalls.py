@@ -1,13 +1,12 @@
-"""Measures the start: when the window is there, when the model is, how long the window hung."""
+"""How old this process is, and how long its window hung."""
 
 from __future__ import annotations
 
 import os
-import sys
 import time
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
+from PySide6.QtCore import QObject, Qt, QTimer
 
 TICK_MS = 5
 IMPORTED_S = time.monotonic()
@@ -54,36 +53,3 @@ class StallProbe(QObject):
         late_ms = (now_s - self._last_s) * 1000 - TICK_MS
         self.longest_stall_ms = max(self.longest_stall_ms, late_ms)
         self._last_s = now_s
-
-
-class FirstPaint(QObject):
-    """Tells when a window has been painted for the first time.
-
-    Attributes:
-        painted_s: Age of the process then, in seconds.
-        had_torch: Whether torch had been imported by then.
-
-    Signals:
-        painted: The window is visible.
-    """
-
-    painted = Signal()
-
-    def __init__(self, window: QObject) -> None:
-        super().__init__()
-        self.painted_s = 0.0
-        self.had_torch = False
-        self._window = window
-        window.installEventFilter(self)
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.Paint:
-            self._window.removeEventFilter(self)
-            # The paint itself happens after the filter: tell when it is over.
-            QTimer.singleShot(0, self._tell)
-        return False
-
-    def _tell(self) -> None:
-        self.painted_s = process_age_s()
-        self.had_torch = "torch" in sys.modules
-        self.painted.emit()

@@ -1,0 +1,27 @@
+"""Tells when a window can be seen."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QObject, QTimer, Signal
+
+
+class FirstPaint(QObject):
+    """Tells when a window has been painted for the first time.
+
+    Signals:
+        painted: The window is visible.
+    """
+
+    painted = Signal()
+
+    def __init__(self, window: QObject) -> None:
+        super().__init__()
+        self._window = window
+        window.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Paint:
+            self._window.removeEventFilter(self)
+            # The paint itself happens after the filter: tell when it is over.
+            QTimer.singleShot(0, self.painted.emit)
+        return False
