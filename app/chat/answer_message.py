@@ -20,7 +20,6 @@ from app.theme.appearance import Appearance
 from app.theme.marks import mark_style
 from medusa_core.messages import Calibrated, GenerationDone, StepDone
 
-
 PLAIN_NOTE = "From here on the text is plain: there is too much of it to format."
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from app.markdown.model import LINE_BREAK, Run, TextStyle
 from app.qt_text import showable
 
+
 class CleanText(NamedTuple):
     """Text with line feeds for line ends and showable characters only.
 

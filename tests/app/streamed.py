@@ -23,7 +23,6 @@ from medusa_core.messages import (
 from tests.app.markdown_samples import TEMPLATES, fill
 from tests.app.rendered import STYLE
 
-
 # Whatever is longer than a few words passes one of them.
 TIGHT_BOUNDS = (
     Bounds(turn=16, check=8, line=12, block=40, code=60, formatted=200),

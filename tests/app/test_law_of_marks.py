@@ -143,7 +143,9 @@ def test_characters_that_qt_takes_for_others_move_no_mark(
     assert seen == [one for word in WORDS for one in (shown, *word) if one not in "* \n"]
 
 
-@pytest.mark.parametrize("entity", ["&#xFEFF;", "&#10;", "&#13;", "&NewLine;", "&#x2029;", "&#xFFFC;"])
+@pytest.mark.parametrize(
+    "entity", ["&#xFEFF;", "&#10;", "&#13;", "&NewLine;", "&#x2029;", "&#xFFFC;"]
+)
 def test_characters_that_are_named_move_no_mark(qapp: object, entity: str) -> None:
     pieces = [entity.encode(), "一丁".encode(), f"{entity}丂".encode(), "七".encode()]
     answer = make_answer(pieces, [0, 1, 2], [2], 0, b"".join(pieces).decode())

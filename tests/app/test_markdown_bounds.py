@@ -273,9 +273,7 @@ def test_pieces_of_plain_text_are_the_whole_of_it(line_end: str) -> None:
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(answers(wild_documents()))
-def test_a_bounded_answer_looks_the_same_streamed_and_at_once(
-    qapp: object, answer: Answer
-) -> None:
+def test_a_bounded_answer_looks_the_same_streamed_and_at_once(qapp: object, answer: Answer) -> None:
     for bounds in TIGHT_BOUNDS:
         pieces = [piece for one in answer.steps for piece in one.pieces]
         sources = [source for one in answer.steps for source in one.sources]
