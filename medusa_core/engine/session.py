@@ -51,7 +51,7 @@ class Session:
             OutOfMemoryError: Answers that are being written leave no room for it.
         """
         least = num_tokens + 1  # a step may pad into one
-        if least > self.kv.capacity:
+        if least + num_drafts > self.kv.capacity:
             caches = self._target.caches
             wanted = steps_up(least + num_drafts, max(least, caches.num_rows // shares))
             self.kv = caches.grown(self._target.runner.new_cache, self.kv, least, wanted)

@@ -47,7 +47,8 @@ class CachePool:
         self._row = 2 * config.num_layers * config.num_kv_heads * config.head_dim
         self.num_rows = _rounded_up(num_rows)
         try:
-            self._memory = torch.empty(self.num_rows * self._row, dtype=dtype, device=device)
+            with torch.inference_mode(False):  # else only inference could write into it
+                self._memory = torch.empty(self.num_rows * self._row, dtype=dtype, device=device)
         except RuntimeError as error:
             raise OutOfMemoryError(
                 f"No memory for a KV cache of {num_rows} tokens.",
@@ -96,8 +97,9 @@ class CachePool:
         while True:
             here = self._behind(cache, least, wanted)
             if here is not None:
-                self._lent[cache] = here
-                cache.stretch(self._part(here))
+                if here != self._lent[cache]:
+                    self._lent[cache] = here
+                    cache.stretch(self._part(here))
                 return cache
             if (rows := self._find(least, wanted)) is not None:
                 larger = self._lend(new_cache, rows)
