@@ -42,6 +42,7 @@ class UserMessage(Message):
         self._bubble = QFrame(self)
         self._bubble.setObjectName("bubble")
         self._view = TextView(plain_document(text), "You", self._bubble)
+        self._lines = self._view.toPlainText().split("\n")
         self._inner = QVBoxLayout(self._bubble)
         self._inner.addWidget(self._view)
         row = QHBoxLayout(self)
@@ -66,7 +67,7 @@ class UserMessage(Message):
         sides = margins.left() + margins.right()
         widest = int(self.width() * BUBBLE_SHARE)
         metrics = self._view.fontMetrics()
-        ideal = max(metrics.horizontalAdvance(line) for line in self.text.split("\n")) + sides + 4
+        ideal = max(metrics.horizontalAdvance(line) for line in self._lines) + sides + 4
         self._bubble.setFixedWidth(max(1, min(widest, ideal)))
 
 

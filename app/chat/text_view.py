@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRectF, Qt, QUrl, Signal
@@ -26,6 +27,9 @@ from PySide6.QtWidgets import QFrame, QMessageBox, QSizePolicy, QTextBrowser, QW
 from app.qt_text import showable
 
 OPENABLE_SCHEMES = ("http", "https")
+# A text layout takes a line as a whole, and a view all lines before it is shown.
+_MOST_CHARS, _MOST_LINES = 20_000, 1_000
+_LONG_LINE = re.compile(r"[^\n]{2000}(?=[^\n])")
 
 
 class InertDocument(QTextDocument):
@@ -221,7 +225,17 @@ def _open_if_agreed(box: QMessageBox, url: QUrl) -> None:
 
 
 def plain_document(text: str, parent: QObject | None = None) -> QTextDocument:
-    """A document of plain text: nothing in it is markup."""
+    """A document of plain text: nothing in it is markup.
+
+    Of a very long text it holds the beginning, and says how much more there is.
+    """
     document = InertDocument(parent)
-    document.setPlainText(showable(text))
+    document.setPlainText(_laid_out_at_once(showable(text)))
     return document
+
+
+def _laid_out_at_once(text: str) -> str:
+    shown = "\n".join(text[:_MOST_CHARS].split("\n")[:_MOST_LINES])
+    num_more = len(text) - len(shown)
+    cut = _LONG_LINE.sub("\\g<0>\n", shown)
+    return f"{cut}\n… and {num_more:,} more characters" if num_more else cut

@@ -17,12 +17,13 @@ TABLE_COLUMNS = 40
 # Inline markup: its rules look ahead from every character that may begin some.
 INLINE_CHARS = 10_000
 INLINE_OPENERS = 1_000
-INLINE_BRACKETS = 300
+# Each open bracket makes them look for its partner, at worst up to the end: brackets × characters.
+INLINE_BRACKET_WORK = 250_000
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Bounds of a reader, in characters of the source.
+    """Bounds of a reader, in characters of the source where nothing else is said.
 
     Attributes:
         turn: Read in one turn.
@@ -30,14 +31,16 @@ class Bounds:
         line: A line that is formatted.
         block: A block that may still change, and is therefore read again in each turn.
         code: The same for code, which costs less.
+        lines: Lines of a block that may still change.
         formatted: All that is formatted.
         rewrite: A text that is written anew in one turn, in another style.
     """
 
     turn: int = 2_048
-    check: int = 1_024
+    check: int = 2_048
     line: int = 6_000
     block: int = 8_000
     code: int = 40_000
+    lines: int = 1_000
     formatted: int = 150_000
     rewrite: int = 20_000

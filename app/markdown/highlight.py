@@ -8,8 +8,10 @@ from typing import NamedTuple, Protocol, cast
 
 from app.markdown.style import Ink
 
-# Above this, lines are coloured one by one: a lexer needs about 50 ms for 10,000 characters.
-_MAX_WHOLE_CHARS = 10_000
+# Above this, lines are coloured one by one: some lexers look ahead from everywhere to the end.
+MAX_WHOLE_CHARS = 3_000
+# Above this, a line is plain.
+MAX_LINE_CHARS = 400
 
 
 class Lexer(Protocol):
@@ -43,8 +45,11 @@ def line_inks(lines: tuple[str, ...], language: str, *, is_open: bool) -> tuple[
     """
     if not language or not any(lines):
         return tuple(_plain(line) for line in lines)
-    if is_open or sum(map(len, lines)) > _MAX_WHOLE_CHARS:
-        return tuple(_inks((line,), language)[0] for line in lines)
+    if is_open or sum(map(len, lines)) > MAX_WHOLE_CHARS:
+        return tuple(
+            _inks((line,), language)[0] if len(line) <= MAX_LINE_CHARS else _plain(line)
+            for line in lines
+        )
     return _inks(lines, language)
 
 

@@ -17,14 +17,14 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import EnvType
 
-from app.markdown.bounds import INLINE_BRACKETS, INLINE_CHARS, INLINE_OPENERS
+from app.markdown.bounds import INLINE_BRACKET_WORK, INLINE_CHARS, INLINE_OPENERS
 from app.markdown.model import LINE_BREAK, Run, Runs, TextStyle
 from app.markdown.source_map import on_one_line, one_to_one_runs
 
 AT = "at"
 
 _STYLES = {"strong": TextStyle.STRONG, "em": TextStyle.EMPHASIS, "s": TextStyle.STRIKE}
-_OPENERS = "*_~`<&\\"
+_OPENERS = "*_~`<&\\\n"
 _LINKABLE = ("http://", "https://")
 
 
@@ -73,7 +73,7 @@ class WatchedInlineParser(ParserInline):
 def _is_too_much(src: str) -> bool:
     return (
         len(src) > INLINE_CHARS
-        or src.count("[") > INLINE_BRACKETS
+        or src.count("[") * len(src) > INLINE_BRACKET_WORK
         or sum(map(src.count, _OPENERS)) > INLINE_OPENERS
     )
 

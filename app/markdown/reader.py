@@ -94,7 +94,8 @@ class Reader:
                 return plain_start
             self._checked_end = check
         line_end = _end_of_complete_lines(self.text, end)
-        if line_end > self._line_end:
+        # What a check has settled in this turn is enough for it.
+        if line_end > self._line_end and self._checked_end <= self._read_end:
             self._settle(line_end)
         blocks = self._parse(end)
         is_closed = self._is_complete and end == len(self.text)
@@ -121,7 +122,11 @@ class Reader:
             return line_start + bounds.line
         open_blocks = self._settle(check)
         is_code = len(open_blocks) == 1 and isinstance(open_blocks[0], CodeBlock)
-        is_long = check - self._settled.end > (bounds.code if is_code else bounds.block)
+        start = self._settled.end
+        is_long = (
+            check - start > (bounds.code if is_code else bounds.block)
+            or self.text.count("\n", start, check) > bounds.lines
+        )
         return check if is_long or check > bounds.formatted else None
 
     def _settle(self, end: int) -> tuple[Block, ...]:

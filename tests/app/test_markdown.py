@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 
-from app.markdown.highlight import line_inks
+from app.markdown.highlight import MAX_LINE_CHARS, MAX_WHOLE_CHARS, line_inks
 from app.markdown.model import Block, CodeBlock, Paragraph, Run, Table, TextStyle, runs_of
 from app.markdown.parser import MarkdownParser
 from app.markdown.style import Ink
@@ -189,6 +189,16 @@ def test_strings_across_lines_are_coloured_once_the_code_is_complete() -> None:
     lines = ("x = '''", "for", "'''")
     assert line_inks(lines, "python", is_open=False)[1][0].ink is Ink.STRING
     assert line_inks(lines, "python", is_open=True)[1][0].ink is Ink.KEYWORD
+
+
+def test_code_that_a_lexer_may_take_long_for_is_coloured_line_by_line() -> None:
+    lines = ["x = '''", "for", "'''"]
+    lines += ["y"] * (MAX_WHOLE_CHARS - sum(map(len, lines)))
+    assert line_inks(tuple(lines), "python", is_open=False)[1][0].ink is Ink.STRING
+    assert line_inks((*lines, "y"), "python", is_open=False)[1][0].ink is Ink.KEYWORD
+    line = "for " * (MAX_LINE_CHARS // 4)
+    assert line_inks((line,), "python", is_open=True)[0][0].ink is Ink.KEYWORD
+    assert line_inks((line + "x",), "python", is_open=True) == (((MAX_LINE_CHARS + 1, Ink.PLAIN),),)
 
 
 def test_an_unknown_language_is_plain() -> None:

@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 from app.chat.answer_document import AnswerDocument
 from app.chat.answer_message import PLAIN_NOTE, AnswerMessage
 from app.markdown.bounds import (
-    INLINE_BRACKETS,
+    INLINE_BRACKET_WORK,
     INLINE_CHARS,
     INLINE_OPENERS,
     PIECE_CHARS,
@@ -50,6 +50,8 @@ HEAVY = {
     "many tables": "|a|\n|-|\n\n" * 4_000,
     "rules of tables": "|-|\n" * 8_000,
     "open brackets": "[" * 20_000,
+    "brackets far from each other": ("[" + "a*" * 10) * 1_000,
+    "brackets in code": "[`]`a" * 4_000,
     "open links": "[](" * 7_000,
     "nested brackets": "[" * 10_000 + "]" * 10_000,
     "pictures": "![" * 10_000,
@@ -67,6 +69,7 @@ HEAVY = {
     "empty lines": "\n" * 60_000,
     "code": "```python\n" + "def f(x): return 1\n" * 5_000,
     "a long line of code": "```python\n" + "x = 1; " * 14_000 + "\n```\n",
+    "empty lines of code": "```\n" + "\n" * 60_000,
     "many pieces of code": "```\na\n```\n" * 6_000,
     "one item": "- " + "word\n  " * 5_000,
     "many items": "- a\n" * 20_000,
@@ -127,7 +130,7 @@ def check_turn(parser: CountingParser, sink: CountingSink) -> None:
     """Little was done since the last time."""
     # The open block is read once to show it, and once at each place where bounds are judged.
     open_chars = BOUNDS.code + BOUNDS.line + BOUNDS.turn
-    num_readings = 2 + BOUNDS.turn // BOUNDS.check
+    num_readings = 1 + max(1, BOUNDS.turn // BOUNDS.check)
     assert parser.num_chars <= num_readings * open_chars
     assert sink.num_chars <= open_chars + num_readings * BOUNDS.turn
     assert sink.num_changed <= 4 * BOUNDS.turn
@@ -176,6 +179,7 @@ def check_blocks(blocks: list[Block]) -> None:
             assert num_chars(block) <= BOUNDS.block + BOUNDS.line + BOUNDS.turn
         elif isinstance(block, CodeBlock):
             assert num_chars(block) <= BOUNDS.code + BOUNDS.line + BOUNDS.turn
+            assert len(block.lines) <= BOUNDS.lines + BOUNDS.turn
 
 
 def test_an_answer_of_usual_size_is_formatted_to_its_end() -> None:
@@ -239,11 +243,12 @@ def test_what_follows_the_last_row_of_a_long_table_is_text() -> None:
     ("few", "many"),
     [
         ("*a* " * (INLINE_OPENERS // 2), "*a* " * (INLINE_OPENERS // 2 + 1)),
-        ("*a* " + "[" * INLINE_BRACKETS, "*a* " + "[" * (INLINE_BRACKETS + 1)),
+        ("*a* " + "[" * 498, "*a* " + "[" * 499),
         ("*a* " + "b" * (INLINE_CHARS - 4), "*a* " + "b" * (INLINE_CHARS - 3)),
     ],
 )
 def test_text_with_too_much_markup_is_taken_as_it_stands(few: str, many: str) -> None:
+    assert 498 * 502 <= INLINE_BRACKET_WORK < 499 * 503
     for text, is_formatted in ((few, True), (many, False)):
         text = text.strip()
         (block,) = MarkdownParser().parse(text).blocks

@@ -5,11 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from PySide6.QtGui import QColor
+from PySide6.QtGui import QColor, QGuiApplication
 from pytestqt.qtbot import QtBot
 
 from app.chat.answer_document import AnswerDocument
 from app.chat.text_view import InertDocument, TextView, plain_document
+from app.qt_text import passed_on
 from medusa_core.messages import TokenSource
 from tests.app.rendered import STYLE
 from tests.app.streamed import step
@@ -79,3 +80,34 @@ def test_a_frame_goes_on_in_the_next_line(qtbot: QtBot) -> None:
     assert len(places) > 3
     assert all(b.top() >= a.bottom() - 1 for a, b in pairwise(places))
     assert sum(place.width() for place in places) > 3 * 200
+
+
+@pytest.mark.parametrize("char", ["\ufeff", "\ufffe", "\ufdd0", "\ud800"])
+def test_plain_text_that_begins_with_a_sign_for_computers_is_shown(qapp: object, char: str) -> None:
+    assert plain_document(f"{char}one\ntwo").toPlainText() == "\ufffdone\ntwo"
+
+
+def test_a_text_for_other_programs_keeps_its_first_character(qapp: object) -> None:
+    for char in ("\ufeff", "\ufffe"):
+        QGuiApplication.clipboard().setText(passed_on(f"{char}one {char}two"))
+        assert QGuiApplication.clipboard().text() == f"\ufffdone {char}two"
+    assert passed_on("one") == "one"
+
+
+@pytest.mark.parametrize(
+    "text", ["a" * 1_000_000, "a\n" * 77_000, "\n" * 60_000, "two words " * 90_000]
+)
+def test_a_very_long_message_is_shown_as_far_as_it_can_be_at_once(qapp: object, text: str) -> None:
+    document = plain_document(text)
+    *lines, note = document.toPlainText().split("\n")
+    assert sum(map(len, lines)) <= 20_000
+    assert max(map(len, lines)) <= 2_000
+    assert len(lines) <= 1_000
+    shown = "\n".join(lines) if "\n" in text else "".join(lines)
+    assert text.startswith(shown)
+    assert note == f"… and {len(text) - len(shown):,} more characters"
+
+
+def test_a_message_of_usual_length_is_shown_as_it_is(qapp: object) -> None:
+    text = ("x" * 2_000 + "\n") * 9 + "end"
+    assert plain_document(text).toPlainText() == text
