@@ -16,6 +16,8 @@ from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
 from medusa_core.types import Form, Proposal, RowBudget
 
+_KEPT_NODES = 32
+
 
 class GrownDrafter:
     """Asks its sources, level by level, and keeps what is worth its row."""
@@ -62,13 +64,23 @@ def _odds(chances: bytes) -> Odds:
     return Odds(chances, tuple(range(len(chances) // array("f").itemsize)))
 
 
-@lru_cache(maxsize=2048)
 def form_of(form: bytes, names: tuple[str, ...]) -> Form:
-    """What `Grown.form` says: one object per form, so that what follows is computed once."""
+    """What `Grown.form` says: one object per small form, so that what follows is computed once.
+
+    Large ones hardly ever come again, and a thousand of them would take 300 MB.
+    """
+    nodes = len(form) // (2 * array("i").itemsize)
+    return _kept_form(form, names) if nodes <= _KEPT_NODES else _make_form(form, names)
+
+
+def _make_form(form: bytes, names: tuple[str, ...]) -> Form:
     told = memoryview(form).cast("i").tolist()
     shape = TreeShape.from_children(told[: len(told) // 2])
     drafts = zip(told[len(told) // 2 + 1 :], shape.depths[1:], strict=True)
     return Form(shape, (TARGET, *(_source(marks, depth, names) for marks, depth in drafts)))
+
+
+_kept_form = lru_cache(maxsize=2048)(_make_form)
 
 
 def _source(marks: int, depth: int, names: tuple[str, ...]) -> TokenSource:

@@ -25,6 +25,7 @@ from medusa_core.errors import (
     PlanError,
     RequestError,
 )
+from medusa_core.memory.heap import give_back_heap
 from medusa_core.messages import (
     Calibrate,
     Calibrated,
@@ -54,6 +55,8 @@ from medusa_core.rules.rule import rules_by_preference
 from medusa_core.target import LoadOptions, Target, load_target
 
 log = logging.getLogger(__name__)
+
+_LACKS_MEMORY = ("out of memory", "ALLOC_FAILED", "allocate memory")
 
 
 class Executor:
@@ -103,13 +106,13 @@ class Executor:
         generation = self._running.pop(0)
         try:
             self._tell_all(generation.advance())
+            if generation.is_done:
+                self._tell_plan(generation.request, generation.request.settings)
         except BaseException as error:  # noqa: BLE001 - the thread must outlive any answer
-            self._sessions.pop(generation.request.session_id, None)
+            self._forget(generation.request.session_id)
             self._fail(generation.request, error)
             return
-        if generation.is_done:
-            self._tell_plan(generation.request, generation.request.settings)
-        else:
+        if not generation.is_done:
             self._running.append(generation)
 
     def close(self) -> None:
@@ -219,7 +222,7 @@ class Executor:
         idle = [name for name in self._sessions if name not in busy]
         if idle:
             log.info("the cache of a session gives way to another one")
-            del self._sessions[idle[0]]
+            self._sessions.pop(idle[0]).close()
         return bool(idle)
 
     def _cancel(self, command: Cancel) -> None:
@@ -235,7 +238,13 @@ class Executor:
             if generation.request.session_id == command.session_id:
                 self._running.remove(generation)
                 self._tell_all(generation.cancel())
-        self._sessions.pop(command.session_id, None)
+        self._forget(command.session_id)
+        give_back_heap()
+
+    def _forget(self, session_id: str) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.close()
 
     def _cancel_all(self) -> None:
         for generation in self._running:
@@ -270,6 +279,7 @@ class Executor:
         if left() is not None:
             log.error("the model is still held after it was unloaded")
         card.give_back_memory()
+        give_back_heap()
         return held
 
     def _tell_lost(self, command: Message) -> None:
@@ -297,28 +307,43 @@ class Executor:
             log.info("%s refused: %s", type(command).__name__, told.message)
         else:
             log.error("%s failed", type(command).__name__, exc_info=error)
+        ids = (command.session_id, command.request_id)
+        self._tell(Failed(*ids, type(told).__name__, told.message, told.hint))
         if isinstance(told, OutOfMemoryError):
+            self._make_room(command)
+
+    def _make_room(self, command: Message) -> None:
+        """Give back what can be; a card that was lost shows here, too."""
+        try:
             gc.collect()
             card.give_back_memory()
-        self._tell(
-            Failed(
-                command.session_id, command.request_id, type(told).__name__, told.message, told.hint
-            )
-        )
+            give_back_heap()
+        except RuntimeError as error:
+            log.exception("nothing could be given back")
+            if poisons_device(error):
+                self._fail(command, error)
 
 
-def poisons_device(error: BaseException) -> bool:
+def poisons_device(error: BaseException | None) -> bool:
     """Whether the device can't be used any more in this process: CUDA then fails every call."""
-    if isinstance(error, torch.OutOfMemoryError):
-        return False
-    is_cuda = isinstance(error, RuntimeError) and "CUDA error" in str(error)
-    return isinstance(error, torch.AcceleratorError) or is_cuda
+    while error is not None:
+        text = str(error)
+        is_cuda = isinstance(error, RuntimeError) and "CUDA error" in text
+        is_ours = isinstance(error, torch.AcceleratorError) or is_cuda
+        lacks_memory = isinstance(error, torch.OutOfMemoryError) or any(
+            said in text for said in _LACKS_MEMORY
+        )
+        if is_ours and not lacks_memory:
+            return True
+        error = error.__cause__ or error.__context__  # what it was before it was told in our words
+    return False
 
 
 def _as_medusa_error(error: BaseException) -> MedusaError:
     if isinstance(error, MedusaError):
         return error
-    if isinstance(error, torch.OutOfMemoryError | MemoryError) or "allocate memory" in str(error):
+    lacks_memory = any(said in str(error) for said in _LACKS_MEMORY)
+    if isinstance(error, torch.OutOfMemoryError | MemoryError) or lacks_memory:
         return OutOfMemoryError(
             "The device ran out of memory.",
             "Close other programs, start a new chat, or choose a smaller model.",

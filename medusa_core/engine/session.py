@@ -56,6 +56,10 @@ class Session:
             wanted = steps_up(least + num_drafts, max(least, caches.num_rows // shares))
             self.kv = caches.grown(self._target.runner.new_cache, self.kv, least, wanted)
 
+    def close(self) -> None:
+        """Give the cache back; whoever still holds the session may not use it any more."""
+        self._target.caches.give_back(self.kv)
+
     def cut(self, num_tokens: int) -> None:
         """Forget the tokens from `num_tokens` on, and their rows."""
         del self.token_ids[num_tokens:]

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from medusa_core.engine.preload import preload_torch_libraries
-from medusa_core.messages import Cancel, Command, Event, Message, Progress
+from medusa_core.errors import EngineError
+from medusa_core.messages import Cancel, Command, Event, Failed, Message, Progress
 
 if TYPE_CHECKING:
     from medusa_core.engine.executor import Executor
@@ -53,8 +54,9 @@ class Worker:
             is_idle = executor is None or not executor.has_work
             command = self._next_command(waits=is_idle)
             if command is not None:
-                executor = executor or self._open_executor(command)
-                executor.handle(command)
+                executor = executor or self._opened(command)
+                if executor is not None:
+                    executor.handle(command)
                 if isinstance(command, Cancel):
                     self._cancelled.discard((command.session_id, command.request_id))
             elif executor is not None and executor.has_work:
@@ -69,6 +71,23 @@ class Worker:
         try:
             return self._commands.get(block=waits)
         except queue.Empty:
+            return None
+
+    def _opened(self, first: Command) -> Executor | None:
+        """The executor; None where torch can't be used, which the asker is told."""
+        try:
+            return self._open_executor(first)
+        except BaseException as error:
+            log.exception("the engine can't start")
+            self._on_event(
+                Failed(
+                    first.session_id,
+                    first.request_id,
+                    EngineError.__name__,
+                    f"The engine can't start: {type(error).__name__}.",
+                    "Install Medusa Chat again (python3 installer run); the log has the details.",
+                )
+            )
             return None
 
     def _open_executor(self, first: Command) -> Executor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing, nullcontext
 
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
@@ -46,12 +47,13 @@ def generate(
     """
     records = on_trace is not None
     request = Generate("direct", "direct", tuple(messages), settings, records=records)
-    generation = Generation(request, target, session or Session(target), tuner or Tuner(target))
-    while True:
-        for event in generation.advance():
-            if isinstance(event, GenerationDone):
-                return event
-            if isinstance(event, StepDone) and on_step is not None:
-                on_step(event)
-            if isinstance(event, StepTrace) and on_trace is not None:
-                on_trace(event)
+    with nullcontext(session) if session else closing(Session(target)) as lasting:
+        generation = Generation(request, target, lasting, tuner or Tuner(target))
+        while True:
+            for event in generation.advance():
+                if isinstance(event, GenerationDone):
+                    return event
+                if isinstance(event, StepDone) and on_step is not None:
+                    on_step(event)
+                if isinstance(event, StepTrace) and on_trace is not None:
+                    on_trace(event)

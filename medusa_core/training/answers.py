@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 from medusa_core.drafters.lineup import drafters_for
@@ -50,7 +51,7 @@ def own_answers(
     max_new_tokens: int,
     tuner: Tuner,
     temperature: float = 0.0,
-) -> Iterator[Answer]:
+) -> Generator[Answer, None, None]:
     """A target's answers, greedy or drawn; what doesn't fit its context isn't asked.
 
     Args:
@@ -64,21 +65,21 @@ def own_answers(
     settings = GenerateSettings(drafter=drafter, max_new_tokens=max_new_tokens)
     if temperature:
         settings = replace(settings, rule="sample", temperature=temperature)
-    session = Session(target)
     started_s, num_tokens, told_s = time.monotonic(), 0, 0.0
-    for number, messages in enumerate(asked, start=1):
-        try:
-            prompt_ids = transcribe(messages, None, target).prompt_ids
-        except RequestError as error:
-            log.info("not asked: %s", error)
-            continue
-        seeded = replace(settings, seed=number)
-        done = generate(target, messages, seeded, session=session, tuner=tuner)
-        num_tokens += len(done.token_ids)
-        elapsed_s = time.monotonic() - started_s
-        if elapsed_s - told_s > _LOG_S:
-            told_s = elapsed_s
-            log.info("%d of %d, %.0f tokens/s", number, len(asked), num_tokens / elapsed_s)
-        finished = done.stop_reason is StopReason.EOS
-        seed = number if temperature else 0
-        yield Answer(tuple(prompt_ids), done.token_ids, finished, seed)
+    with closing(Session(target)) as session:
+        for number, messages in enumerate(asked, start=1):
+            try:
+                prompt_ids = transcribe(messages, None, target).prompt_ids
+            except RequestError as error:
+                log.info("not asked: %s", error.message)
+                continue
+            seeded = replace(settings, seed=number)
+            done = generate(target, messages, seeded, session=session, tuner=tuner)
+            num_tokens += len(done.token_ids)
+            elapsed_s = time.monotonic() - started_s
+            if elapsed_s - told_s > _LOG_S:
+                told_s = elapsed_s
+                log.info("%d of %d, %.0f tokens/s", number, len(asked), num_tokens / elapsed_s)
+            finished = done.stop_reason is StopReason.EOS
+            seed = number if temperature else 0
+            yield Answer(tuple(prompt_ids), done.token_ids, finished, seed)

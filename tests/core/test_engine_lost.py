@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from medusa_core.engine.executor import Executor, poisons_device
+from medusa_core.errors import OutOfMemoryError
 from medusa_core.messages import (
     Calibrate,
     ChatMessage,
@@ -130,8 +131,85 @@ def test_what_was_decided_before_is_kept(
     assert len(steps) == 4
 
 
-def test_out_of_memory_is_no_poison() -> None:
-    assert not poisons_device(torch.OutOfMemoryError("CUDA out of memory"))
+def caused(error: BaseException, cause: BaseException) -> BaseException:
+    """An error in our words, raised from another one."""
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory"),
+        torch.AcceleratorError("CUDA error: out of memory"),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+        caused(OutOfMemoryError("No memory."), RuntimeError("CUDA error: out of memory")),
+    ],
+    ids=lambda error: str(error)[:40],
+)
+def test_out_of_memory_of_any_kind_is_no_poison(error: BaseException) -> None:
+    told: list[Event] = []
+    executor = Executor(told.append, lambda _: False)
+    executor._fail(Calibrate("s", "r"), error)
+    (failed,) = told
+    assert isinstance(failed, Failed)
+    assert (type(failed), failed.kind) == (Failed, "OutOfMemoryError")
+
+
+def test_poison_shows_through_errors_that_were_made_of_it() -> None:
+    assert poisons_device(caused(OutOfMemoryError("No memory."), POISON[0]))
+    later = ValueError("while it was tidied up")
+    later.__context__ = POISON[1]
+    assert poisons_device(later)
+
+
+def test_a_card_that_is_lost_while_memory_is_given_back_is_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def lose() -> None:
+        raise POISON[0]
+
+    told: list[Event] = []
+    executor = Executor(told.append, lambda _: False)
+    monkeypatch.setattr("medusa_core.card.give_back_memory", lose)
+    executor._fail(Calibrate("s", "first"), torch.OutOfMemoryError("CUDA out of memory"))
+    executor.handle(Calibrate("s", "second"))
+    assert [type(event) for event in told] == [Failed, EngineLost, EngineLost]
+
+
+def test_an_error_behind_an_answers_last_step_is_survived(
+    engine: EngineHarness,
+    folders: dict[str, tuple[object, object]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> None:
+        raise PanicException("planning")
+
+    load(engine, folders)
+    monkeypatch.setattr(Executor, "_tell_plan", fail)
+    assert isinstance(ask(engine, "first"), GenerationDone)
+    monkeypatch.undo()
+    assert isinstance(ask(engine, "second"), GenerationDone)
+
+
+@pytest.mark.parametrize("error", [ImportError("libcudart"), SystemExit(1)], ids=repr)
+def test_a_torch_that_cannot_be_used_is_told_to_whoever_asks(
+    error: BaseException,
+    engine: EngineHarness,
+    folders: dict[str, tuple[object, object]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail() -> None:
+        raise error
+
+    monkeypatch.setattr("medusa_core.engine.worker.preload_torch_libraries", fail)
+    for name in ("first", "second"):
+        assert isinstance(ask(engine, name), Failed)
+    monkeypatch.undo()
+    load(engine, folders)
+
+
+def test_other_errors_are_no_poison() -> None:
     assert not poisons_device(RuntimeError("shapes differ"))
     assert poisons_device(torch.AcceleratorError("CUDA error: misaligned address"))
 

@@ -122,6 +122,21 @@ def own_positions(target: Target, num_heads: int) -> Positions:
     return collect(target, [answer.document for answer in answers], num_heads)
 
 
+def test_own_answers_give_their_cache_back_even_to_one_who_leaves(
+    target: Target, caplog: pytest.LogCaptureFixture
+) -> None:
+    free = target.caches.free_rows
+    too_long = [ChatMessage(Role.USER, "number " * 2 * target.config.context_tokens)]
+    short = [ChatMessage(Role.USER, "number 1")]
+    with caplog.at_level("INFO"):
+        answers = own_answers(target, [too_long, short, short], 4, Tuner(target))
+        next(answers)
+        assert target.caches.free_rows < free
+        answers.close()
+    assert target.caches.free_rows == free
+    assert "not asked" in caplog.text
+
+
 FORMS = (HeadsForm(2), HeadsForm(2, own_lm_head=True), HeadsForm(2, 2, reads_root=True))
 
 

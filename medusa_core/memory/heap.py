@@ -1,0 +1,27 @@
+"""What freed tensors leave in the C library's heap, given back to the system."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+from functools import cache
+from typing import Any
+
+
+def give_back_heap() -> None:
+    """Let others have what was freed.
+
+    glibc keeps it for the next request: after a switch of models that is most of the old model.
+    Elsewhere the system's own allocator gives large pieces back at once.
+    """
+    trim = _malloc_trim()
+    if trim is not None:
+        trim(0)
+
+
+@cache
+def _malloc_trim() -> Any:
+    """Glibc's function; None where the C library is another one."""
+    if platform.system() != "Linux":
+        return None
+    return getattr(ctypes.CDLL(None), "malloc_trim", None)
