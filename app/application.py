@@ -113,6 +113,7 @@ def build(options: Options) -> Application:
         open_library=options.open_library or _library_opener(preferences.models_dir),
     )
     keeper.unload_after(preferences.unload_minutes)
+    keeper.use_device(preferences.device)
     appearance.apply()
     return Application(bridge, keeper, appearance, window)
 

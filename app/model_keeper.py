@@ -69,6 +69,10 @@ class ModelKeeper(QObject):
         self.changed.emit()
         self._bridge.submit(command)
 
+    def use_device(self, device: str) -> None:
+        """Take another device for what is loaded from now on; empty for the best there is."""
+        self._state.device = device
+
     def cancel(self) -> None:
         """Stop loading; what was loaded before comes back."""
         self._bridge.submit(self._state.cancel())

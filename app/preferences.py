@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -33,6 +34,7 @@ class Preferences:
         has_read_hint: Whether the user has read what this is.
         model: The model that was loaded last.
         models_dir: Where downloads go; empty for the cache that programs share.
+        device: Torch device name that models run on; empty for the best there is.
         records: Whether the steps of answers are recorded.
         unload_minutes: Idle time after which a model's memory is given back; 0 for never.
     """
@@ -44,6 +46,7 @@ class Preferences:
     model: ModelChoice = field(default_factory=demo_choice)
     unload_minutes: float = 0.0
     models_dir: str = ""
+    device: str = ""
     records: bool = True
 
 
@@ -77,6 +80,12 @@ def _minutes(value: Any) -> float:
     return minutes
 
 
+def _device(value: Any) -> str:
+    if not re.fullmatch(r"|cpu|cuda(:\d{1,2})?", str(value)):
+        raise ValueError(f"{value!r} is no device")
+    return str(value)
+
+
 _MOST_MINUTES = 10_000.0
 _READERS: dict[str, Callable[[Any], Any]] = {
     "theme": lambda value: ThemeChoice(value).value,
@@ -86,6 +95,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "model": from_json,
     "unload_minutes": _minutes,
     "models_dir": str,
+    "device": _device,
     "records": bool,
 }
 
@@ -104,6 +114,7 @@ def save_preferences(preferences: Preferences, folder: Path) -> None:
             "model": as_json(preferences.model),
             "unload_minutes": preferences.unload_minutes,
             "models_dir": preferences.models_dir,
+            "device": preferences.device,
             "records": preferences.records,
         }
         part.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")

@@ -132,10 +132,13 @@ class MainWindow(QMainWindow):
         if self.models is None:
             from app.library.library_dialog import LibraryDialog
 
-            minutes = self._preferences.unload_minutes
-            self.models = LibraryDialog(library, self._appearance, minutes, self)
+            chosen = self._preferences
+            self.models = LibraryDialog(
+                library, self._appearance, chosen.unload_minutes, chosen.device, self
+            )
             self.models.load_requested.connect(self.keeper.load)
             self.models.idle_chosen.connect(self._set_idle)
+            self.models.device_chosen.connect(self._set_device)
             self.models.installed.cache_changed.connect(
                 lambda folder: self._remember(models_dir=folder)
             )
@@ -266,6 +269,12 @@ class MainWindow(QMainWindow):
     def _set_idle(self, minutes: float) -> None:
         self._remember(unload_minutes=minutes)
         self.keeper.unload_after(minutes)
+
+    def _set_device(self, device: str) -> None:
+        self._remember(device=device)
+        self.keeper.use_device(device)
+        if self.keeper.status.phase is not Phase.ASLEEP:
+            self.keeper.load()
 
     def _remember(self, **choices: object) -> None:
         # The names are fields of Preferences; mypy can't see through the star.

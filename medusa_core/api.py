@@ -27,7 +27,7 @@ from medusa_core.trace_file import Recording, read_trace, write_trace
 
 if TYPE_CHECKING:
     from medusa_core.library import Installed, InstalledKind, Library, Offer
-    from medusa_core.memory.budget import Budget
+    from medusa_core.memory.budget import Budget, DeviceOffer
     from medusa_core.memory.recommend import Choice, choices, plan_choice, recommend
     from medusa_core.models.config import ModelConfig
 
@@ -37,6 +37,7 @@ EventSink = Callable[[messages.Event], None]
 _LATER = {
     **dict.fromkeys(("Installed", "InstalledKind", "Library", "Offer"), "medusa_core.library"),
     "Budget": "medusa_core.memory.budget",
+    "DeviceOffer": "medusa_core.memory.budget",
     **dict.fromkeys(
         ("Choice", "choices", "plan_choice", "recommend"), "medusa_core.memory.recommend"
     ),
@@ -138,6 +139,7 @@ def format_label(name: str) -> str:
 __all__ = [
     "Budget",
     "Choice",
+    "DeviceOffer",
     "Engine",
     "EventSink",
     "HubSettings",

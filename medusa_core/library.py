@@ -25,7 +25,7 @@ from medusa_core.hub.pairing import match
 from medusa_core.hub.remote import look_at_heads, look_at_model
 from medusa_core.hub.search import Sort, search
 from medusa_core.hub.settings import HubSettings
-from medusa_core.memory.budget import Budget
+from medusa_core.memory.budget import Budget, DeviceOffer
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig, read_config
 from medusa_core.models.kept import KeptModels
@@ -287,17 +287,31 @@ class Library:
         """Delete the quantized copies; returns the bytes freed."""
         return await asyncio.to_thread(KeptModels(kept_models_dir()).remove_all)
 
-    async def budget(self, own_bytes: int = 0) -> Budget:
-        """The memory of the device that models are loaded on, now.
+    async def devices(self) -> tuple[DeviceOffer, ...]:
+        """What models can run on here, the engine's own choice first."""
+
+        def ask() -> tuple[DeviceOffer, ...]:
+            from medusa_core.memory.probe import offered_devices
+
+            return offered_devices()
+
+        return await asyncio.to_thread(ask)
+
+    async def budget(self, own_bytes: int = 0, device: str = "") -> Budget:
+        """The memory of a device, now.
 
         Args:
             own_bytes: What the loaded model holds of it, which another one would free.
+            device: Torch device name; empty for the best there is.
+
+        Raises:
+            RequestError: There is no such device, or it can't compute.
         """
 
         def ask() -> Budget:
             from medusa_core.memory.probe import live_budget
 
-            return live_budget("", own_bytes)
+            return live_budget(device, own_bytes)
 
         return await asyncio.to_thread(ask)
 

@@ -69,6 +69,7 @@ class ModelState:
     Attributes:
         status: What is known now.
         choice: The model that answers, or is being loaded.
+        device: Torch device name for what is loaded next; empty for the best there is.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class ModelState:
         """
         self.choice = choice
         self.status = ModelStatus()
+        self.device = ""
         self._kept_dir = kept_dir
         self._calibrations_dir = calibrations_dir
         self._make_id = make_id
@@ -105,6 +107,7 @@ class ModelState:
             self._load_id,
             wanted.model_dir,
             wanted.heads_dir,
+            device=self.device,
             formats=wanted.formats,
             context_tokens=wanted.context_tokens,
             ignores_plan=wanted.ignores_plan,

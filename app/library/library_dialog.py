@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QCloseEvent
+from PySide6.QtGui import QCloseEvent, QStandardItemModel
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -28,6 +28,7 @@ from app.library.downloads_tab import DownloadsTab
 from app.library.installed_tab import InstalledTab
 from app.theme.appearance import Appearance
 from medusa_core.api import (
+    DeviceOffer,
     Job,
     Library,
     Offer,
@@ -60,20 +61,24 @@ class LibraryDialog(QDialog):
         token_edit: The user's token for gated models.
         offline_box: Let no request leave.
         idle_box: After how much rest a model's memory is given back.
+        device_box: What models run on.
 
     Signals:
         load_requested: A model is to be loaded, as a `ModelChoice`.
         idle_chosen: Minutes of rest after which a model's memory is given back; 0 for never.
+        device_chosen: Torch device name that models run on from now on; empty for the best.
     """
 
     load_requested = Signal(object)
     idle_chosen = Signal(float)
+    device_chosen = Signal(str)
 
     def __init__(
         self,
         library: Library,
         appearance: Appearance,
         unload_minutes: float = 0.0,
+        device: str = "",
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
@@ -82,6 +87,7 @@ class LibraryDialog(QDialog):
         self._library = library
         self._appearance = appearance
         self._own_bytes = 0
+        self._device = device
         self._work: set[asyncio.Task[None]] = set()
         self.discover = DiscoverTab(library, appearance)
         self.installed = InstalledTab(library, appearance)
@@ -90,6 +96,7 @@ class LibraryDialog(QDialog):
         self.token_edit = QLineEdit()
         self.offline_box = QCheckBox("Offline: let nothing leave this computer")
         self.idle_box = QComboBox()
+        self.device_box = QComboBox()
         self.notice_label = QLabel()
         self.notice_label.setObjectName("notice")
         self.notice_label.setWordWrap(True)
@@ -106,7 +113,7 @@ class LibraryDialog(QDialog):
             own_bytes: What the loaded model holds, which another one would free.
         """
         self._own_bytes = own_bytes
-        self._start(self._ask_budget())
+        self._start(self._ask_device())
         self._start(self.installed.refresh())
 
     def restyle(self) -> None:
@@ -131,7 +138,10 @@ class LibraryDialog(QDialog):
         bottom = QHBoxLayout()
         bottom.addWidget(self.offline_box)
         bottom.addSpacing(self._appearance.scale.px(1.5))
-        bottom.addWidget(QLabel("Give memory back"))
+        bottom.addWidget(QLabel("Run on"))
+        bottom.addWidget(self.device_box)
+        bottom.addSpacing(self._appearance.scale.px(1.5))
+        bottom.addWidget(QLabel("Unload when idle"))
         bottom.addWidget(self.idle_box)
         bottom.addStretch(1)
         bottom.addWidget(self.token_edit)
@@ -142,10 +152,12 @@ class LibraryDialog(QDialog):
         column.addLayout(bottom)
 
     def _offer_idle(self, chosen: float) -> None:
-        self.idle_box.setAccessibleName("Give memory back")
+        self.device_box.setAccessibleName("Run on")
+        self.device_box.addItem("Automatic", "")
+        self.idle_box.setAccessibleName("Unload when idle")
         self.idle_box.setToolTip("A model that rests is loaded again by the next message.")
         for minutes in sorted({0.0, 10.0, 30.0, 60.0, chosen}):
-            words = f"after {minutes:g} min of rest" if minutes else "never"
+            words = f"After {minutes:g} min" if minutes else "Never"
             self.idle_box.addItem(words, minutes)
         self.idle_box.setCurrentIndex(self.idle_box.findData(chosen))
 
@@ -153,6 +165,7 @@ class LibraryDialog(QDialog):
         self.idle_box.currentIndexChanged.connect(
             lambda _: self.idle_chosen.emit(float(self.idle_box.currentData()))
         )
+        self.device_box.activated.connect(lambda _: self._choose_device())
         self.discover.download_requested.connect(self.download)
         self.downloads.finished.connect(self._finished)
         self.installed.load_requested.connect(self._load)
@@ -196,9 +209,31 @@ class LibraryDialog(QDialog):
         self.token_edit.clear()
         self.notice_label.setText("The token is kept, readable by you alone.")
 
+    def _choose_device(self) -> None:
+        self._device = str(self.device_box.currentData())
+        self.device_chosen.emit(self._device)
+        self._start(self._ask_budget())
+
+    async def _ask_device(self) -> None:
+        self._offer_devices(await self._library.devices())
+        await self._ask_budget()
+
+    def _offer_devices(self, offers: tuple[DeviceOffer, ...]) -> None:
+        """Show what there is; a device that is gone stays in the list, so that it can be left."""
+        self.device_box.clear()
+        model = self.device_box.model()
+        for row, offer in enumerate(offers):
+            self.device_box.addItem(offer.label, offer.device)
+            if offer.lack and isinstance(model, QStandardItemModel):
+                model.item(row).setEnabled(False)
+                model.item(row).setToolTip(offer.lack)
+        if self.device_box.findData(self._device) < 0:
+            self.device_box.addItem(f"{self._device} (not here)", self._device)
+        self.device_box.setCurrentIndex(self.device_box.findData(self._device))
+
     async def _ask_budget(self) -> None:
         try:
-            budget = await self._library.budget(self._own_bytes)
+            budget = await self._library.budget(self._own_bytes, self._device)
         except MedusaError as error:
             self.notice_label.setText(f"{error.message} {error.hint}")
             return

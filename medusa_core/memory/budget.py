@@ -34,6 +34,21 @@ class Budget:
     is_live: bool
 
 
+@dataclass(frozen=True, slots=True)
+class DeviceOffer:
+    """Something that models can run on.
+
+    Attributes:
+        device: Torch device name; empty leaves the choice to the engine.
+        label: Its name for people.
+        lack: Why it can't be chosen; empty if it can.
+    """
+
+    device: str
+    label: str
+    lack: str = ""
+
+
 def imagined_card(vram_gib: float, capability: tuple[int, int] = (8, 6)) -> Budget:
     """A card that isn't there, in a computer with a desktop; by default an RTX 30."""
     return Budget(

@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 import psutil
+import torch
 
 from medusa_core import card
-from medusa_core.memory.budget import GIB, RUNTIME_BYTES, Budget
+from medusa_core.errors import RequestError
+from medusa_core.memory.budget import GIB, RUNTIME_BYTES, Budget, DeviceOffer
 from medusa_core.models.precision import choose_device, hardware_of
 
 # Torch and its libraries; the window's share is small beside them.
 _CPU_RUNTIME_BYTES = GIB // 2
+
+
+def offered_devices() -> tuple[DeviceOffer, ...]:
+    """What models can run on here: the engine's choice first, each card, and the processor."""
+    processor = DeviceOffer("cpu", "Processor")
+    cards = tuple(_offered_card(index) for index in range(card.num_cards()))
+    best = next((offer for offer in cards if not offer.lack), processor)
+    if not cards:
+        cards = (DeviceOffer("cuda", "Graphics card", "This torch finds no CUDA device."),)
+    return (DeviceOffer("", f"Automatic ({best.label})"), *cards, processor)
+
+
+def _offered_card(index: int) -> DeviceOffer:
+    name = f"cuda:{index}"
+    lack = ""
+    try:
+        choose_device(name)
+    except RequestError as error:
+        lack = error.message
+    return DeviceOffer(name, card.name(torch.device(name)), lack)
 
 
 def live_budget(device: str = "", own_bytes: int = 0) -> Budget:

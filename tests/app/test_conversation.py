@@ -112,6 +112,7 @@ def test_broken_preferences_are_set_aside_and_all_is_as_at_the_first_start(
         ("unload_minutes", -1),
         ("unload_minutes", 1e300),
         ("unload_minutes", "soon"),
+        ("device", "toaster"),
         ("model", 7),
         ("model", {"name": "x"}),
     ],
@@ -119,7 +120,9 @@ def test_broken_preferences_are_set_aside_and_all_is_as_at_the_first_start(
 def test_a_choice_that_makes_no_sense_costs_no_other(
     tmp_path: Path, name: str, value: object
 ) -> None:
-    save_preferences(Preferences("dark", 1.3, has_read_hint=True, unload_minutes=9.0), tmp_path)
+    save_preferences(
+        Preferences("dark", 1.3, has_read_hint=True, unload_minutes=9.0, device="cpu"), tmp_path
+    )
     saved = json.loads((tmp_path / FILE_NAME).read_text())
     kept = load_preferences(tmp_path)
     for broken in ({**saved, name: value}, {k: v for k, v in saved.items() if k != name}):

@@ -1,0 +1,110 @@
+"""What models run on: offered with the reason where it can't be, kept, and used at once."""
+
+from collections.abc import Callable
+from unittest.mock import patch
+
+import pytest
+import torch
+from PySide6.QtGui import QStandardItemModel
+from pytestqt.qtbot import QtBot
+
+from app.preferences import load_preferences
+from app.window import MainWindow
+from medusa_core import card
+from medusa_core.api import DeviceOffer, Library
+from medusa_core.memory.probe import offered_devices
+from medusa_core.messages import LoadModel
+from tests.app.fakes import FakeEngine, Script
+from tests.app.library.conftest import Run
+from tests.app.library.managing import settle
+from tests.imagined_card.card import imagined_card
+
+
+def test_without_a_card_the_processor_is_what_there_is() -> None:
+    automatic, absent, processor = offered_devices()
+    assert (automatic.device, automatic.label) == ("", "Automatic (Processor)")
+    assert absent.lack
+    assert processor == DeviceOffer("cpu", "Processor")
+
+
+def test_a_card_is_offered_by_its_name_and_taken_by_itself() -> None:
+    with imagined_card((8, 6)):
+        automatic, offered, processor = offered_devices()
+        name = card.name(torch.device("cuda:0"))
+    assert offered == DeviceOffer("cuda:0", name)
+    assert automatic.label == f"Automatic ({name})"
+    assert processor.device == "cpu"
+
+
+def test_a_card_that_cannot_compute_says_why() -> None:
+    def no_kernel(device: torch.device) -> None:
+        raise RuntimeError("CUDA error: no kernel image is available for execution on the device")
+
+    with imagined_card((6, 1)), patch.object(card, "multiply", no_kernel):
+        automatic, offered, _ = offered_devices()
+    assert "compute capability 6.1" in offered.lack
+    assert automatic.label == "Automatic (Processor)"
+
+
+@pytest.mark.parametrize("row", [0, 2])
+def test_another_device_is_kept_and_the_model_comes_to_it(
+    row: int,
+    run: Run,
+    open_window: Callable[..., MainWindow],
+    library: Library,
+    qtbot: QtBot,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    offers = (
+        DeviceOffer("", "Automatic (GTX 1080)"),
+        DeviceOffer("cuda:0", "GTX 1080", "no kernels for it"),
+        DeviceOffer("cpu", "Processor"),
+    )
+    monkeypatch.setattr("medusa_core.memory.probe.offered_devices", lambda: offers)
+    engine = FakeEngine(Script())
+    window = open_window(engine.start)
+    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+    window._open_library = lambda: library
+
+    async def work() -> None:
+        window.show_models()
+        dialog = window.models
+        assert dialog is not None
+        await settle(dialog)
+        box = dialog.device_box
+        assert [box.itemText(n) for n in range(box.count())] == [o.label for o in offers]
+        model = box.model()
+        assert isinstance(model, QStandardItemModel)
+        assert not model.item(1).isEnabled()
+        assert model.item(1).toolTip() == "no kernels for it"
+        box.setCurrentIndex(row)
+        box.activated.emit(row)
+        await settle(dialog)
+        await library.downloads.close()
+
+    run(work)
+    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+    assert engine.of_kind(LoadModel)[-1].device == offers[row].device
+    assert len(engine.of_kind(LoadModel)) == 2
+    assert window._config_dir is not None
+    assert load_preferences(window._config_dir).device == offers[row].device
+
+
+def test_a_chosen_device_that_is_gone_can_be_left(
+    run: Run, open_window: Callable[..., MainWindow], library: Library, qtbot: QtBot
+) -> None:
+    window = open_window(FakeEngine(Script()).start)
+    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+    window._open_library = lambda: library
+    window._remember(device="cuda:3")
+
+    async def work() -> None:
+        window.show_models()
+        assert window.models is not None
+        await settle(window.models)
+        await library.downloads.close()
+
+    run(work)
+    assert window.models is not None
+    assert window.models.device_box.currentText() == "cuda:3 (not here)"
+    assert "CUDA" in window.models.notice_label.text()
