@@ -14,12 +14,24 @@ from typing import TYPE_CHECKING, Protocol
 
 from medusa_core import messages
 from medusa_core.files.json_file import read_json
+from medusa_core.history.history import History
+from medusa_core.history.records import (
+    AnswerState,
+    ConversationInfo,
+    Folder,
+    Hit,
+    Stored,
+    StoredAnswer,
+    StoredAttachment,
+)
+from medusa_core.history.shelf import ALL
 from medusa_core.hub.job import Job, JobState, Pair
 from medusa_core.hub.settings import HubSettings, save_token, settings_from
 from medusa_core.resources import (
     calibrations_dir,
     demo_heads_dir,
     demo_model_dir,
+    history_path,
     kept_models_dir,
     resources_dir,
 )
@@ -137,11 +149,17 @@ def format_label(name: str) -> str:
 
 
 __all__ = [
+    "ALL",
+    "AnswerState",
     "Budget",
     "Choice",
+    "ConversationInfo",
     "DeviceOffer",
     "Engine",
     "EventSink",
+    "Folder",
+    "History",
+    "Hit",
     "HubSettings",
     "Installed",
     "InstalledKind",
@@ -152,11 +170,15 @@ __all__ = [
     "Offer",
     "Pair",
     "Recording",
+    "Stored",
+    "StoredAnswer",
+    "StoredAttachment",
     "calibrations_dir",
     "choices",
     "converting",
     "demo_model",
     "format_label",
+    "history_path",
     "kept_models_dir",
     "messages",
     "offline_hub_settings",

@@ -22,6 +22,8 @@ MedusaError
 │   ├── AnswerError       an answer that can't be read, or names what mustn't be touched
 │   ├── IntegrityError    what arrived isn't what the Hub announced
 │   └── DiskFullError     the disk has no room
+├── StorageError          a database of ours can't be opened, read or written
+├── ConversationFileError a file of conversations can't be read or written
 ├── PromptFileError       a file of prompts can't be read
 ├── TraceError            a recording can't be written or read
 └── TrainingError         a training run can't start or go on
@@ -158,6 +160,14 @@ class IntegrityError(HubError):
 
 class DiskFullError(HubError):
     """The disk has no room."""
+
+
+class StorageError(MedusaError):
+    """A database of ours that can't be opened, read or written."""
+
+
+class ConversationFileError(MedusaError):
+    """A file of conversations that can't be read or written."""
 
 
 class PromptFileError(MedusaError):

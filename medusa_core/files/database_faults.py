@@ -1,0 +1,65 @@
+"""What can be wrong with an SQLite file, in words for people."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from medusa_core.errors import StorageError
+
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_REFUSED = (
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_AUTH,
+)
+
+
+def code_of(error: sqlite3.Error) -> int:
+    """The kind of an error, without its details."""
+    # Errors of the module itself, such as of a closed connection, have no code.
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+
+
+def is_damage(error: BaseException | None) -> bool:
+    """Whether the file itself is damaged."""
+    return isinstance(error, sqlite3.Error) and code_of(error) in _DAMAGED
+
+
+def as_storage_error(error: Exception, path: Path | None) -> StorageError:
+    """An error of SQLite or of the system, with what to do about it."""
+    name = "The database in memory" if path is None else str(path)
+    folder = "its folder" if path is None else str(path.parent)
+    if isinstance(error, OSError):
+        return StorageError(
+            f"{name} can't be opened: {error.strerror or error}.",
+            f"See that you may write to {folder}, and that the disk has room.",
+        )
+    if isinstance(error, sqlite3.Error):
+        code = code_of(error)
+        if code == sqlite3.SQLITE_FULL:
+            return StorageError(
+                f"The disk is full: {name} can't be written.", "Make room on it, then try again."
+            )
+        if code in _BUSY:
+            return StorageError(
+                f"Another program is using {name}.", "Close the other program, then try again."
+            )
+        if code in _REFUSED:
+            return StorageError(
+                f"{name} can't be opened or written.",
+                f"See that you may write to {folder} and to the files in it.",
+            )
+        if code in _DAMAGED:
+            return StorageError(
+                f"{name} is damaged.",
+                "Start Medusa Chat again: the file is set aside, and what can be read is saved.",
+            )
+        if code == sqlite3.SQLITE_IOERR:
+            return StorageError(
+                f"The disk failed while {name} was read or written.",
+                "See that the disk is connected and has room, then try again.",
+            )
+    return StorageError(f"{name} can't be read or written: {error}.", "Start Medusa Chat again.")

@@ -1,0 +1,131 @@
+"""Texts as a search compares them: without case, accents and width, each ideograph a word."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_right
+from itertools import accumulate
+
+_WORD = re.compile(r"[^\W_]+")
+_BEFORE, _BEHIND = 60, 140
+
+# Scripts that are written without spaces: any part of a text may be a word there.
+_UNSPACED = (
+    (0x0E00, 0x0EFF),  # Thai, Lao
+    (0x1000, 0x109F),  # Burmese
+    (0x1780, 0x17FF),  # Khmer
+    (0x2E80, 0x303F),  # radicals, ideographic marks
+    (0x3040, 0x30FF),  # kana
+    (0x3100, 0x9FFF),  # bopomofo, ideographs
+    (0xA960, 0xA97F),
+    (0xAC00, 0xD7FF),  # Hangul: its particles stick to words
+    (0xF900, 0xFAFF),
+    (0x20000, 0x3FFFF),
+)
+
+
+class _Folds(dict[int, str]):
+    """What a character becomes; worked out when it is met first."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        if any(first <= code <= last for first, last in _UNSPACED):
+            folded = f" {unicodedata.normalize('NFKC', character).casefold()} "
+        else:
+            apart = unicodedata.normalize(
+                "NFKD", unicodedata.normalize("NFKD", character).casefold()
+            )
+            folded = "".join(c for c in apart if unicodedata.category(c) != "Mn")
+        self[code] = folded
+        return folded
+
+
+_FOLDS = _Folds()
+
+
+def fold(text: str) -> str:
+    """A text as it is indexed and looked for."""
+    if text.isascii():
+        return text.lower()
+    # Decomposed Hangul and kana are letters that belong together.
+    return unicodedata.normalize("NFC", text).translate(_FOLDS)
+
+
+def words_of(text: str) -> list[str]:
+    """What a text is looked for by: the words of each of its parts between spaces."""
+    return [folded for part in text.split() if (folded := fold(part).strip())]
+
+
+def as_query(parts: list[str]) -> str:
+    """An FTS5 query for all parts, each found by its beginning; empty where none is a word."""
+    phrases = []
+    for part in parts:
+        words = _WORD.findall(part)
+        if words:
+            phrases.append('"' + " ".join(words) + '" *')
+    return " AND ".join(phrases)
+
+
+def snippet(text: str, parts: list[str]) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """A piece of a text around what was found, on one line, and where that is in it.
+
+    Args:
+        text: The text.
+        parts: What was looked for, folded.
+    """
+    text = unicodedata.normalize("NFC", text)
+    found = _find(text, parts)
+    at = found[0][0] if found else 0
+    begin = max(0, at - _BEFORE)
+    if begin:
+        space = text.find(" ", begin, at)
+        begin = space + 1 if space >= 0 else begin
+    end = min(len(text), at + _BEHIND)
+    # Each white space is one space, so that places stay.
+    shown = re.sub(r"\s", " ", text[begin:end])
+    lead = "…" if begin else ""
+    shift = len(lead) - begin
+    spans = tuple((a + shift, min(b, end) + shift) for a, b in found if begin <= a < end)
+    return lead + shown + ("…" if end < len(text) else ""), spans
+
+
+def _find(text: str, parts: list[str]) -> list[tuple[int, int]]:
+    """Where parts are in a text, in order; nothing twice."""
+    folded = fold(text)
+    places = _Places(text)
+    spans: list[tuple[int, int]] = []
+    for part in parts:
+        words = _WORD.findall(part)
+        gap = r"[\W_]*"
+        pattern = gap.join(map(re.escape, words)) if words else re.escape(part)
+        whole = re.compile(rf"(?<![^\W_]){pattern}") if words else re.compile(pattern)
+        first = whole.search(folded) or re.search(pattern, folded)
+        if first is None:
+            continue
+        near = whole if whole.search(folded) else re.compile(pattern)
+        stop = first.start() + 2 * _BEHIND
+        spans += [
+            (places.before(match.start()), places.behind(match.end()))
+            for match in near.finditer(folded, first.start(), stop)
+        ]
+    kept: list[tuple[int, int]] = []
+    for begin, end in sorted(spans):
+        if end > begin and (not kept or begin >= kept[-1][1]):
+            kept.append((begin, end))
+    return kept
+
+
+class _Places:
+    """Which character of a text a place of its folded form comes from."""
+
+    def __init__(self, text: str) -> None:
+        self._ends: list[int] | None = None
+        if not text.isascii():
+            self._ends = list(accumulate(len(_FOLDS[ord(character)]) for character in text))
+
+    def before(self, place: int) -> int:
+        return place if self._ends is None else bisect_right(self._ends, place)
+
+    def behind(self, place: int) -> int:
+        return place if self._ends is None else bisect_right(self._ends, place - 1) + 1
