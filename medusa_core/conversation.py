@@ -7,7 +7,7 @@ reads, are one path from the first prompt down.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from uuid import uuid4
 
@@ -40,9 +40,11 @@ class Answer:
         model: Who answers, for people.
         model_key: Which model that is.
         text: What is said, once it is complete or was cut short.
-        steps: What the engine told of its steps.
+        steps: What the engine told of its steps since the program was started.
+        stored_steps: Reads those from before.
         done: How it ended; None while it is written or when it failed.
         is_running: It is being written.
+        plain_step_s: Measured seconds of a plain step of the model then; 0 if unknown.
         created_s: Seconds since 1970.
     """
 
@@ -54,9 +56,15 @@ class Answer:
     model_key: str = ""
     text: str = ""
     steps: list[StepDone] = field(default_factory=list)
+    stored_steps: Callable[[], Sequence[StepDone]] = tuple
     done: GenerationDone | None = None
     is_running: bool = False
+    plain_step_s: float = 0.0
     created_s: float = 0.0
+
+    def all_steps(self) -> tuple[StepDone, ...]:
+        """What the engine told of its steps."""
+        return (*self.stored_steps(), *self.steps)
 
     @property
     def message(self) -> ChatMessage:
@@ -190,20 +198,34 @@ class Conversation:
         """Leave the turns behind this one: what is asked next stands beside them."""
         del self.turns[place + 1 :]
 
+    def go_to(self, message_id: str) -> bool:
+        """Show the path that a prompt or an answer is on; False where there is no such message."""
+        if any(message_id in (turn.prompt.id, turn.answer.id) for turn in self.turns):
+            return True
+        for prompt in self._prompts:
+            for answer in prompt.answers:
+                if message_id in (prompt.id, answer.id):
+                    self.turns = self._path_to(answer.id)
+                    last = self.turns.pop()
+                    self._go_down(last.prompt, answer)
+                    return True
+        return False
+
     def grow(self, prompts: Iterable[Prompt], leaf_id: str = "") -> None:
         """Take the prompts of a stored conversation, parents first, and go where one was last."""
         self._prompts.extend(prompt for prompt in prompts if prompt.answers)
-        prompt_of = {answer.id: p for p in self._prompts for answer in p.answers}
-        path: list[Turn] = []
-        answer_id = leaf_id
-        while answer_id in prompt_of:
-            prompt = prompt_of[answer_id]
-            (answer,) = (a for a in prompt.answers if a.id == answer_id)
-            path.append(Turn(prompt, answer))
-            answer_id = prompt.parent_id
-        self.turns = path[::-1]
-        if not path and (first := [p for p in self._prompts if not p.parent_id]):
+        self.turns = self._path_to(leaf_id)
+        if not self.turns and (first := [p for p in self._prompts if not p.parent_id]):
             self._go_down(first[-1])
+
+    def _path_to(self, answer_id: str) -> list[Turn]:
+        """The turns from the first down to an answer; none where it is unknown."""
+        found = {a.id: Turn(p, a) for p in self._prompts for a in p.answers}
+        path: list[Turn] = []
+        while answer_id in found:
+            path.append(found[answer_id])
+            answer_id = path[-1].prompt.parent_id
+        return path[::-1]
 
     def _go_down(self, prompt: Prompt, answer: Answer | None = None) -> None:
         """Follow the newest versions from a prompt on."""

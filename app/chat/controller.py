@@ -199,6 +199,15 @@ class ChatController(QObject):
         if self.conversation.session_id == session_id:
             self.new_chat()
 
+    def show_message(self, message_id: str) -> None:
+        """Go to the path that a message is on, and scroll to it."""
+        if self.is_busy or not self.conversation.go_to(message_id):
+            return
+        self._path_changed()
+        message = self.path.widget_of(message_id)
+        if message is not None:
+            self._page.conversation.reveal(message, QRect(0, 0, 1, 1))
+
     def reveal(self, answer: AnswerMessage, place: QRect) -> None:
         """Scroll to a part of an answer."""
         self._page.conversation.reveal(answer, place)
@@ -306,13 +315,15 @@ class ChatController(QObject):
     def _complete(self, done: GenerationDone) -> None:
         conversation, turn = self.running.end(done.request_id)
         turn.answer.done, turn.answer.text = done, done.text
+        calibrated = self._keeper.status.calibrated
+        turn.answer.plain_step_s = 0.0 if calibrated is None else calibrated.plain_step_s
         if not done.text and len(turn.prompt.answers) > 1:
             self._take_back(conversation, turn)
         else:
             self.ended.emit(conversation, turn)
             message = self.path.message_of(turn.answer.id)
             if message is not None:
-                message.finish(done, self._keeper.status.calibrated)
+                message.finish(done, calibrated)
         if conversation is self.conversation:
             if done.stop_reason is StopReason.CONTEXT:
                 self._page.conversation.add(Notice(CONTEXT_NOTICE))

@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.chat.answer_message import AnswerMessage
 from app.chat.conversation_view import ConversationView
-from app.chat.message_widgets import UserMessage
+from app.chat.message_widgets import Message, UserMessage
 from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
 from medusa_core.conversation import Answer, Conversation, Prompt, Turn
@@ -73,6 +73,13 @@ class PathView(QObject):
         """Where an answer is shown; None where it isn't."""
         found = (a for a in reversed(self.answers) if a.request_id == answer_id)
         return next(found, None)
+
+    def widget_of(self, message_id: str) -> Message | None:
+        """Where a prompt or an answer is shown; None where it isn't."""
+        for shown in self._shown:
+            if shown.turn.prompt.id == message_id:
+                return shown.user
+        return self.message_of(message_id)
 
     def show(self, conversation: Conversation) -> None:
         """Show another conversation."""
@@ -140,12 +147,13 @@ class PathView(QObject):
 
     def _message(self, answer: Answer) -> AnswerMessage:
         message = AnswerMessage(answer.model, self.marking, self._appearance, answer.id)
-        if answer.steps:
-            message.append(tuple(answer.steps))
+        steps = answer.all_steps()
+        if steps:
+            message.append(steps)
         if answer.done is not None:
             message.finish(answer.done, self.calibrated)
         elif not answer.is_running:
-            if answer.steps:
+            if steps:
                 message.cut_short()
             else:
                 message.show_text(answer.text)

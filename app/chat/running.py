@@ -20,6 +20,11 @@ class Running:
     def __getitem__(self, request_id: str) -> tuple[Conversation, Turn]:
         return self._turns[request_id]
 
+    @property
+    def session_ids(self) -> frozenset[str]:
+        """The conversations that have an answer under way."""
+        return frozenset(conversation.session_id for conversation, _ in self._turns.values())
+
     def begin(self, conversation: Conversation, turn: Turn) -> None:
         """A turn waits for its answer."""
         self._turns[turn.answer.id] = (conversation, turn)
