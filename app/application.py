@@ -23,7 +23,14 @@ from app.model_keeper import ModelKeeper
 from app.preferences import Preferences, load_preferences
 from app.theme.appearance import Appearance, ThemeChoice
 from app.window import TITLE, MainWindow
-from medusa_core.api import calibrations_dir, kept_models_dir, resources_dir, start_engine
+from medusa_core.api import (
+    History,
+    calibrations_dir,
+    history_path,
+    kept_models_dir,
+    resources_dir,
+    start_engine,
+)
 from medusa_core.errors import MedusaError
 
 if TYPE_CHECKING:
@@ -33,6 +40,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NAME = "medusa-chat"
+NOT_KEPT = "Until then, conversations are lost when the window closes."
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +120,21 @@ def build(options: Options) -> Application:
         resources=resources,
         open_library=options.open_library or _library_opener(preferences.models_dir),
     )
+    if not options.is_fresh:
+        _open_history(window)
     keeper.unload_after(preferences.unload_minutes)
     keeper.use_device(preferences.device)
     appearance.apply()
     return Application(bridge, keeper, appearance, window)
+
+
+def _open_history(window: MainWindow) -> None:
+    """Keep conversations; where that can't be, say why: chatting goes on without."""
+    try:
+        window.keep_history(History(history_path()))
+    except MedusaError as error:
+        log.exception("the history can't be opened")
+        window.chat.errors.show(error.message, f"{error.hint} {NOT_KEPT}")
 
 
 def _library_opener(models_dir: str) -> OpenLibrary:

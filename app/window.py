@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QKeyCombination, QSize, Qt, Signal
+from PySide6.QtCore import QKeyCombination, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QCloseEvent,
     QDragEnterEvent,
@@ -16,13 +16,15 @@ from PySide6.QtGui import (
     QKeySequence,
     QShortcut,
 )
-from PySide6.QtWidgets import QMainWindow
+from PySide6.QtWidgets import QMainWindow, QSplitter
 
 from app.about import AboutDialog
 from app.bridge import EngineBridge
 from app.chat.chat_page import ChatPage
 from app.chat.controller import ChatController
 from app.chat.pickers import NewSeed, new_seed
+from app.history.history_keeper import HistoryKeeper
+from app.history.sidebar import WIDTH_EM, Sidebar
 from app.insight.insight_panels import Insight
 from app.markdown.formats import Marking
 from app.model_keeper import ModelKeeper
@@ -34,12 +36,13 @@ from medusa_core.model_state import Phase
 
 if TYPE_CHECKING:
     from app.library.library_dialog import LibraryDialog
-    from medusa_core.api import Library
+    from medusa_core.api import History, Library
 
     OpenLibrary = Callable[[], Library]
 
 TITLE = "Medusa Chat"
 START_SIZE = QSize(1120, 800)
+DRAFT_MS = 800
 MIN_SIZE = QSize(680, 520)
 
 
@@ -86,6 +89,9 @@ class MainWindow(QMainWindow):
         self.page = ChatPage(appearance, make_seed)
         self.chat = ChatController(self.page, bridge, keeper, appearance)
         demo = demo_choice()
+        self._draft_pause = QTimer(self)
+        self._draft_pause.setSingleShot(True)
+        self._draft_pause.setInterval(DRAFT_MS)
         self._known = {demo.model_dir: demo}
         self.insight = Insight(self, self.chat, bridge, keeper, appearance)
         self.setAcceptDrops(True)
@@ -93,13 +99,45 @@ class MainWindow(QMainWindow):
         self.setWindowIcon(QIcon(str(resources / "icons" / "app.svg")))
         self.setMinimumSize(MIN_SIZE)
         self.resize(START_SIZE)
-        self.setCentralWidget(self.page)
+        self.sidebar = Sidebar(appearance)
+        self.history: HistoryKeeper | None = None
+        self._split = QSplitter()
+        self._split.setObjectName("sides")
+        self._split.setChildrenCollapsible(False)
+        self._split.addWidget(self.sidebar)
+        self._split.addWidget(self.page)
+        self._split.setStretchFactor(1, 1)
+        self._split.setSizes([appearance.scale.px(WIDTH_EM), START_SIZE.width()])
+        self.sidebar.hide()
+        self.setCentralWidget(self._split)
         self._connect()
         self._add_shortcuts()
         self.page.strip.choose_marking(Marking(preferences.marking))
         self.page.header.choose_recording(preferences.records)
         self.page.empty.show_hint(not preferences.has_read_hint)
         self.page.composer.setFocus()
+
+    def keep_history(self, history: History) -> None:
+        """Keep what is said from now on, and list what was said before."""
+        composer = self.page.composer
+        self.history = HistoryKeeper(
+            self.chat, self.sidebar, history, lambda: composer.text, composer.set_text
+        )
+        composer.edit.textChanged.connect(self._draft_pause.start)
+        self._draft_pause.timeout.connect(self.history.keep_draft)
+        self.sidebar.show()
+
+    def toggle_sidebar(self) -> None:
+        """Show the list of conversations, or hide it."""
+        if self.history is not None:
+            self.sidebar.setVisible(self.sidebar.isHidden())
+
+    def search_history(self) -> None:
+        """Look for words in all conversations."""
+        if self.history is not None:
+            self.sidebar.show()
+            self.sidebar.search_edit.setFocus()
+            self.sidebar.search_edit.selectAll()
 
     def toggle_theme(self) -> None:
         """Take the other theme, and keep to it whatever the system says."""
@@ -190,11 +228,14 @@ class MainWindow(QMainWindow):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         self.insight.close_all()
+        if self.history is not None:
+            self.history.close()
         self.closed.emit()
         super().closeEvent(event)
 
     def _connect(self) -> None:
         self._appearance.changed.connect(self.page.restyle)
+        self._appearance.changed.connect(self.sidebar.restyle)
         self.page.header.theme_toggled.connect(self.toggle_theme)
         self.page.header.about_requested.connect(self.show_about)
         self.page.strip.marking_changed.connect(
@@ -226,6 +267,11 @@ class MainWindow(QMainWindow):
             (
                 QKeySequence(ctrl | Qt.KeyboardModifier.ShiftModifier | Qt.Key.Key_M),
                 self.show_models,
+            ),
+            (QKeySequence(ctrl | Qt.Key.Key_B), self.toggle_sidebar),
+            (
+                QKeySequence(ctrl | Qt.KeyboardModifier.ShiftModifier | Qt.Key.Key_F),
+                self.search_history,
             ),
             (QKeySequence(Qt.Key.Key_F9), lambda: self.insight.toggle(self.insight.open_tree)),
             (QKeySequence(Qt.Key.Key_F10), lambda: self.insight.toggle(self.insight.open_steps)),

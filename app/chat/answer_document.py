@@ -134,6 +134,12 @@ class AnswerDocument:
         self._reader.complete()
         self._reader.read_on()
 
+    def show_text(self, text: str) -> None:
+        """Show a text of which no steps are known, without marks."""
+        self._reader.add(text)
+        self._reader.complete()
+        self._reader.read_on()
+
     def show_more(self) -> None:
         """Show one turn's share of what is not shown yet."""
         self._reader.read_on()

@@ -18,8 +18,10 @@ from app.markdown.tokens import NO_TOKEN
 from app.qt_text import passed_on
 from app.theme.appearance import Appearance
 from app.theme.marks import mark_style
-from medusa_core.messages import Calibrated, GenerationDone, StepDone
+from medusa_core.messages import Calibrated, GenerationDone, StepDone, StopReason
 
+# Such an answer isn't at its end.
+_CUT = (StopReason.MAX_TOKENS, StopReason.CANCELLED)
 PLAIN_NOTE = "From here on the text is plain: there is too much of it to format."
 
 
@@ -37,12 +39,16 @@ class AnswerMessage(Message):
     Signals:
         regenerate_requested: Another answer is wanted in its place.
         reroll_requested: Another answer is wanted from this token of it on.
+        continue_requested: It is to be gone on with.
+        branch_requested: The conversation is to go on from here.
         token_hovered: The mouse is on a token of it, by its index; −1 for none.
         token_pressed: A token of it was chosen.
     """
 
     regenerate_requested = Signal()
     reroll_requested = Signal(int)
+    continue_requested = Signal()
+    branch_requested = Signal()
     token_hovered = Signal(int)
     token_pressed = Signal(int)
 
@@ -56,7 +62,7 @@ class AnswerMessage(Message):
     ) -> None:
         super().__init__(parent)
         self.request_id = request_id
-        self._is_last = True
+        self._lack = "Only answers of the chat can be gone on with."
         self._hovered = NO_TOKEN
         self._selected = range(0)
         self.done: GenerationDone | None = None
@@ -138,10 +144,27 @@ class AnswerMessage(Message):
         if self.done is not None:
             self.row.show_figures(figures(self.done, calibrated))
 
-    def set_is_last(self, is_last: bool) -> None:
-        """Only the last answer can be asked for again."""
-        self._is_last = is_last
-        self.row.regenerate_button.setVisible(is_last)
+    def show_text(self, text: str) -> None:
+        """Show an answer of which no steps are known."""
+        self.document.show_text(text)
+        self._show_behind()
+        self._waiting.setVisible(not text)
+        self._waiting.setText("No text.")
+        self.view.setVisible(bool(text))
+        self.row.show()
+
+    def set_place(self, *, is_last: bool, lack: str) -> None:
+        """Offer what can be done with it where it stands.
+
+        Args:
+            is_last: Nothing follows: it may be gone on with; others may be gone back to.
+            lack: Why its tokens can't be gone on with; empty if they can.
+        """
+        self._lack = lack
+        was_cut = self.done is not None and self.done.stop_reason in _CUT
+        self.row.offer(regenerates=True, continues=is_last and was_cut, branches=not is_last)
+        self.row.continue_button.setEnabled(not lack)
+        self.row.continue_button.setToolTip(lack or "Go on with this answer")
 
     def select_tokens(self, tokens: range) -> QRect | None:
         """Frame some tokens in the text, and no others.
@@ -199,6 +222,8 @@ class AnswerMessage(Message):
         self.row.hide()
         self.row.copy_requested.connect(self._copy)
         self.row.regenerate_requested.connect(self.regenerate_requested)
+        self.row.continue_requested.connect(self.continue_requested)
+        self.row.branch_requested.connect(self.branch_requested)
         self.view.hovered.connect(self._hover)
         self.view.pressed.connect(lambda at: self.token_pressed.emit(self.document.token_at(at)))
         self.view.menu_requested.connect(self._show_menu)
@@ -226,8 +251,9 @@ class AnswerMessage(Message):
         show = menu.addAction("Show this step (Enter)", lambda: self.token_pressed.emit(token))
         show.setEnabled(token != NO_TOKEN)
         again = menu.addAction("Reroll from here", lambda: self.reroll_requested.emit(token))
-        again.setToolTip("Keep what stands before this token and answer anew from here.")
-        again.setEnabled(token != NO_TOKEN and self._is_last and self.done is not None)
+        usual = "Keep what stands before this token and answer anew from here."
+        again.setToolTip(self._lack or usual)
+        again.setEnabled(token != NO_TOKEN and self.done is not None and not self._lack)
         return menu
 
     def _copy(self) -> None:

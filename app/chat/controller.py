@@ -1,4 +1,4 @@
-"""Leads a conversation: from what the user does to commands, from events to what is shown."""
+"""Leads conversations: from what the user does to commands, from events to what is shown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from app.bridge import EngineBridge
 from app.chat.answer_message import AnswerMessage
 from app.chat.chat_page import ChatPage
 from app.chat.error_board import ErrorBoard
-from app.chat.message_widgets import Notice, UserMessage
+from app.chat.message_widgets import Notice
+from app.chat.path_view import PathView
+from app.chat.running import Running
 from app.markdown.formats import Marking
 from app.model_keeper import ModelKeeper
 from app.theme.appearance import Appearance
@@ -42,26 +44,36 @@ MODEL_NOTE = "It is tiny: expect simple stories and small talk rather than facts
 
 
 class ChatController(QObject):
-    """One conversation at a time, one answer at a time.
+    """One conversation is shown at a time; each may have one answer under way.
 
     Attributes:
-        conversation: What has been said.
+        conversation: What is shown.
+        path: Its messages.
         errors: What went wrong, as far as it is shown.
-        marking: How accepted tokens are marked in the text.
         records: Traces are wanted of the next answers.
         tree_rows: Rows of the next answers' trees; 0 for the engine's choice.
 
     Signals:
-        answer_begun: This answer (an `AnswerMessage`) is shown, and asked for.
-        answer_ended: The running answer is complete, stopped or failed.
-        chat_begun: The conversation is a new one.
+        answer_begun: This answer (an `AnswerMessage`) is shown; it may be complete.
+        answer_ended: An answer of the conversation that is shown is complete, stopped or failed.
+        chat_begun: Another conversation is shown.
         marking_changed: Tokens are marked in another way (a `Marking`).
+        asked: A turn (`Conversation`, `Turn`) waits for its answer.
+        grew: An answer (`Answer`) has these new steps.
+        ended: A turn (`Conversation`, `Turn`) has the answer that it will have.
+        taken_back: A turn (`Conversation`, `Turn`) was removed: nothing came of it.
+        moved: Another path of the conversation is shown.
     """
 
     answer_begun = Signal(object)
     answer_ended = Signal()
     chat_begun = Signal()
     marking_changed = Signal(object)
+    asked = Signal(object, object)
+    grew = Signal(object, object)
+    ended = Signal(object, object)
+    taken_back = Signal(object, object)
+    moved = Signal(object)
 
     def __init__(
         self,
@@ -78,33 +90,36 @@ class ChatController(QObject):
         self._keeper = keeper
         self._appearance = appearance
         self._make_id = make_id
-        self.marking = Marking.HEADS
         self.records = True
         self.tree_rows = 0
-        self._turn: Turn | None = None
-        self._answer: AnswerMessage | None = None
-        # What a regenerated answer takes the place of, until it has a text of its own.
-        self._replaced: tuple[Turn, AnswerMessage] | None = None
+        self.running = Running()
         self.conversation = Conversation(make_id)
+        self.path = PathView(page.conversation, self.conversation, appearance)
         self.errors = ErrorBoard(page, appearance)
         self._connect()
         self._model_changed()
 
     @property
     def is_busy(self) -> bool:
-        """Whether an answer is being written."""
-        return self._turn is not None
+        """Whether an answer of the conversation that is shown is being written."""
+        return self.running.turn_of(self.conversation) is not None
+
+    @property
+    def marking(self) -> Marking:
+        """How accepted tokens are marked in the text."""
+        return self.path.marking
 
     @property
     def answers(self) -> tuple[AnswerMessage, ...]:
         """The answers that are shown, oldest first."""
-        shown = self._page.conversation.messages
-        return tuple(message for message in shown if isinstance(message, AnswerMessage))
+        return self.path.answers
 
     @property
     def temperature(self) -> float:
         """What the header says, for rules that draw."""
         return float(self._page.header.pickers.temperature_box.value())
+
+    # What the user does ---------------------------------------------------------------------------
 
     def send(self, text: str) -> None:
         """Ask; does nothing for an empty text or while an answer is being written."""
@@ -112,56 +127,100 @@ class ChatController(QObject):
         if not prompt or self.is_busy:
             return
         self._page.composer.clear()
-        turn = self.conversation.ask(prompt, self._settings())
-        self._page.conversation.add(UserMessage(prompt, self._appearance))
-        self._begin(turn)
+        self._begin(self.conversation.ask(prompt, self._settings()))
 
-    def _settings(self) -> GenerateSettings:
-        """What the header says."""
-        return replace(self._page.header.pickers.settings(), tree_rows=self.tree_rows)
+    def regenerate(self, place: int = -1) -> None:
+        """Ask for another answer to a prompt; the old one stays beside it."""
+        if self._may_ask():
+            self._begin(self.conversation.ask_again(self._settings(), place))
 
-    def regenerate(self) -> None:
-        """Ask for another last answer; the old one is kept until the new one has a text."""
-        if self.is_busy or not self.answers:
-            return
-        self._replaced = (self.conversation.turns[-1], self.answers[-1])
-        self.answers[-1].hide()
-        self._begin(self.conversation.ask_again(self._settings()))
+    def edit(self, place: int, text: str) -> None:
+        """Ask something else in the place of a prompt; the old one stays beside it."""
+        if self._may_ask():
+            self._begin(self.conversation.edit(place, text, self._settings()))
 
-    def reroll(self, token: int) -> None:
-        """Ask for another last answer that keeps the tokens before this one."""
-        if self.is_busy or not self.answers or self.conversation.turns[-1].done is None:
-            return
-        self._replaced = (self.conversation.turns[-1], self.answers[-1])
-        self.answers[-1].hide()
-        self._begin(self.conversation.reroll(token, self._settings()))
+    def reroll(self, place: int, token: int) -> None:
+        """Ask for another answer that keeps the tokens before this one."""
+        if self._may_ask() and self.conversation.turns[place].answer.done is not None:
+            self._begin(self.conversation.reroll(token, self._settings(), place))
+
+    def go_on(self, place: int = -1) -> None:
+        """Go on with an answer that was cut."""
+        if self._may_ask() and self.conversation.turns[place].answer.done is not None:
+            self._begin(self.conversation.reroll(None, self._settings(), place))
+
+    def branch(self, place: int) -> None:
+        """Let the next prompt follow this turn; the turns behind it stay beside."""
+        if self._may_ask():
+            self.conversation.go_back_to(place)
+            self._path_changed()
+            self._page.composer.setFocus()
+
+    def choose_prompt(self, place: int, version: int) -> None:
+        """Show another version of a prompt, and what followed it."""
+        if self._may_ask():
+            prompt = self.conversation.prompt_versions(place)[version]
+            self.conversation.choose_prompt(place, prompt)
+            self._path_changed()
+
+    def choose_answer(self, place: int, version: int) -> None:
+        """Show another answer to a prompt, and what followed it."""
+        if self._may_ask():
+            answer = self.conversation.turns[place].prompt.answers[version]
+            self.conversation.choose_answer(place, answer)
+            self._path_changed()
 
     def stop(self) -> None:
         """End the answer that is being written; what there is of it stays."""
-        if self._turn is not None:
-            self._bridge.submit(Cancel(self.conversation.session_id, self._turn.request_id))
+        turn = self.running.turn_of(self.conversation)
+        if turn is not None:
+            self._bridge.submit(Cancel(self.conversation.session_id, turn.answer.id))
 
     def new_chat(self) -> None:
-        """Begin a new conversation and let the engine forget this one."""
-        self.stop()
-        if self.conversation.turns:
-            self._bridge.submit(CloseSession(self.conversation.session_id, self._make_id()))
-        self.conversation = Conversation(self._make_id)
-        self._turn = self._answer = self._replaced = None
-        self._page.conversation.clear()
-        self._page.show_messages(False)
+        """Begin a new conversation; an answer that is being written goes on in the old one."""
+        self.open(Conversation(self._make_id))
+
+    def open(self, conversation: Conversation) -> None:
+        """Show a conversation."""
+        self.conversation = self.running.known(conversation)
+        self.path.show(self.conversation)
+        self._page.show_messages(bool(self.conversation.turns))
+        self._page.conversation.follow_end()
         self._page.show_context(0, 0)
         self._page.strip.begin()
-        self._page.composer.set_busy(False)
+        self._page.composer.set_busy(self.is_busy)
         self._page.composer.setFocus()
         self.chat_begun.emit()
+
+    def forget(self, session_id: str) -> None:
+        """A conversation is gone: stop its answer, free its cache, and show a new one instead."""
+        self._bridge.submit(CloseSession(session_id, self._make_id()))
+        self.running.forget(session_id)
+        if self.conversation.session_id == session_id:
+            self.new_chat()
+
+    def show_message(self, message_id: str) -> None:
+        """Go to the path that a message is on, and scroll to it."""
+        if self.is_busy or not self.conversation.go_to(message_id):
+            return
+        self._path_changed()
+        message = self.path.widget_of(message_id)
+        if message is not None:
+            self._page.conversation.reveal(message, QRect(0, 0, 1, 1))
 
     def reveal(self, answer: AnswerMessage, place: QRect) -> None:
         """Scroll to a part of an answer."""
         self._page.conversation.reveal(answer, place)
 
+    def _may_ask(self) -> bool:
+        return not self.is_busy and bool(self.conversation.turns)
+
+    def _settings(self) -> GenerateSettings:
+        """What the header says."""
+        return replace(self._page.header.pickers.settings(), tree_rows=self.tree_rows)
+
     def _connect(self) -> None:
-        page = self._page
+        page, path = self._page, self.path
         page.composer.send_requested.connect(self.send)
         page.composer.stop_requested.connect(self.stop)
         page.empty.suggestion_chosen.connect(self.send)
@@ -170,140 +229,144 @@ class ChatController(QObject):
         page.strip.marking_changed.connect(self._set_marking)
         self._bridge.arrived.connect(self._receive)
         self._keeper.changed.connect(self._model_changed)
+        path.answer_shown.connect(self.answer_begun)
+        path.edited.connect(self.edit)
+        path.regenerate_requested.connect(self.regenerate)
+        path.reroll_requested.connect(self.reroll)
+        path.continue_requested.connect(self.go_on)
+        path.branch_requested.connect(self.branch)
+        path.prompt_chosen.connect(self.choose_prompt)
+        path.answer_chosen.connect(self.choose_answer)
+
+    # What the engine is asked and says ------------------------------------------------------------
 
     def _begin(self, turn: Turn) -> None:
         """Show an empty answer and ask the engine to fill it."""
         for message in self._page.conversation.messages:
-            if isinstance(message, AnswerMessage):
-                message.set_is_last(False)
-            elif isinstance(message, Notice):
+            if isinstance(message, Notice):
                 self._page.conversation.remove(message)
-        self._turn = turn
+        turn.answer.model = self._keeper.choice.name
+        turn.answer.model_key = str(self._keeper.choice.model_dir)
         self._keeper.wake()
-        self._answer = AnswerMessage(
-            self._keeper.choice.name, self.marking, self._appearance, turn.request_id
-        )
-        self._answer.regenerate_requested.connect(self.regenerate)
-        self._answer.reroll_requested.connect(self.reroll)
+        self.running.begin(self.conversation, turn)
+        self.path.refresh()
         is_ready = self._keeper.status.phase is Phase.READY
-        self._answer.show_waiting("Thinking …" if is_ready else "Waiting for the model …")
+        self._say(turn, "Thinking …" if is_ready else "Waiting for the model …")
         page = self._page
-        page.conversation.add(self._answer)
         page.show_messages(True)
         page.conversation.follow_end()
         page.composer.set_busy(True)
         self._bridge.submit(
             Generate(
                 self.conversation.session_id,
-                turn.request_id,
+                turn.answer.id,
                 self.conversation.messages(),
-                turn.settings,
-                keep_tokens=turn.keep_tokens,
+                turn.answer.settings,
+                keep_tokens=turn.answer.keep_tokens,
                 records=self.records,
             )
         )
-        self.answer_begun.emit(self._answer)
+        self.asked.emit(self.conversation, turn)
 
     def _receive(self, events: tuple[Event, ...]) -> None:
-        """Take the events of the running answer; all others are of answers given up."""
-        steps: list[StepDone] = []
+        """Take the events of answers under way; all others are of answers given up."""
+        steps: dict[str, list[StepDone]] = {}
         for event in events:
-            if self._turn is None or event.request_id != self._turn.request_id:
-                continue
+            if event.request_id not in self.running or isinstance(event, StepTrace):
+                continue  # traces are for the panels
             if isinstance(event, StepDone):
-                steps.append(event)
-                continue
-            if isinstance(event, StepTrace):
-                continue  # for the panels; steps are shown together, however many come at once
-            self._take_steps(tuple(steps))
-            steps.clear()
+                steps.setdefault(event.request_id, []).append(event)
+                continue  # steps are shown together, however many come at once
+            self._take_steps(steps.pop(event.request_id, []))
             match event:
                 case Progress():
-                    self._show_progress(event)
+                    text = event.text.rstrip(".…")
+                    self._say(self.running[event.request_id][1], f"{text} … {event.fraction:.0%}")
                 case GenerationDone():
                     self._complete(event)
                 case Failed():
                     self._fail(event)
                 case _:
                     log.debug("Nothing to do for %s.", type(event).__name__)
-        self._take_steps(tuple(steps))
+        for told in steps.values():
+            self._take_steps(told)
 
-    def _take_steps(self, steps: tuple[StepDone, ...]) -> None:
-        if not steps or self._answer is None:
+    def _take_steps(self, steps: list[StepDone]) -> None:
+        if not steps:
             return
-        self._answer.append(steps)
-        if self._replaced is not None and self._answer.has_text:
-            self._page.conversation.remove(self._replaced[1])
-            self._replaced = None
+        conversation, turn = self.running[steps[0].request_id]
+        turn.answer.steps.extend(steps)
+        self.grew.emit(turn.answer, tuple(steps))
+        message = self.path.message_of(turn.answer.id)
+        if conversation is not self.conversation or message is None:
+            return
+        message.append(tuple(steps))
         if steps[0].step == 0:
             self._page.strip.begin()
-        self._page.strip.add(steps)
+        self._page.strip.add(tuple(steps))
         self._show_context(steps[-1].num_context_tokens)
 
-    def _show_progress(self, progress: Progress) -> None:
-        if self._answer is not None:
-            text = progress.text.rstrip(".…")
-            self._answer.show_waiting(f"{text} … {progress.fraction:.0%}")
+    def _say(self, turn: Turn, text: str) -> None:
+        """Say what is done before the first token."""
+        message = self.path.message_of(turn.answer.id)
+        if message is not None:
+            message.show_waiting(text)
 
     def _complete(self, done: GenerationDone) -> None:
-        turn, answer = self._turn, self._answer
-        assert turn is not None
-        assert answer is not None
-        turn.done, turn.answer = done, done.text
-        if self._replaced is not None:
-            self._restore(answer)
+        conversation, turn = self.running.end(done.request_id)
+        turn.answer.done, turn.answer.text = done, done.text
+        calibrated = self._keeper.status.calibrated
+        turn.answer.plain_step_s = 0.0 if calibrated is None else calibrated.plain_step_s
+        if not done.text and len(turn.prompt.answers) > 1:
+            self._take_back(conversation, turn)
         else:
-            answer.finish(done, self._keeper.status.calibrated)
-        if done.stop_reason is StopReason.CONTEXT:
-            self._page.conversation.add(Notice(CONTEXT_NOTICE))
-        self._end()
+            self.ended.emit(conversation, turn)
+            message = self.path.message_of(turn.answer.id)
+            if message is not None:
+                message.finish(done, calibrated)
+        if conversation is self.conversation:
+            if done.stop_reason is StopReason.CONTEXT:
+                self._page.conversation.add(Notice(CONTEXT_NOTICE))
+            self._end()
 
     def _fail(self, failed: Failed) -> None:
-        turn, answer = self._turn, self._answer
-        assert turn is not None
-        assert answer is not None
-        if answer.has_text:
-            turn.answer = answer.document.text
-            answer.cut_short()
-        elif self._replaced is not None:
-            self._restore(answer)
+        conversation, turn = self.running.end(failed.request_id)
+        message = self.path.message_of(turn.answer.id)
+        turn.answer.text = _visible(turn.answer.steps)
+        if turn.answer.text:
+            self.ended.emit(conversation, turn)
+            if message is not None:
+                message.cut_short()
         else:
-            self._take_back(turn, answer)
+            self._take_back(conversation, turn)
         self.errors.show(failed.message, failed.hint)
-        self._end()
+        if conversation is self.conversation:
+            self._end()
         if isinstance(failed, EngineLost):
             self._page.composer.lock("The engine has stopped: restart Medusa Chat")
 
-    def _take_back(self, turn: Turn, answer: AnswerMessage) -> None:
-        """Nothing came of it: the prompt goes back to where it was written."""
-        self.conversation.take_back()
-        self._page.conversation.remove(answer)
-        shown = self._page.conversation.messages
-        user_messages = [message for message in shown if isinstance(message, UserMessage)]
-        self._page.conversation.remove(user_messages[-1])
-        self._page.composer.give_back(turn.prompt)
+    def _take_back(self, conversation: Conversation, turn: Turn) -> None:
+        """Nothing came of it: what was there before is shown, a new prompt can be sent again."""
+        conversation.take_back(turn)
+        self.taken_back.emit(conversation, turn)
+        if conversation is not self.conversation:
+            return
+        self.path.refresh()
+        if not turn.prompt.answers:
+            self._page.composer.give_back(turn.prompt.text)
 
-    def _restore(self, answer: AnswerMessage) -> None:
-        """Nothing came of the new answer: the old one is shown again."""
-        assert self._replaced is not None
-        old_turn, old_answer = self._replaced
-        self._replaced = None
-        self.conversation.turns[-1] = old_turn
-        self._page.conversation.remove(answer)
-        old_answer.show()
+    def _path_changed(self) -> None:
+        self.path.refresh()
+        self.moved.emit(self.conversation)
 
     def _end(self) -> None:
-        self._turn = self._answer = None
         self._keeper.touch()
-        for answer in self.answers[-1:]:
-            answer.set_is_last(True)
+        self.path.refresh()
         self._page.composer.set_busy(False)
         self.answer_ended.emit()
 
     def _set_marking(self, marking: Marking) -> None:
-        self.marking = marking
-        for answer in self.answers:
-            answer.set_marking(marking)
+        self.path.set_marking(marking)
         self.marking_changed.emit(marking)
 
     def _show_context(self, num_used: int) -> None:
@@ -328,5 +391,11 @@ class ChatController(QObject):
             self._page.strip.set_num_heads(status.loaded.num_heads)
         else:
             self._page.empty.show_model("The model is being loaded; you can write already.")
-        for answer in self.answers:
-            answer.show_figures(status.calibrated)
+        self.path.show_model(str(self._keeper.choice.model_dir), status.calibrated)
+
+
+def _visible(steps: list[StepDone]) -> str:
+    """What may be shown of an answer that broke off."""
+    pieces = b"".join(piece for step in steps for piece in step.pieces)
+    num_bytes = max((step.num_visible_bytes for step in steps), default=0)
+    return pieces[:num_bytes].decode("utf-8", "replace")

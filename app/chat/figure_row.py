@@ -6,24 +6,32 @@ from PySide6.QtCore import QSize, Signal
 from PySide6.QtWidgets import QLabel, QToolButton, QWidget
 
 from app.chat.figures import NUM_FIGURES, Figure
+from app.chat.version_row import VersionRow
 from app.flow_layout import FlowLayout
 from app.theme.appearance import Appearance
 
 
 class FigureRow(QWidget):
-    """Figures, Copy and Regenerate.
+    """Figures, versions, Copy, Regenerate, Continue and Branch.
 
     Attributes:
         copy_button: Copies the answer.
-        regenerate_button: Asks for another answer; only under the last one.
+        regenerate_button: Asks for another answer.
+        continue_button: Goes on with an answer that was cut; only under the last one.
+        branch_button: Goes back to this answer; not under the last one.
+        versions: Moves between the answers to one prompt.
 
     Signals:
         copy_requested: The answer is to go to the clipboard.
         regenerate_requested: Another answer is wanted.
+        continue_requested: The answer is to be gone on with.
+        branch_requested: The conversation is to go on from here.
     """
 
     copy_requested = Signal()
     regenerate_requested = Signal()
+    continue_requested = Signal()
+    branch_requested = Signal()
 
     def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -38,9 +46,33 @@ class FigureRow(QWidget):
             "text with the drafter that is chosen now.",
         )
         self.regenerate_button.clicked.connect(self.regenerate_requested)
-        for button in (self.copy_button, self.regenerate_button):
-            self._flow.addWidget(button)
+        self.continue_button = self._button("Continue", "Go on with this answer")
+        self.continue_button.clicked.connect(self.continue_requested)
+        self.branch_button = self._button(
+            "Branch", "Go on from here; what followed stays, and ‹ › leads back to it"
+        )
+        self.branch_button.clicked.connect(self.branch_requested)
+        self.versions = VersionRow("answer", appearance)
+        for widget in (self.versions, *self._buttons.values()):
+            self._flow.addWidget(widget)
+        self.offer(regenerates=False, continues=False, branches=False)
         self.restyle()
+
+    def offer(self, *, regenerates: bool, continues: bool, branches: bool) -> None:
+        """Show what can be done here."""
+        self.regenerate_button.setVisible(regenerates)
+        self.continue_button.setVisible(continues)
+        self.branch_button.setVisible(branches)
+
+    @property
+    def _buttons(self) -> dict[str, QToolButton]:
+        """By their icons."""
+        return {
+            "copy": self.copy_button,
+            "regenerate": self.regenerate_button,
+            "continue": self.continue_button,
+            "branch": self.branch_button,
+        }
 
     def show_figures(self, figures: tuple[Figure, ...]) -> None:
         """Show these figures, each with its definition as tooltip."""
@@ -58,10 +90,10 @@ class FigureRow(QWidget):
         """Take the sizes and colours of the theme."""
         muted = self._appearance.theme.muted
         side = self._appearance.scale.px(1.05)
-        self.copy_button.setIcon(self._appearance.icon("copy", muted, 1.05))
-        self.regenerate_button.setIcon(self._appearance.icon("regenerate", muted, 1.05))
-        for button in (self.copy_button, self.regenerate_button):
+        for icon, button in self._buttons.items():
+            button.setIcon(self._appearance.icon(icon, muted, 1.05))
             button.setIconSize(QSize(side, side))
+        self.versions.restyle()
         self._flow.invalidate()
 
     def _label(self) -> QLabel:

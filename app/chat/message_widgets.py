@@ -14,6 +14,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.chat.prompt_actions import PromptActions
+from app.chat.prompt_editor import PromptEditor
 from app.chat.text_view import TextView, plain_document
 from app.theme.appearance import Appearance
 
@@ -33,7 +35,13 @@ class UserMessage(Message):
 
     Attributes:
         text: What was written.
+        row: What can be done with it.
+
+    Signals:
+        edited: It is to be asked anew, with this text.
     """
+
+    edited = Signal(str)
 
     def __init__(self, text: str, appearance: Appearance, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -45,17 +53,52 @@ class UserMessage(Message):
         self._lines = self._view.toPlainText().split("\n")
         self._inner = QVBoxLayout(self._bubble)
         self._inner.addWidget(self._view)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
+        self.row = PromptActions(appearance)
+        self.row.edit_requested.connect(self.begin_edit)
+        self._editor: PromptEditor | None = None
+        row = QHBoxLayout()
         row.addStretch(1)
         row.addWidget(self._bubble)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(row)
+        column.addWidget(self.row)
         self.restyle()
+
+    def begin_edit(self) -> None:
+        """Let the user write it anew."""
+        if self._editor is not None:
+            return
+        self._editor = editor = PromptEditor(self.text, self._appearance)
+        editor.sent.connect(self._send_edited)
+        editor.cancelled.connect(self.end_edit)
+        self._view.hide()
+        self._inner.addWidget(editor)
+        self.row.hide()
+        self._fit()
+        editor.setFocus()
+
+    def end_edit(self) -> None:
+        """Show the text as it was."""
+        if self._editor is not None:
+            self._editor.hide()
+            self._editor.deleteLater()
+            self._editor = None
+        self._view.show()
+        self.row.show()
+        self._fit()
+
+    def _send_edited(self, text: str) -> None:
+        self.end_edit()
+        self.edited.emit(text)
 
     def restyle(self) -> None:
         """Take the sizes of the theme."""
         scale = self._appearance.scale
         self._inner.setContentsMargins(scale.px(0.95), scale.px(0.6), scale.px(0.95), scale.px(0.6))
         self._view.set_font(scale.font())
+        self.row.restyle()
         self._fit()
 
     def resizeEvent(self, event: object) -> None:
@@ -66,6 +109,9 @@ class UserMessage(Message):
         margins = self._inner.contentsMargins()
         sides = margins.left() + margins.right()
         widest = int(self.width() * BUBBLE_SHARE)
+        if self._editor is not None:
+            self._bubble.setFixedWidth(max(1, widest))
+            return
         metrics = self._view.fontMetrics()
         ideal = max(metrics.horizontalAdvance(line) for line in self._lines) + sides + 4
         self._bubble.setFixedWidth(max(1, min(widest, ideal)))

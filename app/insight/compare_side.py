@@ -102,7 +102,6 @@ class Side(QWidget):
         self.clock_s, self.num_tokens, self.done = 0.0, 0, None
         self._view.clear()
         answer = AnswerMessage(self.mode, marking, self._appearance, request_id)
-        answer.set_is_last(False)  # there is nothing to ask again for
         answer.show_waiting("Waiting for its turn …")
         self._view.add(answer)
         self.answer = answer

@@ -252,8 +252,8 @@ class Insight(QObject):
         """Begin the track of an answer of the chat, which is then shown, or of a comparison."""
         model = self._keeper.choice.name
         for turn in self._chat.conversation.turns:  # none of them, if the answer was taken back
-            if turn.request_id == first.request_id:
-                self.timeline.show(self.recordings.begin(first, model, turn.settings.rule))
+            if turn.answer.id == first.request_id:
+                self.timeline.show(self.recordings.begin(first, model, turn.answer.settings.rule))
                 return
         settings = None if self.compare is None else self.compare.settings_of(first.request_id)
         if settings is not None:

@@ -80,9 +80,10 @@ def _make_form(form: bytes, names: tuple[str, ...]) -> Form:
     return Form(shape, (TARGET, *(_source(marks, depth, names) for marks, depth in drafts)))
 
 
-_kept_form = lru_cache(maxsize=2048)(_make_form)
+_kept_form = lru_cache(maxsize=512)(_make_form)
 
 
+@lru_cache(maxsize=4096)
 def _source(marks: int, depth: int, names: tuple[str, ...]) -> TokenSource:
     proposers = (name for place, name in enumerate(names) if marks >> place & 1)
     return TokenSource("+".join(proposers), depth)

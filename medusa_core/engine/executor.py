@@ -63,7 +63,7 @@ class Executor:
     """Owns the model, the sessions, and the answers under way.
 
     Attributes:
-        has_work: An answer is under way.
+        has_work: An answer is under way, or measurements wait for the last of them.
     """
 
     def __init__(
@@ -85,11 +85,13 @@ class Executor:
         self._most_threads = torch.get_num_threads()
         self._sessions: dict[str, Session] = {}
         self._running: list[Generation] = []
+        # Measurements need the room that answers have taken.
+        self._waiting: list[Calibrate] = []
         self._is_lost = False
 
     @property
     def has_work(self) -> bool:
-        return bool(self._running)
+        return bool(self._running or self._waiting)
 
     def handle(self, command: Command) -> None:
         """Carry out a command; whatever fails becomes a `Failed` event."""
@@ -102,7 +104,10 @@ class Executor:
             self._fail(command, error)
 
     def work(self) -> None:
-        """Let the answer whose turn it is do one piece of work."""
+        """Let the answer whose turn it is do one piece of work, or measure after the last."""
+        if not self._running:
+            self.handle(self._waiting.pop(0))
+            return
         generation = self._running.pop(0)
         try:
             self._tell_all(generation.advance())
@@ -131,7 +136,10 @@ class Executor:
                 freed = self._free()
                 self._tell(Unloaded(command.session_id, command.request_id, freed))
             case Calibrate():
-                self._calibrate(command)
+                if self._running:
+                    self._waiting.append(command)
+                else:
+                    self._calibrate(command)
             case Generate():
                 self._generate(command)
             case Cancel():
@@ -266,6 +274,7 @@ class Executor:
         Returns:
             The bytes that they had taken.
         """
+        self._waiting.clear()
         target, self._target, self._loaded = self._target, None, None
         self._tuner = None
         if target is None:

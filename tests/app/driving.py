@@ -5,7 +5,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.chat.answer_message import AnswerMessage
-from app.chat.message_widgets import ErrorCard
+from app.chat.message_widgets import ErrorCard, UserMessage
 from app.window import MainWindow
 
 TIMEOUT_MS = 60_000  # a real model on a machine that is busy with others
@@ -23,6 +23,11 @@ def ask(qtbot: QtBot, window: MainWindow, text: str) -> AnswerMessage:
     assert window.chat.is_busy
     qtbot.waitUntil(lambda: not window.chat.is_busy, timeout=TIMEOUT_MS)
     return window.chat.answers[-1]
+
+
+def user_messages(window: MainWindow) -> list[UserMessage]:
+    """What the user is shown to have written, oldest first."""
+    return [m for m in window.page.conversation.messages if isinstance(m, UserMessage)]
 
 
 def errors(window: MainWindow) -> list[ErrorCard]:

@@ -8,14 +8,15 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.answer_message import AnswerMessage
 from app.chat.message_widgets import UserMessage
+from app.chat.prompt_editor import PromptEditor
 from app.chat.text_view import TextView, plain_document
 from app.markdown.formats import Marking
 from app.theme.tokens import DARK, LIGHT
-from medusa_core.messages import Generate
+from medusa_core.messages import Generate, StopReason
 from medusa_core.model_state import Phase
 from tests.app.conftest import Open
-from tests.app.driving import ask, wait_ready
-from tests.app.fakes import Script
+from tests.app.driving import ask, user_messages, wait_ready
+from tests.app.fakes import LONG, Script
 
 
 def test_marked_characters_are_those_of_the_document(qtbot: QtBot, open_fake: Open) -> None:
@@ -85,13 +86,88 @@ def test_regenerating_a_sample_takes_a_new_seed_and_replaces_the_answer(
     assert one.request_id != two.request_id
 
 
-def test_only_the_last_answer_offers_to_be_regenerated(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake()
+def test_every_answer_can_be_asked_for_again_and_all_versions_stay(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, engine = open_fake()
     wait_ready(qtbot, window)
     ask(qtbot, window, "one")
     ask(qtbot, window, "two")
-    shown = [answer.row.regenerate_button.isVisible() for answer in window.chat.answers]
-    assert shown == [False, True]
+    engine.script = Script(answer="Another answer.")
+    window.chat.answers[0].row.regenerate_button.click()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert [answer.document.text for answer in window.chat.answers] == ["Another answer."]
+    versions = window.chat.answers[0].row.versions
+    assert versions.text == "2/2"
+    versions.previous_button.click()
+    assert [turn.prompt.text for turn in window.chat.conversation.turns] == ["one", "two"]
+    assert window.chat.answers[0].row.versions.text == "1/2"
+    assert len(window.chat.answers) == 2
+
+
+def test_an_edited_message_is_asked_beside_the_old_one(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    ask(qtbot, window, "one")
+    ask(qtbot, window, "two")
+    first = user_messages(window)[0]
+    first.row.edit_button.click()
+    editor = first.findChild(PromptEditor)
+    assert editor is not None
+    assert editor.edit.toPlainText() == "one"
+    QTest.keyClick(editor.edit, Qt.Key.Key_Escape)
+    assert first.row.isVisible()
+    first.row.edit_button.click()
+    editors = first.findChildren(PromptEditor)
+    editors[-1].edit.setPlainText("uno")
+    editors[-1].send_button.click()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert [m.content for m in engine.of_kind(Generate)[-1].messages] == ["uno"]
+    (shown,) = user_messages(window)
+    assert (shown.text, shown.row.versions.text) == ("uno", "2/2")
+    shown.row.versions.previous_button.click()
+    assert [message.text for message in user_messages(window)] == ["one", "two"]
+
+
+def test_an_answer_that_was_cut_is_gone_on_with(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake(Script(stop_reason=StopReason.MAX_TOKENS))
+    wait_ready(qtbot, window)
+    answer = ask(qtbot, window, "one")
+    assert answer.done is not None
+    answer.row.continue_button.click()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    asked = engine.of_kind(Generate)[-1]
+    assert asked.keep_tokens is None
+    assert asked.messages[-1].token_ids == answer.done.token_ids
+
+
+def test_a_branch_goes_on_behind_an_earlier_answer(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    for text in ("one", "two"):
+        ask(qtbot, window, text)
+    assert not window.chat.answers[1].row.branch_button.isVisible()
+    window.chat.answers[0].row.branch_button.click()
+    assert len(window.chat.answers) == 1
+    ask(qtbot, window, "other")
+    assert user_messages(window)[1].row.versions.text == "2/2"
+
+
+def test_an_answer_goes_on_while_another_conversation_is_shown(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, engine = open_fake(Script(answer=LONG), 2)
+    wait_ready(qtbot, window)
+    engine.gate.clear()
+    window.chat.send("long")
+    first = window.chat.conversation
+    qtbot.waitUntil(lambda: window.chat.answers[0].has_text)
+    window.chat.new_chat()
+    engine.gate.set()
+    qtbot.waitUntil(lambda: not window.chat.running)
+    window.chat.open(first)
+    assert window.chat.answers[0].document.text == LONG
+    assert window.chat.answers[0].marked_ranges()
 
 
 def test_copy_puts_the_markdown_on_the_clipboard(qtbot: QtBot, open_fake: Open) -> None:

@@ -24,7 +24,7 @@ def counted() -> Conversation:
 
 def test_the_model_reads_all_turns_with_the_last_prompt_at_the_end() -> None:
     talk = counted()
-    talk.ask("one", PLAIN).answer = "first"
+    talk.ask("one", PLAIN).answer.text = "first"
     talk.ask("two", PLAIN)
     assert talk.messages() == (
         ChatMessage(Role.USER, "one"),
@@ -40,14 +40,66 @@ def test_a_turn_stopped_before_its_first_word_is_left_out() -> None:
     assert talk.messages() == (ChatMessage(Role.USER, "two"),)
 
 
-def test_asking_again_keeps_the_prompt_and_changes_the_request() -> None:
+def test_asking_again_keeps_the_prompt_and_both_answers() -> None:
     talk = counted()
     first = talk.ask("one", PLAIN)
-    first.answer = "old"
+    first.answer.text = "old"
     again = talk.ask_again(GenerateSettings(seed=7))
-    assert (again.prompt, again.answer, again.settings.seed) == ("one", "", 7)
-    assert again.request_id != first.request_id
+    assert again.prompt is first.prompt
+    assert (again.answer.text, again.answer.settings.seed) == ("", 7)
     assert talk.turns == [again]
+    assert again.prompt.answers == [first.answer, again.answer]
+    talk.choose_answer(0, first.answer)
+    assert talk.whole()[-1].content == "old"
+
+
+def test_an_edited_prompt_stands_beside_the_old_one_with_all_that_followed() -> None:
+    talk = counted()
+    for text in ("one", "two", "three"):
+        talk.ask(text, PLAIN).answer.text = f"to {text}"
+    talk.edit(1, "deux", PLAIN).answer.text = "à deux"
+    assert [turn.prompt.text for turn in talk.turns] == ["one", "deux"]
+    old, new = talk.prompt_versions(1)
+    assert (old.text, new.text) == ("two", "deux")
+    talk.choose_prompt(1, old)
+    assert [turn.prompt.text for turn in talk.turns] == ["one", "two", "three"]
+    talk.choose_prompt(1, new)
+    assert [message.content for message in talk.whole()] == ["one", "to one", "deux", "à deux"]
+
+
+def test_a_branch_begins_behind_an_earlier_answer_and_leaves_the_rest() -> None:
+    talk = counted()
+    for text in ("one", "two", "three"):
+        talk.ask(text, PLAIN).answer.text = f"to {text}"
+    talk.go_back_to(0)
+    talk.ask("other", PLAIN)
+    assert [prompt.text for prompt in talk.prompt_versions(1)] == ["two", "other"]
+
+
+def test_what_came_to_nothing_is_as_if_it_had_never_been_asked() -> None:
+    talk = counted()
+    kept = talk.ask("one", PLAIN)
+    talk.take_back(talk.ask_again(PLAIN))
+    assert talk.turns == [kept]
+    talk.take_back(talk.ask("two", PLAIN))
+    assert talk.turns == [kept]
+    talk.take_back(talk.edit(0, "other", PLAIN))
+    assert talk.turns == [kept]
+
+
+def test_a_stored_conversation_opens_where_one_was() -> None:
+    talk = counted()
+    for text in ("one", "two"):
+        talk.ask(text, PLAIN).answer.text = f"to {text}"
+    leaf = talk.leaf_id
+    talk.edit(1, "deux", PLAIN).answer.text = "à deux"
+    prompts = (*talk.prompt_versions(0), *talk.prompt_versions(1))
+    opened = counted()
+    opened.grow(prompts, leaf)
+    assert [turn.prompt.text for turn in opened.turns] == ["one", "two"]
+    unknown = counted()
+    unknown.grow(prompts, "gone")
+    assert [turn.prompt.text for turn in unknown.turns] == ["one", "deux"]
 
 
 def test_new_ids_differ() -> None:

@@ -227,6 +227,24 @@ def test_closing_a_session_ends_its_answer_and_forgets_its_cache(engine: EngineH
     assert again.num_cached_tokens == 0
 
 
+def test_calibration_waits_for_answers_which_have_taken_the_room(
+    fresh: EngineHarness, folders: Folders
+) -> None:
+    fresh.load(load_command(folders, fresh))
+    order: list[Event] = []
+
+    def note(event: Event) -> None:
+        if isinstance(event, StepDone) and event.step == 0:
+            fresh.submit(Calibrate("", "calibrate"))
+        order.append(event)
+
+    fresh.on_event = note
+    fresh.submit(Generate("early", "early", user_says("before all is measured"), LONG))
+    assert isinstance(fresh.wait("calibrate", Calibrated, Failed), Calibrated)
+    kinds = [type(event) for event in order]
+    assert kinds.index(GenerationDone) < kinds.index(Calibrated)
+
+
 def test_calibration_measures_steps_and_chooses_a_tree(
     fresh: EngineHarness, folders: Folders
 ) -> None:

@@ -1,5 +1,7 @@
 """From the text of an answer to the tree of its steps, and back."""
 
+from pathlib import Path
+
 import pytest
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtTest import QTest
@@ -10,9 +12,8 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.answer_message import AnswerMessage
 from app.window import MainWindow
-from medusa_core.messages import (
-    Generate,
-)
+from medusa_core.messages import Generate
+from medusa_core.model_choice import ModelChoice
 from tests.app.conftest import Open
 from tests.app.driving import ask, wait_ready
 from tests.app.insight.looks import centre_of, framed, shown
@@ -111,7 +112,7 @@ def test_reroll_keeps_what_stands_before_the_token(qtbot: QtBot, open_fake: Open
     assert action.isEnabled()
     action.trigger()
     qtbot.waitUntil(lambda: not window.chat.is_busy)
-    turn = window.chat.conversation.turns[-1]
+    turn = window.chat.conversation.turns[-1].answer
     assert turn.keep_tokens == 3
     assert turn.given is not None
     assert turn.given.token_ids == tuple(range(10))
@@ -123,10 +124,27 @@ def test_reroll_keeps_what_stands_before_the_token(qtbot: QtBot, open_fake: Open
     assert window.chat.answers[0] is not answer
 
 
-def test_only_the_last_complete_answer_can_be_rerolled(
+def test_an_older_answer_is_rerolled_where_it_stands_and_what_followed_stays(
     qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage]
 ) -> None:
     window, first = answered
     ask(qtbot, window, "More")
     action = next(a for a in first.menu_at(0).actions() if a.text() == "Reroll from here")
-    assert not action.isEnabled()
+    action.trigger()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    (answer,) = window.chat.answers
+    assert answer.row.versions.text == "2/2"
+    answer.row.versions.previous_button.click()
+    assert [turn.prompt.text for turn in window.chat.conversation.turns][-1] == "More"
+    assert window.chat.answers[0].document.text == first.document.text
+
+
+def test_an_answer_of_another_model_says_why_it_cannot_be_rerolled(
+    qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage], tmp_path: Path
+) -> None:
+    window, answer = answered
+    window.keeper.load(ModelChoice("other", tmp_path))
+    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+    reroll = next(a for a in answer.menu_at(0).actions() if a.text() == "Reroll from here")
+    assert not reroll.isEnabled()
+    assert "Llama-Pebble wrote this answer" in reroll.toolTip()

@@ -1,0 +1,189 @@
+"""Shows the turns of a conversation, and keeps what is shown in step with them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from PySide6.QtCore import QObject, Signal
+
+from app.chat.answer_message import AnswerMessage
+from app.chat.conversation_view import ConversationView
+from app.chat.message_widgets import Message, UserMessage
+from app.markdown.formats import Marking
+from app.theme.appearance import Appearance
+from medusa_core.conversation import Answer, Conversation, Prompt, Turn
+from medusa_core.messages import Calibrated
+
+
+class Shown(NamedTuple):
+    """A turn with its two messages."""
+
+    turn: Turn
+    user: UserMessage
+    answer: AnswerMessage
+
+
+class PathView(QObject):
+    """The messages of the path that is shown.
+
+    Attributes:
+        conversation: Whose path it is.
+        marking: How accepted tokens are marked.
+        calibrated: What is known about plain decoding.
+        model_key: The model that answers now.
+
+    Signals:
+        answer_shown: An answer's message (an `AnswerMessage`) was made.
+        edited: A turn (by its place) is to be asked anew, with this text.
+        regenerate_requested: A turn is to be answered anew.
+        reroll_requested: The same from this token on.
+        continue_requested: A turn's answer is to be gone on with.
+        branch_requested: The conversation is to go on behind this turn.
+        prompt_chosen: Another version of a turn's prompt is wanted, by its place among them.
+        answer_chosen: Another answer is wanted, by its place among them.
+    """
+
+    answer_shown = Signal(object)
+    edited = Signal(int, str)
+    regenerate_requested = Signal(int)
+    reroll_requested = Signal(int, int)
+    continue_requested = Signal(int)
+    branch_requested = Signal(int)
+    prompt_chosen = Signal(int, int)
+    answer_chosen = Signal(int, int)
+
+    def __init__(
+        self, view: ConversationView, conversation: Conversation, appearance: Appearance
+    ) -> None:
+        super().__init__()
+        self._view = view
+        self._appearance = appearance
+        self._shown: list[Shown] = []
+        self.conversation = conversation
+        self.marking = Marking.HEADS
+        self.calibrated: Calibrated | None = None
+        self.model_key = ""
+
+    @property
+    def answers(self) -> tuple[AnswerMessage, ...]:
+        """The answers that are shown, oldest first."""
+        return tuple(shown.answer for shown in self._shown)
+
+    def message_of(self, answer_id: str) -> AnswerMessage | None:
+        """Where an answer is shown; None where it isn't."""
+        found = (a for a in reversed(self.answers) if a.request_id == answer_id)
+        return next(found, None)
+
+    def widget_of(self, message_id: str) -> Message | None:
+        """Where a prompt or an answer is shown; None where it isn't."""
+        for shown in self._shown:
+            if shown.turn.prompt.id == message_id:
+                return shown.user
+        return self.message_of(message_id)
+
+    def show(self, conversation: Conversation) -> None:
+        """Show another conversation."""
+        self._view.clear()
+        self._shown.clear()
+        self.conversation = conversation
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Show the path as it is now; messages that stay are left alone."""
+        turns = self.conversation.turns
+        num_same = 0
+        while num_same < min(len(turns), len(self._shown)) and _is_same(
+            self._shown[num_same].turn, turns[num_same]
+        ):
+            num_same += 1
+        gone = self._shown[num_same:]
+        del self._shown[num_same:]
+        kept: UserMessage | None = None
+        for shown in gone:
+            self._view.remove(shown.answer)
+            if not self._shown_prompt(shown, num_same):
+                self._view.remove(shown.user)
+            else:
+                kept = shown.user
+        for turn in turns[num_same:]:
+            self._add(turn, kept)
+            kept = None
+        self._show_versions()
+
+    def set_marking(self, marking: Marking) -> None:
+        """Mark accepted tokens in another way."""
+        self.marking = marking
+        for answer in self.answers:
+            answer.set_marking(marking)
+
+    def show_model(self, model_key: str, calibrated: Calibrated | None) -> None:
+        """Another model answers now, or more is known about its plain decoding."""
+        self.model_key, self.calibrated = model_key, calibrated
+        self._show_versions()
+        for answer in self.answers:
+            answer.show_figures(calibrated)
+
+    def _shown_prompt(self, shown: Shown, place: int) -> bool:
+        """Whether this prompt is the one in that place now: then only its answer is another."""
+        turns = self.conversation.turns
+        return place < len(turns) and shown.turn.prompt is turns[place].prompt
+
+    def _add(self, turn: Turn, user: UserMessage | None) -> None:
+        place = len(self._shown)
+        if user is None:
+            user = UserMessage(turn.prompt.text, self._appearance)
+            user.edited.connect(lambda text: self.edited.emit(place, text))
+            user.row.versions.chosen.connect(lambda n: self.prompt_chosen.emit(place, n))
+            self._view.add(user)
+        answer = self._message(turn.answer)
+        answer.regenerate_requested.connect(lambda: self.regenerate_requested.emit(place))
+        answer.reroll_requested.connect(lambda token: self.reroll_requested.emit(place, token))
+        answer.continue_requested.connect(lambda: self.continue_requested.emit(place))
+        answer.branch_requested.connect(lambda: self.branch_requested.emit(place))
+        answer.row.versions.chosen.connect(lambda n: self.answer_chosen.emit(place, n))
+        self._view.add(answer)
+        self._shown.append(Shown(turn, user, answer))
+        self.answer_shown.emit(answer)
+
+    def _message(self, answer: Answer) -> AnswerMessage:
+        message = AnswerMessage(answer.model, self.marking, self._appearance, answer.id)
+        steps = answer.all_steps()
+        if steps:
+            message.append(steps)
+        if answer.done is not None:
+            message.finish(answer.done, self.calibrated)
+        elif not answer.is_running:
+            if steps:
+                message.cut_short()
+            else:
+                message.show_text(answer.text)
+        return message
+
+    def _show_versions(self) -> None:
+        last = len(self._shown) - 1
+        for place, shown in enumerate(self._shown):
+            prompts = self.conversation.prompt_versions(place)
+            shown.user.row.versions.show_version(
+                _place_of(shown.turn.prompt, prompts), len(prompts)
+            )
+            answers = shown.turn.prompt.answers
+            shown.answer.row.versions.show_version(
+                _place_of(shown.turn.answer, answers), len(answers)
+            )
+            lack = self._lack(shown.turn.answer)
+            shown.answer.set_place(is_last=place == last, lack=lack)
+
+    def _lack(self, answer: Answer) -> str:
+        """Why an answer's tokens can't be gone on with."""
+        if answer.model_key in ("", self.model_key):
+            return ""
+        return f"{answer.model} wrote this answer: load it to go on with its tokens."
+
+
+def _is_same(a: Turn, b: Turn) -> bool:
+    return a.prompt is b.prompt and a.answer is b.answer
+
+
+def _place_of(one: Prompt | Answer, versions: object) -> int:
+    assert isinstance(versions, list | tuple)
+    return next(place for place, version in enumerate(versions) if version is one)

@@ -1,0 +1,72 @@
+"""Moves between the versions of a message: ‹ 2/3 ›."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QWidget
+
+from app.theme.appearance import Appearance
+
+
+class VersionRow(QWidget):
+    """Which version of a message is shown, and the way to the others; hidden where there is one.
+
+    Signals:
+        chosen: Another version is wanted, by its place.
+    """
+
+    chosen = Signal(int)
+
+    def __init__(self, what: str, appearance: Appearance, parent: QWidget | None = None) -> None:
+        """Make a row.
+
+        Args:
+            what: What there are versions of, such as "answer".
+            appearance: Of the window.
+            parent: Qt's.
+        """
+        super().__init__(parent)
+        self._appearance = appearance
+        self._what = what
+        self._place = 0
+        self.previous_button = self._button(f"Previous version of this {what}", -1)
+        self.next_button = self._button(f"Next version of this {what}", 1)
+        self._label = QLabel(self)
+        self._label.setProperty("class", "figure")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        for widget in (self.previous_button, self._label, self.next_button):
+            row.addWidget(widget)
+        self.hide()
+        self.restyle()
+
+    @property
+    def text(self) -> str:
+        """What is shown, such as "2/3"; empty where there is one version."""
+        return self._label.text()
+
+    def show_version(self, place: int, num_versions: int) -> None:
+        """Say which version is shown, counted from 0."""
+        self._place = place
+        many = num_versions > 1
+        self._label.setText(f"{place + 1}/{num_versions}" if many else "")
+        self._label.setAccessibleName(f"Version {place + 1} of {num_versions} of this {self._what}")
+        self.previous_button.setEnabled(place > 0)
+        self.next_button.setEnabled(place + 1 < num_versions)
+        self.setVisible(many)
+
+    def restyle(self) -> None:
+        """Take the sizes and colours of the theme."""
+        side = self._appearance.scale.px(1.0)
+        for button, icon in ((self.previous_button, "previous"), (self.next_button, "next")):
+            button.setIcon(self._appearance.icon(icon, self._appearance.theme.muted, 1.0))
+            button.setIconSize(QSize(side, side))
+
+    def _button(self, name: str, step: int) -> QToolButton:
+        button = QToolButton(self)
+        button.setProperty("class", "action")
+        button.setAccessibleName(name)
+        button.setToolTip(name)
+        button.clicked.connect(lambda: self.chosen.emit(self._place + step))
+        return button

@@ -1,0 +1,134 @@
+"""What can be done with the conversations that are selected."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QInputDialog, QLineEdit, QMenu, QMessageBox
+
+from medusa_core.api import ConversationInfo, Folder, History
+
+if TYPE_CHECKING:
+    from app.history.history_keeper import HistoryKeeper
+
+
+class ConversationMenu:
+    """The menu of the list, and what its entries do."""
+
+    def __init__(self, keeper: HistoryKeeper) -> None:
+        self._keeper = keeper
+
+    def popup(self, place: QPoint) -> None:
+        """Offer what can be done."""
+        menu = self.menu()
+        if menu.actions():
+            menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+            menu.popup(place)
+
+    def menu(self) -> QMenu:
+        """The menu for what is selected now; without entries where nothing is."""
+        chosen = self._chosen
+        menu = QMenu(self._keeper.sidebar)
+        if not chosen:
+            return menu
+        if chosen[0].trashed_s is not None:
+            menu.addAction("Restore", self.restore_chosen)
+            menu.addAction("Delete for good …", lambda: self._delete(chosen))
+            return menu
+        if len(chosen) == 1:
+            menu.addAction("Rename …", lambda: self.rename(chosen[0]))
+        is_pinned = all(one.is_pinned for one in chosen)
+        menu.addAction("Unpin" if is_pinned else "Pin", lambda: self._pin(chosen, not is_pinned))
+        self._add_folders(menu, chosen)
+        menu.addSeparator()
+        menu.addAction("Move to trash\tDel", self.trash_chosen)
+        return menu
+
+    @property
+    def _chosen(self) -> tuple[ConversationInfo, ...]:
+        return self._keeper.sidebar.chosen
+
+    def trash_chosen(self) -> None:
+        """Move what is selected into the trash; in the trash, delete it for good."""
+        chosen = self._chosen
+        if chosen and chosen[0].trashed_s is not None:
+            self._delete(chosen)
+        elif chosen:
+            ids = tuple(one.id for one in chosen)
+            self._keeper.journal.write(lambda h: h.trash(ids))
+            self._keeper.forget(ids)
+
+    def restore_chosen(self) -> None:
+        """Take what is selected out of the trash."""
+        ids = tuple(one.id for one in self._chosen)
+        self._keeper.journal.write(lambda h: h.restore(ids))
+        self._keeper.refresh()
+
+    def empty_trash(self) -> None:
+        """Delete all that is in the trash, if the user agrees."""
+        self._delete(None)
+
+    def rename(self, one: ConversationInfo) -> None:
+        """Ask for another title."""
+        title, agreed = QInputDialog.getText(
+            self._keeper.sidebar, "Rename", "Title", QLineEdit.EchoMode.Normal, one.title
+        )
+        if agreed and title.strip():
+            self._keeper.journal.write(lambda h: h.rename(one.id, title.strip()))
+            self._keeper.refresh()
+
+    def _add_folders(self, menu: QMenu, chosen: tuple[ConversationInfo, ...]) -> None:
+        into = menu.addMenu("Move to folder")
+        for folder in self._keeper.folders():
+            into.addAction(folder.name, partial(self._move, chosen, folder))
+        into.addAction("New folder …", lambda: self._move_to_new(chosen))
+        if any(one.folder_id is not None for one in chosen):
+            into.addSeparator()
+            into.addAction("No folder", lambda: self._move(chosen, None))
+
+    def _pin(self, chosen: tuple[ConversationInfo, ...], is_pinned: bool) -> None:
+        for one in chosen:
+            self._keeper.journal.write(partial(_pin, one.id, is_pinned))
+        self._keeper.refresh()
+
+    def _move(self, chosen: tuple[ConversationInfo, ...], folder: Folder | None) -> None:
+        folder_id = None if folder is None else folder.id
+        for one in chosen:
+            self._keeper.journal.write(partial(_move, one.id, folder_id))
+        self._keeper.refresh()
+
+    def _move_to_new(self, chosen: tuple[ConversationInfo, ...]) -> None:
+        name, agreed = QInputDialog.getText(self._keeper.sidebar, "New folder", "Name")
+        if agreed and name.strip():
+            folder = self._keeper.add_folder(name.strip())
+            if folder is not None:
+                self._move(chosen, folder)
+
+    def _delete(self, chosen: tuple[ConversationInfo, ...] | None) -> None:
+        """Delete for good; nothing brings it back, so the usual answer is No."""
+        num = "everything in the trash" if chosen is None else _count(chosen)
+        answer = QMessageBox.question(
+            self._keeper.sidebar,
+            "Delete for good",
+            f"Delete {num} for good? It can't be brought back.",
+            QMessageBox.StandardButton.Yes | QMessageBox.StandardButton.No,
+            QMessageBox.StandardButton.No,
+        )
+        if answer is QMessageBox.StandardButton.Yes:
+            ids = None if chosen is None else tuple(one.id for one in chosen)
+            self._keeper.journal.write(lambda h: h.empty_trash(ids))
+            self._keeper.refresh()
+
+
+def _pin(conversation_id: str, is_pinned: bool, history: History) -> None:
+    history.pin(conversation_id, is_pinned)
+
+
+def _move(conversation_id: str, folder_id: str | None, history: History) -> None:
+    history.move(conversation_id, folder_id)
+
+
+def _count(chosen: tuple[ConversationInfo, ...]) -> str:
+    return f"“{chosen[0].title}”" if len(chosen) == 1 else f"{len(chosen)} conversations"

@@ -1,0 +1,67 @@
+"""The rows of the list of conversations: by folder and by date, each under its heading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from medusa_core.api import ConversationInfo, Folder
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading of the list.
+
+    Attributes:
+        text: What it says.
+        folder_id: The folder that it stands for; None for a date.
+    """
+
+    text: str
+    folder_id: str | None = None
+
+
+Row = Heading | ConversationInfo
+
+
+def rows_of(
+    conversations: Iterable[ConversationInfo], folders: Sequence[Folder], now: datetime
+) -> tuple[Row, ...]:
+    """Pinned ones, then folders, then the others by date.
+
+    Args:
+        conversations: Those to be listed, the newest first.
+        folders: All of them; empty ones get a heading, too.
+        now: The present, in the user's time zone.
+    """
+    names = {folder.id: Heading(folder.name, folder.id) for folder in folders}
+    groups: dict[Heading, list[ConversationInfo]] = {Heading("Pinned"): []}
+    groups.update((heading, []) for heading in names.values())
+    for one in conversations:
+        if one.is_pinned:
+            heading = Heading("Pinned")
+        elif one.folder_id in names:
+            heading = names[one.folder_id]
+        else:
+            heading = Heading(_day(datetime.fromtimestamp(one.changed_s).date(), now.date()))
+        groups.setdefault(heading, []).append(one)
+    rows: list[Row] = []
+    for heading, members in groups.items():
+        if members or heading.folder_id is not None:
+            rows += [heading, *members]
+    return tuple(rows)
+
+
+def _day(day: date, today: date) -> str:
+    """A name for when that was; what lies in the future was written under another clock."""
+    age = (today - day).days
+    if age <= 0:
+        return "Today"
+    if age == 1:
+        return "Yesterday"
+    if age <= 7:
+        return "Last 7 days"
+    if age <= 30:
+        return "Last 30 days"
+    return day.strftime("%B %Y")

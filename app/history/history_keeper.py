@@ -1,0 +1,231 @@
+"""Keeps what is said in the history while it is said, and leads the list of conversations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+from typing import TypeVar
+
+from PySide6.QtCore import QObject, QTimer
+
+from app.chat.controller import ChatController
+from app.history.conversation_menu import ConversationMenu
+from app.history.grouping import rows_of
+from app.history.journal import Journal
+from app.history.sidebar import Sidebar
+from app.history.stored import opened, state_of, stored_answer, stored_prompt, title_of
+from medusa_core.api import ConversationInfo, Folder, History, Hit
+from medusa_core.conversation import Answer, Conversation, Turn
+from medusa_core.errors import MedusaError
+from medusa_core.messages import StepDone
+
+T = TypeVar("T")
+
+SAVE_MS = 500
+_MOST_HITS = 60
+NOT_SAVED = "What you write and receive stays in this window, and is saved once that is possible."
+
+
+class HistoryKeeper(QObject):
+    """Between the chat, the history and the list.
+
+    Attributes:
+        history: Where everything is kept.
+        journal: Writes to it.
+        sidebar: The list.
+    """
+
+    def __init__(
+        self,
+        chat: ChatController,
+        sidebar: Sidebar,
+        history: History,
+        draft_text: Callable[[], str],
+        show_draft: Callable[[str], None],
+    ) -> None:
+        """Begin to keep.
+
+        Args:
+            chat: What is said.
+            sidebar: The list.
+            history: Where it is kept.
+            draft_text: What is written and not sent.
+            show_draft: Puts that back.
+        """
+        super().__init__()
+        self._chat, self.sidebar, self.history = chat, sidebar, history
+        self._draft_text, self._show_draft = draft_text, show_draft
+        self.journal = Journal(history)
+        self._known: set[str] = set()
+        self._grown: dict[str, list[StepDone]] = {}
+        self._shown_id = chat.conversation.session_id
+        self._menu = ConversationMenu(self)
+        self._save = QTimer(self)
+        self._save.setInterval(SAVE_MS)
+        self._save.timeout.connect(self.save)
+        self._connect()
+        self.refresh()
+        self._show_draft(self._read(history.draft) or "")
+        if history.notice:
+            chat.errors.show(history.notice, "")
+
+    # What is kept ---------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        """Write what came since the last time, and what is written in the composer."""
+        for answer_id, steps in self._grown.items():
+            self.journal.write(partial(_append, answer_id, tuple(steps)))
+        self._grown.clear()
+        if not self._chat.running:
+            self._save.stop()
+
+    def keep_draft(self) -> None:
+        """Keep what is written and not sent."""
+        draft_id = self._shown_id if self._shown_id in self._known else ""
+        text = self._draft_text()
+        self.journal.write(lambda h: h.set_draft(draft_id, text))
+
+    def close(self) -> None:
+        """Keep the rest, and close the history."""
+        self.save()
+        self.keep_draft()
+        self.journal.close()
+
+    def _asked(self, conversation: Conversation, turn: Turn) -> None:
+        name = conversation.session_id
+        write = self.journal.write
+        if name not in self._known:
+            self._known.add(name)
+            title = title_of(turn.prompt.text)
+            write(lambda h: h.begin(name, title))
+            write(lambda h: h.set_draft("", ""))
+        if turn.prompt.answers == [turn.answer]:
+            prompt = stored_prompt(conversation, turn.prompt)
+            write(lambda h: h.add_prompt(prompt))
+        answer = stored_answer(conversation, turn)
+        write(lambda h: h.begin_answer(answer))
+        self.keep_draft()
+        self._save.start()
+        self.refresh()
+
+    def _grew(self, answer: Answer, steps: tuple[StepDone, ...]) -> None:
+        self._grown.setdefault(answer.id, []).extend(steps)
+
+    def _ended(self, conversation: Conversation, turn: Turn) -> None:
+        self.save()
+        answer = turn.answer
+        ended = (answer.id, answer.text, answer.done, state_of(answer), answer.plain_step_s)
+        self.journal.write(lambda h: h.finish_answer(*ended))
+        self.refresh()
+
+    def _moved(self, conversation: Conversation) -> None:
+        name, leaf = conversation.session_id, conversation.leaf_id
+        if leaf:
+            self.journal.write(lambda h: h.set_leaf(name, leaf))
+
+    def _taken_back(self, conversation: Conversation, turn: Turn) -> None:
+        self._ended(conversation, turn)
+        self._moved(conversation)
+
+    # What is shown --------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """List the conversations as they are now, or what is looked for."""
+        text, history = self.sidebar.search_edit.text().strip(), self.history
+        is_trash = self.sidebar.trash_button.isChecked()
+        if text and not is_trash:
+            hits = self._read(lambda: history.search(text, _MOST_HITS)) or ()
+            self.sidebar.show_rows(hits, "" if hits else f"Nothing was found for “{text}”.")
+            return
+        found = self._read(lambda: history.conversations(in_trash=is_trash)) or ()
+        if is_trash:
+            self.sidebar.show_rows(found, "" if found else "The trash is empty.")
+            return
+        rows = rows_of(found, self.folders(), datetime.now())
+        self.sidebar.show_rows(rows, "" if rows else "Your conversations will be listed here.")
+        self._known.update(one.id for one in found)
+        self._mark()
+
+    def open(self, row: object) -> None:
+        """Show a conversation of the list, or the message that was found."""
+        if isinstance(row, ConversationInfo):
+            self.open_conversation(row.id)
+        elif isinstance(row, Hit):
+            self.open_conversation(row.conversation_id, row.message_id)
+
+    def open_conversation(self, conversation_id: str, message_id: str = "") -> None:
+        """Show a conversation where it was left, or at a message."""
+        if conversation_id != self._shown_id:
+            conversation = self._read(lambda: opened(self.history, conversation_id))
+            if conversation is None:
+                return
+            self._chat.open(conversation)
+        if message_id:
+            self._chat.show_message(message_id)
+
+    def folders(self) -> tuple[Folder, ...]:
+        """All folders; none where they can't be read, which is told."""
+        return self._read(self.history.folders) or ()
+
+    def add_folder(self, name: str) -> Folder | None:
+        """Make a folder; None where it can't be, which is told."""
+        return self._read(lambda: self.history.add_folder(name))
+
+    def forget(self, conversation_ids: tuple[str, ...]) -> None:
+        """Conversations went into the trash: they aren't shown any more."""
+        for name in conversation_ids:
+            self._chat.forget(name)
+        self.refresh()
+
+    def _chat_begun(self) -> None:
+        before = self._shown_id
+        text = self._draft_text()
+        draft_id = before if before in self._known else ""
+        self.journal.write(lambda h: h.set_draft(draft_id, text))
+        self._shown_id = self._chat.conversation.session_id
+        now_id = self._shown_id if self._shown_id in self._known else ""
+        self._show_draft(self._read(lambda: self.history.draft(now_id)) or "")
+        self._mark()
+
+    def _mark(self) -> None:
+        self.sidebar.model.mark_running(self._chat.running.session_ids)
+        if not self.sidebar.search_edit.text():
+            self.sidebar.select(self._shown_id)
+
+    def _show_trash(self, is_shown: bool) -> None:
+        self.sidebar.search_edit.setEnabled(not is_shown)
+        self.refresh()
+
+    def _read(self, read: Callable[[], T]) -> T | None:
+        """What the history says; None for what can't be read, which is told."""
+        try:
+            return read()
+        except MedusaError as error:
+            self._chat.errors.show(error.message, error.hint)
+            return None
+
+    def _tell(self, message: str, hint: str) -> None:
+        self._chat.errors.show(message, f"{hint} {NOT_SAVED}".strip())
+
+    def _connect(self) -> None:
+        chat, sidebar = self._chat, self.sidebar
+        chat.asked.connect(self._asked)
+        chat.grew.connect(self._grew)
+        chat.ended.connect(self._ended)
+        chat.taken_back.connect(self._taken_back)
+        chat.moved.connect(self._moved)
+        chat.chat_begun.connect(self._chat_begun)
+        sidebar.opened.connect(self.open)
+        sidebar.new_requested.connect(chat.new_chat)
+        sidebar.search_changed.connect(lambda _: self.refresh())
+        sidebar.trash_shown.connect(self._show_trash)
+        sidebar.menu_requested.connect(self._menu.popup)
+        sidebar.trash_requested.connect(self._menu.trash_chosen)
+        sidebar.empty_requested.connect(self._menu.empty_trash)
+        self.journal.failed.connect(self._tell)
+        self.journal.recovered.connect(lambda: self.sidebar.say("All is saved again."))
+
+
+def _append(answer_id: str, steps: tuple[StepDone, ...], history: History) -> None:
+    history.append_steps(answer_id, steps)

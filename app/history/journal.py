@@ -1,0 +1,100 @@
+"""Writes to the history in order; what can't be written waits, and is tried again."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from medusa_core.api import History
+from medusa_core.errors import RequestError, StorageError
+
+log = logging.getLogger(__name__)
+
+Write = Callable[[History], object]
+
+_RETRY_MS = 5_000
+_CHECKPOINT_MS = 20_000
+
+
+class Journal(QObject):
+    """A queue of writes, mostly empty.
+
+    A full disk costs nothing that was said: the window shows it, and it is written once there is
+    room again.
+
+    Signals:
+        failed: Nothing can be written now: what happened, and what to do.
+        recovered: All that waited is written.
+    """
+
+    failed = Signal(str, str)
+    recovered = Signal()
+
+    def __init__(self, history: History) -> None:
+        super().__init__()
+        self._history = history
+        self._waiting: deque[Write] = deque()
+        self._has_failed = False
+        self._retry = QTimer(self)
+        self._retry.setSingleShot(True)
+        self._retry.setInterval(_RETRY_MS)
+        self._retry.timeout.connect(self.flush)
+        # Moves the log into the file while nothing is written: it must wait for the disk.
+        self._idle = QTimer(self)
+        self._idle.setSingleShot(True)
+        self._idle.setInterval(_CHECKPOINT_MS)
+        self._idle.timeout.connect(self._checkpoint)
+
+    @property
+    def num_waiting(self) -> int:
+        """Writes that could not be done yet."""
+        return len(self._waiting)
+
+    def write(self, write: Write) -> None:
+        """Do a write, behind those that wait."""
+        self._waiting.append(write)
+        self.flush()
+
+    def flush(self) -> None:
+        """Do what waits, as far as that is possible."""
+        while self._waiting:
+            try:
+                self._waiting[0](self._history)
+            except StorageError as error:
+                self._tell(error)
+                return
+            except RequestError as error:
+                # Its conversation was deleted meanwhile.
+                log.info("nothing to write any more: %s", error.message)
+            self._waiting.popleft()
+        if self._has_failed:
+            self._has_failed = False
+            self.recovered.emit()
+        self._idle.start()
+
+    def close(self) -> None:
+        """Write what can be written, and close the file."""
+        self._retry.stop()
+        self._idle.stop()
+        self.flush()
+        self._retry.stop()
+        self._idle.stop()
+        if self._waiting:
+            log.error("%d writes to the history were lost at the end", len(self._waiting))
+        self._checkpoint()
+        self._history.close()
+
+    def _checkpoint(self) -> None:
+        try:
+            self._history.checkpoint()
+        except StorageError as error:
+            log.warning("no checkpoint of the history: %s", error.message)
+
+    def _tell(self, error: StorageError) -> None:
+        self._retry.start()
+        if not self._has_failed:
+            self._has_failed = True
+            self.failed.emit(error.message, error.hint)

@@ -1,0 +1,75 @@
+"""The list of conversations, or of what a search found, for Qt's views."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, Qt
+
+from app.history.grouping import Heading, Row
+from medusa_core.api import ConversationInfo, Hit
+
+ListRow = Row | Hit
+ROW = Qt.ItemDataRole.UserRole
+
+Index = QModelIndex | QPersistentModelIndex
+
+
+class ListModel(QAbstractListModel):
+    """Headings, conversations and hits, each a row.
+
+    Attributes:
+        rows: What is listed.
+        running: Conversations whose answer is being written.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: tuple[ListRow, ...] = ()
+        self.running: frozenset[str] = frozenset()
+
+    def show(self, rows: Sequence[ListRow]) -> None:
+        """List other rows."""
+        self.beginResetModel()
+        self.rows = tuple(rows)
+        self.endResetModel()
+
+    def mark_running(self, conversation_ids: frozenset[str]) -> None:
+        """Mark conversations whose answer is being written."""
+        if conversation_ids != self.running:
+            self.running = conversation_ids
+            self.dataChanged.emit(self.index(0), self.index(len(self.rows) - 1))
+
+    def place_of(self, conversation_id: str) -> int:
+        """The row of a conversation; −1 where it isn't listed."""
+        for place, row in enumerate(self.rows):
+            if isinstance(row, ConversationInfo) and row.id == conversation_id:
+                return place
+        return -1
+
+    def rowCount(self, parent: Index | None = None) -> int:
+        return 0 if parent is not None and parent.isValid() else len(self.rows)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        row = self.rows[index.row()]
+        match role:
+            case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.ToolTipRole:
+                return row.text if isinstance(row, Heading) else row.title
+            case Qt.ItemDataRole.AccessibleTextRole:
+                return self._spoken(row)
+            case _ if role == ROW:
+                return row
+        return None
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        if isinstance(self.rows[index.row()], Heading):
+            return Qt.ItemFlag.ItemIsEnabled
+        return Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
+
+    def _spoken(self, row: ListRow) -> str:
+        if isinstance(row, Heading):
+            return f"Heading: {row.text}"
+        if isinstance(row, Hit):
+            return f"{row.title}: {row.snippet}"
+        state = ", is being answered" if row.id in self.running else ""
+        return f"{row.title}{', pinned' if row.is_pinned else ''}{state}"

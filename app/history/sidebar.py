@@ -1,0 +1,203 @@
+"""The conversations of the user, beside the chat."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QItemSelection, QPoint, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QListView,
+    QPushButton,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.history.list_delegate import ListDelegate
+from app.history.list_model import ROW, ListModel, ListRow
+from app.theme.appearance import Appearance
+from medusa_core.api import ConversationInfo
+
+_SEARCH_AFTER_MS = 120
+WIDTH_EM = 17
+
+
+class ConversationListView(QListView):
+    """The list.
+
+    Signals:
+        delete_pressed: The key Delete.
+        opened: The row at this place was chosen by click or Enter.
+    """
+
+    delete_pressed = Signal()
+    opened = Signal(int)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("conversationList")
+        self.setAccessibleName("Conversations")
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setMouseTracking(True)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.clicked.connect(lambda index: self._open(index.row()))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Delete:
+            self.delete_pressed.emit()
+        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self._open(self.currentIndex().row())
+        else:
+            super().keyPressEvent(event)
+
+    def _open(self, place: int) -> None:
+        if place >= 0 and len(self.selectedIndexes()) == 1:
+            self.opened.emit(place)
+
+
+class Sidebar(QWidget):
+    """Search, the list, and the trash.
+
+    Attributes:
+        search_edit: What is looked for.
+        list: The conversations, or what was found.
+        model: What the list holds.
+        trash_button: Shows the trash instead.
+        empty_button: Deletes what is in the trash for good.
+        notice_label: What there is to say, such as that nothing was found.
+
+    Signals:
+        search_changed: Other words are looked for.
+        opened: This row (`ConversationInfo` or `Hit`) was chosen.
+        menu_requested: A menu for the selected conversations is wanted, at this place.
+        trash_requested: The selected conversations are to go into the trash.
+        trash_shown: The trash is to be shown, or not.
+        empty_requested: The trash is to be emptied.
+        new_requested: A new conversation is wanted.
+    """
+
+    search_changed = Signal(str)
+    opened = Signal(object)
+    menu_requested = Signal(QPoint)
+    trash_requested = Signal()
+    trash_shown = Signal(bool)
+    empty_requested = Signal()
+    new_requested = Signal()
+
+    def __init__(self, appearance: Appearance) -> None:
+        super().__init__()
+        self.setObjectName("sidebar")
+        self._appearance = appearance
+        self.model = ListModel()
+        self.list = ConversationListView()
+        self.list.setModel(self.model)
+        self._delegate = ListDelegate(self.model, appearance)
+        self.list.setItemDelegate(self._delegate)
+        self.search_edit = QLineEdit()
+        self.search_edit.setPlaceholderText("Search conversations")
+        self.search_edit.setAccessibleName("Search conversations")
+        self.search_edit.setClearButtonEnabled(True)
+        self.new_button = _tool("New chat", "New chat (Ctrl+N)")
+        self.trash_button = _tool("Trash", "Show the trash")
+        self.trash_button.setCheckable(True)
+        self.empty_button = QPushButton("Empty trash …")
+        self.empty_button.hide()
+        self.notice_label = QLabel()
+        self.notice_label.setObjectName("sidebarNotice")
+        self.notice_label.setWordWrap(True)
+        self.notice_label.setTextFormat(Qt.TextFormat.PlainText)
+        self.notice_label.hide()
+        self._pause = QTimer(self)
+        self._pause.setSingleShot(True)
+        self._pause.setInterval(_SEARCH_AFTER_MS)
+        self._build()
+        self._connect()
+        self.restyle()
+
+    @property
+    def chosen(self) -> tuple[ConversationInfo, ...]:
+        """The conversations that are selected."""
+        rows = (index.data(ROW) for index in self.list.selectedIndexes())
+        return tuple(row for row in rows if isinstance(row, ConversationInfo))
+
+    def show_rows(self, rows: tuple[ListRow, ...], notice: str = "") -> None:
+        """List these rows, or say why there are none."""
+        self.model.show(rows)
+        self.say(notice)
+
+    def say(self, notice: str) -> None:
+        """Say something under the list; an empty text says nothing."""
+        self.notice_label.setText(notice)
+        self.notice_label.setVisible(bool(notice))
+
+    def select(self, conversation_id: str) -> None:
+        """Mark the conversation that is shown."""
+        place = self.model.place_of(conversation_id)
+        self.list.clearSelection()
+        if place >= 0:
+            index = self.model.index(place)
+            self.list.selectionModel().select(
+                QItemSelection(index, index), self.list.selectionModel().SelectionFlag.Select
+            )
+            self.list.setCurrentIndex(index)
+
+    def restyle(self) -> None:
+        """Take the sizes and colours of the theme."""
+        scale, muted = self._appearance.scale, self._appearance.theme.muted
+        self._column.setContentsMargins(scale.px(0.6), scale.px(0.6), scale.px(0.3), scale.px(0.6))
+        self._column.setSpacing(scale.px(0.5))
+        icons = (
+            (self.new_button, "plus"),
+            (self.trash_button, "trash"),
+        )
+        for button, icon in icons:
+            button.setIcon(self._appearance.icon(icon, muted, 1.1))
+            button.setIconSize(QSize(scale.px(1.1), scale.px(1.1)))
+        self.setMinimumWidth(scale.px(11))
+        self.model.layoutChanged.emit()
+
+    def _build(self) -> None:
+        top = QHBoxLayout()
+        top.addWidget(self.search_edit, 1)
+        top.addWidget(self.new_button)
+        bottom = QHBoxLayout()
+        bottom.addWidget(self.trash_button)
+        bottom.addWidget(self.empty_button)
+        bottom.addStretch(1)
+        self._column = column = QVBoxLayout(self)
+        column.addLayout(top)
+        column.addWidget(self.list, 1)
+        column.addWidget(self.notice_label)
+        column.addLayout(bottom)
+
+    def _connect(self) -> None:
+        self.search_edit.textChanged.connect(lambda _: self._pause.start())
+        self._pause.timeout.connect(lambda: self.search_changed.emit(self.search_edit.text()))
+        self.list.opened.connect(lambda place: self.opened.emit(self.model.rows[place]))
+        self.list.delete_pressed.connect(self.trash_requested)
+        self.list.customContextMenuRequested.connect(
+            lambda at: self.menu_requested.emit(self.list.viewport().mapToGlobal(at))
+        )
+        self.new_button.clicked.connect(self.new_requested)
+        self.trash_button.toggled.connect(self._show_trash)
+        self.empty_button.clicked.connect(self.empty_requested)
+
+    def _show_trash(self, is_shown: bool) -> None:
+        self.empty_button.setVisible(is_shown)
+        self.trash_button.setToolTip("Back to the conversations" if is_shown else "Show the trash")
+        self.trash_shown.emit(is_shown)
+
+
+def _tool(name: str, tooltip: str) -> QToolButton:
+    button = QToolButton()
+    button.setProperty("class", "action")
+    button.setAccessibleName(name)
+    button.setToolTip(tooltip)
+    return button

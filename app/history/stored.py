@@ -1,0 +1,98 @@
+"""Conversations as the window leads them, and messages as the history holds them."""
+
+from __future__ import annotations
+
+from medusa_core.api import AnswerState, History, Stored, StoredAnswer
+from medusa_core.conversation import Answer, Conversation, Prompt, Turn
+from medusa_core.messages import GenerateSettings, Role
+
+_TITLE_CHARS = 60
+
+
+def opened(history: History, conversation_id: str) -> Conversation:
+    """A conversation as it was left.
+
+    Raises:
+        RequestError: It isn't here any more.
+        StorageError: It can't be read.
+    """
+    info = history.conversation(conversation_id)
+    conversation = Conversation(session_id=conversation_id)
+    prompts: dict[str, Prompt] = {}
+    for message in history.messages(conversation_id):
+        if message.role is Role.USER:
+            parent_id = message.parent_id or ""
+            prompts[message.id] = Prompt(
+                message.id, parent_id, message.text, created_s=message.created_s
+            )
+        elif message.parent_id in prompts and (message.text or not _has_failed(message)):
+            prompts[message.parent_id].answers.append(_answer(message))
+    leaf_id = info.leaf_id or ""
+    if leaf_id in prompts and prompts[leaf_id].answers:
+        leaf_id = prompts[leaf_id].answers[-1].id
+    conversation.grow(prompts.values(), leaf_id)
+    return conversation
+
+
+def title_of(text: str) -> str:
+    """A title of the first words of a text."""
+    words = " ".join(text.split())
+    if len(words) <= _TITLE_CHARS:
+        return words or "New chat"
+    return words[:_TITLE_CHARS].rpartition(" ")[0] or words[:_TITLE_CHARS]
+
+
+def stored_prompt(conversation: Conversation, prompt: Prompt) -> Stored:
+    """A prompt for the history."""
+    return Stored(
+        prompt.id,
+        conversation.session_id,
+        prompt.parent_id or None,
+        Role.USER,
+        prompt.text,
+        prompt.created_s,
+    )
+
+
+def stored_answer(conversation: Conversation, turn: Turn) -> Stored:
+    """An answer that is about to be written, for the history."""
+    answer = turn.answer
+    return Stored(
+        answer.id,
+        conversation.session_id,
+        turn.prompt.id,
+        Role.ASSISTANT,
+        "",
+        answer.created_s,
+        answer=StoredAnswer(answer.model, answer.model_key, settings=answer.settings),
+    )
+
+
+def state_of(answer: Answer) -> AnswerState:
+    """How an answer ended."""
+    if answer.done is not None:
+        return AnswerState.DONE
+    return AnswerState.CUT if answer.text else AnswerState.FAILED
+
+
+def _has_failed(message: Stored) -> bool:
+    return message.answer is not None and message.answer.state is AnswerState.FAILED
+
+
+def _answer(message: Stored) -> Answer:
+    told = message.answer
+    if told is None:  # of another program
+        return Answer(
+            message.id, GenerateSettings(), text=message.text, created_s=message.created_s
+        )
+    return Answer(
+        message.id,
+        told.settings,
+        model=told.model,
+        model_key=told.model_key,
+        text=message.text,
+        stored_steps=lambda: told.steps,
+        done=told.done,
+        plain_step_s=told.plain_step_s,
+        created_s=message.created_s,
+    )

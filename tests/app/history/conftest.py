@@ -1,0 +1,37 @@
+"""Windows that keep what is said in them."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.window import MainWindow
+from medusa_core.api import History
+from tests.app.conftest import Open
+from tests.app.driving import wait_ready
+from tests.app.fakes import FakeEngine, Script
+
+OpenKept = Callable[..., tuple[MainWindow, FakeEngine]]
+
+
+@pytest.fixture
+def open_kept(qtbot: QtBot, open_fake: Open, tmp_path: Path) -> Iterator[OpenKept]:
+    """Opens windows one after the other on one history, as starts of the program do."""
+    path = tmp_path / "history.db"
+    windows: list[MainWindow] = []
+
+    def open_one(
+        script: Script | None = None, num_before_gate: int = 0
+    ) -> tuple[MainWindow, FakeEngine]:
+        for window in windows:
+            window.close()
+        window, engine = open_fake(script, num_before_gate)
+        window.keep_history(History(path))
+        windows.append(window)
+        wait_ready(qtbot, window)
+        return window, engine
+
+    yield open_one
+    for window in windows:
+        window.close()

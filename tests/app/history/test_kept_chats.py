@@ -1,0 +1,229 @@
+"""What is said is there again at the next start, and can be found, sorted and thrown away."""
+
+import shutil
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QInputDialog, QMessageBox
+from pytestqt.qtbot import QtBot
+
+from app.history.grouping import Heading, rows_of
+from app.history.history_keeper import NOT_SAVED
+from app.window import MainWindow
+from medusa_core.api import ConversationInfo, Folder, History
+from medusa_core.errors import StorageError
+from medusa_core.messages import Generate
+from tests.app.driving import ask, errors, user_messages
+from tests.app.fakes import LONG, Script
+from tests.app.history.conftest import OpenKept
+
+
+def titles(window: MainWindow) -> list[str]:
+    return [row.title for row in window.sidebar.model.rows if isinstance(row, ConversationInfo)]
+
+
+def rows_text(row: object) -> str:
+    assert isinstance(row, Heading | ConversationInfo)
+    return row.text if isinstance(row, Heading) else row.title
+
+
+def click(window: MainWindow, title: str) -> None:
+    """Click on a row of the list."""
+    rows = window.sidebar.model.rows
+    place = next(n for n, row in enumerate(rows) if getattr(row, "title", "") == title)
+    view = window.sidebar.list
+    at = view.visualRect(window.sidebar.model.index(place)).center()
+    QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=at)
+
+
+def choose(window: MainWindow, title: str, entry: str) -> None:
+    """Select a row and take an entry of its menu, or of a menu in it."""
+    keeper = window.history
+    assert keeper is not None
+    window.sidebar.select(next(c.id for c in keeper.history.conversations() if c.title == title))
+    menu = keeper._menu.menu()
+    actions = {a.text().partition("\t")[0]: a for a in menu.actions()}
+    for action in menu.actions():
+        if (inner := action.menu()) is not None:
+            actions.update({a.text(): a for a in inner.actions()})  # type: ignore[attr-defined]
+    actions[entry].trigger()
+
+
+def test_a_conversation_is_there_again_with_its_marks_figures_and_versions(
+    qtbot: QtBot, open_kept: OpenKept
+) -> None:
+    window, _ = open_kept()
+    ask(qtbot, window, "one")
+    ask(qtbot, window, "two")
+    window.chat.regenerate()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    before = window.chat.answers[-1]
+    window, engine = open_kept()
+    assert window.chat.answers == ()
+    assert titles(window) == ["one"]
+    click(window, "one")
+    assert [message.text for message in user_messages(window)] == ["one", "two"]
+    after = window.chat.answers[-1]
+    assert after.document.text == before.document.text
+    assert after.marked_ranges() == before.marked_ranges() != ()
+    assert after.row.figure_texts() == before.row.figure_texts()
+    assert after.row.versions.text == "2/2"
+    answer = ask(qtbot, window, "three")
+    assert answer.has_text
+    asked = engine.of_kind(Generate)[-1].messages
+    assert [message.content for message in asked][::2] == ["one", "two", "three"]
+    assert asked[1].token_ids
+
+
+def test_an_answer_is_kept_while_it_is_written(
+    qtbot: QtBot, open_kept: OpenKept, tmp_path: Path
+) -> None:
+    window, engine = open_kept(Script(answer=LONG), 40)
+    engine.gate.clear()
+    window.chat.send("long")
+    qtbot.waitUntil(lambda: window.page.strip.tally.num_steps >= 30)
+    shown = window.chat.answers[0].document.text
+    assert window.history is not None
+    window.history.save()
+    crashed = tmp_path / "crashed"
+    crashed.mkdir()
+    for file in tmp_path.glob("history.db*"):
+        shutil.copy(file, crashed)
+    again = History(crashed / "history.db")
+    (info,) = again.conversations()
+    *_, answer = again.messages(info.id)
+    assert answer.text.startswith(shown[:50])
+    assert answer.answer is not None
+    assert answer.answer.state.value == "cut"
+    again.close()
+    engine.gate.set()
+
+
+def test_what_is_written_and_not_sent_stays_with_its_conversation(
+    qtbot: QtBot, open_kept: OpenKept
+) -> None:
+    window, _ = open_kept()
+    ask(qtbot, window, "one")
+    window.page.composer.set_text("half a")
+    window.chat.new_chat()
+    assert window.page.composer.text == ""
+    window.page.composer.set_text("for a new one")
+    window, _ = open_kept()
+    assert window.page.composer.text == "for a new one"
+    click(window, "one")
+    assert window.page.composer.text == "half a"
+
+
+def test_words_are_found_and_the_hit_is_shown(qtbot: QtBot, open_kept: OpenKept) -> None:
+    window, engine = open_kept()
+    ask(qtbot, window, "about foxes")
+    engine.script = Script(answer="A heron stands in the reeds.")
+    window.chat.new_chat()
+    ask(qtbot, window, "about birds")
+    window.sidebar.search_edit.setText("heron")
+    qtbot.waitUntil(lambda: len(window.sidebar.model.rows) == 1)
+    window.chat.new_chat()
+    view = window.sidebar.list
+    at = view.visualRect(window.sidebar.model.index(0)).center()
+    QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=at)
+    assert window.chat.answers[0].document.text.startswith("A heron")
+    window.sidebar.search_edit.setText("nowhere")
+    qtbot.waitUntil(lambda: "Nothing was found" in window.sidebar.notice_label.text())
+    window.sidebar.search_edit.clear()
+    qtbot.waitUntil(lambda: len(titles(window)) == 2)
+
+
+def test_conversations_are_renamed_pinned_and_put_into_folders(
+    qtbot: QtBot, open_kept: OpenKept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window, _ = open_kept()
+    for text in ("one", "two", "three"):
+        ask(qtbot, window, text)
+        window.chat.new_chat()
+    monkeypatch.setattr(QInputDialog, "getText", lambda *_: ("Work", True))
+    choose(window, "one", "Pin")
+    choose(window, "two", "New folder …")
+    choose(window, "three", "Rename …")
+    rows = window.sidebar.model.rows
+    assert [rows_text(row) for row in rows] == ["Pinned", "one", "Work", "two", "Today", "Work"]
+
+
+def test_the_trash_gives_back_or_deletes_for_good(
+    qtbot: QtBot, open_kept: OpenKept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window, _ = open_kept()
+    for text in ("keep", "restore", "delete"):
+        ask(qtbot, window, text)
+        window.chat.new_chat()
+    choose(window, "delete", "Move to trash")
+    choose(window, "restore", "Move to trash")
+    assert titles(window) == ["keep"]
+    window.sidebar.trash_button.click()
+    assert titles(window) == ["restore", "delete"] or titles(window) == ["delete", "restore"]
+    click(window, "restore")
+    assert window.history is not None
+    window.history._menu.restore_chosen()
+    monkeypatch.setattr(QMessageBox, "question", lambda *_: QMessageBox.StandardButton.Yes)
+    window.sidebar.empty_button.click()
+    assert window.sidebar.notice_label.text() == "The trash is empty."
+    window.sidebar.trash_button.click()
+    assert sorted(titles(window)) == ["keep", "restore"]
+
+
+def test_the_shown_conversation_leaves_the_window_when_it_goes_into_the_trash(
+    qtbot: QtBot, open_kept: OpenKept
+) -> None:
+    window, _ = open_kept()
+    ask(qtbot, window, "one")
+    window.sidebar.select(window.chat.conversation.session_id)
+    QTest.keyClick(window.sidebar.list, Qt.Key.Key_Delete)
+    assert window.chat.answers == ()
+    assert titles(window) == []
+
+
+def test_a_full_disk_costs_nothing_that_was_said(
+    qtbot: QtBot, open_kept: OpenKept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window, _ = open_kept()
+
+    def refuse(*_: object) -> None:
+        raise StorageError("The disk is full.", "Make space.")
+
+    with monkeypatch.context() as full:
+        for name in ("begin", "append_steps", "finish_answer", "checkpoint"):
+            full.setattr(History, name, refuse)
+        ask(qtbot, window, "one")
+        (card,) = errors(window)
+        assert (card.message, card.hint) == ("The disk is full.", f"Make space. {NOT_SAVED}")
+    assert window.history is not None
+    assert window.history.journal.num_waiting > 0
+    window.history.journal.flush()
+    assert window.history.journal.num_waiting == 0
+    window.history.refresh()
+    assert titles(window) == ["one"]
+    window, _ = open_kept()
+    click(window, "one")
+    assert window.chat.answers[0].marked_ranges()
+
+
+def test_a_list_is_grouped_by_folder_and_by_date() -> None:
+    now = datetime(2026, 11, 23, 12)
+
+    def said(days: float, **more: object) -> ConversationInfo:
+        at = (now - timedelta(days=days)).timestamp()
+        values = {"folder_id": None, "is_pinned": False, **more}
+        return ConversationInfo(
+            f"{days}", f"{days}", False, created_s=at, changed_s=at, trashed_s=None,
+            leaf_id=None, num_messages=2, **values,  # type: ignore[arg-type]
+        )  # fmt: skip
+
+    told = [said(-1), said(0), said(1), said(6), said(20), said(90), said(2, is_pinned=True)]
+    folders = [Folder("f", "Work"), Folder("e", "Empty")]
+    rows = rows_of([*told, said(3, folder_id="f")], folders, now)
+    assert [rows_text(row) for row in rows] == [
+        *("Pinned", "2", "Work", "3", "Empty", "Today", "-1", "0", "Yesterday", "1"),
+        *("Last 7 days", "6", "Last 30 days", "20", "August 2026", "90"),
+    ]
