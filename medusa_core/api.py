@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from medusa_core import messages
 from medusa_core.files.json_file import read_json
+from medusa_core.history.exchange.export import FileKind, export
+from medusa_core.history.exchange.reading import ConversationFile
 from medusa_core.history.history import History, open_history
 from medusa_core.history.records import (
     AnswerState,
@@ -25,6 +27,8 @@ from medusa_core.history.records import (
     StoredAttachment,
 )
 from medusa_core.history.shelf import ALL
+from medusa_core.history.taking import Taken
+from medusa_core.history.tree import path_to, versions_of
 from medusa_core.hub.job import Job, JobState, Pair
 from medusa_core.hub.settings import HubSettings, save_token, settings_from
 from medusa_core.resources import (
@@ -153,10 +157,12 @@ __all__ = [
     "AnswerState",
     "Budget",
     "Choice",
+    "ConversationFile",
     "ConversationInfo",
     "DeviceOffer",
     "Engine",
     "EventSink",
+    "FileKind",
     "Folder",
     "History",
     "Hit",
@@ -173,16 +179,19 @@ __all__ = [
     "Stored",
     "StoredAnswer",
     "StoredAttachment",
+    "Taken",
     "calibrations_dir",
     "choices",
     "converting",
     "demo_model",
+    "export",
     "format_label",
     "history_path",
     "kept_models_dir",
     "messages",
     "offline_hub_settings",
     "open_history",
+    "path_to",
     "plan_choice",
     "read_json",
     "read_trace",
@@ -191,6 +200,7 @@ __all__ = [
     "save_user_token",
     "start_engine",
     "user_hub_settings",
+    "versions_of",
     "with_cache",
     "with_limit",
     "with_offline",
