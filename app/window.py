@@ -25,6 +25,7 @@ from app.chat.controller import ChatController
 from app.chat.pickers import NewSeed, new_seed
 from app.history.history_keeper import HistoryKeeper
 from app.history.sidebar import WIDTH_EM, Sidebar
+from app.history.trace_keeper import TraceKeeper
 from app.insight.insight_panels import Insight
 from app.markdown.formats import Marking
 from app.model_keeper import ModelKeeper
@@ -101,6 +102,7 @@ class MainWindow(QMainWindow):
         self.resize(START_SIZE)
         self.sidebar = Sidebar(appearance)
         self.history: HistoryKeeper | None = None
+        self.traces: TraceKeeper | None = None
         self._split = QSplitter()
         self._split.setObjectName("sides")
         self._split.setChildrenCollapsible(False)
@@ -123,6 +125,7 @@ class MainWindow(QMainWindow):
         self.history = HistoryKeeper(
             self.chat, self.sidebar, history, lambda: composer.text, composer.set_text
         )
+        self.traces = TraceKeeper(self.insight, history, self.history.journal)
         composer.edit.textChanged.connect(self._draft_pause.start)
         self._draft_pause.timeout.connect(self.history.keep_draft)
         self.sidebar.show()
@@ -228,8 +231,10 @@ class MainWindow(QMainWindow):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         self.insight.close_all()
-        if self.history is not None:
+        if self.history is not None and self.traces is not None:
+            self.traces.finish()
             self.history.close()
+            self.history = None
         self.closed.emit()
         super().closeEvent(event)
 

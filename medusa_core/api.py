@@ -35,7 +35,7 @@ from medusa_core.resources import (
     kept_models_dir,
     resources_dir,
 )
-from medusa_core.trace_file import Recording, read_trace, write_trace
+from medusa_core.trace_file import Recording, pack_trace, read_trace, unpack_trace, write_trace
 
 if TYPE_CHECKING:
     from medusa_core.library import Installed, InstalledKind, Library, Offer
@@ -182,6 +182,7 @@ __all__ = [
     "kept_models_dir",
     "messages",
     "offline_hub_settings",
+    "pack_trace",
     "plan_choice",
     "read_json",
     "read_trace",
@@ -189,6 +190,7 @@ __all__ = [
     "resources_dir",
     "save_user_token",
     "start_engine",
+    "unpack_trace",
     "user_hub_settings",
     "with_cache",
     "with_limit",

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import tempfile
+import zlib
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -60,7 +61,7 @@ def write_trace(path: Path, recording: Recording) -> None:
     Raises:
         TraceError: The file can't be written.
     """
-    text = json.dumps(_to_json(recording), ensure_ascii=False, allow_nan=False)
+    text = _as_text(recording)
     temporary = None
     try:
         with tempfile.NamedTemporaryFile(
@@ -87,7 +88,35 @@ def read_trace(path: Path) -> Recording:
         TraceError: The file is missing, cut off, no trace, of another version, or contradicts
             itself; the message says where.
     """
-    raw = _read_json(path)
+    return _checked(_read_json(path), path)
+
+
+def pack_trace(recording: Recording) -> bytes:
+    """A recording in a twentieth of a file's room, to be kept with its answer."""
+    return zlib.compress(_as_text(recording).encode(), 1)
+
+
+def unpack_trace(packed: bytes) -> Recording:
+    """A recording that was packed.
+
+    Raises:
+        TraceError: It isn't one.
+    """
+    unpacker = zlib.decompressobj()
+    try:
+        raw = json.loads(unpacker.decompress(packed, _MOST_BYTES))
+    except (zlib.error, ValueError, RecursionError) as error:
+        raise TraceError(
+            f"A kept trace is damaged: {error}.", "Record the answer again."
+        ) from error
+    return _checked(raw, Path("A kept trace"))
+
+
+def _as_text(recording: Recording) -> str:
+    return json.dumps(_to_json(recording), ensure_ascii=False, allow_nan=False)
+
+
+def _checked(raw: object, path: Path) -> Recording:
     _check_kind(raw, path)
     try:
         _validator()(raw)
