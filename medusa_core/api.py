@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from medusa_core import messages
 from medusa_core.files.json_file import read_json
-from medusa_core.history.history import History
+from medusa_core.history.history import History, open_history
 from medusa_core.history.records import (
     AnswerState,
     ConversationInfo,
@@ -182,6 +182,7 @@ __all__ = [
     "kept_models_dir",
     "messages",
     "offline_hub_settings",
+    "open_history",
     "pack_trace",
     "plan_choice",
     "read_json",

@@ -115,7 +115,7 @@ class Library:
             settings: How to deal with the Hub.
 
         Raises:
-            HubError: The list of downloads can't be opened.
+            HubError: A newer version made the list of downloads.
         """
         self.downloads = Downloads(store_path, settings)
         self._folders = FolderList(folders_path)

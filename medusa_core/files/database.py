@@ -3,18 +3,38 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from medusa_core.errors import StorageError
-from medusa_core.files.database_faults import as_storage_error
+from medusa_core.files.database_copy import (
+    back_up,
+    create,
+    finish_replacement,
+    load_into_memory,
+    marker_of,
+    replace_damaged,
+    was_left_open,
+)
+from medusa_core.files.database_faults import as_storage_error, damage, is_damage
+from medusa_core.files.database_schema import (
+    Mend,
+    Migration,
+    configure,
+    connect,
+    nothing_to_mend,
+    run_migration,
+    version_of,
+)
 
-Migration = str | Callable[[sqlite3.Connection], None]
+__all__ = ["Database", "Migration", "open_database", "open_in_memory"]
+
 Row = tuple[Any, ...]
 
-_BUSY_S = 5.0
+# Small files are looked through at each start; larger ones if the last run ended without closing.
+_SMALL_BYTES = 16 << 20
 
 
 class Database:
@@ -68,7 +88,7 @@ class Database:
             return self._db.execute(sql, parameters).lastrowid or 0
 
     def write_many(self, sql: str, rows: Sequence[Row]) -> None:
-        """Run one statement for each of several rows.
+        """Run one statement for each of several rows, inside of a transaction.
 
         Raises:
             StorageError: The file can't be written.
@@ -109,59 +129,104 @@ class Database:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Errors of SQLite as ours."""
+        """Errors of SQLite as ours; a damaged file is salvaged when it is opened next."""
         try:
             yield
         except sqlite3.Error as error:
+            if is_damage(error) and self.path is not None:
+                marker_of(self.path).touch()
             raise as_storage_error(error, self.path) from error
 
 
 def open_database(
-    path: Path, migrations: Sequence[Migration], *, checkpoints_itself: bool = True
+    path: Path,
+    migrations: Sequence[Migration],
+    *,
+    mend: Mend = nothing_to_mend,
+    checkpoints_itself: bool = True,
+    busy_s: float = 5.0,
 ) -> Database:
-    """Open or make a file.
+    """Open or make a file; a damaged one is set aside, and what can be read of it is kept.
 
     Args:
         path: The file; its folder is made too.
         migrations: SQL scripts or functions; number n makes version n + 1 of version n.
+        mend: Puts right what the tables of a salvaged file say of each other.
         checkpoints_itself: Any commit may move the log into the file; else `checkpoint` does.
+        busy_s: How long to wait for another program that writes.
+
+    Returns:
+        The database, which can be written; its `notice` says what happened to it.
 
     Raises:
-        StorageError: It can't be opened, or a newer version made it.
+        StorageError: It can't be opened or written, or a newer version made it.
     """
+    notice = ""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        db = connect(str(path))
+        finish_replacement(path)
+        if not path.exists():
+            create(path, migrations)
         try:
-            if not checkpoints_itself:
-                db.execute("PRAGMA wal_autocheckpoint = 0")
-            _migrate(db, migrations, path)
-        except BaseException:
-            db.close()
-            raise
+            db = _open(path, migrations, busy_s)
+        except sqlite3.Error as error:
+            if not is_damage(error):
+                raise
+            notice = replace_damaged(path, migrations, mend)
+            db = _open(path, migrations, busy_s)
+        if not checkpoints_itself:
+            db.execute("PRAGMA wal_autocheckpoint = 0")
     except (sqlite3.Error, OSError) as error:
         raise as_storage_error(error, path) from error
-    return Database(db, path)
+    return Database(db, path, notice)
 
 
-def connect(place: str) -> sqlite3.Connection:
-    """A connection that keeps what it promised, and waits for others that write.
+def open_in_memory(
+    migrations: Sequence[Migration], path: Path | None = None, notice: str = ""
+) -> Database:
+    """A database that is forgotten at the end, where a file can't be used.
+
+    Args:
+        migrations: As for a file.
+        path: A file whose content it begins with, if that can be read.
+        notice: What to tell about it.
+    """
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    configure(db)
+    if path is not None:
+        load_into_memory(path, db, len(migrations))
+    for number in range(version_of(db), len(migrations)):
+        run_migration(db, migrations[number], number + 1)
+    return Database(db, None, notice)
+
+
+def _open(path: Path, migrations: Sequence[Migration], busy_s: float) -> sqlite3.Connection:
+    """Connect, look whether all is well, and migrate.
 
     Raises:
-        sqlite3.Error: The file can't be opened.
+        sqlite3.Error: It can't be used.
     """
-    db = sqlite3.connect(place, timeout=_BUSY_S, isolation_level=None)
+    looks = path.stat().st_size <= _SMALL_BYTES or was_left_open(path)
+    if marker_of(path).exists() or not path.stat().st_size:
+        raise damage("it couldn't be read before")
+    db = connect(path, busy_s)
     try:
-        # One damaged letter mustn't cost the rest of a text.
-        db.text_factory = lambda raw: raw.decode("utf-8", "replace")
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = NORMAL")
-        db.execute("PRAGMA foreign_keys = ON")
-        db.execute("PRAGMA secure_delete = ON")
+        if looks:
+            _look_through(db)
+        _migrate(db, migrations, path)
+        # A file that can't be written shows now, not when there is something to lose.
+        db.execute("BEGIN IMMEDIATE")
+        db.rollback()
     except BaseException:
         db.close()
         raise
     return db
+
+
+def _look_through(db: sqlite3.Connection) -> None:
+    (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
+    if found != "ok":
+        raise damage(str(found))
 
 
 def _migrate(db: sqlite3.Connection, migrations: Sequence[Migration], path: Path) -> None:
@@ -172,39 +237,7 @@ def _migrate(db: sqlite3.Connection, migrations: Sequence[Migration], path: Path
             "Update Medusa Chat; nothing in the file was changed.",
             version=version,
         )
+    if 0 < version < len(migrations):
+        back_up(db, path, version)
     for number in range(version, len(migrations)):
         run_migration(db, migrations[number], number + 1)
-
-
-def version_of(db: sqlite3.Connection) -> int:
-    """How many migrations made this file."""
-    (version,) = db.execute("PRAGMA user_version").fetchone()
-    return int(version)
-
-
-def run_migration(db: sqlite3.Connection, migration: Migration, version: int) -> None:
-    """Run one migration as one transaction."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        if isinstance(migration, str):
-            for statement in _statements(migration):
-                db.execute(statement)
-        else:
-            migration(db)
-        db.execute(f"PRAGMA user_version = {version}")
-        db.execute("COMMIT")
-    except BaseException:
-        if db.in_transaction:
-            db.rollback()
-        raise
-
-
-def _statements(script: str) -> Iterator[str]:
-    """The statements of a script: `executescript` would end the transaction."""
-    statement = ""
-    for line in script.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            yield statement
-            statement = ""
-    assert not statement.strip(), "a migration ends in the middle of a statement"

@@ -28,6 +28,13 @@ def is_damage(error: BaseException | None) -> bool:
     return isinstance(error, sqlite3.Error) and code_of(error) in _DAMAGED
 
 
+def damage(what: str) -> sqlite3.DatabaseError:
+    """The error of a file that was found to be damaged."""
+    error = sqlite3.DatabaseError(what)
+    error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+    return error
+
+
 def as_storage_error(error: Exception, path: Path | None) -> StorageError:
     """An error of SQLite or of the system, with what to do about it."""
     name = "The database in memory" if path is None else str(path)

@@ -5,10 +5,15 @@ It is used from one thread. Each write is one short transaction, kept when the m
 
 from __future__ import annotations
 
+import logging
 import time
 from pathlib import Path
 
-from medusa_core.files.database import open_database
+from filelock import FileLock, Timeout
+
+from medusa_core.errors import StorageError
+from medusa_core.files.database import Database, open_database, open_in_memory
+from medusa_core.history.mending import mend
 from medusa_core.history.messages import Messages
 from medusa_core.history.part import Clock
 from medusa_core.history.schema import MIGRATIONS
@@ -16,6 +21,8 @@ from medusa_core.history.search import Search
 from medusa_core.history.shelf import Shelf
 from medusa_core.history.traces import Traces
 from medusa_core.history.trash import Trash
+
+log = logging.getLogger(__name__)
 
 
 class History(Shelf, Messages, Trash, Search, Traces):
@@ -25,21 +32,46 @@ class History(Shelf, Messages, Trash, Search, Traces):
         notice: What happened when it was opened, in a sentence for people; mostly empty.
     """
 
-    def __init__(self, path: Path, clock: Clock = time.time) -> None:
+    def __init__(
+        self, path: Path, clock: Clock = time.time, *, database: Database | None = None
+    ) -> None:
         """Open or make it.
 
         Args:
             path: Its file.
             clock: Seconds since 1970.
+            database: What is used instead of the file.
 
         Raises:
             StorageError: It can't be opened, or a newer version made it.
         """
-        database = open_database(path, MIGRATIONS, checkpoints_itself=False)
+        if database is None:
+            database = open_database(path, MIGRATIONS, mend=mend, checkpoints_itself=False)
         super().__init__(database, clock)
         self._listeners = []
+        self._owner = FileLock(f"{path}.lock", timeout=0)
         self.notice = database.notice
-        self.cut_unfinished()
+        try:
+            self._own()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether what is written outlives the program."""
+        return self._database.path is not None
+
+    def _own(self) -> None:
+        """The first program that opens it ends what a killed one was writing."""
+        if not self.is_kept:
+            return
+        try:
+            self._owner.acquire()
+        except (Timeout, OSError):
+            log.info("another program uses the history, too")
+        else:
+            self.cut_unfinished()
 
     def checkpoint(self) -> None:
         """Move what was written from the log into its file: for a moment without other work.
@@ -52,3 +84,21 @@ class History(Shelf, Messages, Trash, Search, Traces):
     def close(self) -> None:
         """Close the file; may be called again."""
         self._database.close()
+        self._owner.release()
+
+
+def open_history(path: Path, clock: Clock = time.time) -> History:
+    """The history, from its file, or in memory where that can't be written: never an error.
+
+    What could be read is there in either case. `notice` tells which one it is.
+
+    Args:
+        path: Its file.
+        clock: Seconds since 1970.
+    """
+    try:
+        return History(path, clock)
+    except StorageError as error:
+        log.warning("the history is kept in memory: %s", error)
+        notice = f"{error.message} What you write today won't be remembered. {error.hint}"
+        return History(path, clock, database=open_in_memory(MIGRATIONS, path, notice))

@@ -35,7 +35,7 @@ CREATE TABLE messages (
     id TEXT NOT NULL UNIQUE,
     conversation INTEGER NOT NULL REFERENCES conversations (number) ON DELETE CASCADE,
     parent INTEGER REFERENCES messages (number),
-    role TEXT NOT NULL,
+    role TEXT NOT NULL CHECK (role IN ('system', 'user', 'assistant')),
     text TEXT NOT NULL,
     created_s REAL NOT NULL
 ) STRICT;
@@ -55,7 +55,7 @@ CREATE TABLE answers (
     message INTEGER PRIMARY KEY REFERENCES messages (number) ON DELETE CASCADE,
     model TEXT NOT NULL,
     model_key TEXT NOT NULL,
-    state TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('streaming', 'done', 'cut', 'failed')),
     settings TEXT NOT NULL,
     done TEXT,
     plain_step_s REAL NOT NULL DEFAULT 0

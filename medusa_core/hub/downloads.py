@@ -40,7 +40,7 @@ class Downloads:
             settings: How to deal with the Hub; `settings` may be set anew at any time.
 
         Raises:
-            HubError: The list can't be opened.
+            HubError: A newer version made the list.
         """
         self.settings = settings
         self._store = JobStore(store_path)
@@ -51,6 +51,11 @@ class Downloads:
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._turn = asyncio.Lock()
         self._is_closed = False
+
+    @property
+    def notice(self) -> str:
+        """What happened when the list was opened, in a sentence for people; mostly empty."""
+        return self._store.notice
 
     @property
     def jobs(self) -> tuple[Job, ...]:

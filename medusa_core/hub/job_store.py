@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import sqlite3
+import logging
 from pathlib import Path
+from typing import Any
 
-from medusa_core.errors import HubError
+from medusa_core.errors import HubError, StorageError
+from medusa_core.files.database import Database, open_database, open_in_memory
 from medusa_core.hub.job import Job, JobState, Pair
 
-_VERSION = 1
-_SCHEMA = """
+log = logging.getLogger(__name__)
+
+_VERSION_1 = """
 CREATE TABLE jobs (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     model TEXT NOT NULL,
@@ -23,79 +26,104 @@ CREATE TABLE jobs (
     total_bytes INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 """
+_MIGRATIONS = (_VERSION_1,)
 
 
 class JobStore:
-    """The table of downloads."""
+    """The table of downloads.
+
+    Attributes:
+        notice: What happened when it was opened, in a sentence for people; mostly empty.
+    """
 
     def __init__(self, path: Path) -> None:
-        """Open or make it.
+        """Open or make it; where it can't be written, the list is kept in memory.
 
         Raises:
-            HubError: It can't be opened, or a newer version made it.
+            HubError: A newer version made it.
         """
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(path, timeout=5.0, isolation_level=None)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA foreign_keys = ON")
-            (version,) = self._db.execute("PRAGMA user_version").fetchone()
-            if version == 0:
-                self._db.executescript(
-                    f"BEGIN; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;"
-                )
-        except (sqlite3.Error, OSError) as error:
-            raise HubError(
-                f"The list of downloads {path} can't be opened: {error}.",
-                "Move the file away: downloads themselves are not lost.",
-            ) from error
-        if version > _VERSION:
-            self._db.close()
-            raise HubError(
-                f"The list of downloads {path} was made by a newer version.",
-                "Update Medusa Chat, or move the file away.",
-            )
+            self._database = open_database(path, _MIGRATIONS)
+        except StorageError as error:
+            if "version" in error.data:
+                raise HubError(error.message, error.hint) from error
+            log.warning("downloads are kept in memory: %s", error)
+            self._database = _in_memory(path, error)
+        self.notice = self._database.notice
 
     def add(self, pair: Pair) -> Job:
-        """A new download, queued."""
-        cursor = self._db.execute(
-            "INSERT INTO jobs (model, heads, revision, converts, state) VALUES (?, ?, ?, ?, ?)",
-            (pair.model, pair.heads, pair.revision, pair.converts, JobState.QUEUED.value),
-        )
-        assert cursor.lastrowid is not None
-        return Job(cursor.lastrowid, pair, JobState.QUEUED)
+        """A new download, queued.
+
+        Raises:
+            HubError: It can't be written.
+        """
+        try:
+            number = self._database.write(
+                "INSERT INTO jobs (model, heads, revision, converts, state) VALUES (?, ?, ?, ?, ?)",
+                *(pair.model, pair.heads, pair.revision, pair.converts, JobState.QUEUED.value),
+            )
+        except StorageError as error:
+            raise HubError(error.message, error.hint) from error
+        return Job(number, pair, JobState.QUEUED)
 
     def save(self, job: Job) -> None:
-        """Write down how far a download is."""
-        self._db.execute(
+        """Write down how far a download is; it goes on where that fails."""
+        self._try(
             "UPDATE jobs SET state = ?, reason = ?, hint = ?, done_bytes = ?, total_bytes = ?"
             " WHERE id = ?",
-            (job.state.value, job.reason, job.hint, job.done_bytes, job.total_bytes, job.id),
+            *(job.state.value, job.reason, job.hint, job.done_bytes, job.total_bytes, job.id),
         )
 
     def remove(self, job_id: int) -> None:
         """Forget a download."""
-        self._db.execute("DELETE FROM jobs WHERE id = ?", (job_id,))
+        self._try("DELETE FROM jobs WHERE id = ?", job_id)
+
+    def _try(self, sql: str, *parameters: object) -> None:
+        try:
+            self._database.write(sql, *parameters)
+        except StorageError as error:
+            log.warning("the list of downloads isn't written: %s", error)
 
     def all(self) -> tuple[Job, ...]:
-        """Every download, the oldest first."""
-        rows = self._db.execute(
-            "SELECT id, model, heads, revision, converts, state, reason, hint,"
-            " done_bytes, total_bytes FROM jobs ORDER BY id"
-        )
-        return tuple(
-            Job(
-                id=number,
-                pair=Pair(model, heads, revision, bool(converts)),
-                state=JobState(state),
-                reason=reason,
-                hint=hint,
-                done_bytes=done,
-                total_bytes=total,
+        """Every download, the oldest first; rows that make no sense are left out."""
+        try:
+            rows = self._database.rows(
+                "SELECT id, model, heads, revision, converts, state, reason, hint,"
+                " done_bytes, total_bytes FROM jobs ORDER BY id"
             )
-            for number, model, heads, revision, converts, state, reason, hint, done, total in rows
-        )
+        except StorageError as error:
+            log.warning("the list of downloads isn't read: %s", error)
+            return ()
+        jobs = []
+        for row in rows:
+            try:
+                jobs.append(_job(row))
+            except ValueError:
+                log.warning("download %d makes no sense", row[0])
+        return tuple(jobs)
 
     def close(self) -> None:
         """Close the file."""
-        self._db.close()
+        self._database.close()
+
+
+def _in_memory(path: Path, error: StorageError) -> Database:
+    notice = f"{error.message} Downloads of today won't be remembered. {error.hint}"
+    return open_in_memory(_MIGRATIONS, path, notice)
+
+
+def _job(row: tuple[Any, ...]) -> Job:
+    number, model, heads, revision, converts, state, reason, hint, done, total = row
+    # A damaged name would be asked of the Hub, and written as a folder.
+    for repo in (model, heads):
+        if not (repo + revision).isprintable():
+            raise ValueError(repo)
+    return Job(
+        id=number,
+        pair=Pair(model, heads, revision, bool(converts)),
+        state=JobState(state),
+        reason=reason,
+        hint=hint,
+        done_bytes=max(0, done),
+        total_bytes=max(0, total),
+    )

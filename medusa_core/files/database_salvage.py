@@ -1,0 +1,275 @@
+"""What can still be read of a damaged SQLite file, row by row.
+
+A page of 4 KB that is lost costs the rows on it, and no more: the schema is put back from a new
+file of the same version, and where the inner pages of a table are lost, its leaves are found by
+their kind.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from medusa_core.files.database_schema import (
+    Mend,
+    Migration,
+    connect,
+    run_migration,
+    version_of,
+)
+
+log = logging.getLogger(__name__)
+
+_MAGIC = b"SQLite format 3\0"
+_PAGE = 4096
+_LEAF, _INNER = 0x0D, 0x05
+_LEAVES_AT_ONCE = 200
+_TOP_ROW = 1 << 62
+
+_Row = tuple[Any, ...]
+
+
+def salvage(wreck: Path, made: Path, migrations: Sequence[Migration], mend: Mend) -> int:
+    """Fill a new file with what can be read of a damaged one.
+
+    Args:
+        wreck: A copy of the damaged file, which is changed.
+        made: The new file.
+        migrations: What makes its tables.
+        mend: Puts right what the tables say of each other.
+
+    Returns:
+        How many rows were read.
+
+    Raises:
+        sqlite3.Error: The new file can't be written.
+    """
+    _pad(wreck)
+    version = _readable_version(wreck, len(migrations))
+    num_rows = _fill(made, wreck, migrations[:version], mend)
+    if not num_rows and version:
+        _put_schema_back(wreck, made)
+        num_rows = _fill(made, wreck, migrations[:version], mend)
+    return num_rows
+
+
+def _fill(made: Path, wreck: Path, migrations: Sequence[Migration], mend: Mend) -> int:
+    made.unlink(missing_ok=True)
+    num_rows = 0
+    with closing(connect(made)) as new:
+        for number, migration in enumerate(migrations):
+            run_migration(new, migration, number + 1)
+        new.execute("PRAGMA foreign_keys = OFF")
+        new.execute("BEGIN")
+        for table, columns in _tables(new):
+            num_rows += _copy_table(new, wreck, table, columns)
+        mend(new)
+        for table, row, *_ in new.execute("PRAGMA foreign_key_check").fetchall():
+            new.execute(f"DELETE FROM {table} WHERE rowid = ?", (row,))
+        new.execute("COMMIT")
+    return num_rows
+
+
+def _tables(db: sqlite3.Connection) -> list[tuple[str, list[str]]]:
+    """Ordinary tables with their columns; those of a search index are made anew."""
+    found = db.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'table'").fetchall()
+    virtual = [name for name, sql in found if str(sql).upper().startswith("CREATE VIRTUAL")]
+    shadows = tuple(f"{name}_" for name in virtual)
+    tables = []
+    for name, _ in found:
+        if name not in virtual and not name.startswith((*shadows, "sqlite_")):
+            columns = db.execute(f"PRAGMA table_info({name})").fetchall()
+            tables.append((name, [column[1] for column in columns]))
+    return tables
+
+
+def _copy_table(new: sqlite3.Connection, wreck: Path, table: str, columns: list[str]) -> int:
+    names = ", ".join(columns)
+    values = ", ".join("?" for _ in columns)
+    sql = f"INSERT OR IGNORE INTO {table} (rowid, {names}) VALUES (?, {values})"
+    num_rows = num_odd = 0
+    for row in _Reader(wreck, table, names).rows():
+        try:
+            num_rows += new.execute(sql, row).rowcount
+        except (sqlite3.IntegrityError, sqlite3.DataError, OverflowError):
+            num_odd += 1  # of another table, in most cases
+    log.info("%s: %d rows read, %d of no sense", table, num_rows, num_odd)
+    return num_rows
+
+
+class _Reader:
+    """Reads one table of a damaged file."""
+
+    def __init__(self, wreck: Path, table: str, columns: str) -> None:
+        self._wreck = wreck
+        self._sql = f"SELECT rowid, {columns} FROM {table} NOT INDEXED"
+        self._table = table
+        self._is_whole = True
+
+    def rows(self) -> Iterator[_Row]:
+        """All rows that can be read; some may come twice."""
+        try:
+            with closing(_connect(self._wreck)) as db:
+                yield from self._by_number(db)
+        except sqlite3.Error:
+            self._is_whole = False
+        if not self._is_whole:
+            yield from self._by_leaf()
+
+    def _by_number(self, db: sqlite3.Connection) -> Iterator[_Row]:
+        """Rows in order; where a page can't be read, from the next row that can."""
+        at: int | None = -_TOP_ROW
+        while at is not None:
+            try:
+                for row in db.execute(f"{self._sql} WHERE rowid > ? ORDER BY rowid", (at,)):
+                    at = int(row[0])
+                    yield row
+                return
+            except sqlite3.Error:
+                log.warning("%s is damaged behind row %d", self._table, at)
+                self._is_whole = False
+                at = self._next_readable(db, at)
+
+    def _next_readable(self, db: sqlite3.Connection, bad: int) -> int | None:
+        """The number behind which rows can be read again; None where there are none."""
+
+        def is_readable(at: int) -> bool:
+            try:
+                db.execute(f"{self._sql} WHERE rowid > ? ORDER BY rowid LIMIT 1", (at,)).fetchone()
+            except sqlite3.Error:
+                return False
+            return True
+
+        bad, width = max(bad, 0), 1
+        while not is_readable(bad + width):
+            width *= 2
+            if bad + width > _TOP_ROW:
+                return None
+        good = bad + width
+        while good - bad > 1:
+            middle = (good + bad) // 2
+            good, bad = (middle, bad) if is_readable(middle) else (good, middle)
+        return good
+
+    def _by_leaf(self) -> Iterator[_Row]:
+        """Rows of all leaves of the file that can be taken for this table's."""
+        try:
+            with closing(_connect(self._wreck)) as db:
+                found = db.execute(
+                    "SELECT rootpage FROM sqlite_schema WHERE name = ?", (self._table,)
+                ).fetchone()
+        except sqlite3.Error:
+            return
+        if found is None or found[0] <= 1:
+            return
+        root = int(found[0])
+        raw = self._wreck.read_bytes()
+        leaves = [
+            page for page in range(2, len(raw) // _PAGE + 1) if raw[(page - 1) * _PAGE] == _LEAF
+        ]
+        before = raw[(root - 1) * _PAGE : root * _PAGE]
+        try:
+            for begin in range(0, len(leaves), _LEAVES_AT_ONCE):
+                yield from self._hung(root, leaves[begin : begin + _LEAVES_AT_ONCE], raw)
+        finally:
+            _write_page(self._wreck, root, before)
+
+    def _hung(self, root: int, leaves: list[int], raw: bytes) -> list[_Row]:
+        """Rows of leaves that are hung under the table's root, which is written anew."""
+        if len(leaves) == 1:
+            # Its own root may be such a leaf: a page can't hang under itself.
+            page = raw[(leaves[0] - 1) * _PAGE : leaves[0] * _PAGE]
+        elif root in leaves:
+            others = [leaf for leaf in leaves if leaf != root]
+            return self._hung(root, [root], raw) + self._hung(root, others, raw)
+        else:
+            page = _inner_page(leaves)
+        _write_page(self._wreck, root, page)
+        rows = []
+        try:
+            with closing(_connect(self._wreck)) as db:
+                for row in db.execute(self._sql):
+                    rows.append(row)  # noqa: PERF402 - what was read before an error counts
+        except sqlite3.Error:
+            if len(leaves) == 1:
+                return rows
+            middle = len(leaves) // 2
+            return self._hung(root, leaves[:middle], raw) + self._hung(root, leaves[middle:], raw)
+        return rows
+
+
+def _inner_page(leaves: Sequence[int]) -> bytes:
+    """An inner page of a table over these leaves; a scan doesn't look at its keys."""
+    *left, right = leaves
+    cells = [struct.pack(">I", leaf) + _varint(key) for key, leaf in enumerate(left, 1)]
+    begin, pointers, body = _PAGE, b"", b""
+    for cell in cells:
+        begin -= len(cell)
+        pointers += struct.pack(">H", begin)
+        body = cell + body
+    head = struct.pack(">BHHHBI", _INNER, 0, len(cells), begin, 0, right) + pointers
+    return head + bytes(begin - len(head)) + body
+
+
+def _varint(number: int) -> bytes:
+    return bytes([number]) if number < 128 else bytes([0x80 | number >> 7, number & 0x7F])
+
+
+def _connect(wreck: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(wreck, isolation_level=None)
+    db.text_factory = lambda raw: raw.decode("utf-8", "replace")
+    # Opens files that are shorter than they say.
+    db.execute("PRAGMA writable_schema = ON")
+    return db
+
+
+def _readable_version(wreck: Path, newest: int) -> int:
+    """The version of a damaged file, with its log played into it; the newest if it can't be told.
+
+    Tables of a file without its first page are looked for where those of a new one are.
+    """
+    try:
+        with closing(_connect(wreck)) as db:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            db.execute("PRAGMA journal_mode = DELETE").fetchall()
+            version = version_of(db)
+    except sqlite3.Error:
+        return newest
+    return version if 0 < version <= newest else newest
+
+
+def _put_schema_back(wreck: Path, fresh: Path) -> None:
+    """Take the pages that describe the tables from a new file of the same version."""
+    with closing(sqlite3.connect(fresh)) as db:
+        roots = {row[0] for row in db.execute("SELECT rootpage FROM sqlite_schema")}
+    raw = fresh.read_bytes()
+    num_pages = max(1, wreck.stat().st_size // _PAGE)
+    for page in range(1, len(raw) // _PAGE + 1):
+        if page == 1 or (page not in roots and page <= num_pages):
+            _write_page(wreck, page, raw[(page - 1) * _PAGE : page * _PAGE])
+    _pad(wreck)
+
+
+def _pad(wreck: Path) -> None:
+    """Make a file say how long it is, in whole pages and without free ones."""
+    with wreck.open("r+b") as file:
+        num_bytes = -(-wreck.stat().st_size // _PAGE) * _PAGE
+        file.truncate(num_bytes)
+        if file.read(len(_MAGIC)) == _MAGIC:
+            file.seek(24)
+            changes = file.read(4)
+            file.seek(28)
+            file.write(struct.pack(">III", num_bytes // _PAGE, 0, 0))
+            file.seek(92)
+            file.write(changes)
+
+
+def _write_page(path: Path, page: int, raw: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek((page - 1) * _PAGE)
+        file.write(raw)

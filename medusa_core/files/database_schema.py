@@ -1,0 +1,79 @@
+"""How connections are made, and how a file gets its tables."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+Migration = str | Callable[[sqlite3.Connection], None]
+Mend = Callable[[sqlite3.Connection], None]
+
+
+def nothing_to_mend(db: sqlite3.Connection) -> None:
+    """For tables that say nothing of each other."""
+
+
+def connect(path: Path, busy_s: float = 5.0) -> sqlite3.Connection:
+    """A connection that keeps what it promised, and waits for others that write.
+
+    Raises:
+        sqlite3.Error: The file can't be opened.
+    """
+    db = sqlite3.connect(path, timeout=busy_s, isolation_level=None)
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+        configure(db)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def configure(db: sqlite3.Connection) -> None:
+    """What holds for every connection."""
+    # One damaged letter mustn't cost the rest of a text.
+    db.text_factory = lambda raw: raw.decode("utf-8", "replace")
+    db.execute("PRAGMA synchronous = NORMAL")
+    db.execute("PRAGMA foreign_keys = ON")
+    db.execute("PRAGMA secure_delete = ON")
+
+
+def version_of(db: sqlite3.Connection) -> int:
+    """How many migrations made this file."""
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    return int(version)
+
+
+def run_migration(db: sqlite3.Connection, migration: Migration, version: int) -> None:
+    """Run one migration as one transaction.
+
+    Args:
+        db: The database.
+        migration: What to run.
+        version: The version that it makes.
+    """
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        if isinstance(migration, str):
+            for statement in _statements(migration):
+                db.execute(statement)
+        else:
+            migration(db)
+        db.execute(f"PRAGMA user_version = {version}")
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.rollback()
+        raise
+
+
+def _statements(script: str) -> Iterator[str]:
+    """The statements of a script: `executescript` would end the transaction."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+    assert not statement.strip(), "a migration ends in the middle of a statement"
