@@ -23,6 +23,7 @@ MedusaError
 │   ├── IntegrityError    what arrived isn't what the Hub announced
 │   └── DiskFullError     the disk has no room
 ├── PromptFileError       a file of prompts can't be read
+├── PresetError           settings under a name that can't be read, changed or written
 ├── TraceError            a recording can't be written or read
 └── TrainingError         a training run can't start or go on
 
@@ -162,6 +163,10 @@ class DiskFullError(HubError):
 
 class PromptFileError(MedusaError):
     """A file of prompts that can't be read."""
+
+
+class PresetError(MedusaError):
+    """Settings under a name that can't be read, changed or written."""
 
 
 class TraceError(MedusaError):
