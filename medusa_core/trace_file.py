@@ -10,6 +10,7 @@ import zlib
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from enum import Enum
 from functools import cache
 from itertools import count, pairwise
 from pathlib import Path
@@ -400,13 +401,18 @@ def _read_settings(raw: _Json, file_name: str) -> GenerateSettings:
         if name not in {field.name for field in fields(GenerateSettings)}:
             raise TraceError(f"{file_name} has the unknown setting {name!r}.", "Record it again.")
         default = getattr(defaults, name)
-        read = _as_tuple(value)
+        read = _read_choice(type(default), value) if isinstance(default, Enum) else _as_tuple(value)
         if type(read) is not type(default) and not (
             isinstance(default, float) and type(read) is int
         ):
             raise TraceError(f"{file_name}: the setting {name!r} is {value!r}.", "Record it again.")
         values[name] = float(value) if isinstance(default, float) else read
     return GenerateSettings(**values)
+
+
+def _read_choice(kind: type[Enum], value: Any) -> Any:
+    """The member of that value; else the value, which is then refused."""
+    return next((member for member in kind if member.value == value), value)
 
 
 def _as_tuple(value: Any) -> Any:
