@@ -19,15 +19,21 @@ from app.first_paint import FirstPaint
 from app.garbage import Garbage
 from app.logs import show_uncaught_errors, start_logging
 from app.model_keeper import ModelKeeper
-from app.places import NAME, Places, places
 from app.preferences import Preferences, load_preferences
 from app.single_instance import SingleInstance
 from app.theme.appearance import Appearance, ThemeChoice
 from app.window import TITLE, MainWindow
 from medusa_core.api import (
+from medusa_core.api import (
+    APP_NAME,
     History,
+    Places,
     calibrations_dir,
     kept_models_dir,
+    places,
+    resources_dir,
+    start_engine,
+)
     resources_dir,
     start_engine,
 )
@@ -127,7 +133,7 @@ def build(options: Options) -> Application:
         places=None if options.is_fresh else where,
     )
     if not options.is_fresh:
-        _open_history(window, where.data / "history.db")
+        _open_history(window, where.history)
     keeper.unload_after(preferences.unload_minutes)
     keeper.use_device(preferences.device)
     appearance.apply()
@@ -171,7 +177,7 @@ def run(options: Options, work: Work | None = None) -> int:
     if options.platform:
         arguments += ["-platform", options.platform]
     qt = QApplication(arguments)
-    qt.setApplicationName(NAME)
+    qt.setApplicationName(APP_NAME)
     qt.setApplicationDisplayName(TITLE)
     qt.setQuitOnLastWindowClosed(False)
     instance = SingleInstance(where.state)

@@ -10,11 +10,10 @@ from PySide6.QtCore import QObject, Qt
 
 from app.commands.matching import Entry, matching
 from app.commands.palette import Palette
-from app.places import Places
 from app.settings.effects import Effects
 from app.theme.appearance import Appearance
 from app.window_state import WindowState
-from medusa_core.api import with_token
+from medusa_core.api import Places, with_token
 
 if TYPE_CHECKING:
     from app.library.library_dialog import LibraryDialog

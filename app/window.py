@@ -23,10 +23,10 @@ from app.history.sidebar import WIDTH_EM, Sidebar
 from app.insight.insight_panels import Insight
 from app.markdown.formats import Marking
 from app.model_keeper import ModelKeeper
-from app.places import Places
 from app.preferences import Preferences
 from app.settings.store import SettingsStore
 from app.theme.appearance import Appearance, ThemeChoice
+from medusa_core.api import Places
 from medusa_core.errors import MedusaError
 from medusa_core.model_choice import ModelChoice, demo_choice
 from medusa_core.model_state import Phase

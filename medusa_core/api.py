@@ -34,6 +34,7 @@ from medusa_core.hub.settings import (
     settings_from,
 )
 from medusa_core.hub.whoami import whoami
+from medusa_core.places import APP_NAME, Places, places
 from medusa_core.resources import (
     calibrations_dir,
     demo_heads_dir,
@@ -173,6 +174,7 @@ def format_label(name: str) -> str:
 
 __all__ = [
     "ALL",
+    "APP_NAME",
     "AnswerState",
     "Budget",
     "Choice",
@@ -192,6 +194,7 @@ __all__ = [
     "ModelConfig",
     "Offer",
     "Pair",
+    "Places",
     "Recording",
     "Stored",
     "StoredAnswer",
@@ -207,6 +210,7 @@ __all__ = [
     "messages",
     "offered_devices",
     "offline_hub_settings",
+    "places",
     "plan_choice",
     "read_json",
     "read_trace",

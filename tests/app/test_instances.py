@@ -12,9 +12,9 @@ from PySide6.QtCore import QRect
 from PySide6.QtWidgets import QMainWindow
 from pytestqt.qtbot import QtBot
 
-from app.places import places
 from app.single_instance import LOCK_NAME, SingleInstance
 from app.window_state import FILE_NAME, WindowState
+from medusa_core.api import places
 from tests.app.conftest import Open
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import platformdirs
 
-NAME = "medusa-chat"
+APP_NAME = "medusa-chat"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,11 @@ class Places:
     state: Path
     log: Path
 
+    @property
+    def history(self) -> Path:
+        """The file of all conversations."""
+        return self.data / "history.db"
+
 
 def places(data_dir: Path | None = None) -> Places:
     """The folders.
@@ -35,10 +40,10 @@ def places(data_dir: Path | None = None) -> Places:
     """
     if data_dir is None:
         return Places(
-            Path(platformdirs.user_config_path(NAME)),
-            Path(platformdirs.user_data_path(NAME)),
-            Path(platformdirs.user_state_path(NAME)),
-            Path(platformdirs.user_log_path(NAME)),
+            Path(platformdirs.user_config_path(APP_NAME)),
+            Path(platformdirs.user_data_path(APP_NAME)),
+            Path(platformdirs.user_state_path(APP_NAME)),
+            Path(platformdirs.user_log_path(APP_NAME)),
         )
     root = data_dir.expanduser().absolute()
     return Places(root / "config", root / "data", root / "state", root / "log")
