@@ -26,7 +26,15 @@ from medusa_core.history.records import (
 )
 from medusa_core.history.shelf import ALL
 from medusa_core.hub.job import Job, JobState, Pair
-from medusa_core.hub.settings import HubSettings, save_token, settings_from
+from medusa_core.hub.settings import (
+    HubSettings,
+    has_token_file,
+    remove_token,
+    save_token,
+    settings_from,
+)
+from medusa_core.hub.whoami import whoami
+from medusa_core.places import APP_NAME, Places, places
 from medusa_core.resources import (
     calibrations_dir,
     demo_heads_dir,
@@ -40,6 +48,7 @@ from medusa_core.trace_file import Recording, pack_trace, read_trace, unpack_tra
 if TYPE_CHECKING:
     from medusa_core.library import Installed, InstalledKind, Library, Offer
     from medusa_core.memory.budget import Budget, DeviceOffer
+    from medusa_core.memory.probe import offered_devices
     from medusa_core.memory.recommend import Choice, choices, plan_choice, recommend
     from medusa_core.models.config import ModelConfig
 
@@ -54,6 +63,7 @@ _LATER = {
         ("Choice", "choices", "plan_choice", "recommend"), "medusa_core.memory.recommend"
     ),
     "ModelConfig": "medusa_core.models.config",
+    "offered_devices": "medusa_core.memory.probe",
 }
 
 
@@ -141,6 +151,20 @@ def save_user_token(token: str) -> Path:
     return save_token(token, os.environ)
 
 
+def has_saved_token() -> bool:
+    """Whether this user keeps a token in a file."""
+    return has_token_file(os.environ)
+
+
+def remove_user_token() -> None:
+    """Remove the token that this user keeps, for all programs.
+
+    Raises:
+        OSError: It can't be removed.
+    """
+    remove_token(os.environ)
+
+
 def format_label(name: str) -> str:
     """The name of a weight format for people."""
     from medusa_core.quant.format import quant_registry
@@ -150,6 +174,7 @@ def format_label(name: str) -> str:
 
 __all__ = [
     "ALL",
+    "APP_NAME",
     "AnswerState",
     "Budget",
     "Choice",
@@ -169,6 +194,7 @@ __all__ = [
     "ModelConfig",
     "Offer",
     "Pair",
+    "Places",
     "Recording",
     "Stored",
     "StoredAnswer",
@@ -178,21 +204,26 @@ __all__ = [
     "converting",
     "demo_model",
     "format_label",
+    "has_saved_token",
     "history_path",
     "kept_models_dir",
     "messages",
+    "offered_devices",
     "offline_hub_settings",
     "open_history",
     "pack_trace",
+    "places",
     "plan_choice",
     "read_json",
     "read_trace",
     "recommend",
+    "remove_user_token",
     "resources_dir",
     "save_user_token",
     "start_engine",
     "unpack_trace",
     "user_hub_settings",
+    "whoami",
     "with_cache",
     "with_limit",
     "with_offline",
