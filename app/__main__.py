@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 import threading
+from pathlib import Path
 
 from app.surroundings import qt_problem, screen_problem
 
@@ -18,8 +19,11 @@ def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(
         prog="python -m app", description="Medusa Chat: talk with a model that is made fast."
     )
-    options.add_argument("--theme", choices=("system", "light", "dark"), help="colours")
+    options.add_argument("--theme", choices=("system", "light", "dark", "contrast"), help="colours")
     options.add_argument("--platform", help="Qt's platform plugin, e.g. offscreen")
+    options.add_argument(
+        "--data-dir", type=Path, metavar="FOLDER", help="keep all files of this user in a folder"
+    )
     options.add_argument("--verbose", action="store_true", help="log what is said, too")
     return options
 
@@ -45,6 +49,7 @@ def main() -> int:
             theme=arguments.theme,
             platform=arguments.platform,
             is_verbose=arguments.verbose,
+            data_dir=arguments.data_dir,
         )
     )
 

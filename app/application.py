@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import platformdirs
 import qasync
 from PySide6.QtWidgets import QApplication
 
@@ -21,13 +20,16 @@ from app.garbage import Garbage
 from app.logs import show_uncaught_errors, start_logging
 from app.model_keeper import ModelKeeper
 from app.preferences import Preferences, load_preferences
+from app.single_instance import SingleInstance
 from app.theme.appearance import Appearance, ThemeChoice
 from app.window import TITLE, MainWindow
 from medusa_core.api import (
-    History,
+    APP_NAME,
+    Places,
     calibrations_dir,
-    history_path,
     kept_models_dir,
+    open_history,
+    places,
     resources_dir,
     start_engine,
 )
@@ -38,9 +40,6 @@ if TYPE_CHECKING:
     from medusa_core.api import Library
 
 log = logging.getLogger(__name__)
-
-NAME = "medusa-chat"
-NOT_KEPT = "Until then, conversations are lost when the window closes."
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +52,7 @@ class Options:
         is_verbose: Log DEBUG, which holds prompts and answers.
         open_library: Opens the library of models; None for this user's.
         is_fresh: Start as a new user's window does, and remember nothing.
+        data_dir: Keeps all files of this user; None for where the system wants them.
     """
 
     theme: str | None = None
@@ -60,6 +60,7 @@ class Options:
     is_verbose: bool = False
     open_library: OpenLibrary | None = None
     is_fresh: bool = False
+    data_dir: Path | None = None
 
 
 class Application:
@@ -85,6 +86,7 @@ class Application:
     def open(self) -> None:
         """Show the window; the engine starts once it is visible."""
         self.first_paint.painted.connect(self._start_engine)
+        self.window.desk.restore_state()
         self.window.show()
 
     def close(self) -> None:
@@ -97,16 +99,19 @@ class Application:
         self.keeper.load()
 
 
+EXIT_TAKEN = 3
 Work = Callable[[Application], Coroutine[None, None, int]]
 
 
 def build(options: Options) -> Application:
     """Make all objects of the application; nothing is shown or started yet."""
-    config_dir = Path(platformdirs.user_config_path(NAME))
-    preferences = Preferences() if options.is_fresh else load_preferences(config_dir)
+    where = places(options.data_dir)
+    preferences = Preferences() if options.is_fresh else load_preferences(where.config)
     theme = options.theme if options.theme in set(ThemeChoice) else preferences.theme
     resources = resources_dir()
-    appearance = Appearance(resources, ThemeChoice(theme), preferences.zoom)
+    appearance = Appearance(
+        resources, ThemeChoice(theme), preferences.zoom, preferences.font_family
+    )
     bridge = EngineBridge(start_engine)
     keeper = ModelKeeper(
         bridge, preferences.model, kept_dir=kept_models_dir(), calibrations_dir=calibrations_dir()
@@ -116,36 +121,27 @@ def build(options: Options) -> Application:
         keeper,
         appearance,
         preferences,
-        None if options.is_fresh else config_dir,
+        None if options.is_fresh else where.config,
         resources=resources,
-        open_library=options.open_library or _library_opener(preferences.models_dir),
+        open_library=options.open_library or _library_opener(where),
+        places=None if options.is_fresh else where,
     )
     if not options.is_fresh:
-        _open_history(window)
+        window.keep_history(open_history(where.history))
     keeper.unload_after(preferences.unload_minutes)
     keeper.use_device(preferences.device)
     appearance.apply()
     return Application(bridge, keeper, appearance, window)
 
 
-def _open_history(window: MainWindow) -> None:
-    """Keep conversations; where that can't be, say why: chatting goes on without."""
-    try:
-        window.keep_history(History(history_path()))
-    except MedusaError as error:
-        log.exception("the history can't be opened")
-        window.chat.errors.show(error.message, f"{error.hint} {NOT_KEPT}")
-
-
-def _library_opener(models_dir: str) -> OpenLibrary:
+def _library_opener(where: Places) -> OpenLibrary:
     """Opens the library of this user."""
 
     def open_library() -> Library:
         from medusa_core.api import Library, user_hub_settings
 
-        store = Path(platformdirs.user_state_path(NAME)) / "downloads.db"
-        folders = Path(platformdirs.user_data_path(NAME)) / "folders.json"
-        return Library(store, folders, user_hub_settings(Path(models_dir) if models_dir else None))
+        store, folders = where.state / "downloads.db", where.data / "folders.json"
+        return Library(store, folders, user_hub_settings())
 
     return open_library
 
@@ -160,14 +156,18 @@ def run(options: Options, work: Work | None = None) -> int:
     Returns:
         The exit code.
     """
-    log_path = start_logging(Path(platformdirs.user_log_path(NAME)), is_verbose=options.is_verbose)
+    where = places(options.data_dir)
+    log_path = start_logging(where.log, is_verbose=options.is_verbose)
     arguments = [sys.argv[0]]
     if options.platform:
         arguments += ["-platform", options.platform]
     qt = QApplication(arguments)
-    qt.setApplicationName(NAME)
+    qt.setApplicationName(APP_NAME)
     qt.setApplicationDisplayName(TITLE)
     qt.setQuitOnLastWindowClosed(False)
+    instance = SingleInstance(where.state)
+    if work is None and not options.is_fresh and not instance.take():
+        return _raise_other(instance)
     loop = qasync.QEventLoop(qt)
     asyncio.set_event_loop(loop)
     garbage = Garbage()
@@ -177,8 +177,22 @@ def run(options: Options, work: Work | None = None) -> int:
         application.bridge.arrived.connect(garbage.put_off)
         if work is None:
             show_uncaught_errors(application.window.chat.errors.show, log_path)
+            instance.raise_requested.connect(application.window.desk.come_to_front)
         code: int = loop.run_until_complete((work or _serve_user)(application))
-        return code
+    instance.release()
+    return code
+
+
+def _raise_other(instance: SingleInstance) -> int:
+    """Show the window that is open already; says so where it doesn't answer."""
+    if instance.raise_other():
+        log.info("the window that is open already is shown")
+        return 0
+    log.error(
+        "Medusa Chat is open already, but doesn't answer. End it, or start another one with "
+        "--data-dir FOLDER."
+    )
+    return EXIT_TAKEN
 
 
 async def _serve_user(application: Application) -> int:

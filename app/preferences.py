@@ -1,19 +1,21 @@
-"""What the window remembers from one start to the next."""
+"""What the window remembers from one start to the next: every key is declared here, once."""
 
 from __future__ import annotations
 
 import json
 import logging
-import re
-from collections.abc import Callable
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from app.markdown.formats import Marking
+from app.settings.declaration import Declaration, Page, declarations, setting
+from app.settings.kinds import Choice, Device, Folder, FontFamily, Number, Record, Toggle
+from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import ThemeChoice
-from app.theme.fonts import MAX_ZOOM, MIN_ZOOM
+from app.theme.fonts import MAX_ZOOM, MIN_ZOOM, ZOOM_STEP
 from medusa_core.api import read_json
 from medusa_core.errors import CheckpointError
 from medusa_core.model_choice import ModelChoice, as_json, demo_choice, from_json
@@ -21,6 +23,13 @@ from medusa_core.model_choice import ModelChoice, as_json, demo_choice, from_jso
 log = logging.getLogger(__name__)
 
 FILE_NAME = "preferences.json"
+_MOST_MINUTES = 10_000.0
+
+
+def _keys_from(raw: Any) -> Mapping[str, str]:
+    if not isinstance(raw, dict) or not all(isinstance(keys, str) for keys in raw.values()):
+        raise TypeError("shortcuts are keys by the names of commands")
+    return dict(raw)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,26 +37,126 @@ class Preferences:
     """The user's choices.
 
     Attributes:
-        theme: `system`, `light` or `dark`.
+        theme: A `ThemeChoice`.
         zoom: 1.0 for the normal size.
         marking: How accepted tokens are marked: `off`, `accepted` or `heads`.
         has_read_hint: Whether the user has read what this is.
         model: The model that was loaded last.
+        unload_minutes: Idle time after which a model's memory is given back; 0 for never.
         models_dir: Where downloads go; empty for the cache that programs share.
         device: Torch device name that models run on; empty for the best there is.
         records: Whether the steps of answers are recorded.
-        unload_minutes: Idle time after which a model's memory is given back; 0 for never.
+        is_offline: No request may leave.
+        language: `system` or the code of a language.
+        font_family: Font of all text; empty for the shipped one.
+        restores_window: The window opens where it was.
+        has_seen_welcome: The page of the first start was shown.
+        shortcuts: Keys of commands, by their names, where they aren't the usual ones.
     """
 
-    theme: str = ThemeChoice.SYSTEM.value
-    zoom: float = 1.0
-    marking: str = Marking.HEADS.value
-    has_read_hint: bool = False
-    model: ModelChoice = field(default_factory=demo_choice)
-    unload_minutes: float = 0.0
-    models_dir: str = ""
-    device: str = ""
-    records: bool = True
+    theme: str = setting(
+        Choice(
+            (
+                (ThemeChoice.SYSTEM.value, QT_TRANSLATE_NOOP("Settings", "Like the system")),
+                (ThemeChoice.LIGHT.value, QT_TRANSLATE_NOOP("Settings", "Light")),
+                (ThemeChoice.DARK.value, QT_TRANSLATE_NOOP("Settings", "Dark")),
+                (ThemeChoice.CONTRAST.value, QT_TRANSLATE_NOOP("Settings", "High contrast")),
+            )
+        ),
+        ThemeChoice.SYSTEM.value,
+        page=Page.APPEARANCE,
+        label=QT_TRANSLATE_NOOP("Settings", "Theme"),
+        sentence=QT_TRANSLATE_NOOP("Settings", "The colours of the window."),
+    )
+    zoom: float = setting(
+        Number(MIN_ZOOM, MAX_ZOOM, ZOOM_STEP, " %", is_brought_back=True, scale=100),
+        1.0,
+        page=Page.APPEARANCE,
+        label=QT_TRANSLATE_NOOP("Settings", "Size"),
+        sentence=QT_TRANSLATE_NOOP("Settings", "Makes text and everything else larger."),
+    )
+    marking: str = setting(
+        Choice(tuple((marking.value, marking.value) for marking in Marking)), Marking.HEADS.value
+    )
+    has_read_hint: bool = setting(Toggle(), False)
+    model: ModelChoice = setting(  # noqa: RUF009 - a declared field
+        Record(from_json, as_json), make_default=demo_choice
+    )
+    unload_minutes: float = setting(
+        Number(0, _MOST_MINUTES, 5, " min", word_for_least=QT_TRANSLATE_NOOP("Settings", "Never")),
+        0.0,
+        page=Page.MODELS,
+        label=QT_TRANSLATE_NOOP("Settings", "Unload when idle"),
+        sentence=QT_TRANSLATE_NOOP(
+            "Settings", "A model that rests frees its memory; the next message loads it again."
+        ),
+    )
+    models_dir: str = setting(
+        Folder(),
+        "",
+        page=Page.MODELS,
+        label=QT_TRANSLATE_NOOP("Settings", "Download location"),
+        sentence=QT_TRANSLATE_NOOP(
+            "Settings", "Empty for the folder that other programs share, too."
+        ),
+    )
+    device: str = setting(
+        Device(r"|cpu|cuda(:\d{1,2})?"),
+        "",
+        page=Page.MODELS,
+        label=QT_TRANSLATE_NOOP("Settings", "Run on"),
+        sentence=QT_TRANSLATE_NOOP("Settings", "What models compute on."),
+    )
+    records: bool = setting(
+        Toggle(),
+        True,
+        page=Page.GENERAL,
+        label=QT_TRANSLATE_NOOP("Settings", "Record steps"),
+        sentence=QT_TRANSLATE_NOOP(
+            "Settings", "Tree and Steps show the last 20,000 steps; takes up to 31 MB."
+        ),
+    )
+    is_offline: bool = setting(
+        Toggle(),
+        False,
+        page=Page.MODELS,
+        label=QT_TRANSLATE_NOOP("Settings", "Offline"),
+        sentence=QT_TRANSLATE_NOOP("Settings", "Nothing leaves this computer."),
+    )
+    language: str = setting(
+        Choice(
+            (
+                ("system", QT_TRANSLATE_NOOP("Settings", "Like the system")),
+                ("en", "English"),
+                ("de", "Deutsch"),
+            )
+        ),
+        "system",
+        page=Page.GENERAL,
+        label=QT_TRANSLATE_NOOP("Settings", "Language"),
+        sentence=QT_TRANSLATE_NOOP("Settings", "Takes effect at the next start."),
+    )
+    font_family: str = setting(
+        FontFamily(),
+        "",
+        page=Page.APPEARANCE,
+        label=QT_TRANSLATE_NOOP("Settings", "Font"),
+        sentence=QT_TRANSLATE_NOOP("Settings", "The font of all text but code."),
+    )
+    restores_window: bool = setting(
+        Toggle(),
+        True,
+        page=Page.GENERAL,
+        label=QT_TRANSLATE_NOOP("Settings", "Open where it was"),
+        sentence=QT_TRANSLATE_NOOP(
+            "Settings", "The window keeps its place, its size and its open panels."
+        ),
+    )
+    has_seen_welcome: bool = setting(Toggle(), False)
+    shortcuts: Mapping[str, str] = setting(Record(_keys_from, dict), make_default=dict)
+
+
+DECLARATIONS: Mapping[str, Declaration] = {one.name: one for one in declarations(Preferences)}
 
 
 def load_preferences(folder: Path) -> Preferences:
@@ -58,66 +167,44 @@ def load_preferences(folder: Path) -> Preferences:
     path = folder / FILE_NAME
     try:
         saved = read_json(path) if path.exists() else {}
-    except CheckpointError as error:
-        log.warning("%s is set aside: %s", path, error.message)
+    except (CheckpointError, OSError) as error:
+        log.warning("%s is set aside: %s", path, error)
         with suppress(OSError):  # on a disk that can't be written it stays where it is
             path.replace(path.with_suffix(".damaged"))
         return Preferences()
     chosen: dict[str, Any] = {}
-    for name, read in _READERS.items():
+    for name, declared in DECLARATIONS.items():
         try:
             if name in saved:
-                chosen[name] = read(saved[name])
+                chosen[name] = declared.kind.read(saved[name])
         except (ValueError, KeyError, TypeError, OverflowError) as error:
             log.warning("%s: %s is as at the first start: %s", path, name, error)
     return Preferences(**chosen)
 
 
-def _minutes(value: Any) -> float:
-    minutes = float(value)
-    if not 0 <= minutes <= _MOST_MINUTES:
-        raise ValueError(f"{value!r} is no time")
-    return minutes
-
-
-def _device(value: Any) -> str:
-    if not re.fullmatch(r"|cpu|cuda(:\d{1,2})?", str(value)):
-        raise ValueError(f"{value!r} is no device")
-    return str(value)
-
-
-_MOST_MINUTES = 10_000.0
-_READERS: dict[str, Callable[[Any], Any]] = {
-    "theme": lambda value: ThemeChoice(value).value,
-    "zoom": lambda value: min(MAX_ZOOM, max(MIN_ZOOM, float(value))),
-    "marking": lambda value: Marking(value).value,
-    "has_read_hint": bool,
-    "model": from_json,
-    "unload_minutes": _minutes,
-    "models_dir": str,
-    "device": _device,
-    "records": bool,
-}
-
-
 def save_preferences(preferences: Preferences, folder: Path) -> None:
-    """Write the choices at once or not at all; a full disk costs them, not the window."""
+    """Write the choices at once or not at all; a full disk costs them, not the window.
+
+    Keys that this version doesn't know are those of a newer one, and are kept.
+    """
     path = folder / FILE_NAME
     part = path.with_suffix(".part")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        saved = {
-            "theme": preferences.theme,
-            "zoom": preferences.zoom,
-            "marking": preferences.marking,
-            "has_read_hint": preferences.has_read_hint,
-            "model": as_json(preferences.model),
-            "unload_minutes": preferences.unload_minutes,
-            "models_dir": preferences.models_dir,
-            "device": preferences.device,
-            "records": preferences.records,
+        saved = _unknown(path) | {
+            name: declared.kind.write(getattr(preferences, name))
+            for name, declared in DECLARATIONS.items()
         }
         part.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
         part.replace(path)
     except OSError as error:
         log.warning("%s can't be written: %s", path, error)
+
+
+def _unknown(path: Path) -> dict[str, Any]:
+    """What the file holds beside our keys."""
+    try:
+        saved = read_json(path)
+    except CheckpointError:  # there is none yet, or it was damaged since it was read
+        return {}
+    return {name: value for name, value in saved.items() if name not in DECLARATIONS}

@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QKeyCombination, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import (
-    QCloseEvent,
-    QDragEnterEvent,
-    QDropEvent,
-    QIcon,
-    QKeySequence,
-    QShortcut,
-)
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QIcon
 from PySide6.QtWidgets import QMainWindow, QSplitter
 
 from app.about import AboutDialog
@@ -23,13 +15,19 @@ from app.bridge import EngineBridge
 from app.chat.chat_page import ChatPage
 from app.chat.controller import ChatController
 from app.chat.pickers import NewSeed, new_seed
+from app.commands.table import CommandTable
+from app.commands.window_commands import window_commands
+from app.desk import Desk
 from app.history.history_keeper import HistoryKeeper
 from app.history.sidebar import WIDTH_EM, Sidebar
+from app.history.trace_keeper import TraceKeeper
 from app.insight.insight_panels import Insight
 from app.markdown.formats import Marking
 from app.model_keeper import ModelKeeper
-from app.preferences import Preferences, save_preferences
+from app.preferences import Preferences
+from app.settings.store import SettingsStore
 from app.theme.appearance import Appearance, ThemeChoice
+from medusa_core.api import Places
 from medusa_core.errors import MedusaError
 from medusa_core.model_choice import ModelChoice, demo_choice
 from medusa_core.model_state import Phase
@@ -52,12 +50,16 @@ class MainWindow(QMainWindow):
     Args:
         config_dir: Where choices are kept; None forgets them.
         open_library: Opens the library when it is needed first; None offers none.
+        places: Where this user's files lie; None keeps nothing of the window.
 
     Attributes:
         page: Its widgets.
         chat: Leads the conversation.
         insight: Shows how answers came to be.
         keeper: State of the model.
+        settings: The user's choices.
+        commands: All that can be done, with its keys.
+        desk: Settings, palette and what else is around the chat.
 
     Signals:
         closed: The user is done.
@@ -76,12 +78,12 @@ class MainWindow(QMainWindow):
         resources: Path,
         open_library: OpenLibrary | None = None,
         make_seed: NewSeed = new_seed,
+        places: Places | None = None,
     ) -> None:
         super().__init__()
         self.keeper = keeper
         self._appearance = appearance
-        self._preferences = preferences
-        self._config_dir = config_dir
+        self.settings = SettingsStore(preferences, config_dir)
         self._resources = resources
         self._open_library = open_library
         self.library: Library | None = None
@@ -94,6 +96,8 @@ class MainWindow(QMainWindow):
         self._draft_pause.setInterval(DRAFT_MS)
         self._known = {demo.model_dir: demo}
         self.insight = Insight(self, self.chat, bridge, keeper, appearance)
+        self.commands = CommandTable(self, preferences.shortcuts)
+        self.desk = Desk(self, appearance, places)
         self.setAcceptDrops(True)
         self.setWindowTitle(TITLE)
         self.setWindowIcon(QIcon(str(resources / "icons" / "app.svg")))
@@ -101,6 +105,7 @@ class MainWindow(QMainWindow):
         self.resize(START_SIZE)
         self.sidebar = Sidebar(appearance)
         self.history: HistoryKeeper | None = None
+        self.traces: TraceKeeper | None = None
         self._split = QSplitter()
         self._split.setObjectName("sides")
         self._split.setChildrenCollapsible(False)
@@ -111,9 +116,10 @@ class MainWindow(QMainWindow):
         self.sidebar.hide()
         self.setCentralWidget(self._split)
         self._connect()
-        self._add_shortcuts()
+        self.commands.add(window_commands(self))
         self.page.strip.choose_marking(Marking(preferences.marking))
         self.page.header.choose_recording(preferences.records)
+        self.chat.records = preferences.records
         self.page.empty.show_hint(not preferences.has_read_hint)
         self.page.composer.setFocus()
 
@@ -123,6 +129,7 @@ class MainWindow(QMainWindow):
         self.history = HistoryKeeper(
             self.chat, self.sidebar, history, lambda: composer.text, composer.set_text
         )
+        self.traces = TraceKeeper(self.insight, history, self.history.journal)
         composer.edit.textChanged.connect(self._draft_pause.start)
         self._draft_pause.timeout.connect(self.history.keep_draft)
         self.sidebar.show()
@@ -142,13 +149,12 @@ class MainWindow(QMainWindow):
     def toggle_theme(self) -> None:
         """Take the other theme, and keep to it whatever the system says."""
         choice = ThemeChoice.LIGHT if self._appearance.theme.is_dark else ThemeChoice.DARK
-        self._appearance.choose(choice)
-        self._remember(theme=choice.value)
+        self.settings.choose("theme", choice.value)
 
     def zoom(self, steps: int) -> None:
         """Make everything larger or smaller; 0 goes back to normal."""
-        self._appearance.zoom(steps)
-        self._remember(zoom=self._appearance.scale.zoom)
+        scale = self._appearance.scale
+        self.settings.choose("zoom", scale.zoomed(steps).zoom if steps else 1.0)
 
     def show_about(self) -> None:
         """Say what this is and whose work is in it."""
@@ -170,16 +176,10 @@ class MainWindow(QMainWindow):
         if self.models is None:
             from app.library.library_dialog import LibraryDialog
 
-            chosen = self._preferences
             self.models = LibraryDialog(
-                library, self._appearance, chosen.unload_minutes, chosen.device, self
+                library, self._appearance, self.settings.values.device, self
             )
-            self.models.load_requested.connect(self.keeper.load)
-            self.models.idle_chosen.connect(self._set_idle)
-            self.models.device_chosen.connect(self._set_device)
-            self.models.installed.cache_changed.connect(
-                lambda folder: self._remember(models_dir=folder)
-            )
+            self.desk.adopt(self.models)
         loaded = self.keeper.status.loaded
         plan = None if loaded is None else loaded.plan
         own = 0 if plan is None else plan.weights_bytes + plan.heads_bytes + plan.kv_bytes
@@ -195,7 +195,7 @@ class MainWindow(QMainWindow):
             except MedusaError as error:
                 self.chat.errors.show(error.message, error.hint)
                 return None
-            self.library.downloads.start()
+            self.desk.open_library(self.library)
         return self.library
 
     async def offer_installed(self) -> None:
@@ -212,6 +212,11 @@ class MainWindow(QMainWindow):
                 self._known.setdefault(item.folder, ModelChoice(name, item.folder, heads_dir))
         self._offer_models()
 
+    @property
+    def known_models(self) -> tuple[ModelChoice, ...]:
+        """The models that can be changed to."""
+        return tuple(self._known.values())
+
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if event.mimeData().hasUrls():
             event.acceptProposedAction()
@@ -227,9 +232,12 @@ class MainWindow(QMainWindow):
             )
 
     def closeEvent(self, event: QCloseEvent) -> None:
+        self.desk.save_state()
         self.insight.close_all()
-        if self.history is not None:
+        if self.history is not None and self.traces is not None:
+            self.traces.finish()
             self.history.close()
+            self.history = None
         self.closed.emit()
         super().closeEvent(event)
 
@@ -253,47 +261,8 @@ class MainWindow(QMainWindow):
                 ("Open a trace …", self.insight.files.ask_to_open),
             )
         )
-        self.page.header.recording_chosen.connect(self._set_recording)
+        self.page.header.recording_chosen.connect(lambda on: self.settings.choose("records", on))
         self.keeper.chosen.connect(self._remember_model)
-
-    def _add_shortcuts(self) -> None:
-        standard = QKeySequence.StandardKey
-        ctrl = Qt.KeyboardModifier.ControlModifier
-        for keys, action in (
-            (QKeySequence(standard.New), self.chat.new_chat),
-            (QKeySequence(Qt.Key.Key_Escape), self.stop),
-            (QKeySequence(QKeyCombination(ctrl, Qt.Key.Key_Return)), self.chat.regenerate),
-            (QKeySequence(standard.HelpContents), self.show_about),
-            (
-                QKeySequence(ctrl | Qt.KeyboardModifier.ShiftModifier | Qt.Key.Key_M),
-                self.show_models,
-            ),
-            (QKeySequence(ctrl | Qt.Key.Key_B), self.toggle_sidebar),
-            (
-                QKeySequence(ctrl | Qt.KeyboardModifier.ShiftModifier | Qt.Key.Key_F),
-                self.search_history,
-            ),
-            (QKeySequence(Qt.Key.Key_F9), lambda: self.insight.toggle(self.insight.open_tree)),
-            (QKeySequence(Qt.Key.Key_F10), lambda: self.insight.toggle(self.insight.open_steps)),
-            (
-                QKeySequence(ctrl | Qt.KeyboardModifier.ShiftModifier | Qt.Key.Key_E),
-                lambda: self.insight.toggle(self.insight.open_equilibrium),
-            ),
-            (
-                QKeySequence(ctrl | Qt.KeyboardModifier.ShiftModifier | Qt.Key.Key_D),
-                self.insight.open_compare,
-            ),
-            (QKeySequence(standard.ZoomIn), lambda: self.zoom(1)),
-            # The same key without Shift on most keyboards.
-            (QKeySequence(QKeyCombination(ctrl, Qt.Key.Key_Equal)), lambda: self.zoom(1)),
-            (QKeySequence(standard.ZoomOut), lambda: self.zoom(-1)),
-            (QKeySequence(QKeyCombination(ctrl, Qt.Key.Key_0)), lambda: self.zoom(0)),
-        ):
-            self._add_shortcut(keys, action)
-
-    def _add_shortcut(self, keys: QKeySequence, action: Callable[[], object]) -> None:
-        shortcut = QShortcut(keys, self)
-        shortcut.activated.connect(action)
 
     def _dismiss_hint(self) -> None:
         self.page.empty.show_hint(False)
@@ -306,24 +275,7 @@ class MainWindow(QMainWindow):
         self._offer_models()
 
     def _offer_models(self) -> None:
-        self.page.header.offer_models(tuple(self._known.values()), self.keeper.load)
-
-    def _set_recording(self, on: bool) -> None:
-        self.chat.records = on
-        self._remember(records=on)
-
-    def _set_idle(self, minutes: float) -> None:
-        self._remember(unload_minutes=minutes)
-        self.keeper.unload_after(minutes)
-
-    def _set_device(self, device: str) -> None:
-        self._remember(device=device)
-        self.keeper.use_device(device)
-        if self.keeper.status.phase is not Phase.ASLEEP:
-            self.keeper.load()
+        self.page.header.offer_models(self.known_models, self.keeper.load)
 
     def _remember(self, **choices: object) -> None:
-        # The names are fields of Preferences; mypy can't see through the star.
-        self._preferences = replace(self._preferences, **choices)  # type: ignore[arg-type]
-        if self._config_dir is not None:
-            save_preferences(self._preferences, self._config_dir)
+        self.settings.remember(**choices)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from medusa_core.bench import cli as bench_cli
+from medusa_core.doctor import cli as doctor_cli
 from medusa_core.errors import MedusaError
 from medusa_core.generate.cli import add_generate_arguments, run_generate
 from medusa_core.heads import cli as heads_cli
@@ -81,6 +82,10 @@ def _parser() -> argparse.ArgumentParser:
     plan = commands.add_parser("plan", help="does a model fit, and where does the memory go?")
     plan_cli.add_arguments(plan)
     plan.set_defaults(run=plan_cli.run)
+
+    doctor = commands.add_parser("doctor", help="what works here, and what to do where it doesn't")
+    doctor_cli.add_arguments(doctor)
+    doctor.set_defaults(run=doctor_cli.run)
 
     train = commands.add_parser("train", help="train the demo model by its recipe")
     training_cli.add_train_arguments(train)

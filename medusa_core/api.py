@@ -30,20 +30,28 @@ from medusa_core.history.shelf import ALL
 from medusa_core.history.taking import Taken
 from medusa_core.history.tree import path_to, versions_of
 from medusa_core.hub.job import Job, JobState, Pair
-from medusa_core.hub.settings import HubSettings, save_token, settings_from
+from medusa_core.hub.settings import (
+    HubSettings,
+    has_token_file,
+    remove_token,
+    save_token,
+    settings_from,
+)
+from medusa_core.hub.whoami import whoami
+from medusa_core.places import APP_NAME, Places, places
 from medusa_core.resources import (
     calibrations_dir,
     demo_heads_dir,
     demo_model_dir,
-    history_path,
     kept_models_dir,
     resources_dir,
 )
-from medusa_core.trace_file import Recording, read_trace, write_trace
+from medusa_core.trace_file import Recording, pack_trace, read_trace, unpack_trace, write_trace
 
 if TYPE_CHECKING:
     from medusa_core.library import Installed, InstalledKind, Library, Offer
     from medusa_core.memory.budget import Budget, DeviceOffer
+    from medusa_core.memory.probe import offered_devices
     from medusa_core.memory.recommend import Choice, choices, plan_choice, recommend
     from medusa_core.models.config import ModelConfig
 
@@ -58,6 +66,7 @@ _LATER = {
         ("Choice", "choices", "plan_choice", "recommend"), "medusa_core.memory.recommend"
     ),
     "ModelConfig": "medusa_core.models.config",
+    "offered_devices": "medusa_core.memory.probe",
 }
 
 
@@ -145,6 +154,20 @@ def save_user_token(token: str) -> Path:
     return save_token(token, os.environ)
 
 
+def has_saved_token() -> bool:
+    """Whether this user keeps a token in a file."""
+    return has_token_file(os.environ)
+
+
+def remove_user_token() -> None:
+    """Remove the token that this user keeps, for all programs.
+
+    Raises:
+        OSError: It can't be removed.
+    """
+    remove_token(os.environ)
+
+
 def format_label(name: str) -> str:
     """The name of a weight format for people."""
     from medusa_core.quant.format import quant_registry
@@ -154,6 +177,7 @@ def format_label(name: str) -> str:
 
 __all__ = [
     "ALL",
+    "APP_NAME",
     "AnswerState",
     "Budget",
     "Choice",
@@ -175,6 +199,7 @@ __all__ = [
     "ModelConfig",
     "Offer",
     "Pair",
+    "Places",
     "Recording",
     "Stored",
     "StoredAnswer",
@@ -186,21 +211,27 @@ __all__ = [
     "demo_model",
     "export",
     "format_label",
-    "history_path",
+    "has_saved_token",
     "kept_models_dir",
     "messages",
+    "offered_devices",
     "offline_hub_settings",
     "open_history",
+    "pack_trace",
     "path_to",
+    "places",
     "plan_choice",
     "read_json",
     "read_trace",
     "recommend",
+    "remove_user_token",
     "resources_dir",
     "save_user_token",
     "start_engine",
+    "unpack_trace",
     "user_hub_settings",
     "versions_of",
+    "whoami",
     "with_cache",
     "with_limit",
     "with_offline",

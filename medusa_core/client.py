@@ -35,6 +35,8 @@ from medusa_core.messages import (
     ChatMessage,
     CloseSession,
     Command,
+    Count,
+    Counted,
     Event,
     Failed,
     Generate,
@@ -125,6 +127,14 @@ class Client:
             MedusaError: There is no text, it is too long, or the engine failed.
         """
         return await self._last(command, Verified)
+
+    async def count(self, command: Count) -> Counted:
+        """How long a conversation is, and how much of it would be read; disturbs no answer.
+
+        Raises:
+            MedusaError: No model is loaded, or its template fails.
+        """
+        return await self._last(command, Counted)
 
     async def unload(self) -> Unloaded:
         """Free the model and all conversations' caches."""

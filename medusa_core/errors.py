@@ -25,6 +25,7 @@ MedusaError
 ├── StorageError          a database of ours can't be opened, read or written
 ├── ConversationFileError a file of conversations can't be read or written
 ├── PromptFileError       a file of prompts can't be read
+├── PresetError           settings under a name that can't be read, changed or written
 ├── TraceError            a recording can't be written or read
 └── TrainingError         a training run can't start or go on
 
@@ -172,6 +173,10 @@ class ConversationFileError(MedusaError):
 
 class PromptFileError(MedusaError):
     """A file of prompts that can't be read."""
+
+
+class PresetError(MedusaError):
+    """Settings under a name that can't be read, changed or written."""
 
 
 class TraceError(MedusaError):

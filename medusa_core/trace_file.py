@@ -6,9 +6,11 @@ import json
 import math
 import os
 import tempfile
+import zlib
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from enum import Enum
 from functools import cache
 from itertools import count, pairwise
 from pathlib import Path
@@ -60,7 +62,7 @@ def write_trace(path: Path, recording: Recording) -> None:
     Raises:
         TraceError: The file can't be written.
     """
-    text = json.dumps(_to_json(recording), ensure_ascii=False, allow_nan=False)
+    text = _as_text(recording)
     temporary = None
     try:
         with tempfile.NamedTemporaryFile(
@@ -87,7 +89,35 @@ def read_trace(path: Path) -> Recording:
         TraceError: The file is missing, cut off, no trace, of another version, or contradicts
             itself; the message says where.
     """
-    raw = _read_json(path)
+    return _checked(_read_json(path), path)
+
+
+def pack_trace(recording: Recording) -> bytes:
+    """A recording in a twentieth of a file's room, to be kept with its answer."""
+    return zlib.compress(_as_text(recording).encode(), 1)
+
+
+def unpack_trace(packed: bytes) -> Recording:
+    """A recording that was packed.
+
+    Raises:
+        TraceError: It isn't one.
+    """
+    unpacker = zlib.decompressobj()
+    try:
+        raw = json.loads(unpacker.decompress(packed, _MOST_BYTES))
+    except (zlib.error, ValueError, RecursionError) as error:
+        raise TraceError(
+            f"A kept trace is damaged: {error}.", "Record the answer again."
+        ) from error
+    return _checked(raw, Path("A kept trace"))
+
+
+def _as_text(recording: Recording) -> str:
+    return json.dumps(_to_json(recording), ensure_ascii=False, allow_nan=False)
+
+
+def _checked(raw: object, path: Path) -> Recording:
     _check_kind(raw, path)
     try:
         _validator()(raw)
@@ -371,13 +401,18 @@ def _read_settings(raw: _Json, file_name: str) -> GenerateSettings:
         if name not in {field.name for field in fields(GenerateSettings)}:
             raise TraceError(f"{file_name} has the unknown setting {name!r}.", "Record it again.")
         default = getattr(defaults, name)
-        read = _as_tuple(value)
+        read = _read_choice(type(default), value) if isinstance(default, Enum) else _as_tuple(value)
         if type(read) is not type(default) and not (
             isinstance(default, float) and type(read) is int
         ):
             raise TraceError(f"{file_name}: the setting {name!r} is {value!r}.", "Record it again.")
         values[name] = float(value) if isinstance(default, float) else read
     return GenerateSettings(**values)
+
+
+def _read_choice(kind: type[Enum], value: Any) -> Any:
+    """The member of that value; else the value, which is then refused."""
+    return next((member for member in kind if member.value == value), value)
 
 
 def _as_tuple(value: Any) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QPoint
+from PySide6.QtCore import QObject, QPoint, Signal
 from PySide6.QtGui import QCursor
 from PySide6.QtWidgets import QMainWindow, QToolTip, QWidget
 
@@ -19,6 +19,7 @@ from app.insight.recordings import Recordings
 from app.insight.timeline import Timeline
 from app.insight.token_card import as_html, card_of
 from app.insight.trace_files import TraceFiles
+from app.insight.track import Track
 from app.model_keeper import ModelKeeper
 from app.theme.appearance import Appearance
 from medusa_core.conversation import new_id
@@ -56,7 +57,14 @@ class Insight(QObject):
         steps: Curves over all steps.
         equilibrium: The table of inputs and outputs.
         compare: Two modes side by side.
+        recall: Asked for the steps of an answer that isn't recorded in this window: they may be
+            kept elsewhere, and are put among the recordings then.
+
+    Signals:
+        recorded: An answer's steps (a `Track`) are complete.
     """
+
+    recorded = Signal(object)
 
     def __init__(
         self,
@@ -82,6 +90,7 @@ class Insight(QObject):
         self.steps: StepsPanel | None = None
         self.equilibrium: EquilibriumPanel | None = None
         self.compare: CompareDialog | None = None
+        self.recall: Callable[[str], None] = _nothing_is_kept
         bridge.arrived.connect(self._receive)
         chat.answer_begun.connect(self._watch)
         keeper.changed.connect(self._tell_model)
@@ -263,6 +272,7 @@ class Insight(QObject):
         track = self.recordings.tracks.get(done.request_id)
         if track is not None:
             track.done = done
+            self.recorded.emit(track)
 
     # Text and panels ------------------------------------------------------------------------------
 
@@ -271,16 +281,21 @@ class Insight(QObject):
         answer.token_pressed.connect(lambda token: self._show_token(answer, token))
 
     def _show_card(self, answer: AnswerMessage, token: int) -> None:
-        track = self.recordings.tracks.get(answer.request_id)
+        track = self._track(answer.request_id)
         lines = () if track is None or token < 0 else card_of(track, token, self._appearance.legend)
         if lines:
             QToolTip.showText(QCursor.pos() + QPoint(0, 12), as_html(lines), answer.view)
         else:
             QToolTip.hideText()
 
+    def _track(self, request_id: str) -> Track | None:
+        if request_id not in self.recordings.tracks:
+            self.recall(request_id)
+        return self.recordings.tracks.get(request_id)
+
     def _show_token(self, answer: AnswerMessage, token: int) -> None:
         """Show the step of a token that was chosen in the text."""
-        track = self.recordings.tracks.get(answer.request_id)
+        track = self._track(answer.request_id)
         index = None if track is None or token < 0 else track.step_of(token)
         if track is None or index is None:
             if token >= 0:
@@ -317,3 +332,7 @@ class Insight(QObject):
                 self._chat.reveal(answer, place)
         if self.compare is not None:
             self.compare.reveal(shown, tokens)
+
+
+def _nothing_is_kept(request_id: str) -> None:
+    """No steps are kept anywhere else."""

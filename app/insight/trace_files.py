@@ -81,11 +81,9 @@ class TraceFiles(QObject):
     def save_trace(self, path: Path) -> None:
         """Save the answer that is shown; says why where that is impossible."""
         track = self._timeline.track
-        if track is None or track.done is None:
-            return
-        steps = tuple(track[index] for index in range(len(track)))
-        recording = Recording(track.model, steps, track.done)
-        self._apart(lambda: self._write(recording, path))
+        recording = None if track is None else recording_of(track)
+        if recording is not None:
+            self._apart(lambda: self._write(recording, path))
 
     def _write(self, recording: Recording, path: Path) -> None:
         write_trace(path, recording)
@@ -153,10 +151,17 @@ def _read(path: Path) -> Recording:
     return recording
 
 
-def track_of(recording: Recording) -> Track:
-    """The track of an answer that was read from a file."""
+def recording_of(track: Track) -> Recording | None:
+    """A track as it is kept; None where it isn't whole."""
+    if track.done is None or not len(track) or track.has_failed or track.num_dropped:
+        return None
+    return Recording(track.model, tuple(track[index] for index in range(len(track))), track.done)
+
+
+def track_of(recording: Recording, request_id: str = LOADED) -> Track:
+    """The track of an answer that was read from a file, or was kept."""
     done = recording.done
-    track = Track(LOADED, recording.model, done.settings.rule, done.num_given_tokens)
+    track = Track(request_id, recording.model, done.settings.rule, done.num_given_tokens)
     for step in recording.steps:
         track.add(step)
     track.done = done

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QSignalBlocker, Qt, QUrl, Signal
@@ -26,7 +25,7 @@ from app.library.discover_tab import SPLIT
 from app.library.sizes import on_disk, verdict
 from app.library.table import RowTable
 from app.theme.appearance import Appearance
-from medusa_core.api import Budget, Installed, InstalledKind, Library, recommend, with_cache
+from medusa_core.api import Budget, Installed, InstalledKind, Library, recommend
 from medusa_core.errors import MedusaError
 from medusa_core.messages import Fit, HeadsShape
 from medusa_core.model_choice import ModelChoice
@@ -51,7 +50,7 @@ class InstalledTab(QWidget):
 
     Signals:
         load_requested: A model is to be loaded, as a `ModelChoice`.
-        cache_changed: Downloads go to another folder.
+        cache_changed: The user wants downloads to go to another folder.
     """
 
     load_requested = Signal(object)
@@ -273,10 +272,8 @@ class InstalledTab(QWidget):
             self.use_cache(folder)
 
     def use_cache(self, folder: str) -> None:
-        """Let downloads go to another folder, and show what is there."""
-        self._library.change_settings(with_cache(self._library.settings, Path(folder)))
+        """Let downloads go to another folder."""
         self.cache_changed.emit(folder)
-        self._start(self.refresh())
 
     async def _remove_kept(self) -> None:
         freed = await self._library.remove_kept()

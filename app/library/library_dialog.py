@@ -7,15 +7,13 @@ import logging
 from collections.abc import Coroutine
 from typing import Any
 
-from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QCloseEvent, QStandardItemModel
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import (
     QCheckBox,
-    QComboBox,
     QDialog,
     QHBoxLayout,
     QLabel,
-    QLineEdit,
     QMessageBox,
     QPushButton,
     QTabWidget,
@@ -27,16 +25,7 @@ from app.library.discover_tab import DiscoverTab
 from app.library.downloads_tab import DownloadsTab
 from app.library.installed_tab import InstalledTab
 from app.theme.appearance import Appearance
-from medusa_core.api import (
-    DeviceOffer,
-    Job,
-    Library,
-    Offer,
-    converting,
-    save_user_token,
-    with_offline,
-    with_token,
-)
+from medusa_core.api import Job, Library, Offer, converting
 from medusa_core.errors import MedusaError
 from medusa_core.model_choice import ModelChoice
 
@@ -58,26 +47,23 @@ class LibraryDialog(QDialog):
         installed: What is here.
         downloads: What is on its way.
         tabs: The three of them.
-        token_edit: The user's token for gated models.
         offline_box: Let no request leave.
-        idle_box: After how much rest a model's memory is given back.
-        device_box: What models run on.
+        settings_button: Opens the rest of what can be chosen.
 
     Signals:
         load_requested: A model is to be loaded, as a `ModelChoice`.
-        idle_chosen: Minutes of rest after which a model's memory is given back; 0 for never.
-        device_chosen: Torch device name that models run on from now on; empty for the best.
+        offline_chosen: No request may leave from now on, or may again.
+        settings_requested: The user wants the settings of models.
     """
 
     load_requested = Signal(object)
-    idle_chosen = Signal(float)
-    device_chosen = Signal(str)
+    offline_chosen = Signal(bool)
+    settings_requested = Signal()
 
     def __init__(
         self,
         library: Library,
         appearance: Appearance,
-        unload_minutes: float = 0.0,
         device: str = "",
         parent: QWidget | None = None,
     ) -> None:
@@ -93,15 +79,13 @@ class LibraryDialog(QDialog):
         self.installed = InstalledTab(library, appearance)
         self.downloads = DownloadsTab(library)
         self.tabs = QTabWidget()
-        self.token_edit = QLineEdit()
         self.offline_box = QCheckBox("Offline: let nothing leave this computer")
-        self.idle_box = QComboBox()
-        self.device_box = QComboBox()
+        self.settings_button = QPushButton("Settings…")
+        self.settings_button.setToolTip("Device, Hub token, download location, idle time")
         self.notice_label = QLabel()
         self.notice_label.setObjectName("notice")
         self.notice_label.setWordWrap(True)
         self.notice_label.setTextFormat(Qt.TextFormat.PlainText)
-        self._offer_idle(unload_minutes)
         self._build()
         self._connect()
         appearance.changed.connect(self.restyle)
@@ -113,7 +97,7 @@ class LibraryDialog(QDialog):
             own_bytes: What the loaded model holds, which another one would free.
         """
         self._own_bytes = own_bytes
-        self._start(self._ask_device())
+        self._start(self._ask_budget())
         self._start(self.installed.refresh())
 
     def restyle(self) -> None:
@@ -129,48 +113,22 @@ class LibraryDialog(QDialog):
         self.tabs.addTab(self.discover, "Discover")
         self.tabs.addTab(self.installed, "Installed")
         self.tabs.addTab(self.downloads, "Downloads")
-        self.token_edit.setEchoMode(QLineEdit.EchoMode.Password)
-        self.token_edit.setPlaceholderText("Hub token, for gated models")
-        self.token_edit.setAccessibleName("Hub token")
-        self.token_edit.setMinimumWidth(self._appearance.scale.px(16))
-        self._token_button = QPushButton("Keep token")
         self.offline_box.setChecked(self._library.settings.is_offline)
         bottom = QHBoxLayout()
         bottom.addWidget(self.offline_box)
-        bottom.addSpacing(self._appearance.scale.px(1.5))
-        bottom.addWidget(QLabel("Run on"))
-        bottom.addWidget(self.device_box)
-        bottom.addSpacing(self._appearance.scale.px(1.5))
-        bottom.addWidget(QLabel("Unload when idle"))
-        bottom.addWidget(self.idle_box)
         bottom.addStretch(1)
-        bottom.addWidget(self.token_edit)
-        bottom.addWidget(self._token_button)
+        bottom.addWidget(self.settings_button)
         column = QVBoxLayout(self)
         column.addWidget(self.tabs, 1)
         column.addWidget(self.notice_label)
         column.addLayout(bottom)
 
-    def _offer_idle(self, chosen: float) -> None:
-        self.device_box.setAccessibleName("Run on")
-        self.device_box.addItem("Automatic", "")
-        self.idle_box.setAccessibleName("Unload when idle")
-        self.idle_box.setToolTip("A model that rests is loaded again by the next message.")
-        for minutes in sorted({0.0, 10.0, 30.0, 60.0, chosen}):
-            words = f"After {minutes:g} min" if minutes else "Never"
-            self.idle_box.addItem(words, minutes)
-        self.idle_box.setCurrentIndex(self.idle_box.findData(chosen))
-
     def _connect(self) -> None:
-        self.idle_box.currentIndexChanged.connect(
-            lambda _: self.idle_chosen.emit(float(self.idle_box.currentData()))
-        )
-        self.device_box.activated.connect(lambda _: self._choose_device())
         self.discover.download_requested.connect(self.download)
         self.downloads.finished.connect(self._finished)
         self.installed.load_requested.connect(self._load)
-        self.offline_box.toggled.connect(self._set_offline)
-        self._token_button.clicked.connect(self._keep_token)
+        self.offline_box.toggled.connect(self.offline_chosen)
+        self.settings_button.clicked.connect(self.settings_requested)
 
     def download(self, offer: Offer) -> None:
         """Fetch a pair, and show it on its way."""
@@ -195,41 +153,16 @@ class LibraryDialog(QDialog):
         self.load_requested.emit(choice)
         self.close()
 
-    def _set_offline(self, is_on: bool) -> None:
-        self._library.change_settings(with_offline(self._library.settings, is_on))
-
-    def _keep_token(self) -> None:
-        token = self.token_edit.text().strip()
-        try:
-            save_user_token(token)
-        except OSError as error:
-            self.notice_label.setText(f"The token can't be kept: {error.strerror}.")
-            return
-        self._library.change_settings(with_token(self._library.settings, token))
-        self.token_edit.clear()
-        self.notice_label.setText("The token is kept, readable by you alone.")
-
-    def _choose_device(self) -> None:
-        self._device = str(self.device_box.currentData())
-        self.device_chosen.emit(self._device)
+    def use_device(self, device: str) -> None:
+        """Plan for another device; empty for the best there is."""
+        self._device = device
         self._start(self._ask_budget())
 
-    async def _ask_device(self) -> None:
-        self._offer_devices(await self._library.devices())
-        await self._ask_budget()
-
-    def _offer_devices(self, offers: tuple[DeviceOffer, ...]) -> None:
-        """Show what there is; a device that is gone stays in the list, so that it can be left."""
-        self.device_box.clear()
-        model = self.device_box.model()
-        for row, offer in enumerate(offers):
-            self.device_box.addItem(offer.label, offer.device)
-            if offer.lack and isinstance(model, QStandardItemModel):
-                model.item(row).setEnabled(False)
-                model.item(row).setToolTip(offer.lack)
-        if self.device_box.findData(self._device) < 0:
-            self.device_box.addItem(f"{self._device} (not here)", self._device)
-        self.device_box.setCurrentIndex(self.device_box.findData(self._device))
+    def follow_settings(self) -> None:
+        """Show what holds for the Hub now, and what is where downloads go."""
+        with QSignalBlocker(self.offline_box):
+            self.offline_box.setChecked(self._library.settings.is_offline)
+        self._start(self.installed.refresh())
 
     async def _ask_budget(self) -> None:
         try:

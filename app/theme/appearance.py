@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 
@@ -10,10 +11,10 @@ from PySide6.QtGui import QColor, QGuiApplication, QIcon, QPalette
 from PySide6.QtWidgets import QApplication
 
 from app.markdown.legend import Legend, Mark
-from app.theme.fonts import FontScale, load_fonts
+from app.theme.fonts import TEXT_FAMILY, FontScale, load_fonts
 from app.theme.icons import IconSet
 from app.theme.stylesheet import render_stylesheet
-from app.theme.tokens import DARK, LIGHT, MarkColour, Theme
+from app.theme.tokens import CONTRAST, DARK, LIGHT, MarkColour, Theme
 
 
 class ThemeChoice(str, Enum):
@@ -22,6 +23,7 @@ class ThemeChoice(str, Enum):
     SYSTEM = "system"
     LIGHT = "light"
     DARK = "dark"
+    CONTRAST = "contrast"
 
 
 class Appearance(QObject):
@@ -40,7 +42,11 @@ class Appearance(QObject):
     changed = Signal()
 
     def __init__(
-        self, resources: Path, choice: ThemeChoice = ThemeChoice.SYSTEM, zoom: float = 1.0
+        self,
+        resources: Path,
+        choice: ThemeChoice = ThemeChoice.SYSTEM,
+        zoom: float = 1.0,
+        family: str = "",
     ) -> None:
         super().__init__()
         load_fonts(resources / "fonts")
@@ -48,7 +54,7 @@ class Appearance(QObject):
         self._template = (resources / "styles" / "app.qss").read_text(encoding="utf-8")
         self._icons_dir = resources / "icons"
         self.choice = choice
-        self.scale = FontScale(zoom)
+        self.scale = FontScale(zoom, family or TEXT_FAMILY)
         self.legend = Legend()
         self.theme = self._chosen()
         QApplication.setStyle("Fusion")
@@ -73,7 +79,18 @@ class Appearance(QObject):
 
     def zoom(self, steps: int) -> None:
         """Make everything larger (positive) or smaller; 0 goes back to normal."""
-        self.scale = self.scale.zoomed(steps) if steps else FontScale()
+        self.scale = self.scale.zoomed(steps) if steps else self.scale.zoomed_to(1.0)
+        self.apply()
+
+    def zoom_to(self, zoom: float) -> None:
+        """Take another size; 1 is the normal one."""
+        if zoom != self.scale.zoom:
+            self.scale = self.scale.zoomed_to(zoom)
+            self.apply()
+
+    def use_family(self, family: str) -> None:
+        """Take another font for all text but code; empty for the shipped one."""
+        self.scale = replace(self.scale, family=family or TEXT_FAMILY)
         self.apply()
 
     def mark(self, mark: Mark) -> MarkColour:
@@ -88,11 +105,14 @@ class Appearance(QObject):
         if self.choice is ThemeChoice.SYSTEM:
             dark = QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark
             return DARK if dark else LIGHT
-        return DARK if self.choice is ThemeChoice.DARK else LIGHT
+        return _THEMES[self.choice]
 
     def _follow_system(self) -> None:
         if self.choice is ThemeChoice.SYSTEM and self._chosen() is not self.theme:
             self.choose(ThemeChoice.SYSTEM)
+
+
+_THEMES = {ThemeChoice.LIGHT: LIGHT, ThemeChoice.DARK: DARK, ThemeChoice.CONTRAST: CONTRAST}
 
 
 def _palette(theme: Theme) -> QPalette:
@@ -114,4 +134,10 @@ def _palette(theme: Theme) -> QPalette:
         (QPalette.ColorRole.ToolTipText, theme.text),
     ):
         palette.setColor(role, QColor(colour))
+    for role in (
+        QPalette.ColorRole.WindowText,
+        QPalette.ColorRole.Text,
+        QPalette.ColorRole.ButtonText,
+    ):
+        palette.setColor(QPalette.ColorGroup.Disabled, role, QColor(theme.disabled))
     return palette

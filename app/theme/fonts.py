@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -33,9 +33,11 @@ class FontScale:
 
     Attributes:
         zoom: 1.0 for the normal size.
+        family: Font of all text but code.
     """
 
     zoom: float = 1.0
+    family: str = TEXT_FAMILY
 
     @property
     def point_size(self) -> float:
@@ -44,7 +46,7 @@ class FontScale:
 
     def font(self, relative: float = 1.0, weight: QFont.Weight = QFont.Weight.Normal) -> QFont:
         """The text font at a size relative to running text."""
-        font = QFont(TEXT_FAMILY)
+        font = QFont(self.family)
         font.setPointSizeF(self.point_size * relative)
         font.setWeight(weight)
         return font
@@ -55,8 +57,11 @@ class FontScale:
 
     def zoomed(self, steps: int) -> FontScale:
         """The scale so many zoom steps away, within the limits."""
-        zoom = round(self.zoom + steps * ZOOM_STEP, 2)
-        return FontScale(min(MAX_ZOOM, max(MIN_ZOOM, zoom)))
+        return self.zoomed_to(round(self.zoom + steps * ZOOM_STEP, 2))
+
+    def zoomed_to(self, zoom: float) -> FontScale:
+        """The scale at a zoom, within the limits."""
+        return replace(self, zoom=min(MAX_ZOOM, max(MIN_ZOOM, zoom)))
 
 
 @cache

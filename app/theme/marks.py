@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.markdown.legend import Legend
 from app.markdown.style import CodeInks, MarkStyle
-from app.theme.fonts import CODE_FAMILY, TEXT_FAMILY, FontScale
+from app.theme.fonts import CODE_FAMILY, FontScale
 from app.theme.tokens import Theme
 
 # JetBrains Mono looks larger than Inter at the same size.
@@ -28,7 +28,7 @@ def mark_style(theme: Theme, scale: FontScale, legend: Legend) -> MarkStyle:
             number=theme.code_number,
             name=theme.code_name,
         ),
-        text_families=(TEXT_FAMILY, "sans-serif"),
+        text_families=(scale.family, "sans-serif"),
         mono_families=(CODE_FAMILY, "monospace"),
         text_size_pt=scale.point_size,
         mono_size_pt=scale.point_size * CODE_SIZE,

@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from string import Template
 
-from app.theme.fonts import CODE_FAMILY, TEXT_FAMILY, FontScale
+from app.theme.fonts import CODE_FAMILY, FontScale
 from app.theme.tokens import Theme
 
 EM = re.compile(r"em\(([0-9.]+)\)")
@@ -29,7 +29,7 @@ def render_stylesheet(template: str, theme: Theme, scale: FontScale, icons: Path
     colours = {name: colour for name, colour in named.items() if isinstance(colour, str)}
     filled = Template(template).substitute(
         colours,
-        text_family=TEXT_FAMILY,
+        text_family=scale.family,
         code_family=CODE_FAMILY,
         chevron=(icons / "chevron.svg").as_posix(),
         check=(icons / f"tick-{theme.name}.svg").as_posix(),

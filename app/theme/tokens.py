@@ -1,4 +1,4 @@
-"""The colours of the two themes.
+"""The colours of the themes.
 
 The first colours of marks come from the palette of Okabe and Ito, which people with the common
 forms of colour blindness can tell apart; a mark is always a tint and an underline.
@@ -30,7 +30,7 @@ class Theme:
     """Every colour that the window uses, as "#rrggbb".
 
     Attributes:
-        name: `light` or `dark`.
+        name: `light`, `dark` or `contrast`.
         window: Behind everything.
         surface: Header, strip and composer.
         raised: Buttons and pickers.
@@ -38,6 +38,7 @@ class Theme:
         border: Hairlines around them.
         text: Words that are read.
         muted: Words that may be skipped; still at least 4.5:1.
+        disabled: Words of what can't be used now; to be told from both, and still seen.
         accent: The one colour that asks for action.
         accent_hover: The same under the mouse.
         on_accent: Text and icons on it.
@@ -65,6 +66,7 @@ class Theme:
     border: str
     text: str
     muted: str
+    disabled: str
     accent: str
     accent_hover: str
     on_accent: str
@@ -107,6 +109,7 @@ LIGHT = Theme(
     border="#dededa",
     text="#1d1e20",
     muted="#62656b",
+    disabled="#a0a3a8",
     accent="#1f5f8b",
     accent_hover="#184d72",
     on_accent="#ffffff",
@@ -145,6 +148,7 @@ DARK = Theme(
     border="#36383c",
     text="#e8e8e5",
     muted="#a2a5ab",
+    disabled="#6a6d73",
     accent="#6cb4e4",
     accent_hover="#8cc6ed",
     on_accent="#0d1c27",
@@ -171,6 +175,46 @@ DARK = Theme(
         "violet": MarkColour("#332b47", "#b7a3e3"),
         "teal": MarkColour("#0f3a40", "#3fc1d4"),
         "brown": MarkColour("#3d2f22", "#d0a070"),
+    },
+)
+
+
+CONTRAST = Theme(
+    name="contrast",
+    window="#000000",
+    surface="#000000",
+    raised="#111111",
+    hover="#2b2b2b",
+    border="#d0d0d0",
+    text="#ffffff",
+    muted="#e0e0e0",
+    disabled="#8c8c8c",
+    accent="#ffd83d",
+    accent_hover="#ffe98a",
+    on_accent="#000000",
+    bubble="#1a1a1a",
+    code="#0d0d0d",
+    link="#8ad0ff",
+    agreed=MarkColour("#0d2b0a", "#7dff70"),
+    danger="#ff9c8a",
+    danger_surface="#240a05",
+    selection="#264a66",
+    target_bar="#a8a8a8",
+    code_keyword="#ecc4ff",
+    code_string="#c6f59a",
+    code_comment="#d8d8d8",
+    code_number="#ffd0a0",
+    code_name="#b4e0ff",
+    palette={
+        "blue": MarkColour("#00263d", "#6ec8ff"),
+        "amber": MarkColour("#332500", "#ffb92e"),
+        "green": MarkColour("#002e22", "#35e0b0"),
+        "pink": MarkColour("#3a1730", "#ffa8dc"),
+        "vermilion": MarkColour("#3b1a05", "#ff9a5c"),
+        "grey": MarkColour("#2c2c2c", "#dcdcdc"),
+        "violet": MarkColour("#271d42", "#cdbbff"),
+        "teal": MarkColour("#00292e", "#5ee0f0"),
+        "brown": MarkColour("#302010", "#eac08c"),
     },
 )
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from medusa_core.bench.race import Conversation
-from medusa_core.engine.transcript import transcribe
+from medusa_core.engine.overflow import fit
 from medusa_core.messages import ChatMessage, GenerateSettings, Role
 from medusa_core.rules.sampling import Sampler, gumbel_noise
 from medusa_core.rules.shaping import Shaping
@@ -88,7 +88,7 @@ def prompt_ids_of(target: Target, conversation: Conversation, turn: int) -> list
         if index < turn:
             answered = conversation.turns[index]
             messages.append(ChatMessage(Role.ASSISTANT, answered.text, answered.token_ids))
-    return transcribe(messages, None, target).prompt_ids
+    return fit(messages, None, target, GenerateSettings()).transcript.prompt_ids
 
 
 @torch.inference_mode()

@@ -11,8 +11,8 @@ import torch
 
 from medusa_core.bench.contestant import TurnResult
 from medusa_core.bench.peer import PeerOptions
-from medusa_core.engine.transcript import transcribe
-from medusa_core.messages import ChatMessage
+from medusa_core.engine.overflow import fit
+from medusa_core.messages import ChatMessage, GenerateSettings
 from medusa_core.target import Target
 
 
@@ -47,7 +47,7 @@ class TransformersPeer:
     def answer(self, messages: Sequence[ChatMessage]) -> TurnResult:
         target = self._target
         started = time.perf_counter()
-        prompt = transcribe(messages, None, target).prompt_ids
+        prompt = fit(messages, None, target, GenerateSettings()).transcript.prompt_ids
         room = target.config.context_tokens - len(prompt)
         clock = _FirstTokenClock()
         with torch.inference_mode():

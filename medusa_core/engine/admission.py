@@ -25,8 +25,11 @@ def admit(messages: Sequence[ChatMessage], settings: GenerateSettings) -> None:
     for message in messages:
         _check_text(message.content, "A message")
     _check_numbers(settings)
-    if not 1 <= settings.max_new_tokens <= _MOST_NEW_TOKENS:
-        raise RequestError("The answer needs a budget of at least one token.")
+    if not 0 <= settings.max_new_tokens <= _MOST_NEW_TOKENS:
+        raise RequestError(
+            f"An answer of at most {settings.max_new_tokens} tokens makes no sense.",
+            "Choose 1 or more, or 0 for what the context leaves.",
+        )
     if not 0 <= settings.tree_rows <= MAX_TREE_ROWS:
         raise RequestError(
             f"A tree can't have {settings.tree_rows} rows.",

@@ -14,6 +14,7 @@ from medusa_core import card
 from medusa_core.drafters.lineup import drafters_for
 from medusa_core.drafters.source import source_registry
 from medusa_core.engine.admission import check_threads
+from medusa_core.engine.counting import count
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
 from medusa_core.engine.verification import verify
@@ -32,6 +33,7 @@ from medusa_core.messages import (
     Cancel,
     CloseSession,
     Command,
+    Count,
     EngineLost,
     Event,
     Failed,
@@ -146,6 +148,8 @@ class Executor:
                 self._cancel(command)
             case CloseSession():
                 self._close_session(command)
+            case Count():
+                self._tell(count(command, self._need_target()[0]))
             case Verify():
                 self._tell(verify(command, self._need_target()[0], self._check_cancelled))
 

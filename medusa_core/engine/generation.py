@@ -14,13 +14,15 @@ from medusa_core.drafters.observation import Observation
 from medusa_core.engine.admission import admit
 from medusa_core.engine.answer import Answer, Kept
 from medusa_core.engine.loop import Step, decode_step
+from medusa_core.engine.overflow import fit
 from medusa_core.engine.recorder import Recorder
 from medusa_core.engine.session import Session
-from medusa_core.engine.transcript import Transcript, transcribe
-from medusa_core.errors import RequestError
+from medusa_core.engine.transcript import Transcript
+from medusa_core.errors import OutOfMemoryError, RequestError
 from medusa_core.messages import (
     GIVEN,
     TARGET,
+    ContextCut,
     Event,
     Generate,
     GenerateSettings,
@@ -40,9 +42,8 @@ from medusa_core.text.detokenizer import Detokenizer
 from medusa_core.tree.shape import TokenTree, TreeShape
 from medusa_core.types import Proposal, RowBudget, WalkContext
 
-_PREFILL_ROWS = 64  # small enough that Cancel is heard soon, large enough to use both cores
-
 _MOST_SHARES = 16
+_OPEN_ROOM = 512  # tokens that an answer without a limit asks room for at a time
 
 
 class Generation:
@@ -85,9 +86,11 @@ class Generation:
         self._session = session
         _check_shares(request.shares)
         context_tokens = target.config.context_tokens // request.shares
-        self._transcript = transcribe(
-            request.messages, request.keep_tokens, target, context_tokens=context_tokens
+        fitted = fit(
+            request.messages, request.keep_tokens, target, request.settings, context_tokens
         )
+        self._cut = fitted.cut
+        self._transcript = fitted.transcript
         self._read_ids = self._transcript.token_ids
         self._context = WalkContext(
             session.token_ids, len(self._transcript.prompt_ids), request.records
@@ -119,8 +122,8 @@ class Generation:
         self._recorder = Recorder(target.tokenizer) if request.records else None
 
     def _prepare(self) -> int:
-        num_tokens = len(self._read_ids) + self._answer.num_left
-        self._session.make_room(num_tokens, self._settings.tree_rows, self.request.shares)
+        self._most_tokens = len(self._read_ids) + self._answer.num_left
+        self._make_room(len(self._read_ids))
         num_cached = self._session.reuse(self._read_ids)
         self._drafter.begin(self._read_ids)
         return num_cached
@@ -138,13 +141,58 @@ class Generation:
         if self.is_done:
             return ()
         if len(self._session.token_ids) < len(self._read_ids):
-            return self._prefill_chunk()
+            told = self._prefill_chunk()
+            return (*self._tell_cut(), *told)
+        if self._lacks_room:
+            try:
+                self._make_room(len(self._session.token_ids))
+            except OutOfMemoryError:  # other answers have it; this one ends as if that were all
+                return self._end(StopReason.CONTEXT)
+        if self._session.kv.length < len(self._session.token_ids) - 1:
+            return self._reread_chunk()
         return self._decode()
 
     def cancel(self) -> tuple[Event, ...]:
         """End the answer as it is; the last event is `GenerationDone`."""
+        return self._end(StopReason.CANCELLED)
+
+    def _end(self, reason: StopReason) -> tuple[Event, ...]:
         self._answer.finish()
-        return self._finish(StopReason.CANCELLED)
+        return self._finish(reason)
+
+    def _tell_cut(self) -> tuple[Event, ...]:
+        """Once, that the model doesn't read all of the conversation."""
+        cut, self._cut = self._cut, None
+        if cut is None:
+            return ()
+        ids = (self.request.session_id, self.request.request_id)
+        limit = self._target.config.context_tokens // self.request.shares
+        return (ContextCut(*ids, cut, len(self._transcript.prompt_ids), limit),)
+
+    @property
+    def _lacks_room(self) -> bool:
+        """The cache of an answer without a limit must grow before the next step."""
+        kv = self._session.kv
+        return (
+            kv.capacity <= self._most_tokens
+            and kv.capacity - kv.length <= self._settings.tree_rows + 1
+        )
+
+    def _make_room(self, num_decided: int) -> None:
+        """Ask for room for the answer; for one without a limit, for a part of it at a time."""
+        room = self._most_tokens - num_decided
+        if not self.request.settings.max_new_tokens:
+            room = min(room, _OPEN_ROOM)
+        rows, shares = self._settings.tree_rows, self.request.shares
+        self._session.make_room(num_decided + room, rows, shares)
+
+    def _reread_chunk(self) -> tuple[Event, ...]:
+        """The cache had to go before there was a larger one: read what is decided again."""
+        decided = self._session.token_ids[:-1]
+        started = time.perf_counter()
+        self._session.chunks.read(decided, self._session.kv, only_last=True)
+        self._decode_s += time.perf_counter() - started
+        return ()
 
     def _prefill_chunk(self) -> tuple[Event, ...]:
         started = time.perf_counter()
@@ -274,17 +322,27 @@ class Generation:
             decode_s=self._decode_s,
             num_rested=self._num_rested,
             settings=self._settings,
+            plain_step_s=self._plain_step_s(),
         )
         return (done,)
 
+    def _plain_step_s(self) -> float:
+        """What a plain step takes in the middle of this answer; 0 where drafts weren't tried."""
+        costs = self._tuner.costs
+        if costs is None or not drafter_registry().get(self.request.settings.drafter).drafts:
+            return 0.0
+        return costs.plain_s(len(self._read_ids) + len(self._answer.token_ids) // 2)
+
     def _progress(self) -> Progress:
-        fraction = len(self._session.token_ids) / len(self._read_ids)
+        num_done, num_total = len(self._session.token_ids), len(self._read_ids)
         return Progress(
             self.request.session_id,
             self.request.request_id,
             "prefill",
-            fraction,
-            f"Reading the prompt: {fraction:.0%}",
+            num_done / num_total,
+            f"Reading {num_done:,} of {num_total:,} tokens",
+            num_done,
+            num_total,
         )
 
 
@@ -320,11 +378,12 @@ def _check_shares(shares: int) -> None:
 
 
 def _answer(settings: GenerateSettings, target: Target, room: int) -> Answer:
-    runs_out = room < settings.max_new_tokens
+    wanted = settings.max_new_tokens
+    runs_out = not wanted or room < wanted
     return Answer(
         Detokenizer(target.tokenizer),
         target.eos_token_ids,
         settings.stop,
-        min(settings.max_new_tokens, room),
+        room if runs_out else wanted,
         StopReason.CONTEXT if runs_out else StopReason.MAX_TOKENS,
     )

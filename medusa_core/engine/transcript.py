@@ -42,21 +42,16 @@ def transcribe(
     messages: Sequence[ChatMessage],
     keep_tokens: int | None,
     target: Target,
-    *,
-    leaves_room: bool = True,
-    context_tokens: int = 0,
 ) -> Transcript:
-    """The token ids of a conversation.
+    """The token ids of a conversation, however long it is.
 
     Args:
         messages: The turns; an assistant's message at the end is an answer to go on with.
         keep_tokens: How many tokens of that answer to keep; None for all.
         target: Its tokenizer and template are used.
-        leaves_room: At least one token of the context must be left for an answer.
-        context_tokens: The share of the context that it gets; 0 for all of it.
 
     Raises:
-        RequestError: There is nothing to answer, or no room for an answer.
+        RequestError: There is nothing to answer.
         ModelError: The template or the tokenizer can't serve.
     """
     goes_on = bool(messages) and messages[-1].role is Role.ASSISTANT
@@ -67,7 +62,7 @@ def transcribe(
     given = _written_ids(messages[-1], target) if goes_on else []
     kept = _keep(given, messages[-1], keep_tokens, target)
     transcript = Transcript(prompt_ids, kept, given[len(kept)] if len(kept) < len(given) else None)
-    _check_ids(transcript.token_ids, target, leaves_room, context_tokens)
+    _check_ids(transcript.token_ids, target)
     return transcript
 
 
@@ -184,13 +179,10 @@ def _written_ids(answer: ChatMessage, target: Target) -> list[int]:
     return [*answer.token_ids[:num_kept], *encode(rest)]
 
 
-def _check_ids(
-    token_ids: Sequence[int], target: Target, leaves_room: bool, context_tokens: int
-) -> None:
+def _check_ids(token_ids: Sequence[int], target: Target) -> None:
     """Refuse what the target can't read.
 
     Raises:
-        RequestError: There is no room for an answer.
         ModelError: The template wrote nothing, or the tokenizer belongs to another model.
     """
     if not token_ids:
@@ -202,17 +194,4 @@ def _check_ids(
             f"The tokenizer gives token {max(token_ids)}, but {target.name} knows only "
             f"{target.config.vocab_size}.",
             "The tokenizer belongs to another model; download both again.",
-        )
-    whole = target.config.context_tokens
-    limit = context_tokens or whole
-    if leaves_room and len(token_ids) >= limit:
-        raise RequestError(
-            f"The conversation has {len(token_ids)} tokens, but {target.name} reads {limit} "
-            "with its answer.",
-            "Shorten the message, or start a new chat."
-            if limit == whole
-            else f"Answers that are written at once share the context of {whole} tokens: shorten "
-            "the message, or load the model with a longer context.",
-            num_tokens=len(token_ids),
-            context_tokens=limit,
         )

@@ -57,7 +57,7 @@ def verify(
 
 def _token_ids(command: Verify, target: Target) -> list[int]:
     if command.messages:
-        token_ids = transcribe(command.messages, None, target, leaves_room=False).token_ids
+        token_ids = transcribe(command.messages, None, target).token_ids
     else:
         encode = target.tokenizer.encode_within if command.before_ids else target.tokenizer.encode
         token_ids = [*command.before_ids, *encode(command.text), *command.after_ids]

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from medusa_core.errors import StorageError
+from medusa_core.errors import RequestError, StorageError
 from medusa_core.files.database_copy import (
     back_up,
     create,
@@ -82,6 +82,7 @@ class Database:
         """Run one statement; returns the number of the row it inserted, if it did.
 
         Raises:
+            RequestError: It contradicts what is there, such as a name that comes twice.
             StorageError: The file can't be written.
         """
         with self._told():
@@ -132,6 +133,10 @@ class Database:
         """Errors of SQLite as ours; a damaged file is salvaged when it is opened next."""
         try:
             yield
+        except sqlite3.IntegrityError as error:
+            raise RequestError(
+                f"This can't be written: {error}.", "It is there already."
+            ) from error
         except sqlite3.Error as error:
             if is_damage(error) and self.path is not None:
                 marker_of(self.path).touch()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 
+from medusa_core.chat_settings import SETTINGS
 from medusa_core.errors import RequestError
 from medusa_core.messages import GenerateSettings, WeightFormats
 from medusa_core.quant.format import quant_registry
+from medusa_core.setting import Group, Setting
 
 
 def add_rule_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,14 +19,13 @@ def add_rule_arguments(parser: argparse.ArgumentParser) -> None:
         default=defaults.rule,
         help="greedy or sample, which are exact; or typical, which is creative and not exact",
     )
-    parser.add_argument("--temperature", type=float, default=defaults.temperature)
-    parser.add_argument("--top-k", type=int, default=defaults.top_k, help="0: off")
-    parser.add_argument("--top-p", type=float, default=defaults.top_p, help="1: off")
-    parser.add_argument("--min-p", type=float, default=defaults.min_p, help="0: off")
     parser.add_argument("--seed", type=int, default=defaults.seed)
-    parser.add_argument("--repetition-penalty", type=float, default=1.0, help="1: off")
-    parser.add_argument("--presence-penalty", type=float, default=0.0, help="0: off")
-    parser.add_argument("--frequency-penalty", type=float, default=0.0, help="0: off")
+    for name, setting in SETTINGS.items():
+        if setting.group is not Group.LENGTH:  # each command line has its own longest answer
+            kind = int if setting.is_whole else float
+            default = getattr(defaults, name)
+            option = f"--{name.replace('_', '-')}"
+            parser.add_argument(option, type=kind, default=default, help=_help(setting))
     parser.add_argument(
         "--logit-bias", action="append", default=[], metavar="ID:BIAS", help="add to a token"
     )
@@ -36,9 +37,6 @@ def add_rule_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ID",
         help="never this token",
     )
-    parser.add_argument("--epsilon", type=float, default=defaults.epsilon, help="of typical")
-    parser.add_argument("--delta", type=float, default=defaults.delta, help="of typical")
-    parser.add_argument("--tree-rows", type=int, default=0, help="rows per step (default: best)")
 
 
 def add_format_arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,25 +76,21 @@ def settings_of(
     Raises:
         RequestError: A bias is no pair of a token and a number.
     """
+    numbers = {name: getattr(args, name) for name in SETTINGS}
     return GenerateSettings(
+        **{**numbers, "tree_rows": tree_rows},
         drafter=drafter,
         rule=args.rule,
-        temperature=args.temperature,
-        top_k=args.top_k,
-        top_p=args.top_p,
-        min_p=args.min_p,
-        repetition_penalty=args.repetition_penalty,
-        presence_penalty=args.presence_penalty,
-        frequency_penalty=args.frequency_penalty,
         logit_bias=tuple(map(_bias, args.logit_bias)),
         banned=tuple(args.ban),
-        epsilon=args.epsilon,
-        delta=args.delta,
         seed=args.seed,
-        max_new_tokens=args.max_new_tokens,
         stop=stop,
-        tree_rows=tree_rows,
     )
+
+
+def _help(setting: Setting) -> str:
+    """Its help; a percent sign would be a place for a value."""
+    return setting.help.replace("%", "%%")
 
 
 def _bias(text: str) -> tuple[int, float]:

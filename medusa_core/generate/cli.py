@@ -77,7 +77,12 @@ def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
     parser.add_argument("--drafter", default="", help=DRAFTER_HELP)
     add_rule_arguments(parser)
-    parser.add_argument("--max-new-tokens", type=int, default=defaults.max_new_tokens)
+    parser.add_argument(
+        "--max-new-tokens",
+        type=int,
+        default=defaults.max_new_tokens,
+        help="0: what the context leaves",
+    )
     parser.add_argument("--stop", action="append", default=[], help="end before this string")
     parser.add_argument("--json", action="store_true", help="print one JSON object, don't stream")
     parser.add_argument("--trace", type=Path, help="write a trace of every step to this file")

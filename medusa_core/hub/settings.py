@@ -105,6 +105,20 @@ def save_token(token: str, environment: Mapping[str, str]) -> Path:
     return path
 
 
+def has_token_file(environment: Mapping[str, str]) -> bool:
+    """Whether a token is kept in a file, which `remove_token` removes."""
+    return bool(_read_token(_token_file(environment)))
+
+
+def remove_token(environment: Mapping[str, str]) -> None:
+    """Remove the kept token; one in the environment stays.
+
+    Raises:
+        OSError: It can't be removed.
+    """
+    _token_file(environment).unlink(missing_ok=True)
+
+
 def _home(environment: Mapping[str, str]) -> Path:
     told = environment.get("HF_HOME")
     if told:

@@ -103,4 +103,19 @@ class Verify(Message):
     after_ids: tuple[int, ...] = ()
 
 
-Command = LoadModel | Unload | Calibrate | Generate | Cancel | CloseSession | Verify
+@dataclass(frozen=True, slots=True)
+class Count(Message):
+    """How long is a conversation, and how much of it will be read? Answered between two steps.
+
+    Attributes:
+        messages: As `Generate` gets them.
+        settings: As `Generate` gets them: the longest answer and the overflow policy count.
+        wants_prompt: Tell the rendered prompt, too.
+    """
+
+    messages: tuple[ChatMessage, ...]
+    settings: GenerateSettings = field(default_factory=GenerateSettings)
+    wants_prompt: bool = False
+
+
+Command = LoadModel | Unload | Calibrate | Generate | Cancel | CloseSession | Verify | Count

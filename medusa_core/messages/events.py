@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from medusa_core.messages.records import (
+    Cut,
     DrafterChoice,
     GenerateSettings,
     MemoryPlan,
@@ -27,11 +28,15 @@ class Progress(Message):
         stage: `import`, `weights`, `heads`, `calibrate` or `prefill`.
         fraction: Share done, 0 to 1.
         text: What is being done, for people.
+        num_done: Of a prompt, tokens that are read; 0 elsewhere.
+        num_total: Of a prompt, all of its tokens; 0 elsewhere.
     """
 
     stage: str
     fraction: float
     text: str
+    num_done: int = 0
+    num_total: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +170,42 @@ class Verified(Message):
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class ContextCut(Message):
+    """An answer begins, and the model reads only a part of the conversation; comes before its text.
+
+    Attributes:
+        cut: What it doesn't read.
+        num_prompt_tokens: What it reads.
+        context_tokens: What it could read, the answer included.
+    """
+
+    cut: Cut
+    num_prompt_tokens: int
+    context_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counted(Message):
+    """What a `Count` gave.
+
+    Attributes:
+        num_tokens: Tokens of the whole conversation; an estimate where it is far too long.
+        num_read: Tokens that the model would read.
+        context_tokens: What it reads at most, the answer included.
+        cut: What it would leave out, or None.
+        lack: Why it could not be answered, for people; empty if it can be.
+        prompt: The rendered conversation, as far as it is read; empty unless it was asked for.
+    """
+
+    num_tokens: int
+    num_read: int
+    context_tokens: int
+    cut: Cut | None
+    lack: str
+    prompt: str
+
+
 class StepDone(NamedTuple):
     """One forward pass of the target is done: the first (prefill) or one decoding step.
 
@@ -225,6 +266,8 @@ class GenerationDone(Message):
         decode_s: Seconds of all decoding steps, the making of their events and traces included.
         num_rested: Decoding steps that were plain because drafts didn't pay.
         settings: What it was decoded with; `tree_rows` is what no tree could exceed.
+        plain_step_s: Seconds of a step of plain decoding on this model at this length, as it was
+            measured by then; 0 where it wasn't, and for an answer that was decoded plainly.
     """
 
     text: str
@@ -240,6 +283,7 @@ class GenerationDone(Message):
     decode_s: float
     num_rested: int
     settings: GenerateSettings
+    plain_step_s: float = 0.0
 
     @property
     def mean_acceptance_length(self) -> float:
@@ -280,6 +324,8 @@ class EngineLost(Failed):
 
 Event = (
     Progress
+    | ContextCut
+    | Counted
     | ModelLoaded
     | Unloaded
     | Calibrated

@@ -41,6 +41,26 @@ class StopReason(str, Enum):
     CANCELLED = "cancelled"
 
 
+class Overflow(str, Enum):
+    """What is done with a conversation that is longer than the model reads."""
+
+    STOP = "stop"
+    ROLLING = "rolling"
+    MIDDLE = "middle"
+
+
+class Cut(NamedTuple):
+    """What of a conversation the model doesn't read, for want of room.
+
+    Attributes:
+        num_messages: Messages that are left out; the conversation itself keeps them.
+        num_tokens: Their tokens.
+    """
+
+    num_messages: int
+    num_tokens: int
+
+
 class TokenSource(NamedTuple):
     """Where a token came from.
 
@@ -141,9 +161,12 @@ class GenerateSettings:
         epsilon: `typical` accepts what is more probable than this, in (0, 1); see the rule.
         delta: `typical` asks for less than that where the target is unsure; > 0.
         seed: Key of the sampling noise; the same seed repeats the same text.
-        max_new_tokens: Token budget of the answer, EOS included; >= 1.
+        max_new_tokens: Token budget of the answer, EOS included; 0 for what the context leaves.
         stop: Strings that end the answer; they are not part of it.
         tree_rows: Most rows of a verified tree, root included; 0 lets the engine choose.
+        overflow: `stop` refuses a conversation that is too long. The others leave messages out,
+            but never a system prompt or the last message: `rolling` the oldest ones, `middle` those
+            behind the first quarter. They also keep an eighth of the context free for the answer.
     """
 
     drafter: str = "medusa"
@@ -164,6 +187,7 @@ class GenerateSettings:
     max_new_tokens: int = 512
     stop: tuple[str, ...] = ()
     tree_rows: int = 0
+    overflow: Overflow = Overflow.STOP
 
 
 class Fit(str, Enum):

@@ -9,8 +9,8 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from medusa_core.drafters.lineup import drafters_for
+from medusa_core.engine.overflow import fit
 from medusa_core.engine.session import Session
-from medusa_core.engine.transcript import transcribe
 from medusa_core.errors import RequestError
 from medusa_core.generate.direct import generate
 from medusa_core.messages import ChatMessage, GenerateSettings, StopReason
@@ -69,7 +69,7 @@ def own_answers(
     with closing(Session(target)) as session:
         for number, messages in enumerate(asked, start=1):
             try:
-                prompt_ids = transcribe(messages, None, target).prompt_ids
+                prompt_ids = fit(messages, None, target, settings).transcript.prompt_ids
             except RequestError as error:
                 log.info("not asked: %s", error.message)
                 continue

@@ -2,6 +2,7 @@
 
 import json
 import math
+import zlib
 from array import array
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +21,13 @@ from medusa_core.messages import GenerateSettings, Odds, StepDone, StepTrace
 from medusa_core.rules.rule import rule_registry
 from medusa_core.rules.sampling import Sampler
 from medusa_core.target import Target
-from medusa_core.trace_file import Recording, read_trace, write_trace
+from medusa_core.trace_file import (
+    Recording,
+    pack_trace,
+    read_trace,
+    unpack_trace,
+    write_trace,
+)
 from tests.core.laws import plain_scores, plain_states, user_says
 
 SETTINGS = GenerateSettings(temperature=0.9, seed=4, max_new_tokens=30, tree_rows=9)
@@ -141,6 +148,15 @@ def test_a_trace_comes_back_from_its_file_as_it_was(recording: Recording, tmp_pa
     assert again.done == replace(recording.done, session_id="", request_id="")
     assert again.model == recording.model
     assert [p.name for p in tmp_path.iterdir()] == ["trace.json"]
+
+
+def test_a_packed_trace_comes_back_and_a_damaged_one_is_refused(recording: Recording) -> None:
+    packed = pack_trace(recording)
+    again = unpack_trace(packed)
+    assert pack_trace(again) == packed
+    for damaged in (packed[: len(packed) // 2], b"", b"x" * 40, zlib.compress(b"[]")):
+        with pytest.raises(TraceError):
+            unpack_trace(damaged)
 
 
 def test_what_nobody_gave_a_node_stays_unknown_in_a_file(

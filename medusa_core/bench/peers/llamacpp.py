@@ -14,9 +14,9 @@ import torch
 from medusa_core.bench.contestant import TurnResult
 from medusa_core.bench.gguf_export import write_gguf
 from medusa_core.bench.peer import PeerOptions, PeerSpec
-from medusa_core.engine.transcript import transcribe
+from medusa_core.engine.overflow import fit
 from medusa_core.errors import RequestError
-from medusa_core.messages import ChatMessage
+from medusa_core.messages import ChatMessage, GenerateSettings
 
 
 class LlamaCppPeer:
@@ -45,7 +45,7 @@ class LlamaCppPeer:
     def answer(self, messages: Sequence[ChatMessage]) -> TurnResult:
         api, target = self._api, self._target
         started = time.perf_counter()
-        prompt = transcribe(messages, None, target).prompt_ids
+        prompt = fit(messages, None, target, GenerateSettings()).transcript.prompt_ids
         budget = min(self._max_new_tokens, target.config.context_tokens - len(prompt))
         api.llama_memory_clear(api.llama_get_memory(self._context), True)
         token_ids = [self._decode(prompt)]

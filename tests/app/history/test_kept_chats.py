@@ -117,6 +117,22 @@ def test_what_is_written_and_not_sent_stays_with_its_conversation(
     assert window.page.composer.text == "half a"
 
 
+def test_the_cards_of_yesterdays_answer_come_from_its_kept_steps(
+    qtbot: QtBot, open_kept: OpenKept
+) -> None:
+    window, _ = open_kept()
+    ask(qtbot, window, "one")
+    window, _ = open_kept()
+    click(window, "one")
+    answer = window.chat.answers[0]
+    answer.token_pressed.emit(3)
+    assert window.insight.tree is not None
+    track = window.insight.timeline.track
+    assert track is not None
+    assert track.request_id == answer.request_id
+    assert window.insight.timeline.index == track.step_of(3)
+
+
 def test_words_are_found_and_the_hit_is_shown(qtbot: QtBot, open_kept: OpenKept) -> None:
     window, engine = open_kept()
     ask(qtbot, window, "about foxes")

@@ -58,7 +58,7 @@ def test_recording_can_be_switched_off_and_stays_off(qtbot: QtBot, open_fake: Op
     assert isinstance(request, Generate)
     assert not request.records
     assert window.insight.timeline.track is None
-    assert not window._preferences.records
+    assert not window.settings.values.records
 
 
 def test_a_token_without_a_record_says_so(

@@ -9,6 +9,7 @@ from PySide6.QtGui import QStandardItemModel
 from pytestqt.qtbot import QtBot
 
 from app.preferences import load_preferences
+from app.settings.device_box import DeviceBox
 from app.window import MainWindow
 from medusa_core import card
 from medusa_core.api import DeviceOffer, Library
@@ -16,7 +17,7 @@ from medusa_core.memory.probe import offered_devices
 from medusa_core.messages import LoadModel
 from tests.app.fakes import FakeEngine, Script
 from tests.app.library.conftest import Run
-from tests.app.library.managing import settle
+from tests.app.library.managing import settle, until
 from tests.imagined_card.card import imagined_card
 
 
@@ -51,7 +52,6 @@ def test_another_device_is_kept_and_the_model_comes_to_it(
     row: int,
     run: Run,
     open_window: Callable[..., MainWindow],
-    library: Library,
     qtbot: QtBot,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -64,39 +64,37 @@ def test_another_device_is_kept_and_the_model_comes_to_it(
     engine = FakeEngine(Script())
     window = open_window(engine.start)
     qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
-    window._open_library = lambda: library
+    window.settings.remember(device="cuda:7")
 
     async def work() -> None:
-        window.show_models()
-        dialog = window.models
-        assert dialog is not None
-        await settle(dialog)
-        box = dialog.device_box
-        assert [box.itemText(n) for n in range(box.count())] == [o.label for o in offers]
+        window.desk.show_settings("Models")
+        (box,) = window.findChildren(DeviceBox)
+        await until(lambda: box.count() == 4)
+        labels = [*(o.label for o in offers), "cuda:7 (not here)"]
+        assert [box.itemText(n) for n in range(box.count())] == labels
+        assert box.currentText() == labels[-1], "one that is gone can be left"
         model = box.model()
         assert isinstance(model, QStandardItemModel)
         assert not model.item(1).isEnabled()
         assert model.item(1).toolTip() == "no kernels for it"
         box.setCurrentIndex(row)
         box.activated.emit(row)
-        await settle(dialog)
-        await library.downloads.close()
 
     run(work)
+    qtbot.waitUntil(lambda: len(engine.of_kind(LoadModel)) == 2)
     qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
     assert engine.of_kind(LoadModel)[-1].device == offers[row].device
-    assert len(engine.of_kind(LoadModel)) == 2
-    assert window._config_dir is not None
-    assert load_preferences(window._config_dir).device == offers[row].device
+    assert window.settings.folder is not None
+    assert load_preferences(window.settings.folder).device == offers[row].device
 
 
-def test_a_chosen_device_that_is_gone_can_be_left(
+def test_the_manager_says_what_is_wrong_with_a_device_that_is_gone(
     run: Run, open_window: Callable[..., MainWindow], library: Library, qtbot: QtBot
 ) -> None:
     window = open_window(FakeEngine(Script()).start)
     qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
     window._open_library = lambda: library
-    window._remember(device="cuda:3")
+    window.settings.remember(device="cuda:3")
 
     async def work() -> None:
         window.show_models()
@@ -106,5 +104,4 @@ def test_a_chosen_device_that_is_gone_can_be_left(
 
     run(work)
     assert window.models is not None
-    assert window.models.device_box.currentText() == "cuda:3 (not here)"
     assert "CUDA" in window.models.notice_label.text()

@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 
 from app.library.library_dialog import LibraryDialog
 from app.theme.appearance import Appearance, ThemeChoice
-from medusa_core.api import HubSettings, JobState, Library, Offer, Pair
+from medusa_core.api import HubSettings, JobState, Library, Offer, Pair, with_offline
 from medusa_core.memory.budget import imagined_card
 from medusa_core.messages import Fit
 from medusa_core.model_choice import ModelChoice
@@ -213,6 +213,10 @@ def test_a_failed_download_says_why_and_is_tried_again(
 def test_offline_nothing_is_asked(
     run: Run, dialog: LibraryDialog, library: Library, published: LoopbackHub
 ) -> None:
+    dialog.offline_chosen.connect(
+        lambda on: library.change_settings(with_offline(library.settings, on))
+    )
+
     async def work() -> None:
         dialog.offline_box.click()
         dialog.discover.search_edit.setText("tiny")
@@ -253,29 +257,6 @@ def test_a_pickle_is_converted_only_with_consent(
         await library.downloads.close()
 
     run(work)
-
-
-def test_a_token_is_kept_and_used(
-    run: Run,
-    dialog: LibraryDialog,
-    library: Library,
-    published: LoopbackHub,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
-    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
-
-    async def work() -> None:
-        dialog.token_edit.setText("hf_secret")
-        dialog._token_button.click()
-        assert dialog.token_edit.text() == ""
-        await library.search("tiny")
-        found = await library.look_at(Offer("", Pair("org/tiny-chat")))
-        assert found.config is not None
-
-    run(work)
-    assert (tmp_path / "home" / "token").stat().st_mode & 0o777 == 0o600
-    assert all(entry["auth"] for entry in published.log)
 
 
 def test_the_dialog_follows_the_theme(dialog: LibraryDialog, appearance: Appearance) -> None:

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QMessageBox
 
 from app.library.library_dialog import LibraryDialog
 from app.library.sizes import duration, on_disk
-from medusa_core.api import HubSettings, Library, Offer, Pair, demo_model
+from medusa_core.api import HubSettings, Library, Offer, Pair, demo_model, with_cache
 from tests.app.library.conftest import OTHER, SPEC, Run
 from tests.app.library.managing import card, settle, until
 from tests.core.tiny import random_heads, write_heads, write_tiny
@@ -74,6 +74,9 @@ def test_downloads_can_go_elsewhere_and_at_a_limit(
 ) -> None:
     seen: list[str] = []
     dialog.installed.cache_changed.connect(seen.append)
+    dialog.installed.cache_changed.connect(
+        lambda folder: library.change_settings(with_cache(library.settings, Path(folder)))
+    )
     elsewhere = tmp_path / "elsewhere"
 
     async def work() -> None:

@@ -1,0 +1,102 @@
+"""The palette: type a few letters of what you want, press Enter."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import (
+    QDialog,
+    QLabel,
+    QLineEdit,
+    QListWidget,
+    QListWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.commands.matching import Entry, Provider
+from app.theme.appearance import Appearance
+
+_MOST_SHOWN = 60
+_MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
+
+
+class Palette(QDialog):
+    """Finds commands, models and whatever else providers know.
+
+    Attributes:
+        edit: What is looked for.
+        list: What was found.
+        entries: The rows, in order.
+    """
+
+    def __init__(self, appearance: Appearance, parent: QWidget) -> None:
+        super().__init__(parent, Qt.WindowType.Popup)
+        self.setObjectName("palette")
+        self.setWindowTitle(self.tr("Find a command"))
+        self._appearance = appearance
+        self._providers: list[Provider] = []
+        self.entries: tuple[Entry, ...] = ()
+        self.edit = QLineEdit()
+        self.edit.setAccessibleName(self.tr("Find a command"))
+        self.edit.setPlaceholderText(self.tr("Type a command or a name"))
+        self.list = QListWidget()
+        self.list.setAccessibleName(self.tr("What was found"))
+        self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._nothing = QLabel(self.tr("Nothing is called that."))
+        self._nothing.setObjectName("notice")
+        column = QVBoxLayout(self)
+        column.addWidget(self.edit)
+        column.addWidget(self.list, 1)
+        column.addWidget(self._nothing)
+        self.edit.installEventFilter(self)
+        self.edit.textChanged.connect(self._search)
+        self.edit.returnPressed.connect(self._run)
+        self.list.itemClicked.connect(lambda _item: self._run())
+
+    def add_provider(self, provider: Provider) -> None:
+        """Ask somebody more; it gets the typed text and returns entries, the best first."""
+        self._providers.append(provider)
+
+    def open_over(self, window: QWidget) -> None:
+        """Show it in the upper middle of a window."""
+        scale = self._appearance.scale
+        width = min(scale.px(40), window.width() - scale.px(4))
+        self.resize(width, min(scale.px(28), window.height() - scale.px(6)))
+        corner = window.mapToGlobal(window.rect().topLeft())
+        self.move(corner.x() + (window.width() - width) // 2, corner.y() + scale.px(4))
+        self.edit.clear()
+        self._search("")
+        self.show()
+        self.edit.setFocus()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        moves = isinstance(event, QKeyEvent) and event.key() in _MOVES
+        if moves and event.type() == QEvent.Type.KeyPress:
+            self.list.event(event)
+            return True
+        return super().eventFilter(watched, event)
+
+    def _search(self, words: str) -> None:
+        found = [entry for provider in self._providers for entry in provider(words.strip())]
+        self.entries = tuple(found[:_MOST_SHOWN])
+        self.list.clear()
+        for entry in self.entries:
+            self.list.addItem(_item(entry))
+        self._nothing.setVisible(not self.entries)
+        self.list.setCurrentRow(0 if self.entries else -1)
+
+    def _run(self) -> None:
+        row = self.list.currentRow()
+        if 0 <= row < len(self.entries):
+            self.hide()
+            self.entries[row].run()
+
+
+def _item(entry: Entry) -> QListWidgetItem:
+    behind = "   ".join(part for part in (entry.kind, entry.detail) if part)
+    item = QListWidgetItem(f"{entry.label}\t{behind}" if behind else entry.label)
+    item.setData(
+        Qt.ItemDataRole.AccessibleTextRole, ", ".join(p for p in (entry.label, behind) if p)
+    )
+    return item

@@ -1,0 +1,156 @@
+"""What is around the chat: settings, palette, the library's seams, the window's place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Qt
+
+from app.commands.matching import Entry, matching
+from app.commands.palette import Palette
+from app.settings.effects import Effects
+from app.theme.appearance import Appearance
+from app.window_state import WindowState
+from medusa_core.api import Places, with_token
+
+if TYPE_CHECKING:
+    from app.library.library_dialog import LibraryDialog
+    from app.settings.dialog import SettingsDialog
+    from app.window import MainWindow
+    from medusa_core.api import Library
+
+
+class Desk(QObject):
+    """Opens what belongs to the application rather than to a conversation.
+
+    Dialogs are made when they are opened first: a window without them starts faster.
+
+    Attributes:
+        palette: Finds commands, models, and what providers add.
+        effects: What changed settings do.
+        dialog: The settings; None until they are opened.
+    """
+
+    def __init__(self, window: MainWindow, appearance: Appearance, places: Places | None) -> None:
+        super().__init__(window)
+        self._window = window
+        self._appearance = appearance
+        self._places = places
+        self.palette = Palette(appearance, window)
+        self.palette.add_provider(self._matching_commands)
+        self.palette.add_provider(self._matching_models)
+        self.effects = Effects(window, window.settings, appearance)
+        self.dialog: SettingsDialog | None = None
+        self._state: WindowState | None = None
+        if places is not None:
+            insight = window.insight
+            panels = {
+                "tree": (lambda: insight.docks.is_seen(insight.tree), insight.open_tree),
+                "steps": (lambda: insight.docks.is_seen(insight.steps), insight.open_steps),
+                "equilibrium": (
+                    lambda: insight.docks.is_seen(insight.equilibrium),
+                    insight.open_equilibrium,
+                ),
+            }
+            self._state = WindowState(window, places.state, panels)
+        window.commands.keys_changed.connect(
+            lambda: window.settings.remember(shortcuts=window.commands.chosen)
+        )
+
+    def come_to_front(self) -> None:
+        """Show the window above the others."""
+        window = self._window
+        window.setWindowState(window.windowState() & ~Qt.WindowState.WindowMinimized)
+        window.show()
+        window.raise_()
+        window.activateWindow()
+
+    def show_palette(self) -> None:
+        """Let the user find a command."""
+        self.palette.open_over(self._window)
+
+    def show_settings(self, page: str = "") -> None:
+        """Open the settings, on a page if one is named."""
+        if self.dialog is None:
+            self.dialog = self._make_settings()
+        if page:
+            self.dialog.open_page(page)
+        self.dialog.show()
+        self.dialog.raise_()
+        self.dialog.activateWindow()
+
+    def open_library(self, library: Library) -> None:
+        """Let the library heed the settings, and go on with downloads unless that is offline."""
+        library.change_settings(self.effects.hub_settings(library.settings))
+        if not library.settings.is_offline:
+            library.downloads.start()
+
+    def adopt(self, models: LibraryDialog) -> None:
+        """Connect the model manager."""
+        window = self._window
+        models.load_requested.connect(window.keeper.load)
+        models.offline_chosen.connect(lambda on: window.settings.choose("is_offline", on))
+        models.settings_requested.connect(lambda: self.show_settings(self.tr("Models")))
+        models.installed.cache_changed.connect(
+            lambda folder: window.settings.choose("models_dir", folder)
+        )
+
+    def restore_state(self) -> None:
+        """Put the window where it was, if that is wanted."""
+        if self._state is not None and self._window.settings.values.restores_window:
+            self._state.restore()
+
+    def save_state(self) -> None:
+        """Keep where the window is."""
+        if self._state is not None:
+            self._state.save()
+
+    def _make_settings(self) -> SettingsDialog:
+        from app.settings.pages import settings_dialog
+        from app.settings.storage_page import StoragePage
+        from app.settings.token_box import TokenBox
+
+        library, store = self._window.library, self._window.settings
+        hub = self.effects.hub_settings(None if library is None else library.settings)
+        tokens = TokenBox(hub)
+        tokens.changed.connect(self._use_token)
+        where = self._places
+        folders = (
+            {}
+            if where is None
+            else {
+                self.tr("Settings"): where.config,
+                self.tr("Conversations"): where.data,
+                self.tr("State"): where.state,
+                self.tr("Logs"): where.log,
+            }
+        )
+        storage = StoragePage(folders | {self.tr("Models"): hub.cache_dir}, self._appearance)
+        storage.measure()
+        return settings_dialog(
+            store, self._window.commands, self._appearance, tokens, storage, self._window
+        )
+
+    def _use_token(self, token: str) -> None:
+        library = self._window.library
+        if library is not None:
+            library.change_settings(with_token(library.settings, token))
+
+    def _matching_commands(self, words: str) -> Sequence[Entry]:
+        table = self._window.commands
+        entries = [
+            Entry(one.label, table.action(one.name).trigger, table.shown_keys(one.name))
+            for one in table.commands
+            if one.name != "palette"
+        ]
+        return matching(words, entries)
+
+    def _matching_models(self, words: str) -> Sequence[Entry]:
+        keeper = self._window.keeper
+        entries = [
+            Entry(choice.name, partial(keeper.load, choice), kind=self.tr("Model"))
+            for choice in self._window.known_models
+        ]
+        return matching(words, entries)

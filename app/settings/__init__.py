@@ -1,0 +1,1 @@
+"""What the user can choose: declared once, read, written, shown and tested from that."""

@@ -1,0 +1,84 @@
+"""The declaration of a setting: the one place that says all about it. No Qt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import Field, dataclass, field, fields
+from enum import Enum
+from typing import Any, TypeVar
+
+from app.settings.kinds import Kind
+
+T = TypeVar("T")
+_KEY = "declaration"
+
+
+class Page(Enum):
+    """Where a setting is shown."""
+
+    GENERAL = "General"
+    APPEARANCE = "Appearance"
+    MODELS = "Models"
+    HIDDEN = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """What there is to know about a setting.
+
+    Attributes:
+        name: Its key in the file.
+        kind: What it may be.
+        page: Where it is shown.
+        label: Its name for people, in English.
+        sentence: What it does, in English.
+    """
+
+    name: str
+    kind: Kind[Any]
+    page: Page
+    label: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    kind: Kind[Any]
+    page: Page
+    label: str
+    sentence: str
+
+
+def setting(
+    kind: Kind[T],
+    default: T | None = None,
+    *,
+    make_default: Callable[[], T] | None = None,
+    page: Page = Page.HIDDEN,
+    label: str = "",
+    sentence: str = "",
+) -> Any:
+    """Declare a field of a dataclass as a setting; the field's name is its key.
+
+    Args:
+        kind: What it may be.
+        default: What it is at the first start.
+        make_default: Makes that, where it isn't immutable.
+        page: Where it is shown.
+        label: Its name for people.
+        sentence: What it does.
+    """
+    metadata = {_KEY: _Words(kind, page, label, sentence)}
+    if make_default is not None:
+        return field(default_factory=make_default, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def declarations(record: type[Any]) -> tuple[Declaration, ...]:
+    """All settings that a dataclass declares, in order."""
+    return tuple(_declaration(one) for one in fields(record))
+
+
+def _declaration(one: Field[Any]) -> Declaration:
+    words: _Words = one.metadata[_KEY]
+    return Declaration(one.name, words.kind, words.page, words.label, words.sentence)

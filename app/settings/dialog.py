@@ -1,0 +1,67 @@
+"""The dialog of settings: what is chosen takes effect at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QHBoxLayout,
+    QListWidget,
+    QScrollArea,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.theme.appearance import Appearance
+
+
+class SettingsDialog(QDialog):
+    """Pages beside a list of their names.
+
+    Attributes:
+        names: The list.
+        pages: The pages, in its order.
+    """
+
+    def __init__(
+        self,
+        pages: Sequence[tuple[str, QWidget]],
+        appearance: Appearance,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("settings")
+        self.setWindowTitle(self.tr("Settings"))
+        scale = appearance.scale
+        self.names = QListWidget()
+        self.names.setObjectName("settingsPages")
+        self.names.setAccessibleName(self.tr("Pages"))
+        self.names.setFixedWidth(scale.px(12))
+        self.pages = QStackedWidget()
+        for name, page in pages:
+            self.names.addItem(name)
+            area = QScrollArea()
+            area.setWidgetResizable(True)
+            area.setWidget(page)
+            self.pages.addWidget(area)
+        row = QHBoxLayout()
+        row.addWidget(self.names)
+        row.addWidget(self.pages, 1)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons.button(QDialogButtonBox.StandardButton.Close).setText(self.tr("Close"))
+        buttons.rejected.connect(self.reject)
+        column = QVBoxLayout(self)
+        column.addLayout(row, 1)
+        column.addWidget(buttons)
+        self.names.currentRowChanged.connect(self.pages.setCurrentIndex)
+        self.names.setCurrentRow(0)
+        self.resize(scale.px(56), scale.px(36))
+
+    def open_page(self, name: str) -> None:
+        """Show the page of that name."""
+        for row in range(self.names.count()):
+            if self.names.item(row).text() == name:
+                self.names.setCurrentRow(row)

@@ -1,0 +1,148 @@
+"""The widget in which a setting is changed, made from its declaration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import singledispatch
+from typing import Any
+
+from PySide6.QtCore import QCoreApplication, QSignalBlocker
+from PySide6.QtGui import QFont
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QDoubleSpinBox,
+    QFileDialog,
+    QFontComboBox,
+    QHBoxLayout,
+    QLineEdit,
+    QPushButton,
+    QWidget,
+)
+
+from app.settings.declaration import Declaration
+from app.settings.kinds import Choice, Folder, FontFamily, Number, Toggle
+from app.theme.fonts import TEXT_FAMILY
+
+Choose = Callable[[Any], None]
+
+
+def said(text: str) -> str:
+    """A text of the declarations in the user's language."""
+    return QCoreApplication.translate("Settings", text) if text else ""
+
+
+class Editor:
+    """A widget that shows a setting and changes it.
+
+    Attributes:
+        widget: To be put on a page.
+        show: Shows a value without telling anybody.
+    """
+
+    def __init__(self, widget: QWidget, show: Choose) -> None:
+        self.widget = widget
+        self._show = show
+
+    def show(self, value: Any) -> None:
+        """Show a value; nobody is told of a choice."""
+        with QSignalBlocker(self.widget):
+            self._show(value)
+
+
+def editor_of(declared: Declaration, choose: Choose) -> Editor:
+    """The editor of a setting.
+
+    Args:
+        declared: The setting.
+        choose: Told every value that the user chooses.
+    """
+    editor = _editor(declared.kind, choose)
+    editor.widget.setAccessibleName(said(declared.label))
+    editor.widget.setAccessibleDescription(said(declared.sentence))
+    editor.widget.setToolTip(said(declared.sentence))
+    return editor
+
+
+@singledispatch
+def _editor(kind: object, _choose: Choose) -> Editor:
+    raise NotImplementedError(f"no widget for {kind!r}")
+
+
+@_editor.register
+def _toggle(_kind: Toggle, choose: Choose) -> Editor:
+    box = QCheckBox()
+    box.toggled.connect(choose)
+    return Editor(box, box.setChecked)
+
+
+@_editor.register
+def _choice(kind: Choice, choose: Choose) -> Editor:
+    box = QComboBox()
+    for word, label in kind.options:
+        box.addItem(said(label), word)
+    box.currentIndexChanged.connect(lambda _row: choose(box.currentData()))
+    return Editor(box, lambda value: box.setCurrentIndex(box.findData(value)))
+
+
+@_editor.register
+def _number(kind: Number, choose: Choose) -> Editor:
+    box = QDoubleSpinBox()
+    box.setRange(kind.least * kind.scale, kind.most * kind.scale)
+    box.setSingleStep(kind.step * kind.scale)
+    box.setDecimals(0)
+    box.setSuffix(kind.suffix)
+    box.setSpecialValueText(said(kind.word_for_least))
+    box.setKeyboardTracking(False)
+    box.valueChanged.connect(lambda value: choose(round(value / kind.scale, 4)))
+    return Editor(box, lambda value: box.setValue(value * kind.scale))
+
+
+@_editor.register
+def _font(_kind: FontFamily, choose: Choose) -> Editor:
+    box = QFontComboBox()
+    box.setEditable(False)
+    box.currentFontChanged.connect(
+        lambda font: choose("" if font.family() == TEXT_FAMILY else font.family())
+    )
+    return Editor(box, lambda value: box.setCurrentFont(QFont(value or TEXT_FAMILY)))
+
+
+@_editor.register
+def _folder(_kind: Folder, choose: Choose) -> Editor:
+    return FolderEditor(choose).editor
+
+
+class FolderEditor(QWidget):
+    """A folder in a line, with a button that looks for another one.
+
+    Attributes:
+        line: The folder.
+        editor: This, as an editor.
+    """
+
+    def __init__(self, choose: Choose) -> None:
+        super().__init__()
+        self._choose = choose
+        self.line = QLineEdit()
+        self.line.setReadOnly(True)
+        self.line.setAccessibleName(self.tr("Folder"))
+        self.line.setPlaceholderText(self.tr("The usual folder"))
+        browse, usual = QPushButton(self.tr("Choose…")), QPushButton(self.tr("Usual"))
+        browse.clicked.connect(self._browse)
+        usual.clicked.connect(lambda: self._take(""))
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self.line, 1)
+        row.addWidget(browse)
+        row.addWidget(usual)
+        self.editor = Editor(self, self.line.setText)
+
+    def _browse(self) -> None:
+        folder = QFileDialog.getExistingDirectory(self, self.tr("Choose a folder"))
+        if folder:
+            self._take(folder)
+
+    def _take(self, folder: str) -> None:
+        self.line.setText(folder)
+        self._choose(folder)

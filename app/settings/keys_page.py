@@ -1,0 +1,76 @@
+"""A page of settings, made from their declarations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
+
+from app.preferences import DECLARATIONS
+from app.settings.declaration import Page
+from app.settings.editors import Editor, editor_of, said
+from app.settings.store import SettingsStore
+from app.theme.appearance import Appearance
+
+
+class KeysPage(QWidget):
+    """One row for each setting: its name, its widget, and what it does.
+
+    Attributes:
+        editors: The widgets, by the names of their settings.
+    """
+
+    def __init__(
+        self,
+        page: Page,
+        store: SettingsStore,
+        appearance: Appearance,
+        own: Mapping[str, Editor] | None = None,
+    ) -> None:
+        """Make the page.
+
+        Args:
+            page: Which settings are on it.
+            store: Holds them.
+            appearance: Sizes.
+            own: Editors of settings whose kind has none, by name.
+        """
+        super().__init__()
+        self._store = store
+        self.editors: dict[str, Editor] = {}
+        scale = appearance.scale
+        self.grid = QGridLayout(self)
+        self.grid.setVerticalSpacing(scale.px(0.4))
+        self.grid.setHorizontalSpacing(scale.px(1.2))
+        self.grid.setColumnStretch(1, 1)
+        for declared in DECLARATIONS.values():
+            if declared.page is page:
+                editor = (own or {}).get(declared.name) or editor_of(
+                    declared, partial(store.choose, declared.name)
+                )
+                editor.show(getattr(store.values, declared.name))
+                self.editors[declared.name] = editor
+                self.add_row(said(declared.label), editor.widget, said(declared.sentence))
+        store.changed.connect(self._follow)
+
+    def add_row(self, label: str, widget: QWidget, sentence: str) -> None:
+        """Put a row under the others."""
+        row = self.grid.rowCount()
+        name = QLabel(label)
+        name.setBuddy(widget)
+        self.grid.addWidget(name, row, 0, Qt.AlignmentFlag.AlignLeft)
+        self.grid.addWidget(widget, row, 1, Qt.AlignmentFlag.AlignVCenter)
+        note = QLabel(sentence)
+        note.setObjectName("notice")
+        note.setWordWrap(True)
+        self.grid.addWidget(note, row + 1, 1)
+
+    def end(self) -> None:
+        """Keep the rows together at the top."""
+        self.grid.setRowStretch(self.grid.rowCount(), 1)
+
+    def _follow(self, name: str) -> None:
+        if name in self.editors:
+            self.editors[name].show(getattr(self._store.values, name))

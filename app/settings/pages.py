@@ -1,0 +1,75 @@
+"""The pages of the settings dialog, put together."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QCoreApplication
+from PySide6.QtWidgets import QWidget
+
+from app.commands.table import CommandTable
+from app.settings.declaration import Page
+from app.settings.device_box import DeviceBox
+from app.settings.dialog import SettingsDialog
+from app.settings.keys_page import KeysPage
+from app.settings.shortcuts_page import ShortcutsPage
+from app.settings.store import SettingsStore
+from app.settings.token_box import TokenBox
+from app.theme.appearance import Appearance
+
+
+class ModelsPage(KeysPage):
+    """Where models compute, rest and come from.
+
+    Attributes:
+        device_box: What they compute on.
+        token_box: Who the user is to the Hub.
+    """
+
+    def __init__(self, store: SettingsStore, appearance: Appearance, token_box: TokenBox) -> None:
+        self.device_box = DeviceBox(lambda device: store.choose("device", device))
+        self.token_box = token_box
+        super().__init__(Page.MODELS, store, appearance, {"device": self.device_box.editor})
+        self.add_row(
+            self.tr("Hub token"), token_box, self.tr("Some models are given to members only.")
+        )
+        self.end()
+
+
+def settings_dialog(
+    store: SettingsStore,
+    commands: CommandTable,
+    appearance: Appearance,
+    token_box: TokenBox,
+    storage: QWidget,
+    parent: QWidget,
+) -> SettingsDialog:
+    """The dialog of settings.
+
+    Args:
+        store: Holds them.
+        commands: Whose keys can be changed.
+        appearance: Sizes.
+        token_box: Who the user is to the Hub.
+        storage: The page of files.
+        parent: The window.
+    """
+
+    def said(name: str) -> str:
+        return QCoreApplication.translate("Settings", name)
+
+    general = KeysPage(Page.GENERAL, store, appearance)
+    looks = KeysPage(Page.APPEARANCE, store, appearance)
+    models = ModelsPage(store, appearance, token_box)
+    for page in (general, looks):
+        page.end()
+    models.device_box.ask()
+    return SettingsDialog(
+        (
+            (said("General"), general),
+            (said("Appearance"), looks),
+            (said("Models"), models),
+            (said("Shortcuts"), ShortcutsPage(commands)),
+            (said("Privacy and storage"), storage),
+        ),
+        appearance,
+        parent,
+    )

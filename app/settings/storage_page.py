@@ -1,0 +1,99 @@
+"""The page of files: where they lie, how large they are, and what leaves this computer."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from PySide6.QtCore import QUrl, Signal
+from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QLineEdit, QPushButton, QWidget
+
+from app.library.sizes import on_disk
+from app.theme.appearance import Appearance
+
+
+class StoragePage(QWidget):
+    """A row for each folder, and the diagnostics.
+
+    Signals:
+        diagnostics_requested: The user wants to see them.
+    """
+
+    diagnostics_requested = Signal()
+
+    def __init__(self, folders: Mapping[str, Path], appearance: Appearance) -> None:
+        super().__init__()
+        self._work: asyncio.Task[None] | None = None
+        self._folders = dict(folders)
+        self.size_labels: dict[Path, QLabel] = {}
+        scale = appearance.scale
+        self._grid = QGridLayout(self)
+        self._grid.setVerticalSpacing(scale.px(0.5))
+        self._grid.setHorizontalSpacing(scale.px(0.8))
+        self._grid.setColumnStretch(1, 1)
+        promise = QLabel(
+            self.tr(
+                "Medusa Chat sends nothing by itself: no statistics, no error reports, no search "
+                "for updates. It asks Hugging Face when you search for or download a model."
+            )
+        )
+        promise.setWordWrap(True)
+        self._grid.addWidget(promise, 0, 0, 1, 4)
+        for name, folder in self._folders.items():
+            self._add(name, folder)
+        self._add_report()
+        self._grid.setRowStretch(self._grid.rowCount(), 1)
+
+    def measure(self) -> None:
+        """Look how large the folders are; the sizes follow."""
+        if self._work is None or self._work.done():
+            self._work = asyncio.ensure_future(self._measure())
+
+    async def _measure(self) -> None:
+        for folder, label in self.size_labels.items():
+            label.setText(on_disk(await asyncio.to_thread(size_of, folder)))
+
+    def _add(self, name: str, folder: Path) -> None:
+        row = self._grid.rowCount()
+        line = QLineEdit(str(folder))
+        line.setReadOnly(True)
+        line.setAccessibleName(name)
+        line.setCursorPosition(0)
+        size = self.size_labels[folder] = QLabel("…")
+        size.setObjectName("notice")
+        button = QPushButton(self.tr("Open folder"))
+        button.setAccessibleName(self.tr("Open folder: {0}").format(name))
+        button.clicked.connect(
+            lambda: QDesktopServices.openUrl(QUrl.fromLocalFile(str(existing(folder))))
+        )
+        self._grid.addWidget(QLabel(name), row, 0)
+        self._grid.addWidget(line, row, 1)
+        self._grid.addWidget(size, row, 2)
+        self._grid.addWidget(button, row, 3)
+
+    def _add_report(self) -> None:
+        button = QPushButton(self.tr("Diagnostics and report…"))
+        button.clicked.connect(self.diagnostics_requested)
+        row = QHBoxLayout()
+        row.addWidget(button)
+        row.addStretch(1)
+        self._grid.addLayout(row, self._grid.rowCount(), 0, 1, 4)
+
+
+def existing(folder: Path) -> Path:
+    """The folder, or the nearest one above it that there is."""
+    return next((one for one in (folder, *folder.parents) if one.is_dir()), folder)
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of all files below a folder; what can't be read counts nothing."""
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            path = Path(parent, name)
+            if not path.is_symlink() and path.is_file():
+                total += path.stat().st_size
+    return total

@@ -1,0 +1,110 @@
+"""The Hub token: kept where all programs look for it, removed, and checked only when asked."""
+
+from __future__ import annotations
+
+import asyncio
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
+
+from medusa_core.api import HubSettings, has_saved_token, remove_user_token, save_user_token, whoami
+from medusa_core.errors import MedusaError
+
+
+class TokenBox(QWidget):
+    """Shows whether there is a token, and changes it; the token itself is never shown.
+
+    Attributes:
+        edit: Takes a token.
+        note: Says whether one is kept, and what the Hub says to it.
+
+    Signals:
+        changed: Another token is kept; empty for none.
+    """
+
+    changed = Signal(str)
+
+    def __init__(self, settings: HubSettings) -> None:
+        super().__init__()
+        self._settings = settings
+        self._work: set[asyncio.Task[None]] = set()
+        self.edit = QLineEdit()
+        self.edit.setEchoMode(QLineEdit.EchoMode.Password)
+        self.edit.setAccessibleName(self.tr("Hub token"))
+        self.save_button = QPushButton(self.tr("Save token"))
+        self.remove_button = QPushButton(self.tr("Remove"))
+        self.check_button = QPushButton(self.tr("Check"))
+        self.check_button.setToolTip(self.tr("Asks Hugging Face once whose token this is."))
+        self.note = QLabel()
+        self.note.setObjectName("notice")
+        self.note.setWordWrap(True)
+        self.note.setTextFormat(Qt.TextFormat.PlainText)
+        row = QHBoxLayout()
+        row.addWidget(self.edit, 1)
+        for button in (self.save_button, self.remove_button, self.check_button):
+            row.addWidget(button)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addLayout(row)
+        column.addWidget(self.note)
+        self.edit.textChanged.connect(lambda _text: self._refresh())
+        self.save_button.clicked.connect(self._save)
+        self.remove_button.clicked.connect(self._remove)
+        self.check_button.clicked.connect(self._check)
+        self._say_state()
+
+    def use(self, settings: HubSettings) -> None:
+        """Ask the Hub under other settings from now on."""
+        self._settings = settings
+        self._refresh()
+
+    def _say_state(self) -> None:
+        has_token = bool(self._settings.token)
+        self.edit.setPlaceholderText(
+            self.tr("A token is saved") if has_token else self.tr("No token is saved")
+        )
+        self._refresh()
+
+    def _refresh(self) -> None:
+        is_typed = bool(self.edit.text().strip())
+        self.save_button.setEnabled(is_typed)
+        self.remove_button.setEnabled(has_saved_token())
+        self.check_button.setEnabled(is_typed or bool(self._settings.token))
+
+    def _save(self) -> None:
+        token = self.edit.text().strip()
+        try:
+            save_user_token(token)
+        except OSError as error:
+            self.note.setText(self.tr("The token can't be saved: {0}").format(error.strerror))
+            return
+        self.edit.clear()
+        self.note.setText(self.tr("Token saved; only you can read it."))
+        self._take(token)
+
+    def _remove(self) -> None:
+        try:
+            remove_user_token()
+        except OSError as error:
+            self.note.setText(self.tr("The token can't be removed: {0}").format(error.strerror))
+            return
+        self.note.setText(self.tr("Token removed."))
+        self._take("")
+
+    def _take(self, token: str) -> None:
+        self.changed.emit(token)
+        self._say_state()
+
+    def _check(self) -> None:
+        task = asyncio.ensure_future(self._ask(self.edit.text().strip() or self._settings.token))
+        self._work.add(task)
+        task.add_done_callback(self._work.discard)
+
+    async def _ask(self, token: str) -> None:
+        self.note.setText(self.tr("Asking Hugging Face …"))
+        try:
+            name = await asyncio.to_thread(whoami, self._settings, token)
+        except MedusaError as error:
+            self.note.setText(f"{error.message} {error.hint}".strip())
+            return
+        self.note.setText(self.tr("The token works: it is {0}’s.").format(name))

@@ -1,0 +1,83 @@
+"""One window for each data directory: a second start raises the first one's."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from pathlib import Path
+
+from PySide6.QtCore import QLockFile, QObject, Signal
+from PySide6.QtNetwork import QLocalServer, QLocalSocket
+
+log = logging.getLogger(__name__)
+
+LOCK_NAME = "medusa-chat.lock"
+_PATIENCE_MS = 2_000
+_RAISE = b"raise\n"
+
+
+class SingleInstance(QObject):
+    """The lock of a data directory, and the socket that the holder listens on.
+
+    A lock whose process is gone is taken over. Where no lock can be written, as on a read-only
+    disk, the application runs without one.
+
+    Signals:
+        raise_requested: Somebody started the application once more.
+    """
+
+    raise_requested = Signal()
+
+    def __init__(self, folder: Path) -> None:
+        """Prepare; nothing is locked yet.
+
+        Args:
+            folder: Where the lock lies; there is one instance for each such folder.
+        """
+        super().__init__()
+        self._folder = folder
+        self._lock = QLockFile(str(folder / LOCK_NAME))
+        self._lock.setStaleLockTime(0)  # only where its process is gone
+        self._server = QLocalServer(self)
+        self._server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
+        self._server.newConnection.connect(self._hear)
+        digest = hashlib.sha256(str(folder.absolute()).encode()).hexdigest()
+        self._name = f"medusa-chat-{digest[:16]}"
+
+    def take(self) -> bool:
+        """Become the instance of this folder; False where another one is."""
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            log.warning("no lock can be kept in %s: %s", self._folder, error.strerror)
+            return True
+        if not self._lock.tryLock(0):
+            if self._lock.error() is QLockFile.LockError.LockFailedError:
+                return False
+            log.warning("no lock can be kept in %s: %s", self._folder, self._lock.error().name)
+            return True
+        QLocalServer.removeServer(self._name)  # of an instance that was killed
+        if not self._server.listen(self._name):
+            log.warning("a second start can't be heard: %s", self._server.errorString())
+        return True
+
+    def raise_other(self) -> bool:
+        """Ask the other instance to show its window; False if it doesn't answer."""
+        socket = QLocalSocket()
+        socket.connectToServer(self._name)
+        if not socket.waitForConnected(_PATIENCE_MS):
+            return False
+        socket.write(_RAISE)
+        has_gone = socket.waitForBytesWritten(_PATIENCE_MS)
+        socket.disconnectFromServer()
+        return has_gone
+
+    def release(self) -> None:
+        """Let another instance take the folder."""
+        self._server.close()
+        self._lock.unlock()
+
+    def _hear(self) -> None:
+        while (socket := self._server.nextPendingConnection()) is not None:
+            socket.disconnected.connect(socket.deleteLater)
+            self.raise_requested.emit()

@@ -1,0 +1,104 @@
+"""Where the window was, how large, and what was open: kept for the next start."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QByteArray, QRect
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QMainWindow, QSplitter, QWidget
+
+from medusa_core.api import read_json
+from medusa_core.errors import CheckpointError
+
+log = logging.getLogger(__name__)
+
+FILE_NAME = "window.json"
+_LEAST_SEEN = 80  # of a window's title, so that it can be dragged
+
+# Panels that are made when they are opened: whether each is open, and what opens it.
+Panels = Mapping[str, tuple[Callable[[], bool], Callable[[], QWidget]]]
+
+
+class WindowState:
+    """Keeps and restores a window.
+
+    What a newer version wrote and this one can't read is left as it was.
+    """
+
+    def __init__(self, window: QMainWindow, folder: Path, panels: Panels) -> None:
+        self._window = window
+        self._path = folder / FILE_NAME
+        self._panels = panels
+
+    def save(self) -> None:
+        """Keep how the window is now; on a disk that can't be written nothing is kept."""
+        saved = {
+            "geometry": _text(self._window.saveGeometry()),
+            "docks": _text(self._window.saveState()),
+            "open": [name for name, (is_open, _) in self._panels.items() if is_open()],
+            "splitters": {
+                one.objectName(): _text(one.saveState())
+                for one in self._window.findChildren(QSplitter)
+                if one.objectName()
+            },
+        }
+        part = self._path.with_suffix(".part")
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            part.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
+            part.replace(self._path)
+        except OSError as error:
+            log.warning("%s can't be written: %s", self._path, error)
+
+    def restore(self) -> None:
+        """Make the window as it was; what makes no sense changes nothing."""
+        try:
+            saved = read_json(self._path) if self._path.exists() else {}
+        except (CheckpointError, OSError) as error:
+            log.warning("the window is as at the first start: %s", error)
+            return
+        opened = saved.get("open")
+        for name in opened if isinstance(opened, list) else ():
+            if name in self._panels:
+                self._panels[name][1]()
+        self._window.restoreGeometry(_bytes(saved.get("geometry")))
+        self._window.restoreState(_bytes(saved.get("docks")))
+        splitters = saved.get("splitters")
+        for one in self._window.findChildren(QSplitter):
+            if isinstance(splitters, dict) and one.objectName() in splitters:
+                one.restoreState(_bytes(splitters[one.objectName()]))
+        self._come_on_screen()
+
+    def _come_on_screen(self) -> None:
+        """A screen may be gone: the title must be where a mouse gets it."""
+        frame = self._window.frameGeometry()
+        screens = [screen.availableGeometry() for screen in QGuiApplication.screens()]
+        title = QRect(frame.x(), frame.y(), frame.width(), _LEAST_SEEN)
+        if any(_is_seen(title.intersected(screen)) for screen in screens) or not screens:
+            return
+        home = screens[0]
+        size = frame.size().boundedTo(home.size())
+        self._window.resize(size)
+        self._window.move(home.center() - QRect(home.topLeft(), size).center() + home.topLeft())
+
+
+def _is_seen(part: QRect) -> bool:
+    return part.width() >= _LEAST_SEEN and part.height() >= _LEAST_SEEN // 2
+
+
+def _text(state: QByteArray) -> str:
+    return base64.b64encode(state.data()).decode("ascii")
+
+
+def _bytes(saved: Any) -> QByteArray:
+    try:
+        return QByteArray(base64.b64decode(str(saved or ""), validate=True))
+    except (binascii.Error, ValueError):
+        return QByteArray()

@@ -1,0 +1,1 @@
+"""What works on this computer, in words, with the cure where something doesn't. No Qt."""

@@ -1,0 +1,102 @@
+"""Checks of what computes: Python, torch, the device, the compiled step."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+
+from medusa_core.doctor.check import Check, Examination
+from medusa_core.errors import RequestError
+
+_INSTALL = "Install Medusa Chat again: python3 installer run"
+_GIB = 1 << 30
+_LEAST_RAM_BYTES = 4 * _GIB
+
+
+def machine_checks() -> tuple[Examination, ...]:
+    """What computes here."""
+    return (
+        Examination("Python", _python),
+        Examination("PyTorch", _torch),
+        Examination("Device", _device),
+        Examination("Compiled library", _native),
+        Examination("Memory", _memory),
+        Examination("Built-in model", _demo),
+    )
+
+
+def _python() -> Check:
+    said = f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"
+    is_known = (3, 11) <= sys.version_info[:2] < (3, 14)
+    hint = "" if is_known else "Use Python 3.11, 3.12 or 3.13."
+    return Check("Python", is_known, f"{said}.", hint)
+
+
+def _torch() -> Check:
+    try:
+        import torch
+    except (ImportError, OSError) as error:
+        return Check("PyTorch", False, f"PyTorch can't be loaded: {error}.", _INSTALL)
+    product = torch.ones(4, 4) @ torch.ones(4, 4)
+    if float(product.sum()) != 64:
+        return Check("PyTorch", False, "PyTorch multiplies wrongly here.", _INSTALL)
+    build = f"for CUDA {torch.version.cuda}" if torch.version.cuda else "for processors"
+    return Check("PyTorch", True, f"PyTorch {torch.__version__} {build}.")
+
+
+def _device() -> Check:
+    from medusa_core.memory.probe import offered_devices
+    from medusa_core.models.precision import settle_device
+
+    try:
+        settled = settle_device("")
+    except RequestError as error:
+        return Check("Device", False, error.message, error.hint)
+    if settled.note:
+        hint = "Install a PyTorch for this card: python3 installer run"
+        return Check("Device", False, settled.note, hint)
+    labels = {offer.device: offer.label for offer in offered_devices()}
+    name = labels.get(str(settled.device), str(settled.device))
+    return Check("Device", True, f"Models run on: {name}.")
+
+
+def _native() -> Check:
+    from medusa_core.native.binding import native_library, system_name
+
+    if os.environ.get("MEDUSA_NATIVE") == "0":
+        hint = "Unset MEDUSA_NATIVE; answers on the processor are slower without it."
+        return Check("Compiled library", False, "It is switched off: MEDUSA_NATIVE is 0.", hint)
+    library = native_library()
+    if library is None:
+        message = f"There is none that this processor ({system_name()}) can run."
+        hint = "Everything works without it, only slower; a graphics card doesn't need it."
+        return Check("Compiled library", False, message, hint)
+    return Check("Compiled library", True, f"In use: {os.path.basename(library._name)}.")  # noqa: PTH119
+
+
+def _memory() -> Check:
+    import psutil
+
+    memory = psutil.virtual_memory()
+    said = f"{memory.available / _GIB:.1f} of {memory.total / _GIB:.1f} GiB are free."
+    if memory.available < _LEAST_RAM_BYTES:
+        hint = "Close other programs before you load a large model."
+        # Little is enough for the built-in model: worth saying, but nothing is broken.
+        return Check("Memory", True, said, hint)
+    return Check("Memory", True, said)
+
+
+def _demo() -> Check:
+    from medusa_core.errors import MedusaError
+    from medusa_core.models.config import read_config
+    from medusa_core.resources import demo_heads_dir, demo_model_dir
+
+    for folder in (demo_model_dir(), demo_heads_dir()):
+        if not any(folder.glob("*.safetensors")):
+            return Check("Built-in model", False, f"Its weights are missing in {folder}.", _INSTALL)
+    try:
+        read_config(demo_model_dir())
+    except MedusaError as error:
+        return Check("Built-in model", False, error.message, _INSTALL)
+    return Check("Built-in model", True, "Llama-Pebble is here.")

@@ -1,0 +1,93 @@
+"""Checks of disks and folders: room, permissions, what can be read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+from medusa_core.doctor.check import Check, Examination
+from medusa_core.hub.settings import settings_from
+from medusa_core.places import Places
+from medusa_core.resources import calibrations_dir, kept_models_dir
+
+_GB = 10**9
+_LEAST_BYTES = 2 * _GB  # what downloads leave free, too
+
+
+def storage_checks(places: Places) -> tuple[Examination, ...]:
+    """Where files lie."""
+    models = settings_from(os.environ).cache_dir
+    folders = {
+        "Settings": places.config,
+        "Conversations": places.data,
+        "State": places.state,
+        "Logs": places.log,
+        "Models": models,
+        "Quantized copies": kept_models_dir(),
+        "Step costs": calibrations_dir(),
+    }
+    written = [
+        Examination(f"{name} folder", partial(_writable, f"{name} folder", folder))
+        for name, folder in folders.items()
+    ]
+    return (
+        *written,
+        Examination(
+            "Disk for conversations", partial(_room, "Disk for conversations", places.data)
+        ),
+        Examination("Disk for models", partial(_room, "Disk for models", models)),
+        Examination("History", partial(_history, places.history)),
+    )
+
+
+def _writable(name: str, folder: Path) -> Check:
+    nearest = next((one for one in (folder, *folder.parents) if one.exists()), folder)
+    if not nearest.is_dir():
+        return Check(name, False, f"{nearest} is a file, not a folder.", "Move it away.")
+    try:
+        with tempfile.NamedTemporaryFile(dir=nearest, prefix=".medusa-doctor-"):
+            said = str(folder) if nearest == folder else f"{folder} (made when it is needed)"
+            return Check(name, True, f"{said}.")
+    except OSError as error:
+        return Check(
+            name,
+            False,
+            f"{nearest} can't be written: {error.strerror}.",
+            "Give yourself the right to write there, or start with --data-dir FOLDER.",
+        )
+
+
+def _room(name: str, folder: Path) -> Check:
+    free = shutil.disk_usage(_existing(folder)).free
+    said = f"{free / _GB:.1f} GB are free."
+    if free < _LEAST_BYTES:
+        hint = "Make room: below 2 GB downloads pause, and a full disk keeps nothing."
+        return Check(name, False, said, hint)
+    return Check(name, True, said)
+
+
+def _history(path: Path) -> Check:
+    if not path.exists():
+        return Check("History", True, "No conversation is kept yet.")
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
+            (said,) = database.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.Error as error:
+        said = str(error)
+    if said != "ok":
+        return Check(
+            "History",
+            False,
+            f"{path} is damaged: {said}.",
+            "Close Medusa Chat and start it again: it sets the file aside and keeps what it can.",
+        )
+    return Check("History", True, f"{path.stat().st_size / 1e6:.1f} MB, undamaged.")
+
+
+def _existing(folder: Path) -> Path:
+    return next((one for one in (folder, *folder.parents) if one.is_dir()), folder)

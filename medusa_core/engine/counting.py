@@ -1,0 +1,34 @@
+"""How long a conversation is before it is sent, and what of it will be read."""
+
+from __future__ import annotations
+
+from medusa_core.engine.admission import admit
+from medusa_core.engine.overflow import fit
+from medusa_core.errors import RequestError
+from medusa_core.messages import Count, Counted, Role
+from medusa_core.target import Target
+
+
+def count(command: Count, target: Target) -> Counted:
+    """Count a conversation by the model's own template and tokenizer; no session is touched.
+
+    Args:
+        command: Which conversation; one without a user's message has no tokens yet.
+        target: The loaded target.
+
+    Raises:
+        RequestError: A setting makes no sense.
+        ModelError: The template or the tokenizer can't serve.
+    """
+    admit(command.messages, command.settings)
+    ids, limit = (command.session_id, command.request_id), target.config.context_tokens
+    if not any(message.role is Role.USER for message in command.messages):
+        return Counted(*ids, 0, 0, limit, None, "", "")
+    try:
+        fitted = fit(command.messages, None, target, command.settings)
+    except RequestError as error:
+        num_tokens = int(error.data.get("num_tokens", 0))
+        return Counted(*ids, num_tokens, num_tokens, limit, None, error.message, "")
+    prompt = target.template.render(fitted.messages) if command.wants_prompt else ""
+    num_read = len(fitted.transcript.token_ids)
+    return Counted(*ids, fitted.num_tokens, num_read, limit, fitted.cut, "", prompt)

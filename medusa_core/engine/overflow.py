@@ -1,0 +1,204 @@
+"""Which part of a conversation the model reads where the whole is too long.
+
+Where messages are left out, everything behind them moves, and the model must read it anew. So a cut
+goes down to 70 % of the context at once, and the turns that follow keep it: it is found by going
+through the conversation turn by turn, as it grew, and depends on nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from medusa_core.engine.transcript import Transcript, transcribe
+from medusa_core.errors import RequestError
+from medusa_core.messages import ChatMessage, Cut, GenerateSettings, Overflow, Role
+from medusa_core.target import Target
+
+_LEFT_AFTER_CUT = 0.7  # of the context
+_LEAST_ROOM = 1 / 8  # of the context, for an answer without a limit of its own
+_BEGINNING = 1 / 4  # of the context, which `middle` keeps
+_SURELY_TOO_LONG = 1.25  # of the context, by estimate: then the whole needn't be counted exactly
+
+
+class Fitted(NamedTuple):
+    """What the model is to read.
+
+    Attributes:
+        messages: The messages that it reads.
+        transcript: Their tokens.
+        num_tokens: Tokens of the whole conversation; an estimate where it is far too long.
+        cut: What is left out, or None.
+    """
+
+    messages: tuple[ChatMessage, ...]
+    transcript: Transcript
+    num_tokens: int
+    cut: Cut | None
+
+
+def fit(
+    messages: Sequence[ChatMessage],
+    keep_tokens: int | None,
+    target: Target,
+    settings: GenerateSettings,
+    context_tokens: int = 0,
+) -> Fitted:
+    """Fit a conversation into the context; one that fits is read as it is.
+
+    Args:
+        messages: The turns; an assistant's message at the end is an answer to go on with.
+        keep_tokens: How many tokens of that answer to keep; None for all.
+        target: Its tokenizer and template are used.
+        settings: The policy and the longest answer.
+        context_tokens: The share of the context that it gets; 0 for all of it.
+
+    Raises:
+        RequestError: There is nothing to answer, or even the least that is read is too long.
+        ModelError: The template or the tokenizer can't serve.
+    """
+    limit = context_tokens or target.config.context_tokens
+    policy = settings.overflow
+    turns = None if policy is Overflow.STOP else _Turns(messages, target)
+    if turns is None or turns.num_tokens <= _SURELY_TOO_LONG * limit:
+        whole = transcribe(messages, keep_tokens, target)
+        num_tokens = len(whole.token_ids)
+        room = 1 if policy is Overflow.STOP else _room(settings, limit)
+        if num_tokens + room <= limit:
+            return Fitted(tuple(messages), whole, num_tokens, None)
+    else:
+        num_tokens = turns.num_tokens
+    if turns is None:
+        raise _too_long(num_tokens, target, limit, is_whole=True)
+    return _cut(turns, keep_tokens, target, settings, limit, num_tokens)
+
+
+def _room(settings: GenerateSettings, limit: int) -> int:
+    """What an answer is to have, at least."""
+    least = max(1, int(limit * _LEAST_ROOM))
+    return min(settings.max_new_tokens or least, least)
+
+
+def _cut(
+    turns: _Turns,
+    keep_tokens: int | None,
+    target: Target,
+    settings: GenerateSettings,
+    limit: int,
+    num_tokens: int,
+) -> Fitted:
+    room = _room(settings, limit)
+    head = turns.head(limit * _BEGINNING) if settings.overflow is Overflow.MIDDLE else 0
+    first = turns.first_kept(head, limit - room, limit * _LEFT_AFTER_CUT)
+    last = len(turns.exchanges) - 1
+    while True:
+        kept = turns.kept(head, first)
+        transcript = transcribe(kept, keep_tokens, target)
+        num_read = len(transcript.token_ids)
+        if num_read + room <= limit or (first == last and head == 0):
+            break
+        # The estimate was too low; or the beginning and the last message are too long together.
+        first, head = (first + 1, head) if first < last else (last, head - 1)
+    if num_read >= limit:
+        raise _too_long(num_read, target, limit, is_whole=False)
+    left_out = len(turns.messages) - len(kept)
+    cut = Cut(left_out, max(0, num_tokens - num_read)) if left_out else None
+    return Fitted(kept, transcript, num_tokens, cut)
+
+
+class _Turns:
+    """A conversation as exchanges, each a user's message and what answered it, and their lengths.
+
+    Attributes:
+        messages: All messages.
+        exchanges: All but what stands before the first user's message.
+    """
+
+    def __init__(self, messages: Sequence[ChatMessage], target: Target) -> None:
+        self.messages = tuple(messages)
+        starts = [i for i, message in enumerate(messages) if message.role is Role.USER]
+        begin = starts[0] if starts else len(self.messages)
+        self._system = self.messages[:begin]
+        ends = [*starts[1:], len(self.messages)]
+        self.exchanges = [self.messages[a:b] for a, b in zip(starts, ends, strict=True)]
+        self._asked = [_length(exchange[:1], target) for exchange in self.exchanges]
+        self._answered = [_length(exchange[1:], target) for exchange in self.exchanges]
+        self._once, each = _frame(self._system, target) if self.exchanges else (0, 0)
+        pairs = zip(self._asked, self._answered, strict=True)
+        self._before = [0, *accumulate(asked + answer + each for asked, answer in pairs)]
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens of all, by estimate."""
+        last = len(self.exchanges) - 1
+        return self._size(0, 0, last) + self._answered[last] if self.exchanges else 0
+
+    def head(self, most: float) -> int:
+        """How many exchanges from the beginning on have at most so many tokens."""
+        fitting = [count for count, size in enumerate(self._before) if self._once + size <= most]
+        return min(len(fitting), len(self.exchanges)) - 1 if fitting else 0
+
+    def first_kept(self, head: int, most: float, wanted: float) -> int:
+        """The first exchange behind the gap.
+
+        Args:
+            head: Exchanges before the gap.
+            most: Tokens from which on something must go.
+            wanted: Tokens that are then left.
+        """
+        first, last = head, len(self.exchanges) - 1
+        for now in range(head, last + 1):
+            # What is gone on with, or comes again, has been read with its question.
+            is_over = self._size(head, first, now) > most
+            while is_over and first < now and self._size(head, first, now) > wanted:
+                first += 1
+        return first
+
+    def kept(self, head: int, first: int) -> tuple[ChatMessage, ...]:
+        """The messages before and behind the gap."""
+        exchanges = (*self.exchanges[:head], *self.exchanges[first:])
+        return (*self._system, *(message for exchange in exchanges for message in exchange))
+
+    def _size(self, head: int, first: int, now: int) -> int:
+        """Tokens of a prompt that asks exchange `now`, with a gap from `head` to `first`."""
+        before = self._before
+        return self._once + before[head] + before[now] - before[first] + self._asked[now]
+
+
+def _length(messages: Sequence[ChatMessage], target: Target) -> int:
+    return sum(
+        len(message.token_ids) or len(target.tokenizer.encode(message.content))
+        for message in messages
+    )
+
+
+def _frame(system: tuple[ChatMessage, ...], target: Target) -> tuple[int, int]:
+    """What the template adds once, the system prompt included, and for each exchange."""
+    user, answer = ChatMessage(Role.USER, "a"), ChatMessage(Role.ASSISTANT, "a")
+    one = len(transcribe((*system, user), None, target).token_ids)
+    two = len(transcribe((*system, user, answer, user), None, target).token_ids)
+    letter = len(target.tokenizer.encode("a"))
+    return one - letter, max(0, two - one - 2 * letter)
+
+
+def _too_long(num_tokens: int, target: Target, limit: int, *, is_whole: bool) -> RequestError:
+    whole = target.config.context_tokens
+    what = "This chat" if is_whole else "The last message alone"
+    if limit == whole:
+        hint = (
+            "Shorten the message, start a new chat, or choose another way under Settings, Context."
+            if is_whole
+            else "Shorten it, or load the model with a longer context."
+        )
+    else:
+        hint = (
+            f"Answers that are written at once share the context of {whole:,} tokens: shorten the "
+            "message, or load the model with a longer context."
+        )
+    return RequestError(
+        f"{what} needs {num_tokens:,} tokens; {target.name}'s limit is {limit:,} with its answer.",
+        hint,
+        num_tokens=num_tokens,
+        context_tokens=limit,
+    )

@@ -1,0 +1,38 @@
+"""Whose token this is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from medusa_core.errors import AccessError, NotFoundError
+from medusa_core.hub.hub_api import ask_hub
+from medusa_core.hub.refusals import unreadable
+from medusa_core.hub.settings import HubSettings
+
+_MOST_CHARS = 100
+
+
+def whoami(settings: HubSettings, token: str) -> str:
+    """Ask the Hub once whose token this is; blocks.
+
+    Args:
+        settings: How to deal with the Hub.
+        token: The token.
+
+    Returns:
+        The name of its account.
+
+    Raises:
+        AccessError: The Hub doesn't know it.
+        HubError: The Hub can't be asked.
+    """
+    try:
+        answer = ask_hub(replace(settings, token=token), "whoami-v2", "this token")
+    except NotFoundError as error:  # the same status as for a repository that isn't there
+        raise AccessError(
+            "Hugging Face doesn't know this token.",
+            "Copy it again from huggingface.co/settings/tokens; it begins with hf_.",
+        ) from error
+    if not isinstance(answer, dict) or not isinstance(answer.get("name"), str):
+        raise unreadable("this token", "it names nobody")
+    return str(answer["name"])[:_MOST_CHARS]

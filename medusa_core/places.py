@@ -1,0 +1,49 @@
+"""Where this user's files lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+APP_NAME = "medusa-chat"
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Folders of one user.
+
+    Attributes:
+        config: The choices.
+        data: What mustn't be lost: conversations, folders of models.
+        state: What the next start goes on from: downloads, the window's place, the lock.
+        log: What happened.
+    """
+
+    config: Path
+    data: Path
+    state: Path
+    log: Path
+
+    @property
+    def history(self) -> Path:
+        """The file of all conversations."""
+        return self.data / "history.db"
+
+
+def places(data_dir: Path | None = None) -> Places:
+    """The folders.
+
+    Args:
+        data_dir: Puts all of them under this folder; None for where the system wants them.
+    """
+    if data_dir is None:
+        return Places(
+            Path(platformdirs.user_config_path(APP_NAME)),
+            Path(platformdirs.user_data_path(APP_NAME)),
+            Path(platformdirs.user_state_path(APP_NAME)),
+            Path(platformdirs.user_log_path(APP_NAME)),
+        )
+    root = data_dir.expanduser().absolute()
+    return Places(root / "config", root / "data", root / "state", root / "log")

@@ -1,0 +1,167 @@
+"""Settings of answers: declared once, kept as JSON, collected in presets."""
+
+import argparse
+import json
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+
+from medusa_core.chat_settings import SETTINGS, ChatSettings
+from medusa_core.engine.admission import admit
+from medusa_core.errors import PresetError
+from medusa_core.generate.arguments import add_rule_arguments
+from medusa_core.messages import ChatMessage, DrafterChoice, GenerateSettings, Overflow, Role
+from medusa_core.presets import BUILTIN, FILE_NAME, Presets
+from medusa_core.rules.rule import rule_registry, rules_by_preference
+from medusa_core.setting import Setting, When
+
+RULES = {rule.name: rule for rule in rules_by_preference()}
+PLAIN = DrafterChoice("none", "Plain", "Nothing.", drafts=False)
+OTHER = ChatSettings(
+    system_prompt="Be brief.",
+    drafter="none",
+    rule="typical",
+    temperature=1.3,
+    seed=7,
+    stop=("END",),
+    max_new_tokens=640,
+    overflow=Overflow.MIDDLE,
+)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_every_declared_setting_is_one_of_the_engine_and_sound_over_its_range(name: str) -> None:
+    setting = SETTINGS[name]
+    assert setting.default == getattr(ChatSettings(), name)
+    for value in (setting.low, setting.default, setting.high):
+        chosen = replace(ChatSettings(), **{name: setting.read(value)})
+        settings = chosen.generate_settings(seed=1)
+        assert getattr(settings, name) == value
+        admit((), settings)
+        for rule in rule_registry().specs:
+            rule.build(settings)
+    for senseless in (setting.low - 1, setting.high + 1, "1", None, True, float("nan")):
+        with pytest.raises((ValueError, TypeError)):
+            setting.read(senseless)
+
+
+@pytest.mark.parametrize("setting", SETTINGS.values(), ids=lambda setting: setting.label)
+def test_every_setting_explains_itself_in_sentences(setting: Setting) -> None:
+    assert setting.meaning.endswith(".")
+    assert setting.drafting.endswith(".")
+    assert setting.off is None or setting.low <= setting.off <= setting.high
+
+
+def test_the_command_line_is_made_of_the_declarations() -> None:
+    parser = argparse.ArgumentParser()
+    add_rule_arguments(parser)
+    args = vars(parser.parse_args(["--top-k", "40", "--min-p", "0.1"]))
+    assert (args["top_k"], args["min_p"]) == (40, 0.1)
+    for name, setting in SETTINGS.items():
+        if name != "max_new_tokens":
+            assert args[name] == (
+                40 if name == "top_k" else 0.1 if name == "min_p" else setting.default
+            )
+    text = " ".join(parser.format_help().split())
+    assert "draws among so many of the likeliest tokens; 0: off" in text
+
+
+def test_a_setting_says_why_it_does_nothing() -> None:
+    heads = DrafterChoice("medusa", "Heads", "Heads.")
+    assert "likeliest" in When.DRAWS.lack(RULES["greedy"], heads)
+    assert When.DRAWS.lack(RULES["sample"], heads) == ""
+    assert "Typical" in When.NOT_EXACT.lack(RULES["sample"], heads)
+    assert When.NOT_EXACT.lack(RULES["typical"], heads) == ""
+    assert "guesses nothing" in When.DRAFTS.lack(RULES["sample"], PLAIN)
+    assert When.ALWAYS.lack(RULES["greedy"], PLAIN) == ""
+
+
+def test_settings_survive_json_and_a_senseless_one_falls_back_alone() -> None:
+    raw = json.loads(json.dumps(OTHER.as_json()))
+    assert set(raw) == {field.name for field in fields(ChatSettings)}
+    assert ChatSettings().with_json(raw) == OTHER
+    broken = {**raw, "temperature": "hot", "seed": -1, "overflow": "spill", "stop": [""], "x": 1}
+    read = ChatSettings().with_json(broken)
+    assert read == replace(OTHER, temperature=0.7, seed=None, overflow=Overflow.ROLLING, stop=())
+
+
+def test_a_new_seed_counts_only_where_none_is_set() -> None:
+    assert ChatSettings().generate_settings(5).seed == 5
+    assert OTHER.generate_settings(5).seed == 7
+    assert ChatSettings(drafter="").generate_settings(0).drafter == GenerateSettings().drafter
+    assert ChatSettings().generate_settings(0).max_new_tokens == 0
+
+
+def test_the_system_prompt_stands_before_the_conversation() -> None:
+    asked = (ChatMessage(Role.USER, "Hi"),)
+    assert OTHER.framed(asked) == (ChatMessage(Role.SYSTEM, "Be brief."), *asked)
+    assert ChatSettings(system_prompt=" \n").framed(asked) == asked
+
+
+# Presets ------------------------------------------------------------------------------------------
+
+
+def test_presets_of_the_program_change_sampling_alone_and_can_not_be_changed() -> None:
+    presets = Presets(None)
+    assert [preset.name for preset in BUILTIN] == ["Exact", "Balanced", "Creative"]
+    for preset in BUILTIN:
+        applied = preset.applied(OTHER)
+        assert (applied.system_prompt, applied.stop) == ("Be brief.", ("END",))
+        assert presets.matching(applied) == preset
+        with pytest.raises(PresetError, match="can't be changed"):
+            presets.save(preset.name.upper(), OTHER)
+    assert presets.matching(ChatSettings()) == BUILTIN[0]
+    assert BUILTIN[0].applied(OTHER).rule == "greedy"
+
+
+def test_presets_are_created_renamed_copied_and_deleted_and_are_still_there_later(
+    tmp_path: Path,
+) -> None:
+    presets = Presets(tmp_path)
+    mine = presets.rename(presets.save("Mine", OTHER), "My own")
+    copy = presets.duplicate(mine)
+    balanced = presets.duplicate(BUILTIN[1])
+    presets.delete(balanced)
+    presets.use_for_new_chats(OTHER)
+    later = Presets(tmp_path)
+    assert [preset.name for preset in later.all[3:]] == ["My own", "My own 2"]
+    assert later.matching(OTHER) == mine
+    assert later.new_chats == OTHER
+    with pytest.raises(PresetError, match="already"):
+        later.rename(copy, "My own")
+    for senseless in ("", "  ", "x" * 61, "a\nb"):
+        with pytest.raises(PresetError):
+            later.save(senseless, OTHER)
+
+
+def test_an_exported_preset_comes_back_under_a_free_name(tmp_path: Path) -> None:
+    presets = Presets(None)
+    mine = presets.save("Mine", OTHER)
+    presets.export(mine, tmp_path / "mine.json")
+    (added,) = presets.add_from(tmp_path / "mine.json")
+    assert added.name == "Mine 2"
+    assert added.applied(ChatSettings()) == OTHER
+    for text in ("{}", "[1]", "nonsense", '{"format": 1, "presets": [{"name": 3}, 7]}'):
+        (tmp_path / "other.json").write_text(text)
+        with pytest.raises(PresetError):
+            presets.add_from(tmp_path / "other.json")
+
+
+def test_a_damaged_file_of_presets_is_set_aside_and_told(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_text('{"format": 1, "presets": ')
+    presets = Presets(tmp_path)
+    assert presets.trouble is not None
+    assert "damaged" in presets.trouble.hint
+    assert presets.all == BUILTIN
+    presets.save("Mine", OTHER)
+    assert (tmp_path / "presets.damaged").read_text().startswith('{"format"')
+    assert Presets(tmp_path).trouble is None
+
+
+def test_a_folder_that_can_not_be_written_costs_the_file_alone(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text("a file where the folder should be")
+    presets = Presets(tmp_path / "config")
+    with pytest.raises(PresetError, match="can't be written"):
+        presets.save("Mine", OTHER)
+    assert presets.all[-1].name == "Mine"

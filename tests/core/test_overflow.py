@@ -1,0 +1,206 @@
+"""Conversations that are longer than the context: what is left out, and what is told of it."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from medusa_core.engine.counting import count
+from medusa_core.engine.generation import Generation
+from medusa_core.engine.overflow import fit
+from medusa_core.engine.session import Session
+from medusa_core.errors import RequestError, TemplateError
+from medusa_core.messages import (
+    ChatMessage,
+    ContextCut,
+    Count,
+    Generate,
+    GenerateSettings,
+    GenerationDone,
+    Overflow,
+    Progress,
+    Role,
+    StopReason,
+)
+from medusa_core.pace.tuner import Tuner
+from medusa_core.target import Target
+from medusa_core.text.template import ChatTemplate
+from tests.core.conftest import LoadTarget
+from tests.core.laws import decode, user_says
+from tests.core.test_session import counted
+
+SYSTEM = ChatMessage(Role.SYSTEM, "You are a fox who answers in one sentence.")
+QUESTION = "Tell me about a fox that walks through the forest and meets a bear. " * 4
+ANSWER = "The fox met a bear, and they went home together. " * 4
+ROLLING = GenerateSettings(overflow=Overflow.ROLLING, max_new_tokens=8)
+OPEN = GenerateSettings(rule="sample", temperature=1.2, seed=3, max_new_tokens=0)
+MIDDLE = replace(ROLLING, overflow=Overflow.MIDDLE)
+
+
+@pytest.fixture(scope="module")
+def pebble(load: LoadTarget) -> Target:
+    return load("pebble", "float32")
+
+
+def chat(num_answered: int, last: str = QUESTION) -> tuple[ChatMessage, ...]:
+    """A conversation with so many answers, each exchange with its number."""
+    messages = [SYSTEM]
+    for number in range(num_answered):
+        messages.append(ChatMessage(Role.USER, f"{number}: {QUESTION}"))
+        messages.append(ChatMessage(Role.ASSISTANT, f"{number}: {ANSWER}"))
+    return (*messages, ChatMessage(Role.USER, f"{num_answered}: {last}"))
+
+
+def numbers(messages: tuple[ChatMessage, ...]) -> list[int]:
+    """The exchanges that are read, by their numbers."""
+    return [int(m.content.partition(":")[0]) for m in messages if m.role is Role.USER]
+
+
+@pytest.mark.parametrize("policy", Overflow)
+def test_a_conversation_that_fits_is_read_as_it_is(policy: Overflow, pebble: Target) -> None:
+    messages = chat(2)
+    fitted = fit(messages, None, pebble, replace(ROLLING, overflow=policy))
+    assert (fitted.messages, fitted.cut) == (messages, None)
+    plain = fit(messages, None, pebble, GenerateSettings())
+    assert fitted.transcript == plain.transcript
+
+
+def test_a_rolling_window_keeps_its_cut_until_it_is_full_again(pebble: Target) -> None:
+    limit = pebble.config.context_tokens
+    firsts: list[int] = []
+    for num_answered in range(4, 30):
+        messages = chat(num_answered)
+        fitted = fit(messages, None, pebble, ROLLING)
+        num_read = len(fitted.transcript.token_ids)
+        kept = numbers(fitted.messages)
+        assert num_read < limit
+        assert fitted.messages[0] == SYSTEM
+        assert fitted.messages[-1] == messages[-1]
+        assert kept == list(range(kept[0], num_answered + 1))  # a window, without a gap
+        if firsts and kept[0] != firsts[-1]:
+            assert num_read <= 0.7 * limit
+        firsts.append(kept[0])
+        if fitted.cut is not None:
+            assert fitted.cut.num_messages == 2 * kept[0]
+            assert fitted.cut.num_tokens == pytest.approx(fitted.num_tokens - num_read)
+    cuts = len(set(firsts)) - 1
+    assert 2 < cuts < len(firsts) / 2
+    assert firsts == sorted(firsts)
+
+
+def test_after_a_cut_the_next_turn_computes_its_new_message_alone(pebble: Target) -> None:
+    target, runner = counted(pebble)
+    session = Session(target)
+    num_answered = next(n for n in range(30) if fit(chat(n), None, target, ROLLING).cut)
+    messages = chat(num_answered)
+    first = decode(target, ROLLING, messages, session=session)
+    runner.num_prefilled = 0
+    said = ChatMessage(Role.ASSISTANT, first.done.text, first.done.token_ids)
+    more = (*messages, said, ChatMessage(Role.USER, "And then?"))
+    second = decode(target, ROLLING, more, session=session)
+    assert second.done.num_cached_tokens > 0.5 * second.done.num_prompt_tokens
+    assert runner.num_prefilled < 20
+
+
+def test_cutting_the_middle_keeps_the_beginning_and_the_end(pebble: Target) -> None:
+    for num_answered in (8, 9, 14):
+        kept = numbers(fit(chat(num_answered), None, pebble, MIDDLE).messages)
+        assert kept[0] == 0
+        assert kept[-1] == num_answered
+        gaps = [(a, b) for a, b in pairwise(kept) if b != a + 1]
+        assert len(gaps) == 1
+
+
+def test_what_is_cut_is_told_before_the_text(pebble: Target) -> None:
+    request = Generate("s", "r", chat(9), ROLLING)
+    generation = Generation(request, pebble, Session(pebble), Tuner(pebble))
+    events = []
+    while not generation.is_done:
+        events += generation.advance()
+    cut, *_ = events
+    assert isinstance(cut, ContextCut)
+    assert cut.cut.num_messages > 0
+    assert sum(isinstance(event, ContextCut) for event in events) == 1
+    done = events[-1]
+    assert isinstance(done, GenerationDone)
+    assert done.num_prompt_tokens == cut.num_prompt_tokens
+
+
+@pytest.mark.parametrize("policy", Overflow)
+def test_a_message_that_is_too_long_alone_is_refused_in_plain_words(
+    policy: Overflow, pebble: Target
+) -> None:
+    with pytest.raises(RequestError, match=r"needs [0-9,]+ tokens; .*'s limit is 1,024"):
+        fit(chat(1, QUESTION * 18), None, pebble, replace(ROLLING, overflow=policy))
+
+
+@pytest.mark.parametrize("drafter", ["none", "medusa"])
+def test_an_answer_without_a_limit_takes_what_the_context_leaves(
+    drafter: str, load: LoadTarget
+) -> None:
+    target = load("grouped", "float64")
+    limit = target.config.context_tokens
+    asked = replace(OPEN, drafter=drafter, banned=tuple(target.eos_token_ids))
+    run = decode(target, asked, user_says("begin"))
+    assert run.done.stop_reason is StopReason.CONTEXT
+    assert run.done.num_prompt_tokens + len(run.token_ids) == limit
+    limited = decode(target, replace(asked, max_new_tokens=limit), user_says("begin"))
+    assert run.token_ids == limited.token_ids
+
+
+@pytest.mark.parametrize("drafter", ["none", "medusa"])
+def test_an_answer_whose_cache_had_to_go_reads_it_again(drafter: str, tiny: Target) -> None:
+    asked = replace(OPEN, drafter=drafter, max_new_tokens=40)
+    session = Session(tiny)
+    generation = Generation(
+        Generate("s", "r", user_says("begin"), asked), tiny, session, Tuner(tiny)
+    )
+    for piece in range(1000):
+        if piece == 5:
+            session.kv.truncate(0)
+        if events := generation.advance():
+            done = events[-1]
+        if generation.is_done:
+            break
+    assert isinstance(done, GenerationDone)
+    assert done.token_ids == decode(tiny, asked, user_says("begin")).token_ids
+
+
+def test_prefill_says_how_many_tokens_are_read_and_can_be_stopped(pebble: Target) -> None:
+    request = Generate("s", "r", chat(4), ROLLING)
+    generation = Generation(request, pebble, Session(pebble), Tuner(pebble))
+    (progress,) = generation.advance()
+    assert isinstance(progress, Progress)
+    assert 0 < progress.num_done < progress.num_total
+    assert progress.text == f"Reading {progress.num_done:,} of {progress.num_total:,} tokens"
+    (done,) = generation.cancel()
+    assert isinstance(done, GenerationDone)
+    assert done.stop_reason is StopReason.CANCELLED
+
+
+# Counting -----------------------------------------------------------------------------------------
+
+
+def test_a_count_is_what_the_answer_then_reads(pebble: Target) -> None:
+    for messages in (chat(0), chat(3), chat(9)):
+        counted_before = count(Count("s", "c", messages, ROLLING, wants_prompt=True), pebble)
+        done = decode(pebble, ROLLING, messages).done
+        assert counted_before.num_read == done.num_prompt_tokens
+        assert (counted_before.cut is None) == (
+            counted_before.num_read == counted_before.num_tokens
+        )
+        assert counted_before.prompt.endswith("<|assistant|>")
+
+
+def test_a_count_says_before_sending_that_it_will_not_fit(pebble: Target) -> None:
+    told = count(Count("s", "c", chat(12), GenerateSettings()), pebble)
+    assert told.num_tokens > told.context_tokens == pebble.config.context_tokens
+    assert "This chat needs" in told.lack
+    assert count(Count("s", "c", (SYSTEM,)), pebble).num_tokens == 0
+
+
+def test_a_template_that_fails_names_its_line(pebble: Target) -> None:
+    source = "{{ bos_token }}\n{{ messages[0]['content'] }}\n{{ raise_exception('no systems') }}"
+    target = replace(pebble, template=ChatTemplate(source, {}))
+    with pytest.raises(TemplateError, match="line 3: no systems"):
+        count(Count("s", "c", chat(0)), target)
