@@ -23,6 +23,9 @@ _UNSPACED = (
     (0xF900, 0xFAFF),
     (0x20000, 0x3FFFF),
 )
+_SPACED = re.compile(
+    " ([" + "".join(f"{chr(first)}-{chr(last)}" for first, last in _UNSPACED) + "]) "
+)
 
 
 class _Folds(dict[int, str]):
@@ -50,6 +53,11 @@ def fold(text: str) -> str:
         return text.lower()
     # Decomposed Hangul and kana are letters that belong together.
     return unicodedata.normalize("NFC", text).translate(_FOLDS)
+
+
+def unfold(folded: str) -> str:
+    """A folded text as it can be read: ideographs are put together again."""
+    return _SPACED.sub(r"\1", folded)
 
 
 def words_of(text: str) -> list[str]:
