@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -30,6 +31,8 @@ from medusa_core.files.database_schema import (
 )
 
 __all__ = ["Database", "Migration", "open_database", "open_in_memory"]
+
+log = logging.getLogger(__name__)
 
 Row = tuple[Any, ...]
 
@@ -122,7 +125,10 @@ class Database:
         Raises:
             StorageError: The file can't be written.
         """
-        self.rows(f"PRAGMA wal_checkpoint({'TRUNCATE' if truncates else 'PASSIVE'})")
+        kind = "TRUNCATE" if truncates else "PASSIVE"
+        found = self.row(f"PRAGMA wal_checkpoint({kind})")
+        if truncates and found is not None and found[0] == 1:
+            log.warning("another program reads %s: its log is emptied when that ends", self.path)
 
     def close(self) -> None:
         """Close the file; may be called again."""
