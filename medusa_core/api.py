@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from medusa_core import messages
 from medusa_core.files.json_file import read_json
+from medusa_core.history.exchange.export import FileKind, export
+from medusa_core.history.exchange.reading import ConversationFile
 from medusa_core.history.history import History, open_history
 from medusa_core.history.records import (
     AnswerState,
@@ -25,6 +27,8 @@ from medusa_core.history.records import (
     StoredAttachment,
 )
 from medusa_core.history.shelf import ALL
+from medusa_core.history.taking import Taken
+from medusa_core.history.tree import path_to, versions_of
 from medusa_core.hub.job import Job, JobState, Pair
 from medusa_core.hub.settings import (
     HubSettings,
@@ -178,10 +182,12 @@ __all__ = [
     "AnswerState",
     "Budget",
     "Choice",
+    "ConversationFile",
     "ConversationInfo",
     "DeviceOffer",
     "Engine",
     "EventSink",
+    "FileKind",
     "Folder",
     "History",
     "Hit",
@@ -199,10 +205,12 @@ __all__ = [
     "Stored",
     "StoredAnswer",
     "StoredAttachment",
+    "Taken",
     "calibrations_dir",
     "choices",
     "converting",
     "demo_model",
+    "export",
     "format_label",
     "has_saved_token",
     "history_path",
@@ -212,6 +220,7 @@ __all__ = [
     "offline_hub_settings",
     "open_history",
     "pack_trace",
+    "path_to",
     "places",
     "plan_choice",
     "read_json",
@@ -223,6 +232,7 @@ __all__ = [
     "start_engine",
     "unpack_trace",
     "user_hub_settings",
+    "versions_of",
     "whoami",
     "with_cache",
     "with_limit",
