@@ -37,6 +37,7 @@ class Preferences:
         device: Torch device name that models run on; empty for the best there is.
         records: Whether the steps of answers are recorded.
         unload_minutes: Idle time after which a model's memory is given back; 0 for never.
+        shows_panel: Whether the side panel is open.
     """
 
     theme: str = ThemeChoice.SYSTEM.value
@@ -48,6 +49,7 @@ class Preferences:
     models_dir: str = ""
     device: str = ""
     records: bool = True
+    shows_panel: bool = False
 
 
 def load_preferences(folder: Path) -> Preferences:
@@ -97,6 +99,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "models_dir": str,
     "device": _device,
     "records": bool,
+    "shows_panel": bool,
 }
 
 
@@ -116,6 +119,7 @@ def save_preferences(preferences: Preferences, folder: Path) -> None:
             "models_dir": preferences.models_dir,
             "device": preferences.device,
             "records": preferences.records,
+            "shows_panel": preferences.shows_panel,
         }
         part.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
         part.replace(path)

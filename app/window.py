@@ -22,7 +22,8 @@ from app.about import AboutDialog
 from app.bridge import EngineBridge
 from app.chat.chat_page import ChatPage
 from app.chat.controller import ChatController
-from app.chat.pickers import NewSeed, new_seed
+from app.chat.memory_watch import MemoryWatch
+from app.control.seeds import NewSeed, new_seed
 from app.insight.insight_panels import Insight
 from app.markdown.formats import Marking
 from app.model_keeper import ModelKeeper
@@ -31,6 +32,7 @@ from app.theme.appearance import Appearance, ThemeChoice
 from medusa_core.errors import MedusaError
 from medusa_core.model_choice import ModelChoice, demo_choice
 from medusa_core.model_state import Phase
+from medusa_core.presets import Presets
 
 if TYPE_CHECKING:
     from app.library.library_dialog import LibraryDialog
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 
 TITLE = "Medusa Chat"
 START_SIZE = QSize(1120, 800)
-MIN_SIZE = QSize(680, 520)
+MIN_SIZE = QSize(700, 500)
 
 
 class MainWindow(QMainWindow):
@@ -55,6 +57,7 @@ class MainWindow(QMainWindow):
         chat: Leads the conversation.
         insight: Shows how answers came to be.
         keeper: State of the model.
+        memory: Says what it runs on, and how much memory that has.
 
     Signals:
         closed: The user is done.
@@ -83,10 +86,12 @@ class MainWindow(QMainWindow):
         self._open_library = open_library
         self.library: Library | None = None
         self.models: LibraryDialog | None = None
-        self.page = ChatPage(appearance, make_seed)
+        presets = Presets(config_dir)
+        self.page = ChatPage(appearance, presets, make_seed)
         self.chat = ChatController(self.page, bridge, keeper, appearance)
         demo = demo_choice()
         self._known = {demo.model_dir: demo}
+        self.memory = MemoryWatch(self.page.strip, keeper)
         self.insight = Insight(self, self.chat, bridge, keeper, appearance)
         self.setAcceptDrops(True)
         self.setWindowTitle(TITLE)
@@ -94,11 +99,14 @@ class MainWindow(QMainWindow):
         self.setMinimumSize(MIN_SIZE)
         self.resize(START_SIZE)
         self.setCentralWidget(self.page)
+        self.page.show_panel(preferences.shows_panel)
         self._connect()
         self._add_shortcuts()
         self.page.strip.choose_marking(Marking(preferences.marking))
         self.page.header.choose_recording(preferences.records)
         self.page.empty.show_hint(not preferences.has_read_hint)
+        if presets.trouble is not None:
+            self.chat.errors.show(presets.trouble.message, presets.trouble.hint)
         self.page.composer.setFocus()
 
     def toggle_theme(self) -> None:
@@ -213,6 +221,8 @@ class MainWindow(QMainWindow):
             )
         )
         self.page.header.recording_chosen.connect(self._set_recording)
+        self.page.panel_shown.connect(lambda is_open: self._remember(shows_panel=is_open))
+        self.page.control.presets.refused.connect(self.chat.errors.show)
         self.keeper.chosen.connect(self._remember_model)
 
     def _add_shortcuts(self) -> None:
@@ -221,7 +231,12 @@ class MainWindow(QMainWindow):
         for keys, action in (
             (QKeySequence(standard.New), self.chat.new_chat),
             (QKeySequence(Qt.Key.Key_Escape), self.stop),
-            (QKeySequence(QKeyCombination(ctrl, Qt.Key.Key_Return)), self.chat.regenerate),
+            (QKeySequence(QKeyCombination(ctrl, Qt.Key.Key_Return)), self.page.composer.submit),
+            (QKeySequence(QKeyCombination(ctrl, Qt.Key.Key_R)), self.chat.regenerate),
+            (
+                QKeySequence(ctrl | Qt.KeyboardModifier.ShiftModifier | Qt.Key.Key_P),
+                self.page.toggle_panel,
+            ),
             (QKeySequence(standard.HelpContents), self.show_about),
             (
                 QKeySequence(ctrl | Qt.KeyboardModifier.ShiftModifier | Qt.Key.Key_M),

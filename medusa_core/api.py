@@ -28,6 +28,7 @@ from medusa_core.trace_file import Recording, read_trace, write_trace
 if TYPE_CHECKING:
     from medusa_core.library import Installed, InstalledKind, Library, Offer
     from medusa_core.memory.budget import Budget, DeviceOffer
+    from medusa_core.memory.now import MemoryNow
     from medusa_core.memory.recommend import Choice, choices, plan_choice, recommend
     from medusa_core.models.config import ModelConfig
 
@@ -41,6 +42,7 @@ _LATER = {
     **dict.fromkeys(
         ("Choice", "choices", "plan_choice", "recommend"), "medusa_core.memory.recommend"
     ),
+    "MemoryNow": "medusa_core.memory.now",
     "ModelConfig": "medusa_core.models.config",
 }
 
@@ -129,6 +131,18 @@ def save_user_token(token: str) -> Path:
     return save_token(token, os.environ)
 
 
+def memory_now(device: str) -> MemoryNow:
+    """The memory of a device as it is now; may take a while, and is best asked in a thread.
+
+    Raises:
+        RequestError: There is no such device.
+        RuntimeError: The device can't be asked.
+    """
+    from medusa_core.memory import now
+
+    return now.memory_now(device)
+
+
 def format_label(name: str) -> str:
     """The name of a weight format for people."""
     from medusa_core.quant.format import quant_registry
@@ -148,6 +162,7 @@ __all__ = [
     "Job",
     "JobState",
     "Library",
+    "MemoryNow",
     "ModelConfig",
     "Offer",
     "Pair",
@@ -158,6 +173,7 @@ __all__ = [
     "demo_model",
     "format_label",
     "kept_models_dir",
+    "memory_now",
     "messages",
     "offline_hub_settings",
     "plan_choice",

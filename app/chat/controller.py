@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 
 from PySide6.QtCore import QObject, QRect, Signal
 
@@ -13,13 +12,16 @@ from app.chat.answer_message import AnswerMessage
 from app.chat.chat_page import ChatPage
 from app.chat.error_board import ErrorBoard
 from app.chat.message_widgets import Notice, UserMessage
+from app.control.context_meter import ContextMeter, describe_cut
 from app.markdown.formats import Marking
 from app.model_keeper import ModelKeeper
 from app.theme.appearance import Appearance
 from medusa_core.conversation import Conversation, Turn, new_id
 from medusa_core.messages import (
     Cancel,
+    ChatMessage,
     CloseSession,
+    ContextCut,
     EngineLost,
     Event,
     Failed,
@@ -47,9 +49,9 @@ class ChatController(QObject):
     Attributes:
         conversation: What has been said.
         errors: What went wrong, as far as it is shown.
+        meter: How much of the context is used.
         marking: How accepted tokens are marked in the text.
         records: Traces are wanted of the next answers.
-        tree_rows: Rows of the next answers' trees; 0 for the engine's choice.
 
     Signals:
         answer_begun: This answer (an `AnswerMessage`) is shown, and asked for.
@@ -80,13 +82,15 @@ class ChatController(QObject):
         self._make_id = make_id
         self.marking = Marking.HEADS
         self.records = True
-        self.tree_rows = 0
         self._turn: Turn | None = None
         self._answer: AnswerMessage | None = None
         # What a regenerated answer takes the place of, until it has a text of its own.
         self._replaced: tuple[Turn, AnswerMessage] | None = None
         self.conversation = Conversation(make_id)
         self.errors = ErrorBoard(page, appearance)
+        self.meter = ContextMeter(
+            page, bridge, keeper, lambda: self.conversation.whole(), lambda: self.is_busy
+        )
         self._connect()
         self._model_changed()
 
@@ -103,8 +107,21 @@ class ChatController(QObject):
 
     @property
     def temperature(self) -> float:
-        """What the header says, for rules that draw."""
-        return float(self._page.header.pickers.temperature_box.value())
+        """What the panel says, for rules that draw."""
+        return self._page.control.settings().temperature
+
+    @property
+    def tree_rows(self) -> int:
+        """Rows of the next answers' trees; 0 for the engine's choice."""
+        return self._page.control.settings().tree_rows
+
+    def use_tree_rows(self, num_rows: int) -> None:
+        """Give the next answers' trees so many rows; 0 for the engine's choice."""
+        self._page.control.choose_number("tree_rows", num_rows)
+
+    def whole(self) -> tuple[ChatMessage, ...]:
+        """All that the model has read and said, the system prompt included."""
+        return self._page.control.framed(self.conversation.whole())
 
     def send(self, text: str) -> None:
         """Ask; does nothing for an empty text or while an answer is being written."""
@@ -117,8 +134,8 @@ class ChatController(QObject):
         self._begin(turn)
 
     def _settings(self) -> GenerateSettings:
-        """What the header says."""
-        return replace(self._page.header.pickers.settings(), tree_rows=self.tree_rows)
+        """What the panel says."""
+        return self._page.control.generate_settings()
 
     def regenerate(self) -> None:
         """Ask for another last answer; the old one is kept until the new one has a text."""
@@ -151,6 +168,8 @@ class ChatController(QObject):
         self._page.conversation.clear()
         self._page.show_messages(False)
         self._page.show_context(0, 0)
+        self._page.control.begin_chat()
+        self.meter.refresh()
         self._page.strip.begin()
         self._page.composer.set_busy(False)
         self._page.composer.setFocus()
@@ -196,7 +215,7 @@ class ChatController(QObject):
             Generate(
                 self.conversation.session_id,
                 turn.request_id,
-                self.conversation.messages(),
+                self._page.control.framed(self.conversation.messages()),
                 turn.settings,
                 keep_tokens=turn.keep_tokens,
                 records=self.records,
@@ -220,6 +239,8 @@ class ChatController(QObject):
             match event:
                 case Progress():
                     self._show_progress(event)
+                case ContextCut(cut=cut, num_prompt_tokens=num_read):
+                    self._page.conversation.add(Notice(describe_cut(cut.num_messages, num_read)))
                 case GenerationDone():
                     self._complete(event)
                 case Failed():
@@ -242,8 +263,9 @@ class ChatController(QObject):
 
     def _show_progress(self, progress: Progress) -> None:
         if self._answer is not None:
+            stop = " · Esc stops" if progress.stage == "prefill" else ""
             text = progress.text.rstrip(".…")
-            self._answer.show_waiting(f"{text} … {progress.fraction:.0%}")
+            self._answer.show_waiting(f"{text} … {progress.fraction:.0%}{stop}")
 
     def _complete(self, done: GenerationDone) -> None:
         turn, answer = self._turn, self._answer
@@ -253,7 +275,7 @@ class ChatController(QObject):
         if self._replaced is not None:
             self._restore(answer)
         else:
-            answer.finish(done, self._keeper.status.calibrated)
+            answer.finish(done)
         if done.stop_reason is StopReason.CONTEXT:
             self._page.conversation.add(Notice(CONTEXT_NOTICE))
         self._end()
@@ -298,6 +320,7 @@ class ChatController(QObject):
         for answer in self.answers[-1:]:
             answer.set_is_last(True)
         self._page.composer.set_busy(False)
+        self.meter.refresh()
         self.answer_ended.emit()
 
     def _set_marking(self, marking: Marking) -> None:
@@ -325,8 +348,7 @@ class ChatController(QObject):
         elif status.loaded is not None:
             note = f" {MODEL_NOTE}" if self._keeper.choice.is_demo else ""
             self._page.empty.show_model(f"{self._keeper.choice.name} is ready.{note}")
-            self._page.strip.set_num_heads(status.loaded.num_heads)
+            self._page.offer(status.loaded)
+            self._page.strip.show_model(status.loaded, status.calibrated)
         else:
             self._page.empty.show_model("The model is being loaded; you can write already.")
-        for answer in self.answers:
-            answer.show_figures(status.calibrated)

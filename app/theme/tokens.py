@@ -55,6 +55,7 @@ class Theme:
         code_number: Numbers in code.
         code_name: Names that code defines.
         palette: Colours of marks and curves, by name; sources of drafts name theirs.
+        disabled: Words of what can't be used now; legible, and plainly fainter than the others.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Theme:
     code_number: str
     code_name: str
     palette: Mapping[str, MarkColour]
+    disabled: str = "#8c8f95"
 
     @property
     def is_dark(self) -> bool:
@@ -134,6 +136,7 @@ LIGHT = Theme(
         "teal": MarkColour("#d2eff2", "#00798a"),
         "brown": MarkColour("#ece2d8", "#8a5a2b"),
     },
+    disabled="#a3a6ab",
 )
 
 DARK = Theme(
@@ -172,6 +175,7 @@ DARK = Theme(
         "teal": MarkColour("#0f3a40", "#3fc1d4"),
         "brown": MarkColour("#3d2f22", "#d0a070"),
     },
+    disabled="#6a6d73",
 )
 
 
