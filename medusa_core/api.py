@@ -46,7 +46,11 @@ from medusa_core.resources import (
 from medusa_core.trace_file import Recording, pack_trace, read_trace, unpack_trace, write_trace
 
 if TYPE_CHECKING:
+    from medusa_core.doctor.check import Check
+    from medusa_core.doctor.doctor import run_checks
+    from medusa_core.doctor.report import compose_report
     from medusa_core.library import Installed, InstalledKind, Library, Offer
+    from medusa_core.load_offers import LoadOffer, smaller_loads
     from medusa_core.memory.budget import Budget, DeviceOffer
     from medusa_core.memory.probe import offered_devices
     from medusa_core.memory.recommend import Choice, choices, plan_choice, recommend
@@ -63,6 +67,10 @@ _LATER = {
         ("Choice", "choices", "plan_choice", "recommend"), "medusa_core.memory.recommend"
     ),
     "ModelConfig": "medusa_core.models.config",
+    **dict.fromkeys(("LoadOffer", "smaller_loads"), "medusa_core.load_offers"),
+    "Check": "medusa_core.doctor.check",
+    "compose_report": "medusa_core.doctor.report",
+    "run_checks": "medusa_core.doctor.doctor",
     "offered_devices": "medusa_core.memory.probe",
 }
 
@@ -74,7 +82,15 @@ def __getattr__(name: str) -> object:
 
 
 class Engine(Protocol):
-    """What an application needs of an engine; tests bring their own."""
+    """What an application needs of an engine; tests bring their own.
+
+    Attributes:
+        is_alive: Commands are still heard. False before it was closed is a fault of the engine:
+            nothing more will come of it, and another one can be started.
+    """
+
+    @property
+    def is_alive(self) -> bool: ...
 
     def submit(self, command: messages.Command) -> None:
         """Queue a command; returns at once. `Cancel` overtakes everything that waits."""
@@ -177,6 +193,7 @@ __all__ = [
     "APP_NAME",
     "AnswerState",
     "Budget",
+    "Check",
     "Choice",
     "ConversationInfo",
     "DeviceOffer",
@@ -191,6 +208,7 @@ __all__ = [
     "Job",
     "JobState",
     "Library",
+    "LoadOffer",
     "ModelConfig",
     "Offer",
     "Pair",
@@ -201,6 +219,7 @@ __all__ = [
     "StoredAttachment",
     "calibrations_dir",
     "choices",
+    "compose_report",
     "converting",
     "demo_model",
     "format_label",
@@ -219,7 +238,9 @@ __all__ = [
     "recommend",
     "remove_user_token",
     "resources_dir",
+    "run_checks",
     "save_user_token",
+    "smaller_loads",
     "start_engine",
     "unpack_trace",
     "user_hub_settings",
