@@ -25,16 +25,12 @@ from app.single_instance import SingleInstance
 from app.theme.appearance import Appearance, ThemeChoice
 from app.window import TITLE, MainWindow
 from medusa_core.api import (
-from medusa_core.api import (
     APP_NAME,
     History,
     Places,
     calibrations_dir,
     kept_models_dir,
     places,
-    resources_dir,
-    start_engine,
-)
     resources_dir,
     start_engine,
 )
