@@ -50,7 +50,11 @@ from medusa_core.resources import (
 from medusa_core.trace_file import Recording, pack_trace, read_trace, unpack_trace, write_trace
 
 if TYPE_CHECKING:
+    from medusa_core.doctor.check import Check
+    from medusa_core.doctor.doctor import run_checks
+    from medusa_core.doctor.report import compose_report
     from medusa_core.library import Installed, InstalledKind, Library, Offer
+    from medusa_core.load_offers import LoadOffer, smaller_loads
     from medusa_core.memory.budget import Budget, DeviceOffer
     from medusa_core.memory.now import MemoryNow
     from medusa_core.memory.probe import offered_devices
@@ -69,6 +73,10 @@ _LATER = {
     ),
     "MemoryNow": "medusa_core.memory.now",
     "ModelConfig": "medusa_core.models.config",
+    **dict.fromkeys(("LoadOffer", "smaller_loads"), "medusa_core.load_offers"),
+    "Check": "medusa_core.doctor.check",
+    "compose_report": "medusa_core.doctor.report",
+    "run_checks": "medusa_core.doctor.doctor",
     "offered_devices": "medusa_core.memory.probe",
 }
 
@@ -80,7 +88,15 @@ def __getattr__(name: str) -> object:
 
 
 class Engine(Protocol):
-    """What an application needs of an engine; tests bring their own."""
+    """What an application needs of an engine; tests bring their own.
+
+    Attributes:
+        is_alive: Commands are still heard. False before it was closed is a fault of the engine:
+            nothing more will come of it, and another one can be started.
+    """
+
+    @property
+    def is_alive(self) -> bool: ...
 
     def submit(self, command: messages.Command) -> None:
         """Queue a command; returns at once. `Cancel` overtakes everything that waits."""
@@ -195,6 +211,7 @@ __all__ = [
     "APP_NAME",
     "AnswerState",
     "Budget",
+    "Check",
     "Choice",
     "ConversationFile",
     "ConversationInfo",
@@ -211,6 +228,7 @@ __all__ = [
     "Job",
     "JobState",
     "Library",
+    "LoadOffer",
     "MemoryNow",
     "ModelConfig",
     "Offer",
@@ -223,6 +241,7 @@ __all__ = [
     "Taken",
     "calibrations_dir",
     "choices",
+    "compose_report",
     "converting",
     "demo_model",
     "export",
@@ -244,7 +263,9 @@ __all__ = [
     "recommend",
     "remove_user_token",
     "resources_dir",
+    "run_checks",
     "save_user_token",
+    "smaller_loads",
     "start_engine",
     "unpack_trace",
     "user_hub_settings",

@@ -216,6 +216,16 @@ class FakeEngine:
         self._thread.start()
         return self
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether the thread still hears commands."""
+        return self._thread.is_alive()
+
+    def die(self) -> None:
+        """End the thread without a word, as a fault would."""
+        self._queue.put(None)
+        self._thread.join()
+
     def submit(self, command: Command) -> None:
         """Queue a command; `Cancel` takes effect at once."""
         self.commands.append(command)

@@ -53,6 +53,10 @@ class SharedEngine:
         self._sink = on_event
         return self
 
+    @property
+    def is_alive(self) -> bool:
+        return self._engine.is_alive
+
     def submit(self, command: Command) -> None:
         self._engine.submit(command)
 
