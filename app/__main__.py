@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import NoReturn
 
 from app.surroundings import qt_problem, screen_problem
 
@@ -38,13 +40,13 @@ def main() -> int:
     problem = screen_problem(arguments.platform)
     if problem is None:
         try:
-            from app.application import Options, run
+            from app.application import EXIT_RESTART, Options, run
         except ImportError as error:
             problem = qt_problem(error)
     if problem is not None:
         print(problem, file=sys.stderr)
         return EXIT_UNUSABLE
-    return run(
+    code = run(
         Options(
             theme=arguments.theme,
             platform=arguments.platform,
@@ -52,6 +54,21 @@ def main() -> int:
             data_dir=arguments.data_dir,
         )
     )
+    if code == EXIT_RESTART:
+        start_again()
+    return code
+
+
+def start_again() -> NoReturn:
+    """Start the application anew in the place of this process, which frees a lost device."""
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    command = [sys.executable, "-m", "app", *sys.argv[1:]]
+    if sys.platform == "win32":  # there a process can't become another one
+        subprocess.Popen(command)
+        os._exit(0)
+    os.execv(sys.executable, command)
 
 
 def leave(code: int) -> None:

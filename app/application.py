@@ -15,6 +15,7 @@ import qasync
 from PySide6.QtWidgets import QApplication
 
 from app.bridge import EngineBridge
+from app.crash import CrashGuard
 from app.first_paint import FirstPaint
 from app.garbage import Garbage
 from app.logs import show_uncaught_errors, start_logging
@@ -100,6 +101,7 @@ class Application:
 
 
 EXIT_TAKEN = 3
+EXIT_RESTART = 4
 Work = Callable[[Application], Coroutine[None, None, int]]
 
 
@@ -165,9 +167,11 @@ def run(options: Options, work: Work | None = None) -> int:
     qt.setApplicationName(APP_NAME)
     qt.setApplicationDisplayName(TITLE)
     qt.setQuitOnLastWindowClosed(False)
-    instance = SingleInstance(where.state)
-    if work is None and not options.is_fresh and not instance.take():
+    instance, guard = SingleInstance(where.state), CrashGuard(where.state, where.log)
+    serves = work is None and not options.is_fresh
+    if serves and not instance.take():
         return _raise_other(instance)
+    has_crashed = serves and guard.begin()
     loop = qasync.QEventLoop(qt)
     asyncio.set_event_loop(loop)
     garbage = Garbage()
@@ -178,8 +182,12 @@ def run(options: Options, work: Work | None = None) -> int:
         if work is None:
             show_uncaught_errors(application.window.chat.errors.show, log_path)
             instance.raise_requested.connect(application.window.desk.come_to_front)
+        if has_crashed:
+            application.window.desk.tell_of_crash()
         code: int = loop.run_until_complete((work or _serve_user)(application))
-    instance.release()
+    if serves:
+        guard.end()
+        instance.release()
     return code
 
 
@@ -209,7 +217,7 @@ async def _serve_user(application: Application) -> int:
     if (library := application.window.library) is not None:
         await library.downloads.close()
     application.close()
-    return 0
+    return EXIT_RESTART if application.window.desk.wants_restart else 0
 
 
 async def _offer_models(application: Application) -> None:

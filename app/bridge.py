@@ -19,7 +19,21 @@ from collections.abc import Callable
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt, QTimer, Signal
 
 from medusa_core.api import Engine, EventSink
-from medusa_core.messages import Command, Event, Generate
+from medusa_core.errors import EngineError
+from medusa_core.messages import (
+    Calibrated,
+    Cancel,
+    CloseSession,
+    Command,
+    Counted,
+    Event,
+    Failed,
+    Generate,
+    GenerationDone,
+    ModelLoaded,
+    Unloaded,
+    Verified,
+)
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +41,13 @@ StartEngine = Callable[[EventSink], Engine]
 DRAIN_INTERVAL_S = 1 / 30
 LONGEST_INTERVAL_S = 0.2
 AT_ONCE_S = 0.1  # what takes less seems to take nothing (Miller 1968, on conversational computing)
+_WATCH_MS = 1_000
+# What ends a command.
+_LAST = (Calibrated, Counted, Failed, GenerationDone, ModelLoaded, Unloaded, Verified)
+_DIED = (
+    "The engine stopped working and was started again.",
+    "The model is loaded anew; ask again. The diagnostics (Help) have the details.",
+)
 _SHARE = 0.05  # of its time the window may spend on showing events
 _MEMORY = 0.8  # of what showing took before: single tokens take less than what comes after them
 _SHOWN, _ASKED = QEvent.Type(QEvent.registerEventType()), QEvent.Type(QEvent.registerEventType())
@@ -39,9 +60,11 @@ class EngineBridge(QObject):
 
     Signals:
         arrived: The events since the last time, as one tuple in order; in the window's thread.
+        restarted: The engine had died, and another one has taken its place, without a model.
     """
 
     arrived = Signal(object)
+    restarted = Signal()
     # Without payload: what it announces waits in the deque.
     _woken = Signal()
 
@@ -61,6 +84,10 @@ class EngineBridge(QObject):
         self._timer.setSingleShot(True)
         self._timer.setTimerType(Qt.TimerType.PreciseTimer)
         self._timer.timeout.connect(self._wake)
+        self._open: dict[str, Command] = {}
+        self._watch = QTimer(self)
+        self._watch.setInterval(_WATCH_MS)
+        self._watch.timeout.connect(self._look_after)
         self._woken.connect(self._wake, Qt.ConnectionType.QueuedConnection)
 
     def start(self) -> None:
@@ -68,7 +95,12 @@ class EngineBridge(QObject):
         self._engine = self._start_engine(self._receive)
 
     def submit(self, command: Command) -> None:
-        """Hand a command to the engine, a question once it is painted; returns at once."""
+        """Hand a command to the engine, a question once it is painted; returns at once.
+
+        After `close` nothing is handed over.
+        """
+        if self._is_closed:
+            return
         self._commands.append(command)
         if isinstance(command, Generate):
             QCoreApplication.postEvent(self, QEvent(_ASKED), _BEHIND_PAINTING)
@@ -80,7 +112,11 @@ class EngineBridge(QObject):
         if not self._commands:
             return
         while self._commands:
-            self._engine.submit(self._commands.popleft())
+            command = self._commands.popleft()
+            if not isinstance(command, Cancel | CloseSession):
+                self._open[command.request_id] = command
+            self._engine.submit(command)
+        self._watch.start()
         self._next_drain_s = time.monotonic() + min(self._interval_s, AT_ONCE_S)
         if self._timer.isActive():
             self._timer.start(self._wait_ms())
@@ -92,6 +128,7 @@ class EngineBridge(QObject):
             self._events.clear()
         self._commands.clear()
         self._timer.stop()
+        self._watch.stop()
         if self._engine is not None:
             self._engine.close(timeout_s)
 
@@ -130,10 +167,31 @@ class EngineBridge(QObject):
             events = tuple(self._events)
             self._events.clear()
             self._wake_is_posted = False
+        for event in events:
+            if isinstance(event, _LAST):
+                self._open.pop(event.request_id, None)
         if events:
             self._next_drain_s = self._last_drain_s + self._interval_s
             self.arrived.emit(events)
             QCoreApplication.postEvent(self, QEvent(_SHOWN), _BEHIND_PAINTING)
+
+    def _look_after(self) -> None:
+        """While something is asked for: is anybody there to answer?"""
+        assert self._engine is not None
+        if not self._open:
+            self._watch.stop()
+        elif not self._engine.is_alive:
+            log.error("the engine's thread has ended; another one is started")
+            lost = tuple(self._open.values())
+            self._open.clear()
+            self._engine = self._start_engine(self._receive)
+            self.arrived.emit(
+                tuple(
+                    Failed(one.session_id, one.request_id, EngineError.__name__, *_DIED)
+                    for one in lost
+                )
+            )
+            self.restarted.emit()
 
     def _settle(self) -> None:
         shown_s = time.monotonic() - self._last_drain_s

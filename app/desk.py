@@ -10,16 +10,20 @@ from PySide6.QtCore import QObject, Qt
 
 from app.commands.matching import Entry, matching
 from app.commands.palette import Palette
+from app.crash import LAST_DUMP_NAME
+from app.logs import FILE_NAME as LOG_NAME
+from app.remedies import Remedies
 from app.settings.effects import Effects
 from app.theme.appearance import Appearance
 from app.window_state import WindowState
-from medusa_core.api import Places, with_token
+from medusa_core.api import Places, places, with_token
 
 if TYPE_CHECKING:
+    from app.diagnostics_dialog import DiagnosticsDialog
     from app.library.library_dialog import LibraryDialog
     from app.settings.dialog import SettingsDialog
     from app.window import MainWindow
-    from medusa_core.api import Library
+    from medusa_core.api import Check, Library
 
 
 class Desk(QObject):
@@ -30,7 +34,10 @@ class Desk(QObject):
     Attributes:
         palette: Finds commands, models, and what providers add.
         effects: What changed settings do.
+        remedies: What helps against failures.
         dialog: The settings; None until they are opened.
+        diagnostics: What works here; None until it is opened.
+        wants_restart: The application is to start again once the window is closed.
     """
 
     def __init__(self, window: MainWindow, appearance: Appearance, places: Places | None) -> None:
@@ -42,7 +49,10 @@ class Desk(QObject):
         self.palette.add_provider(self._matching_commands)
         self.palette.add_provider(self._matching_models)
         self.effects = Effects(window, window.settings, appearance)
+        self.remedies = Remedies(window)
         self.dialog: SettingsDialog | None = None
+        self.diagnostics: DiagnosticsDialog | None = None
+        self.wants_restart = False
         self._state: WindowState | None = None
         if places is not None:
             insight = window.insight
@@ -80,6 +90,35 @@ class Desk(QObject):
         self.dialog.show()
         self.dialog.raise_()
         self.dialog.activateWindow()
+
+    def show_diagnostics(self) -> None:
+        """Look what works here, and offer a report."""
+        if self.diagnostics is None:
+            from app.diagnostics_dialog import DiagnosticsDialog
+            from medusa_core.api import run_checks
+
+            self.diagnostics = DiagnosticsDialog(
+                lambda: run_checks(self._places or places()),
+                self._compose,
+                self._appearance,
+                self._window,
+            )
+        self.diagnostics.show()
+        self.diagnostics.raise_()
+        self.diagnostics.look()
+
+    def tell_of_crash(self) -> None:
+        """The last run had no clean end: say so, and offer to look why."""
+        card = self._window.chat.errors.show(
+            self.tr("Medusa Chat didn't end properly last time."),
+            self.tr("Your conversations are kept. The diagnostics may say what happened."),
+        )
+        card.add_action(self.tr("Show diagnostics"), self.show_diagnostics)
+
+    def restart(self) -> None:
+        """Close the window, which saves everything, and start the application again."""
+        self.wants_restart = True
+        self._window.close()
 
     def open_library(self, library: Library) -> None:
         """Let the library heed the settings, and go on with downloads unless that is offline."""
@@ -128,10 +167,21 @@ class Desk(QObject):
             }
         )
         storage = StoragePage(folders | {self.tr("Models"): hub.cache_dir}, self._appearance)
+        storage.diagnostics_requested.connect(self.show_diagnostics)
         storage.measure()
         return settings_dialog(
             store, self._window.commands, self._appearance, tokens, storage, self._window
         )
+
+    def _compose(self, checks: tuple[Check, ...]) -> str:
+        from medusa_core.api import compose_report
+
+        where, keeper = self._places or places(), self._window.keeper
+        logs = {
+            "Last errors": where.log / LOG_NAME,
+            "Last crash": where.log / LAST_DUMP_NAME,
+        }
+        return compose_report(checks, keeper.choice.name, keeper.status, logs)
 
     def _use_token(self, token: str) -> None:
         library = self._window.library

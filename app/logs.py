@@ -27,7 +27,7 @@ QT_LEVELS = {
     QtMsgType.QtFatalMsg: logging.CRITICAL,
 }
 
-ShowError = Callable[[str, str], None]
+ShowError = Callable[[str, str], object]
 
 
 def start_logging(folder: Path, *, is_verbose: bool) -> Path:

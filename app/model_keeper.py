@@ -54,6 +54,7 @@ class ModelKeeper(QObject):
         self._idle.setSingleShot(True)
         self._idle.timeout.connect(self._fall_asleep)
         bridge.arrived.connect(self._receive)
+        bridge.restarted.connect(self.load)
 
     @property
     def choice(self) -> ModelChoice:

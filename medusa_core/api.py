@@ -49,8 +49,13 @@ from medusa_core.resources import (
 from medusa_core.trace_file import Recording, pack_trace, read_trace, unpack_trace, write_trace
 
 if TYPE_CHECKING:
+    from medusa_core.doctor.check import Check
+    from medusa_core.doctor.doctor import run_checks
+    from medusa_core.doctor.report import compose_report
     from medusa_core.library import Installed, InstalledKind, Library, Offer
+    from medusa_core.load_offers import LoadOffer, smaller_loads
     from medusa_core.memory.budget import Budget, DeviceOffer
+    from medusa_core.memory.now import MemoryNow
     from medusa_core.memory.probe import offered_devices
     from medusa_core.memory.recommend import Choice, choices, plan_choice, recommend
     from medusa_core.models.config import ModelConfig
@@ -65,7 +70,12 @@ _LATER = {
     **dict.fromkeys(
         ("Choice", "choices", "plan_choice", "recommend"), "medusa_core.memory.recommend"
     ),
+    "MemoryNow": "medusa_core.memory.now",
     "ModelConfig": "medusa_core.models.config",
+    **dict.fromkeys(("LoadOffer", "smaller_loads"), "medusa_core.load_offers"),
+    "Check": "medusa_core.doctor.check",
+    "compose_report": "medusa_core.doctor.report",
+    "run_checks": "medusa_core.doctor.doctor",
     "offered_devices": "medusa_core.memory.probe",
 }
 
@@ -77,7 +87,15 @@ def __getattr__(name: str) -> object:
 
 
 class Engine(Protocol):
-    """What an application needs of an engine; tests bring their own."""
+    """What an application needs of an engine; tests bring their own.
+
+    Attributes:
+        is_alive: Commands are still heard. False before it was closed is a fault of the engine:
+            nothing more will come of it, and another one can be started.
+    """
+
+    @property
+    def is_alive(self) -> bool: ...
 
     def submit(self, command: messages.Command) -> None:
         """Queue a command; returns at once. `Cancel` overtakes everything that waits."""
@@ -168,6 +186,18 @@ def remove_user_token() -> None:
     remove_token(os.environ)
 
 
+def memory_now(device: str) -> MemoryNow:
+    """The memory of a device as it is now; may take a while, and is best asked in a thread.
+
+    Raises:
+        RequestError: There is no such device.
+        RuntimeError: The device can't be asked.
+    """
+    from medusa_core.memory import now
+
+    return now.memory_now(device)
+
+
 def format_label(name: str) -> str:
     """The name of a weight format for people."""
     from medusa_core.quant.format import quant_registry
@@ -180,6 +210,7 @@ __all__ = [
     "APP_NAME",
     "AnswerState",
     "Budget",
+    "Check",
     "Choice",
     "ConversationFile",
     "ConversationInfo",
@@ -196,6 +227,8 @@ __all__ = [
     "Job",
     "JobState",
     "Library",
+    "LoadOffer",
+    "MemoryNow",
     "ModelConfig",
     "Offer",
     "Pair",
@@ -207,12 +240,14 @@ __all__ = [
     "Taken",
     "calibrations_dir",
     "choices",
+    "compose_report",
     "converting",
     "demo_model",
     "export",
     "format_label",
     "has_saved_token",
     "kept_models_dir",
+    "memory_now",
     "messages",
     "offered_devices",
     "offline_hub_settings",
@@ -226,7 +261,9 @@ __all__ = [
     "recommend",
     "remove_user_token",
     "resources_dir",
+    "run_checks",
     "save_user_token",
+    "smaller_loads",
     "start_engine",
     "unpack_trace",
     "user_hub_settings",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import (
     QFrame,
@@ -17,6 +19,7 @@ from PySide6.QtWidgets import (
 from app.chat.prompt_actions import PromptActions
 from app.chat.prompt_editor import PromptEditor
 from app.chat.text_view import TextView, plain_document
+from app.flow_layout import FlowLayout
 from app.theme.appearance import Appearance
 
 # A bubble is narrower than the column, so that one sees at a glance who speaks.
@@ -126,10 +129,12 @@ class ErrorCard(Message):
 
     Signals:
         retry_requested: The user wants the failed thing to be tried again.
+        acted: One of the actions was chosen.
         dismissed: The user has read it.
     """
 
     retry_requested = Signal()
+    acted = Signal()
     dismissed = Signal()
 
     def __init__(
@@ -153,8 +158,16 @@ class ErrorCard(Message):
         self._close.setToolTip("Dismiss")
         self._close.clicked.connect(self.dismissed)
         self._row = QHBoxLayout(self)
+        self._actions = FlowLayout(appearance.scale.px(0.5))
         self._build(can_retry)
         self.restyle()
+
+    def add_action(self, label: str, act: Callable[[], object]) -> None:
+        """Offer something that helps, as a button behind the others."""
+        button = QPushButton(label)
+        button.clicked.connect(self.acted)
+        button.clicked.connect(lambda: act())
+        self._actions.addWidget(button)
 
     def restyle(self) -> None:
         """Take the sizes and colours of the theme."""
@@ -174,10 +187,11 @@ class ErrorCard(Message):
         words.addWidget(_wrapped(self.message, "errorTitle"))
         if self.hint:
             words.addWidget(_wrapped(self.hint, "errorHint"))
+        words.addLayout(self._actions)
         if can_retry:
             retry = QPushButton("Try again")
             retry.clicked.connect(self.retry_requested)
-            words.addWidget(retry, 0, Qt.AlignmentFlag.AlignLeft)
+            self._actions.addWidget(retry)
         row.addLayout(words, 1)
         row.addWidget(self._close, 0, Qt.AlignmentFlag.AlignTop)
 

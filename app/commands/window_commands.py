@@ -37,7 +37,15 @@ def _chat(window: MainWindow) -> tuple[Command, ...]:
             _said("Write the answer again"),
             section,
             chat.regenerate,
-            ("Ctrl+Return",),
+            ("Ctrl+R",),
+        ),
+        Command("send", _said("Send"), section, window.page.composer.submit, ("Ctrl+Return",)),
+        Command(
+            "panel",
+            _said("Side panel: settings of answers"),
+            section,
+            window.page.toggle_panel,
+            ("Ctrl+Shift+P",),
         ),
     )
 
@@ -108,6 +116,7 @@ def _application(window: MainWindow) -> tuple[Command, ...]:
     return (
         Command("palette", _said("Find a command…"), section, desk.show_palette, ("Ctrl+K",)),
         Command("settings", _said("Settings…"), section, desk.show_settings, ("Ctrl+,",)),
+        Command("diagnostics", _said("Diagnostics…"), section, desk.show_diagnostics),
         Command(
             "about",
             _said("About Medusa Chat"),

@@ -33,6 +33,11 @@ class Worker:
         self._thread = threading.Thread(target=self._run, name="medusa-engine", daemon=True)
         self._thread.start()
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether the thread still hears commands."""
+        return self._thread.is_alive()
+
     def submit(self, command: Command) -> None:
         """Queue a command; returns at once."""
         if isinstance(command, Cancel):

@@ -33,6 +33,7 @@ class Hose:
     def __init__(self) -> None:
         self.commands: list[Command] = []
         self.num_closed = 0
+        self.is_alive = True
 
     def start(self, on_event: EventSink) -> "Hose":
         self.send_now = on_event

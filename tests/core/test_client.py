@@ -193,6 +193,7 @@ def test_commands_go_to_the_engine_as_they_are_asked() -> None:
 
         def __init__(self) -> None:
             self.commands: list[object] = []
+            self.is_alive = True
 
         def submit(self, command: object) -> None:
             self.commands.append(command)

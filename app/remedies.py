@@ -1,0 +1,66 @@
+"""What can be done about a failure, as buttons on its card."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+
+from app.chat.message_widgets import ErrorCard
+from medusa_core.errors import MedusaError
+from medusa_core.messages import EngineLost, Failed
+
+if TYPE_CHECKING:
+    from app.window import MainWindow
+    from medusa_core.api import LoadOffer
+
+log = logging.getLogger(__name__)
+
+_LACKS_MEMORY = ("OutOfMemoryError", "PlanError")
+
+
+class Remedies(QObject):
+    """Puts buttons on the cards of failures that something can be done about."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self._work: set[asyncio.Task[None]] = set()
+        window.chat.errors.failure_shown.connect(self.offer)
+
+    def offer(self, card: ErrorCard, failed: Failed) -> None:
+        """Put on a card what helps against its failure."""
+        if isinstance(failed, EngineLost):
+            card.add_action(self.tr("Save and restart"), self._window.desk.restart)
+        elif failed.kind in _LACKS_MEMORY:
+            task = asyncio.ensure_future(self._offer_smaller(card))
+            self._work.add(task)
+            task.add_done_callback(self._work.discard)
+
+    async def _offer_smaller(self, card: ErrorCard) -> None:
+        from medusa_core.api import smaller_loads
+
+        keeper = self._window.keeper
+        loaded = keeper.status.loaded
+        plan = None if loaded is None else loaded.plan
+        own = 0 if plan is None else plan.weights_bytes + plan.heads_bytes + plan.kv_bytes
+        context = 0 if loaded is None else loaded.context_tokens
+        device = self._window.settings.values.device
+        try:
+            offers = await asyncio.to_thread(smaller_loads, keeper.choice, context, device, own)
+        except MedusaError as error:
+            log.info("nothing smaller can be offered: %s", error.message)
+            return
+        for offer in offers:
+            self._add(card, offer)
+
+    def _add(self, card: ErrorCard, offer: LoadOffer) -> None:
+        context = f"{offer.context_tokens:,}"
+        words = (
+            self.tr("Load with {0}").format(offer.format_label)
+            if offer.format_label
+            else self.tr("Load with a context of {0} tokens").format(context)
+        )
+        card.add_action(words, lambda: self._window.keeper.load(offer.choice))

@@ -1,0 +1,101 @@
+"""The report that a user may send somebody: what runs here, and what went wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from medusa_core.doctor.check import Check
+from medusa_core.doctor.packages import versions
+from medusa_core.doctor.redact import redact
+from medusa_core.messages import Calibrated, MemoryPlan
+from medusa_core.model_state import ModelStatus
+
+_MOST_LINES = 120
+_MOST_BYTES = 400_000  # of the end of a log
+# A record's first line; lines without it belong to the record before.
+_BEGIN = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} (?P<level>[A-Z]+) ")
+_TOLD = {"WARNING", "ERROR", "CRITICAL"}
+
+
+def compose_report(
+    checks: Iterable[Check], model: str, status: ModelStatus, logs: Mapping[str, Path]
+) -> str:
+    """The report as text, without homes, names and tokens; it holds no conversation.
+
+    Args:
+        checks: What the doctor found.
+        model: Name of the model.
+        status: What is known about it.
+        logs: Files of which the last errors are told, by their titles.
+    """
+    parts = [
+        _section("Versions", [f"{name}: {version or '–'}" for name, version in versions().items()]),
+        _section("Checks", [_line(check) for check in checks]),
+        _section("Model", _model_lines(model, status)),
+    ]
+    parts += [_section(title, last_errors(path)) for title, path in logs.items()]
+    return redact("\n".join(parts))
+
+
+def last_errors(path: Path) -> list[str]:
+    """The end of a log, as far as it tells of warnings and errors."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _MOST_BYTES))
+            lines = file.read().decode("utf-8", "replace").splitlines()
+    except OSError:
+        return []
+    told: list[str] = []
+    is_told = not any(_BEGIN.match(line) for line in lines)  # a dump of a crash has no records
+    for line in lines:
+        if (begin := _BEGIN.match(line)) is not None:
+            is_told = begin["level"] in _TOLD
+        if is_told:
+            told.append(line)
+    return told[-_MOST_LINES:]
+
+
+def _section(title: str, lines: Iterable[str]) -> str:
+    return "\n".join((f"## {title}", *(lines or ["–"]), ""))
+
+
+def _line(check: Check) -> str:
+    said = f"{'ok  ' if check.ok else 'FAIL'} {check.name}: {check.message}"
+    return f"{said} {check.hint}".rstrip()
+
+
+def _model_lines(name: str, status: ModelStatus) -> list[str]:
+    lines = [f"{name}: {status.phase.value}"]
+    if (failed := status.failed) is not None:
+        lines.append(f"{failed.kind}: {failed.message} {failed.hint}")
+    if (loaded := status.loaded) is not None:
+        lines.append(
+            f"{loaded.num_parameters:,} parameters, {loaded.num_heads} heads, {loaded.quant}, "
+            f"{loaded.dtype} on {loaded.device}, context {loaded.context_tokens:,}, "
+            f"loaded in {loaded.load_s:.1f} s {loaded.device_note}"
+        )
+        lines += _plan_lines(loaded.plan)
+    if status.calibrated is not None:
+        lines.append(_calibration_line(status.calibrated))
+    return lines
+
+
+def _plan_lines(plan: MemoryPlan) -> list[str]:
+    mib = 1 << 20
+    parts = {
+        "weights": plan.weights_bytes,
+        "heads": plan.heads_bytes,
+        "KV": plan.kv_bytes,
+        "scratch": plan.scratch_bytes,
+        "other programs": plan.other_bytes,
+        "free": plan.free_bytes,
+        "total": plan.total_bytes,
+    }
+    return [f"plan, MiB: {', '.join(f'{name} {size // mib}' for name, size in parts.items())}"]
+
+
+def _calibration_line(calibrated: Calibrated) -> str:
+    steps = ", ".join(f"{rows} rows {seconds * 1e3:.2f} ms" for rows, seconds in calibrated.step_s)
+    return f"steps: {steps}; plain {calibrated.plain_step_s * 1e3:.2f} ms"

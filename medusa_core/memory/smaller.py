@@ -1,0 +1,48 @@
+"""Smaller ways to load a model, for when its memory doesn't suffice. Nothing here needs torch."""
+
+from __future__ import annotations
+
+from medusa_core.memory.budget import Budget
+from medusa_core.memory.recommend import Choice, choices, plan_choice
+from medusa_core.messages import Fit, HeadsShape, WeightFormats
+from medusa_core.models.config import ModelConfig
+
+_SHORTEST = 512
+_MOST = 3
+
+
+def smaller_choices(
+    config: ModelConfig,
+    heads: HeadsShape,
+    budget: Budget,
+    now: WeightFormats,
+    context_tokens: int,
+) -> tuple[Choice, ...]:
+    """Ways that take less than the present one, the mildest first.
+
+    Args:
+        config: Sizes of the model.
+        heads: Sizes of its heads.
+        budget: What the device has.
+        now: Weight formats that were too large.
+        context_tokens: The context that was too long.
+
+    Returns:
+        At most three: the same weights with half the context or less, and smaller weights with
+        the same one. Those that fit come alone where there are any.
+    """
+    present = plan_choice(config, heads, now, budget, context_tokens)
+    most = present.plan.weights_bytes
+    shorter = []
+    tokens = context_tokens // 2
+    while tokens >= _SHORTEST:
+        shorter.append(plan_choice(config, heads, now, budget, tokens))
+        tokens //= 2
+    coarser = [
+        choice
+        for choice in choices(config, heads, budget, context_tokens)
+        if not choice.lack and choice.plan.weights_bytes < most and not config.quantization
+    ]
+    fitting = [one for one in shorter if one.plan.fit is not Fit.NO][:1]
+    fitting += [one for one in coarser if one.plan.fit is not Fit.NO][: _MOST - len(fitting)]
+    return tuple(fitting or [*shorter[:1], *coarser[-1:]])

@@ -1,0 +1,240 @@
+"""What goes wrong takes neither the window nor the text down, and something helps."""
+
+import logging
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.application import EXIT_RESTART
+from app.chat.message_widgets import ErrorCard
+from app.crash import LAST_DUMP_NAME, CrashGuard
+from app.diagnostics_dialog import DiagnosticsDialog
+from app.logs import start_logging
+from app.theme.appearance import Appearance
+from medusa_core.api import compose_report
+from medusa_core.doctor.check import Check
+from medusa_core.memory.budget import imagined_card
+from medusa_core.memory.smaller import smaller_choices
+from medusa_core.messages import EngineLost, Event, Failed, Fit, HeadsShape, WeightFormats
+from medusa_core.model_state import ModelStatus
+from medusa_core.plan.cli import shape_config
+from tests.app.conftest import Open, OpenWindow
+from tests.app.driving import ask, errors, wait_ready
+from tests.app.fakes import FakeEngine, Script
+from tests.app.library.conftest import Run, run
+from tests.app.library.managing import until
+
+__all__ = ["run"]
+ROOT = Path(__file__).resolve().parents[2]
+
+CRASH = """
+import os, signal, sys
+from pathlib import Path
+from app.crash import CrashGuard
+guard = CrashGuard(Path(sys.argv[1]), Path(sys.argv[1]))
+print(guard.begin(), flush=True)
+if sys.argv[2] == "segv":
+    os.kill(os.getpid(), signal.SIGSEGV)
+if sys.argv[2] == "kill":
+    os.kill(os.getpid(), signal.SIGKILL)
+guard.end()
+"""
+
+
+def buttons(card: ErrorCard) -> dict[str, QPushButton]:
+    return {button.text(): button for button in card.findChildren(QPushButton)}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="ends processes as POSIX does")
+def test_a_hard_end_is_noticed_at_the_next_start_with_what_python_did(tmp_path: Path) -> None:
+    def start(ending: str) -> str:
+        command = [sys.executable, "-c", CRASH, str(tmp_path), ending]
+        told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        return told.stdout.strip()
+
+    assert [start(ending) for ending in ("clean", "segv", "kill", "clean", "clean")] == [
+        "False",
+        "False",
+        "True",
+        "True",
+        "False",
+    ]
+    assert "Segmentation fault" in (tmp_path / LAST_DUMP_NAME).read_text()
+
+
+def test_after_a_crash_the_diagnostics_are_offered_and_previewed(
+    qtbot: QtBot, open_fake: Open, run: Run
+) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    window.desk.tell_of_crash()
+    (card,) = errors(window)
+
+    async def work() -> None:
+        buttons(card)["Show diagnostics"].click()
+        dialog = window.desk.diagnostics
+        assert dialog is not None
+        await until(lambda: dialog.preview.toPlainText())
+        assert dialog.table.rowCount() > 10
+        assert "Llama-Pebble: ready" in dialog.preview.toPlainText()
+
+    run(work)
+    assert errors(window) == []
+
+
+def test_a_report_is_saved_as_it_was_previewed_without_homes_and_tokens(
+    qtbot: QtBot, run: Run, appearance: Appearance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/home/someone")
+    log = tmp_path / "a.log"
+    log.write_text(
+        "2026-01-01 10:00:00,000 INFO app: fine\n"
+        "2026-01-01 10:00:01,000 ERROR app: /home/someone/x Bearer abcdefghijklmnopqrst\n"
+        "Traceback: last line\n"
+    )
+    found = (Check("Disk", False, "/home/someone/models is full.", "Make room."),)
+    dialog = DiagnosticsDialog(
+        lambda: found,
+        lambda checks: compose_report(checks, "Pebble", ModelStatus(), {"Last errors": log}),
+        appearance,
+    )
+    qtbot.addWidget(dialog)
+
+    async def work() -> None:
+        dialog.look()
+        await until(lambda: dialog.save_button.isEnabled() and dialog.preview.toPlainText())
+
+    run(work)
+    dialog.save(tmp_path / "report.txt")
+    saved = (tmp_path / "report.txt").read_text()
+    assert saved == dialog.preview.toPlainText()
+    assert "FAIL Disk: ~/models is full." in saved
+    assert "Traceback: last line" in saved
+    assert "INFO" not in saved
+    assert "someone" not in saved
+    assert "abcdefghij" not in saved
+
+
+def test_what_is_said_is_in_no_log_below_debug(
+    qtbot: QtBot, open_fake: Open, tmp_path: Path
+) -> None:
+    root = logging.getLogger()
+    before, level = root.handlers[:], root.level
+    path = start_logging(tmp_path / "log", is_verbose=False)
+    try:
+        window, _ = open_fake(Script(answer="A marvellous answer."))
+        wait_ready(qtbot, window)
+        ask(qtbot, window, "A secret question")
+        logging.getLogger("app").warning("something happened")
+    finally:
+        for handler in root.handlers[:]:
+            root.removeHandler(handler)
+            handler.close()
+        for handler in before:
+            root.addHandler(handler)
+        root.setLevel(level)
+    told = path.read_text()
+    assert "something happened" in told
+    assert "secret" not in told
+    assert "marvellous" not in told
+
+
+def test_logs_rotate(tmp_path: Path) -> None:
+    root = logging.getLogger()
+    before, level = root.handlers[:], root.level
+    start_logging(tmp_path, is_verbose=False)
+    try:
+        for _ in range(40):
+            root.info("x" * 100_000)
+    finally:
+        for handler in root.handlers[:]:
+            root.removeHandler(handler)
+            handler.close()
+        for handler in before:
+            root.addHandler(handler)
+        root.setLevel(level)
+    sizes = [path.stat().st_size for path in tmp_path.iterdir()]
+    assert len(sizes) == 3
+    assert sum(sizes) <= 3_100_000
+
+
+def test_a_lost_device_offers_to_save_and_restart(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake(Script(decode_error="The card is lost.", loses_device=True))
+    wait_ready(qtbot, window)
+    window.chat.send("hello")
+    qtbot.waitUntil(lambda: bool(errors(window)))
+    with qtbot.waitSignal(window.closed):
+        buttons(errors(window)[0])["Save and restart"].click()
+    assert window.desk.wants_restart
+
+
+def test_out_of_memory_offers_what_is_smaller(qtbot: QtBot, open_fake: Open, run: Run) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+
+    async def work() -> None:
+        failed = Failed("s", "r", "OutOfMemoryError", "No memory is left.", "")
+        window.chat.errors.show_failure(failed)
+        await until(lambda: buttons(errors(window)[0]))
+
+    run(work)
+    offered = buttons(errors(window)[0])
+    assert offered
+    next(iter(offered.values())).click()
+    qtbot.waitUntil(lambda: len(engine.of_kind(type(engine.commands[0]))) == 2)
+
+
+def test_smaller_choices_take_less_and_fit_where_anything_does() -> None:
+    config, heads, budget = shape_config("vicuna-7b"), HeadsShape(), imagined_card(8)
+    asked = WeightFormats("int8")
+    found = smaller_choices(config, heads, budget, asked, 4096)
+    assert found
+    assert all(one.plan.fit is not Fit.NO for one in found)
+    assert any(one.context_tokens == 4096 and one.formats != asked for one in found)
+    tiny = smaller_choices(config, heads, imagined_card(1.5), asked, 4096)
+    assert tiny, "the least is offered even where it should not fit"
+
+
+def test_a_card_that_was_lost_is_told_to_all(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    lost = EngineLost("s", "r", "EngineLost", "The card is lost.", "Restart.")
+    window.chat.errors.show_failure(lost)
+    assert "Save and restart" in buttons(errors(window)[0])
+    assert EXIT_RESTART != 0
+
+
+def test_on_a_disk_that_cannot_be_written_the_window_opens_without_the_marker(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "file").write_text("")
+    guard = CrashGuard(tmp_path / "file" / "state", tmp_path / "file" / "log")
+    assert not guard.begin()
+    guard.end()
+
+
+@pytest.mark.expects_errors
+def test_a_dead_engine_is_replaced_and_what_was_asked_comes_back(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    engines: list[FakeEngine] = []
+
+    def start(on_event: Callable[[Event], None]) -> FakeEngine:
+        engines.append(FakeEngine())
+        return engines[-1].start(on_event)
+
+    window = open_window(start)
+    wait_ready(qtbot, window)
+    window.page.composer.set_text("typed meanwhile")
+    engines[0].die()
+    window.chat.send("precious words")
+    qtbot.waitUntil(lambda: len(engines) == 2)
+    wait_ready(qtbot, window)
+    assert "started again" in errors(window)[0].message
+    assert "precious words" in window.page.composer.text
+    window.page.composer.clear()
+    assert ask(qtbot, window, "again").has_text
