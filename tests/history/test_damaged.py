@@ -20,7 +20,7 @@ from medusa_core.history.schema import MIGRATIONS
 from tests.history.samples import Clock, filled, tell
 
 PAGE = 4096
-NUM_EXCHANGES = 12
+NUM_EXCHANGES = 7
 
 
 def texts_of(path: Path) -> tuple[set[str], str]:
