@@ -43,7 +43,6 @@ from medusa_core.resources import (
     calibrations_dir,
     demo_heads_dir,
     demo_model_dir,
-    history_path,
     kept_models_dir,
     resources_dir,
 )
@@ -247,7 +246,6 @@ __all__ = [
     "export",
     "format_label",
     "has_saved_token",
-    "history_path",
     "kept_models_dir",
     "memory_now",
     "messages",
