@@ -52,6 +52,7 @@ from medusa_core.trace_file import Recording, pack_trace, read_trace, unpack_tra
 if TYPE_CHECKING:
     from medusa_core.library import Installed, InstalledKind, Library, Offer
     from medusa_core.memory.budget import Budget, DeviceOffer
+    from medusa_core.memory.now import MemoryNow
     from medusa_core.memory.probe import offered_devices
     from medusa_core.memory.recommend import Choice, choices, plan_choice, recommend
     from medusa_core.models.config import ModelConfig
@@ -66,6 +67,7 @@ _LATER = {
     **dict.fromkeys(
         ("Choice", "choices", "plan_choice", "recommend"), "medusa_core.memory.recommend"
     ),
+    "MemoryNow": "medusa_core.memory.now",
     "ModelConfig": "medusa_core.models.config",
     "offered_devices": "medusa_core.memory.probe",
 }
@@ -169,6 +171,18 @@ def remove_user_token() -> None:
     remove_token(os.environ)
 
 
+def memory_now(device: str) -> MemoryNow:
+    """The memory of a device as it is now; may take a while, and is best asked in a thread.
+
+    Raises:
+        RequestError: There is no such device.
+        RuntimeError: The device can't be asked.
+    """
+    from medusa_core.memory import now
+
+    return now.memory_now(device)
+
+
 def format_label(name: str) -> str:
     """The name of a weight format for people."""
     from medusa_core.quant.format import quant_registry
@@ -197,6 +211,7 @@ __all__ = [
     "Job",
     "JobState",
     "Library",
+    "MemoryNow",
     "ModelConfig",
     "Offer",
     "Pair",
@@ -215,6 +230,7 @@ __all__ = [
     "has_saved_token",
     "history_path",
     "kept_models_dir",
+    "memory_now",
     "messages",
     "offered_devices",
     "offline_hub_settings",

@@ -32,12 +32,16 @@ def _chat(window: MainWindow) -> tuple[Command, ...]:
             ("Ctrl+Shift+F",),
         ),
         Command("stop", _said("Stop"), section, window.stop, ("Esc",)),
+        Command("send", _said("Send"), section, window.page.composer.submit, ("Ctrl+Return",)),
         Command(
-            "regenerate",
-            _said("Write the answer again"),
+            "regenerate", _said("Write the answer again"), section, chat.regenerate, ("Ctrl+R",)
+        ),
+        Command(
+            "chat-settings",
+            _said("Settings of this chat"),
             section,
-            chat.regenerate,
-            ("Ctrl+Return",),
+            window.page.toggle_panel,
+            ("Ctrl+Shift+P",),
         ),
     )
 
