@@ -40,7 +40,8 @@ from medusa_core.model_state import Phase
 log = logging.getLogger(__name__)
 
 CONTEXT_NOTICE = (
-    "The conversation fills the model's context; it can't be continued. Start a new chat (Ctrl+N)."
+    "The answer ends here because the model's context is full. Continue goes on with it; the "
+    "oldest messages are then left out, unless you chose otherwise under Context."
 )
 MODEL_NOTE = "It is tiny: expect simple stories and small talk rather than facts."
 
@@ -304,8 +305,7 @@ class ChatController(QObject):
                     said = f"{text} … {event.fraction:.0%}{stop}"
                     self._say(self.running[event.request_id][1], said)
                 case ContextCut() if self.running[event.request_id][0] is self.conversation:
-                    told = describe_cut(event.cut.num_messages, event.num_prompt_tokens)
-                    self._page.conversation.add(Notice(told))
+                    self._page.conversation.add(Notice(describe_cut(event.cut)))
                 case GenerationDone():
                     self._complete(event)
                 case Failed():
@@ -380,6 +380,7 @@ class ChatController(QObject):
 
     def _path_changed(self) -> None:
         self.path.refresh()
+        self.meter.refresh()
         self.moved.emit(self.conversation)
 
     def _end(self) -> None:
