@@ -132,9 +132,11 @@ class Desk(QObject):
         models.load_requested.connect(window.keeper.load)
         models.offline_chosen.connect(lambda on: window.settings.choose("is_offline", on))
         models.settings_requested.connect(lambda: self.show_settings(self.tr("Models")))
-        models.installed.cache_changed.connect(
-            lambda folder: window.settings.choose("models_dir", folder)
-        )
+        installed = models.installed
+        installed.listed.connect(lambda: window.list_installed(models.library, installed.items))
+        installed.mark_loaded(window.keeper.choice.model_dir)
+        window.keeper.chosen.connect(lambda: installed.mark_loaded(window.keeper.choice.model_dir))
+        installed.cache_changed.connect(lambda folder: window.settings.choose("models_dir", folder))
 
     def restore_state(self) -> None:
         """Put the window where it was, if that is wanted."""

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from medusa_core.load_offers import LoadOffer, smaller_loads
     from medusa_core.memory.budget import Budget, DeviceOffer
     from medusa_core.memory.probe import offered_devices
-    from medusa_core.memory.recommend import Choice, choices, plan_choice, recommend
+    from medusa_core.memory.recommend import Choice, choices, plan_choice, plan_least, recommend
     from medusa_core.models.config import ModelConfig
 
 EventSink = Callable[[messages.Event], None]
@@ -64,7 +64,8 @@ _LATER = {
     "Budget": "medusa_core.memory.budget",
     "DeviceOffer": "medusa_core.memory.budget",
     **dict.fromkeys(
-        ("Choice", "choices", "plan_choice", "recommend"), "medusa_core.memory.recommend"
+        ("Choice", "choices", "plan_choice", "plan_least", "recommend"),
+        "medusa_core.memory.recommend",
     ),
     "ModelConfig": "medusa_core.models.config",
     **dict.fromkeys(("LoadOffer", "smaller_loads"), "medusa_core.load_offers"),
@@ -181,6 +182,13 @@ def remove_user_token() -> None:
     remove_token(os.environ)
 
 
+def format_bits(name: str) -> int:
+    """Bits of a weight in a format, as people say it."""
+    from medusa_core.quant.format import quant_registry
+
+    return int(quant_registry().get(name).bits)
+
+
 def format_label(name: str) -> str:
     """The name of a weight format for people."""
     from medusa_core.quant.format import quant_registry
@@ -222,6 +230,7 @@ __all__ = [
     "compose_report",
     "converting",
     "demo_model",
+    "format_bits",
     "format_label",
     "has_saved_token",
     "history_path",
@@ -233,6 +242,7 @@ __all__ = [
     "pack_trace",
     "places",
     "plan_choice",
+    "plan_least",
     "read_json",
     "read_trace",
     "recommend",
