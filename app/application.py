@@ -26,10 +26,10 @@ from app.theme.appearance import Appearance, ThemeChoice
 from app.window import TITLE, MainWindow
 from medusa_core.api import (
     APP_NAME,
-    History,
     Places,
     calibrations_dir,
     kept_models_dir,
+    open_history,
     places,
     resources_dir,
     start_engine,
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from medusa_core.api import Library
 
 log = logging.getLogger(__name__)
-
-NOT_KEPT = "Until then, conversations are lost when the window closes."
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,20 +129,11 @@ def build(options: Options) -> Application:
         places=None if options.is_fresh else where,
     )
     if not options.is_fresh:
-        _open_history(window, where.history)
+        window.keep_history(open_history(where.history))
     keeper.unload_after(preferences.unload_minutes)
     keeper.use_device(preferences.device)
     appearance.apply()
     return Application(bridge, keeper, appearance, window)
-
-
-def _open_history(window: MainWindow, path: Path) -> None:
-    """Keep conversations; where that can't be, say why: chatting goes on without."""
-    try:
-        window.keep_history(History(path))
-    except MedusaError as error:
-        log.exception("the history can't be opened")
-        window.chat.errors.show(error.message, f"{error.hint} {NOT_KEPT}")
 
 
 def _library_opener(where: Places) -> OpenLibrary:

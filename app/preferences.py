@@ -50,6 +50,7 @@ class Preferences:
         language: `system` or the code of a language.
         font_family: Font of all text; empty for the shipped one.
         restores_window: The window opens where it was.
+        shows_panel: The side panel is open.
         has_seen_welcome: The page of the first start was shown.
         shortcuts: Keys of commands, by their names, where they aren't the usual ones.
     """
@@ -153,6 +154,7 @@ class Preferences:
         ),
     )
     has_seen_welcome: bool = setting(Toggle(), False)
+    shows_panel: bool = setting(Toggle(), False)
     shortcuts: Mapping[str, str] = setting(Record(_keys_from, dict), make_default=dict)
 
 

@@ -14,9 +14,10 @@ from app.about import AboutDialog
 from app.bridge import EngineBridge
 from app.chat.chat_page import ChatPage
 from app.chat.controller import ChatController
-from app.chat.pickers import NewSeed, new_seed
+from app.chat.memory_watch import MemoryWatch
 from app.commands.table import CommandTable
 from app.commands.window_commands import window_commands
+from app.control.seeds import NewSeed, new_seed
 from app.desk import Desk
 from app.history.history_keeper import HistoryKeeper
 from app.history.sidebar import WIDTH_EM, Sidebar
@@ -31,6 +32,7 @@ from medusa_core.api import Places
 from medusa_core.errors import MedusaError
 from medusa_core.model_choice import ModelChoice, demo_choice
 from medusa_core.model_state import Phase
+from medusa_core.presets import Presets
 
 if TYPE_CHECKING:
     from app.library.library_dialog import LibraryDialog
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 TITLE = "Medusa Chat"
 START_SIZE = QSize(1120, 800)
 DRAFT_MS = 800
-MIN_SIZE = QSize(680, 520)
+MIN_SIZE = QSize(700, 500)
 
 
 class MainWindow(QMainWindow):
@@ -60,6 +62,7 @@ class MainWindow(QMainWindow):
         settings: The user's choices.
         commands: All that can be done, with its keys.
         desk: Settings, palette and what else is around the chat.
+        memory: Says what it runs on, and how much memory that has.
 
     Signals:
         closed: The user is done.
@@ -88,13 +91,15 @@ class MainWindow(QMainWindow):
         self._open_library = open_library
         self.library: Library | None = None
         self.models: LibraryDialog | None = None
-        self.page = ChatPage(appearance, make_seed)
+        presets = Presets(config_dir)
+        self.page = ChatPage(appearance, presets, make_seed)
         self.chat = ChatController(self.page, bridge, keeper, appearance)
         demo = demo_choice()
         self._draft_pause = QTimer(self)
         self._draft_pause.setSingleShot(True)
         self._draft_pause.setInterval(DRAFT_MS)
         self._known = {demo.model_dir: demo}
+        self.memory = MemoryWatch(self.page.strip, keeper)
         self.insight = Insight(self, self.chat, bridge, keeper, appearance)
         self.commands = CommandTable(self, preferences.shortcuts)
         self.desk = Desk(self, appearance, places)
@@ -115,12 +120,15 @@ class MainWindow(QMainWindow):
         self._split.setSizes([appearance.scale.px(WIDTH_EM), START_SIZE.width()])
         self.sidebar.hide()
         self.setCentralWidget(self._split)
+        self.page.show_panel(preferences.shows_panel)
         self._connect()
         self.commands.add(window_commands(self))
         self.page.strip.choose_marking(Marking(preferences.marking))
         self.page.header.choose_recording(preferences.records)
         self.chat.records = preferences.records
         self.page.empty.show_hint(not preferences.has_read_hint)
+        if presets.trouble is not None:
+            self.chat.errors.show(presets.trouble.message, presets.trouble.hint)
         self.page.composer.setFocus()
 
     def keep_history(self, history: History) -> None:
@@ -268,6 +276,8 @@ class MainWindow(QMainWindow):
             )
         )
         self.page.header.recording_chosen.connect(lambda on: self.settings.choose("records", on))
+        self.page.panel_shown.connect(lambda is_open: self._remember(shows_panel=is_open))
+        self.page.control.presets.refused.connect(self.chat.errors.show)
         self.keeper.chosen.connect(self._remember_model)
 
     def _dismiss_hint(self) -> None:

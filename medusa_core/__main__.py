@@ -12,6 +12,7 @@ from medusa_core.doctor import cli as doctor_cli
 from medusa_core.errors import MedusaError
 from medusa_core.generate.cli import add_generate_arguments, run_generate
 from medusa_core.heads import cli as heads_cli
+from medusa_core.history import cli as history_cli
 from medusa_core.hub import download_cli
 from medusa_core.hub.library_cli import add_library_commands
 from medusa_core.plan import cli as plan_cli
@@ -74,6 +75,9 @@ def _parser() -> argparse.ArgumentParser:
     download.set_defaults(run=download_cli.run)
 
     add_library_commands(commands)
+
+    history = commands.add_parser("history", help="export, import and check conversations")
+    history_cli.add_arguments(history)
 
     plan = commands.add_parser("plan", help="does a model fit, and where does the memory go?")
     plan_cli.add_arguments(plan)

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from medusa_core import messages
 from medusa_core.files.json_file import read_json
+from medusa_core.history.exchange.export import FileKind, export
+from medusa_core.history.exchange.reading import ConversationFile
 from medusa_core.history.history import History, open_history
 from medusa_core.history.records import (
     AnswerState,
@@ -25,6 +27,8 @@ from medusa_core.history.records import (
     StoredAttachment,
 )
 from medusa_core.history.shelf import ALL
+from medusa_core.history.taking import Taken
+from medusa_core.history.tree import path_to, versions_of
 from medusa_core.hub.job import Job, JobState, Pair
 from medusa_core.hub.settings import (
     HubSettings,
@@ -52,6 +56,7 @@ if TYPE_CHECKING:
     from medusa_core.library import Installed, InstalledKind, Library, Offer
     from medusa_core.load_offers import LoadOffer, smaller_loads
     from medusa_core.memory.budget import Budget, DeviceOffer
+    from medusa_core.memory.now import MemoryNow
     from medusa_core.memory.probe import offered_devices
     from medusa_core.memory.recommend import Choice, choices, plan_choice, plan_least, recommend
     from medusa_core.models.config import ModelConfig
@@ -67,6 +72,7 @@ _LATER = {
         ("Choice", "choices", "plan_choice", "plan_least", "recommend"),
         "medusa_core.memory.recommend",
     ),
+    "MemoryNow": "medusa_core.memory.now",
     "ModelConfig": "medusa_core.models.config",
     **dict.fromkeys(("LoadOffer", "smaller_loads"), "medusa_core.load_offers"),
     "Check": "medusa_core.doctor.check",
@@ -189,6 +195,18 @@ def format_bits(name: str) -> int:
     return int(quant_registry().get(name).bits)
 
 
+def memory_now(device: str) -> MemoryNow:
+    """The memory of a device as it is now; may take a while, and is best asked in a thread.
+
+    Raises:
+        RequestError: There is no such device.
+        RuntimeError: The device can't be asked.
+    """
+    from medusa_core.memory import now
+
+    return now.memory_now(device)
+
+
 def format_label(name: str) -> str:
     """The name of a weight format for people."""
     from medusa_core.quant.format import quant_registry
@@ -203,10 +221,12 @@ __all__ = [
     "Budget",
     "Check",
     "Choice",
+    "ConversationFile",
     "ConversationInfo",
     "DeviceOffer",
     "Engine",
     "EventSink",
+    "FileKind",
     "Folder",
     "History",
     "Hit",
@@ -217,6 +237,7 @@ __all__ = [
     "JobState",
     "Library",
     "LoadOffer",
+    "MemoryNow",
     "ModelConfig",
     "Offer",
     "Pair",
@@ -225,21 +246,25 @@ __all__ = [
     "Stored",
     "StoredAnswer",
     "StoredAttachment",
+    "Taken",
     "calibrations_dir",
     "choices",
     "compose_report",
     "converting",
     "demo_model",
+    "export",
     "format_bits",
     "format_label",
     "has_saved_token",
     "history_path",
     "kept_models_dir",
+    "memory_now",
     "messages",
     "offered_devices",
     "offline_hub_settings",
     "open_history",
     "pack_trace",
+    "path_to",
     "places",
     "plan_choice",
     "plan_least",
@@ -254,6 +279,7 @@ __all__ = [
     "start_engine",
     "unpack_trace",
     "user_hub_settings",
+    "versions_of",
     "whoami",
     "with_cache",
     "with_limit",

@@ -93,9 +93,9 @@ class ChatSettings:
     max_new_tokens: int = declared(
         Setting(
             "Longest answer", Group.LENGTH, 0, 1_000_000, 64, 0,
-            "Ends an answer after so many tokens; it can be continued.",
-            "None.",
-            off=0, off_text="what the context leaves",
+            "Ends an answer after so many tokens; without a limit it has what the context leaves.",
+            "Drafting does not depend on it.",
+            off=0, off_text="no limit",
         )
     )  # fmt: skip
     stop: tuple[str, ...] = ()

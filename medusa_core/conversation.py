@@ -44,7 +44,6 @@ class Answer:
         stored_steps: Reads those from before.
         done: How it ended; None while it is written or when it failed.
         is_running: It is being written.
-        plain_step_s: Measured seconds of a plain step of the model then; 0 if unknown.
         created_s: Seconds since 1970.
     """
 
@@ -59,7 +58,6 @@ class Answer:
     stored_steps: Callable[[], Sequence[StepDone]] = tuple
     done: GenerationDone | None = None
     is_running: bool = False
-    plain_step_s: float = 0.0
     created_s: float = 0.0
 
     def all_steps(self) -> tuple[StepDone, ...]:

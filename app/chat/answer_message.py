@@ -18,7 +18,7 @@ from app.markdown.tokens import NO_TOKEN
 from app.qt_text import passed_on
 from app.theme.appearance import Appearance
 from app.theme.marks import mark_style
-from medusa_core.messages import Calibrated, GenerationDone, StepDone, StopReason
+from medusa_core.messages import GenerationDone, StepDone, StopReason
 
 # Such an answer isn't at its end.
 _CUT = (StopReason.MAX_TOKENS, StopReason.CANCELLED)
@@ -119,7 +119,7 @@ class AnswerMessage(Message):
             self._waiting.hide()
             self.view.show()
 
-    def finish(self, done: GenerationDone, calibrated: Calibrated | None) -> None:
+    def finish(self, done: GenerationDone) -> None:
         """Show how the answer ended."""
         self.done = done
         self.document.finish(done)
@@ -128,7 +128,7 @@ class AnswerMessage(Message):
         self._waiting.setVisible(not self.has_text)
         self._waiting.setText("No text.")
         self.view.setVisible(self.has_text)
-        self.show_figures(calibrated)
+        self.row.show_figures(figures(done))
         self.row.show()
 
     def cut_short(self) -> None:
@@ -138,11 +138,6 @@ class AnswerMessage(Message):
         self._announcer.finish()
         self._waiting.setVisible(not self.has_text)
         self._waiting.setText("No answer.")
-
-    def show_figures(self, calibrated: Calibrated | None) -> None:
-        """Show the figures with what is known about plain decoding now."""
-        if self.done is not None:
-            self.row.show_figures(figures(self.done, calibrated))
 
     def show_text(self, text: str) -> None:
         """Show an answer of which no steps are known."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QHBoxLayout,
-    QLabel,
     QScrollArea,
     QVBoxLayout,
     QWidget,
@@ -15,45 +15,67 @@ from app.chat.composer import Composer
 from app.chat.conversation_view import COLUMN_EM, ConversationView
 from app.chat.empty_state import EmptyState
 from app.chat.header import Header
-from app.chat.pickers import NewSeed, new_seed
 from app.chat.steps_strip import StepsStrip
+from app.control.panel import ControlPanel
+from app.control.seeds import NewSeed, new_seed
 from app.theme.appearance import Appearance
+from app.widgets.elided import ElidedLabel
+from app.widgets.explain import explain
+from medusa_core.messages import ModelLoaded
+from medusa_core.presets import Presets
 
 KEYS_NOTE = "Enter sends · Shift+Enter starts a new line · Esc stops"
+CONTEXT_NOTE = "Tokens of this chat and your message, of those that the model reads at most."
+PANEL_EM, MOST_PANEL = 20, 0.5  # of the page's width
 
 
 class ChatPage(QWidget):
-    """Header, messages, composer and strip.
+    """Header, messages, composer, strip, and the panel beside them.
 
     Attributes:
-        header: Model and pickers.
+        header: Model and speed-up.
+        control: Settings of the conversation.
         empty: What a new conversation shows.
         conversation: The messages.
         composer: Where the user writes.
         strip: What the steps gave.
         context_label: How much of the context is used.
+
+    Signals:
+        panel_shown: The side panel is open from now on, or not.
     """
+
+    panel_shown = Signal(bool)
 
     def __init__(
         self,
         appearance: Appearance,
+        presets: Presets,
         make_seed: NewSeed = new_seed,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self.setObjectName("page")
         self._appearance = appearance
-        self.header = Header(appearance, make_seed)
+        self.header = Header(appearance)
+        self.control = ControlPanel(appearance, presets, make_seed)
+        self.control.hide()
         self.empty = EmptyState(appearance)
         self.conversation = ConversationView(appearance)
         self.composer = Composer(appearance)
         self.strip = StepsStrip(appearance)
-        self.context_label = _note("")
-        self._keys_label = _note(KEYS_NOTE)
+        self.context_label = ElidedLabel("")
+        self._keys_label = ElidedLabel(KEYS_NOTE)
+        for label in (self.context_label, self._keys_label):
+            label.setObjectName("composerNote")
         self._narrow = (_Column(self.empty), _Column(self._composer_block()))
         self._welcome = _scrolled(self._narrow[0])
         self._build()
         self.composer.edit.scrolled.connect(self.conversation.scroll_pages)
+        self.header.panel_toggled.connect(self._open_panel)
+        self.header.drafter_chosen.connect(self.control.choose_drafter)
+        self.control.close_requested.connect(lambda: self.show_panel(False))
+        self.control.changed.connect(self._show_drafter)
         self.show_messages(False)
         self.restyle()
 
@@ -66,33 +88,87 @@ class ChatPage(QWidget):
     def show_context(self, num_used: int, num_tokens: int) -> None:
         """Say how much of the context is used; nothing while that is unknown."""
         known = num_used > 0 and num_tokens > 0
-        text = f"context {num_used:,} / {num_tokens:,} tokens" if known else ""
-        self.context_label.setText(text)
+        text = f"{num_used:,} of {num_tokens:,} tokens" if known else ""
+        self._say_context(text, is_warning=False)
+
+    def warn_context(self, text: str) -> None:
+        """Say what will happen for want of room, before anything is sent."""
+        self._say_context(text, is_warning=True)
+
+    def show_panel(self, is_open: bool) -> None:
+        """Open the side panel, or close it."""
+        self.header.panel_button.setChecked(is_open)
+
+    def toggle_panel(self) -> None:
+        """Open the side panel where it is closed, and the other way round."""
+        self.show_panel(self.control.isHidden())
+
+    def offer(self, loaded: ModelLoaded) -> None:
+        """Offer what can run on this model."""
+        self.control.offer(loaded)
+        self._show_drafter()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit_panel()
 
     def restyle(self) -> None:
         """Take the sizes and colours of the theme everywhere."""
         scale = self._appearance.scale
         for column in self._narrow:
             column.set_width(scale.px(COLUMN_EM), scale.px(1.2))
-        for part in (self.header, self.empty, self.conversation, self.composer, self.strip):
+        parts = (self.header, self.empty, self.conversation, self.composer, self.strip)
+        for part in (*parts, self.control):
             part.restyle()
+        self._fit_panel()
 
     def _build(self) -> None:
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.header)
-        column.addWidget(self._welcome, 1)
-        column.addWidget(self.conversation, 1)
-        column.addWidget(self._narrow[1])
-        column.addWidget(self.strip)
+        row = QHBoxLayout()
+        row.setSpacing(0)
+        column.addLayout(row, 1)
+        chat = QVBoxLayout()
+        chat.setSpacing(0)
+        chat.addWidget(self._welcome, 1)
+        chat.addWidget(self.conversation, 1)
+        chat.addWidget(self._narrow[1])
+        chat.addWidget(self.strip)
+        row.addLayout(chat, 1)
+        row.addWidget(self.control)
+
+    def _open_panel(self, is_open: bool) -> None:
+        self.control.setVisible(is_open)
+        if not is_open:
+            self.composer.setFocus()
+        self.panel_shown.emit(is_open)
+
+    def _fit_panel(self) -> None:
+        """The panel never takes more than its share of a small window."""
+        wanted = self._appearance.scale.px(PANEL_EM)
+        self.control.setFixedWidth(max(1, min(wanted, int(self.width() * MOST_PANEL))))
+
+    def _show_drafter(self) -> None:
+        chosen = self.control.drafter
+        if chosen is not None:
+            self.header.offer_drafters(self.control.drafters, chosen)
+
+    def _say_context(self, text: str, *, is_warning: bool) -> None:
+        label = self.context_label
+        label.setText(text)
+        label.setProperty("warns", is_warning)
+        label.style().unpolish(label)
+        label.style().polish(label)
+        explain(label, text if is_warning else CONTEXT_NOTE)
+        self._keys_label.setVisible(not is_warning)
 
     def _composer_block(self) -> QWidget:
         block = QWidget()
         notes = QHBoxLayout()
         notes.setContentsMargins(12, 0, 12, 0)
-        notes.addWidget(self._keys_label)
-        notes.addStretch(1)
+        notes.addWidget(self._keys_label, 1)
         notes.addWidget(self.context_label)
         column = QVBoxLayout(block)
         column.setContentsMargins(0, 0, 0, 8)
@@ -127,10 +203,3 @@ def _scrolled(content: QWidget) -> QScrollArea:
     area.setWidgetResizable(True)
     area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
     return area
-
-
-def _note(text: str) -> QLabel:
-    label = QLabel(text)
-    label.setObjectName("composerNote")
-    label.setTextInteractionFlags(Qt.TextInteractionFlag.NoTextInteraction)
-    return label

@@ -111,7 +111,7 @@ class Composer(QFrame):
         holder.addStretch(1)
         holder.addWidget(self.button)
         row.addLayout(holder)
-        self.edit.submitted.connect(self._submit)
+        self.edit.submitted.connect(self.submit)
         self.edit.textChanged.connect(self._refresh)
         self.edit.focused.connect(self._show_focus)
         self.button.clicked.connect(self._click)
@@ -157,7 +157,8 @@ class Composer(QFrame):
         self.edit.fit()
         self._refresh()
 
-    def _submit(self) -> None:
+    def submit(self) -> None:
+        """Send what is written, if anything is and it can be sent now."""
         if not self._is_busy and not self._locked and self.text.strip():
             self.send_requested.emit(self.text)
 
@@ -165,7 +166,7 @@ class Composer(QFrame):
         if self._is_busy:
             self.stop_requested.emit()
         else:
-            self._submit()
+            self.submit()
 
     def _refresh(self) -> None:
         theme = self._appearance.theme

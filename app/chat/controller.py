@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 
 from PySide6.QtCore import QObject, QRect, Signal
 
@@ -15,13 +14,16 @@ from app.chat.error_board import ErrorBoard
 from app.chat.message_widgets import Notice
 from app.chat.path_view import PathView
 from app.chat.running import Running
+from app.control.context_meter import ContextMeter, describe_cut
 from app.markdown.formats import Marking
 from app.model_keeper import ModelKeeper
 from app.theme.appearance import Appearance
 from medusa_core.conversation import Conversation, Turn, new_id
 from medusa_core.messages import (
     Cancel,
+    ChatMessage,
     CloseSession,
+    ContextCut,
     EngineLost,
     Event,
     Failed,
@@ -50,8 +52,8 @@ class ChatController(QObject):
         conversation: What is shown.
         path: Its messages.
         errors: What went wrong, as far as it is shown.
+        meter: How much of the context is used.
         records: Traces are wanted of the next answers.
-        tree_rows: Rows of the next answers' trees; 0 for the engine's choice.
 
     Signals:
         answer_begun: This answer (an `AnswerMessage`) is shown; it may be complete.
@@ -91,11 +93,13 @@ class ChatController(QObject):
         self._appearance = appearance
         self._make_id = make_id
         self.records = True
-        self.tree_rows = 0
         self.running = Running()
         self.conversation = Conversation(make_id)
         self.path = PathView(page.conversation, self.conversation, appearance)
         self.errors = ErrorBoard(page, appearance)
+        self.meter = ContextMeter(
+            page, bridge, keeper, lambda: self.conversation.whole(), lambda: self.is_busy
+        )
         self._connect()
         self._model_changed()
 
@@ -116,8 +120,21 @@ class ChatController(QObject):
 
     @property
     def temperature(self) -> float:
-        """What the header says, for rules that draw."""
-        return float(self._page.header.pickers.temperature_box.value())
+        """What the panel says, for rules that draw."""
+        return self._page.control.settings().temperature
+
+    @property
+    def tree_rows(self) -> int:
+        """Rows of the next answers' trees; 0 for the engine's choice."""
+        return self._page.control.settings().tree_rows
+
+    def use_tree_rows(self, num_rows: int) -> None:
+        """Give the next answers' trees so many rows; 0 for the engine's choice."""
+        self._page.control.choose_number("tree_rows", num_rows)
+
+    def whole(self) -> tuple[ChatMessage, ...]:
+        """All that the model has read and said, the system prompt included."""
+        return self._page.control.framed(self.conversation.whole())
 
     # What the user does ---------------------------------------------------------------------------
 
@@ -187,6 +204,8 @@ class ChatController(QObject):
         self._page.show_messages(bool(self.conversation.turns))
         self._page.conversation.follow_end()
         self._page.show_context(0, 0)
+        self._page.control.begin_chat()
+        self.meter.refresh()
         self._page.strip.begin()
         self._page.composer.set_busy(self.is_busy)
         self._page.composer.setFocus()
@@ -216,8 +235,8 @@ class ChatController(QObject):
         return not self.is_busy and bool(self.conversation.turns)
 
     def _settings(self) -> GenerateSettings:
-        """What the header says."""
-        return replace(self._page.header.pickers.settings(), tree_rows=self.tree_rows)
+        """What the panel says."""
+        return self._page.control.generate_settings()
 
     def _connect(self) -> None:
         page, path = self._page, self.path
@@ -260,7 +279,7 @@ class ChatController(QObject):
             Generate(
                 self.conversation.session_id,
                 turn.answer.id,
-                self.conversation.messages(),
+                self._page.control.framed(self.conversation.messages()),
                 turn.answer.settings,
                 keep_tokens=turn.answer.keep_tokens,
                 records=self.records,
@@ -280,8 +299,11 @@ class ChatController(QObject):
             self._take_steps(steps.pop(event.request_id, []))
             match event:
                 case Progress():
-                    text = event.text.rstrip(".…")
-                    self._say(self.running[event.request_id][1], f"{text} … {event.fraction:.0%}")
+                    self._show_progress(event)
+                case ContextCut(cut=cut, num_prompt_tokens=num_read):
+                    if self.running[event.request_id][0] is self.conversation:
+                        said = describe_cut(cut.num_messages, num_read)
+                        self._page.conversation.add(Notice(said))
                 case GenerationDone():
                     self._complete(event)
                 case Failed():
@@ -306,6 +328,12 @@ class ChatController(QObject):
         self._page.strip.add(tuple(steps))
         self._show_context(steps[-1].num_context_tokens)
 
+    def _show_progress(self, progress: Progress) -> None:
+        stop = " · Esc stops" if progress.stage == "prefill" else ""
+        text = progress.text.rstrip(".…")
+        said = f"{text} … {progress.fraction:.0%}{stop}"
+        self._say(self.running[progress.request_id][1], said)
+
     def _say(self, turn: Turn, text: str) -> None:
         """Say what is done before the first token."""
         message = self.path.message_of(turn.answer.id)
@@ -315,15 +343,13 @@ class ChatController(QObject):
     def _complete(self, done: GenerationDone) -> None:
         conversation, turn = self.running.end(done.request_id)
         turn.answer.done, turn.answer.text = done, done.text
-        calibrated = self._keeper.status.calibrated
-        turn.answer.plain_step_s = 0.0 if calibrated is None else calibrated.plain_step_s
         if not done.text and len(turn.prompt.answers) > 1:
             self._take_back(conversation, turn)
         else:
             self.ended.emit(conversation, turn)
             message = self.path.message_of(turn.answer.id)
             if message is not None:
-                message.finish(done, calibrated)
+                message.finish(done)
         if conversation is self.conversation:
             if done.stop_reason is StopReason.CONTEXT:
                 self._page.conversation.add(Notice(CONTEXT_NOTICE))
@@ -363,6 +389,7 @@ class ChatController(QObject):
         self._keeper.touch()
         self.path.refresh()
         self._page.composer.set_busy(False)
+        self.meter.refresh()
         self.answer_ended.emit()
 
     def _set_marking(self, marking: Marking) -> None:
@@ -388,10 +415,11 @@ class ChatController(QObject):
         elif status.loaded is not None:
             note = f" {MODEL_NOTE}" if self._keeper.choice.is_demo else ""
             self._page.empty.show_model(f"{self._keeper.choice.name} is ready.{note}")
-            self._page.strip.set_num_heads(status.loaded.num_heads)
+            self._page.offer(status.loaded)
+            self._page.strip.show_model(status.loaded, status.calibrated)
         else:
             self._page.empty.show_model("The model is being loaded; you can write already.")
-        self.path.show_model(str(self._keeper.choice.model_dir), status.calibrated)
+        self.path.show_model(str(self._keeper.choice.model_dir))
 
 
 def _visible(steps: list[StepDone]) -> str:

@@ -9,6 +9,7 @@ from app.chat.figures import NUM_FIGURES, Figure
 from app.chat.version_row import VersionRow
 from app.flow_layout import FlowLayout
 from app.theme.appearance import Appearance
+from app.widgets.explain import explain
 
 
 class FigureRow(QWidget):
@@ -42,7 +43,7 @@ class FigureRow(QWidget):
         self.copy_button.clicked.connect(self.copy_requested)
         self.regenerate_button = self._button(
             "Regenerate",
-            "Answer again (Ctrl+Enter). The rule Sample takes a new seed; Greedy gives the same "
+            "Answer again (Ctrl+R). The rule Sample takes a new seed; Greedy gives the same "
             "text with the drafter that is chosen now.",
         )
         self.regenerate_button.clicked.connect(self.regenerate_requested)
@@ -76,15 +77,17 @@ class FigureRow(QWidget):
 
     def show_figures(self, figures: tuple[Figure, ...]) -> None:
         """Show these figures, each with its definition as tooltip."""
-        for index, (label, figure) in enumerate(zip(self._labels, figures, strict=True)):
+        for index, (label, figure) in enumerate(zip(self._labels, figures, strict=False)):
             label.setText(figure.text if index == 0 else f"· {figure.text}")
-            label.setToolTip(f"{figure.name}: {figure.meaning}")
             label.setAccessibleName(f"{figure.name}: {figure.text}")
-            label.setAccessibleDescription(figure.meaning)
+            explain(label, f"{figure.name}: {figure.meaning}")
+        for index, label in enumerate(self._labels):
+            label.setVisible(index < len(figures))
 
     def figure_texts(self) -> tuple[str, ...]:
         """What is shown, without the dots between."""
-        return tuple(label.text().removeprefix("· ") for label in self._labels)
+        shown = (label for label in self._labels if not label.isHidden())
+        return tuple(label.text().removeprefix("· ") for label in shown)
 
     def restyle(self) -> None:
         """Take the sizes and colours of the theme."""

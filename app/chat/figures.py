@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from medusa_core.messages import Calibrated, GenerationDone, StopReason
+from medusa_core.messages import GenerationDone, StopReason
 
 UNKNOWN = "—"
-NUM_FIGURES = 5
+NUM_FIGURES = 5  # at most
+LEAST_STEP_S = 0.002  # what lies around a shorter step takes as long as itself
+TOKENS_PER_STEP = (
+    "Mean acceptance length τ: tokens from decode steps ÷ decode steps, "
+    "the token that the model adds itself in each step included. Plain decoding has 1."
+)
 
 STOP_WORDS = {
     StopReason.EOS: "end of answer",
@@ -41,26 +46,21 @@ class Figure:
     meaning: str
 
 
-def speed_up(done: GenerationDone, calibrated: Calibrated | None) -> float | None:
+def speed_up(done: GenerationDone) -> float | None:
     """How many times faster than plain decoding an answer was.
 
-    Args:
-        done: The answer.
-        calibrated: Measured step costs, or None while they aren't known.
-
     Returns:
-        Mean acceptance length × T(1) ÷ mean step time, where T(1) is the measured time of a
-        step with one row; None without a decode step or without T(1).
+        Mean acceptance length × T(1) ÷ mean time of a step, where T(1) is the time of a plain step
+        at this length, as it was measured when the answer ended. None where that isn't known, where
+        nothing was drafted, or where a step is too short for the comparison to mean anything.
     """
-    plain_step_s = calibrated.plain_step_s if calibrated else None
-    if plain_step_s is None or not done.num_steps or done.decode_s <= 0:
+    if done.plain_step_s < LEAST_STEP_S or not done.num_steps or done.decode_s <= 0:
         return None
-    return done.mean_acceptance_length * plain_step_s / (done.decode_s / done.num_steps)
+    return done.mean_acceptance_length * done.plain_step_s / (done.decode_s / done.num_steps)
 
 
-def figures(done: GenerationDone, calibrated: Calibrated | None) -> tuple[Figure, ...]:
+def figures(done: GenerationDone) -> tuple[Figure, ...]:
     """What is said under an answer, in order."""
-    factor = speed_up(done, calibrated)
     return (
         Figure(
             "Speed",
@@ -73,18 +73,9 @@ def figures(done: GenerationDone, calibrated: Calibrated | None) -> tuple[Figure
         Figure(
             "Tokens per step",
             f"{done.mean_acceptance_length:.2f} tokens/step" if done.num_steps else UNKNOWN,
-            "Mean acceptance length τ: tokens from decode steps ÷ decode steps, "
-            "the token that the model adds itself in each step included. Plain decoding has 1.",
+            TOKENS_PER_STEP,
         ),
-        Figure(
-            "Speed-up",
-            f"{UNKNOWN if factor is None else f'{factor:.2f}'}× plain"
-            + (" (drafts rested)" if done.num_rested else ""),
-            "τ × T(1) ÷ mean time of a step. T(1) is the time of a step of plain decoding, "
-            "measured on this machine after the model was loaded"
-            + ("." if factor is not None else "; not measured yet.")
-            + _rested(done),
-        ),
+        *_speed_up(done),
         Figure(
             "Time to first token",
             f"{_seconds(done.time_to_first_token_s)} to first token",
@@ -93,6 +84,21 @@ def figures(done: GenerationDone, calibrated: Calibrated | None) -> tuple[Figure
             "were still in the cache.",
         ),
         Figure("Stop reason", STOP_WORDS[done.stop_reason], STOP_MEANINGS[done.stop_reason]),
+    )
+
+
+def _speed_up(done: GenerationDone) -> tuple[Figure, ...]:
+    """The comparison with plain decoding, where there is one that can be believed."""
+    factor = speed_up(done)
+    if factor is None:
+        return ()
+    return (
+        Figure(
+            "Speed-up",
+            f"{factor:.2f}× plain" + (" (drafts rested)" if done.num_rested else ""),
+            "τ × T(1) ÷ mean time of a step. T(1) is the time of a step of plain decoding at this "
+            "length, measured on this machine." + _rested(done),
+        ),
     )
 
 

@@ -1,25 +1,28 @@
-"""The top of the window: which model answers and how."""
+"""The top of the window: which model answers, how fast, and the way to the rest."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from PySide6.QtCore import QSize, Signal
-from PySide6.QtGui import QAction
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QLabel,
     QMenu,
     QPushButton,
+    QSizePolicy,
     QToolButton,
     QVBoxLayout,
     QWidget,
 )
 
-from app.chat.pickers import NewSeed, Pickers, new_seed
 from app.theme.appearance import Appearance
+from app.widgets.elided import ElidedBox, ElidedButton, ElidedLabel
+from app.widgets.explain import explain, wrapped
+from medusa_core.messages import DrafterChoice
 from medusa_core.model_choice import ModelChoice
 from medusa_core.model_state import ModelStatus, Phase
 
@@ -28,17 +31,24 @@ RECORDING = (
     "With the built-in model that costs two to five hundredths of the speed, with a large one "
     "nothing to speak of."
 )
+SPEED_UP = "Who guesses the next tokens. Guesses make answers faster; the words are the same."
+WORDS_EM = 46  # from this width on there is room for words on the buttons
 ChooseModel = Callable[[ModelChoice], None]
 
 
 class Header(QFrame):
-    """Model, pickers, theme and New chat.
+    """Model, speed-up, New chat, the panel's button, and a menu with the rest; always one row.
 
     Attributes:
-        pickers: How the next answer is decoded.
         model_button: Which model answers; opens the list of others.
         model_menu: That list.
         state_label: How far it is.
+        drafter_box: Who guesses tokens.
+        panel_button: Opens and closes the side panel.
+        menu: What isn't needed every day.
+        about_action: Says what this is.
+        theme_action: Takes the other theme.
+        record_action: Whether steps are recorded.
 
     Signals:
         new_chat_requested: A new conversation is wanted.
@@ -46,6 +56,8 @@ class Header(QFrame):
         about_requested: The user wants to know what this is.
         models_requested: The user wants the model manager.
         recording_chosen: Steps are to be recorded, or not.
+        drafter_chosen: Another drafter (its name) is wanted.
+        panel_toggled: The side panel is to be open, or not.
     """
 
     new_chat_requested = Signal()
@@ -53,48 +65,58 @@ class Header(QFrame):
     about_requested = Signal()
     models_requested = Signal()
     recording_chosen = Signal(bool)
+    drafter_chosen = Signal(str)
+    panel_toggled = Signal(bool)
 
-    def __init__(
-        self,
-        appearance: Appearance,
-        make_seed: NewSeed = new_seed,
-        parent: QWidget | None = None,
-    ) -> None:
+    def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("header")
         self._appearance = appearance
-        self.model_button = QToolButton()
+        self.model_button = ElidedButton()
         self.model_button.setObjectName("modelName")
-        self.model_button.setToolTip("Another model (Ctrl+Shift+M manages them)")
         self.model_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.model_menu = QMenu(self.model_button)
         self.model_button.setMenu(self.model_menu)
         self.model_menu.addAction("Manage models …", self.models_requested.emit)
-        self.state_label = QLabel()
+        self.state_label = ElidedLabel()
         self.state_label.setObjectName("modelState")
-        self.pickers = Pickers(appearance, make_seed)
-        self.insight_button = QToolButton()
-        self.insight_button.setAccessibleName("Insight")
-        self.insight_button.setToolTip("See how the last answer came to be")
-        self.insight_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self.insight_menu = QMenu(self.insight_button)
-        self.insight_menu.setToolTipsVisible(True)
-        self.insight_button.setMenu(self.insight_menu)
-        self.record_action = QAction("Record steps", self.insight_menu)
+        self._speed_label = QLabel("Speed-up")
+        self._speed_label.setProperty("class", "pickerLabel")
+        self.drafter_box = ElidedBox(9)
+        self.drafter_box.setAccessibleName("Speed-up")
+        explain(self.drafter_box, SPEED_UP)
+        self._speed_label.setBuddy(self.drafter_box)
+        self.drafter_box.activated.connect(
+            lambda: self.drafter_chosen.emit(self.drafter_box.currentData())
+        )
+        self._new_button = QPushButton()
+        self._new_button.setAccessibleName("New chat")
+        explain(self._new_button, "Start a new conversation (Ctrl+N)")
+        self._new_button.clicked.connect(self.new_chat_requested)
+        self.panel_button = QToolButton()
+        self.panel_button.setAccessibleName("Settings of this chat")
+        self.panel_button.setCheckable(True)
+        explain(self.panel_button, "Settings of this chat (Ctrl+Shift+P)")
+        self.panel_button.toggled.connect(self.panel_toggled)
+        self._menu_button = QToolButton()
+        self._menu_button.setObjectName("menuButton")
+        self._menu_button.setAccessibleName("Menu")
+        explain(self._menu_button, "How answers came to be, models, theme, About")
+        self._menu_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.menu = QMenu(self._menu_button)
+        self.menu.setToolTipsVisible(True)
+        self._menu_button.setMenu(self.menu)
+        self.record_action = QAction("Record steps", self.menu)
         self.record_action.setCheckable(True)
         self.record_action.setChecked(True)
-        self.record_action.setToolTip(RECORDING)
+        self.record_action.setToolTip(wrapped(RECORDING))
         self.record_action.toggled.connect(self.recording_chosen)
-        self._theme_button = QToolButton()
-        self._theme_button.setAccessibleName("Light or dark")
-        self._theme_button.clicked.connect(self.theme_toggled)
-        self._about_button = QToolButton()
-        self._about_button.setAccessibleName("About Medusa Chat")
-        self._about_button.setToolTip("About Medusa Chat (F1)")
-        self._about_button.clicked.connect(self.about_requested)
-        self._new_button = QPushButton("New chat")
-        self._new_button.setToolTip("Start a new conversation (Ctrl+N)")
-        self._new_button.clicked.connect(self.new_chat_requested)
+        self._first_rest = self.menu.addSeparator()
+        self.menu.addAction(self.record_action)
+        self.menu.addSeparator()
+        self.menu.addAction("Models …\tCtrl+Shift+M", self.models_requested.emit)
+        self.theme_action = self.menu.addAction("Dark theme", self.theme_toggled.emit)
+        self.about_action = self.menu.addAction("About Medusa Chat\tF1", self.about_requested.emit)
         self._row = QHBoxLayout(self)
         self._build()
         self.restyle()
@@ -104,6 +126,7 @@ class Header(QFrame):
         label = f"{choice.name} · {choice.note}" if choice.note else choice.name
         self.model_button.setText(label)
         self.model_button.setAccessibleName(f"Model: {label}")
+        explain(self.model_button, f"{label}. Choose another model (Ctrl+Shift+M manages them).")
 
     def offer_models(
         self, choices: Sequence[ModelChoice], choose: ChooseModel, now: ModelChoice
@@ -120,9 +143,23 @@ class Header(QFrame):
     def offer_insight(self, panels: Sequence[tuple[str, Callable[[], object]]]) -> None:
         """Offer panels to open, by name."""
         for name, action in panels:
-            self.insight_menu.addAction(name, action)
-        self.insight_menu.addSeparator()
-        self.insight_menu.addAction(self.record_action)
+            entry = QAction(name, self.menu)
+            entry.triggered.connect(partial(_without_arguments, action))
+            self.menu.insertAction(self._first_rest, entry)
+
+    def offer_drafters(self, drafters: Sequence[DrafterChoice], chosen: DrafterChoice) -> None:
+        """Offer who can guess tokens, and show who does."""
+        blocker = QSignalBlocker(self.drafter_box)
+        self.drafter_box.clear()
+        for drafter in drafters:
+            self.drafter_box.addItem(drafter.label, drafter.name)
+            tip = wrapped(drafter.explanation)
+            self.drafter_box.setItemData(
+                self.drafter_box.count() - 1, tip, Qt.ItemDataRole.ToolTipRole
+            )
+        self.drafter_box.setCurrentIndex(self.drafter_box.findData(chosen.name))
+        blocker.unblock()
+        explain(self.drafter_box, f"{chosen.label}: {chosen.explanation} {SPEED_UP}")
 
     def choose_recording(self, on: bool) -> None:
         """Show and tell whether steps are recorded."""
@@ -130,49 +167,61 @@ class Header(QFrame):
 
     def show_status(self, status: ModelStatus) -> None:
         """Say how far the model is."""
-        self.state_label.setText(describe(status))
-        self.state_label.setAccessibleName(f"Model: {describe(status)}")
+        text = describe(status)
         note = "" if status.loaded is None else status.loaded.device_note
-        self.state_label.setToolTip(note)
-        if status.phase is Phase.READY and status.loaded is not None:
-            self.pickers.offer(status.loaded)
+        self.state_label.setText(text)
+        self.state_label.setAccessibleName(f"Model: {text}")
+        explain(self.state_label, f"{text}. {note}".strip() if note else text)
 
     def restyle(self) -> None:
         """Take the sizes and colours of the theme."""
         scale, theme = self._appearance.scale, self._appearance.theme
-        self._row.setContentsMargins(scale.px(1.4), scale.px(0.7), scale.px(1.0), scale.px(0.7))
-        self._row.setSpacing(scale.px(0.7))
-        self._theme_button.setIcon(
-            self._appearance.icon("sun" if theme.is_dark else "moon", theme.muted)
-        )
-        self._theme_button.setToolTip("Light theme" if theme.is_dark else "Dark theme")
-        self.insight_button.setIcon(self._appearance.icon("tree", theme.muted))
-        self._about_button.setIcon(self._appearance.icon("info", theme.muted))
-        self._new_button.setIcon(self._appearance.icon("plus", theme.text, 1.0))
-        buttons = (
-            (self.insight_button, 1.3),
-            (self._theme_button, 1.3),
-            (self._about_button, 1.3),
-            (self._new_button, 1.0),
-        )
-        for button, em in buttons:
+        self._row.setContentsMargins(scale.px(1.0), scale.px(0.6), scale.px(0.8), scale.px(0.6))
+        self._row.setSpacing(scale.px(0.5))
+        self.theme_action.setText("Light theme" if theme.is_dark else "Dark theme")
+        for button, icon, em in (
+            (self.panel_button, "panel", 1.3),
+            (self._menu_button, "menu", 1.3),
+        ):
+            button.setIcon(self._appearance.icon(icon, theme.muted, em))
             button.setIconSize(QSize(scale.px(em), scale.px(em)))
-        self.pickers.restyle()
+        self._new_button.setIcon(self._appearance.icon("plus", theme.text, 1.0))
+        self._new_button.setIconSize(QSize(scale.px(1.0), scale.px(1.0)))
+        self._fit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def minimumSizeHint(self) -> QSize:
+        # As without the words, which go before the window can't become smaller.
+        return QSize(self._appearance.scale.px(20), super().minimumSizeHint().height())
+
+    def _fit(self) -> None:
+        """Leave out words where there is no room for them."""
+        has_room = self.width() >= self._appearance.scale.px(WORDS_EM)
+        self._speed_label.setVisible(has_room)
+        self._new_button.setText("New chat" if has_room else "")
 
     def _build(self) -> None:
         row = self._row
         words = QVBoxLayout()
         words.setSpacing(1)
         words.addStretch(1)
-        words.addWidget(self.model_button)
-        words.addWidget(self.state_label)
+        for widget in (self.model_button, self.state_label):
+            # As much room as there is, however long the text: nothing jumps while a model loads.
+            widget.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+            line = QHBoxLayout()
+            line.addWidget(widget)
+            line.addStretch(1)
+            words.addLayout(line)
         words.addStretch(1)
-        row.addLayout(words)
-        row.addWidget(self.pickers, 1)
-        row.addWidget(self.insight_button)
-        row.addWidget(self._theme_button)
-        row.addWidget(self._about_button)
+        row.addLayout(words, 1)
+        row.addWidget(self._speed_label)
+        row.addWidget(self.drafter_box)
         row.addWidget(self._new_button)
+        row.addWidget(self.panel_button)
+        row.addWidget(self._menu_button)
 
 
 def describe(status: ModelStatus) -> str:
@@ -189,3 +238,8 @@ def describe(status: ModelStatus) -> str:
     size = f"{count / 1e9:,.1f} B" if count >= 10**9 else f"{count / 1e6:,.1f} M"
     device = loaded.device.upper() + (" (the card can't be used)" if loaded.device_note else "")
     return " · ".join((f"{size} parameters", heads, loaded.quant, device))
+
+
+def _without_arguments(action: Callable[[], object], _checked: bool = False) -> None:
+    """Menus tell whether an entry is checked, which these are not."""
+    action()

@@ -12,7 +12,6 @@ from app.chat.message_widgets import Message, UserMessage
 from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
 from medusa_core.conversation import Answer, Conversation, Prompt, Turn
-from medusa_core.messages import Calibrated
 
 
 class Shown(NamedTuple):
@@ -29,7 +28,6 @@ class PathView(QObject):
     Attributes:
         conversation: Whose path it is.
         marking: How accepted tokens are marked.
-        calibrated: What is known about plain decoding.
         model_key: The model that answers now.
 
     Signals:
@@ -61,7 +59,6 @@ class PathView(QObject):
         self._shown: list[Shown] = []
         self.conversation = conversation
         self.marking = Marking.HEADS
-        self.calibrated: Calibrated | None = None
         self.model_key = ""
 
     @property
@@ -116,12 +113,10 @@ class PathView(QObject):
         for answer in self.answers:
             answer.set_marking(marking)
 
-    def show_model(self, model_key: str, calibrated: Calibrated | None) -> None:
-        """Another model answers now, or more is known about its plain decoding."""
-        self.model_key, self.calibrated = model_key, calibrated
+    def show_model(self, model_key: str) -> None:
+        """Another model answers now."""
+        self.model_key = model_key
         self._show_versions()
-        for answer in self.answers:
-            answer.show_figures(calibrated)
 
     def _shown_prompt(self, shown: Shown, place: int) -> bool:
         """Whether this prompt is the one in that place now: then only its answer is another."""
@@ -151,7 +146,7 @@ class PathView(QObject):
         if steps:
             message.append(steps)
         if answer.done is not None:
-            message.finish(answer.done, self.calibrated)
+            message.finish(answer.done)
         elif not answer.is_running:
             if steps:
                 message.cut_short()

@@ -1,31 +1,40 @@
-"""The strip at the bottom: what each step gave, and which heads were right."""
+"""The strip at the bottom: what each step gave, which guesses were right, and what it runs on."""
 
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
-    QComboBox,
     QFrame,
     QHBoxLayout,
-    QLabel,
+    QSizePolicy,
     QVBoxLayout,
     QWidget,
 )
 
 from app.chat.acceptance import Rate
+from app.chat.figures import LEAST_STEP_S, TOKENS_PER_STEP
 from app.chat.strip_painting import HeadBars, StepBars
 from app.chat.tally import StepTally
 from app.markdown.formats import Marking
 from app.markdown.legend import Mark
 from app.theme.appearance import Appearance
-from medusa_core.messages import StepDone
+from app.widgets.elided import ElidedBox, ElidedLabel
+from app.widgets.explain import explain
+from medusa_core.messages import Calibrated, ModelLoaded, StepDone
 
 MARKING_NAMES = {
     Marking.OFF: "No marks",
     Marking.ACCEPTED: "Mark accepted",
     Marking.HEADS: "Mark by source",
 }
-GREY_NOTE = "grey: the model's own tokens"
+BARS_EM = 32  # in less room the words say it alone
+TOO_SMALL = "too small to gain"
+TOO_SMALL_MEANING = (
+    "A step of this model takes less than 2 ms, so drafting can't save time that anybody would "
+    "notice. Tokens per step show what it saves with a large model."
+)
+SPEED = "Tokens of the answer so far ÷ seconds of its decoding steps."
 
 
 class StepsStrip(QFrame):
@@ -33,6 +42,10 @@ class StepsStrip(QFrame):
 
     Attributes:
         marks_box: How accepted tokens are marked in the text.
+        speed_label: Tokens per second.
+        mean_label: Tokens per step.
+        gain_label: Why no speed-up is told, where the model is too small for one.
+        memory_label: What the model runs on, and its memory.
 
     Signals:
         marking_changed: They are to be marked like this (a `Marking`).
@@ -49,20 +62,27 @@ class StepsStrip(QFrame):
         self._num_heads = 0
         self._bars = StepBars(appearance)
         self._heads = HeadBars(appearance)
-        self._mean = QLabel()
-        self.marks_box = QComboBox()
+        self.speed_label = _told(SPEED)
+        self.mean_label = _told(TOKENS_PER_STEP)
+        self.gain_label = _told(TOO_SMALL_MEANING)
+        self.memory_label = _told("")
+        self.gain_label.setText(f"· {TOO_SMALL}")
+        self.gain_label.hide()
+        self.marks_box = ElidedBox(6)
         self.marks_box.setAccessibleName("Marks in the text")
         for marking, name in MARKING_NAMES.items():
             self.marks_box.addItem(name, marking)
         self.marks_box.setCurrentIndex(self.marks_box.count() - 1)
-        self.marks_box.setToolTip(
+        explain(
+            self.marks_box,
             "Accepted tokens have a tint and an underline: one for all, or that of the source that "
-            "guessed them. The model chose all others itself. The text is the same either way."
+            "guessed them. The model chose all others itself. The text is the same either way.",
         )
         self.marks_box.currentIndexChanged.connect(
             lambda index: self.marking_changed.emit(Marking(self.marks_box.itemData(index)))
         )
-        self._row = QHBoxLayout(self)
+        self._column = QVBoxLayout(self)
+        self._row = QHBoxLayout()
         self._build()
         self.restyle()
         self._show()
@@ -71,6 +91,18 @@ class StepsStrip(QFrame):
     def tally(self) -> StepTally:
         """The sums that are shown."""
         return self._tally
+
+    def show_model(self, loaded: ModelLoaded, calibrated: Calibrated | None) -> None:
+        """Show this model's heads, even while none has been tried, and whether it can gain."""
+        self.set_num_heads(loaded.num_heads)
+        is_small = calibrated is not None and calibrated.plain_step_s < LEAST_STEP_S
+        self.gain_label.setVisible(is_small)
+
+    def show_memory(self, text: str, meaning: str) -> None:
+        """Say what the model runs on, and how much memory that has left."""
+        self.memory_label.setText(text)
+        self.memory_label.setAccessibleName(text)
+        explain(self.memory_label, meaning)
 
     def set_num_heads(self, num_heads: int) -> None:
         """Show this many heads, even while none has been tried."""
@@ -95,25 +127,39 @@ class StepsStrip(QFrame):
     def restyle(self) -> None:
         """Take the sizes and colours of the theme."""
         scale = self._appearance.scale
-        self._row.setContentsMargins(scale.px(1.4), scale.px(0.6), scale.px(1.4), scale.px(0.7))
-        self._row.setSpacing(scale.px(1.8))
+        self._column.setContentsMargins(scale.px(1.4), scale.px(0.5), scale.px(1.4), scale.px(0.6))
+        self._column.setSpacing(scale.px(0.2))
+        self._row.setSpacing(scale.px(1.2))
         self._bars.setFixedHeight(scale.px(2.6))
         self._heads.setFixedHeight(scale.px(2.6))
         self._heads.updateGeometry()
         self._bars.update()
         self._heads.update()
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._bars.setVisible(self.width() >= self._appearance.scale.px(BARS_EM))
+
     def _build(self) -> None:
-        row = self._row
-        title = _label("Tokens per step", "stripTitle")
-        self._mean.setProperty("class", "stripText")
-        self._mean.setToolTip(
-            "Mean acceptance length τ: tokens from decode steps ÷ decode steps, the token that "
-            "the model adds itself in each step included. Plain decoding has 1."
-        )
-        row.addLayout(_titled(title, self._mean, self._bars), 1)
-        title = _label("Guesses accepted, by source", "stripTitle")
-        row.addLayout(_titled(title, self.marks_box, self._heads))
+        told = QHBoxLayout()
+        told.setSpacing(4)
+        for label in (self.speed_label, self.mean_label, self.gain_label):
+            told.addWidget(label)
+        # The rest of the line, whatever that is.
+        self.memory_label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self.memory_label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        told.addWidget(self.memory_label, 1)
+        title = ElidedLabel("Guesses accepted, by source")
+        title.setObjectName("stripTitle")
+        sources = QVBoxLayout()
+        sources.setSpacing(2)
+        sources.addWidget(title)
+        sources.addWidget(self._heads)
+        self._row.addWidget(self._bars, 1, Qt.AlignmentFlag.AlignBottom)
+        self._row.addLayout(sources)
+        self._row.addWidget(self.marks_box, 0, Qt.AlignmentFlag.AlignBottom)
+        self._column.addLayout(told)
+        self._column.addLayout(self._row)
 
     def _heads_of_model(self) -> list[Mark]:
         numbered = [info.name for info in self._appearance.legend.sources if info.is_numbered]
@@ -121,12 +167,13 @@ class StepsStrip(QFrame):
 
     def _show(self) -> None:
         tally = self._tally
-        self._mean.setText(
-            f"{tally.mean_acceptance_length:.2f} mean · {tally.num_steps:,} steps · {GREY_NOTE}"
-            if tally.num_steps
-            else "nothing decoded yet"
+        self.speed_label.setText(f"{tally.tokens_per_s:,.0f} tokens/s ·" if tally.num_steps else "")
+        self.mean_label.setText(
+            f"{tally.mean_acceptance_length:.2f} tokens/step" if tally.num_steps else "no steps yet"
         )
-        self._bars.setAccessibleDescription(self._mean.text())
+        self._bars.setAccessibleDescription(
+            f"{self.speed_label.text()} {self.mean_label.text()}, {tally.num_steps:,} steps".strip()
+        )
         self._bars.show_tally(tally)
         name = self._appearance.legend.name
         shown = {mark: Rate(mark, name(mark)) for mark in self._heads_of_model()}
@@ -134,21 +181,8 @@ class StepsStrip(QFrame):
         self._heads.show_rates(tuple(shown.values()))
 
 
-def _label(text: str, name: str) -> QLabel:
-    label = QLabel(text)
-    label.setObjectName(name)
+def _told(meaning: str) -> ElidedLabel:
+    label = ElidedLabel()
+    label.setProperty("class", "stripText")
+    explain(label, meaning)
     return label
-
-
-def _titled(title: QLabel, note: QWidget, content: QWidget) -> QVBoxLayout:
-    """A heading with a note at its right, over the drawing that it names."""
-    heading = QHBoxLayout()
-    heading.addWidget(title)
-    heading.addSpacing(8)
-    heading.addWidget(note)
-    heading.addStretch(1)
-    block = QVBoxLayout()
-    block.setSpacing(4)
-    block.addLayout(heading)
-    block.addWidget(content, 0, Qt.AlignmentFlag.AlignBottom)
-    return block

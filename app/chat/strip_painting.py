@@ -9,11 +9,12 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from app.chat.acceptance import MEANING, Rate
 from app.chat.tally import StepBar, StepTally
 from app.theme.appearance import Appearance
+from app.widgets.explain import wrapped
 
 # The scale of the bars grows with the highest bar, but never below a useful one.
 MIN_SCALE_TOKENS = 4
-HEAD_EM = 6.4
-MIN_HEAD_EM = 5.6
+CELL_EM = 7.2  # wide enough for the longest name with 100 %
+MIN_CELLS = 1
 
 
 class StepBars(QWidget):
@@ -26,8 +27,10 @@ class StepBars(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setAccessibleName("Tokens per step")
         self.setToolTip(
-            "One bar for each decoding step, as high as the tokens it gave: grey those that the "
-            "model chose itself, in colours the accepted ones by the head that drafted them."
+            wrapped(
+                "One bar for each decoding step, as high as the tokens it gave: grey those that "
+                "the model chose itself, in colours the accepted ones by who guessed them."
+            )
         )
 
     def show_tally(self, tally: StepTally) -> None:
@@ -71,8 +74,7 @@ class HeadBars(QWidget):
         self._appearance = appearance
         self._rates: tuple[Rate, ...] = ()
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Expanding)
-        self.setAccessibleName("Acceptance per head")
-        self.setToolTip(MEANING)
+        self.setAccessibleName("Acceptance by source")
 
     def show_rates(self, rates: tuple[Rate, ...]) -> None:
         """Draw these, in this order."""
@@ -81,24 +83,40 @@ class HeadBars(QWidget):
         self._rates = rates
         told = ", ".join(f"{rate.name}: {_share(rate)}" for rate in rates)
         self.setAccessibleDescription(told or "no heads")
+        self.setToolTip(wrapped(f"{told}\n{MEANING}" if told else MEANING))
         self.update()
 
     def sizeHint(self) -> QSize:
         scale = self._appearance.scale
-        return QSize(len(self._rates) * scale.px(HEAD_EM), scale.px(3))
+        return QSize(len(self._rates) * scale.px(CELL_EM), scale.px(3))
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(len(self._rates) * self._appearance.scale.px(MIN_HEAD_EM), 1)
+        return QSize(min(MIN_CELLS, len(self._rates)) * self._appearance.scale.px(CELL_EM), 1)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         scale = self._appearance.scale
         painter.setFont(scale.font(0.88))
-        pitch = min(scale.px(HEAD_EM), self.width() // max(1, len(self._rates)))
-        for index, rate in enumerate(self._rates):
+        pitch = scale.px(CELL_EM)
+        num_shown = self.num_shown
+        for index, rate in enumerate(self._rates[:num_shown]):
             cell = QRect(index * pitch, 0, pitch - scale.px(0.8), self.height())
             self._paint_rate(painter, rate, cell)
+        if num_left := len(self._rates) - num_shown:
+            painter.setPen(QColor(self._appearance.theme.muted))
+            rest = QRect(num_shown * pitch, 0, self.width() - num_shown * pitch, self.height())
+            painter.drawText(rest, Qt.AlignmentFlag.AlignVCenter, f"+{num_left}")
         painter.end()
+
+    @property
+    def num_shown(self) -> int:
+        """Cells that there is room for; a narrow window leaves the last ones to the tooltip."""
+        pitch = self._appearance.scale.px(CELL_EM)
+        fitting = self.width() // pitch
+        if fitting >= len(self._rates):
+            return len(self._rates)
+        more = self._appearance.scale.px(1.5)  # "+2" needs room, too
+        return max(1, (self.width() - more) // pitch)
 
     def _paint_rate(self, painter: QPainter, rate: Rate, cell: QRect) -> None:
         theme, scale = self._appearance.theme, self._appearance.scale
@@ -116,8 +134,6 @@ class HeadBars(QWidget):
         painter.setPen(QColor(theme.text))
         painter.drawText(mark, Qt.AlignmentFlag.AlignCenter, label)
         share = _share(rate)
-        if mark.right() + painter.fontMetrics().horizontalAdvance(f" {share}") > words.right():
-            share = ""  # the bar says it, too
         painter.setPen(QColor(theme.muted))
         right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         painter.drawText(words, right, share)

@@ -41,12 +41,14 @@ class StepTally:
         bars: The last steps, oldest first.
         num_steps: Decoding steps; prefill is none.
         num_tokens: Tokens that they gave.
+        seconds: What they took.
     """
 
     def __init__(self, legend: Legend) -> None:
         self.bars: deque[StepBar] = deque(maxlen=MAX_BARS)
         self.num_steps = 0
         self.num_tokens = 0
+        self.seconds = 0.0
         self._acceptance = AcceptanceTally(legend)
 
     def add(self, step: StepDone) -> None:
@@ -58,12 +60,18 @@ class StepTally:
         self.bars.append(StepBar(marks, len(step.sources) - len(accepted)))
         self.num_steps += 1
         self.num_tokens += len(step.sources)
+        self.seconds += step.step_s
         self._acceptance.add(step.node_sources, accepted)
 
     @property
     def mean_acceptance_length(self) -> float:
         """Tokens from decode steps ÷ decode steps; 0 before the first."""
         return self.num_tokens / self.num_steps if self.num_steps else 0.0
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Tokens from decode steps ÷ their seconds; 0 before the first."""
+        return self.num_tokens / self.seconds if self.seconds else 0.0
 
     def rates(self) -> tuple[Rate, ...]:
         """How often each source was right."""

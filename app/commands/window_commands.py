@@ -37,7 +37,15 @@ def _chat(window: MainWindow) -> tuple[Command, ...]:
             _said("Write the answer again"),
             section,
             chat.regenerate,
-            ("Ctrl+Return",),
+            ("Ctrl+R",),
+        ),
+        Command("send", _said("Send"), section, window.page.composer.submit, ("Ctrl+Return",)),
+        Command(
+            "panel",
+            _said("Side panel: settings of answers"),
+            section,
+            window.page.toggle_panel,
+            ("Ctrl+Shift+P",),
         ),
     )
 

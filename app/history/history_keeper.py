@@ -115,7 +115,7 @@ class HistoryKeeper(QObject):
     def _ended(self, conversation: Conversation, turn: Turn) -> None:
         self.save()
         answer = turn.answer
-        ended = (answer.id, answer.text, answer.done, state_of(answer), answer.plain_step_s)
+        ended = (answer.id, answer.text, answer.done, state_of(answer))
         self.journal.write(lambda h: h.finish_answer(*ended))
         self.refresh()
 

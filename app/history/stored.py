@@ -93,6 +93,5 @@ def _answer(message: Stored) -> Answer:
         text=message.text,
         stored_steps=lambda: told.steps,
         done=told.done,
-        plain_step_s=told.plain_step_s,
         created_s=message.created_s,
     )

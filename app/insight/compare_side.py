@@ -121,7 +121,7 @@ class Side(QWidget):
         """Show how it ended."""
         self.done = done
         if self.answer is not None:
-            self.answer.finish(done, None)
+            self.answer.finish(done)
             self.answer.row.hide()  # the clock says more: in turns, steps find a cold cache
         self._show_clock()
 

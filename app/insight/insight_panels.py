@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QMainWindow, QToolTip, QWidget
 from app.bridge import EngineBridge
 from app.chat.answer_message import AnswerMessage
 from app.chat.controller import ChatController
-from app.chat.pickers import new_seed
+from app.control.seeds import new_seed
 from app.insight.docks import Docks
 from app.insight.recordings import Recordings
 from app.insight.timeline import Timeline
@@ -158,7 +158,7 @@ class Insight(QObject):
 
             self.equilibrium = EquilibriumPanel(
                 self._submit,
-                lambda: self._chat.conversation.whole(),
+                self._chat.whole,
                 self._make_id,
                 self._appearance,
             )
@@ -209,7 +209,7 @@ class Insight(QObject):
             self.tree.say(f"Saved as {path}.")
 
     def _use_rows(self, num_rows: int) -> None:
-        self._chat.tree_rows = num_rows
+        self._chat.use_tree_rows(num_rows)
 
     def _tell_model(self) -> None:
         status = self._keeper.status

@@ -54,7 +54,7 @@ def say_answer(
     times = f"{micro(seconds)}, {micro(around)} of it besides the four parts"
     told = [f"τ {tau:.2f} tokens/step over {len(figures):,} steps; a step takes {times}."]
     if calibrated is not None:
-        known = None if done is None else speed_up(done, calibrated)  # as under the answer
+        known = None if done is None else speed_up(done)  # as under the answer
         factor = known or tau * calibrated.plain_step_s / seconds
         plain = micro(calibrated.plain_step_s)
         told.append(f"{factor:.2f}× plain decoding, whose steps take {plain}.")

@@ -14,18 +14,17 @@ from filelock import FileLock, Timeout
 from medusa_core.errors import StorageError
 from medusa_core.files.database import Database, open_database, open_in_memory
 from medusa_core.history.mending import mend
-from medusa_core.history.messages import Messages
 from medusa_core.history.part import Clock
 from medusa_core.history.schema import MIGRATIONS
 from medusa_core.history.search import Search
-from medusa_core.history.shelf import Shelf
+from medusa_core.history.taking import Taking
 from medusa_core.history.traces import Traces
 from medusa_core.history.trash import Trash
 
 log = logging.getLogger(__name__)
 
 
-class History(Shelf, Messages, Trash, Search, Traces):
+class History(Taking, Trash, Search, Traces):
     """The history.
 
     Attributes:
@@ -72,6 +71,16 @@ class History(Shelf, Messages, Trash, Search, Traces):
             log.info("another program uses the history, too")
         else:
             self.cut_unfinished()
+
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with the file, in SQLite's words; looks at all of it.
+
+        Raises:
+            StorageError: It can't be read.
+        """
+        found = self._database.rows("PRAGMA integrity_check")
+        found += self._database.rows("PRAGMA foreign_key_check")
+        return tuple(" ".join(map(str, row)) for row in found if row != ("ok",))
 
     def checkpoint(self) -> None:
         """Move what was written from the log into its file: for a moment without other work.

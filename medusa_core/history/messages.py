@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from medusa_core.errors import RequestError
 from medusa_core.files.database import Row
@@ -109,10 +108,15 @@ class Messages(Part):
     def _add(self, message: Stored) -> None:
         conversation = self._conversation(message.conversation_id)
         parent = None if message.parent_id is None else self._message(message.parent_id)
+        number = self._insert(conversation, parent, message.id, message)
+        self._touch(conversation, number)
+
+    def _insert(self, conversation: int, parent: int | None, name: str, message: Stored) -> int:
+        """Write a message; returns its number."""
         number = self._database.write(
             "INSERT INTO messages (id, conversation, parent, role, text, created_s)"
             " VALUES (?, ?, ?, ?, ?, ?)",
-            *(message.id, conversation, parent, message.role.value),
+            *(name, conversation, parent, message.role.value),
             *(clean(message.text), message.created_s),
         )
         self._database.write_many(
@@ -126,7 +130,7 @@ class Messages(Part):
         if message.answer is not None:
             self._add_answer(number, message.answer)
         self._index(number, message.text, message.attachments)
-        self._touch(conversation, number)
+        return number
 
     def _add_answer(self, number: int, answer: StoredAnswer) -> None:
         done = None if answer.done is None else json.dumps(done_as_json(answer.done))
@@ -252,13 +256,25 @@ def _answer(row: Row, text: str, packs: Iterable[bytes]) -> StoredAnswer:
         model,
         model_key,
         AnswerState(state),
-        settings_from_json(_json_of(settings)) if settings else GenerateSettings(),
-        done_from_json(_json_of(done), text) if done else None,
+        _settings(settings),
+        _done(done, text),
         plain_step_s,
         tuple(packs),
     )
 
 
-def _json_of(text: str) -> dict[str, Any]:
-    value = json.loads(text)
-    return value if isinstance(value, dict) else {}
+def _settings(text: str) -> GenerateSettings:
+    try:
+        return settings_from_json(json.loads(text))
+    except (ValueError, TypeError, AttributeError):
+        return GenerateSettings()
+
+
+def _done(text: str | None, answer: str) -> GenerationDone | None:
+    """Figures, unless they are damaged or those of another version."""
+    if text is None:
+        return None
+    try:
+        return done_from_json(json.loads(text), answer)
+    except (ValueError, TypeError, AttributeError, KeyError):
+        return None

@@ -26,10 +26,11 @@ class Trash(Part):
             StorageError: It can't be written.
         """
         now_s = self._clock()
-        self._database.write_many(
-            "UPDATE conversations SET trashed_s = ? WHERE id = ?",
-            [(now_s, name) for name in conversation_ids],
-        )
+        with self._database.transaction():
+            self._database.write_many(
+                "UPDATE conversations SET trashed_s = ? WHERE id = ?",
+                [(now_s, name) for name in conversation_ids],
+            )
 
     def restore(self, conversation_ids: Iterable[str]) -> None:
         """Take conversations out of the trash.
@@ -37,10 +38,11 @@ class Trash(Part):
         Raises:
             StorageError: It can't be written.
         """
-        self._database.write_many(
-            "UPDATE conversations SET trashed_s = NULL WHERE id = ?",
-            [(name,) for name in conversation_ids],
-        )
+        with self._database.transaction():
+            self._database.write_many(
+                "UPDATE conversations SET trashed_s = NULL WHERE id = ?",
+                [(name,) for name in conversation_ids],
+            )
 
     def empty_trash(self, conversation_ids: Sequence[str] | None = None) -> None:
         """Delete conversations of the trash for good: no byte of them stays in our files.

@@ -14,6 +14,9 @@ from medusa_core.messages import (
     Calibrated,
     Cancel,
     Command,
+    Count,
+    Counted,
+    Cut,
     EngineLost,
     Event,
     Failed,
@@ -179,6 +182,7 @@ def done_of(
         decode_s=0.0025 * len(decode),
         num_rested=0,
         settings=replace(request.settings, tree_rows=8),
+        plain_step_s=0.0 if request.settings.drafter == "none" else 0.002,
     )
 
 
@@ -256,6 +260,8 @@ class FakeEngine:
                     self._verify(command)
                 case Generate():
                     self._generate(command)
+                case Count():
+                    self._count(command)
                 case Unload():
                     self._tell(Unloaded(command.session_id, command.request_id, 100))
 
@@ -309,6 +315,17 @@ class FakeEngine:
         self._tell(done_of(command, tuple(steps), self.script.stop_reason))
         if self.script.learned_rows:
             self._tell(plan_of(command, self.script.learned_rows))
+
+    def _count(self, command: Count) -> None:
+        """Every word is a token; what is too long loses its first two messages."""
+        ids = (command.session_id, command.request_id)
+        num_tokens = sum(len(words(message.content)) for message in command.messages)
+        is_long = num_tokens > CONTEXT_TOKENS
+        cut = Cut(2, num_tokens - 10) if is_long else None
+        prompt = "|".join(message.content for message in command.messages)
+        num_read = 10 if is_long else num_tokens
+        told = prompt if command.wants_prompt else ""
+        self._tell(Counted(*ids, num_tokens, num_read, CONTEXT_TOKENS, cut, "", told))
 
     def _verify(self, command: Verify) -> None:
         """Every word is a token; behind number n the fake would write word n + 1."""

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QToolButton
 from pytestqt.qtbot import QtBot
 
 from app.about import AboutDialog
@@ -15,12 +14,7 @@ def test_the_header_opens_a_dialog_with_the_notice_of_the_demo_model(
     qtbot: QtBot, open_fake: Callable[..., tuple[MainWindow, FakeEngine]]
 ) -> None:
     window, _ = open_fake(Script())
-    (button,) = [
-        button
-        for button in window.page.header.findChildren(QToolButton)
-        if button.accessibleName() == "About Medusa Chat"
-    ]
-    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    window.page.header.about_action.trigger()
     (dialog,) = window.findChildren(AboutDialog)
     assert dialog.isVisible()
     assert "Built with Llama" in [label.text() for label in dialog.labels]

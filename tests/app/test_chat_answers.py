@@ -13,7 +13,6 @@ from app.chat.text_view import TextView, plain_document
 from app.markdown.formats import Marking
 from app.theme.tokens import DARK, LIGHT
 from medusa_core.messages import Generate, StopReason
-from medusa_core.model_state import Phase
 from tests.app.conftest import Open
 from tests.app.driving import ask, user_messages, wait_ready
 from tests.app.fakes import LONG, Script
@@ -74,7 +73,7 @@ def test_regenerating_a_sample_takes_a_new_seed_and_replaces_the_answer(
 ) -> None:
     window, engine = open_fake()
     wait_ready(qtbot, window)
-    window.page.header.pickers.choose_rule("sample")
+    window.page.control.choose_rule("sample")
     first = ask(qtbot, window, "Hello")
     engine.script = Script(answer="Another answer.")
     first.row.regenerate_button.click()
@@ -179,15 +178,18 @@ def test_copy_puts_the_markdown_on_the_clipboard(qtbot: QtBot, open_fake: Open) 
     assert QGuiApplication.clipboard().text() == "Some **bold** words"
 
 
-def test_figures_wait_for_calibration(qtbot: QtBot, open_fake: Open) -> None:
-    window, engine = open_fake(Script(calibrates=False))
-    qtbot.waitUntil(lambda: window.keeper.status.phase is Phase.READY)
+def test_the_baseline_belongs_to_the_answer_and_stays(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
     answer = ask(qtbot, window, "Hello")
-    assert answer.row.figure_texts()[2] == "—× plain"
-    engine.script = Script()
+    shown = answer.row.figure_texts()
+    assert shown[2] == "1.80× plain"
     window.keeper.load()
     wait_ready(qtbot, window)
-    assert answer.row.figure_texts()[2] == "1.80× plain"
+    assert answer.row.figure_texts() == shown
+    window.page.control.choose_drafter("none")
+    plain = ask(qtbot, window, "Hello")
+    assert not any("× plain" in text for text in plain.row.figure_texts())
 
 
 def test_theme_and_zoom_change_shown_answers_and_are_remembered(

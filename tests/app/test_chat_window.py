@@ -107,15 +107,16 @@ def test_nothing_is_sent_while_an_answer_is_written_and_the_text_stays(
     assert window.page.composer.text == "second"
 
 
-def test_the_pickers_decide_how_the_next_answer_is_decoded(qtbot: QtBot, open_fake: Open) -> None:
+def test_the_panel_decides_how_the_next_answer_is_decoded(qtbot: QtBot, open_fake: Open) -> None:
     window, engine = open_fake()
     wait_ready(qtbot, window)
-    pickers = window.page.header.pickers
-    assert not pickers.temperature_box.isEnabled()
-    pickers.choose_drafter("none")
-    pickers.choose_rule("sample")
-    assert pickers.temperature_box.isEnabled()
-    pickers.temperature_box.setValue(1.2)
+    control = window.page.control
+    temperature = control.numbers.boxes["temperature"]
+    assert not temperature.isEnabled()
+    window.page.header.drafter_chosen.emit("none")
+    control.choose_rule("sample")
+    assert temperature.isEnabled()
+    temperature.setValue(1.2)
     answer = ask(qtbot, window, "Hello")
     settings = engine.of_kind(Generate)[0].settings
     assert (settings.drafter, settings.rule, settings.temperature) == ("none", "sample", 1.2)
@@ -128,27 +129,40 @@ def test_the_window_offers_what_the_engine_says_and_takes_its_first(
 ) -> None:
     window, _ = open_fake(Script())
     wait_ready(qtbot, window)
-    pickers = window.page.header.pickers
+    page = window.page
     loaded = window.keeper.status.loaded
     assert loaded is not None
-    labels = [pickers.drafter_box.itemText(i) for i in range(pickers.drafter_box.count())]
-    assert labels == [choice.label for choice in loaded.drafters]
+    for box in (page.header.drafter_box, page.control.drafter_box):
+        labels = [box.itemText(i) for i in range(box.count())]
+        assert labels == [choice.label for choice in loaded.drafters]
     suffix = DrafterChoice("suffix", "Suffix automaton", "What followed the longest match.")
-    pickers.offer(replace(loaded, drafters=(suffix,)))
-    assert pickers.settings().drafter == "suffix"
-    assert pickers.drafter_box.currentText() == "Suffix automaton"
+    page.offer(replace(loaded, drafters=(suffix,)))
+    assert page.control.generate_settings().drafter == "suffix"
+    assert page.header.drafter_box.currentText() == "Suffix automaton"
+    assert page.control.drafter_box.currentText() == "Suffix automaton"
 
 
-def test_a_rule_with_a_long_name_leaves_the_header_as_it_is(qtbot: QtBot, open_fake: Open) -> None:
+def test_a_choice_with_a_long_name_leaves_header_and_panel_as_they_are(
+    qtbot: QtBot, open_fake: Open
+) -> None:
     window, _ = open_fake(Script())
     wait_ready(qtbot, window)
-    pickers = window.page.header.pickers
-    width = pickers.rule_box.width()
-    pickers.choose_rule("typical")
-    assert pickers.rule_box.currentText() == "Typical (creative, not exact)"
-    assert pickers.rule_box.width() == width < 200
-    assert pickers.rule_box.view().minimumWidth() > width
-    assert pickers.temperature_box.isEnabled()
+    window.page.show_panel(True)
+    rule_box = window.page.control.rule_box
+    width = rule_box.width()
+    window.page.control.choose_rule("typical")
+    assert rule_box.currentText() == "Typical (creative, not exact)"
+    assert rule_box.width() == width < 300
+    rule_box.showPopup()
+    assert rule_box.view().minimumWidth() > rule_box.fontMetrics().horizontalAdvance("Typical")
+    rule_box.hidePopup()
+    long = DrafterChoice("long", "A name of a drafter that is far too long for it", "Long.")
+    loaded = window.keeper.status.loaded
+    assert loaded is not None
+    header = window.page.header
+    before = (header.height(), header.drafter_box.width())
+    window.page.offer(replace(loaded, drafters=(long,)))
+    assert (header.height(), header.drafter_box.width()) == before
 
 
 def test_a_full_context_is_told(qtbot: QtBot, open_fake: Open) -> None:
@@ -156,7 +170,7 @@ def test_a_full_context_is_told(qtbot: QtBot, open_fake: Open) -> None:
     wait_ready(qtbot, window)
     ask(qtbot, window, "Hello")
     assert isinstance(window.page.conversation.messages[-1], Notice)
-    assert "64 tokens" in window.page.context_label.text()
+    qtbot.waitUntil(lambda: "64 tokens" in window.page.context_label.text())
     engine.script = Script()
     window.chat.regenerate()
     qtbot.waitUntil(lambda: not window.chat.is_busy)
@@ -236,9 +250,10 @@ def test_everything_that_can_be_used_has_a_name_and_can_be_reached_by_key(
     for widget in (
         page.composer.edit,
         page.composer.button,
-        page.header.pickers.drafter_box,
-        page.header.pickers.rule_box,
-        page.header.pickers.temperature_box,
+        page.header.drafter_box,
+        page.control.rule_box,
+        page.control.drafter_box,
+        *page.control.numbers.boxes.values(),
         answer.view,
         answer.row.copy_button,
         answer.row.regenerate_button,

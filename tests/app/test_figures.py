@@ -13,7 +13,6 @@ from app.markdown.legend import Mark
 from app.theme.appearance import Appearance
 from medusa_core.messages import (
     TARGET,
-    Calibrated,
     ChatMessage,
     Generate,
     GenerateSettings,
@@ -25,7 +24,6 @@ from tests.app.engine_says import LEGEND
 from tests.app.fakes import done_of, steps_of, words
 
 REQUEST = Generate("s", "r", (ChatMessage(Role.USER, "hi"),))
-COSTS = Calibrated("s", "c", ((1, 0.0018), (8, 0.0025)), 0.002)
 
 
 def answer_of(text: str, accept: tuple[int, ...], **settings: str):
@@ -38,19 +36,19 @@ def test_speed_up_is_acceptance_length_times_plain_step_over_mean_step() -> None
     # After the prefill's token: two steps of three tokens each, 2.5 ms a step.
     _, done = answer_of("a b c d e f g", (2,))
     assert done.mean_acceptance_length == 3
-    assert speed_up(done, COSTS) == pytest.approx(3 * 0.002 / 0.0025)
+    assert speed_up(done) == pytest.approx(3 * 0.002 / 0.0025)
 
 
 def test_speed_up_is_unknown_before_calibration_and_without_a_decode_step() -> None:
     _, done = answer_of("a b c", (2,))
-    assert speed_up(done, None) is None
+    assert speed_up(replace(done, plain_step_s=0.0)) is None
     _, single = answer_of("a", (2,))
-    assert speed_up(single, COSTS) is None
+    assert speed_up(single) is None
 
 
 def test_every_figure_is_shown_with_its_definition() -> None:
     _, done = answer_of("a b c d e f g", (2,))
-    shown = figures(done, COSTS)
+    shown = figures(done)
     assert len(shown) == NUM_FIGURES
     assert [figure.text for figure in shown] == [
         "1,200 tokens/s",
@@ -64,12 +62,22 @@ def test_every_figure_is_shown_with_its_definition() -> None:
 
 def test_unknown_figures_are_dashes() -> None:
     _, done = answer_of("a", (2,))
-    assert [figure.text for figure in figures(done, None)][:3] == ["—", "—", "—× plain"]
+    assert [figure.text for figure in figures(done)][:2] == ["—", "—"]
+
+
+def test_a_speed_up_is_told_only_where_it_can_be_believed() -> None:
+    def names(**changes: float) -> list[str]:
+        return [figure.name for figure in figures(replace(done, **changes))]
+
+    _, done = answer_of("a b c d e f g", (2,))
+    assert "Speed-up" in names()
+    assert "Speed-up" not in names(plain_step_s=0.0)  # not measured, or decoded plainly
+    assert "Speed-up" not in names(plain_step_s=0.0019)  # too small a model to gain
 
 
 def test_an_answer_without_a_token_still_has_figures() -> None:
     done = done_of(REQUEST, (), StopReason.CANCELLED)
-    assert figures(replace(done, prefill_s=0.0), None)[-1].text == "stopped"
+    assert figures(replace(done, prefill_s=0.0))[-1].text == "stopped"
 
 
 def test_every_stop_reason_has_words() -> None:

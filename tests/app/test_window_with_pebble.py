@@ -105,7 +105,7 @@ def test_the_embedded_model_is_ready_and_named(window: MainWindow) -> None:
     assert window.page.header.model_button.text() == "Llama-Pebble · small built-in demo"
     assert "Medusa heads" in window.page.header.state_label.text()
     assert {choice.name for choice in loaded.drafters} >= {"medusa", "none"}
-    assert window.page.header.pickers.settings().drafter == loaded.drafters[0].name
+    assert window.page.control.generate_settings().drafter == loaded.drafters[0].name
     assert {choice.name for choice in loaded.rules} >= {"greedy", "sample"}
 
 
@@ -172,7 +172,7 @@ def test_escape_stops_an_answer_in_decode_and_keeps_its_text(
 
 
 def test_rule_and_drafter_can_be_switched_between_answers(qtbot: QtBot, window: MainWindow) -> None:
-    pickers = window.page.header.pickers
+    pickers = window.page.control
     pickers.choose_rule("sample")
     used: list[GenerateSettings] = []
     for drafter in ("medusa", "none"):
@@ -281,7 +281,7 @@ def test_side_by_side_medusa_writes_what_plain_decoding_writes(
 
 
 def test_every_token_of_an_answer_has_its_card(qtbot: QtBot, window: MainWindow) -> None:
-    window.page.header.pickers.choose_rule("sample")
+    window.page.control.choose_rule("sample")
     answer = ask(qtbot, window, STORY)
     assert answer.done is not None
     track = window.insight.recordings.tracks[answer.request_id]
@@ -291,4 +291,4 @@ def test_every_token_of_an_answer_has_its_card(qtbot: QtBot, window: MainWindow)
         assert lines["Id"] == str(token_id)
         assert "Noise drawn at this place" in lines
         assert lines["Rule"].startswith("Sample")
-    window.page.header.pickers.choose_rule("greedy")
+    window.page.control.choose_rule("greedy")

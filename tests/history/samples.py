@@ -47,7 +47,7 @@ def answer(conversation: str, name: str, parent: str) -> Stored:
 
 def steps(text: str, request: str = "r", size: int = 2) -> Iterator[StepDone]:
     """A text as steps of so many bytes: characters come apart."""
-    raw = text.encode()
+    raw = text.encode("utf-8", "replace")
     lookup = TokenSource("ngram+phrases", 1)
     for number, begin in zip(count(), range(0, len(raw), size), strict=False):
         piece = raw[begin : begin + size]

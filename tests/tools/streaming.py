@@ -116,10 +116,10 @@ class StreamingProbe:
         return self._done[-1].decode_tokens_per_s
 
     async def _unseen(self, *, records: bool) -> float:
-        bridge, pickers = self._app.bridge, self._app.window.page.header.pickers
+        bridge, pickers = self._app.bridge, self._app.window.page.control
         self._done.clear()
         messages = (ChatMessage(Role.USER, _PROMPT),)
-        settings = pickers.settings()
+        settings = pickers.generate_settings()
         bridge.submit(Generate(_UNSEEN, "ask", messages, settings, records=records))
         await self._until(lambda: bool(self._done))
         bridge.submit(CloseSession(_UNSEEN, "close"))

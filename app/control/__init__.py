@@ -1,0 +1,1 @@
+"""The side panel: how a conversation is answered."""

@@ -1,0 +1,101 @@
+"""How much of the context a conversation takes, before it is sent, by the model's own tokenizer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject, QTimer
+
+from app.bridge import EngineBridge
+from app.chat.chat_page import ChatPage
+from app.control.panel import ControlPanel
+from app.model_keeper import ModelKeeper
+from medusa_core.conversation import new_id
+from medusa_core.messages import ChatMessage, Count, Counted, Event, Failed, Role
+from medusa_core.model_state import Phase
+
+SESSION = "count"  # belongs to no conversation
+WAIT_MS = 250  # after the last key
+
+
+class ContextMeter(QObject):
+    """Counts what would be sent whenever it changes, and shows the rendered prompt on demand.
+
+    Args:
+        conversation: What has been said, as the model would read it.
+        is_busy: Whether an answer is being written; its steps tell the length themselves.
+    """
+
+    def __init__(
+        self,
+        page: ChatPage,
+        bridge: EngineBridge,
+        keeper: ModelKeeper,
+        conversation: Callable[[], tuple[ChatMessage, ...]],
+        is_busy: Callable[[], bool],
+    ) -> None:
+        super().__init__(page)
+        self._page = page
+        self._panel: ControlPanel = page.control
+        self._bridge = bridge
+        self._keeper = keeper
+        self._conversation = conversation
+        self._is_busy = is_busy
+        self._asked = ""
+        self._wait = QTimer(self)
+        self._wait.setSingleShot(True)
+        self._wait.setInterval(WAIT_MS)
+        self._wait.timeout.connect(self._ask)
+        page.composer.edit.textChanged.connect(self.refresh)
+        page.control.changed.connect(self.refresh)
+        page.control.groups["Template"].opened.connect(self.refresh)
+        keeper.chosen.connect(self.refresh)
+        bridge.arrived.connect(self._receive)
+
+    def refresh(self) -> None:
+        """Count again, once nobody has changed anything for a moment."""
+        self._wait.start()
+
+    def _ask(self) -> None:
+        if self._keeper.status.phase is not Phase.READY or self._is_busy():
+            return
+        draft = self._page.composer.text.strip()
+        said = self._conversation()
+        asked = (*said, ChatMessage(Role.USER, draft)) if draft else said
+        self._asked = new_id()
+        self._bridge.submit(
+            Count(
+                SESSION,
+                self._asked,
+                self._panel.framed(asked),
+                self._panel.generate_settings(),
+                wants_prompt=self._panel.groups["Template"].is_open,
+            )
+        )
+
+    def _receive(self, events: tuple[Event, ...]) -> None:
+        for event in events:
+            if event.request_id != self._asked:
+                continue
+            if isinstance(event, Counted):
+                self._show(event)
+            elif isinstance(event, Failed):
+                self._panel.template.show_error(event.message, event.hint)
+                if event.kind == "TemplateError":
+                    self._page.warn_context("The chat template can't write this chat.")
+
+    def _show(self, counted: Counted) -> None:
+        if self._is_busy():
+            return
+        self._page.show_context(counted.num_tokens, counted.context_tokens)
+        self._panel.template.show_prompt(counted.prompt)
+        if counted.lack:
+            self._page.warn_context(f"Too long: {counted.lack}")
+        elif counted.cut is not None:
+            self._page.warn_context(describe_cut(counted.cut.num_messages, counted.num_read))
+
+
+def describe_cut(num_messages: int, num_read: int) -> str:
+    """What the model doesn't read."""
+    messages = "1 message" if num_messages == 1 else f"{num_messages:,} messages"
+    return f"The model will not read {messages} of this chat, but {num_read:,} tokens of it."

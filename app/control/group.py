@@ -1,0 +1,84 @@
+"""Settings that belong together, under a heading that folds them."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtWidgets import QLabel, QToolButton, QVBoxLayout, QWidget
+
+from app.theme.appearance import Appearance
+
+
+class Group(QWidget):
+    """A heading and what is under it.
+
+    Attributes:
+        heading: Opens and folds it.
+        body: What is under it.
+
+    Signals:
+        opened: It was opened, or folded.
+    """
+
+    opened = Signal(bool)
+
+    def __init__(
+        self, title: str, appearance: Appearance, *, is_open: bool, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._appearance = appearance
+        self.heading = QToolButton()
+        self.heading.setObjectName("groupHeading")
+        self.heading.setText(title)
+        self.heading.setAccessibleName(title)
+        self.heading.setCheckable(True)
+        self.heading.setChecked(is_open)
+        self.heading.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.heading.toggled.connect(self._open)
+        self.body = QWidget()
+        self.column = QVBoxLayout(self.body)
+        self._note = QLabel()
+        self._note.setProperty("class", "muted")
+        self._note.setWordWrap(True)
+        self._note.hide()
+        self.column.addWidget(self._note)
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.setSpacing(0)
+        outer.addWidget(self.heading)
+        outer.addWidget(self.body)
+        self.body.setVisible(is_open)
+        self.restyle()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its settings are shown."""
+        return self.heading.isChecked()
+
+    @property
+    def note(self) -> str:
+        """The remark above its settings."""
+        return self._note.text()
+
+    def add(self, widget: QWidget) -> None:
+        """Put something under it."""
+        self.column.addWidget(widget)
+
+    def say(self, note: str) -> None:
+        """Put a remark above its settings, such as why some of them are grey."""
+        self._note.setText(note)
+        self._note.setVisible(bool(note))
+
+    def restyle(self) -> None:
+        """Take the sizes and colours of the theme."""
+        scale = self._appearance.scale
+        self.column.setContentsMargins(scale.px(0.3), 0, 0, scale.px(0.6))
+        self.column.setSpacing(scale.px(0.3))
+        name = "chevron" if self.is_open else "forward"
+        icon = self._appearance.icon(name, self._appearance.theme.muted, 0.9)
+        self.heading.setIcon(icon)
+        self.heading.setIconSize(QSize(scale.px(0.9), scale.px(0.9)))
+
+    def _open(self, is_open: bool) -> None:
+        self.body.setVisible(is_open)
+        self.restyle()
+        self.opened.emit(is_open)

@@ -1,0 +1,190 @@
+"""Presets: the list, and what can be done with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QHBoxLayout,
+    QInputDialog,
+    QLineEdit,
+    QMenu,
+    QToolButton,
+    QWidget,
+)
+
+from app.theme.appearance import Appearance
+from app.widgets.elided import ElidedBox
+from app.widgets.explain import explain, wrapped
+from medusa_core.chat_settings import ChatSettings
+from medusa_core.errors import PresetError
+from medusa_core.presets import Preset, Presets
+
+OWN = "Your own settings"
+_TOOLTIP = Qt.ItemDataRole.ToolTipRole
+FILES = "Presets (*.json)"
+AskName = Callable[[str, str], str]
+
+
+class PresetBar(QWidget):
+    """Chooses a preset and keeps new ones.
+
+    Attributes:
+        box: The list; its first entry, without a preset, is seen while none matches.
+        menu: What can be done with the chosen one.
+
+    Signals:
+        chosen: Settings under a preset (a `Preset`) are wanted.
+        refused: What couldn't be done, and what to do.
+    """
+
+    chosen = Signal(object)
+    refused = Signal(str, str)
+
+    def __init__(
+        self, presets: Presets, appearance: Appearance, ask_name: AskName | None = None
+    ) -> None:
+        super().__init__()
+        self._presets = presets
+        self._appearance = appearance
+        self._ask_name = ask_name or self._ask_for_name
+        self._settings = ChatSettings()
+        self.box = ElidedBox(8)
+        self.box.setAccessibleName("Preset")
+        explain(self.box, "Settings under a name. Exact, Balanced and Creative set the sampling.")
+        self.box.activated.connect(self._choose)
+        self._more = QToolButton()
+        self._more.setObjectName("menuButton")
+        self._more.setAccessibleName("Preset menu")
+        explain(self._more, "Save, rename, copy, delete, import or export presets")
+        self._more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.menu = QMenu(self._more)
+        self.menu.aboutToShow.connect(self._fill_menu)
+        self._more.setMenu(self.menu)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self.box, 1)
+        row.addWidget(self._more)
+        self._fill()
+        self.restyle()
+
+    @property
+    def current(self) -> Preset | None:
+        """The preset that the settings are those of."""
+        return self._presets.matching(self._settings)
+
+    def show_settings(self, settings: ChatSettings) -> None:
+        """Show which preset these settings are those of."""
+        self._settings = settings
+        self._fill()
+
+    def save_as(self, name: str) -> None:
+        """Keep the settings under a name."""
+        self._do(lambda: self._presets.save(name, self._settings))
+
+    def rename(self, preset: Preset, name: str) -> None:
+        """Give a preset another name."""
+        self._do(lambda: self._presets.rename(preset, name))
+
+    def duplicate(self, preset: Preset) -> None:
+        """Copy a preset."""
+        self._do(lambda: self._presets.duplicate(preset))
+
+    def delete(self, preset: Preset) -> None:
+        """Forget a preset; the settings stay."""
+        self._do(lambda: self._presets.delete(preset))
+
+    def import_from(self, path: Path) -> None:
+        """Add presets from a file, and use the first."""
+
+        def add() -> None:
+            self.chosen.emit(self._presets.add_from(path)[0])
+
+        self._do(add)
+
+    def export_to(self, preset: Preset, path: Path) -> None:
+        """Write a preset to a file."""
+        self._do(lambda: self._presets.export(preset, path))
+
+    def use_for_new_chats(self) -> None:
+        """Let new conversations begin with these settings."""
+        self._do(lambda: self._presets.use_for_new_chats(self._settings))
+
+    def restyle(self) -> None:
+        """Take the sizes and colours of the theme."""
+        scale = self._appearance.scale
+        self._more.setIcon(self._appearance.icon("menu", self._appearance.theme.muted, 1.1))
+        self._more.setIconSize(QSize(scale.px(1.1), scale.px(1.1)))
+
+    def _do(self, action: Callable[[], object]) -> None:
+        try:
+            action()
+        except PresetError as error:
+            self.refused.emit(error.message, error.hint)
+        self._fill()
+
+    def _fill(self) -> None:
+        current = self.current
+        self.box.clear()
+        if current is None:
+            self.box.addItem(OWN, None)
+        for preset in self._presets.all:
+            self.box.addItem(preset.name, preset)
+            if preset.meaning:
+                tip = wrapped(preset.meaning)
+                self.box.setItemData(self.box.count() - 1, tip, _TOOLTIP)
+        self.box.setCurrentIndex(0 if current is None else self.box.findText(current.name))
+
+    def _choose(self, index: int) -> None:
+        preset = self.box.itemData(index)
+        if preset is not None:
+            self.chosen.emit(preset)
+
+    def _fill_menu(self) -> None:
+        self.menu.clear()
+        current = self.current
+        own = None if current is None or current.is_builtin else current
+        self.menu.addAction("Save as …", self._ask_to_save)
+        self._offer("Rename …", self._ask_to_rename, own)
+        self._offer("Duplicate", self.duplicate, current)
+        self._offer("Delete", self.delete, own)
+        self.menu.addSeparator()
+        self.menu.addAction("Import …", self._ask_to_import)
+        self._offer("Export …", self._ask_to_export, current)
+        self.menu.addSeparator()
+        self.menu.addAction("Use for new chats", self.use_for_new_chats)
+
+    def _offer(self, name: str, act: Callable[[Preset], None], preset: Preset | None) -> None:
+        """Offer what can be done with a preset; without one it can't."""
+        entry = self.menu.addAction(name)
+        entry.setEnabled(preset is not None)
+        if preset is not None:
+            entry.triggered.connect(lambda: act(preset))
+
+    def _ask_to_save(self) -> None:
+        name = self._ask_name("Save preset", self._presets.unused_name("My preset"))
+        if name:
+            self.save_as(name)
+
+    def _ask_to_rename(self, preset: Preset) -> None:
+        name = self._ask_name("Rename preset", preset.name)
+        if name:
+            self.rename(preset, name)
+
+    def _ask_to_import(self) -> None:
+        path, _ = QFileDialog.getOpenFileName(self, "Import presets", "", FILES)
+        if path:
+            self.import_from(Path(path))
+
+    def _ask_to_export(self, preset: Preset) -> None:
+        path, _ = QFileDialog.getSaveFileName(self, "Export preset", f"{preset.name}.json", FILES)
+        if path:
+            self.export_to(preset, Path(path))
+
+    def _ask_for_name(self, title: str, name: str) -> str:
+        normal = QLineEdit.EchoMode.Normal
+        text, is_sure = QInputDialog.getText(self, title, "Name", normal, name)
+        return text if is_sure else ""

@@ -1,0 +1,87 @@
+"""A line of the panel: a label, what is set, and the way back to the default."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QToolButton, QWidget
+
+from app.theme.appearance import Appearance
+from app.widgets.elided import ElidedLabel
+from app.widgets.explain import explain
+
+FIELD_EM = 6.2
+
+
+class Row(QWidget):
+    """One setting.
+
+    Attributes:
+        field: What it is set with.
+        reset_button: Sets the default again; seen where something else is set.
+
+    Signals:
+        reset_requested: The default is wanted.
+    """
+
+    reset_requested = Signal()
+
+    def __init__(
+        self,
+        name: str,
+        field: QWidget,
+        meaning: str,
+        default: str,
+        appearance: Appearance,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.field = field
+        self._appearance = appearance
+        self._meaning = f"{meaning} The default is {default}." if default else meaning
+        self._label = ElidedLabel(name)
+        self._label.setProperty("class", "pickerLabel")
+        self._label.setBuddy(field)
+        field.setAccessibleName(name)
+        self.reset_button = QToolButton()
+        self.reset_button.setAccessibleName(f"Reset {name}")
+        explain(self.reset_button, f"Back to the default: {default}")
+        policy = self.reset_button.sizePolicy()
+        policy.setRetainSizeWhenHidden(True)
+        self.reset_button.setSizePolicy(policy)
+        self.reset_button.clicked.connect(self.reset_requested)
+        self.reset_button.hide()
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self._label, 1)
+        row.addWidget(field)
+        row.addWidget(self.reset_button)
+        field.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self.say_lack("")
+        self.restyle()
+
+    def say_lack(self, lack: str) -> None:
+        """Grey it with the reason why it does nothing; empty if it does something."""
+        self.field.setEnabled(not lack)
+        self._label.setEnabled(not lack)
+        text = f"{lack} {self._meaning}" if lack else self._meaning
+        for widget in (self.field, self._label):
+            explain(widget, text)
+
+    def mark_changed(self, is_changed: bool) -> None:
+        """Show whether it is another one than the default."""
+        self.reset_button.setVisible(is_changed)
+        self._label.setProperty("changed", is_changed)
+        self._label.style().unpolish(self._label)
+        self._label.style().polish(self._label)
+
+    def restyle(self) -> None:
+        """Take the sizes and colours of the theme."""
+        scale = self._appearance.scale
+        self.field.setFixedWidth(scale.px(FIELD_EM))
+        icon = self._appearance.icon("regenerate", self._appearance.theme.muted, 0.9)
+        self.reset_button.setIcon(icon)
+        self.reset_button.setIconSize(QSize(scale.px(0.9), scale.px(0.9)))
+        layout = self.layout()
+        assert layout is not None
+        layout.setSpacing(scale.px(0.3))
+        layout.setAlignment(Qt.AlignmentFlag.AlignVCenter)

@@ -1,0 +1,93 @@
+"""Settings that are texts: the system prompt, stop strings, a seed."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRegularExpression, Signal
+from PySide6.QtGui import QFocusEvent, QRegularExpressionValidator
+from PySide6.QtWidgets import QLineEdit, QPlainTextEdit, QWidget
+
+from app.theme.appearance import Appearance
+
+
+class TextBox(QPlainTextEdit):
+    """Some lines of text, of a fixed height.
+
+    Signals:
+        edited: The user wrote something.
+        left: The user has finished.
+    """
+
+    edited = Signal()
+    left = Signal()
+
+    def __init__(
+        self, name: str, hint: str, num_lines: int, appearance: Appearance, *, is_code: bool = False
+    ) -> None:
+        super().__init__()
+        self._appearance = appearance
+        self._num_lines = num_lines
+        self._shows = False
+        self.setProperty("class", "panelText")
+        self.setAccessibleName(name)
+        self.setPlaceholderText(hint)
+        self.setTabChangesFocus(True)
+        if is_code:
+            self.setObjectName("promptPreview")
+        self.textChanged.connect(self._changed)
+        self.restyle()
+
+    def show_text(self, text: str) -> None:
+        """Show a text that the user didn't write just now."""
+        if text != self.toPlainText():
+            self._shows = True
+            self.setPlainText(text)
+            self._shows = False
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self.left.emit()
+
+    def restyle(self) -> None:
+        """Take the sizes of the theme."""
+        line = self.fontMetrics().lineSpacing()
+        self.setFixedHeight(line * self._num_lines + self._appearance.scale.px(1.0))
+
+    def _changed(self) -> None:
+        if not self._shows:
+            self.edited.emit()
+
+
+class SeedBox(QLineEdit):
+    """A whole number, or nothing for a new one with each answer.
+
+    Signals:
+        chosen: The user has finished.
+    """
+
+    chosen = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setPlaceholderText("new")
+        self.setValidator(QRegularExpressionValidator(QRegularExpression(r"\d{0,18}"), self))
+        self.editingFinished.connect(self.chosen)
+
+    @property
+    def seed(self) -> int | None:
+        """What is written."""
+        return int(self.text()) if self.text() else None
+
+    def show_seed(self, seed: int | None) -> None:
+        """Show another one."""
+        self.setText("" if seed is None else str(seed))
+
+
+def stops_of(text: str) -> tuple[str, ...]:
+    r"""Stop strings as they are written, one in a line; `\n` and `\t` are a new line and a tab."""
+    lines = (line for line in text.splitlines() if line)
+    return tuple(line.replace("\\n", "\n").replace("\\t", "\t") for line in lines)
+
+
+def text_of(stops: tuple[str, ...]) -> str:
+    """What `stops_of` reads."""
+    return "\n".join(stop.replace("\n", "\\n").replace("\t", "\\t") for stop in stops)

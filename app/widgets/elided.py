@@ -1,0 +1,109 @@
+"""Widgets whose texts end in an ellipsis where there is too little room."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QPainter, QPaintEvent, QWheelEvent
+from PySide6.QtWidgets import (
+    QComboBox,
+    QLabel,
+    QSizePolicy,
+    QStyle,
+    QStyleOptionComboBox,
+    QStyleOptionToolButton,
+    QStylePainter,
+    QToolButton,
+    QWidget,
+)
+
+_LEAST_CHARS = 4
+_END = Qt.TextElideMode.ElideRight
+
+
+class ElidedLabel(QLabel):
+    """A line of text that takes what room there is."""
+
+    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(text, parent)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+
+    def minimumSizeHint(self) -> QSize:
+        least = self.fontMetrics().averageCharWidth() * _LEAST_CHARS
+        return QSize(min(least, super().sizeHint().width()), super().minimumSizeHint().height())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setPen(self.palette().color(self.foregroundRole()))
+        area = self.contentsRect()
+        text = self.fontMetrics().elidedText(self.text(), _END, area.width())
+        painter.drawText(area, int(self.alignment()), text)
+        painter.end()
+
+
+class ElidedButton(QToolButton):
+    """A name that opens a menu: it begins at the left edge and takes what room there is."""
+
+    def minimumSizeHint(self) -> QSize:
+        least = self.fontMetrics().averageCharWidth() * (_LEAST_CHARS + 4)
+        return QSize(least, super().minimumSizeHint().height())
+
+    def sizeHint(self) -> QSize:
+        metrics = self.fontMetrics()
+        width = metrics.horizontalAdvance(self.text()) + self._arrow_width + 2
+        return QSize(width, super().sizeHint().height())
+
+    @property
+    def _arrow_width(self) -> int:
+        return round(1.4 * self.fontMetrics().averageCharWidth()) + self.fontMetrics().height() // 2
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QStylePainter(self)
+        option = QStyleOptionToolButton()
+        self.initStyleOption(option)
+        option.text = ""
+        painter.drawComplexControl(QStyle.ComplexControl.CC_ToolButton, option)
+        area = self.rect().adjusted(0, 0, -self._arrow_width, 0)
+        text = self.fontMetrics().elidedText(self.text(), _END, area.width())
+        painter.setPen(self.palette().color(self.foregroundRole()))
+        side = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+        painter.drawText(area, int(side), text)
+        painter.end()
+
+
+class ElidedBox(QComboBox):
+    """A list to choose from, of a fixed least width; the wheel turns it only once it is chosen."""
+
+    def __init__(self, num_chars: int, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        self.setSizeAdjustPolicy(policy)
+        self.setMinimumContentsLength(num_chars)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QStylePainter(self)
+        option = QStyleOptionComboBox()
+        self.initStyleOption(option)
+        painter.drawComplexControl(QStyle.ComplexControl.CC_ComboBox, option)
+        field = self.style().subControlRect(
+            QStyle.ComplexControl.CC_ComboBox,
+            option,
+            QStyle.SubControl.SC_ComboBoxEditField,
+            self,
+        )
+        option.currentText = self.fontMetrics().elidedText(option.currentText, _END, field.width())
+        painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
+        painter.end()
+
+    def showPopup(self) -> None:
+        """Open the list, as wide as its longest entry."""
+        margin = 2 * self.fontMetrics().height()
+        self.view().setMinimumWidth(self.view().sizeHintForColumn(0) + margin)
+        super().showPopup()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        if self.hasFocus():
+            super().wheelEvent(event)
+        else:
+            event.ignore()  # whoever scrolls past it doesn't mean it

@@ -1,0 +1,357 @@
+"""The side panel, the header and the meter: what people set, and what the engine gets."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QToolButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.chat.memory_watch import GIB, MemoryWatch, told
+from app.chat.message_widgets import Notice
+from app.window import MainWindow
+from medusa_core.chat_settings import SETTINGS, ChatSettings
+from medusa_core.messages import (
+    ChatMessage,
+    ContextCut,
+    Count,
+    Cut,
+    Failed,
+    Generate,
+    Overflow,
+    Role,
+)
+from medusa_core.presets import Presets
+from tests.app.conftest import Open
+from tests.app.driving import ask, errors, wait_ready
+from tests.app.fakes import FakeEngine, Script
+
+
+@pytest.fixture
+def ready(qtbot: QtBot, open_fake: Open) -> tuple[MainWindow, FakeEngine]:
+    window, engine = open_fake(Script())
+    wait_ready(qtbot, window)
+    return window, engine
+
+
+Ready = tuple[MainWindow, FakeEngine]
+
+
+def asked(qtbot: QtBot, ready: Ready, text: str = "Hello") -> Generate:
+    """What the engine is asked when a prompt is sent."""
+    window, engine = ready
+    ask(qtbot, window, text)
+    command = engine.of_kind(Generate)[-1]
+    assert isinstance(command, Generate)
+    return command
+
+
+# Settings -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_every_declared_setting_has_a_row_that_reaches_the_engine(
+    name: str, qtbot: QtBot, ready: Ready
+) -> None:
+    window, _ = ready
+    control, setting = window.page.control, SETTINGS[name]
+    control.choose_rule("typical")
+    row, box = control.numbers.rows[name], control.numbers.boxes[name]
+    assert (box.minimum(), box.maximum()) == (setting.low, setting.high)
+    assert box.accessibleName() == setting.label
+    assert setting.meaning in box.accessibleDescription()
+    assert setting.drafting in box.accessibleDescription()
+    assert row.reset_button.isHidden()
+    other = setting.low if setting.low != setting.default else setting.low + 5 * setting.step
+    box.setValue(other)
+    assert not row.reset_button.isHidden()
+    assert getattr(asked(qtbot, ready).settings, name) == pytest.approx(other)
+    row.reset_button.click()
+    assert getattr(control.settings(), name) == setting.default
+    assert row.reset_button.isHidden()
+
+
+def test_what_does_nothing_is_grey_and_says_why(ready: Ready) -> None:
+    window, _ = ready
+    control = window.page.control
+    temperature, epsilon = (control.numbers.boxes[name] for name in ("temperature", "epsilon"))
+    assert not temperature.isEnabled()
+    assert "Greedy always takes the likeliest token" in temperature.accessibleDescription()
+    assert "nothing to draw" in control.groups["Sampling"].note
+    control.choose_rule("sample")
+    assert temperature.isEnabled()
+    assert control.groups["Sampling"].note == ""
+    assert not epsilon.isEnabled()
+    control.choose_rule("typical")
+    assert epsilon.isEnabled()
+    control.choose_drafter("none")
+    assert not control.numbers.boxes["tree_rows"].isEnabled()
+    assert "guesses nothing" in control.groups["Speed-up"].note
+
+
+def test_a_number_that_does_nothing_is_shown_as_a_word_and_can_be_typed_over(
+    qtbot: QtBot, ready: Ready
+) -> None:
+    window, _ = ready
+    window.page.show_panel(True)
+    box = window.page.control.numbers.boxes["max_new_tokens"]
+    assert box.text() == "no limit"
+    box.setFocus()
+    box.selectAll()
+    QTest.keyClicks(box, "128")
+    QTest.keyClick(box, Qt.Key.Key_Return)
+    assert window.page.control.settings().max_new_tokens == 128
+    box.selectAll()
+    QTest.keyClicks(box, "no limit")
+    QTest.keyClick(box, Qt.Key.Key_Return)
+    assert window.page.control.settings().max_new_tokens == 0
+
+
+def test_the_system_prompt_and_stop_strings_go_with_the_question(
+    qtbot: QtBot, ready: Ready
+) -> None:
+    window, _ = ready
+    control = window.page.control
+    control.system_edit.setPlainText("Answer as a pirate.")
+    control.stop_edit.setPlainText("END\n\\n\\n")
+    control.stop_edit.left.emit()
+    control.seed_box.setText("42")
+    control.seed_box.editingFinished.emit()
+    control.choose_rule("sample")
+    command = asked(qtbot, ready)
+    assert command.messages[0] == ChatMessage(Role.SYSTEM, "Answer as a pirate.")
+    assert command.settings.stop == ("END", "\n\n")
+    assert command.settings.seed == 42
+    assert command.settings.overflow is Overflow.ROLLING
+    assert command.settings.max_new_tokens == 0
+
+
+def test_settings_belong_to_the_chat_and_new_ones_begin_with_the_default(
+    qtbot: QtBot, ready: Ready, tmp_path: Path
+) -> None:
+    window, _ = ready
+    control = window.page.control
+    control.choose_rule("sample")
+    kept = control.settings()
+    window.chat.new_chat()
+    assert control.settings() == ChatSettings()
+    control.show_settings(kept)  # as the history does
+    control.presets.use_for_new_chats()
+    control.choose_rule("greedy")
+    window.chat.new_chat()
+    assert control.settings() == kept
+    assert Presets(tmp_path).new_chats == kept
+
+
+# Presets ------------------------------------------------------------------------------------------
+
+
+def test_a_preset_is_chosen_changed_saved_and_deleted(qtbot: QtBot, ready: Ready) -> None:
+    window, _ = ready
+    control = window.page.control
+    bar = control.presets
+    assert bar.box.currentText() == "Exact"
+    bar.box.setCurrentIndex(bar.box.findText("Balanced"))
+    bar.box.activated.emit(bar.box.currentIndex())
+    assert (control.rule.name, control.settings().top_p) == ("sample", 0.95)
+    control.choose_number("temperature", 1.5)
+    assert bar.box.currentText() == "Your own settings"
+    bar.save_as("Hot")
+    assert bar.box.currentText() == "Hot"
+    names = {action.text(): action for action in entries(bar.menu)}
+    assert names["Delete"].isEnabled()
+    names["Delete"].trigger()
+    assert bar.box.findText("Hot") < 0
+    bar.save_as("Exact")
+    assert "can't be changed" in errors(window)[-1].message
+
+
+def entries(menu) -> list:
+    """A menu's entries as they are when it opens."""
+    menu.aboutToShow.emit()
+    return menu.actions()
+
+
+def test_presets_of_the_program_offer_a_copy_alone(ready: Ready) -> None:
+    bar = ready[0].page.control.presets
+    enabled = {a.text(): a.isEnabled() for a in entries(bar.menu) if a.text()}
+    assert (enabled["Delete"], enabled["Rename …"], enabled["Duplicate"]) == (False, False, True)
+
+
+# The meter ----------------------------------------------------------------------------------------
+
+
+def test_the_meter_counts_while_typing_and_warns_before_sending(qtbot: QtBot, ready: Ready) -> None:
+    window, engine = ready
+    label = window.page.context_label
+    window.page.composer.set_text("one two three")
+    qtbot.waitUntil(lambda: label.text() == "3 of 64 tokens")
+    window.page.composer.set_text("word " * 80)
+    qtbot.waitUntil(lambda: label.text().startswith("The model will not read 2 messages"))
+    assert not engine.of_kind(Generate)
+    window.page.composer.clear()
+    window.page.control.system_edit.setPlainText("a b c d")
+    qtbot.waitUntil(lambda: label.text() == "4 of 64 tokens")
+
+
+def test_the_template_shows_what_the_model_reads_and_a_mistake_in_it(
+    qtbot: QtBot, ready: Ready
+) -> None:
+    window, engine = ready
+    control = window.page.control
+    window.page.composer.set_text("Hello")
+    assert control.template.text.toPlainText() == ""
+    control.groups["Template"].heading.click()
+    qtbot.waitUntil(lambda: control.template.text.toPlainText() == "Hello")
+    last = engine.of_kind(Count)[-1]
+    message = "The chat template refuses this conversation in line 3: no systems."
+    engine._tell(Failed(last.session_id, last.request_id, "TemplateError", message, "Mend it."))
+    qtbot.waitUntil(lambda: not control.template.error.isHidden())
+    assert "line 3" in control.template.error.text()
+
+
+def test_what_the_model_no_longer_reads_is_said_in_the_chat(qtbot: QtBot, ready: Ready) -> None:
+    window, engine = ready
+    engine.gate.clear()
+    window.chat.send("Hello")
+    qtbot.waitUntil(lambda: bool(engine.of_kind(Generate)))
+    command = engine.of_kind(Generate)[-1]
+    engine._tell(ContextCut(command.session_id, command.request_id, Cut(4, 300), 700, 1024))
+    engine.gate.set()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    notices = [m.text for m in window.page.conversation.messages if isinstance(m, Notice)]
+    assert notices == ["The model will not read 4 messages of this chat, but 700 tokens of it."]
+
+
+# Header and window --------------------------------------------------------------------------------
+
+
+def test_control_enter_sends_and_another_key_regenerates(qtbot: QtBot, ready: Ready) -> None:
+    window, engine = ready
+    ask(qtbot, window, "one")
+    window.page.composer.set_text("two")
+    ctrl = Qt.KeyboardModifier.ControlModifier
+    QTest.keyClick(window.page.composer.edit, Qt.Key.Key_Return, ctrl)
+    qtbot.waitUntil(lambda: len(window.chat.answers) == 2 and not window.chat.is_busy)
+    assert engine.of_kind(Generate)[-1].messages[-1].content == "two"
+    QTest.keyClick(window.page.composer.edit, Qt.Key.Key_Return, ctrl)  # nothing to send
+    assert len(engine.of_kind(Generate)) == 2
+    QTest.keyClick(window, Qt.Key.Key_R, ctrl)
+    qtbot.waitUntil(lambda: len(engine.of_kind(Generate)) == 3 and not window.chat.is_busy)
+    assert len(window.chat.answers) == 2
+
+
+def test_the_panel_opens_by_key_and_button_and_is_remembered(
+    qtbot: QtBot, ready: Ready, tmp_path: Path
+) -> None:
+    window, _ = ready
+    assert not window.page.control.isVisible()
+    keys = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
+    QTest.keyClick(window, Qt.Key.Key_P, keys)
+    assert window.page.control.isVisible()
+    assert window.page.header.panel_button.isChecked()
+    assert '"shows_panel": true' in (tmp_path / "preferences.json").read_text()
+    window.page.control.close_requested.emit()
+    assert not window.page.control.isVisible()
+
+
+@pytest.mark.parametrize("steps", [0, 5, 10])
+@pytest.mark.parametrize("has_panel", [False, True])
+def test_the_smallest_window_shows_all_of_header_and_strip_in_one_row(
+    steps: int, has_panel: bool, qtbot: QtBot, ready: Ready
+) -> None:
+    window, _ = ready
+    page = window.page
+    window.zoom(steps)
+    page.show_panel(has_panel)
+    window.resize(QSize(700, 500))
+    qtbot.waitUntil(lambda: window.size() == QSize(700, 500) and page.width() == 700)
+    header = page.header
+    shown = [header.model_button, header.drafter_box, header._new_button, header.panel_button]
+    lefts = [place_in(header, widget).left() for widget in shown]
+    assert lefts == sorted(lefts)
+    for parent, widgets in ((header, shown), (page, (page.composer, page.strip))):
+        for widget in widgets:
+            assert parent.rect().contains(place_in(parent, widget)), widget.accessibleName()
+    middle = header.rect().center().y()
+    for widget in shown:
+        assert abs(place_in(header, widget).center().y() - middle) < header.height() / 3
+
+
+def place_in(parent: QWidget, widget: QWidget):
+    return widget.rect().translated(widget.mapTo(parent, widget.rect().topLeft()))
+
+
+def test_a_loading_text_of_any_length_moves_nothing_in_the_header(
+    qtbot: QtBot, ready: Ready
+) -> None:
+    window, _ = ready
+    header = window.page.header
+    before = header.drafter_box.geometry()
+    status = window.keeper.status
+    header.show_status(replace(status, loaded=None, text="Reading the weights of block 31 " * 9))
+    qtbot.wait(1)
+    assert header.drafter_box.geometry() == before
+
+
+def test_disabled_entries_look_disabled(ready: Ready) -> None:
+    window, _ = ready
+    sheet = window._appearance
+    rendered = sheet.theme
+    assert rendered.disabled not in (rendered.text, rendered.muted)
+    style = QToolButton().style()
+    assert style is not None
+    from PySide6.QtWidgets import QApplication
+
+    text = QApplication.instance().styleSheet()
+    for rule in ("QMenu::item:disabled", "QComboBox:disabled", "QAbstractItemView::item:disabled"):
+        assert rule in text
+
+
+def test_every_tooltip_of_header_strip_and_panel_wraps(ready: Ready) -> None:
+    page = ready[0].page
+    for part in (page.header, page.strip, page.control):
+        for widget in (part, *part.findChildren(QWidget)):
+            assert not widget.toolTip() or widget.toolTip().startswith("<qt>"), widget.toolTip()
+
+
+# The strip ----------------------------------------------------------------------------------------
+
+
+def test_the_strip_tells_speed_and_tokens_per_step_while_an_answer_streams(
+    qtbot: QtBot, ready: Ready
+) -> None:
+    window, _ = ready
+    ask(qtbot, window, "Hello")
+    strip = window.page.strip
+    assert strip.speed_label.text() == "900 tokens/s ·"  # 9 tokens in four steps of 2.5 ms
+    assert strip.mean_label.text() == "2.25 tokens/step"
+    assert strip.gain_label.isHidden()
+    for label in (strip.speed_label, strip.mean_label, strip.gain_label):
+        assert label.accessibleDescription().endswith(".")
+
+
+def test_the_memory_of_the_device_is_told_by_name(qtbot: QtBot, ready: Ready) -> None:
+    from medusa_core.api import MemoryNow
+
+    window, _ = ready
+    loaded = window.keeper.status.loaded
+    text, meaning = told(MemoryNow("Some Card", 6 * GIB, 8 * GIB), replace(loaded, device="cuda"))
+    assert text == "GPU · 6.0 GiB used, 2.0 free · Some Card"
+    assert "Some Card" in meaning
+    watch = MemoryWatch(window.page.strip, window.keeper, lambda _: MemoryNow("Chip", GIB, 2 * GIB))
+    watch.look()
+    qtbot.waitUntil(lambda: "1.0 free · Chip" in window.page.strip.memory_label.text())
+
+
+def test_memory_that_is_not_known_is_not_told(qtbot: QtBot, ready: Ready) -> None:
+    def fail(_: str):
+        raise RuntimeError("the card is gone")
+
+    window, _ = ready
+    window.page.strip.show_memory("old", "old")
+    watch = MemoryWatch(window.page.strip, window.keeper, fail)
+    watch.look()
+    qtbot.waitUntil(lambda: window.page.strip.memory_label.text() == "")

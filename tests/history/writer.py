@@ -1,0 +1,97 @@
+"""A process that writes a history until it is killed, and says what is kept.
+
+`python -m tests.history.writer MODE FOLDER`; each line on standard output is a fact that holds from
+then on.
+"""
+
+import sqlite3
+import sys
+from itertools import count
+from pathlib import Path
+
+from medusa_core.files.database import Migration, open_database
+from medusa_core.history.exchange.reading import ConversationFile
+from medusa_core.history.history import History
+from medusa_core.history.mending import mend
+from medusa_core.history.records import AnswerState
+from medusa_core.history.schema import MIGRATIONS
+from tests.history.samples import answer, done, prompt, steps
+
+SENTENCE = "Wörter, die bleiben müssen. "
+
+
+def second(db: sqlite3.Connection) -> None:
+    """A migration that takes a while."""
+    db.execute("ALTER TABLE messages ADD COLUMN shouted TEXT NOT NULL DEFAULT ''")
+    db.execute("UPDATE messages SET shouted = upper(text)")
+    db.execute("CREATE TABLE many (number INTEGER PRIMARY KEY, text TEXT) STRICT")
+    db.executemany("INSERT INTO many (text) VALUES (?)", [("more " * 50,)] * 20_000)
+
+
+SECOND: tuple[Migration, ...] = (*MIGRATIONS, second)
+
+
+def say(*words: object) -> None:
+    """State a fact; one write, which is whole or not there."""
+    sys.stdout.buffer.write((" ".join(map(str, words)) + "\n").encode())
+    sys.stdout.buffer.flush()
+
+
+def write(history: History) -> None:
+    """Conversations that come, stream, and go."""
+    say("ready")
+    for number in count():
+        name = f"k{number}"
+        history.begin(name, name)
+        history.add_prompt(prompt(name, f"{name}-0", "Say it"))
+        history.begin_answer(answer(name, f"{name}-1", f"{name}-0"))
+        text = SENTENCE * 8
+        batch = []
+        for step in steps(text, size=7):
+            batch.append(step)
+            if len(batch) == 4:
+                history.append_steps(f"{name}-1", tuple(batch))
+                say("appended", f"{name}-1", step.num_visible_bytes)
+                batch.clear()
+        history.append_steps(f"{name}-1", tuple(batch))
+        history.finish_answer(f"{name}-1", text, done(text), AnswerState.DONE)
+        say("finished", f"{name}-1")
+        if number % 3 == 1:
+            say("leaves", name)
+            history.trash([name])
+            history.empty_trash()
+            say("emptied", name)
+        if number % 5 == 4:
+            history.checkpoint()
+
+
+def take(history: History, file: Path) -> None:
+    """A file that is imported over and over, as other conversations each time."""
+    with ConversationFile(file) as found:
+        conversations = list(found)
+    say("ready")
+    for number in count():
+        for conversation in conversations:
+            conversation["id"] = f"{conversation['id']}+{number}"
+        history.take(conversations)
+        say("taken", number)
+
+
+def main(mode: str, folder: Path) -> None:
+    """Write until the end."""
+    path = folder / "history.db"
+    match mode:
+        case "write":
+            write(History(path))
+        case "take":
+            take(History(path), folder / "all.json")
+        case "migrate":
+            say("ready")
+            open_database(path, SECOND).close()
+        case "salvage":
+            say("ready")
+            open_database(path, MIGRATIONS, mend=mend).close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))
