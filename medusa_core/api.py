@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from medusa_core import messages
+from medusa_core.components import component_licences, component_versions
 from medusa_core.files.json_file import read_json
 from medusa_core.history.exchange.export import FileKind, export
 from medusa_core.history.exchange.reading import ConversationFile
@@ -249,6 +250,8 @@ __all__ = [
     "Taken",
     "calibrations_dir",
     "choices",
+    "component_licences",
+    "component_versions",
     "compose_report",
     "converting",
     "demo_model",

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 
 from app.library.details import Details, Subject
 from app.library.sizes import loaded_as, on_disk, verdict
+from app.library.suggestion import fits, in_order, suggested
 from app.library.table import RowTable
 from app.theme.appearance import Appearance
 from medusa_core.api import Budget, Library, Offer, plan_least, recommend
@@ -34,7 +35,6 @@ SORTS = (("Most downloads", "downloads"), ("Most likes", "likes"), ("Newest", "l
 SPLIT = [740, 420]
 _SEARCH_AFTER_MS = 400
 _FILLED, _LOOKS_AT_ONCE = 20, 3  # rows of a search whose sizes are asked for
-_QUICK_BYTES = 4 * 10**9  # what a processor reads for every token in a fraction of a second
 
 
 class DiscoverTab(QWidget):
@@ -100,20 +100,10 @@ class DiscoverTab(QWidget):
             self._choose_best()
 
     def _choose_best(self) -> None:
-        """Begin with the pair that this computer gets most from: heads first, then room."""
-        fitting = [offer for offer in self.offers if offer.config is not None and self._fits(offer)]
-        if not fitting:
-            return
-        quick = [offer for offer in fitting if offer.download_bytes <= _QUICK_BYTES]
-        if self._has_card or not quick:
-            best = max(fitting, key=lambda offer: bool(offer.heads.num_heads))
-        else:
-            best = max(quick, key=lambda offer: offer.download_bytes)
-        self.table.selectRow(self.offers.index(best))
-
-    @property
-    def _has_card(self) -> bool:
-        return self._budget is not None and self._budget.hardware.device != "cpu"
+        """Begin with the pair that this computer gets most from."""
+        best = suggested(self.offers, self._budget)
+        if best is not None:
+            self.table.selectRow(self.offers.index(best))
 
     def close_work(self) -> None:
         """Give up what is asked of the Hub."""
@@ -189,19 +179,12 @@ class DiscoverTab(QWidget):
 
     def _show_offers(self) -> None:
         fits_only = self.fits_box.isChecked()
-        shown = [one for one in self._found if not fits_only or self._fits(one)]
-        if self._has_card:  # it isn't bought for the small ones
-            shown.sort(key=lambda one: one.is_curated and one.download_bytes <= _QUICK_BYTES)
-        self.offers = tuple(shown)
+        shown = [one for one in self._found if not fits_only or fits(one, self._budget)]
+        self.offers = in_order(shown, self._budget)
         self.table.show_rows([self._cells(offer) for offer in self.offers])
         if self.offers and self.table.currentRow() < 0:
             self.table.selectRow(0)
         self._choose()
-
-    def _fits(self, offer: Offer) -> bool:
-        if offer.config is None or self._budget is None:
-            return True  # unknown is no reason to hide it
-        return recommend(offer.config, offer.heads, self._budget) is not None
 
     def _cells(self, offer: Offer) -> tuple[str, ...]:
         return (
