@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,7 +37,7 @@ from medusa_core.presets import Presets
 
 if TYPE_CHECKING:
     from app.library.library_dialog import LibraryDialog
-    from medusa_core.api import History, Library
+    from medusa_core.api import History, Installed, Library
 
     OpenLibrary = Callable[[], Library]
 
@@ -213,7 +213,13 @@ class MainWindow(QMainWindow):
         library = self.need_library()
         if library is None:
             return
-        installed = await library.installed()
+        self.list_installed(library, await library.installed())
+
+    def list_installed(self, library: Library, installed: Sequence[Installed]) -> None:
+        """Offer these models, the built-in one and the one that is loaded, and no others."""
+        kept = (demo_choice().model_dir, self.keeper.choice.model_dir)
+        here = {item.folder for item in installed}
+        self._known = {path: one for path, one in self._known.items() if path in {*kept, *here}}
         for item in installed:
             if item.config is not None and item.is_complete:
                 fitting = [h for h, reason in library.heads_for(item, installed) if not reason]
@@ -287,7 +293,8 @@ class MainWindow(QMainWindow):
         self._offer_models()
 
     def _offer_models(self) -> None:
-        self.page.header.offer_models(self.known_models, self.keeper.load)
+        now = self.keeper.choice
+        self.page.header.offer_models(self.known_models, self.keeper.load, now)
 
     def _remember(self, **choices: object) -> None:
         self.settings.remember(**choices)

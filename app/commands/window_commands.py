@@ -112,6 +112,8 @@ def _application(window: MainWindow) -> tuple[Command, ...]:
     return (
         Command("palette", _said("Find a command…"), section, desk.show_palette, ("Ctrl+K",)),
         Command("settings", _said("Settings…"), section, desk.show_settings, ("Ctrl+,",)),
+        Command("welcome", _said("First steps…"), section, desk.show_welcome),
+        Command("diagnostics", _said("Diagnostics…"), section, desk.show_diagnostics),
         Command(
             "about",
             _said("About Medusa Chat"),
