@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from medusa_core import messages
+from medusa_core.components import component_licences, component_versions
 from medusa_core.files.json_file import read_json
 from medusa_core.history.exchange.export import FileKind, export
 from medusa_core.history.exchange.reading import ConversationFile
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
     from medusa_core.memory.budget import Budget, DeviceOffer
     from medusa_core.memory.now import MemoryNow
     from medusa_core.memory.probe import offered_devices
-    from medusa_core.memory.recommend import Choice, choices, plan_choice, recommend
+    from medusa_core.memory.recommend import Choice, choices, plan_choice, plan_least, recommend
     from medusa_core.models.config import ModelConfig
 
 EventSink = Callable[[messages.Event], None]
@@ -68,7 +69,8 @@ _LATER = {
     "Budget": "medusa_core.memory.budget",
     "DeviceOffer": "medusa_core.memory.budget",
     **dict.fromkeys(
-        ("Choice", "choices", "plan_choice", "recommend"), "medusa_core.memory.recommend"
+        ("Choice", "choices", "plan_choice", "plan_least", "recommend"),
+        "medusa_core.memory.recommend",
     ),
     "MemoryNow": "medusa_core.memory.now",
     "ModelConfig": "medusa_core.models.config",
@@ -186,6 +188,13 @@ def remove_user_token() -> None:
     remove_token(os.environ)
 
 
+def format_bits(name: str) -> int:
+    """Bits of a weight in a format, as people say it."""
+    from medusa_core.quant.format import quant_registry
+
+    return int(quant_registry().get(name).bits)
+
+
 def memory_now(device: str) -> MemoryNow:
     """The memory of a device as it is now; may take a while, and is best asked in a thread.
 
@@ -240,10 +249,13 @@ __all__ = [
     "Taken",
     "calibrations_dir",
     "choices",
+    "component_licences",
+    "component_versions",
     "compose_report",
     "converting",
     "demo_model",
     "export",
+    "format_bits",
     "format_label",
     "has_saved_token",
     "kept_models_dir",
@@ -256,6 +268,7 @@ __all__ = [
     "path_to",
     "places",
     "plan_choice",
+    "plan_least",
     "read_json",
     "read_trace",
     "recommend",
