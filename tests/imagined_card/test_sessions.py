@@ -82,7 +82,7 @@ def test_two_sessions_write_in_turns_what_they_write_on_the_cpu(
         assert expected["left"] == expected["right"]
 
 
-@CARDS
+@pytest.mark.parametrize("capability", [(8, 6)])
 def test_a_cache_that_grows_within_an_answer_changes_none_of_its_words(
     capability: tuple[int, int], folders: Folders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
