@@ -25,6 +25,7 @@ from medusa_core.messages import (
     Cancel,
     CloseSession,
     Command,
+    Counted,
     Event,
     Failed,
     Generate,
@@ -42,7 +43,7 @@ LONGEST_INTERVAL_S = 0.2
 AT_ONCE_S = 0.1  # what takes less seems to take nothing (Miller 1968, on conversational computing)
 _WATCH_MS = 1_000
 # What ends a command.
-_LAST = (Calibrated, Failed, GenerationDone, ModelLoaded, Unloaded, Verified)
+_LAST = (Calibrated, Counted, Failed, GenerationDone, ModelLoaded, Unloaded, Verified)
 _DIED = (
     "The engine stopped working and was started again.",
     "The model is loaded anew; ask again. The diagnostics (Help) have the details.",
@@ -94,7 +95,12 @@ class EngineBridge(QObject):
         self._engine = self._start_engine(self._receive)
 
     def submit(self, command: Command) -> None:
-        """Hand a command to the engine, a question once it is painted; returns at once."""
+        """Hand a command to the engine, a question once it is painted; returns at once.
+
+        After `close` nothing is handed over.
+        """
+        if self._is_closed:
+            return
         self._commands.append(command)
         if isinstance(command, Generate):
             QCoreApplication.postEvent(self, QEvent(_ASKED), _BEHIND_PAINTING)

@@ -44,7 +44,6 @@ from medusa_core.resources import (
     calibrations_dir,
     demo_heads_dir,
     demo_model_dir,
-    history_path,
     kept_models_dir,
     resources_dir,
 )
@@ -259,7 +258,6 @@ __all__ = [
     "format_bits",
     "format_label",
     "has_saved_token",
-    "history_path",
     "kept_models_dir",
     "memory_now",
     "messages",
