@@ -81,7 +81,7 @@ def _answers(display: str) -> bool:
         # The second is its name where it has no file.
         if any(_connects(socket.AF_UNIX, path) for path in (name, f"\0{name}")):
             return True
-        host = "localhost" if not host else host
+        host = host or "localhost"
     return _connects(socket.AF_INET, (host, _X_PORT + int(number)))
 
 
