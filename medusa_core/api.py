@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from medusa_core import messages
+from medusa_core.attachments.attachment import Attachment
+from medusa_core.attachments.reader import read_attachment
 from medusa_core.files.json_file import read_json
 from medusa_core.history.exchange.export import FileKind, export
 from medusa_core.history.exchange.reading import ConversationFile
@@ -210,6 +212,7 @@ __all__ = [
     "ALL",
     "APP_NAME",
     "AnswerState",
+    "Attachment",
     "Budget",
     "Check",
     "Choice",
@@ -258,6 +261,7 @@ __all__ = [
     "path_to",
     "places",
     "plan_choice",
+    "read_attachment",
     "read_json",
     "read_trace",
     "recommend",
