@@ -1,23 +1,28 @@
-"""What this application is, and whose work is in it."""
+"""What this application is, whose work is in it, and which versions run."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, QUrl
+from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QLabel,
+    QPlainTextEdit,
+    QTabWidget,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.theme.appearance import Appearance
+from medusa_core.api import component_licences, component_versions
 
-WHAT = (
-    "Medusa Chat answers on this computer alone; nothing is sent anywhere. Extra heads on the "
-    "model draft a tree of next tokens, one pass of the model verifies them all, and in exact mode "
-    "the text is what the model alone would have written."
-)
 NOTICE_TITLE = "Built with Llama"
-NOTICE = (
-    "The small demo model is called Llama-Pebble because part of the text that it learned from was "
-    "written by Llama 3.1. It holds no weights of Meta's and is not made by Meta."
+PAGES = (
+    ("Medusa (paper)", "https://arxiv.org/abs/2401.10774"),
+    ("Llama 3.1 licence", "https://www.llama.com/llama3_1/license/"),
 )
 
 
@@ -26,30 +31,73 @@ class AboutDialog(QDialog):
 
     Attributes:
         labels: Its paragraphs, top to bottom.
+        versions: A line for each part.
+        licences: A line for each library.
+        links: Pages that open when they are clicked, and not before.
     """
 
     def __init__(
         self, resources: Path, appearance: Appearance, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
-        self.setWindowTitle("About Medusa Chat")
+        self.setObjectName("about")
+        self.setWindowTitle(self.tr("About Medusa Chat"))
+        what = self.tr(
+            "Medusa Chat answers on this computer alone; nothing is sent anywhere. Extra heads on "
+            "the model draft a tree of next tokens, one pass of the model verifies them all, and "
+            "in exact mode the text is what the model alone would have written."
+        )
+        notice = self.tr(
+            "The small demo model is called Llama-Pebble because part of the text that it learned "
+            "from was written by Llama 3.1. It holds no weights of Meta's and is not made by Meta."
+        )
+        where = self.tr("Sources and licences lie beside the files, in {0}.").format(resources)
         self.labels = (
             _label("Medusa Chat", "heroTitle"),
-            _label(WHAT),
+            _label(what),
             _label(NOTICE_TITLE, "modelName"),
-            _label(NOTICE),
-            _label(f"Sources and licences lie beside the files, in {resources}.", "notice"),
+            _label(notice),
+            _label(where, "notice"),
         )
+        self.versions = _lines(self.tr("Versions"), component_versions())
+        self.licences = _lines(self.tr("Licences"), component_licences())
+        self.links = QLabel(" · ".join(f'<a href="{url}">{name}</a>' for name, url in PAGES))
+        self.links.setAccessibleName(self.tr("Links"))
+        self.links.setTextInteractionFlags(
+            Qt.TextInteractionFlag.LinksAccessibleByMouse
+            | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
+        )
+        self.links.linkActivated.connect(lambda url: QDesktopServices.openUrl(QUrl(url)))
+        self._build(appearance)
+
+    def _build(self, appearance: Appearance) -> None:
         scale = appearance.scale
-        column = QVBoxLayout(self)
-        column.setContentsMargins(scale.px(2), scale.px(1.6), scale.px(2), scale.px(1.4))
+        about = QWidget()
+        column = QVBoxLayout(about)
         column.setSpacing(scale.px(0.8))
         for label in self.labels:
             column.addWidget(label)
+        column.addWidget(self.links)
+        column.addStretch(1)
+        tabs = QTabWidget()
+        tabs.addTab(about, self.tr("About"))
+        tabs.addTab(self.versions, self.tr("Versions"))
+        tabs.addTab(self.licences, self.tr("Licences"))
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons.button(QDialogButtonBox.StandardButton.Close).setText(self.tr("Close"))
         buttons.rejected.connect(self.reject)
-        column.addWidget(buttons)
-        self.setFixedWidth(scale.px(34))
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(scale.px(1.4), scale.px(1.0), scale.px(1.4), scale.px(1.0))
+        outer.addWidget(tabs, 1)
+        outer.addWidget(buttons)
+        self.resize(scale.px(38), scale.px(30))
+
+
+def _lines(name: str, parts: dict[str, str]) -> QPlainTextEdit:
+    text = QPlainTextEdit("\n".join(f"{part}: {said}" for part, said in parts.items()))
+    text.setReadOnly(True)
+    text.setAccessibleName(name)
+    return text
 
 
 def _label(text: str, name: str = "") -> QLabel:

@@ -210,6 +210,7 @@ async def _serve_user(application: Application) -> int:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, application.window.close)
+    application.first_paint.painted.connect(application.window.desk.welcome_once)
     application.open()
     offering = asyncio.ensure_future(_offer_models(application))
     await closed.wait()

@@ -109,7 +109,7 @@ class EngineBridge(QObject):
 
     def _hand_over(self) -> None:
         assert self._engine is not None, "start() comes first"
-        if not self._commands:
+        if not self._commands or self._is_closed:
             return
         while self._commands:
             command = self._commands.popleft()

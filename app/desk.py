@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from app.library.library_dialog import LibraryDialog
     from app.settings.dialog import SettingsDialog
     from app.window import MainWindow
-    from medusa_core.api import Check, Library
+    from medusa_core.api import Check, HubSettings, Library, Offer
 
 
 class Desk(QObject):
@@ -107,6 +108,31 @@ class Desk(QObject):
         self.diagnostics.raise_()
         self.diagnostics.look()
 
+    def show_welcome(self) -> None:
+        """Lead through the first steps."""
+        from app.welcome.steps import FilesStep, ModelStep, WhatStep
+        from app.welcome.welcome_dialog import WelcomeDialog
+
+        library = self._window.need_library()
+        model = ModelStep(library, self._appearance)
+        steps = (
+            WhatStep(self._appearance),
+            model,
+            FilesStep(self._folders(), self._appearance),
+        )
+        dialog = WelcomeDialog(steps, self._appearance, self._window)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        model.download_requested.connect(self._download)
+        model.download_requested.connect(lambda _offer: dialog.accept())
+        self._window.settings.remember(has_seen_welcome=True)
+        dialog.open()
+        model.look()
+
+    def welcome_once(self) -> None:
+        """Lead a new user through the first steps; nobody a second time."""
+        if not self._window.settings.values.has_seen_welcome:
+            self.show_welcome()
+
     def tell_of_crash(self) -> None:
         """The last run had no clean end: say so, and offer to look why."""
         card = self._window.chat.errors.show(
@@ -132,9 +158,11 @@ class Desk(QObject):
         models.load_requested.connect(window.keeper.load)
         models.offline_chosen.connect(lambda on: window.settings.choose("is_offline", on))
         models.settings_requested.connect(lambda: self.show_settings(self.tr("Models")))
-        models.installed.cache_changed.connect(
-            lambda folder: window.settings.choose("models_dir", folder)
-        )
+        installed = models.installed
+        installed.listed.connect(lambda: window.list_installed(models.library, installed.items))
+        installed.mark_loaded(window.keeper.choice.model_dir)
+        window.keeper.chosen.connect(lambda: installed.mark_loaded(window.keeper.choice.model_dir))
+        installed.cache_changed.connect(lambda folder: window.settings.choose("models_dir", folder))
 
     def restore_state(self) -> None:
         """Put the window where it was, if that is wanted."""
@@ -151,27 +179,35 @@ class Desk(QObject):
         from app.settings.storage_page import StoragePage
         from app.settings.token_box import TokenBox
 
-        library, store = self._window.library, self._window.settings
-        hub = self.effects.hub_settings(None if library is None else library.settings)
+        store = self._window.settings
+        hub = self._hub_settings()
         tokens = TokenBox(hub)
         tokens.changed.connect(self._use_token)
-        where = self._places
-        folders = (
-            {}
-            if where is None
-            else {
-                self.tr("Settings"): where.config,
-                self.tr("Conversations"): where.data,
-                self.tr("State"): where.state,
-                self.tr("Logs"): where.log,
-            }
-        )
-        storage = StoragePage(folders | {self.tr("Models"): hub.cache_dir}, self._appearance)
+        storage = StoragePage(self._folders(), self._appearance)
         storage.diagnostics_requested.connect(self.show_diagnostics)
         storage.measure()
         return settings_dialog(
             store, self._window.commands, self._appearance, tokens, storage, self._window
         )
+
+    def _folders(self) -> dict[str, Path]:
+        where = self._places or places()
+        return {
+            self.tr("Conversations"): where.data,
+            self.tr("Models"): self._hub_settings().cache_dir,
+            self.tr("Settings"): where.config,
+            self.tr("State"): where.state,
+            self.tr("Logs"): where.log,
+        }
+
+    def _hub_settings(self) -> HubSettings:
+        library = self._window.library
+        return self.effects.hub_settings(None if library is None else library.settings)
+
+    def _download(self, offer: Offer) -> None:
+        self._window.show_models()
+        if self._window.models is not None:
+            self._window.models.download(offer)
 
     def _compose(self, checks: tuple[Check, ...]) -> str:
         from medusa_core.api import compose_report

@@ -52,6 +52,7 @@ class Preferences:
         restores_window: The window opens where it was.
         shows_panel: The side panel is open.
         has_seen_welcome: The page of the first start was shown.
+        shows_panel: The side panel is open.
         shortcuts: Keys of commands, by their names, where they aren't the usual ones.
     """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from app.chat.controller import ChatController
 from app.chat.memory_watch import MemoryWatch
 from app.commands.table import CommandTable
 from app.commands.window_commands import window_commands
+from app.control.kept_settings import KeptSettings
 from app.control.seeds import NewSeed, new_seed
 from app.desk import Desk
 from app.history.history_keeper import HistoryKeeper
@@ -36,7 +37,7 @@ from medusa_core.presets import Presets
 
 if TYPE_CHECKING:
     from app.library.library_dialog import LibraryDialog
-    from medusa_core.api import History, Library
+    from medusa_core.api import History, Installed, Library
 
     OpenLibrary = Callable[[], Library]
 
@@ -59,10 +60,10 @@ class MainWindow(QMainWindow):
         chat: Leads the conversation.
         insight: Shows how answers came to be.
         keeper: State of the model.
+        memory: Says what it runs on, and how much memory that has.
         settings: The user's choices.
         commands: All that can be done, with its keys.
         desk: Settings, palette and what else is around the chat.
-        memory: Says what it runs on, and how much memory that has.
 
     Signals:
         closed: The user is done.
@@ -127,9 +128,9 @@ class MainWindow(QMainWindow):
         self.page.header.choose_recording(preferences.records)
         self.chat.records = preferences.records
         self.page.empty.show_hint(not preferences.has_read_hint)
+        self.page.composer.setFocus()
         if presets.trouble is not None:
             self.chat.errors.show(presets.trouble.message, presets.trouble.hint)
-        self.page.composer.setFocus()
 
     def keep_history(self, history: History) -> None:
         """Keep what is said from now on, and list what was said before."""
@@ -137,6 +138,7 @@ class MainWindow(QMainWindow):
         self.history = HistoryKeeper(
             self.chat, self.sidebar, history, lambda: composer.text, composer.set_text
         )
+        self._kept_settings = KeptSettings(self.chat, self.page.control, self.history)
         self.traces = TraceKeeper(self.insight, history, self.history.journal)
         composer.edit.textChanged.connect(self._draft_pause.start)
         self._draft_pause.timeout.connect(self.history.keep_draft)
@@ -211,7 +213,13 @@ class MainWindow(QMainWindow):
         library = self.need_library()
         if library is None:
             return
-        installed = await library.installed()
+        self.list_installed(library, await library.installed())
+
+    def list_installed(self, library: Library, installed: Sequence[Installed]) -> None:
+        """Offer these models, the built-in one and the one that is loaded, and no others."""
+        kept = (demo_choice().model_dir, self.keeper.choice.model_dir)
+        here = {item.folder for item in installed}
+        self._known = {path: one for path, one in self._known.items() if path in {*kept, *here}}
         for item in installed:
             if item.config is not None and item.is_complete:
                 fitting = [h for h, reason in library.heads_for(item, installed) if not reason]
@@ -285,7 +293,8 @@ class MainWindow(QMainWindow):
         self._offer_models()
 
     def _offer_models(self) -> None:
-        self.page.header.offer_models(self.known_models, self.keeper.load)
+        now = self.keeper.choice
+        self.page.header.offer_models(self.known_models, self.keeper.load, now)
 
     def _remember(self, **choices: object) -> None:
         self.settings.remember(**choices)

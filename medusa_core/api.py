@@ -13,8 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from medusa_core import messages
+<<<<<<< HEAD
 from medusa_core.attachments.attachment import Attachment
 from medusa_core.attachments.reader import read_attachment
+=======
+from medusa_core.components import component_licences, component_versions
+>>>>>>> main
 from medusa_core.files.json_file import read_json
 from medusa_core.history.exchange.export import FileKind, export
 from medusa_core.history.exchange.reading import ConversationFile
@@ -45,7 +49,6 @@ from medusa_core.resources import (
     calibrations_dir,
     demo_heads_dir,
     demo_model_dir,
-    history_path,
     kept_models_dir,
     resources_dir,
 )
@@ -60,7 +63,7 @@ if TYPE_CHECKING:
     from medusa_core.memory.budget import Budget, DeviceOffer
     from medusa_core.memory.now import MemoryNow
     from medusa_core.memory.probe import offered_devices
-    from medusa_core.memory.recommend import Choice, choices, plan_choice, recommend
+    from medusa_core.memory.recommend import Choice, choices, plan_choice, plan_least, recommend
     from medusa_core.models.config import ModelConfig
 
 EventSink = Callable[[messages.Event], None]
@@ -71,7 +74,8 @@ _LATER = {
     "Budget": "medusa_core.memory.budget",
     "DeviceOffer": "medusa_core.memory.budget",
     **dict.fromkeys(
-        ("Choice", "choices", "plan_choice", "recommend"), "medusa_core.memory.recommend"
+        ("Choice", "choices", "plan_choice", "plan_least", "recommend"),
+        "medusa_core.memory.recommend",
     ),
     "MemoryNow": "medusa_core.memory.now",
     "ModelConfig": "medusa_core.models.config",
@@ -189,6 +193,13 @@ def remove_user_token() -> None:
     remove_token(os.environ)
 
 
+def format_bits(name: str) -> int:
+    """Bits of a weight in a format, as people say it."""
+    from medusa_core.quant.format import quant_registry
+
+    return int(quant_registry().get(name).bits)
+
+
 def memory_now(device: str) -> MemoryNow:
     """The memory of a device as it is now; may take a while, and is best asked in a thread.
 
@@ -244,13 +255,15 @@ __all__ = [
     "Taken",
     "calibrations_dir",
     "choices",
+    "component_licences",
+    "component_versions",
     "compose_report",
     "converting",
     "demo_model",
     "export",
+    "format_bits",
     "format_label",
     "has_saved_token",
-    "history_path",
     "kept_models_dir",
     "memory_now",
     "messages",
@@ -261,7 +274,11 @@ __all__ = [
     "path_to",
     "places",
     "plan_choice",
+<<<<<<< HEAD
     "read_attachment",
+=======
+    "plan_least",
+>>>>>>> main
     "read_json",
     "read_trace",
     "recommend",

@@ -131,10 +131,8 @@ class ChatSettings:
         Args:
             seed: Of an answer whose seed isn't set.
         """
-        usual = GenerateSettings()
         values = {name: getattr(self, name) for name in _SHARED}
-        chosen = {name: value for name, value in values.items() if value != ""}
-        return replace(usual, **{**chosen, "seed": seed if self.seed is None else self.seed})
+        return GenerateSettings(**{**values, "seed": seed if self.seed is None else self.seed})
 
     def framed(self, messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
         """A conversation with the system prompt before it, if there is one."""

@@ -12,11 +12,13 @@ from enum import Enum
 from pathlib import Path
 
 from medusa_core.errors import HubError, ModelError, NotFoundError
+from medusa_core.heads.reader import read_heads_shape
 from medusa_core.hub.catalog import read_catalog
 from medusa_core.hub.downloads import Downloads
 from medusa_core.hub.installed import Installed as FoundInstalled
-from medusa_core.hub.installed import list_installed, repo_folder
+from medusa_core.hub.installed import list_installed, repo_folder, size_of
 from medusa_core.hub.job import Pair
+from medusa_core.hub.library_folder import look_into
 from medusa_core.hub.library_import import FolderList
 from medusa_core.hub.library_remove import plan_removal, remove
 from medusa_core.hub.library_verify import repair, verify
@@ -27,9 +29,12 @@ from medusa_core.hub.search import Sort, search
 from medusa_core.hub.settings import HubSettings
 from medusa_core.memory.budget import Budget, DeviceOffer
 from medusa_core.messages import HeadsShape
+from medusa_core.model_choice import DEMO_NAME
 from medusa_core.models.config import ModelConfig, read_config
 from medusa_core.models.kept import KeptModels
-from medusa_core.resources import kept_models_dir
+from medusa_core.resources import demo_heads_dir, demo_model_dir, kept_models_dir
+
+_SOON_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,7 @@ class Installed:
         config: Sizes of the model; None where it is none, or can't be loaded.
         heads: Sizes of the heads in it.
         found: All that was seen of it.
+        is_built_in: It is shipped with the application.
     """
 
     name: str
@@ -97,6 +103,7 @@ class Installed:
     config: ModelConfig | None
     heads: HeadsShape
     found: FoundInstalled
+    is_built_in: bool = False
 
 
 class Library:
@@ -119,6 +126,11 @@ class Library:
         """
         self.downloads = Downloads(store_path, settings)
         self._folders = FolderList(folders_path)
+
+    @property
+    def notice(self) -> str:
+        """What happened when it was opened, in a sentence for people; mostly empty."""
+        return self.downloads.notice
 
     @property
     def settings(self) -> HubSettings:
@@ -153,7 +165,7 @@ class Library:
         Raises:
             HubError: The Hub can't be reached.
         """
-        found = await asyncio.to_thread(search, self.settings, words, sort)
+        found = await asyncio.to_thread(search, _impatient(self.settings), words, sort)
         return tuple(
             Offer(
                 title=one.repo,
@@ -171,7 +183,7 @@ class Library:
             HubError: The Hub can't be reached, or there is nothing to load.
             ModelError: It is a model of another kind.
         """
-        settings, pair = self.settings, offer.pair
+        settings, pair = _impatient(self.settings), offer.pair
         try:
             model = await asyncio.to_thread(look_at_model, settings, pair.model, pair.revision)
         except (ModelError, NotFoundError):
@@ -231,6 +243,19 @@ class Library:
                 found.append((rank, one, how.reason if how.fit is HowHeadsFit.MISFIT else ""))
         return tuple((one, reason) for _, one, reason in sorted(found, key=lambda each: each[0]))
 
+    def built_in(self) -> Installed:
+        """The model that is shipped, with its heads; it can't be deleted."""
+        folder, heads_dir = demo_model_dir(), demo_heads_dir()
+        nbytes = size_of(folder) + size_of(heads_dir)
+        found = FoundInstalled(DEMO_NAME, folder, "", (), look_into(folder), nbytes, False)
+        return replace(_shown(found), heads=read_heads_shape(heads_dir), is_built_in=True)
+
+    def forget_downloads(self, item: Installed) -> None:
+        """Take finished downloads of something that was deleted off the list."""
+        for job in self.downloads.jobs:
+            if job.state.is_over and item.name in (job.pair.model, job.pair.heads):
+                self.downloads.forget(job.id)
+
     async def verify(self, item: Installed) -> tuple[str, ...]:
         """Look at every byte; returns what is wrong, after removing damaged files from the cache.
 
@@ -254,11 +279,11 @@ class Library:
     def warning_for(self, item: Installed) -> str:
         """What to know before it is deleted."""
         if not item.found.is_cached:
-            return "Only its place in this list goes; the folder stays."
+            return "Files stay on disk."
         plan = plan_removal(
             self.settings.cache_dir, repo_folder(self.settings.cache_dir, item.name)
         )
-        words = "Other programs that use the Hugging Face cache lose it too."
+        words = "Other programs that use the Hugging Face cache lose it, too."
         return words + (f" Shared with {len(plan.sharers)} revisions." if plan.sharers else "")
 
     async def remove(self, item: Installed) -> int:
@@ -314,6 +339,12 @@ class Library:
             return live_budget(device, own_bytes)
 
         return await asyncio.to_thread(ask)
+
+
+def _impatient(settings: HubSettings) -> HubSettings:
+    """For what somebody waits to see: a silent Hub is given up soon."""
+    stall_s = min(_SOON_S, settings.patience.stall_s)
+    return replace(settings, patience=replace(settings.patience, stall_s=stall_s))
 
 
 def _shown(found: FoundInstalled) -> Installed:

@@ -44,11 +44,6 @@ def calibrations_dir() -> Path:
     return Path(platformdirs.user_cache_path("medusa-chat")) / "calibrations"
 
 
-def history_path() -> Path:
-    """The file of all conversations."""
-    return Path(platformdirs.user_data_path("medusa-chat")) / "history.db"
-
-
 def kept_models_dir() -> Path:
     """Where quantized models are kept for the next load; nothing there is precious."""
     return Path(platformdirs.user_cache_path("medusa-chat")) / "quantized"

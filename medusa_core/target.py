@@ -209,7 +209,7 @@ def plan_target(
         log.warning("%d bytes are missing by the plan, which is ignored", -plan.free_bytes)
         return plan
     raise PlanError(
-        f"{-plan.free_bytes / GIB:.1f} GiB of {budget.name} are missing for this model.",
+        f"This model needs {-plan.free_bytes / GIB:.1f} GiB more than {budget.name} has free.",
         f"It fits with a context of {plan.max_context:,} tokens; or choose a smaller weight format."
         if plan.max_context
         else "Choose a smaller weight format or a smaller model, or close other programs.",

@@ -21,7 +21,7 @@ from app.theme.marks import mark_style
 from medusa_core.messages import GenerationDone, StepDone, StopReason
 
 # Such an answer isn't at its end.
-_CUT = (StopReason.MAX_TOKENS, StopReason.CANCELLED)
+_CUT = (StopReason.MAX_TOKENS, StopReason.CANCELLED, StopReason.CONTEXT)
 PLAIN_NOTE = "From here on the text is plain: there is too much of it to format."
 
 

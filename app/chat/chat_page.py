@@ -85,15 +85,17 @@ class ChatPage(QWidget):
         self._welcome.setVisible(not has_messages)
         self.conversation.setVisible(has_messages)
 
-    def show_context(self, num_used: int, num_tokens: int) -> None:
+    def show_context(self, num_used: int, num_tokens: int, note: str = "") -> None:
         """Say how much of the context is used; nothing while that is unknown."""
         known = num_used > 0 and num_tokens > 0
-        text = f"{num_used:,} of {num_tokens:,} tokens" if known else ""
+        text = f"{note}{num_used:,} of {num_tokens:,} tokens" if known else ""
         self._say_context(text, is_warning=False)
+        self._keys_label.setVisible(not note)
 
     def warn_context(self, text: str) -> None:
         """Say what will happen for want of room, before anything is sent."""
         self._say_context(text, is_warning=True)
+        self._keys_label.hide()
 
     def show_panel(self, is_open: bool) -> None:
         """Open the side panel, or close it."""
@@ -161,8 +163,7 @@ class ChatPage(QWidget):
         label.setProperty("warns", is_warning)
         label.style().unpolish(label)
         label.style().polish(label)
-        explain(label, text if is_warning else CONTEXT_NOTE)
-        self._keys_label.setVisible(not is_warning)
+        explain(label, text if is_warning else f"{text}. {CONTEXT_NOTE}" if text else "")
 
     def _composer_block(self) -> QWidget:
         block = QWidget()

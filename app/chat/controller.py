@@ -40,7 +40,8 @@ from medusa_core.model_state import Phase
 log = logging.getLogger(__name__)
 
 CONTEXT_NOTICE = (
-    "The conversation fills the model's context; it can't be continued. Start a new chat (Ctrl+N)."
+    "The answer ends here because the model's context is full. Continue goes on with it; the "
+    "oldest messages are then left out, unless you chose otherwise under Context."
 )
 MODEL_NOTE = "It is tiny: expect simple stories and small talk rather than facts."
 
@@ -196,6 +197,7 @@ class ChatController(QObject):
     def new_chat(self) -> None:
         """Begin a new conversation; an answer that is being written goes on in the old one."""
         self.open(Conversation(self._make_id))
+        self._page.control.begin_chat()
 
     def open(self, conversation: Conversation) -> None:
         """Show a conversation."""
@@ -204,7 +206,6 @@ class ChatController(QObject):
         self._page.show_messages(bool(self.conversation.turns))
         self._page.conversation.follow_end()
         self._page.show_context(0, 0)
-        self._page.control.begin_chat()
         self.meter.refresh()
         self._page.strip.begin()
         self._page.composer.set_busy(self.is_busy)
@@ -299,19 +300,20 @@ class ChatController(QObject):
             self._take_steps(steps.pop(event.request_id, []))
             match event:
                 case Progress():
-                    self._show_progress(event)
-                case ContextCut(cut=cut, num_prompt_tokens=num_read):
-                    if self.running[event.request_id][0] is self.conversation:
-                        said = describe_cut(cut.num_messages, num_read)
-                        self._page.conversation.add(Notice(said))
+                    text = event.text.rstrip(".…")
+                    stop = " · Esc stops" if event.stage == "prefill" else ""
+                    said = f"{text} … {event.fraction:.0%}{stop}"
+                    self._say(self.running[event.request_id][1], said)
+                case ContextCut() if self.running[event.request_id][0] is self.conversation:
+                    self._page.conversation.add(Notice(describe_cut(event.cut)))
                 case GenerationDone():
                     self._complete(event)
                 case Failed():
                     self._fail(event)
                 case _:
                     log.debug("Nothing to do for %s.", type(event).__name__)
-        for told in steps.values():
-            self._take_steps(told)
+        for rest in steps.values():
+            self._take_steps(rest)
 
     def _take_steps(self, steps: list[StepDone]) -> None:
         if not steps:
@@ -327,12 +329,6 @@ class ChatController(QObject):
             self._page.strip.begin()
         self._page.strip.add(tuple(steps))
         self._show_context(steps[-1].num_context_tokens)
-
-    def _show_progress(self, progress: Progress) -> None:
-        stop = " · Esc stops" if progress.stage == "prefill" else ""
-        text = progress.text.rstrip(".…")
-        said = f"{text} … {progress.fraction:.0%}{stop}"
-        self._say(self.running[progress.request_id][1], said)
 
     def _say(self, turn: Turn, text: str) -> None:
         """Say what is done before the first token."""
@@ -365,7 +361,7 @@ class ChatController(QObject):
                 message.cut_short()
         else:
             self._take_back(conversation, turn)
-        self.errors.show_failure(failed)
+        self.errors.show(failed.message, failed.hint)
         if conversation is self.conversation:
             self._end()
         if isinstance(failed, EngineLost):
@@ -383,6 +379,7 @@ class ChatController(QObject):
 
     def _path_changed(self) -> None:
         self.path.refresh()
+        self.meter.refresh()
         self.moved.emit(self.conversation)
 
     def _end(self) -> None:
@@ -409,7 +406,7 @@ class ChatController(QObject):
         if status.phase is Phase.FAILED and status.failed is not None:
             self._page.empty.show_model("The model could not be loaded.")
             if status.failed.kind != "Cancelled":
-                self.errors.show_failure(status.failed, can_retry=True)
+                self.errors.show(status.failed.message, status.failed.hint, can_retry=True)
         elif status.phase is Phase.ASLEEP:
             self._page.empty.show_model("The model is asleep; it wakes with your next message.")
         elif status.loaded is not None:

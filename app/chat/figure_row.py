@@ -9,7 +9,7 @@ from app.chat.figures import NUM_FIGURES, Figure
 from app.chat.version_row import VersionRow
 from app.flow_layout import FlowLayout
 from app.theme.appearance import Appearance
-from app.widgets.explain import explain
+from app.widgets.explain import explain, wrapped
 
 
 class FigureRow(QWidget):
@@ -109,5 +109,5 @@ class FigureRow(QWidget):
         button = QToolButton(self)
         button.setProperty("class", "action")
         button.setAccessibleName(name)
-        button.setToolTip(tooltip)
+        button.setToolTip(wrapped(tooltip))
         return button

@@ -128,11 +128,15 @@ class Header(QFrame):
         self.model_button.setAccessibleName(f"Model: {label}")
         explain(self.model_button, f"{label}. Choose another model (Ctrl+Shift+M manages them).")
 
-    def offer_models(self, choices: Sequence[ModelChoice], choose: ChooseModel) -> None:
-        """Offer models to change to."""
+    def offer_models(
+        self, choices: Sequence[ModelChoice], choose: ChooseModel, now: ModelChoice
+    ) -> None:
+        """Offer models to change to; the present one is ticked."""
         self.model_menu.clear()
         for choice in choices:
-            self.model_menu.addAction(choice.name, partial(choose, choice))
+            action = self.model_menu.addAction(choice.name, partial(choose, choice))
+            action.setCheckable(True)
+            action.setChecked(choice.model_dir == now.model_dir)
         self.model_menu.addSeparator()
         self.model_menu.addAction("Manage models …", self.models_requested.emit)
 

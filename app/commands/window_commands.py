@@ -32,17 +32,13 @@ def _chat(window: MainWindow) -> tuple[Command, ...]:
             ("Ctrl+Shift+F",),
         ),
         Command("stop", _said("Stop"), section, window.stop, ("Esc",)),
-        Command(
-            "regenerate",
-            _said("Write the answer again"),
-            section,
-            chat.regenerate,
-            ("Ctrl+R",),
-        ),
         Command("send", _said("Send"), section, window.page.composer.submit, ("Ctrl+Return",)),
         Command(
-            "panel",
-            _said("Side panel: settings of answers"),
+            "regenerate", _said("Write the answer again"), section, chat.regenerate, ("Ctrl+R",)
+        ),
+        Command(
+            "chat-settings",
+            _said("Settings of this chat"),
             section,
             window.page.toggle_panel,
             ("Ctrl+Shift+P",),
@@ -116,6 +112,7 @@ def _application(window: MainWindow) -> tuple[Command, ...]:
     return (
         Command("palette", _said("Find a command…"), section, desk.show_palette, ("Ctrl+K",)),
         Command("settings", _said("Settings…"), section, desk.show_settings, ("Ctrl+,",)),
+        Command("welcome", _said("First steps…"), section, desk.show_welcome),
         Command("diagnostics", _said("Diagnostics…"), section, desk.show_diagnostics),
         Command(
             "about",

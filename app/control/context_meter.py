@@ -11,7 +11,7 @@ from app.chat.chat_page import ChatPage
 from app.control.panel import ControlPanel
 from app.model_keeper import ModelKeeper
 from medusa_core.conversation import new_id
-from medusa_core.messages import ChatMessage, Count, Counted, Event, Failed, Role
+from medusa_core.messages import ChatMessage, Count, Counted, Cut, Event, Failed, Role
 from medusa_core.model_state import Phase
 
 SESSION = "count"  # belongs to no conversation
@@ -92,10 +92,19 @@ class ContextMeter(QObject):
         if counted.lack:
             self._page.warn_context(f"Too long: {counted.lack}")
         elif counted.cut is not None:
-            self._page.warn_context(describe_cut(counted.cut.num_messages, counted.num_read))
+            self._page.show_context(counted.num_read, counted.context_tokens, _cut(counted.cut))
 
 
-def describe_cut(num_messages: int, num_read: int) -> str:
-    """What the model doesn't read."""
-    messages = "1 message" if num_messages == 1 else f"{num_messages:,} messages"
-    return f"The model will not read {messages} of this chat, but {num_read:,} tokens of it."
+def _cut(cut: Cut) -> str:
+    return f"{_messages(cut)} don't fit and won't be read · "
+
+
+def describe_cut(cut: Cut) -> str:
+    """What the model doesn't read of a conversation any more."""
+    return f"The model no longer reads {_messages(cut)}: they don't fit into its context."
+
+
+def _messages(cut: Cut) -> str:
+    return (
+        "1 earlier message" if cut.num_messages == 1 else f"{cut.num_messages:,} earlier messages"
+    )

@@ -122,14 +122,17 @@ class ControlPanel(QFrame):
         self.show_settings(self._kept.new_chats)
 
     def generate_settings(self) -> GenerateSettings:
-        """What the next answer is decoded with; a rule that draws gets a new seed."""
+        """What the next answer is decoded with; a rule that draws gets a new seed.
+
+        Before a model says what it has, what was chosen is asked for; the engine knows better then.
+        """
         drafter, rule = self.drafter, self.rule
         chosen = replace(
             self._settings,
             drafter=self._settings.drafter if drafter is None else drafter.name,
             rule=self._settings.rule if rule is None else rule.name,
         )
-        draws = rule is not None and rule.draws
+        draws = rule is None or rule.draws
         return chosen.generate_settings(self._make_seed() if draws and chosen.seed is None else 0)
 
     def framed(self, messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
@@ -194,7 +197,7 @@ class ControlPanel(QFrame):
         self.system_edit.edited.connect(
             lambda: self._change(system_prompt=self.system_edit.toPlainText())
         )
-        self.stop_edit.left.connect(
+        self.stop_edit.edited.connect(
             lambda: self._change(stop=stops_of(self.stop_edit.toPlainText()))
         )
         self.rule_box.activated.connect(lambda: self.choose_rule(self.rule_box.currentData()))

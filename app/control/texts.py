@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRegularExpression, Signal
-from PySide6.QtGui import QFocusEvent, QRegularExpressionValidator
+from PySide6.QtGui import QRegularExpressionValidator
 from PySide6.QtWidgets import QLineEdit, QPlainTextEdit, QWidget
 
 from app.theme.appearance import Appearance
@@ -14,11 +14,9 @@ class TextBox(QPlainTextEdit):
 
     Signals:
         edited: The user wrote something.
-        left: The user has finished.
     """
 
     edited = Signal()
-    left = Signal()
 
     def __init__(
         self, name: str, hint: str, num_lines: int, appearance: Appearance, *, is_code: bool = False
@@ -43,10 +41,6 @@ class TextBox(QPlainTextEdit):
             self.setPlainText(text)
             self._shows = False
 
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        super().focusOutEvent(event)
-        self.left.emit()
-
     def restyle(self) -> None:
         """Take the sizes of the theme."""
         line = self.fontMetrics().lineSpacing()
@@ -61,7 +55,7 @@ class SeedBox(QLineEdit):
     """A whole number, or nothing for a new one with each answer.
 
     Signals:
-        chosen: The user has finished.
+        chosen: The user wrote another one.
     """
 
     chosen = Signal()
@@ -70,7 +64,7 @@ class SeedBox(QLineEdit):
         super().__init__(parent)
         self.setPlaceholderText("new")
         self.setValidator(QRegularExpressionValidator(QRegularExpression(r"\d{0,18}"), self))
-        self.editingFinished.connect(self.chosen)
+        self.textEdited.connect(lambda _: self.chosen.emit())
 
     @property
     def seed(self) -> int | None:
@@ -79,7 +73,8 @@ class SeedBox(QLineEdit):
 
     def show_seed(self, seed: int | None) -> None:
         """Show another one."""
-        self.setText("" if seed is None else str(seed))
+        if seed != self.seed:
+            self.setText("" if seed is None else str(seed))
 
 
 def stops_of(text: str) -> tuple[str, ...]:

@@ -281,4 +281,6 @@ def _speed(left: GenerationDone, right: GenerationDone) -> str:
     if not left.num_steps or not right.num_steps:
         return ""
     factor = right.decode_tokens_per_s / left.decode_tokens_per_s
-    return f" Decoding, right over left: {factor:.2f}×."
+    if factor < 1:
+        return f" The left side decoded {1 / factor:.2f}× faster."
+    return f" The right side decoded {factor:.2f}× faster."

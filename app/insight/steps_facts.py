@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from app.chat.figures import speed_up
+from app.chat.figures import LEAST_STEP_S, speed_up
 from app.insight.steps_figures import PARTS, StepFigures
 from app.insight.words import micro
 from medusa_core.messages import Calibrated, GenerationDone, ModelLoaded
@@ -53,7 +53,7 @@ def say_answer(
     around = max(0.0, seconds - float(figures.times.sum(axis=0).mean()))
     times = f"{micro(seconds)}, {micro(around)} of it besides the four parts"
     told = [f"τ {tau:.2f} tokens/step over {len(figures):,} steps; a step takes {times}."]
-    if calibrated is not None:
+    if calibrated is not None and calibrated.plain_step_s >= LEAST_STEP_S:
         known = None if done is None else speed_up(done)  # as under the answer
         factor = known or tau * calibrated.plain_step_s / seconds
         plain = micro(calibrated.plain_step_s)

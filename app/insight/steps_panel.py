@@ -71,7 +71,7 @@ class StepsPanel(QWidget):
         self._times = TimePlot("Step (µs)", TIMES_MEANING)
         self._speed = TimePlot("Tokens per second", SPEED_MEANING)
         self._memory = TimePlot("Memory of the cache (MiB)", MEMORY_MEANING)
-        self._rates = Plot("Accepted, by head", RATES_MEANING)
+        self._rates = Plot("Guesses accepted, by source", RATES_MEANING)
         self._costs = Plot("A pass of n rows, T(n) (µs)", COSTS_MEANING)
         self._over_time = (self._tokens, self._times, self._speed, self._memory)
         self.facts = note()

@@ -68,7 +68,7 @@ def as_html(lines: Iterable[Line]) -> str:
     """A card for a tooltip: what tokens hold is text, never markup."""
     rows = "".join(
         f"<tr><td style='padding-right:8px; white-space:nowrap'>{escape(name)}</td>"
-        f"<td style='white-space:pre'><b>{escape(text)}</b></td></tr>"
+        f"<td style='white-space:pre'><span style='font-weight:600'>{escape(text)}</span></td></tr>"
         for name, text in lines
     )
     return f"<table>{rows}</table>"

@@ -15,7 +15,7 @@ from app.insight.layout import State, TreeLayout
 from app.insight.words import origin, percent
 from app.markdown.legend import Legend
 
-COLUMNS = ("Node", "Depth", "Token", "From", "Guess", "Its chance", "What became of it", "Behind")
+COLUMNS = ("Node", "Depth", "Token", "From", "Guess", "Probability", "Result", "After token")
 
 
 class TreeTable(QTableWidget):

@@ -76,6 +76,7 @@ class Details(QWidget):
         self._subject: Subject | None = None
         self._budget: Budget | None = None
         self._best: WeightFormats | None = None
+        self._offered = ""  # whose choices the controls hold
         self.choice: Choice | None = None
         self.bar = MemoryBar(appearance)
         self._title = _label("", "modelName")
@@ -103,9 +104,6 @@ class Details(QWidget):
 
     def show_subject(self, subject: Subject | None) -> None:
         """Show a model as it is best loaded, or nothing."""
-        is_another = (
-            subject is None or self._subject is None or subject.title != self._subject.title
-        )
         self._subject = subject
         self._title.setText(subject.title if subject else "Choose a model")
         self._note.setText(subject.note if subject else "")
@@ -116,7 +114,9 @@ class Details(QWidget):
         is_card = self._budget is not None and self._budget.hardware.device != "cpu"
         self.ram_box.setVisible(is_card)  # without a card everything is in RAM
         if is_known:
-            self._offer(keeps_choice=not is_another)
+            assert subject is not None
+            self._offer(keeps_choice=subject.title == self._offered)
+            self._offered = subject.title
         self._replan()
 
     def choose(self, formats: WeightFormats, context_tokens: int) -> None:
@@ -219,11 +219,11 @@ class Details(QWidget):
         )
         if plan is None:
             unknown = self._subject is not None
-            self.verdict_label.setText("Sizes are being read …" if unknown else "")
+            self.verdict_label.setText("Reading sizes …" if unknown else "")
             return
         device = self._budget.name if self._budget else ""
         ram = f", {gib(plan.ram_bytes)} in RAM" if plan.ram_bytes else ""
-        self.verdict_label.setText(f"{verdict(plan)} of {gib(plan.total_bytes)} ({device}){ram}")
+        self.verdict_label.setText(f"{verdict(plan)} · {device}: {gib(plan.total_bytes)}{ram}")
         self.shorten_button.setText(f"Fits if context ≤ {plan.max_context:,}")
 
     def _shorten(self) -> None:

@@ -20,10 +20,11 @@ from PySide6.QtWidgets import (
 )
 
 from app.library.details import Details, Subject
-from app.library.sizes import on_disk, verdict
+from app.library.sizes import loaded_as, on_disk, verdict
+from app.library.suggestion import fits, in_order, suggested
 from app.library.table import RowTable
 from app.theme.appearance import Appearance
-from medusa_core.api import Budget, Library, Offer, recommend
+from medusa_core.api import Budget, Library, Offer, plan_least, recommend
 from medusa_core.errors import MedusaError
 from medusa_core.messages import HeadsShape
 
@@ -33,6 +34,7 @@ COLUMNS = ("Model", "On this computer", "Download", "Licence")
 SORTS = (("Most downloads", "downloads"), ("Most likes", "likes"), ("Newest", "last_modified"))
 SPLIT = [740, 420]
 _SEARCH_AFTER_MS = 400
+_FILLED, _LOOKS_AT_ONCE = 20, 3  # rows of a search whose sizes are asked for
 
 
 class DiscoverTab(QWidget):
@@ -58,9 +60,10 @@ class DiscoverTab(QWidget):
         self._budget: Budget | None = None
         self._found: tuple[Offer, ...] = library.catalog()
         self._looks: set[asyncio.Task[None]] = set()
+        self._refused: dict[str, str] = {}
         self.offers: tuple[Offer, ...] = ()
         self.search_edit = QLineEdit()
-        self.search_edit.setPlaceholderText("Search the Hub; empty shows what we recommend")
+        self.search_edit.setPlaceholderText("Search Hugging Face; empty shows what we recommend")
         self.search_edit.setAccessibleName("Search")
         self.search_edit.setClearButtonEnabled(True)
         self.sort_box = QComboBox()
@@ -97,10 +100,9 @@ class DiscoverTab(QWidget):
             self._choose_best()
 
     def _choose_best(self) -> None:
-        """Begin with the pair that this computer gets most from: heads first, then room."""
-        fitting = [offer for offer in self.offers if offer.config is not None and self._fits(offer)]
-        if fitting:
-            best = max(fitting, key=lambda offer: bool(offer.heads.num_heads))
+        """Begin with the pair that this computer gets most from."""
+        best = suggested(self.offers, self._budget)
+        if best is not None:
             self.table.selectRow(self.offers.index(best))
 
     def close_work(self) -> None:
@@ -139,19 +141,36 @@ class DiscoverTab(QWidget):
             self._show_offers()
             return
         self.status_label.setText("Searching …")
+        self.close_work()
         self._start(self._search(words, str(self.sort_box.currentData())))
 
     async def _search(self, words: str, sort: str) -> None:
         try:
             found = await self._library.search(words, sort)  # type: ignore[arg-type]
         except MedusaError as error:
-            self.status_label.setText(f"{error.message} {error.hint}")
+            left = " The list is from before." if self.offers else ""
+            self.status_label.setText(f"{error.message}{left} {error.hint}")
             return
         if words != self.search_edit.text().strip():
             return  # the user has gone on typing
         self._found = found
-        self.status_label.setText("" if found else f"Nothing on the Hub is called {words}.")
+        self._refused.clear()
+        self.status_label.setText("" if found else f"Nothing on Hugging Face is called {words}.")
         self._show_offers()
+        await self._fill(found[:_FILLED])
+
+    async def _fill(self, found: tuple[Offer, ...]) -> None:
+        """Ask for the sizes of what was found, the first rows first; each is shown as it comes."""
+        at_once = asyncio.Semaphore(_LOOKS_AT_ONCE)
+
+        async def look(offer: Offer) -> None:
+            async with at_once:
+                if any(one == offer for one in self._found):  # else its details were asked for
+                    await self._look_at(offer)
+
+        async with asyncio.TaskGroup() as looks:
+            for offer in found:
+                looks.create_task(look(offer))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
@@ -159,18 +178,13 @@ class DiscoverTab(QWidget):
         task.add_done_callback(self._looks.discard)
 
     def _show_offers(self) -> None:
-        self.offers = tuple(
-            o for o in self._found if not self.fits_box.isChecked() or self._fits(o)
-        )
+        fits_only = self.fits_box.isChecked()
+        shown = [one for one in self._found if not fits_only or fits(one, self._budget)]
+        self.offers = in_order(shown, self._budget)
         self.table.show_rows([self._cells(offer) for offer in self.offers])
         if self.offers and self.table.currentRow() < 0:
             self.table.selectRow(0)
         self._choose()
-
-    def _fits(self, offer: Offer) -> bool:
-        if offer.config is None or self._budget is None:
-            return True  # unknown is no reason to hide it
-        return recommend(offer.config, offer.heads, self._budget) is not None
 
     def _cells(self, offer: Offer) -> tuple[str, ...]:
         return (
@@ -181,12 +195,15 @@ class DiscoverTab(QWidget):
         )
 
     def _verdict(self, offer: Offer) -> str:
+        if offer.title in self._refused:
+            return self._refused[offer.title]
         if offer.config is None or self._budget is None:
             return "–"
         best = recommend(offer.config, offer.heads, self._budget)
         if best is None:
-            return "too large"
-        return f"{verdict(best.plan)} as {best.formats.linears or 'it is'}"
+            least = plan_least(offer.config, offer.heads, self._budget)
+            return verdict(least.plan)
+        return verdict(best.plan, loaded_as(best.formats.linears))
 
     def _choose(self) -> None:
         offer = self.chosen
@@ -213,6 +230,8 @@ class DiscoverTab(QWidget):
         try:
             known = await self._library.look_at(offer)
         except MedusaError as error:
+            self._refused[offer.title] = error.message
+            self._show_offers()
             if self.chosen == offer:
                 refused = Subject(offer.title, f"{error.message} {error.hint}", None, HeadsShape())
                 self.details.show_subject(refused)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QSignalBlocker, Qt, QUrl, Signal
@@ -13,22 +15,22 @@ from PySide6.QtWidgets import (
     QFileDialog,
     QHBoxLayout,
     QLabel,
-    QMessageBox,
     QPushButton,
     QSplitter,
     QVBoxLayout,
     QWidget,
 )
 
+from app.library.asking import confirms
 from app.library.details import Details, Subject
 from app.library.discover_tab import SPLIT
-from app.library.sizes import on_disk, verdict
+from app.library.sizes import loaded_as, on_disk, verdict
 from app.library.table import RowTable
 from app.theme.appearance import Appearance
-from medusa_core.api import Budget, Installed, InstalledKind, Library, recommend
+from medusa_core.api import Budget, Installed, InstalledKind, Library, plan_least, recommend
 from medusa_core.errors import MedusaError
 from medusa_core.messages import Fit, HeadsShape
-from medusa_core.model_choice import ModelChoice
+from medusa_core.model_choice import ModelChoice, demo_choice
 
 COLUMNS = ("Name", "What it is", "On this computer", "Disk")
 KIND_WORDS = {
@@ -46,14 +48,17 @@ class InstalledTab(QWidget):
         table: A row each.
         details: The chosen model.
         heads_box: Heads to load it with; those that don't fit say why.
-        items: The rows, in order.
+        items: What was found here.
+        rows: The same and the built-in model, in order.
 
     Signals:
         load_requested: A model is to be loaded, as a `ModelChoice`.
+        listed: What is here was looked at anew.
         cache_changed: The user wants downloads to go to another folder.
     """
 
     load_requested = Signal(object)
+    listed = Signal()
     cache_changed = Signal(str)
 
     def __init__(self, library: Library, appearance: Appearance) -> None:
@@ -61,7 +66,9 @@ class InstalledTab(QWidget):
         self._library = library
         self._budget: Budget | None = None
         self._work: set[asyncio.Task[None]] = set()
+        self._loaded: Path | None = None
         self.items: tuple[Installed, ...] = ()
+        self.rows: tuple[Installed, ...] = ()
         self.table = RowTable("Installed", COLUMNS)
         self.details = Details(appearance, "Load")
         self.heads_box = QComboBox()
@@ -71,10 +78,10 @@ class InstalledTab(QWidget):
         self.verify_button = QPushButton("Verify")
         self.delete_button = QPushButton("Delete")
         self.reveal_button = QPushButton("Show folder")
-        self.import_button = QPushButton("Add folder …")
+        self.import_button = QPushButton("Import model…")
         self.kept_button = QPushButton("Delete quantized copies")
         self.kept_button.setToolTip("They make the next load of a model quicker, and no more.")
-        self.folder_button = QPushButton("Change folder …")
+        self.folder_button = QPushButton("Download location…")
         self.folder_button.setToolTip("Where downloads go; other programs share the usual one.")
         self.status_label = QLabel()
         self.status_label.setObjectName("notice")
@@ -87,7 +94,7 @@ class InstalledTab(QWidget):
     def chosen(self) -> Installed | None:
         """The row that the buttons act on."""
         row = self.table.currentRow()
-        return self.items[row] if 0 <= row < len(self.items) else None
+        return self.rows[row] if 0 <= row < len(self.rows) else None
 
     def set_budget(self, budget: Budget) -> None:
         """Plan for this device."""
@@ -99,9 +106,16 @@ class InstalledTab(QWidget):
         """Look again at what is here."""
         try:
             self.items = await self._library.installed()
+            self.rows = (*self.items, self._library.built_in())
         except MedusaError as error:
             self.status_label.setText(f"{error.message} {error.hint}")
             return
+        self._show_items()
+        self.listed.emit()
+
+    def mark_loaded(self, folder: Path) -> None:
+        """Say which model answers."""
+        self._loaded = folder
         self._show_items()
 
     def _build(self) -> None:
@@ -141,31 +155,41 @@ class InstalledTab(QWidget):
         self.kept_button.clicked.connect(lambda: self._start(self._remove_kept()))
 
     def _show_items(self) -> None:
-        self.table.show_rows([self._cells(item) for item in self.items])
-        if self.items and self.table.currentRow() < 0:
+        self.table.show_rows([self._cells(item) for item in self.rows])
+        if self.rows and self.table.currentRow() < 0:
             self.table.selectRow(0)
         total, kept = sum(item.nbytes for item in self.items), self._library.kept_bytes()
         words = f" · quantized copies {on_disk(kept)}" if kept else ""
         self.kept_button.setEnabled(kept > 0)
+        empty = "" if self.items else "Nothing is downloaded yet: see Discover, or import a model. "
         self.status_label.setText(
-            f"{on_disk(total)} · downloads go to {self._library.settings.cache_dir}{words}"
+            f"{empty}{on_disk(total)} · downloads go to {self._library.settings.cache_dir}{words}"
         )
         self._choose()
 
     def _cells(self, item: Installed) -> tuple[str, ...]:
         words = KIND_WORDS[item.kind] if item.is_complete else "incomplete"
+        if item.is_built_in:
+            words = "built-in demo"
+        if item.folder == self._loaded:
+            words += " · loaded"
         return (item.name, words, self._verdict(item), on_disk(item.nbytes))
 
     def _verdict(self, item: Installed) -> str:
         if item.config is None or self._budget is None:
             return item.problem or "–"
         best = recommend(item.config, item.heads, self._budget)
-        return "too large" if best is None else verdict(best.plan)
+        if best is None:
+            return verdict(plan_least(item.config, item.heads, self._budget).plan)
+        return verdict(best.plan, loaded_as(best.formats.linears))
 
     def _choose(self) -> None:
         item = self.chosen
         for button in (self.verify_button, self.delete_button, self.reveal_button):
             button.setEnabled(item is not None)
+        self.delete_button.setEnabled(item is not None and not item.is_built_in)
+        is_ours = item is not None and not item.found.is_cached
+        self.delete_button.setText("Remove from list" if is_ours else "Delete")
         with QSignalBlocker(self.heads_box):
             self._offer_heads(item)
         self._show_subject()
@@ -177,7 +201,7 @@ class InstalledTab(QWidget):
         if item is None or item.config is None:
             return
         model = self.heads_box.model()
-        if item.kind is InstalledKind.MERGED:
+        if item.kind is InstalledKind.MERGED or item.is_built_in:
             self.heads_box.addItem("its own", item)
             self.heads_box.setCurrentIndex(1)
         for heads, reason in self._library.heads_for(item, self.items):
@@ -208,18 +232,15 @@ class InstalledTab(QWidget):
             return
         ignores_plan = False
         if choice is not None and choice.plan.fit is Fit.NO:
-            asked = f"{verdict(choice.plan)}. Loading it may fail. Try nevertheless?"
-            answer = QMessageBox.question(self, "It shouldn't fit", asked)
-            ignores_plan = answer is QMessageBox.StandardButton.Yes
+            ignores_plan = confirms(self, "May not fit. Load anyway?", f"{verdict(choice.plan)}.")
             if not ignores_plan:
                 return
         heads = self.heads_box.currentData()
-        wanted = ModelChoice(
-            name=item.name.rpartition("/")[2],
-            model_dir=item.folder,
-            heads_dir=heads.folder if isinstance(heads, Installed) else None,
-            ignores_plan=ignores_plan,
-        )
+        heads_dir = heads.folder if isinstance(heads, Installed) else None
+        wanted = ModelChoice(item.name.rpartition("/")[2], item.folder, heads_dir)
+        if item.is_built_in:
+            wanted = demo_choice() if heads_dir else replace(demo_choice(), heads_dir=None)
+        wanted = replace(wanted, ignores_plan=ignores_plan)
         if choice is not None:
             wanted = wanted.loaded_as(choice.formats, choice.plan.context_tokens)
         self.load_requested.emit(wanted)
@@ -228,7 +249,7 @@ class InstalledTab(QWidget):
         item = self.chosen
         if item is None:
             return
-        self.status_label.setText(f"Looking at every byte of {item.name} …")
+        self.status_label.setText(f"Verifying {item.name}: reading every byte …")
         try:
             problems = await self._library.verify(item)
         except MedusaError as error:
@@ -237,15 +258,23 @@ class InstalledTab(QWidget):
         self.status_label.setText(
             f"{item.name}: {'; '.join(problems)}. Download it again to mend it."
             if problems
-            else f"{item.name} is whole."
+            else "Verified: all files are intact."
         )
 
     def _delete(self) -> None:
         item = self.chosen
         if item is None:
             return
-        asked = f"Delete {item.name} ({on_disk(item.nbytes)})? {self._library.warning_for(item)}"
-        if QMessageBox.question(self, "Delete", asked.strip()) is QMessageBox.StandardButton.Yes:
+        is_loaded = item.folder == self._loaded
+        asked = (
+            f"Delete {item.name} ({on_disk(item.nbytes)})?"
+            if item.found.is_cached
+            else f"Remove {item.name} from the list?"
+        )
+        loaded = "It is loaded now: the built-in model takes its place." if is_loaded else ""
+        if confirms(self, asked, f"{self._library.warning_for(item)} {loaded}".strip()):
+            if is_loaded:
+                self.load_requested.emit(demo_choice())
             self._start(self._remove(item))
 
     async def _remove(self, item: Installed) -> None:
@@ -254,8 +283,13 @@ class InstalledTab(QWidget):
         except MedusaError as error:
             self.status_label.setText(f"{error.message} {error.hint}")
             return
+        self._library.forget_downloads(item)
         await self.refresh()
-        self.status_label.setText(f"{item.name} is deleted: {on_disk(freed)} are free again.")
+        self.status_label.setText(
+            f"{item.name} is deleted: {on_disk(freed)} are free again."
+            if item.found.is_cached
+            else f"{item.name} is off the list; its files stay."
+        )
 
     def _reveal(self) -> None:
         if (item := self.chosen) is not None:

@@ -14,13 +14,13 @@ from PySide6.QtWidgets import (
     QDialog,
     QHBoxLayout,
     QLabel,
-    QMessageBox,
     QPushButton,
     QTabWidget,
     QVBoxLayout,
     QWidget,
 )
 
+from app.library.asking import confirms
 from app.library.discover_tab import DiscoverTab
 from app.library.downloads_tab import DownloadsTab
 from app.library.installed_tab import InstalledTab
@@ -35,7 +35,7 @@ _SIZE = QSize(1200, 680)
 _PICKLE_QUESTION = (
     "The heads of this pair are published as a pickle, a kind of file that can run code when it is "
     "opened. Medusa Chat looks through it first, refuses everything but plain tensors, and "
-    "converts it once, in a process of its own. Download and convert it?"
+    "converts it once, in a process of its own."
 )
 
 
@@ -43,6 +43,7 @@ class LibraryDialog(QDialog):
     """Discover, Installed, Downloads.
 
     Attributes:
+        library: Models on the Hub and here.
         discover: What there is.
         installed: What is here.
         downloads: What is on its way.
@@ -70,7 +71,7 @@ class LibraryDialog(QDialog):
         super().__init__(parent)
         self.setWindowTitle("Models")
         self.resize(_SIZE)
-        self._library = library
+        self.library = library
         self._appearance = appearance
         self._own_bytes = 0
         self._device = device
@@ -79,7 +80,7 @@ class LibraryDialog(QDialog):
         self.installed = InstalledTab(library, appearance)
         self.downloads = DownloadsTab(library)
         self.tabs = QTabWidget()
-        self.offline_box = QCheckBox("Offline: let nothing leave this computer")
+        self.offline_box = QCheckBox("Offline: nothing leaves this computer")
         self.settings_button = QPushButton("Settings…")
         self.settings_button.setToolTip("Device, Hub token, download location, idle time")
         self.notice_label = QLabel()
@@ -88,6 +89,7 @@ class LibraryDialog(QDialog):
         self.notice_label.setTextFormat(Qt.TextFormat.PlainText)
         self._build()
         self._connect()
+        self.notice_label.setText(library.notice)
         appearance.changed.connect(self.restyle)
 
     def refresh(self, own_bytes: int) -> None:
@@ -113,7 +115,7 @@ class LibraryDialog(QDialog):
         self.tabs.addTab(self.discover, "Discover")
         self.tabs.addTab(self.installed, "Installed")
         self.tabs.addTab(self.downloads, "Downloads")
-        self.offline_box.setChecked(self._library.settings.is_offline)
+        self.offline_box.setChecked(self.library.settings.is_offline)
         bottom = QHBoxLayout()
         bottom.addWidget(self.offline_box)
         bottom.addStretch(1)
@@ -135,15 +137,14 @@ class LibraryDialog(QDialog):
         if offer.is_pickled and not self._agrees_to_convert():
             return
         pair = converting(offer.pair) if offer.is_pickled else offer.pair
-        job = self._library.downloads.add(pair)
+        job = self.library.downloads.add(pair)
         log.info("download %d of %s", job.id, offer.pair)
         self.downloads.show_jobs()
         self.downloads.table.selectRow(0)
         self.tabs.setCurrentWidget(self.downloads)
 
     def _agrees_to_convert(self) -> bool:
-        answer = QMessageBox.question(self, "Heads in a pickle", _PICKLE_QUESTION)
-        return answer is QMessageBox.StandardButton.Yes
+        return confirms(self, "Download and convert these heads?", _PICKLE_QUESTION)
 
     def _finished(self, job: Job) -> None:
         self.notice_label.setText(f"{job.pair.model} is here: load it under Installed.")
@@ -161,12 +162,12 @@ class LibraryDialog(QDialog):
     def follow_settings(self) -> None:
         """Show what holds for the Hub now, and what is where downloads go."""
         with QSignalBlocker(self.offline_box):
-            self.offline_box.setChecked(self._library.settings.is_offline)
+            self.offline_box.setChecked(self.library.settings.is_offline)
         self._start(self.installed.refresh())
 
     async def _ask_budget(self) -> None:
         try:
-            budget = await self._library.budget(self._own_bytes, self._device)
+            budget = await self.library.budget(self._own_bytes, self._device)
         except MedusaError as error:
             self.notice_label.setText(f"{error.message} {error.hint}")
             return

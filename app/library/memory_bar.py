@@ -89,10 +89,10 @@ class MemoryBar(QWidget):
             # A square of the bar's colour; the words beside it say the same.
             label = QLabel(
                 f'<span style="color:{colour}; background:{colour};">&#9632;&#9632;</span> '
-                f"{segment.name} <b>{gib(segment.nbytes)}</b>"
+                f"{segment.name} <span style='font-weight:600'>{gib(segment.nbytes)}</span>"
                 if segment.colour
                 else f'<span style="color:{border};">&#9633;</span> {segment.name} '
-                f"<b>{gib(segment.nbytes)}</b>"
+                f"<span style='font-weight:600'>{gib(segment.nbytes)}</span>"
             )
             label.setProperty("class", "figure")
             self._legend.addWidget(label, index // 3, index % 3)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
-from importlib import metadata
-from importlib.util import find_spec
 
+from medusa_core.components import version_of
 from medusa_core.doctor.check import Check, Examination
 
 _NEEDED = ("transformers", "safetensors", "tokenizers", "huggingface_hub", "jinja2", "psutil")
@@ -27,14 +26,8 @@ def package_checks() -> tuple[Examination, ...]:
     )
 
 
-def versions() -> dict[str, str]:
-    """Versions of what matters, by name; empty for what isn't installed."""
-    names = ("medusa-chat", "torch", "PySide6-Essentials", "transformers", "tokenizers")
-    return {name: _version(name) for name in names}
-
-
 def _all_of(name: str, packages: tuple[str, ...]) -> Check:
-    found = {package: _version(package) for package in packages}
+    found = {package: version_of(package) for package in packages}
     missing = [package for package, version in found.items() if not version]
     if missing:
         hint = "Install Medusa Chat again: python3 installer run"
@@ -44,16 +37,8 @@ def _all_of(name: str, packages: tuple[str, ...]) -> Check:
 
 
 def _optional() -> Check:
-    missing = {one: use for one, use in _OPTIONAL.items() if not _version(one)}
-    here = [f"{one} {_version(one)}" for one in _OPTIONAL if one not in missing]
+    missing = {one: use for one, use in _OPTIONAL.items() if not version_of(one)}
+    here = [f"{one} {version_of(one)}" for one in _OPTIONAL if one not in missing]
     said = f"Installed: {', '.join(here) or 'none'}."
     lacks = "; ".join(f"{one} ({use})" for one, use in missing.items())
     return Check("Optional pieces", True, said, f"Not installed: {lacks}." if lacks else "")
-
-
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        # Run from its folder, the application itself is not installed.
-        return "from its folder" if package == "medusa-chat" and find_spec("app") else ""

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from medusa_core.components import component_versions
 from medusa_core.doctor.check import Check
-from medusa_core.doctor.packages import versions
 from medusa_core.doctor.redact import redact
 from medusa_core.messages import Calibrated, MemoryPlan
 from medusa_core.model_state import ModelStatus
@@ -31,7 +31,10 @@ def compose_report(
         logs: Files of which the last errors are told, by their titles.
     """
     parts = [
-        _section("Versions", [f"{name}: {version or '–'}" for name, version in versions().items()]),
+        _section(
+            "Versions",
+            [f"{name}: {version or '–'}" for name, version in component_versions().items()],
+        ),
         _section("Checks", [_line(check) for check in checks]),
         _section("Model", _model_lines(model, status)),
     ]

@@ -7,6 +7,7 @@ import logging
 import time
 import weakref
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import torch
 
@@ -215,6 +216,9 @@ class Executor:
 
     def _generate(self, command: Generate) -> None:
         target, tuner = self._need_target()
+        if not command.settings.drafter:
+            first = drafters_for(target)[0].name
+            command = replace(command, settings=replace(command.settings, drafter=first))
         if any(g.request.session_id == command.session_id for g in self._running):
             raise RequestError(
                 "This conversation is still being answered.", "Wait for the answer, or stop it."

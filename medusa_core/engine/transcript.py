@@ -115,16 +115,38 @@ def _segments(
     if len(segments) != len(marks) + 1 or not _shows(text, segments, [turns[i] for i in marks]):
         written.clear()
         return [text]
-    before = ""
-    for place, (index, mark) in enumerate(marks.items()):
-        opened = target.template.render(marked[:index])
-        opening = opened.rpartition(before)[2] if before else opened
-        before = mark
-        # Many templates put a space or a line break before an answer that they did not write
-        # when they asked for it: the model read the latter.
-        if opening.rstrip() == segments[place].rstrip():
-            segments[place] = opening
+    if not marks:
+        return segments
+    # Many templates put a space or a line break before an answer that they did not write
+    # when they asked for it: the model read the latter. Where the first and the last answer have
+    # the same space there, so have the others: each would cost a rendering.
+    ends = {_space(_opening(n, marks, marked, target), segments[n]) for n in {0, len(marks) - 1}}
+    for place in range(len(marks)):
+        if len(ends) == 1:
+            ((here, asked),) = ends
+        else:
+            here, asked = _space(_opening(place, marks, marked, target), segments[place])
+        text = segments[place].rstrip()
+        if here is not None and segments[place] == text + here:
+            segments[place] = text + asked
     return segments
+
+
+def _opening(
+    place: int, marks: dict[int, str], marked: Sequence[ChatMessage], target: Target
+) -> str:
+    """What the template wrote between the answer before this one and where this one begins."""
+    indices = list(marks)
+    opened = target.template.render(marked[: indices[place]])
+    return opened.rpartition(marks[indices[place - 1]])[2] if place else opened
+
+
+def _space(opening: str, segment: str) -> tuple[str | None, str]:
+    """Space at the end of a segment, and what stands for it in the opening; None for no match."""
+    text = segment.rstrip()
+    if opening.rstrip() != text:
+        return None, ""
+    return segment[len(text) :], opening[len(text) :]
 
 
 def _split(text: str, marks: Iterable[str]) -> list[str]:

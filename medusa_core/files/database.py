@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from medusa_core.errors import StorageError
+from medusa_core.errors import RequestError, StorageError
 from medusa_core.files.database_copy import (
     back_up,
     create,
@@ -30,6 +31,8 @@ from medusa_core.files.database_schema import (
 )
 
 __all__ = ["Database", "Migration", "open_database", "open_in_memory"]
+
+log = logging.getLogger(__name__)
 
 Row = tuple[Any, ...]
 
@@ -82,6 +85,7 @@ class Database:
         """Run one statement; returns the number of the row it inserted, if it did.
 
         Raises:
+            RequestError: It contradicts what is there, such as a name that comes twice.
             StorageError: The file can't be written.
         """
         with self._told():
@@ -121,7 +125,10 @@ class Database:
         Raises:
             StorageError: The file can't be written.
         """
-        self.rows(f"PRAGMA wal_checkpoint({'TRUNCATE' if truncates else 'PASSIVE'})")
+        kind = "TRUNCATE" if truncates else "PASSIVE"
+        found = self.row(f"PRAGMA wal_checkpoint({kind})")
+        if truncates and found is not None and found[0] == 1:
+            log.warning("another program reads %s: its log is emptied when that ends", self.path)
 
     def close(self) -> None:
         """Close the file; may be called again."""
@@ -132,6 +139,10 @@ class Database:
         """Errors of SQLite as ours; a damaged file is salvaged when it is opened next."""
         try:
             yield
+        except sqlite3.IntegrityError as error:
+            raise RequestError(
+                f"This can't be written: {error}.", "It is there already."
+            ) from error
         except sqlite3.Error as error:
             if is_damage(error) and self.path is not None:
                 marker_of(self.path).touch()

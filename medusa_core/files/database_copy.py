@@ -136,7 +136,6 @@ def replace_damaged(path: Path, migrations: Sequence[Migration], mend: Mend) -> 
             told = "nothing of it can be read, and its last backup took its place"
             break
     made.replace(_salvaged(path))
-    shutil.rmtree(work, ignore_errors=True)
     kept = finish_replacement(path)
     return f"The file {path.name} was damaged: {told}. The damaged file is kept as {kept}."
 
@@ -144,6 +143,7 @@ def replace_damaged(path: Path, migrations: Sequence[Migration], mend: Mend) -> 
 def finish_replacement(path: Path) -> str:
     """Put a salvaged file in its place, if there is one; returns the damaged one's new name."""
     salvaged = _salvaged(path)
+    shutil.rmtree(beside(path, ".salvaging"), ignore_errors=True)
     if not salvaged.exists():
         return ""
     kept = set_aside(path)

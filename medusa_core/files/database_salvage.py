@@ -30,6 +30,7 @@ _PAGE = 4096
 _LEAF, _INNER = 0x0D, 0x05
 _LEAVES_AT_ONCE = 200
 _TOP_ROW = 1 << 62
+_TEXTS = "_content"  # ending of a table of FTS5
 
 _Row = tuple[Any, ...]
 
@@ -76,13 +77,14 @@ def _fill(made: Path, wreck: Path, migrations: Sequence[Migration], mend: Mend) 
 
 
 def _tables(db: sqlite3.Connection) -> list[tuple[str, list[str]]]:
-    """Ordinary tables with their columns; those of a search index are made anew."""
+    """Ordinary tables with their columns, and the texts of search indexes, which are made anew."""
     found = db.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'table'").fetchall()
     virtual = [name for name, sql in found if str(sql).upper().startswith("CREATE VIRTUAL")]
     shadows = tuple(f"{name}_" for name in virtual)
+    texts = {f"{name}{_TEXTS}" for name in virtual}
     tables = []
     for name, _ in found:
-        if name not in virtual and not name.startswith((*shadows, "sqlite_")):
+        if name in texts or not (name in virtual or name.startswith((*shadows, "sqlite_"))):
             columns = db.execute(f"PRAGMA table_info({name})").fetchall()
             tables.append((name, [column[1] for column in columns]))
     return tables
@@ -118,7 +120,8 @@ class _Reader:
                 yield from self._by_number(db)
         except sqlite3.Error:
             self._is_whole = False
-        if not self._is_whole:
+        # FTS5's tables take whatever they are given: nothing says whose leaf it is.
+        if not self._is_whole and not self._table.endswith(_TEXTS):
             yield from self._by_leaf()
 
     def _by_number(self, db: sqlite3.Connection) -> Iterator[_Row]:

@@ -9,7 +9,7 @@ from medusa_core.errors import ConversationFileError
 from medusa_core.history.exchange.export import FileKind, export
 from medusa_core.history.exchange.reading import ConversationFile
 from medusa_core.history.history import History
-from medusa_core.resources import history_path
+from medusa_core.places import places
 
 _KINDS = {f".{kind.value}": kind for kind in FileKind} | {".htm": FileKind.HTML}
 
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     for command in (out, take, check):
         command.add_argument(
-            "--history", type=Path, default=history_path(), help="default: the user's own"
+            "--history", type=Path, default=places().history, help="default: the user's own"
         )
 
 

@@ -23,6 +23,9 @@ _UNSPACED = (
     (0xF900, 0xFAFF),
     (0x20000, 0x3FFFF),
 )
+_SPACED = re.compile(
+    " ([" + "".join(f"{chr(first)}-{chr(last)}" for first, last in _UNSPACED) + "]) "
+)
 
 
 class _Folds(dict[int, str]):
@@ -52,19 +55,21 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFC", text).translate(_FOLDS)
 
 
+def unfold(folded: str) -> str:
+    """A folded text as it can be read: ideographs are put together again."""
+    return _SPACED.sub(r"\1", folded)
+
+
 def words_of(text: str) -> list[str]:
     """What a text is looked for by: the words of each of its parts between spaces."""
-    return [folded for part in text.split() if (folded := fold(part).strip())]
+    return [folded for part in text.replace("\0", " ").split() if (folded := fold(part).strip())]
 
 
 def as_query(parts: list[str]) -> str:
     """An FTS5 query for all parts, each found by its beginning; empty where none is a word."""
-    phrases = []
-    for part in parts:
-        words = _WORD.findall(part)
-        if words:
-            phrases.append('"' + " ".join(words) + '" *')
-    return " AND ".join(phrases)
+    # In quotes, FTS5 takes a part into words as it did with the text.
+    phrases = (part.replace('"', '""') for part in parts if _WORD.search(part))
+    return " AND ".join(f'"{phrase}" *' for phrase in phrases)
 
 
 def snippet(text: str, parts: list[str]) -> tuple[str, tuple[tuple[int, int], ...]]:

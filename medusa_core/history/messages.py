@@ -88,7 +88,7 @@ class Messages(Part):
         """Add a prompt or a system message; the user is there then.
 
         Raises:
-            RequestError: The conversation or the parent isn't here any more.
+            RequestError: The conversation or the parent isn't here any more, or the message is.
             StorageError: It can't be written.
         """
         with self._database.transaction():
@@ -98,7 +98,7 @@ class Messages(Part):
         """Add an answer that is written from now on; the user is there then.
 
         Raises:
-            RequestError: The conversation or the parent isn't here any more.
+            RequestError: The conversation or the parent isn't here any more, or the message is.
             StorageError: It can't be written.
         """
         assert message.answer is not None

@@ -11,6 +11,7 @@ from typing import Any
 from medusa_core.messages import (
     GenerateSettings,
     GenerationDone,
+    Overflow,
     StepDone,
     StepTimes,
     StopReason,
@@ -105,7 +106,10 @@ def settings_as_json(settings: GenerateSettings) -> dict[str, Any]:
 def settings_from_json(raw: dict[str, Any]) -> GenerateSettings:
     """Settings that this version knows; those it doesn't know keep their defaults."""
     names = {field.name for field in fields(GenerateSettings)}
-    return GenerateSettings(**{k: _as_tuple(v) for k, v in raw.items() if k in names})
+    values = {k: _as_tuple(v) for k, v in raw.items() if k in names}
+    if (kept := values.pop("overflow", None)) in [policy.value for policy in Overflow]:
+        values["overflow"] = Overflow(kept)
+    return GenerateSettings(**values)
 
 
 def done_as_json(done: GenerationDone) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from medusa_core.errors import (
     NotFoundError,
 )
 from medusa_core.hub.boundary import shown
-from medusa_core.hub.settings import HubSettings
+from medusa_core.hub.settings import HUB_ENDPOINT, HubSettings
 
 
 def access_error(settings: HubSettings, repo: str) -> AccessError:
@@ -35,9 +35,10 @@ def no_repository(repo: str) -> NotFoundError:
 
 def unreachable(settings: HubSettings, reason: str) -> NetworkError:
     """The Hub doesn't answer as it should."""
+    name = "Hugging Face" if settings.endpoint == HUB_ENDPOINT else shown(settings.endpoint)
     return NetworkError(
-        f"The Hub at {shown(settings.endpoint)} doesn't answer: {shown(reason)}.",
-        "Check the network connection, the proxy and HF_ENDPOINT, or try again later.",
+        f"Can't reach {name}. Are you online?",
+        f"It may also be the proxy or HF_ENDPOINT: {shown(reason)}.",
     )
 
 
@@ -57,7 +58,8 @@ def unreadable(what: str, reason: str) -> AnswerError:
 def disk_full(folder: Path, missing: int) -> DiskFullError:
     """The disk lacks room."""
     return DiskFullError(
-        f"The disk with {shown(str(folder))} lacks {missing / 1e9:.1f} GB.",
+        f"Needs {missing / 1e9:.1f} GB more on the disk with {shown(str(folder))} "
+        "(2 GB is kept free).",
         "Make room, or choose another folder; then resume: nothing is lost.",
         missing_bytes=missing,
     )

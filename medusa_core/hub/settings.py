@@ -10,6 +10,7 @@ from pathlib import Path
 from medusa_core.errors import OfflineError
 from medusa_core.hub.bounds import LEAST_BYTES_PER_S, LEAST_RATE_OVER_S
 
+HUB_ENDPOINT = "https://huggingface.co"
 _FLOOR_BYTES = 2 << 30  # a full disk keeps other programs, and ours, from starting
 _TRUE = {"1", "ON", "YES", "TRUE"}
 
@@ -50,7 +51,7 @@ class HubSettings:
         patience: How long failures are borne.
     """
 
-    endpoint: str = "https://huggingface.co"
+    endpoint: str = HUB_ENDPOINT
     cache_dir: Path = Path()
     token: str = field(default="", repr=False)
     is_offline: bool = False
@@ -86,7 +87,7 @@ def settings_from(environment: Mapping[str, str], cache_dir: Path | None = None)
     home = _home(environment)
     cache = environment.get("HF_HUB_CACHE") or environment.get("HUGGINGFACE_HUB_CACHE")
     return HubSettings(
-        endpoint=(environment.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/"),
+        endpoint=(environment.get("HF_ENDPOINT") or HUB_ENDPOINT).rstrip("/"),
         cache_dir=cache_dir or (Path(cache).expanduser() if cache else home / "hub"),
         token=environment.get("HF_TOKEN", "").strip() or _read_token(_token_file(environment)),
         is_offline=environment.get("HF_HUB_OFFLINE", "").upper() in _TRUE,

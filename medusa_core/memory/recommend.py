@@ -73,6 +73,13 @@ def choices(
     )
 
 
+def plan_least(config: ModelConfig, heads: HeadsShape, budget: Budget) -> Choice:
+    """The way to load a model that takes the least, whether it fits or not."""
+    context = min(_SHORT_CONTEXT, config.context_tokens)
+    ways = [plan_choice(config, heads, one, budget, context) for one in _candidates(config, budget)]
+    return max(ways, key=lambda way: way.plan.free_bytes)
+
+
 def recommend(config: ModelConfig, heads: HeadsShape, budget: Budget) -> Choice | None:
     """The best way to load a model on a device, or None if no way fits.
 

@@ -145,7 +145,8 @@ class GenerateSettings:
     """How an answer is to be decoded.
 
     Attributes:
-        drafter: Name of a registered drafter, such as `medusa` or `none`.
+        drafter: Name of a registered drafter, such as `medusa` or `none`; empty for the model's
+            first.
         rule: Name of a registered acceptance rule, such as `greedy`.
         temperature: Divides the logits under `sample` and `typical`; > 0.
         top_k: Keep the k best tokens when drawing; 0 keeps all.

@@ -1,13 +1,22 @@
 """The About dialog."""
 
+import tomllib
 from collections.abc import Callable
+from pathlib import Path
 
+import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QDesktopServices
 from pytestqt.qtbot import QtBot
 
-from app.about import AboutDialog
+import medusa_core
+from app.about import PAGES, AboutDialog
+from app.theme.appearance import Appearance
 from app.window import MainWindow
+from medusa_core.api import resources_dir
 from tests.app.fakes import FakeEngine, Script
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_header_opens_a_dialog_with_the_notice_of_the_demo_model(
@@ -20,3 +29,26 @@ def test_the_header_opens_a_dialog_with_the_notice_of_the_demo_model(
     assert "Built with Llama" in [label.text() for label in dialog.labels]
     qtbot.keyClick(dialog, Qt.Key.Key_Escape)
     qtbot.waitUntil(lambda: not window.findChildren(AboutDialog))
+
+
+def test_versions_and_licences_are_listed_and_links_open_only_when_clicked(
+    qtbot: QtBot, appearance: Appearance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toString()))
+    dialog = AboutDialog(resources_dir(), appearance)
+    qtbot.addWidget(dialog)
+    versions = dialog.versions.toPlainText()
+    for part in ("Medusa Chat: 0.1", "torch: 2", "PySide6", "transformers: 5", "Compiled library"):
+        assert part in versions
+    licences = dialog.licences.toPlainText()
+    assert "torch: Apache-2.0 AND" in licences
+    assert "see its own files" not in licences
+    assert opened == []
+    dialog.links.linkActivated.emit(PAGES[0][1])
+    assert opened == [PAGES[0][1]]
+
+
+def test_the_version_is_the_one_of_the_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert project["project"]["version"] == medusa_core.__version__

@@ -116,10 +116,8 @@ def test_the_system_prompt_and_stop_strings_go_with_the_question(
     control = window.page.control
     control.system_edit.setPlainText("Answer as a pirate.")
     control.stop_edit.setPlainText("END\n\\n\\n")
-    control.stop_edit.left.emit()
-    control.seed_box.setText("42")
-    control.seed_box.editingFinished.emit()
     control.choose_rule("sample")
+    QTest.keyClicks(control.seed_box, "42")
     command = asked(qtbot, ready)
     assert command.messages[0] == ChatMessage(Role.SYSTEM, "Answer as a pirate.")
     assert command.settings.stop == ("END", "\n\n")
@@ -189,7 +187,9 @@ def test_the_meter_counts_while_typing_and_warns_before_sending(qtbot: QtBot, re
     window.page.composer.set_text("one two three")
     qtbot.waitUntil(lambda: label.text() == "3 of 64 tokens")
     window.page.composer.set_text("word " * 80)
-    qtbot.waitUntil(lambda: label.text().startswith("The model will not read 2 messages"))
+    qtbot.waitUntil(
+        lambda: label.text() == "2 earlier messages don't fit and won't be read · 10 of 64 tokens"
+    )
     assert not engine.of_kind(Generate)
     window.page.composer.clear()
     window.page.control.system_edit.setPlainText("a b c d")
@@ -222,7 +222,9 @@ def test_what_the_model_no_longer_reads_is_said_in_the_chat(qtbot: QtBot, ready:
     engine.gate.set()
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     notices = [m.text for m in window.page.conversation.messages if isinstance(m, Notice)]
-    assert notices == ["The model will not read 4 messages of this chat, but 700 tokens of it."]
+    assert notices == [
+        "The model no longer reads 4 earlier messages: they don't fit into its context."
+    ]
 
 
 # Header and window --------------------------------------------------------------------------------

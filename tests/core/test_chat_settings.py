@@ -11,7 +11,7 @@ from medusa_core.chat_settings import SETTINGS, ChatSettings
 from medusa_core.engine.admission import admit
 from medusa_core.errors import PresetError
 from medusa_core.generate.arguments import add_rule_arguments
-from medusa_core.messages import ChatMessage, DrafterChoice, GenerateSettings, Overflow, Role
+from medusa_core.messages import ChatMessage, DrafterChoice, Overflow, Role
 from medusa_core.presets import BUILTIN, FILE_NAME, Presets
 from medusa_core.rules.rule import rule_registry, rules_by_preference
 from medusa_core.setting import Setting, When
@@ -89,7 +89,6 @@ def test_settings_survive_json_and_a_senseless_one_falls_back_alone() -> None:
 def test_a_new_seed_counts_only_where_none_is_set() -> None:
     assert ChatSettings().generate_settings(5).seed == 5
     assert OTHER.generate_settings(5).seed == 7
-    assert ChatSettings(drafter="").generate_settings(0).drafter == GenerateSettings().drafter
     assert ChatSettings().generate_settings(0).max_new_tokens == 0
 
 

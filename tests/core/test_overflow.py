@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 
+from medusa_core.api import demo_model
 from medusa_core.engine.counting import count
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.overflow import fit
@@ -14,18 +15,21 @@ from medusa_core.messages import (
     ChatMessage,
     ContextCut,
     Count,
+    Counted,
     Generate,
     GenerateSettings,
     GenerationDone,
+    LoadModel,
     Overflow,
     Progress,
     Role,
     StopReason,
 )
 from medusa_core.pace.tuner import Tuner
-from medusa_core.target import Target
+from medusa_core.target import Target, load_target
 from medusa_core.text.template import ChatTemplate
 from tests.core.conftest import LoadTarget
+from tests.core.engine_harness import EngineHarness
 from tests.core.laws import decode, user_says
 from tests.core.test_session import counted
 
@@ -204,3 +208,21 @@ def test_a_template_that_fails_names_its_line(pebble: Target) -> None:
     target = replace(pebble, template=ChatTemplate(source, {}))
     with pytest.raises(TemplateError, match="line 3: no systems"):
         count(Count("s", "c", chat(0)), target)
+
+
+def test_the_worker_counts_while_it_answers_and_takes_the_models_first_drafter() -> None:
+    harness = EngineHarness()
+    try:
+        harness.load(LoadModel("", "load", *demo_model()))
+        settings = GenerateSettings(drafter="", max_new_tokens=200)
+        harness.submit(Generate("s", "answer", chat(3), settings))
+        harness.submit(Count("count", "c", chat(2), settings))
+        harness.wait("answer", GenerationDone)
+        kinds = [type(event) for event in harness.events if event.request_id in ("answer", "c")]
+        assert kinds.index(Counted) < kinds.index(GenerationDone)
+        (done,) = harness.of("answer", GenerationDone)
+        assert done.settings.drafter == "composite"
+        alone = count(Count("count", "c", chat(2), settings), load_target(*demo_model()))
+        assert harness.of("c", Counted) == [alone]
+    finally:
+        harness.close()

@@ -14,6 +14,7 @@ import pytest
 
 from medusa_core.errors import StorageError
 from medusa_core.files.database import open_database
+from medusa_core.history.folding import fold
 from medusa_core.history.history import History, open_history
 from medusa_core.history.schema import MIGRATIONS
 from tests.history.samples import Clock, filled, tell
@@ -76,15 +77,14 @@ def lose_pages(sound: Path, tmp_path: Path, junk_first: int) -> None:
         if notice:
             num_told += 1
             assert (tmp_path / "history.db.damaged-1").read_bytes() == harmed
-        losses.append(len(whole - texts))
+        losses.append(len({fold(text) for text in whole} - {fold(text) for text in texts}))
         assert texts_of(path)[1] == "", "it is well from then on"
-    # The first page of messages holds thirteen short ones, others four.
-    assert max(losses) <= 13, losses
-    assert sum(losses) <= 2 * len(whole), losses
+    # A page of titles is lost with them; texts are found in steps and in the index.
+    assert max(losses) <= 2, losses
     assert num_told >= len(losses) * 0.8
 
 
-def test_a_lost_page_costs_no_more_than_what_was_on_it(sound: Path, tmp_path: Path) -> None:
+def test_a_lost_page_costs_no_text(sound: Path, tmp_path: Path) -> None:
     lose_pages(sound, tmp_path, 0)
 
 
@@ -222,6 +222,7 @@ READ_ONLY = """
 import os, sys
 from pathlib import Path
 from medusa_core.errors import StorageError
+from medusa_core.history.folding import fold
 from medusa_core.history.history import History, open_history
 if os.geteuid() == 0:
     os.setuid(65534)  # permissions don't bind the superuser

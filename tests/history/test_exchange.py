@@ -134,12 +134,16 @@ def chatgpt() -> list[Any]:
     nodes = [
         node("root", None),
         node("hidden", "root", "system", "secret instructions", weight=0),
-        node("ask", "hidden", "user", "Where is Ulm?"),
+        node("told", "hidden", "system", "Be brief."),
+        node("ask", "told", "user", "Where is Ulm?"),
         node("reply1", "ask", "assistant", "In Bavaria."),
         node("reply2", "ask", "assistant", "Let me look."),
         node("tool", "reply2", "tool", "{search}"),
         node("reply3", "tool", "assistant", "On the Danube."),
         node("thanks", "reply1", "user", "Really?"),
+        node("more1", "thanks", "user", "Sure?"),
+        node("more2", "thanks", "user", "Truly?"),
+        node("yes", "more2", "assistant", "Yes."),
     ]
     mapping = {each["id"]: each for each in nodes}
     return [
@@ -166,6 +170,15 @@ def test_an_export_of_chatgpt_keeps_branches_and_leaves_out_what_is_hidden(
     ]
     assert shown[1].answer is not None
     assert shown[1].answer.model == "gpt-5"
+    # Prompts and answers take turns on every path, as the window wants them.
+    roles = {m.id: m.role for m in messages}
+    for message in messages:
+        above = None if message.parent_id is None else roles[message.parent_id]
+        assert above is not message.role
+        assert message.role is not Role.SYSTEM
+    (yes,) = (m for m in messages if m.text == "Yes.")
+    assert [m.text for m in path_to(messages, yes.id)][2:] == ["Really?\n\nTruly?", "Yes."]
+    assert json.loads(empty.settings(info.id)) == {"system_prompt": "Be brief."}
     assert not empty.search("secret")
     assert empty.search("Danube")
 
@@ -183,8 +196,10 @@ def lm_studio() -> dict[str, Any]:
     ]
     ask = {"type": "singleStep", "role": "user", "content": said("Which colour?")}
     more = {"type": "singleStep", "role": "user", "content": said("Sure?")}
+    prompt = {"key": "llm.prediction.systemPrompt", "value": "You know colours."}
     return {
         "name": "Colours",
+        "perChatPredictionConfig": {"fields": [prompt]},
         "createdAt": 1_700_000_000_000,
         "messages": [
             {"versions": [ask], "currentlySelected": 0},
@@ -208,6 +223,7 @@ def test_a_conversation_of_lm_studio_keeps_versions(empty: History, tmp_path: Pa
         "Sure?",
     ]
     assert info.created_s == 1.7e9
+    assert "You know colours." in empty.settings(info.id)
 
 
 def harmed(change: Callable[[dict[str, Any]], object]) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from medusa_core.errors import RequestError
 from medusa_core.history.history import History
 from medusa_core.history.records import AnswerState, StoredAnswer
 from tests.history.samples import Clock, answer, done, filled, prompt, steps, tell
@@ -153,3 +154,31 @@ def test_what_was_in_an_emptied_trash_is_in_no_file(history: History, tmp_path: 
     assert b"lighthouse" not in raw.lower()
     assert b"minutes" in raw
     assert found(history, "minutes") == ["tea-3", "tea-1"]
+
+
+def test_a_second_program_leaves_an_answer_alone_that_the_first_one_writes(
+    history: History, tmp_path: Path
+) -> None:
+    history.begin_answer(answer("tea", "open", "tea-4"))
+    history.append_steps("open", tuple(steps("So far")))
+    second = History(tmp_path / "history.db", Clock())
+    told = second.messages("tea")[-1].answer
+    assert told is not None
+    assert told.state is AnswerState.STREAMING
+    second.begin("other", "Of the second")
+    second.close()
+    history.finish_answer("open", "So far so good", None, AnswerState.CUT)
+    assert history.messages("tea")[-1].text == "So far so good"
+    assert history.conversation("other").title == "Of the second"
+
+
+def test_what_is_there_or_gone_is_told_apart_from_a_disk_that_fails(history: History) -> None:
+    with pytest.raises(RequestError):
+        history.begin("tea", "Again")
+    with pytest.raises(RequestError):
+        history.add_prompt(prompt("tea", "tea-0", "Again"))
+    with pytest.raises(RequestError):
+        history.append_steps("gone", tuple(steps("text")))
+    with pytest.raises(RequestError):
+        history.set_leaf("tea", "ships-0")
+    assert history.conversation("tea").num_messages == 6

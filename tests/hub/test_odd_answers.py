@@ -192,7 +192,7 @@ def test_a_connection_that_breaks_is_said(
     script: Any, scripted: ScriptedHub, scripted_settings: HubSettings
 ) -> None:
     scripted.answers[LISTING] = script
-    with pytest.raises(NetworkError, match="doesn't answer") as caught:
+    with pytest.raises(NetworkError, match="Can't reach") as caught:
         list_repo(scripted_settings, REPO)
     check(caught.value, scripted_settings)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from medusa_core.errors import ConversationFileError
 from medusa_core.history.exchange.grown import (
     in_order,
-    joined_runs,
+    in_turns,
     own_id,
     title_of,
     without_hidden,
@@ -56,13 +57,13 @@ def from_chatgpt(raw: Json) -> Json:
         told = _chatgpt_message(message) if isinstance(message, dict) else None
         if told is None:
             hidden.add(key)
-            told = {"role": "system", "text": "", "created_s": 0.0}
+            told = {"role": "user", "text": "", "created_s": 0.0}
         parent = node.get("parent")
         nodes.append({**told, "id": key, "parent_id": parent if isinstance(parent, str) else None})
-    ordered = in_order(nodes, str(title))
-    visible, part_of = joined_runs(without_hidden(ordered, hidden))
-    leaf = _visible_leaf(raw.get("current_node"), raw["mapping"], part_of)
-    return _conversation(name, title, created_s, _number(raw.get("update_time")), visible, leaf)
+    ordered = without_hidden(in_order(nodes, str(title)), hidden)
+    about = _Told(name, title, created_s, _number(raw.get("update_time")), _system_of(ordered))
+    visible, part_of = in_turns(_without_system(ordered))
+    return about.conversation(visible, _visible_leaf(raw.get("current_node"), nodes, part_of))
 
 
 def _chatgpt_message(raw: Json) -> Json | None:
@@ -89,14 +90,13 @@ def _chatgpt_text(content: Json) -> str:
     return "\n\n".join(part for part in parts if isinstance(part, str) and part)
 
 
-def _visible_leaf(node: Any, mapping: Json, part_of: dict[str, str]) -> str | None:
+def _visible_leaf(leaf: Any, nodes: list[Json], part_of: dict[str, str]) -> str | None:
     """The message that a node or the first one above it became."""
-    for _ in range(len(mapping)):
-        if not isinstance(node, str) or node in part_of:
-            break
-        above = mapping.get(node)
-        node = above.get("parent") if isinstance(above, dict) else None
-    return part_of.get(node) if isinstance(node, str) else None
+    parents = {node["id"]: node["parent_id"] for node in nodes}
+    at = leaf if isinstance(leaf, str) else None
+    while at is not None and at not in part_of:
+        at = parents.get(at)
+    return None if at is None else part_of[at]
 
 
 def from_lm_studio(raw: Json, file_name: str) -> Json:
@@ -107,23 +107,40 @@ def from_lm_studio(raw: Json, file_name: str) -> Json:
     """
     created_s = _number(raw.get("createdAt")) / 1000
     name = own_id("lm-studio", file_name, created_s)
+    model = raw.get("lastUsedModel")
+    model = model.get("identifier") if isinstance(model, dict) else None
     messages: list[Json] = []
     parent: str | None = None
     for number, message in enumerate(raw["messages"]):
-        versions = [_lm_studio_version(version) for version in message["versions"]]
+        versions = [_lm_studio_version(version, model) for version in message["versions"]]
         chosen = message.get("currentlySelected")
         for place, told in enumerate(versions):
             if told is not None:
-                key = own_id(name, number, place)
+                key = f"{number} {place}"
                 messages.append({**told, "id": key, "parent_id": parent, "created_s": created_s})
         if isinstance(chosen, int) and 0 <= chosen < len(versions) and versions[chosen] is not None:
-            parent = own_id(name, number, chosen)
+            parent = f"{number} {chosen}"
         elif messages and any(versions):
             parent = messages[-1]["id"]
-    return _conversation(name, raw.get("name"), created_s, created_s, messages, parent)
+    system = _lm_studio_system(raw) or _system_of(messages)
+    about = _Told(name, raw.get("name"), created_s, created_s, system)
+    visible, part_of = in_turns(_without_system(messages))
+    return about.conversation(visible, _visible_leaf(parent, messages, part_of))
 
 
-def _lm_studio_version(raw: Any) -> Json | None:
+def _lm_studio_system(raw: Json) -> str:
+    """The system prompt, which lies among the settings."""
+    config = raw.get("perChatPredictionConfig")
+    fields = config.get("fields") if isinstance(config, dict) else None
+    for field in fields if isinstance(fields, list) else ():
+        is_it = isinstance(field, dict) and field.get("key") == "llm.prediction.systemPrompt"
+        if is_it and isinstance(field.get("value"), str):
+            return str(field["value"])
+    system = raw.get("systemPrompt")
+    return system if isinstance(system, str) else ""
+
+
+def _lm_studio_version(raw: Any, last_model: Any) -> Json | None:
     """What a version says; None where that is nothing."""
     if not isinstance(raw, dict):
         raise unknown()
@@ -138,7 +155,7 @@ def _lm_studio_version(raw: Any) -> Json | None:
         return None
     sender = raw.get("senderInfo")
     model = sender.get("senderName") if isinstance(sender, dict) else None
-    return {"role": role, "text": text, **_answer(role, model)}
+    return {"role": role, "text": text, **_answer(role, model or last_model)}
 
 
 def _step_text(step: Any) -> str:
@@ -151,6 +168,8 @@ def _step_text(step: Any) -> str:
 
 
 def _block_texts(content: Any) -> Iterator[str]:
+    if isinstance(content, str):
+        yield content
     for block in content if isinstance(content, list) else ():
         if isinstance(block, dict) and isinstance(block.get("text"), str):
             yield block["text"]
@@ -165,30 +184,49 @@ def _answer(role: Any, model: Any) -> Json:
     return {"answer": told}
 
 
-def _conversation(
-    name: str, title: Any, created_s: float, changed_s: float, messages: list[Json], leaf: Any
-) -> Json:
-    # Ids of others are theirs: the same message may be in several of their conversations.
-    return {
-        "id": name,
-        "title": title_of(title, messages),
-        "has_own_title": isinstance(title, str) and bool(title.strip()),
-        "folder": None,
-        "is_pinned": False,
-        "created_s": created_s,
-        "changed_s": changed_s or created_s,
-        "leaf_id": None if leaf is None else own_id(name, leaf),
-        "settings": "",
-        "messages": [
-            {
-                **message,
-                "id": own_id(name, message["id"]),
-                "parent_id": message["parent_id"] and own_id(name, message["parent_id"]),
-                "created_s": message["created_s"] or created_s,
-            }
-            for message in messages
-        ],
-    }
+def _system_of(messages: list[Json]) -> str:
+    """What the model was told before the conversation."""
+    return next((message["text"] for message in messages if message["role"] == "system"), "")
+
+
+def _without_system(messages: list[Json]) -> list[Json]:
+    """Prompts and answers: what the model was told before is a setting here."""
+    return without_hidden(messages, {m["id"] for m in messages if m["role"] == "system"})
+
+
+class _Told(NamedTuple):
+    """What is known of a conversation besides its messages."""
+
+    name: str
+    title: Any
+    created_s: float
+    changed_s: float
+    system: str
+
+    def conversation(self, messages: list[Json], leaf: str | None) -> Json:
+        """The conversation. Ids of others are theirs: two conversations may have the same ones."""
+        settings = {"system_prompt": self.system}
+        return {
+            "id": self.name,
+            "title": title_of(self.title, messages),
+            "has_own_title": isinstance(self.title, str) and bool(self.title.strip()),
+            "folder": None,
+            "is_pinned": False,
+            "created_s": self.created_s,
+            "changed_s": self.changed_s or self.created_s,
+            "leaf_id": None if leaf is None else own_id(self.name, leaf),
+            "settings": json.dumps(settings) if self.system.strip() else "",
+            "messages": [self._message(message) for message in messages],
+        }
+
+    def _message(self, raw: Json) -> Json:
+        parent = raw["parent_id"]
+        return {
+            **raw,
+            "id": own_id(self.name, raw["id"]),
+            "parent_id": None if parent is None else own_id(self.name, parent),
+            "created_s": raw["created_s"] or self.created_s,
+        }
 
 
 def _number(value: Any) -> float:

@@ -63,11 +63,14 @@ def without_hidden(messages: Sequence[Json], hidden: set[str]) -> list[Json]:
     return kept
 
 
-def joined_runs(messages: Sequence[Json]) -> tuple[list[Json], dict[str, str]]:
-    """Messages of one speaker behind each other as one, since others take turns.
+def in_turns(messages: Sequence[Json]) -> tuple[list[Json], dict[str, str]]:
+    """Prompts and answers in turns, as our conversations are: each path says what it said before.
+
+    What somebody says after themselves is joined to what they said. Where paths part there, it is
+    another version of it. An answer to nothing gets a prompt.
 
     Args:
-        messages: Parents before their children.
+        messages: Parents before their children; prompts and answers only.
 
     Returns:
         The messages; and for each id, the id of the message it is part of now.
@@ -79,12 +82,18 @@ def joined_runs(messages: Sequence[Json]) -> tuple[list[Json], dict[str, str]]:
     kept: list[Json] = []
     for message in messages:
         parent = into.get(message["parent_id"] or "")
-        is_alone = num_children[message["parent_id"]] == 1
-        if parent is not None and is_alone and parent["role"] == message["role"]:
-            parent["text"] = f"{parent['text']}\n\n{message['text']}"
-            into[message["id"]] = parent
-            continue
         added = {**message, "parent_id": parent["id"] if parent is not None else None}
+        if parent is not None and parent["role"] == message["role"]:
+            text = f"{parent['text']}\n\n{message['text']}"
+            if num_children[message["parent_id"]] == 1:
+                parent["text"] = text
+                into[message["id"]] = parent
+                continue
+            added |= {"text": text, "parent_id": parent["parent_id"]}
+        elif parent is None and message["role"] == "assistant":
+            prompt = {"id": f"before {message['id']}", "parent_id": None, "role": "user"}
+            kept.append({**prompt, "text": "…", "created_s": message["created_s"]})
+            added["parent_id"] = prompt["id"]
         into[message["id"]] = added
         kept.append(added)
     return kept, {name: message["id"] for name, message in into.items()}

@@ -14,6 +14,7 @@ from app.history.grouping import Heading, rows_of
 from app.history.history_keeper import NOT_SAVED
 from app.window import MainWindow
 from medusa_core.api import ConversationInfo, Folder, History
+from medusa_core.chat_settings import ChatSettings
 from medusa_core.errors import StorageError
 from medusa_core.messages import Generate
 from tests.app.driving import ask, errors, user_messages
@@ -243,3 +244,22 @@ def test_a_list_is_grouped_by_folder_and_by_date() -> None:
         *("Pinned", "2", "Work", "3", "Empty", "Today", "-1", "0", "Yesterday", "1"),
         *("Last 7 days", "6", "Last 30 days", "20", "August 2026", "90"),
     ]
+
+
+def test_each_conversation_keeps_its_own_settings(qtbot: QtBot, open_kept: OpenKept) -> None:
+    window, _ = open_kept()
+    control = window.page.control
+    control.system_edit.setPlainText("Be brief.")
+    ask(qtbot, window, "first")
+    control.choose_rule("sample")  # after its last question, too
+    window.chat.new_chat()
+    assert control.settings() == ChatSettings()
+    ask(qtbot, window, "second")
+    window, engine = open_kept()
+    click(window, "first")
+    settings = window.page.control.settings()
+    assert (settings.system_prompt, settings.rule) == ("Be brief.", "sample")
+    ask(qtbot, window, "third")
+    assert engine.of_kind(Generate)[0].messages[0].content == "Be brief."
+    click(window, "second")
+    assert window.page.control.settings() == ChatSettings()

@@ -39,7 +39,7 @@ def test_installed_models_are_listed_verified_and_deleted(
         assert reasons[1] == "org/tiny-chat-medusa"
         assert "hidden size 64 ≠ 128" in reasons[2]
         tab.verify_button.click()
-        await until(lambda: "is whole" in tab.status_label.text())
+        await until(lambda: "intact" in tab.status_label.text())
         chosen = tab.chosen
         assert chosen is not None
         blob = (chosen.folder / "model.safetensors").resolve()

@@ -1,0 +1,1 @@
+"""The first steps: what this is, which model fits here, where files go."""

@@ -1,0 +1,171 @@
+"""What a new user stumbled over in the model manager, and no longer does."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QMessageBox
+from pytestqt.qtbot import QtBot
+
+from app.library.library_dialog import LibraryDialog
+from app.library.sizes import verdict
+from app.theme.appearance import Appearance
+from medusa_core.api import HubSettings, Library, Offer, Pair, demo_model
+from medusa_core.memory.budget import Budget, imagined_card
+from medusa_core.memory.plan import plan_memory
+from medusa_core.messages import HeadsShape, WeightFormats
+from medusa_core.model_choice import ModelChoice, demo_choice
+from medusa_core.plan.cli import shape_config
+from medusa_core.quant.choice import settle_formats
+from medusa_core.quant.format import Hardware
+from tests.app.library.conftest import Run
+from tests.app.library.managing import card, column, settle, until
+from tests.hub.conftest import LoopbackHub
+
+GIB = 1 << 30
+
+
+def test_verdicts_are_read_at_once() -> None:
+    budget = imagined_card(24)
+    config, formats = shape_config("vicuna-7b"), WeightFormats("nf4")
+
+    def said(gib: float, how: str = "") -> str:
+        here = replace(budget, total_bytes=round(gib * GIB))
+        settled = settle_formats(formats, "", budget.hardware)
+        return verdict(plan_memory(config, HeadsShape(), settled, here, 2048), how)
+
+    assert said(24, "(4-bit)").startswith("Fits (4-bit), 1")
+    assert said(24, "unchanged").startswith("Fits unchanged, ")
+    assert said(2).endswith("more than the 2.00 GiB here")
+
+
+def test_a_computer_without_a_card_is_offered_small_models_first(dialog: LibraryDialog) -> None:
+    card(dialog, 24)
+    assert "7B" in column(dialog, 0)[0]
+    processor = Budget("RAM", Hardware("cpu"), 16 * GIB, 2 * GIB, 0, is_live=True)
+    fresh = dialog.discover
+    fresh._budget = None
+    fresh.set_budget(processor)
+    assert "0.5B" in column(dialog, 0)[0]
+    assert fresh.chosen is not None
+    assert 2e9 < fresh.chosen.download_bytes < 4e9
+
+
+def test_the_built_in_model_is_listed_loaded_and_never_deleted(
+    run: Run, dialog: LibraryDialog
+) -> None:
+    loaded: list[ModelChoice] = []
+    dialog.load_requested.connect(loaded.append)
+    tab = dialog.installed
+
+    async def work() -> None:
+        card(dialog, 8)
+        await tab.refresh()
+        assert "Nothing is downloaded yet" in tab.status_label.text()
+        tab.table.selectRow(0)
+        assert tab.chosen is not None
+        assert tab.chosen.is_built_in
+        assert not tab.delete_button.isEnabled()
+        tab.details.action_button.click()
+        await settle(dialog)
+
+    run(work)
+    assert (loaded[0].model_dir, loaded[0].heads_dir) == demo_model()
+    assert loaded[0].is_demo
+
+
+def test_deleting_the_loaded_model_warns_unloads_and_forgets_its_download(
+    run: Run,
+    dialog: LibraryDialog,
+    library: Library,
+    published: LoopbackHub,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[tuple[str, object]] = []
+    loaded: list[ModelChoice] = []
+    dialog.load_requested.connect(loaded.append)
+    yes = QMessageBox.StandardButton.Yes
+
+    def question(
+        _parent: object, _title: str, text: str, _buttons: object, usual: object
+    ) -> object:
+        asked.append((text, usual))
+        return yes
+
+    monkeypatch.setattr(QMessageBox, "question", question)
+    tab = dialog.installed
+
+    async def work() -> None:
+        dialog.download(Offer("", Pair("org/tiny-chat")))
+        await until(lambda: tab.items)
+        tab.mark_loaded(tab.items[0].folder)
+        tab.table.selectRow(0)
+        assert "loaded" in tab.table.item(0, 1).text()  # type: ignore[union-attr]
+        tab.delete_button.click()
+        await until(lambda: not tab.items)
+        await settle(dialog)
+        await library.downloads.close()
+
+    run(work)
+    ((text, usual),) = asked
+    assert "It is loaded now" in text
+    assert usual is QMessageBox.StandardButton.No
+    assert loaded == [demo_choice()]
+    assert library.downloads.jobs == ()
+
+
+def test_rows_of_a_search_get_their_sizes_as_they_come(
+    run: Run, dialog: LibraryDialog, published: LoopbackHub
+) -> None:
+    async def work() -> None:
+        card(dialog, 8)
+        dialog.discover.search_edit.setText("tiny-chat")
+        await until(lambda: len(column(dialog, 1)) == 2 and "–" not in column(dialog, 1)[0])
+        await settle(dialog)
+
+    run(work)
+    assert column(dialog, 1)[0].startswith("Fits")
+
+
+def test_without_a_network_it_is_said_plainly_and_the_old_list_is_marked(
+    run: Run, qtbot: QtBot, appearance: Appearance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    nowhere = HubSettings(endpoint="http://127.0.0.1:9", cache_dir=tmp_path)
+    library = Library(tmp_path / "downloads.db", tmp_path / "folders.json", nowhere)
+    dialog = LibraryDialog(library, appearance)
+    qtbot.addWidget(dialog)
+    before = column(dialog, 0)
+
+    async def work() -> None:
+        dialog.discover.search_edit.setText("tiny")
+        await until(lambda: "Are you online?" in dialog.discover.status_label.text())
+
+    run(work)
+    assert "The list is from before." in dialog.discover.status_label.text()
+    assert column(dialog, 0) == before
+
+
+def test_the_choice_of_weights_stays_with_its_row(dialog: LibraryDialog) -> None:
+    from app.library.details import Subject
+
+    card(dialog, 24)
+    details = dialog.discover.details
+    config = shape_config("vicuna-7b")
+    details.show_subject(Subject("one", "", config, HeadsShape()))
+    details.quant_box.setCurrentIndex(details.quant_box.findData("int8"))
+    details.show_subject(Subject("two", "", None, HeadsShape()))
+    details.show_subject(Subject("two", "", config, HeadsShape()))
+    assert details.quant_box.currentIndex() == 0
+
+
+def test_on_a_disk_that_cannot_be_written_the_manager_opens_and_says_so(
+    qtbot: QtBot, appearance: Appearance, settings: HubSettings, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    below = tmp_path / "file" / "state"
+    library = Library(below / "downloads.db", below / "folders.json", settings)
+    dialog = LibraryDialog(library, appearance)
+    qtbot.addWidget(dialog)
+    assert "won't be remembered" in dialog.notice_label.text()
+    assert "Move the file away" not in dialog.notice_label.text()

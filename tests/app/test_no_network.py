@@ -1,0 +1,74 @@
+"""Nothing leaves this computer unless the user asks for it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# The whole application, with the real engine and the real library; every way out is watched.
+WHOLE = """
+import asyncio, json, socket, sys
+asked = []
+for name in ("getaddrinfo", "gethostbyname", "create_connection"):
+    def refuse(*arguments, name=name, **_):
+        asked.append((name, str(arguments[:1])))
+        raise OSError("no network")
+    setattr(socket, name, refuse)
+def watch(event, arguments):
+    if event in ("socket.connect", "socket.getaddrinfo", "socket.sendto"):
+        where = arguments[1] if event == "socket.connect" else arguments[0]
+        if event != "socket.connect" or arguments[0].family != socket.AF_UNIX:
+            asked.append((event, str(where)))
+sys.addaudithook(watch)
+
+from pathlib import Path
+from app.application import Application, Options, run
+
+async def use(application: Application) -> int:
+    application.open()
+    window = application.window
+    while window.keeper.status.calibrated is None:
+        await asyncio.sleep(0.02)
+    await window.offer_installed()
+    window.chat.send("Hello")
+    while window.chat.is_busy:
+        await asyncio.sleep(0.02)
+    window.show_models()
+    for tab in range(window.models.tabs.count()):
+        window.models.tabs.setCurrentIndex(tab)
+        await asyncio.sleep(0.3)
+    for page in ("General", "Models", "Privacy and storage"):
+        window.desk.show_settings(page)
+        await asyncio.sleep(0.1)
+    window.desk.show_palette()
+    window.show_about()
+    window.desk.show_diagnostics()
+    while not window.desk.diagnostics.save_button.isEnabled():
+        await asyncio.sleep(0.02)
+    rows = window.models.discover.table.rowCount()
+    await window.library.downloads.close()
+    application.close()
+    print(json.dumps({"asked": asked, "rows": rows}))
+    return 0
+
+run(Options(platform="offscreen", data_dir=Path(sys.argv[1])), use)
+"""
+
+
+def test_the_whole_application_asks_nobody_by_itself(tmp_path: Path) -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", WHOLE, str(tmp_path)],
+        cwd=ROOT,
+        env=os.environ | {"HOME": str(tmp_path), "HF_HOME": str(tmp_path / "hf")},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert told.returncode == 0, told.stderr
+    found = json.loads(told.stdout.splitlines()[-1])
+    assert found["asked"] == []
+    assert found["rows"] > 5, "the catalog needs no network"

@@ -1,0 +1,70 @@
+"""Texts as a search compares them, and pieces of them as it shows them."""
+
+import sqlite3
+import unicodedata
+from contextlib import closing
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from medusa_core.history.folding import as_query, fold, snippet, unfold, words_of
+
+anything = st.text(
+    st.one_of(
+        st.characters(exclude_categories=["Cs"]),
+        st.sampled_from("aÀéß ñ\u0301\u0323İıﬁ東京한글ไทย🙂\u200d\n\t\0-_'\"*"),
+    ),
+    max_size=60,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(anything, anything)
+@example("ﬁnd ß", "s")
+@example("İstanbul", "i")
+def test_pieces_are_of_the_text_and_marks_lie_within(text: str, asked: str) -> None:
+    shown, spans = snippet(text, words_of(asked))
+    for begin, end in spans:
+        assert 0 <= begin < end <= len(shown)
+    flat = " ".join(unicodedata.normalize("NFC", text).split())
+    assert " ".join(shown.strip("…").split()) in flat or "…" in flat
+
+
+@settings(max_examples=100, deadline=None)
+@given(anything, st.data())
+@example("𑌾0", None)
+def test_the_index_finds_each_part_between_spaces(text: str, data: st.DataObject | None) -> None:
+    text = text.replace("\0", " ")
+    parts = [part for part in text.split() if as_query(words_of(part))]
+    if not parts:
+        return
+    part = parts[0] if data is None else data.draw(st.sampled_from(parts))
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.execute(
+            "CREATE VIRTUAL TABLE t USING fts5 (w, tokenize = 'unicode61 remove_diacritics 0')"
+        )
+        db.execute("INSERT INTO t VALUES (?)", (fold(text),))
+        found = db.execute("SELECT 1 FROM t WHERE t MATCH ?", (as_query(words_of(part)),))
+        assert found.fetchone() is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "marked"),
+    [
+        ("Grüße aus Köln", "koln", ["Köln"]),
+        ("Gru\u0308ße", "grus", ["Grüß"]),  # a letter of two characters; s is half of ß
+        ("Straße", "strasse", ["Straße"]),
+        ("die Krankenhäuser", "haus", ["häus"]),
+        ("東京の天気", "天気", ["天気"]),
+        ("tea, TEA and teapot", "tea", ["tea", "TEA", "tea"]),
+        ("a b c", "c a", ["a", "c"]),
+    ],
+)
+def test_marks_are_where_the_words_are(text: str, asked: str, marked: list[str]) -> None:
+    shown, spans = snippet(text, words_of(asked))
+    assert [shown[a:b] for a, b in spans] == marked
+
+
+def test_folded_ideographs_can_be_read_again() -> None:
+    assert unfold(fold("東京の天気 Is FINE 한글")) == "東京の天気 is fine 한글"
