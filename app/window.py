@@ -16,7 +16,7 @@ from app.chat.chat_page import ChatPage
 from app.chat.controller import ChatController
 from app.chat.memory_watch import MemoryWatch
 from app.commands.table import CommandTable
-from app.commands.window_commands import window_commands
+from app.commands.window_commands import MENU, window_commands
 from app.control.kept_settings import KeptSettings
 from app.control.seeds import NewSeed, new_seed
 from app.desk import Desk
@@ -124,6 +124,9 @@ class MainWindow(QMainWindow):
         self.page.show_panel(preferences.shows_panel)
         self._connect()
         self.commands.add(window_commands(self))
+        self.page.header.fill_menu(
+            [None if name is None else self.commands.action(name) for name in MENU]
+        )
         self.page.strip.choose_marking(Marking(preferences.marking))
         self.page.header.choose_recording(preferences.records)
         self.chat.records = preferences.records
@@ -260,23 +263,12 @@ class MainWindow(QMainWindow):
     def _connect(self) -> None:
         self._appearance.changed.connect(self.page.restyle)
         self._appearance.changed.connect(self.sidebar.restyle)
-        self.page.header.theme_toggled.connect(self.toggle_theme)
-        self.page.header.about_requested.connect(self.show_about)
         self.page.strip.marking_changed.connect(
             lambda marking: self._remember(marking=marking.value)
         )
         self.page.empty.hint_dismissed.connect(self._dismiss_hint)
         self.page.empty.models_requested.connect(self.show_models)
         self.page.header.models_requested.connect(self.show_models)
-        self.page.header.offer_insight(
-            (
-                ("Visualize tree\tF9", self.insight.open_tree),
-                ("Steps\tF10", self.insight.open_steps),
-                ("Equilibrium\tCtrl+Shift+E", self.insight.open_equilibrium),
-                ("Compare two modes …\tCtrl+Shift+D", self.insight.open_compare),
-                ("Open a trace …", self.insight.files.ask_to_open),
-            )
-        )
         self.page.header.recording_chosen.connect(lambda on: self.settings.choose("records", on))
         self.page.panel_shown.connect(lambda is_open: self._remember(shows_panel=is_open))
         self.page.control.presets.refused.connect(self.chat.errors.show)

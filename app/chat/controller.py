@@ -99,7 +99,7 @@ class ChatController(QObject):
         self.path = PathView(page.conversation, self.conversation, appearance)
         self.errors = ErrorBoard(page, appearance)
         self.meter = ContextMeter(
-            page, bridge, keeper, lambda: self.conversation.whole(), lambda: self.is_busy
+            page, bridge, keeper, lambda: self.conversation.remembered(), lambda: self.is_busy
         )
         self._connect()
         self._model_changed()
@@ -361,7 +361,7 @@ class ChatController(QObject):
                 message.cut_short()
         else:
             self._take_back(conversation, turn)
-        self.errors.show(failed.message, failed.hint)
+        self.errors.show_failure(failed)
         if conversation is self.conversation:
             self._end()
         if isinstance(failed, EngineLost):
@@ -406,7 +406,7 @@ class ChatController(QObject):
         if status.phase is Phase.FAILED and status.failed is not None:
             self._page.empty.show_model("The model could not be loaded.")
             if status.failed.kind != "Cancelled":
-                self.errors.show(status.failed.message, status.failed.hint, can_retry=True)
+                self.errors.show_failure(status.failed, can_retry=True)
         elif status.phase is Phase.ASLEEP:
             self._page.empty.show_model("The model is asleep; it wakes with your next message.")
         elif status.loaded is not None:

@@ -14,6 +14,13 @@ if TYPE_CHECKING:
 
 _KEY = QKeySequence.StandardKey
 
+# What the window's menu holds, by name; None for a line between.
+MENU: tuple[str | None, ...] = (
+    *("tree", "steps", "equilibrium", "compare", "open-trace", None),
+    *("palette", "models", "settings", "theme", None),
+    *("welcome", "diagnostics", "about", None, "quit"),
+)
+
 
 def window_commands(window: MainWindow) -> tuple[Command, ...]:
     """What can be done in a window, in the order of menus and of the palette."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
@@ -45,6 +46,7 @@ class SettingsDialog(QDialog):
             self.names.addItem(name)
             area = QScrollArea()
             area.setWidgetResizable(True)
+            area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
             area.setWidget(page)
             self.pages.addWidget(area)
         row = QHBoxLayout()
