@@ -15,12 +15,14 @@ from pytestqt.qtbot import QtBot
 from app.history.files import _KINDS
 from app.history.grouping import Heading, rows_of
 from app.history.history_keeper import NOT_SAVED
+from app.history.titles import title_in
 from app.window import MainWindow
 from medusa_core.api import ConversationInfo, FileKind, Folder, History
 from medusa_core.chat_settings import ChatSettings
 from medusa_core.errors import StorageError
-from medusa_core.messages import Generate
-from tests.app.driving import ask, errors, user_messages
+from medusa_core.messages import Cancel, Generate
+from medusa_core.model_choice import ModelChoice
+from tests.app.driving import ask, errors, user_messages, wait_ready
 from tests.app.fakes import LONG, Script
 from tests.app.history.conftest import OpenKept
 
@@ -321,3 +323,39 @@ def test_a_file_that_cannot_be_written_is_told(
     for kind in (FileKind.MARKDOWN, None):
         window.history.files.export(tmp_path / "no" / "where.x", kind, None)
     assert [card.message.split(" can't")[1] for card in errors(window)]
+
+
+def test_an_idle_model_names_a_conversation_and_gives_way_to_the_user(
+    qtbot: QtBot, open_kept: OpenKept, tmp_path: Path
+) -> None:
+    window, engine = open_kept()
+    window.keeper.load(ModelChoice("large", tmp_path))
+    wait_ready(qtbot, window)
+    window.titles._idle.setInterval(0)
+    engine.script = Script(answer="Title: Foxes and hens")
+    ask(qtbot, window, "Tell me about foxes, please")
+    qtbot.waitUntil(lambda: titles(window) == ["Foxes and hens"])
+    assert engine.of_kind(Generate)[-1].session_id == "titles"
+    engine.gate.clear()
+    window.chat.new_chat()
+    engine.gate.set()
+    ask(qtbot, window, "something else")
+    engine.gate.clear()
+    qtbot.waitUntil(lambda: len(engine.of_kind(Generate)) == 4)
+    window.chat.send("and more")
+    qtbot.waitUntil(lambda: any(c.session_id == "titles" for c in engine.of_kind(Cancel)))
+    engine.gate.set()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+
+
+@pytest.mark.parametrize(
+    ("said", "title"),
+    [
+        ('"Foxes at night"', "Foxes at night"),
+        ("**Title:** Foxes", "Foxes"),
+        ("", ""),
+        ("I think that a good title for this conversation might be something like this", ""),
+    ],
+)
+def test_a_title_is_found_in_what_a_model_says(said: str, title: str) -> None:
+    assert title_in(said) == title
