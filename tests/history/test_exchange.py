@@ -16,7 +16,7 @@ from medusa_core.history.exchange.export import FileKind, export
 from medusa_core.history.exchange.reading import ConversationFile
 from medusa_core.history.history import History
 from medusa_core.history.tree import path_to
-from medusa_core.messages import Role
+from medusa_core.messages import GenerateSettings, Role
 from medusa_core.resources import resources_dir
 from tests.history.samples import Clock, done, filled, steps, tell
 
@@ -296,13 +296,22 @@ def test_odd_values_that_mean_no_harm_are_taken(
     ships["title"] = EVIL
     ships["changed_s"] = 1e300
     ships["messages"][1]["answer"]["done"] = {"odd": 1}
-    ships["messages"][1]["answer"]["settings"] = {"unknown": [1]}
+    ships["messages"][1]["answer"]["settings"] = {
+        "unknown": [1],
+        "temperature": "hot",
+        "stop": [1],
+        "seed": 5,
+        "rule": None,
+    }
     # Not as we write it, but the same.
     path.write_text("\ufeff" + json.dumps(raw, indent=3), encoding="utf-8")
     assert take(empty, path) == (1, 0)
     (info,) = empty.conversations()
     assert info.changed_s == 0.0
-    assert len(empty.messages("ships")) == 2
+    told = empty.messages("ships")[1].answer
+    assert told is not None
+    assert told.done is None
+    assert told.settings == GenerateSettings(seed=5)
     tell(empty, "ships", "Another?", "No.", "ships-1")
 
 
