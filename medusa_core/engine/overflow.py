@@ -191,7 +191,8 @@ def _too_long(num_tokens: int, target: Target, limit: int, *, is_whole: bool) ->
     what = "This chat" if is_whole else "The last message alone"
     if limit == whole:
         hint = (
-            "Shorten the message, start a new chat, or choose another way under Settings, Context."
+            "Shorten the message, start a new chat, or let the oldest messages go (Context, in the "
+            "chat's settings)."
             if is_whole
             else "Shorten it, or load the model with a longer context."
         )
