@@ -22,6 +22,7 @@ from app.control.seeds import NewSeed, new_seed
 from app.desk import Desk
 from app.history.history_keeper import HistoryKeeper
 from app.history.sidebar import WIDTH_EM, Sidebar
+from app.history.titles import Titles
 from app.history.trace_keeper import TraceKeeper
 from app.insight.insight_panels import Insight
 from app.markdown.formats import Marking
@@ -86,6 +87,7 @@ class MainWindow(QMainWindow):
     ) -> None:
         super().__init__()
         self.keeper = keeper
+        self._bridge = bridge
         self._appearance = appearance
         self.settings = SettingsStore(preferences, config_dir)
         self._resources = resources
@@ -142,6 +144,8 @@ class MainWindow(QMainWindow):
             self.chat, self.sidebar, history, lambda: composer.text, composer.set_text
         )
         self._kept_settings = KeptSettings(self.chat, self.page.control, self.history)
+        self.titles = Titles(self.chat, self._bridge, self.keeper, self.history.journal)
+        self.titles.named.connect(self.history.refresh)
         self.traces = TraceKeeper(self.insight, history, self.history.journal)
         composer.edit.textChanged.connect(self._draft_pause.start)
         self._draft_pause.timeout.connect(self.history.keep_draft)

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from medusa_core import messages
+from medusa_core.attachments.attachment import Attachment
+from medusa_core.attachments.reader import read_attachment
 from medusa_core.components import component_licences, component_versions
 from medusa_core.files.json_file import read_json
 from medusa_core.history.exchange.export import FileKind, export
@@ -218,6 +220,7 @@ __all__ = [
     "ALL",
     "APP_NAME",
     "AnswerState",
+    "Attachment",
     "Budget",
     "Check",
     "Choice",
@@ -269,6 +272,7 @@ __all__ = [
     "places",
     "plan_choice",
     "plan_least",
+    "read_attachment",
     "read_json",
     "read_trace",
     "recommend",

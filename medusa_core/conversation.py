@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from uuid import uuid4
 
+from medusa_core.attachments.attachment import Attachment, with_attachments
 from medusa_core.messages import (
     ChatMessage,
     GenerateSettings,
@@ -18,6 +19,7 @@ from medusa_core.messages import (
     Role,
     StepDone,
 )
+from medusa_core.thinking import NOTHING_THOUGHT, find_thinking, without_thinking
 
 NewId = Callable[[], str]
 Clock = Callable[[], float]
@@ -66,9 +68,17 @@ class Answer:
 
     @property
     def message(self) -> ChatMessage:
-        """What the model reads of it later on."""
+        """All that the model wrote, its thoughts included: to go on with it."""
         token_ids = () if self.done is None else self.done.token_ids
         return ChatMessage(Role.ASSISTANT, self.text, token_ids)
+
+    @property
+    def remembered(self) -> ChatMessage:
+        """What the model reads of it later on: what was thought is left out."""
+        if find_thinking(self.text) == NOTHING_THOUGHT:
+            return self.message
+        # Its tokens spell the thought as well, so the text alone is passed on.
+        return ChatMessage(Role.ASSISTANT, without_thinking(self.text))
 
 
 @dataclass(slots=True)
@@ -79,6 +89,7 @@ class Prompt:
         id: Names it.
         parent_id: The answer that it follows; empty for the first of a conversation.
         text: What was written.
+        attachments: Files that go with it.
         answers: The oldest first.
         created_s: Seconds since 1970.
     """
@@ -88,6 +99,12 @@ class Prompt:
     text: str
     answers: list[Answer] = field(default_factory=list)
     created_s: float = 0.0
+    attachments: tuple[Attachment, ...] = ()
+
+    @property
+    def message(self) -> ChatMessage:
+        """What the model reads of it."""
+        return ChatMessage(Role.USER, with_attachments(self.text, self.attachments))
 
 
 @dataclass(slots=True)
@@ -121,10 +138,13 @@ class Conversation:
 
     # What is asked ----------------------------------------------------------------------------
 
-    def ask(self, text: str, settings: GenerateSettings) -> Turn:
+    def ask(
+        self, text: str, settings: GenerateSettings, attachments: Sequence[Attachment] = ()
+    ) -> Turn:
         """Ask behind the last turn."""
         parent_id = self.turns[-1].answer.id if self.turns else ""
         prompt = Prompt(self._make_id(), parent_id, text, created_s=self._clock())
+        prompt.attachments = tuple(attachments)
         self._prompts.append(prompt)
         return self._begin(prompt, settings)
 
@@ -135,9 +155,10 @@ class Conversation:
         return self._begin(prompt, settings)
 
     def edit(self, place: int, text: str, settings: GenerateSettings) -> Turn:
-        """Ask something else in the place of a turn; the old prompt stays beside it."""
+        """Ask something else in the place of a turn, with its files; the old one stays."""
+        attachments = self.turns[place].prompt.attachments
         del self.turns[place:]
-        return self.ask(text, settings)
+        return self.ask(text, settings, attachments)
 
     def reroll(self, token: int | None, settings: GenerateSettings, place: int = -1) -> Turn:
         """Wait for another answer that keeps the tokens before this one, or all for None."""
@@ -246,10 +267,11 @@ class Conversation:
         *earlier, last = self.turns
         read: list[ChatMessage] = []
         for turn in earlier:
-            if turn.answer.text:
-                read += [ChatMessage(Role.USER, turn.prompt.text), turn.answer.message]
+            remembered = turn.answer.remembered
+            if remembered.content:
+                read += [turn.prompt.message, remembered]
         given = () if last.answer.given is None else (last.answer.given,)
-        return (*read, ChatMessage(Role.USER, last.prompt.text), *given)
+        return (*read, last.prompt.message, *given)
 
     def whole(self) -> tuple[ChatMessage, ...]:
         """All that has been said, the last answer included; empty before the first word."""
@@ -258,3 +280,11 @@ class Conversation:
         last = self.turns[-1].answer
         read = tuple(message for message in self.messages() if message is not last.given)
         return (*read, last.message) if last.text else read
+
+    def remembered(self) -> tuple[ChatMessage, ...]:
+        """The same as the model reads it before the next prompt: without thoughts."""
+        whole = self.whole()
+        if not whole or whole[-1].role is not Role.ASSISTANT:
+            return whole
+        last = self.turns[-1].answer.remembered
+        return (*whole[:-1], last) if last.content else whole[:-2]

@@ -24,6 +24,7 @@ MedusaError
 │   └── DiskFullError     the disk has no room
 ├── StorageError          a database of ours can't be opened, read or written
 ├── ConversationFileError a file of conversations can't be read or written
+├── AttachmentError       a file whose text can't be attached to a message
 ├── PromptFileError       a file of prompts can't be read
 ├── PresetError           settings under a name that can't be read, changed or written
 ├── TraceError            a recording can't be written or read
@@ -169,6 +170,10 @@ class StorageError(MedusaError):
 
 class ConversationFileError(MedusaError):
     """A file of conversations that can't be read or written."""
+
+
+class AttachmentError(MedusaError):
+    """A file whose text can't be attached to a message."""
 
 
 class PromptFileError(MedusaError):

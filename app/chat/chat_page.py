@@ -26,7 +26,8 @@ from medusa_core.presets import Presets
 
 KEYS_NOTE = "Enter sends · Shift+Enter starts a new line · Esc stops"
 CONTEXT_NOTE = "Tokens of this chat and your message, of those that the model reads at most."
-PANEL_EM, MOST_PANEL = 20, 0.5  # of the page's width
+PANEL_EM, LEAST_PANEL_EM = 20, 13
+MOST_PANEL = 0.5  # of the page's width
 
 
 class ChatPage(QWidget):
@@ -149,8 +150,8 @@ class ChatPage(QWidget):
 
     def _fit_panel(self) -> None:
         """The panel never takes more than its share of a small window."""
-        wanted = self._appearance.scale.px(PANEL_EM)
-        self.control.setFixedWidth(max(1, min(wanted, int(self.width() * MOST_PANEL))))
+        least, wanted = map(self._appearance.scale.px, (LEAST_PANEL_EM, PANEL_EM))
+        self.control.setFixedWidth(max(least, min(wanted, int(self.width() * MOST_PANEL))))
 
     def _show_drafter(self) -> None:
         chosen = self.control.drafter

@@ -99,7 +99,7 @@ class ChatController(QObject):
         self.path = PathView(page.conversation, self.conversation, appearance)
         self.errors = ErrorBoard(page, appearance)
         self.meter = ContextMeter(
-            page, bridge, keeper, lambda: self.conversation.whole(), lambda: self.is_busy
+            page, bridge, keeper, lambda: self.conversation.remembered(), lambda: self.is_busy
         )
         self._connect()
         self._model_changed()

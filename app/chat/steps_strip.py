@@ -28,6 +28,7 @@ MARKING_NAMES = {
     Marking.ACCEPTED: "Mark accepted",
     Marking.HEADS: "Mark by source",
 }
+MARK_CHARS = 11
 BARS_EM = 32  # in less room the words say it alone
 TOO_SMALL = "too small to gain"
 TOO_SMALL_MEANING = (
@@ -60,6 +61,7 @@ class StepsStrip(QFrame):
         self._appearance = appearance
         self._tally = StepTally(appearance.legend)
         self._num_heads = 0
+        self._is_small = False
         self._bars = StepBars(appearance)
         self._heads = HeadBars(appearance)
         self.speed_label = _told(SPEED)
@@ -68,7 +70,7 @@ class StepsStrip(QFrame):
         self.memory_label = _told("")
         self.gain_label.setText(f"· {TOO_SMALL}")
         self.gain_label.hide()
-        self.marks_box = ElidedBox(6)
+        self.marks_box = ElidedBox(MARK_CHARS)
         self.marks_box.setAccessibleName("Marks in the text")
         for marking, name in MARKING_NAMES.items():
             self.marks_box.addItem(name, marking)
@@ -95,8 +97,8 @@ class StepsStrip(QFrame):
     def show_model(self, loaded: ModelLoaded, calibrated: Calibrated | None) -> None:
         """Show this model's heads, even while none has been tried, and whether it can gain."""
         self.set_num_heads(loaded.num_heads)
-        is_small = calibrated is not None and calibrated.plain_step_s < LEAST_STEP_S
-        self.gain_label.setVisible(is_small)
+        self._is_small = calibrated is not None and calibrated.plain_step_s < LEAST_STEP_S
+        self.gain_label.setVisible(self._is_small)
 
     def show_memory(self, text: str, meaning: str) -> None:
         """Say what the model runs on, and how much memory that has left."""
@@ -138,7 +140,10 @@ class StepsStrip(QFrame):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._bars.setVisible(self.width() >= self._appearance.scale.px(BARS_EM))
+        is_wide = self.width() >= self._appearance.scale.px(BARS_EM)
+        self._bars.setVisible(is_wide)
+        self.gain_label.setVisible(self._is_small and is_wide)
+        self.marks_box.setMinimumContentsLength(MARK_CHARS if is_wide else MARK_CHARS // 2)
 
     def _build(self) -> None:
         told = QHBoxLayout()
@@ -153,11 +158,14 @@ class StepsStrip(QFrame):
         title.setObjectName("stripTitle")
         sources = QVBoxLayout()
         sources.setSpacing(2)
-        sources.addWidget(title)
+        heading = QHBoxLayout()
+        heading.addWidget(title)
+        heading.addStretch(1)
+        heading.addWidget(self.marks_box)
+        sources.addLayout(heading)
         sources.addWidget(self._heads)
         self._row.addWidget(self._bars, 1, Qt.AlignmentFlag.AlignBottom)
         self._row.addLayout(sources)
-        self._row.addWidget(self.marks_box, 0, Qt.AlignmentFlag.AlignBottom)
         self._column.addLayout(told)
         self._column.addLayout(self._row)
 

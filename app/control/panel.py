@@ -295,7 +295,7 @@ class ControlPanel(QFrame):
 
 
 def _box(name: str) -> ElidedBox:
-    box = ElidedBox(8)
+    box = ElidedBox(4)
     box.setAccessibleName(name)
     return box
 

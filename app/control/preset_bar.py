@@ -52,7 +52,7 @@ class PresetBar(QWidget):
         self._appearance = appearance
         self._ask_name = ask_name or self._ask_for_name
         self._settings = ChatSettings()
-        self.box = ElidedBox(8)
+        self.box = ElidedBox(4)
         self.box.setAccessibleName("Preset")
         explain(self.box, "Settings under a name. Exact, Balanced and Creative set the sampling.")
         self.box.activated.connect(self._choose)

@@ -9,7 +9,7 @@ from app.theme.appearance import Appearance
 from app.widgets.elided import ElidedLabel
 from app.widgets.explain import explain
 
-FIELD_EM = 6.2
+FIELD_EM = 5.6
 
 
 class Row(QWidget):

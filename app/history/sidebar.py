@@ -71,6 +71,7 @@ class Sidebar(QWidget):
         model: What the list holds.
         trash_button: Shows the trash instead.
         empty_button: Deletes what is in the trash for good.
+        more_button: Import and export.
         notice_label: What there is to say, such as that nothing was found.
 
     Signals:
@@ -107,6 +108,8 @@ class Sidebar(QWidget):
         self.new_button = _tool("New chat", "New chat (Ctrl+N)")
         self.trash_button = _tool("Trash", "Show the trash")
         self.trash_button.setCheckable(True)
+        self.more_button = _tool("More", "Import and export")
+        self.more_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.empty_button = QPushButton(self.tr("Empty trash …"))
         self.empty_button.hide()
         self.notice_label = QLabel()
@@ -156,6 +159,7 @@ class Sidebar(QWidget):
         icons = (
             (self.new_button, "plus"),
             (self.trash_button, "trash"),
+            (self.more_button, "dots"),
         )
         for button, icon in icons:
             button.setIcon(self._appearance.icon(icon, muted, 1.1))
@@ -171,6 +175,7 @@ class Sidebar(QWidget):
         bottom.addWidget(self.trash_button)
         bottom.addWidget(self.empty_button)
         bottom.addStretch(1)
+        bottom.addWidget(self.more_button)
         self._column = column = QVBoxLayout(self)
         column.addLayout(top)
         column.addWidget(self.list, 1)

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from medusa_core.api import AnswerState, History, Stored, StoredAnswer
+from medusa_core.api import (
+    AnswerState,
+    Attachment,
+    History,
+    Stored,
+    StoredAnswer,
+    StoredAttachment,
+)
 from medusa_core.conversation import Answer, Conversation, Prompt, Turn
 from medusa_core.messages import GenerateSettings, Role
 
@@ -23,7 +30,14 @@ def opened(history: History, conversation_id: str) -> Conversation:
         if message.role is Role.USER:
             parent_id = message.parent_id or ""
             prompts[message.id] = Prompt(
-                message.id, parent_id, message.text, created_s=message.created_s
+                message.id,
+                parent_id,
+                message.text,
+                created_s=message.created_s,
+                attachments=tuple(
+                    Attachment(a.name, a.media_type, a.text, a.num_bytes)
+                    for a in message.attachments
+                ),
             )
         elif message.parent_id in prompts and (message.text or not _has_failed(message)):
             prompts[message.parent_id].answers.append(_answer(message))
@@ -51,6 +65,10 @@ def stored_prompt(conversation: Conversation, prompt: Prompt) -> Stored:
         Role.USER,
         prompt.text,
         prompt.created_s,
+        tuple(
+            StoredAttachment(a.name, a.media_type, a.text, num_bytes=a.num_bytes)
+            for a in prompt.attachments
+        ),
     )
 
 

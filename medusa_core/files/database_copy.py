@@ -15,6 +15,7 @@ from contextlib import closing
 from itertools import count
 from pathlib import Path
 
+from medusa_core.files.database_faults import FAULTS
 from medusa_core.files.database_salvage import salvage
 from medusa_core.files.database_schema import Mend, Migration, connect, run_migration, version_of
 
@@ -107,7 +108,7 @@ def load_into_memory(path: Path, db: sqlite3.Connection, newest: int) -> None:
                 is_well = found.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
                 if is_well and version_of(found) <= newest:
                     found.backup(db)
-        except (sqlite3.Error, OSError):
+        except (*FAULTS, OSError):
             log.warning("%s can't be read", path, exc_info=True)
 
 

@@ -13,6 +13,7 @@ from filelock import FileLock, Timeout
 
 from medusa_core.errors import StorageError
 from medusa_core.files.database import Database, open_database, open_in_memory
+from medusa_core.history.answers import Answers
 from medusa_core.history.mending import mend
 from medusa_core.history.part import Clock
 from medusa_core.history.schema import MIGRATIONS
@@ -24,7 +25,7 @@ from medusa_core.history.trash import Trash
 log = logging.getLogger(__name__)
 
 
-class History(Taking, Trash, Search, Traces):
+class History(Answers, Taking, Trash, Search, Traces):
     """The history.
 
     Attributes:

@@ -139,10 +139,11 @@ def test_a_message_that_is_too_long_alone_is_refused_in_plain_words(
 
 
 @pytest.mark.parametrize("drafter", ["none", "medusa"])
+@pytest.mark.parametrize("name", ["grouped", "pebble"])
 def test_an_answer_without_a_limit_takes_what_the_context_leaves(
-    drafter: str, load: LoadTarget
+    name: str, drafter: str, load: LoadTarget
 ) -> None:
-    target = load("grouped", "float64")
+    target = load(name, "float64" if name == "grouped" else "float32")
     limit = target.config.context_tokens
     asked = replace(OPEN, drafter=drafter, banned=tuple(target.eos_token_ids))
     run = decode(target, asked, user_says("begin"))

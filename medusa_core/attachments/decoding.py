@@ -1,0 +1,61 @@
+"""Bytes → text, whatever it was written with."""
+
+from __future__ import annotations
+
+import codecs
+
+from medusa_core.errors import AttachmentError
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_LOOKED_AT = 4096
+# Control characters that no text holds.
+_BINARY = frozenset(range(9)) | frozenset(range(14, 27)) | frozenset(range(28, 32))
+
+
+def decoded(data: bytes) -> str:
+    """The text of a file: UTF-8, UTF-16, UTF-32, else Latin; line ends become line feeds.
+
+    Raises:
+        AttachmentError: It isn't text.
+    """
+    text = _decoded(data)
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _decoded(data: bytes) -> str:
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return data.decode(encoding, "replace")
+    begin = data[:_LOOKED_AT]
+    if 0 in begin:
+        return _unmarked_utf16(data, begin)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        text = ""
+    num_binary = sum(byte in _BINARY for byte in begin)
+    if num_binary > len(begin) // 50:
+        raise not_text()
+    return text or data.decode("cp1252", "replace")
+
+
+def _unmarked_utf16(data: bytes, begin: bytes) -> str:
+    """UTF-16 without a mark: of Western text, every other byte is zero."""
+    halves = (begin[0::2].count(0), begin[1::2].count(0))
+    most = len(begin) // 2
+    if max(halves) > 0.7 * most and min(halves) < 0.05 * most + 1:
+        return data.decode("utf-16-le" if halves[1] > halves[0] else "utf-16-be", "replace")
+    raise not_text()
+
+
+def not_text() -> AttachmentError:
+    """What is said of a file that holds no text."""
+    return AttachmentError(
+        "This file isn't text.", "Attach text, code, a PDF or a Word document (.docx)."
+    )

@@ -1,0 +1,107 @@
+"""Files that go with a prompt: what is read of them, and what is refused."""
+
+import io
+import zipfile
+import zlib
+from pathlib import Path
+
+import pytest
+
+from medusa_core.attachments.attachment import Attachment, with_attachments
+from medusa_core.attachments.decoding import decoded
+from medusa_core.attachments.reader import read_attachment
+from medusa_core.conversation import Conversation
+from medusa_core.errors import AttachmentError
+from medusa_core.messages import GenerateSettings
+
+_W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+
+
+def docx_of(body: str, path: Path) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("word/document.xml", f"<w:document {_W}>{body}</w:document>")
+    return path
+
+
+def pdf_of(stream: bytes, path: Path, filters: bytes = b"") -> Path:
+    """A page with this content."""
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        b"<< /Type /Page /Parent 2 0 R /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>",
+        b"<< /Length %d %s >>\nstream\n%s\nendstream" % (len(stream), filters, stream),
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+    ]
+    out, places = io.BytesIO(), []
+    out.write(b"%PDF-1.4\n")
+    for number, body in enumerate(objects, 1):
+        places.append(out.tell())
+        out.write(b"%d 0 obj\n%s\nendobj\n" % (number, body))
+    start = out.tell()
+    out.write(b"xref\n0 6\n0000000000 65535 f \n")
+    out.writelines(b"%010d 00000 n \n" % place for place in places)
+    out.write(b"trailer << /Size 6 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF" % start)
+    path.write_bytes(out.getvalue())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ("né\r\n".encode(), "né\n"),
+        ("né".encode("utf-8-sig"), "né"),
+        ("né".encode("utf-16"), "né"),
+        ("some words".encode("utf-16-le"), "some words"),
+        ("né".encode("latin-1"), "né"),
+    ],
+)
+def test_text_is_read_whatever_it_was_written_with(data: bytes, text: str) -> None:
+    assert decoded(data) == text
+
+
+def test_what_isnt_text_is_refused() -> None:
+    for data in (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" * 9, bytes(range(32)) * 20):
+        with pytest.raises(AttachmentError, match="isn't text"):
+            decoded(data)
+
+
+def test_code_pdf_and_word_give_their_text(tmp_path: Path) -> None:
+    code = tmp_path / "a b.py"
+    code.write_text("x = 1\n")
+    assert read_attachment(code) == Attachment("a b.py", "text/x-python", "x = 1\n", 6)
+    words = "<w:p><w:r><w:t>one</w:t></w:r></w:p><w:p><w:r><w:t>two &amp; 3</w:t></w:r></w:p>"
+    table = "<w:tbl><w:tr><w:tc><w:p><w:r><w:t>c</w:t></w:r></w:p></w:tc></w:tr></w:tbl>"
+    assert (
+        read_attachment(docx_of(words + table, tmp_path / "a.docx")).text == "one\ntwo & 3\nc\t\n"
+    )
+    pdf = pdf_of(b"BT /F1 12 Tf 20 200 Td (Hello there) Tj ET", tmp_path / "a.pdf")
+    assert read_attachment(pdf).text == "Hello there"
+
+
+def test_bombs_and_files_without_text_are_refused_with_a_sentence(tmp_path: Path) -> None:
+    bomb = docx_of("<w:p/>" * 12_000_000, tmp_path / "bomb.docx")
+    with pytest.raises(AttachmentError, match="unpacks to far more"):
+        read_attachment(bomb)
+    entities = tmp_path / "entities.docx"
+    with zipfile.ZipFile(entities, "w") as archive:
+        archive.writestr("word/document.xml", '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>')
+    with pytest.raises(AttachmentError, match="entities"):
+        read_attachment(entities)
+    with pytest.raises(AttachmentError, match="no text; it may be scanned"):
+        read_attachment(pdf_of(b"0 0 m 9 9 l S", tmp_path / "scan.pdf"))
+    packed = zlib.compress(zlib.compress(b"(a) Tj " * 40_000_000, 9), 9)
+    filters = b"/Filter [/FlateDecode /FlateDecode]"
+    with pytest.raises(AttachmentError):
+        read_attachment(pdf_of(packed, tmp_path / "bomb.pdf", filters), most_s=8)
+    (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.4\nnothing")
+    with pytest.raises(AttachmentError, match="damaged"):
+        read_attachment(tmp_path / "broken.pdf")
+
+
+def test_the_model_reads_files_in_blocks_before_the_words() -> None:
+    files = (Attachment("a.py", "text/x-python", "x = '```'\n", 9),)
+    assert with_attachments("Why?", files) == "File: a.py\n````python\nx = '```'\n````\n\nWhy?"
+    assert with_attachments("Why?", ()) == "Why?"
+    talk = Conversation()
+    talk.ask("Why?", GenerateSettings(), files)
+    assert talk.messages()[-1].content == with_attachments("Why?", files)
