@@ -13,12 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from medusa_core import messages
-<<<<<<< HEAD
 from medusa_core.attachments.attachment import Attachment
 from medusa_core.attachments.reader import read_attachment
-=======
 from medusa_core.components import component_licences, component_versions
->>>>>>> main
 from medusa_core.files.json_file import read_json
 from medusa_core.history.exchange.export import FileKind, export
 from medusa_core.history.exchange.reading import ConversationFile
@@ -274,11 +271,8 @@ __all__ = [
     "path_to",
     "places",
     "plan_choice",
-<<<<<<< HEAD
-    "read_attachment",
-=======
     "plan_least",
->>>>>>> main
+    "read_attachment",
     "read_json",
     "read_trace",
     "recommend",
