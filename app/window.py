@@ -16,7 +16,7 @@ from app.chat.chat_page import ChatPage
 from app.chat.controller import ChatController
 from app.chat.memory_watch import MemoryWatch
 from app.commands.table import CommandTable
-from app.commands.window_commands import MENU, window_commands
+from app.commands.window_commands import MENU, WindowCommands
 from app.control.kept_settings import KeptSettings
 from app.control.seeds import NewSeed, new_seed
 from app.desk import Desk
@@ -125,7 +125,7 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(self._split)
         self.page.show_panel(preferences.shows_panel)
         self._connect()
-        self.commands.add(window_commands(self))
+        self.commands.add(WindowCommands(self).all())
         self.page.header.fill_menu(
             [None if name is None else self.commands.action(name) for name in MENU]
         )

@@ -1,0 +1,950 @@
+<?xml version="1.0" encoding="utf-8"?>
+<!DOCTYPE TS>
+<TS version="2.1" language="de_DE" sourcelanguage="en_US">
+<context>
+    <name>AboutDialog</name>
+    <message>
+        <source>About Medusa Chat</source>
+        <translation>Über Medusa Chat</translation>
+    </message>
+    <message>
+        <source>Medusa Chat answers on this computer alone; nothing is sent anywhere. Extra heads on the model draft a tree of next tokens, one pass of the model verifies them all, and in exact mode the text is what the model alone would have written.</source>
+        <translation>Medusa Chat antwortet allein auf diesem Computer; nichts wird verschickt. Zusatzköpfe am Modell entwerfen einen Baum der nächsten Token, ein Durchlauf des Modells prüft alle, und im exakten Modus ist der Text genau der, den das Modell allein geschrieben hätte.</translation>
+    </message>
+    <message>
+        <source>The small demo model is called Llama-Pebble because part of the text that it learned from was written by Llama 3.1. It holds no weights of Meta&apos;s and is not made by Meta.</source>
+        <translation>Das kleine Demomodell heißt Llama-Pebble, weil ein Teil der Texte, aus denen es gelernt hat, von Llama 3.1 stammt. Es enthält keine Gewichte von Meta und ist nicht von Meta.</translation>
+    </message>
+    <message>
+        <source>Sources and licences lie beside the files, in {0}.</source>
+        <translation>Quellen und Lizenzen liegen neben den Dateien, in {0}.</translation>
+    </message>
+    <message>
+        <source>Versions</source>
+        <translation>Versionen</translation>
+    </message>
+    <message>
+        <source>Licences</source>
+        <translation>Lizenzen</translation>
+    </message>
+    <message>
+        <source>Links</source>
+        <translation>Verweise</translation>
+    </message>
+    <message>
+        <source>About</source>
+        <translation>Über</translation>
+    </message>
+    <message>
+        <source>Close</source>
+        <translation>Schließen</translation>
+    </message>
+</context>
+<context>
+    <name>ConversationListView</name>
+    <message>
+        <source>Conversations</source>
+        <translation>Gespräche</translation>
+    </message>
+</context>
+<context>
+    <name>Desk</name>
+    <message>
+        <source>Medusa Chat didn&apos;t end properly last time.</source>
+        <translation>Medusa Chat wurde zuletzt nicht richtig beendet.</translation>
+    </message>
+    <message>
+        <source>Your conversations are kept. The diagnostics may say what happened.</source>
+        <translation>Ihre Gespräche sind erhalten. Die Diagnose sagt vielleicht, was geschehen ist.</translation>
+    </message>
+    <message>
+        <source>Show diagnostics</source>
+        <translation>Diagnose zeigen</translation>
+    </message>
+    <message>
+        <source>Conversations</source>
+        <translation>Gespräche</translation>
+    </message>
+    <message>
+        <source>Models</source>
+        <translation>Modelle</translation>
+    </message>
+    <message>
+        <source>Settings</source>
+        <translation>Einstellungen</translation>
+    </message>
+    <message>
+        <source>State</source>
+        <translation>Zustand</translation>
+    </message>
+    <message>
+        <source>Logs</source>
+        <translation>Protokolle</translation>
+    </message>
+    <message>
+        <source>Model</source>
+        <translation>Modell</translation>
+    </message>
+</context>
+<context>
+    <name>Details</name>
+    <message>
+        <source>Keep token vectors in RAM</source>
+        <translation>Tokenvektoren im RAM halten</translation>
+    </message>
+    <message>
+        <source>A step reads few of them; the card gains their room.</source>
+        <translation>Ein Schritt liest wenige davon; auf der Karte wird ihr Platz frei.</translation>
+    </message>
+    <message>
+        <source>Weights</source>
+        <translation>Gewichte</translation>
+    </message>
+    <message>
+        <source>Context</source>
+        <translation>Kontext</translation>
+    </message>
+</context>
+<context>
+    <name>DeviceBox</name>
+    <message>
+        <source>Run on</source>
+        <translation>Rechnen auf</translation>
+    </message>
+    <message>
+        <source>Automatic</source>
+        <translation>Automatisch</translation>
+    </message>
+    <message>
+        <source>{0} (not here)</source>
+        <translation>{0} (nicht da)</translation>
+    </message>
+</context>
+<context>
+    <name>DiagnosticsDialog</name>
+    <message>
+        <source>Diagnostics</source>
+        <translation>Diagnose</translation>
+    </message>
+    <message>
+        <source>Checks</source>
+        <translation>Prüfungen</translation>
+    </message>
+    <message>
+        <source>Finding</source>
+        <translation>Befund</translation>
+    </message>
+    <message>
+        <source>What was looked at</source>
+        <translation>Was geprüft wurde</translation>
+    </message>
+    <message>
+        <source>Works</source>
+        <translation>Geht</translation>
+    </message>
+    <message>
+        <source>Report</source>
+        <translation>Bericht</translation>
+    </message>
+    <message>
+        <source>Save report…</source>
+        <translation>Bericht sichern…</translation>
+    </message>
+    <message>
+        <source>Copy report</source>
+        <translation>Bericht kopieren</translation>
+    </message>
+    <message>
+        <source>Check again</source>
+        <translation>Erneut prüfen</translation>
+    </message>
+    <message>
+        <source>It can&apos;t be saved: {0}</source>
+        <translation>Speichern nicht möglich: {0}</translation>
+    </message>
+    <message>
+        <source>Saved as {0}.</source>
+        <translation>Gesichert als {0}.</translation>
+    </message>
+    <message>
+        <source>Looking …</source>
+        <translation>Wird geprüft …</translation>
+    </message>
+    <message>
+        <source>yes</source>
+        <translation>ja</translation>
+    </message>
+    <message>
+        <source>no</source>
+        <translation>nein</translation>
+    </message>
+    <message>
+        <source>{0} of {1} checks found something wrong.</source>
+        <translation>{0} von {1} Prüfungen fanden einen Fehler.</translation>
+    </message>
+    <message>
+        <source>All {0} checks are fine.</source>
+        <translation>Alle {0} Prüfungen sind in Ordnung.</translation>
+    </message>
+    <message>
+        <source>This is all that the report holds. It has no conversations; names of home folders and tokens are taken out. It is sent nowhere: save or copy it yourself.</source>
+        <translation>Das ist alles, was im Bericht steht. Er enthält keine Gespräche; Namen von Benutzerordnern und Token sind entfernt. Er wird nirgends hingeschickt: Sichern oder kopieren Sie ihn selbst.</translation>
+    </message>
+    <message>
+        <source>Close</source>
+        <translation>Schließen</translation>
+    </message>
+    <message>
+        <source>Save report</source>
+        <translation>Bericht sichern</translation>
+    </message>
+</context>
+<context>
+    <name>DiscoverTab</name>
+    <message>
+        <source>Search Hugging Face; empty shows what we recommend</source>
+        <translation>Hugging Face durchsuchen; leer zeigt unsere Empfehlungen</translation>
+    </message>
+    <message>
+        <source>Search</source>
+        <translation>Suchen</translation>
+    </message>
+    <message>
+        <source>Order</source>
+        <translation>Reihenfolge</translation>
+    </message>
+    <message>
+        <source>Fits this computer</source>
+        <translation>Passt auf diesen Computer</translation>
+    </message>
+    <message>
+        <source>Searching …</source>
+        <translation>Suche läuft …</translation>
+    </message>
+</context>
+<context>
+    <name>DownloadsTab</name>
+    <message>
+        <source>Pause</source>
+        <translation>Anhalten</translation>
+    </message>
+    <message>
+        <source>Cancel</source>
+        <translation>Abbrechen</translation>
+    </message>
+    <message>
+        <source>Remove from list</source>
+        <translation>Aus der Liste entfernen</translation>
+    </message>
+    <message>
+        <source>Most megabytes a second</source>
+        <translation>Höchstens Megabyte je Sekunde</translation>
+    </message>
+    <message>
+        <source>For downloads that begin or go on from now.</source>
+        <translation>Für Downloads, die ab jetzt beginnen oder weitergehen.</translation>
+    </message>
+    <message>
+        <source>no limit</source>
+        <translation>unbegrenzt</translation>
+    </message>
+    <message>
+        <source> MB/s at most</source>
+        <translation> MB/s höchstens</translation>
+    </message>
+</context>
+<context>
+    <name>EmptyState</name>
+    <message>
+        <source>See which larger models fit this computer …</source>
+        <translation>Größere Modelle ansehen, die auf diesen Computer passen …</translation>
+    </message>
+    <message>
+        <source>What is this?</source>
+        <translation>Was ist das?</translation>
+    </message>
+    <message>
+        <source>Got it</source>
+        <translation>Verstanden</translation>
+    </message>
+    <message>
+        <source>Sends this prompt</source>
+        <translation>Sendet diese Frage</translation>
+    </message>
+</context>
+<context>
+    <name>ErrorCard</name>
+    <message>
+        <source>Dismiss</source>
+        <translation>Ausblenden</translation>
+    </message>
+    <message>
+        <source>Try again</source>
+        <translation>Noch einmal</translation>
+    </message>
+</context>
+<context>
+    <name>FilesStep</name>
+    <message>
+        <source>Where your files are</source>
+        <translation>Wo Ihre Dateien sind</translation>
+    </message>
+    <message>
+        <source>Conversations, settings and models lie in these folders. Other places can be chosen in the settings (Ctrl+,).</source>
+        <translation>Gespräche, Einstellungen und Modelle liegen in diesen Ordnern. Andere Orte wählen Sie in den Einstellungen (Strg+,).</translation>
+    </message>
+    <message>
+        <source>Nothing is sent anywhere by itself. Hugging Face is asked when you search.</source>
+        <translation>Nichts wird von selbst verschickt. Hugging Face wird gefragt, wenn Sie suchen.</translation>
+    </message>
+</context>
+<context>
+    <name>FolderEditor</name>
+    <message>
+        <source>Folder</source>
+        <translation>Ordner</translation>
+    </message>
+    <message>
+        <source>The usual folder</source>
+        <translation>Der übliche Ordner</translation>
+    </message>
+    <message>
+        <source>Choose…</source>
+        <translation>Wählen…</translation>
+    </message>
+    <message>
+        <source>Usual</source>
+        <translation>Üblich</translation>
+    </message>
+    <message>
+        <source>Choose a folder</source>
+        <translation>Ordner wählen</translation>
+    </message>
+</context>
+<context>
+    <name>Header</name>
+    <message>
+        <source>Manage models …</source>
+        <translation>Modelle verwalten …</translation>
+    </message>
+    <message>
+        <source>Speed-up</source>
+        <translation>Beschleunigung</translation>
+    </message>
+    <message>
+        <source>New chat</source>
+        <translation>Neues Gespräch</translation>
+    </message>
+    <message>
+        <source>Start a new conversation (Ctrl+N)</source>
+        <translation>Neues Gespräch beginnen (Strg+N)</translation>
+    </message>
+    <message>
+        <source>Settings of this chat</source>
+        <translation>Einstellungen dieses Gesprächs</translation>
+    </message>
+    <message>
+        <source>Settings of this chat (Ctrl+Shift+P)</source>
+        <translation>Einstellungen dieses Gesprächs (Strg+Umschalt+P)</translation>
+    </message>
+    <message>
+        <source>Menu</source>
+        <translation>Menü</translation>
+    </message>
+    <message>
+        <source>How answers came to be, models, theme, About</source>
+        <translation>Wie Antworten entstanden sind, Modelle, Farben, Über</translation>
+    </message>
+    <message>
+        <source>Record steps</source>
+        <translation>Schritte aufzeichnen</translation>
+    </message>
+</context>
+<context>
+    <name>InstalledTab</name>
+    <message>
+        <source>Medusa heads</source>
+        <translation>Medusa-Köpfe</translation>
+    </message>
+    <message>
+        <source>Heads</source>
+        <translation>Köpfe</translation>
+    </message>
+    <message>
+        <source>Verify</source>
+        <translation>Überprüfen</translation>
+    </message>
+    <message>
+        <source>Delete</source>
+        <translation>Löschen</translation>
+    </message>
+    <message>
+        <source>Show folder</source>
+        <translation>Ordner zeigen</translation>
+    </message>
+    <message>
+        <source>Import model…</source>
+        <translation>Modell importieren…</translation>
+    </message>
+    <message>
+        <source>Delete quantized copies</source>
+        <translation>Quantisierte Kopien löschen</translation>
+    </message>
+    <message>
+        <source>They make the next load of a model quicker, and no more.</source>
+        <translation>Mit ihnen lädt ein Modell beim nächsten Mal schneller, mehr nicht.</translation>
+    </message>
+    <message>
+        <source>Download location…</source>
+        <translation>Speicherort…</translation>
+    </message>
+    <message>
+        <source>Where downloads go; other programs share the usual one.</source>
+        <translation>Wohin Downloads kommen; den üblichen Ordner nutzen auch andere Programme.</translation>
+    </message>
+</context>
+<context>
+    <name>LibraryDialog</name>
+    <message>
+        <source>Models</source>
+        <translation>Modelle</translation>
+    </message>
+    <message>
+        <source>Offline: nothing leaves this computer</source>
+        <translation>Offline: nichts verlässt diesen Computer</translation>
+    </message>
+    <message>
+        <source>Settings…</source>
+        <translation>Einstellungen…</translation>
+    </message>
+    <message>
+        <source>Device, Hub token, download location, idle time</source>
+        <translation>Gerät, Hub-Token, Speicherort, Ruhezeit</translation>
+    </message>
+    <message>
+        <source>Discover</source>
+        <translation>Entdecken</translation>
+    </message>
+    <message>
+        <source>Installed</source>
+        <translation>Installiert</translation>
+    </message>
+    <message>
+        <source>Downloads</source>
+        <translation>Downloads</translation>
+    </message>
+</context>
+<context>
+    <name>MemoryBar</name>
+    <message>
+        <source>Memory</source>
+        <translation>Speicher</translation>
+    </message>
+</context>
+<context>
+    <name>ModelStep</name>
+    <message>
+        <source>Choose a model</source>
+        <translation>Modell wählen</translation>
+    </message>
+    <message>
+        <source>A small demo model is built in, and ready: it tells simple stories. For more, download one of these, now or later under Models.</source>
+        <translation>Ein kleines Demomodell ist eingebaut und bereit: Es erzählt einfache Geschichten. Für mehr laden Sie eines von diesen herunter, jetzt oder später unter Modelle.</translation>
+    </message>
+    <message>
+        <source>Models that fit</source>
+        <translation>Passende Modelle</translation>
+    </message>
+    <message>
+        <source>Model</source>
+        <translation>Modell</translation>
+    </message>
+    <message>
+        <source>On this computer</source>
+        <translation>Auf diesem Computer</translation>
+    </message>
+    <message>
+        <source>Download</source>
+        <translation>Herunterladen</translation>
+    </message>
+    <message>
+        <source>Looking what fits this computer …</source>
+        <translation>Es wird geprüft, was auf diesen Computer passt …</translation>
+    </message>
+    <message>
+        <source>Built in, ready</source>
+        <translation>Eingebaut, bereit</translation>
+    </message>
+</context>
+<context>
+    <name>ModelsPage</name>
+    <message>
+        <source>Hub token</source>
+        <translation>Hub-Token</translation>
+    </message>
+    <message>
+        <source>Some models are given to members only.</source>
+        <translation>Manche Modelle erhalten nur angemeldete Nutzer.</translation>
+    </message>
+</context>
+<context>
+    <name>Palette</name>
+    <message>
+        <source>Find a command</source>
+        <translation>Befehl suchen</translation>
+    </message>
+    <message>
+        <source>Type a command or a name</source>
+        <translation>Befehl oder Name eingeben</translation>
+    </message>
+    <message>
+        <source>What was found</source>
+        <translation>Gefundenes</translation>
+    </message>
+    <message>
+        <source>Nothing is called that.</source>
+        <translation>Nichts heißt so.</translation>
+    </message>
+</context>
+<context>
+    <name>PromptEdit</name>
+    <message>
+        <source>Ask something…</source>
+        <translation>Fragen Sie etwas…</translation>
+    </message>
+    <message>
+        <source>Message</source>
+        <translation>Nachricht</translation>
+    </message>
+    <message>
+        <source>Enter sends, Shift and Enter start a new line.</source>
+        <translation>Eingabe sendet, Umschalt und Eingabe beginnen eine neue Zeile.</translation>
+    </message>
+</context>
+<context>
+    <name>Remedies</name>
+    <message>
+        <source>Save and restart</source>
+        <translation>Sichern und neu starten</translation>
+    </message>
+    <message>
+        <source>Load with {0}</source>
+        <translation>Mit {0} laden</translation>
+    </message>
+    <message>
+        <source>Load with a context of {0} tokens</source>
+        <translation>Mit {0} Token Kontext laden</translation>
+    </message>
+</context>
+<context>
+    <name>Settings</name>
+    <message>
+        <source>Like the system</source>
+        <translation>Wie das System</translation>
+    </message>
+    <message>
+        <source>Light</source>
+        <translation>Hell</translation>
+    </message>
+    <message>
+        <source>Dark</source>
+        <translation>Dunkel</translation>
+    </message>
+    <message>
+        <source>High contrast</source>
+        <translation>Hoher Kontrast</translation>
+    </message>
+    <message>
+        <source>Theme</source>
+        <translation>Farben</translation>
+    </message>
+    <message>
+        <source>The colours of the window.</source>
+        <translation>Die Farben des Fensters.</translation>
+    </message>
+    <message>
+        <source>Size</source>
+        <translation>Größe</translation>
+    </message>
+    <message>
+        <source>Makes text and everything else larger.</source>
+        <translation>Macht Text und alles andere größer.</translation>
+    </message>
+    <message>
+        <source>Never</source>
+        <translation>Nie</translation>
+    </message>
+    <message>
+        <source>Unload when idle</source>
+        <translation>Bei Ruhe entladen</translation>
+    </message>
+    <message>
+        <source>A model that rests frees its memory; the next message loads it again.</source>
+        <translation>Ein ruhendes Modell gibt seinen Speicher frei; die nächste Nachricht lädt es wieder.</translation>
+    </message>
+    <message>
+        <source>Download location</source>
+        <translation>Speicherort für Downloads</translation>
+    </message>
+    <message>
+        <source>Empty for the folder that other programs share, too.</source>
+        <translation>Leer für den Ordner, den auch andere Programme nutzen.</translation>
+    </message>
+    <message>
+        <source>Run on</source>
+        <translation>Rechnen auf</translation>
+    </message>
+    <message>
+        <source>What models compute on.</source>
+        <translation>Worauf Modelle rechnen.</translation>
+    </message>
+    <message>
+        <source>Record steps</source>
+        <translation>Schritte aufzeichnen</translation>
+    </message>
+    <message>
+        <source>Tree and Steps show the last 20,000 steps; takes up to 31 MB.</source>
+        <translation>Baum und Schritte zeigen die letzten 20.000 Schritte; das braucht bis zu 31 MB.</translation>
+    </message>
+    <message>
+        <source>Offline</source>
+        <translation>Offline</translation>
+    </message>
+    <message>
+        <source>Nothing leaves this computer.</source>
+        <translation>Nichts verlässt diesen Computer.</translation>
+    </message>
+    <message>
+        <source>Language</source>
+        <translation>Sprache</translation>
+    </message>
+    <message>
+        <source>Takes effect at the next start.</source>
+        <translation>Gilt ab dem nächsten Start.</translation>
+    </message>
+    <message>
+        <source>Font</source>
+        <translation>Schrift</translation>
+    </message>
+    <message>
+        <source>The font of all text but code.</source>
+        <translation>Die Schrift für alles außer Code.</translation>
+    </message>
+    <message>
+        <source>Open where it was</source>
+        <translation>Öffnen, wo es war</translation>
+    </message>
+    <message>
+        <source>The window keeps its place, its size and its open panels.</source>
+        <translation>Das Fenster behält Ort, Größe und offene Bereiche.</translation>
+    </message>
+    <message>
+        <source>General</source>
+        <translation>Allgemein</translation>
+    </message>
+    <message>
+        <source>Appearance</source>
+        <translation>Aussehen</translation>
+    </message>
+    <message>
+        <source>Models</source>
+        <translation>Modelle</translation>
+    </message>
+    <message>
+        <source>Shortcuts</source>
+        <translation>Tastenkürzel</translation>
+    </message>
+    <message>
+        <source>Privacy and storage</source>
+        <translation>Datenschutz und Speicher</translation>
+    </message>
+</context>
+<context>
+    <name>SettingsDialog</name>
+    <message>
+        <source>Settings</source>
+        <translation>Einstellungen</translation>
+    </message>
+    <message>
+        <source>Pages</source>
+        <translation>Seiten</translation>
+    </message>
+    <message>
+        <source>Close</source>
+        <translation>Schließen</translation>
+    </message>
+</context>
+<context>
+    <name>ShortcutsPage</name>
+    <message>
+        <source>Find a command</source>
+        <translation>Befehl suchen</translation>
+    </message>
+    <message>
+        <source>Shortcuts</source>
+        <translation>Tastenkürzel</translation>
+    </message>
+    <message>
+        <source>Command</source>
+        <translation>Befehl</translation>
+    </message>
+    <message>
+        <source>Keys</source>
+        <translation>Tasten</translation>
+    </message>
+    <message>
+        <source>New keys</source>
+        <translation>Neue Tasten</translation>
+    </message>
+    <message>
+        <source>Use these keys</source>
+        <translation>Diese Tasten nehmen</translation>
+    </message>
+    <message>
+        <source>No keys</source>
+        <translation>Keine Tasten</translation>
+    </message>
+    <message>
+        <source>Usual keys</source>
+        <translation>Übliche Tasten</translation>
+    </message>
+    <message>
+        <source>Reset all</source>
+        <translation>Alle zurücksetzen</translation>
+    </message>
+    <message>
+        <source>{keys} belongs to “{names}”, which would lose it.</source>
+        <translation>{keys} gehört zu „{names}“ und ginge dort verloren.</translation>
+    </message>
+    <message>
+        <source>Nobody has these keys.</source>
+        <translation>Diese Tasten sind frei.</translation>
+    </message>
+</context>
+<context>
+    <name>Sidebar</name>
+    <message>
+        <source>Search conversations</source>
+        <translation>Gespräche durchsuchen</translation>
+    </message>
+    <message>
+        <source>Empty trash …</source>
+        <translation>Papierkorb leeren …</translation>
+    </message>
+</context>
+<context>
+    <name>StoragePage</name>
+    <message>
+        <source>Medusa Chat sends nothing by itself: no statistics, no error reports, no search for updates. It asks Hugging Face when you search for or download a model.</source>
+        <translation>Medusa Chat sendet nichts von selbst: keine Statistik, keine Fehlerberichte, keine Suche nach Updates. Hugging Face wird gefragt, wenn Sie ein Modell suchen oder herunterladen.</translation>
+    </message>
+    <message>
+        <source>Open folder</source>
+        <translation>Ordner öffnen</translation>
+    </message>
+    <message>
+        <source>Open folder: {0}</source>
+        <translation>Ordner öffnen: {0}</translation>
+    </message>
+    <message>
+        <source>Diagnostics and report…</source>
+        <translation>Diagnose und Bericht…</translation>
+    </message>
+</context>
+<context>
+    <name>TokenBox</name>
+    <message>
+        <source>Hub token</source>
+        <translation>Hub-Token</translation>
+    </message>
+    <message>
+        <source>Save token</source>
+        <translation>Token sichern</translation>
+    </message>
+    <message>
+        <source>Remove</source>
+        <translation>Entfernen</translation>
+    </message>
+    <message>
+        <source>Check</source>
+        <translation>Prüfen</translation>
+    </message>
+    <message>
+        <source>Asks Hugging Face once whose token this is.</source>
+        <translation>Fragt Hugging Face einmal, wessen Token das ist.</translation>
+    </message>
+    <message>
+        <source>A token is saved</source>
+        <translation>Ein Token ist gespeichert</translation>
+    </message>
+    <message>
+        <source>No token is saved</source>
+        <translation>Kein Token gespeichert</translation>
+    </message>
+    <message>
+        <source>The token can&apos;t be saved: {0}</source>
+        <translation>Das Token kann nicht gesichert werden: {0}</translation>
+    </message>
+    <message>
+        <source>Token saved; only you can read it.</source>
+        <translation>Token gesichert; nur Sie können es lesen.</translation>
+    </message>
+    <message>
+        <source>The token can&apos;t be removed: {0}</source>
+        <translation>Das Token kann nicht entfernt werden: {0}</translation>
+    </message>
+    <message>
+        <source>Token removed.</source>
+        <translation>Token entfernt.</translation>
+    </message>
+    <message>
+        <source>Asking Hugging Face …</source>
+        <translation>Hugging Face wird gefragt …</translation>
+    </message>
+    <message>
+        <source>The token works: it is {0}’s.</source>
+        <translation>Das Token gilt: Es gehört {0}.</translation>
+    </message>
+</context>
+<context>
+    <name>WelcomeDialog</name>
+    <message>
+        <source>First steps</source>
+        <translation>Erste Schritte</translation>
+    </message>
+    <message>
+        <source>Back</source>
+        <translation>Zurück</translation>
+    </message>
+    <message>
+        <source>Skip</source>
+        <translation>Überspringen</translation>
+    </message>
+    <message>
+        <source>Start chatting</source>
+        <translation>Loslegen</translation>
+    </message>
+    <message>
+        <source>Next</source>
+        <translation>Weiter</translation>
+    </message>
+    <message>
+        <source>Step {0} of {1}</source>
+        <translation>Schritt {0} von {1}</translation>
+    </message>
+</context>
+<context>
+    <name>WhatStep</name>
+    <message>
+        <source>Chat on your own computer</source>
+        <translation>Chatten auf dem eigenen Computer</translation>
+    </message>
+    <message>
+        <source>Medusa Chat runs a language model here. What you write stays on this computer.
+Small extra heads guess the next words, and the model checks all guesses in one step. So it answers faster, with the same words.
+Guesses that were right are tinted and underlined, so that you can watch it work.</source>
+        <translation>Medusa Chat führt ein Sprachmodell auf diesem Computer aus. Was Sie schreiben, bleibt hier.
+Kleine Zusatzköpfe raten die nächsten Wörter, und das Modell prüft alle in einem Schritt. So antwortet es schneller, mit denselben Wörtern.
+Richtig Geratenes ist getönt und unterstrichen, sodass Sie zusehen können.</translation>
+    </message>
+</context>
+<context>
+    <name>WindowCommands</name>
+    <message>
+        <source>New chat</source>
+        <translation>Neues Gespräch</translation>
+    </message>
+    <message>
+        <source>Search all conversations</source>
+        <translation>Alle Gespräche durchsuchen</translation>
+    </message>
+    <message>
+        <source>Stop</source>
+        <translation>Anhalten</translation>
+    </message>
+    <message>
+        <source>Send</source>
+        <translation>Senden</translation>
+    </message>
+    <message>
+        <source>Write the answer again</source>
+        <translation>Antwort neu schreiben</translation>
+    </message>
+    <message>
+        <source>Settings of this chat</source>
+        <translation>Einstellungen dieses Gesprächs</translation>
+    </message>
+    <message>
+        <source>Models…</source>
+        <translation>Modelle…</translation>
+    </message>
+    <message>
+        <source>List of conversations</source>
+        <translation>Liste der Gespräche</translation>
+    </message>
+    <message>
+        <source>Tree</source>
+        <translation>Baum</translation>
+    </message>
+    <message>
+        <source>Steps</source>
+        <translation>Schritte</translation>
+    </message>
+    <message>
+        <source>Equilibrium</source>
+        <translation>Gleichgewicht</translation>
+    </message>
+    <message>
+        <source>Compare two modes…</source>
+        <translation>Zwei Arten vergleichen…</translation>
+    </message>
+    <message>
+        <source>Open a trace…</source>
+        <translation>Aufzeichnung öffnen…</translation>
+    </message>
+    <message>
+        <source>Larger</source>
+        <translation>Größer</translation>
+    </message>
+    <message>
+        <source>Smaller</source>
+        <translation>Kleiner</translation>
+    </message>
+    <message>
+        <source>Normal size</source>
+        <translation>Normale Größe</translation>
+    </message>
+    <message>
+        <source>Light or dark</source>
+        <translation>Hell oder dunkel</translation>
+    </message>
+    <message>
+        <source>Find a command…</source>
+        <translation>Befehl suchen…</translation>
+    </message>
+    <message>
+        <source>Settings…</source>
+        <translation>Einstellungen…</translation>
+    </message>
+    <message>
+        <source>First steps…</source>
+        <translation>Erste Schritte…</translation>
+    </message>
+    <message>
+        <source>Diagnostics…</source>
+        <translation>Diagnose…</translation>
+    </message>
+    <message>
+        <source>About Medusa Chat</source>
+        <translation>Über Medusa Chat</translation>
+    </message>
+    <message>
+        <source>Close the window</source>
+        <translation>Fenster schließen</translation>
+    </message>
+    <message>
+        <source>Quit</source>
+        <translation>Beenden</translation>
+    </message>
+</context>
+</TS>
