@@ -11,6 +11,7 @@ _LIBRARIES = (
     *("torch", "PySide6-Essentials", "shiboken6", "transformers", "tokenizers", "safetensors"),
     *("huggingface_hub", "httpx2", "jinja2", "numpy", "psutil", "filelock", "fastjsonschema"),
     *("bitsandbytes", "qasync", "platformdirs", "markdown-it-py", "pygments", "pyqtgraph"),
+    *("pylatexenc", "pypdf"),
 )
 _SHIPPED = {
     "Inter": "SIL Open Font License 1.1",

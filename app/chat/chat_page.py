@@ -161,9 +161,10 @@ class ChatPage(QWidget):
     def _say_context(self, text: str, *, is_warning: bool) -> None:
         label = self.context_label
         label.setText(text)
-        label.setProperty("warns", is_warning)
-        label.style().unpolish(label)
-        label.style().polish(label)
+        if label.property("warns") != is_warning:  # which costs more than the text
+            label.setProperty("warns", is_warning)
+            label.style().unpolish(label)
+            label.style().polish(label)
         explain(label, text if is_warning else f"{text}. {CONTEXT_NOTE}" if text else "")
 
     def _composer_block(self) -> QWidget:

@@ -32,7 +32,8 @@ class Numbers(QObject):
         self.boxes: dict[str, NumberBox] = {}
         for name, setting in SETTINGS.items():
             box = self.boxes[name] = NumberBox(setting)
-            meaning = f"{setting.meaning} {setting.drafting}"
+            limits = f"From {box.textFromValue(setting.low)} to {box.textFromValue(setting.high)}."
+            meaning = f"{setting.meaning} {setting.drafting} {limits}"
             row = Row(setting.label, box, meaning, box.textFromValue(setting.default), appearance)
             box.valueChanged.connect(partial(self._choose, name))
             row.reset_requested.connect(partial(self._choose, name, setting.default))

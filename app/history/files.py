@@ -98,7 +98,7 @@ class ConversationFiles(QObject):
             try:
                 file = await asyncio.to_thread(ConversationFile, path)
                 with file:
-                    taken = self._history.take(file)
+                    taken = await self._history.take_gently(file)
             except MedusaError as error:
                 self.failed.emit(error.message, error.hint)
                 continue

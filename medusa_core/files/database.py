@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +145,8 @@ class Database:
             ) from error
         except FAULTS as error:
             if is_damage(error) and self.path is not None:
-                marker_of(self.path).touch()
+                with suppress(OSError):
+                    marker_of(self.path).touch()
             raise as_storage_error(error, self.path) from error
 
 

@@ -106,6 +106,26 @@ def test_after_a_cut_the_next_turn_computes_its_new_message_alone(pebble: Target
     assert runner.num_prefilled < 20
 
 
+@pytest.mark.parametrize("policy", [Overflow.ROLLING, Overflow.MIDDLE])
+def test_an_answer_gone_on_with_is_read_with_the_same_cut(policy: Overflow, pebble: Target) -> None:
+    settings = replace(
+        MIDDLE, overflow=policy, max_new_tokens=0, banned=tuple(pebble.eos_token_ids)
+    )
+    for num_answered in (7, 10):
+        messages = chat(num_answered)
+        limited = replace(settings, max_new_tokens=90)
+        whole = decode(pebble, limited, messages)
+        part = decode(pebble, replace(limited, max_new_tokens=60), messages)
+        given = ChatMessage(Role.ASSISTANT, part.done.text, part.done.token_ids)
+        rest = decode(pebble, replace(limited, max_new_tokens=30), (*messages, given))
+        assert rest.done.token_ids == whole.done.token_ids
+        full = decode(pebble, settings, messages).done
+        assert full.stop_reason is StopReason.CONTEXT
+        given = ChatMessage(Role.ASSISTANT, full.text, full.token_ids)
+        more = decode(pebble, replace(settings, max_new_tokens=20), (*messages, given)).done
+        assert more.num_prompt_tokens < full.num_prompt_tokens  # there was no other way
+
+
 def test_cutting_the_middle_keeps_the_beginning_and_the_end(pebble: Target) -> None:
     for num_answered in (8, 9, 14):
         kept = numbers(fit(chat(num_answered), None, pebble, MIDDLE).messages)

@@ -234,6 +234,28 @@ except StorageError as error:
 """
 
 
+NO_ROOM = """
+import resource, sys
+from pathlib import Path
+from medusa_core.history.history import open_history
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+history = open_history(Path(sys.argv[1]))
+print(history.is_kept, len(history.messages("tea")), history.notice)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
+def test_yesterday_can_be_read_where_not_one_byte_can_be_written(
+    sound: Path, tmp_path: Path
+) -> None:
+    path = copied(sound, tmp_path)
+    command = [sys.executable, "-c", NO_ROOM, str(path)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert told.startswith(f"False {6 + 2 * NUM_EXCHANGES} ")
+    assert "won't be remembered" in told
+    assert path.read_bytes() == sound.read_bytes()
+
+
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
     """A folder that others can enter, unlike pytest's."""

@@ -1,5 +1,6 @@
 """Conversations in files: ours, those for people, those of others, and hostile ones."""
 
+import asyncio
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -12,11 +13,11 @@ import pytest
 
 from medusa_core.__main__ import main
 from medusa_core.errors import ConversationFileError
-from medusa_core.history.exchange.export import FileKind, export
+from medusa_core.history.exchange.export import FileKind, export, export_gently
 from medusa_core.history.exchange.reading import ConversationFile
 from medusa_core.history.history import History
 from medusa_core.history.tree import path_to
-from medusa_core.messages import Role
+from medusa_core.messages import GenerateSettings, Role
 from medusa_core.resources import resources_dir
 from tests.history.samples import Clock, done, filled, steps, tell
 
@@ -296,13 +297,22 @@ def test_odd_values_that_mean_no_harm_are_taken(
     ships["title"] = EVIL
     ships["changed_s"] = 1e300
     ships["messages"][1]["answer"]["done"] = {"odd": 1}
-    ships["messages"][1]["answer"]["settings"] = {"unknown": [1]}
+    ships["messages"][1]["answer"]["settings"] = {
+        "unknown": [1],
+        "temperature": "hot",
+        "stop": [1],
+        "seed": 5,
+        "rule": None,
+    }
     # Not as we write it, but the same.
     path.write_text("\ufeff" + json.dumps(raw, indent=3), encoding="utf-8")
     assert take(empty, path) == (1, 0)
     (info,) = empty.conversations()
     assert info.changed_s == 0.0
-    assert len(empty.messages("ships")) == 2
+    told = empty.messages("ships")[1].answer
+    assert told is not None
+    assert told.done is None
+    assert told.settings == GenerateSettings(seed=5)
     tell(empty, "ships", "Another?", "No.", "ships-1")
 
 
@@ -334,6 +344,40 @@ def test_a_gigabyte_ends_within_its_bounds(empty: History, tmp_path: Path) -> No
     path.write_text('[{"mapping": {"a": [' + "[]," * (10 << 20) + "0]}}]", encoding="utf-8")
     with pytest.raises(ConversationFileError, match=r"too large|memory"):
         take(empty, path)
+
+
+def test_a_large_import_lets_others_write_and_is_seen_as_a_whole(
+    history: History, empty: History, tmp_path: Path
+) -> None:
+    path = tmp_path / "all.json"
+    seen: list[int] = []
+
+    async def watch() -> None:
+        for number in range(1000):
+            empty.set_draft("", f"draft {number}")
+            seen.append(len(empty.conversations()) + len(empty.conversations(in_trash=True)))
+            await asyncio.sleep(0)
+
+    async def work() -> None:
+        assert await export_gently(history, path, FileKind.JSON) == 2
+        (tea, ships) = json.loads(path.read_text(encoding="utf-8"))["conversations"]
+        many = [{**raw, "id": f"{raw['id']} {n}"} for n in range(60) for raw in (tea, ships)]
+        watching = asyncio.ensure_future(watch())
+        assert await empty.take_gently(many) == (120, 0)
+        watching.cancel()
+
+        def broken() -> Iterator[dict[str, Any]]:
+            yield {**tea, "id": "half"}
+            raise ConversationFileError("The file is gone.")
+
+        with pytest.raises(ConversationFileError):
+            await empty.take_gently(broken())
+
+    asyncio.run(work())
+    assert set(seen) <= {0, 120}
+    assert seen.count(0) > 1
+    assert len(empty.conversations()) == 120
+    assert empty.problems() == ()
 
 
 def test_the_command_line_exports_imports_and_checks(
