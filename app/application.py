@@ -23,6 +23,7 @@ from app.model_keeper import ModelKeeper
 from app.preferences import Preferences, load_preferences
 from app.single_instance import SingleInstance
 from app.theme.appearance import Appearance, ThemeChoice
+from app.translation import install_language
 from app.window import TITLE, MainWindow
 from medusa_core.api import (
     APP_NAME,
@@ -111,6 +112,9 @@ def build(options: Options) -> Application:
     preferences = Preferences() if options.is_fresh else load_preferences(where.config)
     theme = options.theme if options.theme in set(ThemeChoice) else preferences.theme
     resources = resources_dir()
+    app = QApplication.instance()
+    assert app is not None
+    install_language(app, preferences.language, resources / "translations")
     appearance = Appearance(
         resources, ThemeChoice(theme), preferences.zoom, preferences.font_family
     )

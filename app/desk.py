@@ -157,7 +157,7 @@ class Desk(QObject):
         window = self._window
         models.load_requested.connect(window.keeper.load)
         models.offline_chosen.connect(lambda on: window.settings.choose("is_offline", on))
-        models.settings_requested.connect(lambda: self.show_settings(self.tr("Models")))
+        models.settings_requested.connect(lambda: self.show_settings("Models"))
         installed = models.installed
         installed.listed.connect(lambda: window.list_installed(models.library, installed.items))
         installed.mark_loaded(window.keeper.choice.model_dir)

@@ -72,6 +72,8 @@ class DiagnosticsDialog(QDialog):
         self.save_button = QPushButton(self.tr("Save report…"))
         self.copy_button = QPushButton(self.tr("Copy report"))
         self.again_button = QPushButton(self.tr("Check again"))
+        for button in (self.save_button, self.copy_button):
+            button.setEnabled(False)
         self._build(appearance)
         self.save_button.clicked.connect(self._ask_where)
         self.copy_button.clicked.connect(

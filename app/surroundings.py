@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import socket
 import sys
 
 COMMAND_LINE = 'The command line needs no window: python -m medusa_core generate --prompt "Hello"'
@@ -22,6 +23,8 @@ XCB_LIBRARIES = (
     "libxcb-xkb.so.1",
     "libxkbcommon-x11.so.0",
 )
+_X_PORT = 6000
+_PATIENCE_S = 3.0
 # Platforms that draw on no screen.
 SCREENLESS = ("offscreen", "minimal", "vnc")
 
@@ -47,6 +50,11 @@ def screen_problem(platform: str | None) -> str | None:
             "There is no display (neither DISPLAY nor WAYLAND_DISPLAY is set). Start this from a "
             f"desktop, or through ssh -X.\n{COMMAND_LINE}"
         )
+    if (platform or "xcb").startswith("xcb") and not _answers(os.environ["DISPLAY"]):
+        return (
+            f"The display {os.environ['DISPLAY']} can't be reached. Start this from a desktop, or "
+            f"through ssh -X; or set DISPLAY to one that runs (mostly :0).\n{COMMAND_LINE}"
+        )
     missing = [library for library in XCB_LIBRARIES if not _can_load(library)]
     if missing:
         return f"Qt can't draw here without {', '.join(missing)}. {INSTALL}\n{COMMAND_LINE}"
@@ -60,6 +68,31 @@ def qt_problem(error: ImportError) -> str:
     if ".so" in str(error):
         return f"Qt can't be loaded: {error}. {INSTALL}\n{COMMAND_LINE}"
     return f"Qt is not installed: {error}. Run: python3 installer run\n{COMMAND_LINE}"
+
+
+def _answers(display: str) -> bool:
+    """Whether an X server listens at a display such as `:0` or `host:10.0`."""
+    host, _, rest = display.rpartition(":")
+    number = rest.split(".")[0]
+    if not number.isdigit():
+        return True  # of a form that Qt may know
+    name = f"/tmp/.X11-unix/X{number}"
+    if host in ("", "unix"):
+        # The second is its name where it has no file.
+        if any(_connects(socket.AF_UNIX, path) for path in (name, f"\0{name}")):
+            return True
+        host = host or "localhost"
+    return _connects(socket.AF_INET, (host, _X_PORT + int(number)))
+
+
+def _connects(family: socket.AddressFamily, address: str | tuple[str, int]) -> bool:
+    with socket.socket(family, socket.SOCK_STREAM) as one:
+        one.settimeout(_PATIENCE_S)
+        try:
+            one.connect(address)
+        except OSError:
+            return False
+        return True
 
 
 def _can_load(library: str) -> bool:

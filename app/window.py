@@ -16,12 +16,13 @@ from app.chat.chat_page import ChatPage
 from app.chat.controller import ChatController
 from app.chat.memory_watch import MemoryWatch
 from app.commands.table import CommandTable
-from app.commands.window_commands import window_commands
+from app.commands.window_commands import MENU, WindowCommands
 from app.control.kept_settings import KeptSettings
 from app.control.seeds import NewSeed, new_seed
 from app.desk import Desk
 from app.history.history_keeper import HistoryKeeper
 from app.history.sidebar import WIDTH_EM, Sidebar
+from app.history.titles import Titles
 from app.history.trace_keeper import TraceKeeper
 from app.insight.insight_panels import Insight
 from app.markdown.formats import Marking
@@ -86,6 +87,7 @@ class MainWindow(QMainWindow):
     ) -> None:
         super().__init__()
         self.keeper = keeper
+        self._bridge = bridge
         self._appearance = appearance
         self.settings = SettingsStore(preferences, config_dir)
         self._resources = resources
@@ -123,7 +125,10 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(self._split)
         self.page.show_panel(preferences.shows_panel)
         self._connect()
-        self.commands.add(window_commands(self))
+        self.commands.add(WindowCommands(self).all())
+        self.page.header.fill_menu(
+            [None if name is None else self.commands.action(name) for name in MENU]
+        )
         self.page.strip.choose_marking(Marking(preferences.marking))
         self.page.header.choose_recording(preferences.records)
         self.chat.records = preferences.records
@@ -139,6 +144,8 @@ class MainWindow(QMainWindow):
             self.chat, self.sidebar, history, lambda: composer.text, composer.set_text
         )
         self._kept_settings = KeptSettings(self.chat, self.page.control, self.history)
+        self.titles = Titles(self.chat, self._bridge, self.keeper, self.history.journal)
+        self.titles.named.connect(self.history.refresh)
         self.traces = TraceKeeper(self.insight, history, self.history.journal)
         composer.edit.textChanged.connect(self._draft_pause.start)
         self._draft_pause.timeout.connect(self.history.keep_draft)
@@ -260,23 +267,12 @@ class MainWindow(QMainWindow):
     def _connect(self) -> None:
         self._appearance.changed.connect(self.page.restyle)
         self._appearance.changed.connect(self.sidebar.restyle)
-        self.page.header.theme_toggled.connect(self.toggle_theme)
-        self.page.header.about_requested.connect(self.show_about)
         self.page.strip.marking_changed.connect(
             lambda marking: self._remember(marking=marking.value)
         )
         self.page.empty.hint_dismissed.connect(self._dismiss_hint)
         self.page.empty.models_requested.connect(self.show_models)
         self.page.header.models_requested.connect(self.show_models)
-        self.page.header.offer_insight(
-            (
-                ("Visualize tree\tF9", self.insight.open_tree),
-                ("Steps\tF10", self.insight.open_steps),
-                ("Equilibrium\tCtrl+Shift+E", self.insight.open_equilibrium),
-                ("Compare two modes …\tCtrl+Shift+D", self.insight.open_compare),
-                ("Open a trace …", self.insight.files.ask_to_open),
-            )
-        )
         self.page.header.recording_chosen.connect(lambda on: self.settings.choose("records", on))
         self.page.panel_shown.connect(lambda is_open: self._remember(shows_panel=is_open))
         self.page.control.presets.refused.connect(self.chat.errors.show)

@@ -17,7 +17,7 @@ from medusa_core.attachments.attachment import Attachment
 from medusa_core.attachments.reader import read_attachment
 from medusa_core.components import component_licences, component_versions
 from medusa_core.files.json_file import read_json
-from medusa_core.history.exchange.export import FileKind, export
+from medusa_core.history.exchange.export import FileKind, export, export_gently
 from medusa_core.history.exchange.reading import ConversationFile
 from medusa_core.history.history import History, open_history
 from medusa_core.history.records import (
@@ -258,6 +258,7 @@ __all__ = [
     "converting",
     "demo_model",
     "export",
+    "export_gently",
     "format_bits",
     "format_label",
     "has_saved_token",

@@ -370,7 +370,7 @@ class ChatController(QObject):
                 message.cut_short()
         else:
             self._take_back(conversation, turn)
-        self.errors.show(failed.message, failed.hint)
+        self.errors.show_failure(failed)
         if conversation is self.conversation:
             self._end()
         if isinstance(failed, EngineLost):
@@ -415,7 +415,7 @@ class ChatController(QObject):
         if status.phase is Phase.FAILED and status.failed is not None:
             self._page.empty.show_model("The model could not be loaded.")
             if status.failed.kind != "Cancelled":
-                self.errors.show(status.failed.message, status.failed.hint, can_retry=True)
+                self.errors.show_failure(status.failed, can_retry=True)
         elif status.phase is Phase.ASLEEP:
             self._page.empty.show_model("The model is asleep; it wakes with your next message.")
         elif status.loaded is not None:

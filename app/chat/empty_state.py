@@ -54,7 +54,7 @@ class EmptyState(QWidget):
         column.addWidget(self._title)
         column.addWidget(self._text)
         column.addLayout(self._grid)
-        self._models_button = QPushButton("See which larger models fit this computer …")
+        self._models_button = QPushButton(self.tr("See which larger models fit this computer …"))
         self._models_button.setProperty("class", "action")
         self._models_button.setFlat(True)
         self._models_button.clicked.connect(self.models_requested)
@@ -82,12 +82,12 @@ class EmptyState(QWidget):
         self._hint_column.setSpacing(scale.px(0.6))
 
     def _fill_hint(self) -> None:
-        title = QLabel("What is this?")
+        title = QLabel(self.tr("What is this?"))
         title.setObjectName("hintTitle")
         text = QLabel(f'<p style="line-height: 140%">{HINT}</p>')
         text.setObjectName("hintText")
         text.setWordWrap(True)
-        button = QPushButton("Got it")
+        button = QPushButton(self.tr("Got it"))
         button.clicked.connect(self.hint_dismissed)
         self._hint_column.addWidget(title)
         self._hint_column.addWidget(text)
@@ -99,7 +99,7 @@ class EmptyState(QWidget):
         for index, prompt in enumerate(SUGGESTIONS):
             button = QPushButton(prompt)
             button.setProperty("class", "suggestion")
-            button.setAccessibleDescription("Sends this prompt")
+            button.setAccessibleDescription(self.tr("Sends this prompt"))
             button.clicked.connect(lambda _checked, p=prompt: self.suggestion_chosen.emit(p))
             self._grid.addWidget(button, index // 2, index % 2)
 

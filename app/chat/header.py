@@ -46,14 +46,10 @@ class Header(QFrame):
         drafter_box: Who guesses tokens.
         panel_button: Opens and closes the side panel.
         menu: What isn't needed every day.
-        about_action: Says what this is.
-        theme_action: Takes the other theme.
         record_action: Whether steps are recorded.
 
     Signals:
         new_chat_requested: A new conversation is wanted.
-        theme_toggled: The other theme is wanted.
-        about_requested: The user wants to know what this is.
         models_requested: The user wants the model manager.
         recording_chosen: Steps are to be recorded, or not.
         drafter_chosen: Another drafter (its name) is wanted.
@@ -61,8 +57,6 @@ class Header(QFrame):
     """
 
     new_chat_requested = Signal()
-    theme_toggled = Signal()
-    about_requested = Signal()
     models_requested = Signal()
     recording_chosen = Signal(bool)
     drafter_chosen = Signal(str)
@@ -77,46 +71,40 @@ class Header(QFrame):
         self.model_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.model_menu = QMenu(self.model_button)
         self.model_button.setMenu(self.model_menu)
-        self.model_menu.addAction("Manage models …", self.models_requested.emit)
+        self.model_menu.addAction(self.tr("Manage models …"), self.models_requested.emit)
         self.state_label = ElidedLabel()
         self.state_label.setObjectName("modelState")
-        self._speed_label = QLabel("Speed-up")
+        self._speed_label = QLabel(self.tr("Speed-up"))
         self._speed_label.setProperty("class", "pickerLabel")
         self.drafter_box = ElidedBox(9)
-        self.drafter_box.setAccessibleName("Speed-up")
+        self.drafter_box.setAccessibleName(self.tr("Speed-up"))
         explain(self.drafter_box, SPEED_UP)
         self._speed_label.setBuddy(self.drafter_box)
         self.drafter_box.activated.connect(
             lambda: self.drafter_chosen.emit(self.drafter_box.currentData())
         )
         self._new_button = QPushButton()
-        self._new_button.setAccessibleName("New chat")
-        explain(self._new_button, "Start a new conversation (Ctrl+N)")
+        self._new_button.setAccessibleName(self.tr("New chat"))
+        explain(self._new_button, self.tr("Start a new conversation (Ctrl+N)"))
         self._new_button.clicked.connect(self.new_chat_requested)
         self.panel_button = QToolButton()
-        self.panel_button.setAccessibleName("Settings of this chat")
+        self.panel_button.setAccessibleName(self.tr("Settings of this chat"))
         self.panel_button.setCheckable(True)
-        explain(self.panel_button, "Settings of this chat (Ctrl+Shift+P)")
+        explain(self.panel_button, self.tr("Settings of this chat (Ctrl+Shift+P)"))
         self.panel_button.toggled.connect(self.panel_toggled)
         self._menu_button = QToolButton()
         self._menu_button.setObjectName("menuButton")
-        self._menu_button.setAccessibleName("Menu")
-        explain(self._menu_button, "How answers came to be, models, theme, About")
+        self._menu_button.setAccessibleName(self.tr("Menu"))
+        explain(self._menu_button, self.tr("How answers came to be, models, theme, About"))
         self._menu_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.menu = QMenu(self._menu_button)
         self.menu.setToolTipsVisible(True)
         self._menu_button.setMenu(self.menu)
-        self.record_action = QAction("Record steps", self.menu)
+        self.record_action = QAction(self.tr("Record steps"), self.menu)
         self.record_action.setCheckable(True)
         self.record_action.setChecked(True)
         self.record_action.setToolTip(wrapped(RECORDING))
         self.record_action.toggled.connect(self.recording_chosen)
-        self._first_rest = self.menu.addSeparator()
-        self.menu.addAction(self.record_action)
-        self.menu.addSeparator()
-        self.menu.addAction("Models …\tCtrl+Shift+M", self.models_requested.emit)
-        self.theme_action = self.menu.addAction("Dark theme", self.theme_toggled.emit)
-        self.about_action = self.menu.addAction("About Medusa Chat\tF1", self.about_requested.emit)
         self._row = QHBoxLayout(self)
         self._build()
         self.restyle()
@@ -138,14 +126,17 @@ class Header(QFrame):
             action.setCheckable(True)
             action.setChecked(choice.model_dir == now.model_dir)
         self.model_menu.addSeparator()
-        self.model_menu.addAction("Manage models …", self.models_requested.emit)
+        self.model_menu.addAction(self.tr("Manage models …"), self.models_requested.emit)
 
-    def offer_insight(self, panels: Sequence[tuple[str, Callable[[], object]]]) -> None:
-        """Offer panels to open, by name."""
-        for name, action in panels:
-            entry = QAction(name, self.menu)
-            entry.triggered.connect(partial(_without_arguments, action))
-            self.menu.insertAction(self._first_rest, entry)
+    def fill_menu(self, actions: Sequence[QAction | None]) -> None:
+        """Put actions into the menu, with a line for None; recording follows the first ones."""
+        for number, action in enumerate(actions):
+            if action is not None:
+                self.menu.addAction(action)
+                continue
+            if None not in actions[:number]:
+                self.menu.addAction(self.record_action)
+            self.menu.addSeparator()
 
     def offer_drafters(self, drafters: Sequence[DrafterChoice], chosen: DrafterChoice) -> None:
         """Offer who can guess tokens, and show who does."""
@@ -178,7 +169,6 @@ class Header(QFrame):
         scale, theme = self._appearance.scale, self._appearance.theme
         self._row.setContentsMargins(scale.px(1.0), scale.px(0.6), scale.px(0.8), scale.px(0.6))
         self._row.setSpacing(scale.px(0.5))
-        self.theme_action.setText("Light theme" if theme.is_dark else "Dark theme")
         for button, icon, em in (
             (self.panel_button, "panel", 1.3),
             (self._menu_button, "menu", 1.3),
@@ -238,8 +228,3 @@ def describe(status: ModelStatus) -> str:
     size = f"{count / 1e9:,.1f} B" if count >= 10**9 else f"{count / 1e6:,.1f} M"
     device = loaded.device.upper() + (" (the card can't be used)" if loaded.device_note else "")
     return " · ".join((f"{size} parameters", heads, loaded.quant, device))
-
-
-def _without_arguments(action: Callable[[], object], _checked: bool = False) -> None:
-    """Menus tell whether an entry is checked, which these are not."""
-    action()

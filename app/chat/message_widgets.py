@@ -183,8 +183,8 @@ class ErrorCard(Message):
         self._appearance = appearance
         self._icon = QLabel()
         self._close = QToolButton()
-        self._close.setAccessibleName("Dismiss")
-        self._close.setToolTip("Dismiss")
+        self._close.setAccessibleName(self.tr("Dismiss"))
+        self._close.setToolTip(self.tr("Dismiss"))
         self._close.clicked.connect(self.dismissed)
         self._row = QHBoxLayout(self)
         self._actions = FlowLayout(appearance.scale.px(0.5))
@@ -218,7 +218,7 @@ class ErrorCard(Message):
             words.addWidget(_wrapped(self.hint, "errorHint"))
         words.addLayout(self._actions)
         if can_retry:
-            retry = QPushButton("Try again")
+            retry = QPushButton(self.tr("Try again"))
             retry.clicked.connect(self.retry_requested)
             self._actions.addWidget(retry)
         row.addLayout(words, 1)

@@ -40,7 +40,7 @@ class StepBars(QWidget):
 
     def sizeHint(self) -> QSize:
         scale = self._appearance.scale
-        return QSize(scale.px(20), scale.px(3))
+        return QSize(scale.px(8), scale.px(3))  # sources come first
 
     def minimumSizeHint(self) -> QSize:
         return QSize(self._appearance.scale.px(6), 1)

@@ -8,13 +8,12 @@ from PySide6.QtWidgets import (
     QDialog,
     QLabel,
     QLineEdit,
-    QListWidget,
-    QListWidgetItem,
     QVBoxLayout,
     QWidget,
 )
 
 from app.commands.matching import Entry, Provider
+from app.library.table import RowTable
 from app.theme.appearance import Appearance
 
 _MOST_SHOWN = 60
@@ -40,8 +39,8 @@ class Palette(QDialog):
         self.edit = QLineEdit()
         self.edit.setAccessibleName(self.tr("Find a command"))
         self.edit.setPlaceholderText(self.tr("Type a command or a name"))
-        self.list = QListWidget()
-        self.list.setAccessibleName(self.tr("What was found"))
+        self.list = RowTable(self.tr("What was found"), ("", ""))
+        self.list.horizontalHeader().hide()
         self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._nothing = QLabel(self.tr("Nothing is called that."))
         self._nothing.setObjectName("notice")
@@ -52,7 +51,7 @@ class Palette(QDialog):
         self.edit.installEventFilter(self)
         self.edit.textChanged.connect(self._search)
         self.edit.returnPressed.connect(self._run)
-        self.list.itemClicked.connect(lambda _item: self._run())
+        self.list.cellClicked.connect(lambda *_: self._run())
 
     def add_provider(self, provider: Provider) -> None:
         """Ask somebody more; it gets the typed text and returns entries, the best first."""
@@ -80,11 +79,9 @@ class Palette(QDialog):
     def _search(self, words: str) -> None:
         found = [entry for provider in self._providers for entry in provider(words.strip())]
         self.entries = tuple(found[:_MOST_SHOWN])
-        self.list.clear()
-        for entry in self.entries:
-            self.list.addItem(_item(entry))
+        self.list.show_rows([(one.label, _behind(one)) for one in self.entries])
+        self.list.selectRow(0)
         self._nothing.setVisible(not self.entries)
-        self.list.setCurrentRow(0 if self.entries else -1)
 
     def _run(self) -> None:
         row = self.list.currentRow()
@@ -93,10 +90,5 @@ class Palette(QDialog):
             self.entries[row].run()
 
 
-def _item(entry: Entry) -> QListWidgetItem:
-    behind = "   ".join(part for part in (entry.kind, entry.detail) if part)
-    item = QListWidgetItem(f"{entry.label}\t{behind}" if behind else entry.label)
-    item.setData(
-        Qt.ItemDataRole.AccessibleTextRole, ", ".join(p for p in (entry.label, behind) if p)
-    )
-    return item
+def _behind(entry: Entry) -> str:
+    return "   ".join(part for part in (entry.kind, entry.detail) if part)

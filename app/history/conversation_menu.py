@@ -42,6 +42,7 @@ class ConversationMenu:
         is_pinned = all(one.is_pinned for one in chosen)
         menu.addAction("Unpin" if is_pinned else "Pin", lambda: self._pin(chosen, not is_pinned))
         self._add_folders(menu, chosen)
+        menu.addAction("Export …", lambda: self._export(chosen))
         menu.addSeparator()
         menu.addAction("Move to trash\tDel", self.trash_chosen)
         return menu
@@ -87,6 +88,10 @@ class ConversationMenu:
         if any(one.folder_id is not None for one in chosen):
             into.addSeparator()
             into.addAction("No folder", lambda: self._move(chosen, None))
+
+    def _export(self, chosen: tuple[ConversationInfo, ...]) -> None:
+        name = chosen[0].title if len(chosen) == 1 else "conversations"
+        self._keeper.files.ask_to_export([one.id for one in chosen], name)
 
     def _pin(self, chosen: tuple[ConversationInfo, ...], is_pinned: bool) -> None:
         for one in chosen:

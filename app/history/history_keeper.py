@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject, QTimer
 
 from app.chat.controller import ChatController
 from app.history.conversation_menu import ConversationMenu
+from app.history.files import ConversationFiles
 from app.history.grouping import rows_of
 from app.history.journal import Journal
 from app.history.sidebar import Sidebar
@@ -33,6 +34,7 @@ class HistoryKeeper(QObject):
     Attributes:
         history: Where everything is kept.
         journal: Writes to it.
+        files: Exports and imports.
         sidebar: The list.
     """
 
@@ -61,6 +63,8 @@ class HistoryKeeper(QObject):
         self._grown: dict[str, list[StepDone]] = {}
         self._shown_id = chat.conversation.session_id
         self._menu = ConversationMenu(self)
+        self.files = ConversationFiles(sidebar, history)
+        sidebar.more_button.setMenu(self.files.menu())
         self._save = QTimer(self)
         self._save.setInterval(SAVE_MS)
         self._save.timeout.connect(self.save)
@@ -224,6 +228,9 @@ class HistoryKeeper(QObject):
         sidebar.trash_requested.connect(self._menu.trash_chosen)
         sidebar.empty_requested.connect(self._menu.empty_trash)
         self.journal.failed.connect(self._tell)
+        self.files.imported.connect(self.refresh)
+        self.files.said.connect(sidebar.say)
+        self.files.failed.connect(chat.errors.show)
         self.journal.recovered.connect(lambda: self.sidebar.say("All is saved again."))
 
 

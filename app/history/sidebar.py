@@ -40,7 +40,7 @@ class ConversationListView(QListView):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("conversationList")
-        self.setAccessibleName("Conversations")
+        self.setAccessibleName(self.tr("Conversations"))
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setMouseTracking(True)
         self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
@@ -71,6 +71,7 @@ class Sidebar(QWidget):
         model: What the list holds.
         trash_button: Shows the trash instead.
         empty_button: Deletes what is in the trash for good.
+        more_button: Import and export.
         notice_label: What there is to say, such as that nothing was found.
 
     Signals:
@@ -101,13 +102,15 @@ class Sidebar(QWidget):
         self._delegate = ListDelegate(self.model, appearance)
         self.list.setItemDelegate(self._delegate)
         self.search_edit = QLineEdit()
-        self.search_edit.setPlaceholderText("Search conversations")
-        self.search_edit.setAccessibleName("Search conversations")
+        self.search_edit.setPlaceholderText(self.tr("Search conversations"))
+        self.search_edit.setAccessibleName(self.tr("Search conversations"))
         self.search_edit.setClearButtonEnabled(True)
         self.new_button = _tool("New chat", "New chat (Ctrl+N)")
         self.trash_button = _tool("Trash", "Show the trash")
         self.trash_button.setCheckable(True)
-        self.empty_button = QPushButton("Empty trash …")
+        self.more_button = _tool("More", "Import and export")
+        self.more_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.empty_button = QPushButton(self.tr("Empty trash …"))
         self.empty_button.hide()
         self.notice_label = QLabel()
         self.notice_label.setObjectName("sidebarNotice")
@@ -156,6 +159,7 @@ class Sidebar(QWidget):
         icons = (
             (self.new_button, "plus"),
             (self.trash_button, "trash"),
+            (self.more_button, "dots"),
         )
         for button, icon in icons:
             button.setIcon(self._appearance.icon(icon, muted, 1.1))
@@ -171,6 +175,7 @@ class Sidebar(QWidget):
         bottom.addWidget(self.trash_button)
         bottom.addWidget(self.empty_button)
         bottom.addStretch(1)
+        bottom.addWidget(self.more_button)
         self._column = column = QVBoxLayout(self)
         column.addLayout(top)
         column.addWidget(self.list, 1)

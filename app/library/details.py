@@ -82,8 +82,8 @@ class Details(QWidget):
         self._title = _label("", "modelName")
         self._note = _label("", "notice")
         self.quant_box, self.context_box = _box("Weight format"), _box("Context")
-        self.ram_box = QCheckBox("Keep token vectors in RAM")
-        self.ram_box.setToolTip("A step reads few of them; the card gains their room.")
+        self.ram_box = QCheckBox(self.tr("Keep token vectors in RAM"))
+        self.ram_box.setToolTip(self.tr("A step reads few of them; the card gains their room."))
         self.verdict_label = _label("", "verdict")
         self.shorten_button = QPushButton()
         self.action_button = QPushButton(action)
@@ -133,8 +133,8 @@ class Details(QWidget):
 
     def _build(self) -> None:
         form = QFormLayout()
-        form.addRow("Weights", self.quant_box)
-        form.addRow("Context", self.context_box)
+        form.addRow(self.tr("Weights"), self.quant_box)
+        form.addRow(self.tr("Context"), self.context_box)
         form.addRow("", self.ram_box)
         column = QVBoxLayout(self)
         column.addWidget(self._title)

@@ -63,14 +63,16 @@ class DiscoverTab(QWidget):
         self._refused: dict[str, str] = {}
         self.offers: tuple[Offer, ...] = ()
         self.search_edit = QLineEdit()
-        self.search_edit.setPlaceholderText("Search Hugging Face; empty shows what we recommend")
-        self.search_edit.setAccessibleName("Search")
+        self.search_edit.setPlaceholderText(
+            self.tr("Search Hugging Face; empty shows what we recommend")
+        )
+        self.search_edit.setAccessibleName(self.tr("Search"))
         self.search_edit.setClearButtonEnabled(True)
         self.sort_box = QComboBox()
-        self.sort_box.setAccessibleName("Order")
+        self.sort_box.setAccessibleName(self.tr("Order"))
         for words, name in SORTS:
             self.sort_box.addItem(words, name)
-        self.fits_box = QCheckBox("Fits this computer")
+        self.fits_box = QCheckBox(self.tr("Fits this computer"))
         self.table = RowTable("Models", COLUMNS)
         self.details = Details(appearance, "Download")
         self.status_label = QLabel()
@@ -140,7 +142,7 @@ class DiscoverTab(QWidget):
             self.status_label.clear()
             self._show_offers()
             return
-        self.status_label.setText("Searching …")
+        self.status_label.setText(self.tr("Searching …"))
         self.close_work()
         self._start(self._search(words, str(self.sort_box.currentData())))
 

@@ -50,10 +50,10 @@ class DownloadsTab(QWidget):
         self.reason_label.setObjectName("notice")
         self.reason_label.setWordWrap(True)
         self.reason_label.setTextFormat(Qt.TextFormat.PlainText)
-        self.pause_button = QPushButton("Pause")
-        self.cancel_button = QPushButton("Cancel")
-        self.forget_button = QPushButton("Remove from list")
-        self.limit_box = _limit_box()
+        self.pause_button = QPushButton(self.tr("Pause"))
+        self.cancel_button = QPushButton(self.tr("Cancel"))
+        self.forget_button = QPushButton(self.tr("Remove from list"))
+        self.limit_box = self._make_limit_box()
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(_SHOW_EVERY_MS)
@@ -95,6 +95,16 @@ class DownloadsTab(QWidget):
         self.forget_button.clicked.connect(self._forget)
         self.limit_box.valueChanged.connect(self._set_limit)
 
+    def _make_limit_box(self) -> QDoubleSpinBox:
+        box = QDoubleSpinBox()
+        box.setAccessibleName(self.tr("Most megabytes a second"))
+        box.setToolTip(self.tr("For downloads that begin or go on from now."))
+        box.setRange(0, 10_000)
+        box.setDecimals(1)
+        box.setSpecialValueText(self.tr("no limit"))
+        box.setSuffix(self.tr(" MB/s at most"))
+        return box
+
     def _changed(self, job: Job) -> None:
         before = self._states.get(job.id)
         self._states[job.id] = job.state
@@ -135,17 +145,6 @@ class DownloadsTab(QWidget):
         if (job := self.chosen) is not None:
             self._downloads.forget(job.id)
             self.show_jobs()
-
-
-def _limit_box() -> QDoubleSpinBox:
-    box = QDoubleSpinBox()
-    box.setAccessibleName("Most megabytes a second")
-    box.setToolTip("For downloads that begin or go on from now.")
-    box.setRange(0, 10_000)
-    box.setDecimals(1)
-    box.setSpecialValueText("no limit")
-    box.setSuffix(" MB/s at most")
-    return box
 
 
 def cells(job: Job) -> tuple[str, ...]:

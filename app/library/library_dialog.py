@@ -69,7 +69,7 @@ class LibraryDialog(QDialog):
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self.setWindowTitle("Models")
+        self.setWindowTitle(self.tr("Models"))
         self.resize(_SIZE)
         self.library = library
         self._appearance = appearance
@@ -80,9 +80,9 @@ class LibraryDialog(QDialog):
         self.installed = InstalledTab(library, appearance)
         self.downloads = DownloadsTab(library)
         self.tabs = QTabWidget()
-        self.offline_box = QCheckBox("Offline: nothing leaves this computer")
-        self.settings_button = QPushButton("Settings…")
-        self.settings_button.setToolTip("Device, Hub token, download location, idle time")
+        self.offline_box = QCheckBox(self.tr("Offline: nothing leaves this computer"))
+        self.settings_button = QPushButton(self.tr("Settings…"))
+        self.settings_button.setToolTip(self.tr("Device, Hub token, download location, idle time"))
         self.notice_label = QLabel()
         self.notice_label.setObjectName("notice")
         self.notice_label.setWordWrap(True)
@@ -112,9 +112,9 @@ class LibraryDialog(QDialog):
         super().closeEvent(event)
 
     def _build(self) -> None:
-        self.tabs.addTab(self.discover, "Discover")
-        self.tabs.addTab(self.installed, "Installed")
-        self.tabs.addTab(self.downloads, "Downloads")
+        self.tabs.addTab(self.discover, self.tr("Discover"))
+        self.tabs.addTab(self.installed, self.tr("Installed"))
+        self.tabs.addTab(self.downloads, self.tr("Downloads"))
         self.offline_box.setChecked(self.library.settings.is_offline)
         bottom = QHBoxLayout()
         bottom.addWidget(self.offline_box)

@@ -58,7 +58,7 @@ class MemoryBar(QWidget):
         self._bar.show_segments(self.segments, total, limit)
         self._fill_legend()
         said = ", ".join(f"{s.name} {gib(s.nbytes)}" for s in self.segments)
-        self.setAccessibleName("Memory")
+        self.setAccessibleName(self.tr("Memory"))
         self.setAccessibleDescription(said)
 
     def restyle(self) -> None:

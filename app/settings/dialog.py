@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
@@ -15,6 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.settings.editors import said
 from app.theme.appearance import Appearance
 
 
@@ -41,10 +43,12 @@ class SettingsDialog(QDialog):
         self.names.setAccessibleName(self.tr("Pages"))
         self.names.setFixedWidth(scale.px(12))
         self.pages = QStackedWidget()
+        self._keys = [name for name, _ in pages]
         for name, page in pages:
-            self.names.addItem(name)
+            self.names.addItem(said(name))
             area = QScrollArea()
             area.setWidgetResizable(True)
+            area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
             area.setWidget(page)
             self.pages.addWidget(area)
         row = QHBoxLayout()
@@ -61,7 +65,5 @@ class SettingsDialog(QDialog):
         self.resize(scale.px(56), scale.px(36))
 
     def open_page(self, name: str) -> None:
-        """Show the page of that name."""
-        for row in range(self.names.count()):
-            if self.names.item(row).text() == name:
-                self.names.setCurrentRow(row)
+        """Show the page of that name, in English."""
+        self.names.setCurrentRow(self._keys.index(name))

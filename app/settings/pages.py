@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QWidget
 
 from app.commands.table import CommandTable
@@ -13,6 +12,7 @@ from app.settings.keys_page import KeysPage
 from app.settings.shortcuts_page import ShortcutsPage
 from app.settings.store import SettingsStore
 from app.settings.token_box import TokenBox
+from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 
 
@@ -52,10 +52,6 @@ def settings_dialog(
         storage: The page of files.
         parent: The window.
     """
-
-    def said(name: str) -> str:
-        return QCoreApplication.translate("Settings", name)
-
     general = KeysPage(Page.GENERAL, store, appearance)
     looks = KeysPage(Page.APPEARANCE, store, appearance)
     models = ModelsPage(store, appearance, token_box)
@@ -64,11 +60,11 @@ def settings_dialog(
     models.device_box.ask()
     return SettingsDialog(
         (
-            (said("General"), general),
-            (said("Appearance"), looks),
-            (said("Models"), models),
-            (said("Shortcuts"), ShortcutsPage(commands)),
-            (said("Privacy and storage"), storage),
+            (QT_TRANSLATE_NOOP("Settings", "General"), general),
+            (QT_TRANSLATE_NOOP("Settings", "Appearance"), looks),
+            (QT_TRANSLATE_NOOP("Settings", "Models"), models),
+            (QT_TRANSLATE_NOOP("Settings", "Shortcuts"), ShortcutsPage(commands)),
+            (QT_TRANSLATE_NOOP("Settings", "Privacy and storage"), storage),
         ),
         appearance,
         parent,

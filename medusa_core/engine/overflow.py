@@ -17,7 +17,7 @@ from medusa_core.messages import ChatMessage, Cut, GenerateSettings, Overflow, R
 from medusa_core.target import Target
 
 _LEFT_AFTER_CUT = 0.7  # of the context
-_LEAST_ROOM = 1 / 8  # of the context, for an answer without a limit of its own
+_LEAST_ROOM = 1 / 8  # of the context, for an answer
 _BEGINNING = 1 / 4  # of the context, which `middle` keeps
 _SURELY_TOO_LONG = 1.25  # of the context, by estimate: then the whole needn't be counted exactly
 
@@ -64,8 +64,7 @@ def fit(
     if turns is None or turns.num_tokens <= _SURELY_TOO_LONG * limit:
         whole = transcribe(messages, keep_tokens, target)
         num_tokens = len(whole.token_ids)
-        room = 1 if policy is Overflow.STOP else _room(settings, limit)
-        if num_tokens + room <= limit:
+        if num_tokens + _least_room(messages, settings, limit) <= limit:
             return Fitted(tuple(messages), whole, num_tokens, None)
     else:
         num_tokens = turns.num_tokens
@@ -74,10 +73,15 @@ def fit(
     return _cut(turns, keep_tokens, target, settings, limit, num_tokens)
 
 
-def _room(settings: GenerateSettings, limit: int) -> int:
-    """What an answer is to have, at least."""
-    least = max(1, int(limit * _LEAST_ROOM))
-    return min(settings.max_new_tokens or least, least)
+def _least_room(messages: Sequence[ChatMessage], settings: GenerateSettings, limit: int) -> int:
+    """What must be left; an answer that is gone on with keeps what it was asked with."""
+    goes_on = messages[-1].role is Role.ASSISTANT
+    return 1 if goes_on or settings.overflow is Overflow.STOP else _room(limit)
+
+
+def _room(limit: int) -> int:
+    """What a new answer is to have, at least; one limit for all, or each would have its own cut."""
+    return max(1, int(limit * _LEAST_ROOM))
 
 
 def _cut(
@@ -88,15 +92,15 @@ def _cut(
     limit: int,
     num_tokens: int,
 ) -> Fitted:
-    room = _room(settings, limit)
+    least = _least_room(turns.messages, settings, limit)
     head = turns.head(limit * _BEGINNING) if settings.overflow is Overflow.MIDDLE else 0
-    first = turns.first_kept(head, limit - room, limit * _LEFT_AFTER_CUT)
+    first = turns.first_kept(head, limit - _room(limit), limit * _LEFT_AFTER_CUT)
     last = len(turns.exchanges) - 1
     while True:
         kept = turns.kept(head, first)
         transcript = transcribe(kept, keep_tokens, target)
         num_read = len(transcript.token_ids)
-        if num_read + room <= limit or (first == last and head == 0):
+        if num_read + least <= limit or (first == last and head == 0):
             break
         # The estimate was too low; or the beginning and the last message are too long together.
         first, head = (first + 1, head) if first < last else (last, head - 1)
@@ -187,7 +191,8 @@ def _too_long(num_tokens: int, target: Target, limit: int, *, is_whole: bool) ->
     what = "This chat" if is_whole else "The last message alone"
     if limit == whole:
         hint = (
-            "Shorten the message, start a new chat, or choose another way under Settings, Context."
+            "Shorten the message, start a new chat, or let the oldest messages go (Context, in the "
+            "chat's settings)."
             if is_whole
             else "Shorten it, or load the model with a longer context."
         )

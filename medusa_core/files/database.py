@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from medusa_core.files.database_copy import (
     replace_damaged,
     was_left_open,
 )
-from medusa_core.files.database_faults import as_storage_error, damage, is_damage
+from medusa_core.files.database_faults import FAULTS, as_storage_error, damage, is_damage
 from medusa_core.files.database_schema import (
     Mend,
     Migration,
@@ -143,9 +143,10 @@ class Database:
             raise RequestError(
                 f"This can't be written: {error}.", "It is there already."
             ) from error
-        except sqlite3.Error as error:
+        except FAULTS as error:
             if is_damage(error) and self.path is not None:
-                marker_of(self.path).touch()
+                with suppress(OSError):
+                    marker_of(self.path).touch()
             raise as_storage_error(error, self.path) from error
 
 
@@ -180,14 +181,14 @@ def open_database(
             create(path, migrations)
         try:
             db = _open(path, migrations, busy_s)
-        except sqlite3.Error as error:
+        except FAULTS as error:
             if not is_damage(error):
                 raise
             notice = replace_damaged(path, migrations, mend)
             db = _open(path, migrations, busy_s)
         if not checkpoints_itself:
             db.execute("PRAGMA wal_autocheckpoint = 0")
-    except (sqlite3.Error, OSError) as error:
+    except (*FAULTS, OSError) as error:
         raise as_storage_error(error, path) from error
     return Database(db, path, notice)
 

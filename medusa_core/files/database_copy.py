@@ -15,6 +15,7 @@ from contextlib import closing
 from itertools import count
 from pathlib import Path
 
+from medusa_core.files.database_faults import FAULTS
 from medusa_core.files.database_salvage import salvage
 from medusa_core.files.database_schema import Mend, Migration, connect, run_migration, version_of
 
@@ -99,16 +100,26 @@ def load_into_memory(path: Path, db: sqlite3.Connection, newest: int) -> None:
         db: The database.
         newest: A file of a newer version isn't read.
     """
-    with tempfile.TemporaryDirectory(prefix="medusa-") as folder:
-        copy = Path(folder) / path.name
-        try:
+    try:
+        with tempfile.TemporaryDirectory(prefix="medusa-") as folder:
+            copy = Path(folder) / path.name
             _copy(path, copy)
-            with closing(sqlite3.connect(copy)) as found:
-                is_well = found.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
-                if is_well and version_of(found) <= newest:
-                    found.backup(db)
-        except (sqlite3.Error, OSError):
-            log.warning("%s can't be read", path, exc_info=True)
+            _load(copy.as_uri(), db, newest)
+            return
+    except (*FAULTS, OSError):
+        log.info("%s can't be copied", path, exc_info=True)
+    try:
+        # A full disk: what is in the file can be read, what is in the log can't.
+        _load(f"{path.absolute().as_uri()}?immutable=1", db, newest)
+    except (*FAULTS, OSError):
+        log.warning("%s can't be read", path, exc_info=True)
+
+
+def _load(uri: str, db: sqlite3.Connection, newest: int) -> None:
+    with closing(sqlite3.connect(uri, uri=True)) as found:
+        is_well = found.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
+        if is_well and version_of(found) <= newest:
+            found.backup(db)
 
 
 def replace_damaged(path: Path, migrations: Sequence[Migration], mend: Mend) -> str:

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from medusa_core.errors import StorageError
 
+# SQLite quotes what it found in a damaged file, which may be no text.
+FAULTS = (sqlite3.Error, UnicodeDecodeError)
+
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _REFUSED = (
@@ -17,7 +20,7 @@ _REFUSED = (
 )
 
 
-def code_of(error: sqlite3.Error) -> int:
+def code_of(error: Exception) -> int:
     """The kind of an error, without its details."""
     # Errors of the module itself, such as of a closed connection, have no code.
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
@@ -25,6 +28,8 @@ def code_of(error: sqlite3.Error) -> int:
 
 def is_damage(error: BaseException | None) -> bool:
     """Whether the file itself is damaged."""
+    if isinstance(error, UnicodeDecodeError):
+        return True
     return isinstance(error, sqlite3.Error) and code_of(error) in _DAMAGED
 
 
@@ -44,8 +49,8 @@ def as_storage_error(error: Exception, path: Path | None) -> StorageError:
             f"{name} can't be opened: {error.strerror or error}.",
             f"See that you may write to {folder}, and that the disk has room.",
         )
-    if isinstance(error, sqlite3.Error):
-        code = code_of(error)
+    if isinstance(error, FAULTS):
+        code = sqlite3.SQLITE_CORRUPT if is_damage(error) else code_of(error)
         if code == sqlite3.SQLITE_FULL:
             return StorageError(
                 f"The disk is full: {name} can't be written.", "Make room on it, then try again."

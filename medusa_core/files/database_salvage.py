@@ -13,8 +13,9 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
+from medusa_core.files.database_faults import FAULTS
+from medusa_core.files.database_leaves import PAGE, WreckRow, open_wreck, rows_by_leaf, write_page
 from medusa_core.files.database_schema import (
     Mend,
     Migration,
@@ -26,13 +27,8 @@ from medusa_core.files.database_schema import (
 log = logging.getLogger(__name__)
 
 _MAGIC = b"SQLite format 3\0"
-_PAGE = 4096
-_LEAF, _INNER = 0x0D, 0x05
-_LEAVES_AT_ONCE = 200
 _TOP_ROW = 1 << 62
 _TEXTS = "_content"  # ending of a table of FTS5
-
-_Row = tuple[Any, ...]
 
 
 def salvage(wreck: Path, made: Path, migrations: Sequence[Migration], mend: Mend) -> int:
@@ -52,28 +48,47 @@ def salvage(wreck: Path, made: Path, migrations: Sequence[Migration], mend: Mend
     """
     _pad(wreck)
     version = _readable_version(wreck, len(migrations))
-    num_rows = _fill(made, wreck, migrations[:version], mend)
-    if not num_rows and version:
-        _put_schema_back(wreck, made)
-        num_rows = _fill(made, wreck, migrations[:version], mend)
+    num_rows = _fill(made, wreck, migrations, version, mend)
+    fresh = wreck.with_name("fresh.db")
+    # Without the first page nothing says which version it was.
+    for guess in range(len(migrations), 0, -1):
+        if num_rows:
+            break
+        fresh.unlink(missing_ok=True)
+        with closing(connect(fresh)) as new:
+            _migrate(new, migrations, 0, guess)
+        _put_schema_back(wreck, fresh)
+        num_rows = _fill(made, wreck, migrations, guess, mend)
     return num_rows
 
 
-def _fill(made: Path, wreck: Path, migrations: Sequence[Migration], mend: Mend) -> int:
+def _fill(
+    made: Path, wreck: Path, migrations: Sequence[Migration], version: int, mend: Mend
+) -> int:
+    """Make the tables of a version, copy what can be read, and bring them to the newest one."""
     made.unlink(missing_ok=True)
     num_rows = 0
     with closing(connect(made)) as new:
-        for number, migration in enumerate(migrations):
-            run_migration(new, migration, number + 1)
+        _migrate(new, migrations, 0, version)
         new.execute("PRAGMA foreign_keys = OFF")
         new.execute("BEGIN")
         for table, columns in _tables(new):
             num_rows += _copy_table(new, wreck, table, columns)
+        new.execute("COMMIT")
+        _migrate(new, migrations, version, len(migrations))
+        new.execute("BEGIN")
         mend(new)
         for table, row, *_ in new.execute("PRAGMA foreign_key_check").fetchall():
             new.execute(f"DELETE FROM {table} WHERE rowid = ?", (row,))
         new.execute("COMMIT")
     return num_rows
+
+
+def _migrate(
+    db: sqlite3.Connection, migrations: Sequence[Migration], version: int, wanted: int
+) -> None:
+    for number in range(version, wanted):
+        run_migration(db, migrations[number], number + 1)
 
 
 def _tables(db: sqlite3.Connection) -> list[tuple[str, list[str]]]:
@@ -113,18 +128,18 @@ class _Reader:
         self._table = table
         self._is_whole = True
 
-    def rows(self) -> Iterator[_Row]:
+    def rows(self) -> Iterator[WreckRow]:
         """All rows that can be read; some may come twice."""
         try:
-            with closing(_connect(self._wreck)) as db:
+            with closing(open_wreck(self._wreck)) as db:
                 yield from self._by_number(db)
-        except sqlite3.Error:
+        except FAULTS:
             self._is_whole = False
         # FTS5's tables take whatever they are given: nothing says whose leaf it is.
         if not self._is_whole and not self._table.endswith(_TEXTS):
-            yield from self._by_leaf()
+            yield from rows_by_leaf(self._wreck, self._table, self._sql)
 
-    def _by_number(self, db: sqlite3.Connection) -> Iterator[_Row]:
+    def _by_number(self, db: sqlite3.Connection) -> Iterator[WreckRow]:
         """Rows in order; where a page can't be read, from the next row that can."""
         at: int | None = -_TOP_ROW
         while at is not None:
@@ -133,7 +148,7 @@ class _Reader:
                     at = int(row[0])
                     yield row
                 return
-            except sqlite3.Error:
+            except FAULTS:
                 log.warning("%s is damaged behind row %d", self._table, at)
                 self._is_whole = False
                 at = self._next_readable(db, at)
@@ -144,7 +159,7 @@ class _Reader:
         def is_readable(at: int) -> bool:
             try:
                 db.execute(f"{self._sql} WHERE rowid > ? ORDER BY rowid LIMIT 1", (at,)).fetchone()
-            except sqlite3.Error:
+            except FAULTS:
                 return False
             return True
 
@@ -159,77 +174,6 @@ class _Reader:
             good, bad = (middle, bad) if is_readable(middle) else (good, middle)
         return good
 
-    def _by_leaf(self) -> Iterator[_Row]:
-        """Rows of all leaves of the file that can be taken for this table's."""
-        try:
-            with closing(_connect(self._wreck)) as db:
-                found = db.execute(
-                    "SELECT rootpage FROM sqlite_schema WHERE name = ?", (self._table,)
-                ).fetchone()
-        except sqlite3.Error:
-            return
-        if found is None or found[0] <= 1:
-            return
-        root = int(found[0])
-        raw = self._wreck.read_bytes()
-        leaves = [
-            page for page in range(2, len(raw) // _PAGE + 1) if raw[(page - 1) * _PAGE] == _LEAF
-        ]
-        before = raw[(root - 1) * _PAGE : root * _PAGE]
-        try:
-            for begin in range(0, len(leaves), _LEAVES_AT_ONCE):
-                yield from self._hung(root, leaves[begin : begin + _LEAVES_AT_ONCE], raw)
-        finally:
-            _write_page(self._wreck, root, before)
-
-    def _hung(self, root: int, leaves: list[int], raw: bytes) -> list[_Row]:
-        """Rows of leaves that are hung under the table's root, which is written anew."""
-        if len(leaves) == 1:
-            # Its own root may be such a leaf: a page can't hang under itself.
-            page = raw[(leaves[0] - 1) * _PAGE : leaves[0] * _PAGE]
-        elif root in leaves:
-            others = [leaf for leaf in leaves if leaf != root]
-            return self._hung(root, [root], raw) + self._hung(root, others, raw)
-        else:
-            page = _inner_page(leaves)
-        _write_page(self._wreck, root, page)
-        rows = []
-        try:
-            with closing(_connect(self._wreck)) as db:
-                for row in db.execute(self._sql):
-                    rows.append(row)  # noqa: PERF402 - what was read before an error counts
-        except sqlite3.Error:
-            if len(leaves) == 1:
-                return rows
-            middle = len(leaves) // 2
-            return self._hung(root, leaves[:middle], raw) + self._hung(root, leaves[middle:], raw)
-        return rows
-
-
-def _inner_page(leaves: Sequence[int]) -> bytes:
-    """An inner page of a table over these leaves; a scan doesn't look at its keys."""
-    *left, right = leaves
-    cells = [struct.pack(">I", leaf) + _varint(key) for key, leaf in enumerate(left, 1)]
-    begin, pointers, body = _PAGE, b"", b""
-    for cell in cells:
-        begin -= len(cell)
-        pointers += struct.pack(">H", begin)
-        body = cell + body
-    head = struct.pack(">BHHHBI", _INNER, 0, len(cells), begin, 0, right) + pointers
-    return head + bytes(begin - len(head)) + body
-
-
-def _varint(number: int) -> bytes:
-    return bytes([number]) if number < 128 else bytes([0x80 | number >> 7, number & 0x7F])
-
-
-def _connect(wreck: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(wreck, isolation_level=None)
-    db.text_factory = lambda raw: raw.decode("utf-8", "replace")
-    # Opens files that are shorter than they say.
-    db.execute("PRAGMA writable_schema = ON")
-    return db
-
 
 def _readable_version(wreck: Path, newest: int) -> int:
     """The version of a damaged file, with its log played into it; the newest if it can't be told.
@@ -237,11 +181,11 @@ def _readable_version(wreck: Path, newest: int) -> int:
     Tables of a file without its first page are looked for where those of a new one are.
     """
     try:
-        with closing(_connect(wreck)) as db:
+        with closing(open_wreck(wreck)) as db:
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             db.execute("PRAGMA journal_mode = DELETE").fetchall()
             version = version_of(db)
-    except sqlite3.Error:
+    except FAULTS:
         return newest
     return version if 0 < version <= newest else newest
 
@@ -251,28 +195,22 @@ def _put_schema_back(wreck: Path, fresh: Path) -> None:
     with closing(sqlite3.connect(fresh)) as db:
         roots = {row[0] for row in db.execute("SELECT rootpage FROM sqlite_schema")}
     raw = fresh.read_bytes()
-    num_pages = max(1, wreck.stat().st_size // _PAGE)
-    for page in range(1, len(raw) // _PAGE + 1):
+    num_pages = max(1, wreck.stat().st_size // PAGE)
+    for page in range(1, len(raw) // PAGE + 1):
         if page == 1 or (page not in roots and page <= num_pages):
-            _write_page(wreck, page, raw[(page - 1) * _PAGE : page * _PAGE])
+            write_page(wreck, page, raw[(page - 1) * PAGE : page * PAGE])
     _pad(wreck)
 
 
 def _pad(wreck: Path) -> None:
     """Make a file say how long it is, in whole pages and without free ones."""
     with wreck.open("r+b") as file:
-        num_bytes = -(-wreck.stat().st_size // _PAGE) * _PAGE
+        num_bytes = -(-wreck.stat().st_size // PAGE) * PAGE
         file.truncate(num_bytes)
         if file.read(len(_MAGIC)) == _MAGIC:
             file.seek(24)
             changes = file.read(4)
             file.seek(28)
-            file.write(struct.pack(">III", num_bytes // _PAGE, 0, 0))
+            file.write(struct.pack(">III", num_bytes // PAGE, 0, 0))
             file.seek(92)
             file.write(changes)
-
-
-def _write_page(path: Path, page: int, raw: bytes) -> None:
-    with path.open("r+b") as file:
-        file.seek((page - 1) * _PAGE)
-        file.write(raw)

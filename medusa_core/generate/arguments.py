@@ -6,7 +6,7 @@ import argparse
 
 from medusa_core.chat_settings import SETTINGS
 from medusa_core.errors import RequestError
-from medusa_core.messages import GenerateSettings, WeightFormats
+from medusa_core.messages import GenerateSettings, Overflow, WeightFormats
 from medusa_core.quant.format import quant_registry
 from medusa_core.setting import Group, Setting
 
@@ -20,6 +20,12 @@ def add_rule_arguments(parser: argparse.ArgumentParser) -> None:
         help="greedy or sample, which are exact; or typical, which is creative and not exact",
     )
     parser.add_argument("--seed", type=int, default=defaults.seed)
+    parser.add_argument(
+        "--overflow",
+        choices=[policy.value for policy in Overflow],
+        default=defaults.overflow.value,
+        help="of a prompt that is too long: refuse it, or leave out the oldest or the middle turns",
+    )
     for name, setting in SETTINGS.items():
         if setting.group is not Group.LENGTH:  # each command line has its own longest answer
             kind = int if setting.is_whole else float
@@ -85,6 +91,7 @@ def settings_of(
         banned=tuple(args.ban),
         seed=args.seed,
         stop=stop,
+        overflow=Overflow(args.overflow),
     )
 
 

@@ -13,18 +13,18 @@ from filelock import FileLock, Timeout
 
 from medusa_core.errors import StorageError
 from medusa_core.files.database import Database, open_database, open_in_memory
+from medusa_core.history.answers import Answers
 from medusa_core.history.mending import mend
 from medusa_core.history.part import Clock
 from medusa_core.history.schema import MIGRATIONS
 from medusa_core.history.search import Search
 from medusa_core.history.taking import Taking
 from medusa_core.history.traces import Traces
-from medusa_core.history.trash import Trash
 
 log = logging.getLogger(__name__)
 
 
-class History(Taking, Trash, Search, Traces):
+class History(Answers, Taking, Search, Traces):
     """The history.
 
     Attributes:
@@ -71,6 +71,16 @@ class History(Taking, Trash, Search, Traces):
             log.info("another program uses the history, too")
         else:
             self.cut_unfinished()
+            self.forget_staged()
+
+    def another(self) -> History:
+        """The same history once more, for another thread; only where `is_kept`.
+
+        Raises:
+            StorageError: It can't be opened.
+        """
+        assert self._database.path is not None
+        return History(self._database.path, self._clock)
 
     def problems(self) -> tuple[str, ...]:
         """What is wrong with the file, in SQLite's words; looks at all of it.

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, fields
-from typing import Any
+from contextlib import suppress
+from enum import Enum
+from functools import cache
+from typing import Any, get_args, get_origin, get_type_hints
 
 from medusa_core.messages import (
     GenerateSettings,
     GenerationDone,
-    Overflow,
     StepDone,
     StepTimes,
-    StopReason,
     TokenSource,
 )
 
@@ -100,42 +100,68 @@ def text_of(steps: Sequence[StepDone]) -> str:
 
 def settings_as_json(settings: GenerateSettings) -> dict[str, Any]:
     """Settings by their names."""
-    return asdict(settings)
+    return {name: getattr(settings, name) for name in _kinds(GenerateSettings)}
 
 
 def settings_from_json(raw: dict[str, Any]) -> GenerateSettings:
-    """Settings that this version knows; those it doesn't know keep their defaults."""
-    names = {field.name for field in fields(GenerateSettings)}
-    values = {k: _as_tuple(v) for k, v in raw.items() if k in names}
-    if (kept := values.pop("overflow", None)) in [policy.value for policy in Overflow]:
-        values["overflow"] = Overflow(kept)
+    """Settings by their names; what this version doesn't know, or what can't be, is left out."""
+    values = {}
+    for name, kind in _kinds(GenerateSettings).items():
+        if name in raw:
+            with suppress(TypeError, ValueError):
+                values[name] = _read_as(kind, raw[name])
     return GenerateSettings(**values)
 
 
 def done_as_json(done: GenerationDone) -> dict[str, Any]:
     """Figures by their names; the text is kept with its message."""
-    raw = asdict(done)
-    del raw["text"]
-    raw["stop_reason"] = done.stop_reason.value
-    return raw
+    raw = {name: getattr(done, name) for name in _kinds(GenerationDone) if name != "text"}
+    return {**raw, "settings": settings_as_json(done.settings)}
 
 
 def done_from_json(raw: dict[str, Any], text: str) -> GenerationDone:
     """Figures as they were.
 
     Raises:
-        KeyError: One is missing.
+        KeyError: There are no settings.
+        TypeError: A figure is missing, or of another type.
+        ValueError: It ended for a reason that this version doesn't know.
     """
-    names = {field.name for field in fields(GenerationDone)}
-    values = {k: _as_tuple(v) for k, v in raw.items() if k in names}
-    values |= {
-        "text": text,
-        "stop_reason": StopReason(raw["stop_reason"]),
-        "settings": settings_from_json(raw["settings"]),
+    settings = settings_from_json(raw["settings"])
+    values = {
+        name: _read_as(kind, raw[name])
+        for name, kind in _kinds(GenerationDone).items()
+        if name in raw and name not in ("text", "settings")
     }
-    return GenerationDone(**values)
+    return GenerationDone(text=text, settings=settings, **values)
 
 
-def _as_tuple(value: Any) -> Any:
-    """JSON's lists are tuples in messages, within others too."""
-    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
+@cache
+def _kinds(record: type) -> dict[str, Any]:
+    """The types of a record's fields, by name."""
+    return get_type_hints(record)
+
+
+def _read_as(kind: Any, value: Any) -> Any:
+    """A value of JSON as a field's type wants it.
+
+    Raises:
+        TypeError: It is of another type.
+        ValueError: It is no member of an enumeration.
+    """
+    if get_origin(kind) is tuple:
+        kinds = get_args(kind)
+        if not isinstance(value, list):
+            raise TypeError("a list is missing")
+        if kinds[1:] == (...,):
+            return tuple(_read_as(kinds[0], each) for each in value)
+        if len(kinds) != len(value):
+            raise TypeError("a list has another length")
+        return tuple(map(_read_as, kinds, value))
+    if issubclass(kind, Enum):
+        return kind(value)
+    if kind is float and type(value) is int:
+        return float(value)
+    if type(value) is not kind:
+        raise TypeError(f"{value!r} is no {kind.__name__}")
+    return value

@@ -45,7 +45,7 @@ class Shelf(Part):
         Raises:
             StorageError: The history can't be read.
         """
-        sql = _COLUMNS + f"WHERE c.trashed_s IS {'NOT' if in_trash else ''} NULL"
+        sql = _COLUMNS + f"WHERE c.trashed_s {'>= 0' if in_trash else 'IS NULL'}"
         given: list[object] = []
         if folder_id is None:
             sql += " AND c.folder IS NULL"

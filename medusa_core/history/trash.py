@@ -25,7 +25,7 @@ class Trash(Part):
         Raises:
             StorageError: It can't be written.
         """
-        now_s = self._clock()
+        now_s = max(0.0, self._clock())
         with self._database.transaction():
             self._database.write_many(
                 "UPDATE conversations SET trashed_s = ? WHERE id = ?",
@@ -54,9 +54,7 @@ class Trash(Part):
             StorageError: They can't be deleted.
         """
         wanted = None if conversation_ids is None else set(conversation_ids)
-        found = self._database.rows(
-            "SELECT number, id FROM conversations WHERE trashed_s IS NOT NULL"
-        )
+        found = self._database.rows("SELECT number, id FROM conversations WHERE trashed_s >= 0")
         gone = [(number, name) for number, name in found if wanted is None or name in wanted]
         with self._database.transaction():
             for number, name in gone:

@@ -23,7 +23,7 @@ def test_the_header_opens_a_dialog_with_the_notice_of_the_demo_model(
     qtbot: QtBot, open_fake: Callable[..., tuple[MainWindow, FakeEngine]]
 ) -> None:
     window, _ = open_fake(Script())
-    window.page.header.about_action.trigger()
+    window.commands.action("about").trigger()
     (dialog,) = window.findChildren(AboutDialog)
     assert dialog.isVisible()
     assert "Built with Llama" in [label.text() for label in dialog.labels]

@@ -21,6 +21,7 @@ from medusa_core.messages import (
     Failed,
     Generate,
     Overflow,
+    Progress,
     Role,
 )
 from medusa_core.presets import Presets
@@ -178,6 +179,15 @@ def test_presets_of_the_program_offer_a_copy_alone(ready: Ready) -> None:
     assert (enabled["Delete"], enabled["Rename …"], enabled["Duplicate"]) == (False, False, True)
 
 
+def test_damaged_presets_are_told_when_the_window_opens(
+    qtbot: QtBot, open_fake: Open, tmp_path: Path
+) -> None:
+    (tmp_path / "presets.json").write_text("{")
+    window, _ = open_fake(Script())
+    assert errors(window)[0].message == "Your presets can't be read."
+    assert window.page.control.presets.box.currentText() == "Exact"
+
+
 # The meter ----------------------------------------------------------------------------------------
 
 
@@ -210,6 +220,24 @@ def test_the_template_shows_what_the_model_reads_and_a_mistake_in_it(
     engine._tell(Failed(last.session_id, last.request_id, "TemplateError", message, "Mend it."))
     qtbot.waitUntil(lambda: not control.template.error.isHidden())
     assert "line 3" in control.template.error.text()
+
+
+def test_a_long_prompt_says_how_much_of_it_is_read_and_how_to_stop(
+    qtbot: QtBot, ready: Ready
+) -> None:
+    window, engine = ready
+    engine.gate.clear()
+    window.chat.send("Hello")
+    qtbot.waitUntil(lambda: bool(engine.of_kind(Generate)))
+    command = engine.of_kind(Generate)[-1]
+    ids, text = (command.session_id, command.request_id), "Reading 64 of 1,204 tokens"
+    engine._tell(Progress(*ids, "prefill", 0.053, text, 64, 1204))
+    told = "Reading 64 of 1,204 tokens … 5% · Esc stops"
+    answer = window.chat.answers[-1]
+    qtbot.waitUntil(lambda: answer._waiting.text() == told)
+    QTest.keyClick(window, Qt.Key.Key_Escape)
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    engine.gate.set()
 
 
 def test_what_the_model_no_longer_reads_is_said_in_the_chat(qtbot: QtBot, ready: Ready) -> None:

@@ -24,6 +24,7 @@ from app.settings.device_box import DeviceBox
 from app.settings.editors import editor_of
 from app.settings.pages import ModelsPage
 from app.settings.shortcuts_page import ShortcutsPage
+from app.settings.storage_page import StoragePage
 from app.settings.token_box import TokenBox
 from medusa_core.api import HubSettings
 from medusa_core.messages import LoadModel
@@ -105,6 +106,9 @@ def test_settings_take_effect_at_once_and_are_kept(
 
     async def work() -> None:
         await until(lambda: box.count() > 1)
+        (storage,) = window.findChildren(StoragePage)
+        assert storage._work is not None
+        await storage._work
 
     run(work)
 

@@ -102,7 +102,9 @@ def test_without_a_display_the_command_line_is_offered(tmp_path: Path) -> None:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="displays are Linux's affair")
 def test_a_display_that_cannot_be_reached_is_explained(tmp_path: Path) -> None:
     started = run("-m", "app", home=tmp_path, QT_QPA_PLATFORM="xcb", DISPLAY=":987")
-    assert started.returncode != 0
+    assert started.returncode == 2
+    assert "The display :987 can't be reached." in started.stderr
+    assert "apt-get" not in started.stderr
     assert surroundings.COMMAND_LINE in started.stderr
 
 
@@ -158,6 +160,7 @@ def test_the_stall_probe_notices_a_stall(qtbot: QtBot) -> None:
 def test_a_missing_library_for_x11_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DISPLAY", ":0")
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.setattr(surroundings, "_answers", lambda _display: True)
     monkeypatch.setattr(surroundings, "XCB_LIBRARIES", ("libno-such-thing.so.9",))
     told = surroundings.screen_problem("xcb")
     assert told is not None

@@ -1,5 +1,6 @@
 """Themes: every text can be read, every mark can be seen, every file is there."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,13 @@ from app.theme.appearance import Appearance, ThemeChoice
 from app.theme.fonts import CODE_FAMILY, MAX_ZOOM, MIN_ZOOM, TEXT_FAMILY, FontScale
 from app.theme.marks import mark_style
 from app.theme.stylesheet import render_stylesheet
-from app.theme.tokens import DARK, LIGHT, Theme, contrast
+from app.theme.tokens import CONTRAST, DARK, LIGHT, Theme, contrast
 from medusa_core.api import resources_dir
 from tests.app.engine_says import LEGEND, SOURCES
 
-THEMES = pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)
+THEMES = pytest.mark.parametrize("theme", [LIGHT, DARK, CONTRAST], ids=lambda theme: theme.name)
 READABLE = 4.5
+ENHANCED = 7.0  # WCAG 2.2, level AAA
 VISIBLE = 3.0
 
 
@@ -36,6 +38,41 @@ def test_all_text_can_be_read_on_what_is_behind_it(theme: Theme) -> None:
     for ground in (theme.accent, theme.accent_hover):
         assert contrast(theme.on_accent, ground) >= READABLE
     assert contrast(theme.link, theme.window) >= READABLE
+
+
+def test_high_contrast_reaches_the_enhanced_level_everywhere() -> None:
+    theme = CONTRAST
+    grounds = (theme.window, theme.surface, theme.raised, theme.hover, theme.bubble, theme.code)
+    for ground in (*grounds, theme.danger_surface, theme.selection):
+        assert contrast(theme.text, ground) >= ENHANCED
+    for ground in grounds:
+        for ink in (theme.muted, theme.link, theme.accent, theme.danger):
+            assert contrast(ink, ground) >= ENHANCED, (ink, ground)
+    for ground in (theme.accent, theme.accent_hover):
+        assert contrast(theme.on_accent, ground) >= ENHANCED
+    codes = (theme.code_keyword, theme.code_string, theme.code_comment, theme.code_number)
+    for mark in theme.palette.values():
+        for ink in (theme.text, theme.link, *codes, theme.code_name):
+            assert contrast(ink, mark.tint) >= ENHANCED, (ink, mark)
+        assert contrast(mark.line, theme.window) >= ENHANCED
+    assert contrast(theme.border, theme.window) >= VISIBLE
+
+
+@THEMES
+def test_what_is_disabled_looks_so_and_can_still_be_seen(theme: Theme, qtbot: QtBot) -> None:
+    assert contrast(theme.disabled, theme.surface) >= 2
+    assert contrast(theme.text, theme.surface) / contrast(theme.disabled, theme.surface) >= 2
+    template = (resources_dir() / "styles" / "app.qss").read_text(encoding="utf-8")
+    filled = render_stylesheet(template, theme, FontScale(), resources_dir() / "icons")
+    for rule in (
+        "QMenu::item:disabled",
+        "QAbstractItemView::item:disabled",
+        "QPushButton:disabled",
+    ):
+        block = filled[filled.index(rule) :].split("}")[0]
+        assert theme.disabled in block
+    for path in re.findall(r'url\("([^"]+)"\)', filled):
+        assert Path(path).is_file()
 
 
 @THEMES

@@ -10,6 +10,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.chat.empty_state import SUGGESTIONS
+from app.chat.message_widgets import Notice
 from app.insight.token_card import card_of
 from app.window import MainWindow
 from medusa_core.api import Engine, EventSink, demo_model, start_engine
@@ -292,3 +293,70 @@ def test_every_token_of_an_answer_has_its_card(qtbot: QtBot, window: MainWindow)
         assert "Noise drawn at this place" in lines
         assert lines["Rule"].startswith("Sample")
     window.page.control.choose_rule("greedy")
+
+
+def test_a_chat_longer_than_the_context_goes_on_and_says_what_is_left_out(
+    qtbot: QtBot, window: MainWindow
+) -> None:
+    """Where a full context was a dead end, "hello there" is answered, however long the chat is."""
+    page = window.page
+    page.control.choose_number("max_new_tokens", 16)
+    long = "a fox and a bear walk through the forest and talk " * 18
+    for number in range(6):
+        window.chat.send(f"{number} {long}")
+        qtbot.waitUntil(lambda: not window.chat.is_busy, timeout=TIMEOUT_MS)
+        assert not errors(window)
+    notices = [m.text for m in page.conversation.messages if isinstance(m, Notice)]
+    assert any("no longer reads" in text for text in notices)
+    page.composer.set_text("hello there")
+    qtbot.waitUntil(lambda: "earlier messages don't fit" in page.context_label.text())
+    answer = ask(qtbot, window, "")
+    assert answer.has_text
+    assert len(window.chat.answers) == 7  # nothing of the chat itself is gone
+
+
+def test_a_system_prompt_is_read_and_counted_before_it_is_sent(
+    qtbot: QtBot, window: MainWindow
+) -> None:
+    page = window.page
+    page.composer.set_text("Hello")
+    qtbot.waitUntil(lambda: page.context_label.text().endswith("of 1,024 tokens"))
+    before = int(page.context_label.text().split()[0])
+    page.control.groups["Template"].heading.click()
+    page.control.system_edit.setPlainText("You are a pirate.")
+    preview = page.control.template.text
+    qtbot.waitUntil(lambda: "You are a pirate." in preview.toPlainText(), timeout=TIMEOUT_MS)
+    counted = int(page.context_label.text().split()[0])
+    assert counted > before
+    answer = ask(qtbot, window, "")
+    assert answer.done is not None
+    assert answer.done.num_prompt_tokens == counted
+
+
+def test_the_strip_says_that_the_demo_is_too_small_to_gain(
+    qtbot: QtBot, window: MainWindow
+) -> None:
+    strip = window.page.strip
+    assert strip.gain_label.isVisible()
+    assert strip.gain_label.text() == "· too small to gain"
+    answer = ask(qtbot, window, "Hello!")
+    assert not any("× plain" in text for text in answer.row.figure_texts())
+    assert strip.mean_label.text().endswith("tokens/step")
+    qtbot.waitUntil(lambda: "GiB used" in strip.memory_label.text(), timeout=TIMEOUT_MS)
+
+
+def test_a_seed_repeats_an_answer_and_a_longest_answer_ends_it(
+    qtbot: QtBot, window: MainWindow
+) -> None:
+    control = window.page.control
+    control.choose_rule("sample")
+    control.choose_number("max_new_tokens", 24)
+    QTest.keyClicks(control.seed_box, "7")
+    first = ask(qtbot, window, STORY)
+    window.chat.regenerate()
+    qtbot.waitUntil(lambda: not window.chat.is_busy, timeout=TIMEOUT_MS)
+    again = window.chat.answers[-1]
+    assert again.document.text == first.document.text
+    assert again.done is not None
+    assert again.done.stop_reason is StopReason.MAX_TOKENS
+    assert len(again.done.token_ids) == 24

@@ -106,6 +106,26 @@ def test_after_a_cut_the_next_turn_computes_its_new_message_alone(pebble: Target
     assert runner.num_prefilled < 20
 
 
+@pytest.mark.parametrize("policy", [Overflow.ROLLING, Overflow.MIDDLE])
+def test_an_answer_gone_on_with_is_read_with_the_same_cut(policy: Overflow, pebble: Target) -> None:
+    settings = replace(
+        MIDDLE, overflow=policy, max_new_tokens=0, banned=tuple(pebble.eos_token_ids)
+    )
+    for num_answered in (7, 10):
+        messages = chat(num_answered)
+        limited = replace(settings, max_new_tokens=90)
+        whole = decode(pebble, limited, messages)
+        part = decode(pebble, replace(limited, max_new_tokens=60), messages)
+        given = ChatMessage(Role.ASSISTANT, part.done.text, part.done.token_ids)
+        rest = decode(pebble, replace(limited, max_new_tokens=30), (*messages, given))
+        assert rest.done.token_ids == whole.done.token_ids
+        full = decode(pebble, settings, messages).done
+        assert full.stop_reason is StopReason.CONTEXT
+        given = ChatMessage(Role.ASSISTANT, full.text, full.token_ids)
+        more = decode(pebble, replace(settings, max_new_tokens=20), (*messages, given)).done
+        assert more.num_prompt_tokens < full.num_prompt_tokens  # there was no other way
+
+
 def test_cutting_the_middle_keeps_the_beginning_and_the_end(pebble: Target) -> None:
     for num_answered in (8, 9, 14):
         kept = numbers(fit(chat(num_answered), None, pebble, MIDDLE).messages)
@@ -139,10 +159,11 @@ def test_a_message_that_is_too_long_alone_is_refused_in_plain_words(
 
 
 @pytest.mark.parametrize("drafter", ["none", "medusa"])
+@pytest.mark.parametrize("name", ["grouped", "pebble"])
 def test_an_answer_without_a_limit_takes_what_the_context_leaves(
-    drafter: str, load: LoadTarget
+    name: str, drafter: str, load: LoadTarget
 ) -> None:
-    target = load("grouped", "float64")
+    target = load(name, "float64" if name == "grouped" else "float32")
     limit = target.config.context_tokens
     asked = replace(OPEN, drafter=drafter, banned=tuple(target.eos_token_ids))
     run = decode(target, asked, user_says("begin"))

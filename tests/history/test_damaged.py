@@ -16,11 +16,12 @@ from medusa_core.errors import StorageError
 from medusa_core.files.database import open_database
 from medusa_core.history.folding import fold
 from medusa_core.history.history import History, open_history
+from medusa_core.history.mending import mend
 from medusa_core.history.schema import MIGRATIONS
 from tests.history.samples import Clock, filled, tell
 
 PAGE = 4096
-NUM_EXCHANGES = 12
+NUM_EXCHANGES = 7
 
 
 def texts_of(path: Path) -> tuple[set[str], str]:
@@ -104,13 +105,14 @@ def test_an_empty_file_a_text_and_half_a_file_are_set_aside(sound: Path, tmp_pat
         assert (tmp_path / "history.db.damaged-1").read_bytes() == harmed
 
 
-def test_half_a_file_keeps_what_is_in_it(sound: Path, tmp_path: Path) -> None:
+def test_a_file_that_lost_its_end_keeps_the_rest(sound: Path, tmp_path: Path) -> None:
     path = copied(sound, tmp_path)
     raw = path.read_bytes()
-    path.write_bytes(raw[: len(raw) * 2 // 3])
+    path.write_bytes(raw[: len(raw) * 9 // 10])
     texts, _ = texts_of(path)
-    assert "How long does green tea steep?" in texts
-    assert len(texts) > NUM_EXCHANGES
+    whole, _ = texts_of(copied(sound, tmp_path))
+    kept = {fold(text) for text in texts} & {fold(text) for text in whole}
+    assert len(kept) > len(whole) / 2
 
 
 def test_the_last_backup_helps_where_nothing_can_be_read(sound: Path, tmp_path: Path) -> None:
@@ -233,6 +235,28 @@ except StorageError as error:
 """
 
 
+NO_ROOM = """
+import resource, sys
+from pathlib import Path
+from medusa_core.history.history import open_history
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+history = open_history(Path(sys.argv[1]))
+print(history.is_kept, len(history.messages("tea")), history.notice)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
+def test_yesterday_can_be_read_where_not_one_byte_can_be_written(
+    sound: Path, tmp_path: Path
+) -> None:
+    path = copied(sound, tmp_path)
+    command = [sys.executable, "-c", NO_ROOM, str(path)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert told.startswith(f"False {6 + 2 * NUM_EXCHANGES} ")
+    assert "won't be remembered" in told
+    assert path.read_bytes() == sound.read_bytes()
+
+
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
     """A folder that others can enter, unlike pytest's."""
@@ -293,6 +317,22 @@ def test_each_migration_is_whole_and_a_backup_comes_before_it(tmp_path: Path) ->
     database = open_database(path, (*MIGRATIONS, second))
     assert database.rows("SELECT name, colour FROM folders") == [("Kitchen", "blue")]
     assert database.rows("SELECT title FROM conversations") == [("About tea",), ("Ships",)]
+    database.close()
+
+
+@pytest.mark.parametrize("page", [0, 3])
+def test_a_damaged_file_of_an_older_version_is_salvaged_and_migrated(
+    sound: Path, tmp_path: Path, page: int
+) -> None:
+    path = copied(sound, tmp_path)
+    with path.open("r+b") as file:
+        file.seek(page * PAGE)
+        file.write(b"\xff" * PAGE)
+    second = "ALTER TABLE messages ADD COLUMN stars INTEGER NOT NULL DEFAULT 5;\n"
+    database = open_database(path, (*MIGRATIONS, second), mend=mend)
+    assert "damaged" in database.notice
+    found = database.rows("SELECT stars, count(*) FROM messages GROUP BY stars")
+    assert found == [(5, 8 + 2 * NUM_EXCHANGES)]
     database.close()
 
 

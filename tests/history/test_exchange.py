@@ -1,22 +1,24 @@
 """Conversations in files: ours, those for people, those of others, and hostile ones."""
 
+import asyncio
 import json
 import re
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import fastjsonschema
 import pytest
 
 from medusa_core.__main__ import main
 from medusa_core.errors import ConversationFileError
-from medusa_core.history.exchange.export import FileKind, export
+from medusa_core.history.exchange.export import FileKind, export, export_gently
 from medusa_core.history.exchange.reading import ConversationFile
 from medusa_core.history.history import History
 from medusa_core.history.tree import path_to
-from medusa_core.messages import Role
+from medusa_core.messages import GenerateSettings, Role
 from medusa_core.resources import resources_dir
 from tests.history.samples import Clock, done, filled, steps, tell
 
@@ -183,6 +185,28 @@ def test_an_export_of_chatgpt_keeps_branches_and_leaves_out_what_is_hidden(
     assert empty.search("Danube")
 
 
+def test_an_export_of_chatgpt_is_taken_as_it_arrives(empty: History, tmp_path: Path) -> None:
+    path = tmp_path / "export.zip"
+    with ZipFile(path, "w", ZIP_DEFLATED) as archive:
+        archive.writestr("user.json", "{}")
+        archive.writestr("conversations-000.json", json.dumps(chatgpt()))
+        archive.writestr("conversations-001.json", json.dumps(chatgpt()).replace("abc", "def"))
+    assert take(empty, path) == (2, 0)
+    raw = bytearray(path.read_bytes())
+    raw[200:260] = bytes(60)
+    path.write_bytes(raw)
+    with pytest.raises(ConversationFileError):
+        take(empty, path)
+    with ZipFile(path, "w", ZIP_DEFLATED) as archive:  # 100 MB in 100 KB
+        archive.writestr("conversations.json", "[" + " " * 100_000_000)
+    with pytest.raises(ConversationFileError):
+        take(empty, path)
+    with ZipFile(path, "w") as archive:
+        archive.writestr("../../evil.txt", "nothing is unpacked")
+    with pytest.raises(ConversationFileError, match="no conversations"):
+        take(empty, path)
+
+
 def lm_studio() -> dict[str, Any]:
     def said(text: str) -> Any:
         return [{"type": "text", "text": text}]
@@ -260,6 +284,10 @@ def test_a_hostile_file_is_told_in_a_sentence_and_nothing_is_taken(
     assert empty.conversations() == ()
 
 
+def deep(depth: int) -> list[Any]:
+    return [deep(depth - 1)] if depth else []
+
+
 OURS: dict[str, Callable[[dict[str, Any]], object]] = {
     "same id twice": lambda raw: raw["messages"][1].update(id="ships-0"),
     "own parent": lambda raw: raw["messages"][0].update(parent_id="ships-1"),
@@ -268,6 +296,7 @@ OURS: dict[str, Callable[[dict[str, Any]], object]] = {
     "odd role": lambda raw: raw["messages"][0].update(role="root"),
     "more keys": lambda raw: raw.update(extra=1),
     "odd steps": lambda raw: raw["messages"][1]["answer"]["steps"][0]["steps"].append([1]),
+    "deep settings": lambda raw: raw["messages"][1]["answer"].update(settings={"a": deep(500)}),
     "huge number": lambda raw: raw["messages"][0]["attachments"][0].update(num_bytes=1 << 70),
 }
 
@@ -296,13 +325,22 @@ def test_odd_values_that_mean_no_harm_are_taken(
     ships["title"] = EVIL
     ships["changed_s"] = 1e300
     ships["messages"][1]["answer"]["done"] = {"odd": 1}
-    ships["messages"][1]["answer"]["settings"] = {"unknown": [1]}
+    ships["messages"][1]["answer"]["settings"] = {
+        "unknown": [1],
+        "temperature": "hot",
+        "stop": [1],
+        "seed": 5,
+        "rule": None,
+    }
     # Not as we write it, but the same.
     path.write_text("\ufeff" + json.dumps(raw, indent=3), encoding="utf-8")
     assert take(empty, path) == (1, 0)
     (info,) = empty.conversations()
     assert info.changed_s == 0.0
-    assert len(empty.messages("ships")) == 2
+    told = empty.messages("ships")[1].answer
+    assert told is not None
+    assert told.done is None
+    assert told.settings == GenerateSettings(seed=5)
     tell(empty, "ships", "Another?", "No.", "ships-1")
 
 
@@ -334,6 +372,40 @@ def test_a_gigabyte_ends_within_its_bounds(empty: History, tmp_path: Path) -> No
     path.write_text('[{"mapping": {"a": [' + "[]," * (10 << 20) + "0]}}]", encoding="utf-8")
     with pytest.raises(ConversationFileError, match=r"too large|memory"):
         take(empty, path)
+
+
+def test_a_large_import_lets_others_write_and_is_seen_as_a_whole(
+    history: History, empty: History, tmp_path: Path
+) -> None:
+    path = tmp_path / "all.json"
+    seen: list[int] = []
+
+    async def watch() -> None:
+        for number in range(1000):
+            empty.set_draft("", f"draft {number}")
+            seen.append(len(empty.conversations()) + len(empty.conversations(in_trash=True)))
+            await asyncio.sleep(0)
+
+    async def work() -> None:
+        assert await export_gently(history, path, FileKind.JSON) == 2
+        (tea, ships) = json.loads(path.read_text(encoding="utf-8"))["conversations"]
+        many = [{**raw, "id": f"{raw['id']} {n}"} for n in range(60) for raw in (tea, ships)]
+        watching = asyncio.ensure_future(watch())
+        assert await empty.take_gently(many) == (120, 0)
+        watching.cancel()
+
+        def broken() -> Iterator[dict[str, Any]]:
+            yield {**tea, "id": "half"}
+            raise ConversationFileError("The file is gone.")
+
+        with pytest.raises(ConversationFileError):
+            await empty.take_gently(broken())
+
+    asyncio.run(work())
+    assert set(seen) <= {0, 120}
+    assert seen.count(0) > 1
+    assert len(empty.conversations()) == 120
+    assert empty.problems() == ()
 
 
 def test_the_command_line_exports_imports_and_checks(

@@ -4,6 +4,7 @@
 then on.
 """
 
+import asyncio
 import sqlite3
 import sys
 from itertools import count
@@ -65,7 +66,7 @@ def write(history: History) -> None:
             history.checkpoint()
 
 
-def take(history: History, file: Path) -> None:
+def take(history: History, file: Path, gently: bool) -> None:
     """A file that is imported over and over, as other conversations each time."""
     with ConversationFile(file) as found:
         conversations = list(found)
@@ -73,7 +74,10 @@ def take(history: History, file: Path) -> None:
     for number in count():
         for conversation in conversations:
             conversation["id"] = f"{conversation['id']}+{number}"
-        history.take(conversations)
+        if gently:
+            asyncio.run(history.take_gently(conversations))
+        else:
+            history.take(conversations)
         say("taken", number)
 
 
@@ -83,8 +87,8 @@ def main(mode: str, folder: Path) -> None:
     match mode:
         case "write":
             write(History(path))
-        case "take":
-            take(History(path), folder / "all.json")
+        case "take" | "gently":
+            take(History(path), folder / "all.json", mode == "gently")
         case "migrate":
             say("ready")
             open_database(path, SECOND).close()

@@ -133,7 +133,7 @@ def test_a_full_disk_pauses_and_says_how_much_is_missing(
         job = downloads.add(Pair(MODEL))
         paused = await downloads.wait(job.id)
         assert paused.state is JobState.PAUSED
-        assert "lacks" in paused.reason
+        assert "Needs" in paused.reason
         downloads.settings = settings
         downloads.resume(job.id)
         assert (await downloads.wait(job.id)).state is JobState.READY

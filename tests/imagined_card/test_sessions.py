@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from medusa_core.engine import generation
 from medusa_core.engine.executor import Executor
 from medusa_core.messages import (
     Calibrate,
@@ -79,6 +80,31 @@ def test_two_sessions_write_in_turns_what_they_write_on_the_cpu(
         load(there, folders["grouped"], "cuda")
         assert compare(there) == expected
         assert expected["left"] == expected["right"]
+
+
+@pytest.mark.parametrize("capability", [(8, 6)])
+def test_a_cache_that_grows_within_an_answer_changes_none_of_its_words(
+    capability: tuple[int, int], folders: Folders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generation, "_OPEN_ROOM", 16)
+    settings = replace(SETTINGS, rule="sample", seed=5, temperature=1.5)
+    prompt = user_says("the sea at night")
+    limited = Generate("s", "r", prompt, replace(settings, max_new_tokens=1000), shares=4)
+    desk = Desk()
+    load(desk, folders["grouped"], "cpu")
+    expected = done_of(desk.ask(limited))
+    assert len(expected.token_ids) > 60
+    with imagined_card(capability):
+        there = Desk()
+        load(there, folders["grouped"], "cuda")
+        opened = replace(limited, settings=replace(settings, max_new_tokens=0))
+        assert done_of(there.ask(opened)).token_ids == expected.token_ids
+
+
+def done_of(told: list[Event]) -> GenerationDone:
+    """The end of the only answer."""
+    (done,) = (event for event in told if isinstance(event, GenerationDone))
+    return done
 
 
 @CARDS

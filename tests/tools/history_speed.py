@@ -2,8 +2,7 @@
 
 `python -m tests.tools.history_speed [--json FILE] [--conversations 2000] [--messages 50000]`
 
-The file is made by the history's own methods. Times are the longest of several goes, in
-milliseconds, each on a file that was closed before.
+The file is made by the history's own methods. Times are medians of several goes, in milliseconds.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import median
 
 from medusa_core.history.history import History
 from medusa_core.history.records import AnswerState, Stored, StoredAnswer
@@ -86,28 +86,28 @@ def measure(path: Path) -> dict[str, float]:
     history = History(path)
     name = history.conversations(limit=1)[0].id
     history.close()
-    figures["open_ms"] = _longest(lambda: History(path).close())
+    figures["open_ms"] = _usual(lambda: History(path).close())
     history = History(path)
-    figures["list_ms"] = _longest(history.conversations)
-    figures["list_100_ms"] = _longest(lambda: history.conversations(limit=100))
-    figures["messages_ms"] = _longest(lambda: history.messages(name))
+    figures["list_ms"] = _usual(history.conversations)
+    figures["list_100_ms"] = _usual(lambda: history.conversations(limit=100))
+    figures["messages_ms"] = _usual(lambda: history.messages(name))
     for text in SEARCHES:
-        figures[f"search {text!r} ms"] = _longest(lambda text=text: history.search(text))  # type: ignore[misc]
+        figures[f"search {text!r} ms"] = _usual(lambda text=text: history.search(text))  # type: ignore[misc]
     prompt = Stored("new", name, None, Role.USER, "Something new. " * 20, 0.0)
-    figures["add_prompt_ms"] = _longest(lambda: history.add_prompt(prompt), 1)
+    figures["add_prompt_ms"] = _usual(lambda: history.add_prompt(prompt), 1)
     told = StoredAnswer("Pebble", "/models/pebble")
     history.begin_answer(Stored("reply", name, "new", Role.ASSISTANT, "", 0.0, answer=told))
     second = tuple(steps("word " * 300, size=6))
-    figures["append_steps_ms"] = _longest(lambda: history.append_steps("reply", second))
-    figures["checkpoint_ms"] = _longest(history.checkpoint, 1)
+    figures["append_steps_ms"] = _usual(lambda: history.append_steps("reply", second))
+    figures["checkpoint_ms"] = _usual(history.checkpoint, 1)
     history.trash([name])
-    figures["empty_trash_ms"] = _longest(history.empty_trash, 1)
+    figures["empty_trash_ms"] = _usual(history.empty_trash, 1)
     history.close()
     return {key: round(value, 2) for key, value in figures.items()}
 
 
-def _longest(work: Callable[[], object], times: int = 3) -> float:
-    return max(_timed(work, times)) * 1000
+def _usual(work: Callable[[], object], times: int = 5) -> float:
+    return median(_timed(work, times)) * 1000
 
 
 def _timed(work: Callable[[], object], times: int) -> Iterator[float]:

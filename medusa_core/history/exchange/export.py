@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from enum import Enum
 from pathlib import Path
 
@@ -73,6 +75,29 @@ def export(
         if temporary is not None:
             temporary.unlink(missing_ok=True)
     return len(infos)
+
+
+async def export_gently(
+    history: History,
+    path: Path,
+    kind: FileKind,
+    conversation_ids: Sequence[str] | None = None,
+) -> int:
+    """Do what `export` does in a thread, over a connection of its own; see there.
+
+    Raises:
+        ConversationFileError: The file can't be written.
+        StorageError: The history can't be read.
+        RequestError: One of them isn't in the history any more.
+    """
+
+    def work() -> int:
+        with closing(history.another()) as other:
+            return export(other, path, kind, conversation_ids)
+
+    if history.is_kept:
+        return await asyncio.to_thread(work)
+    return export(history, path, kind, conversation_ids)
 
 
 def _json(history: History, infos: Sequence[ConversationInfo]) -> Iterator[str]:

@@ -1,23 +1,28 @@
 """What is said is there again at the next start, and can be found, sorted and thrown away."""
 
+import asyncio
 import shutil
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QInputDialog, QMessageBox
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QMessageBox
 from pytestqt.qtbot import QtBot
 
+from app.history.files import _KINDS
 from app.history.grouping import Heading, rows_of
 from app.history.history_keeper import NOT_SAVED
+from app.history.titles import title_in
 from app.window import MainWindow
-from medusa_core.api import ConversationInfo, Folder, History
+from medusa_core.api import ConversationInfo, FileKind, Folder, History
 from medusa_core.chat_settings import ChatSettings
 from medusa_core.errors import StorageError
-from medusa_core.messages import Generate
-from tests.app.driving import ask, errors, user_messages
+from medusa_core.messages import Cancel, Generate
+from medusa_core.model_choice import ModelChoice
+from tests.app.driving import ask, errors, user_messages, wait_ready
 from tests.app.fakes import LONG, Script
 from tests.app.history.conftest import OpenKept
 
@@ -263,3 +268,94 @@ def test_each_conversation_keeps_its_own_settings(qtbot: QtBot, open_kept: OpenK
     assert engine.of_kind(Generate)[0].messages[0].content == "Be brief."
     click(window, "second")
     assert window.page.control.settings() == ChatSettings()
+
+
+def test_settings_belong_to_a_conversation(qtbot: QtBot, open_kept: OpenKept) -> None:
+    window, engine = open_kept()
+    panel = window.page.control
+    usual = panel.settings()
+    panel.show_settings(replace(usual, system_prompt="Be brief.", temperature=1.3))
+    ask(qtbot, window, "one")
+    window.chat.new_chat()
+    assert panel.settings() == usual
+    window, engine = open_kept()
+    click(window, "one")
+    ask(qtbot, window, "two")
+    asked = engine.of_kind(Generate)[-1]
+    assert asked.settings.temperature == 1.3
+    assert asked.messages[0].content == "Be brief."
+
+
+@pytest.mark.parametrize("kind", [*FileKind, None])
+def test_a_conversation_is_exported_and_taken_again(
+    kind: FileKind | None,
+    qtbot: QtBot,
+    open_kept: OpenKept,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    window, _ = open_kept()
+    ask(qtbot, window, "one")
+    assert window.history is not None
+    files = window.history.files
+    name = next(name for name, k in {**_KINDS, "PDF (*.pdf)": None}.items() if k is kind)
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "out"), name))
+    choose(window, "one", "Export …")
+    (written,) = tmp_path.glob("out.*")
+    assert window.sidebar.notice_label.text() == f"1 conversation written to {written.name}."
+    if kind is None:
+        assert written.read_bytes().startswith(b"%PDF")
+    else:
+        assert "Four five six" in written.read_text()
+    asyncio.run(files.import_all([written]))
+    if kind is FileKind.JSON:
+        assert "1 were here already" in window.sidebar.notice_label.text()
+    else:
+        assert errors(window), "only JSON can be taken again"
+
+
+def test_a_file_that_cannot_be_written_is_told(
+    qtbot: QtBot, open_kept: OpenKept, tmp_path: Path
+) -> None:
+    window, _ = open_kept()
+    ask(qtbot, window, "one")
+    assert window.history is not None
+    for kind in (FileKind.MARKDOWN, None):
+        window.history.files.export(tmp_path / "no" / "where.x", kind, None)
+    assert [card.message.split(" can't")[1] for card in errors(window)]
+
+
+def test_an_idle_model_names_a_conversation_and_gives_way_to_the_user(
+    qtbot: QtBot, open_kept: OpenKept, tmp_path: Path
+) -> None:
+    window, engine = open_kept()
+    window.keeper.load(ModelChoice("large", tmp_path))
+    wait_ready(qtbot, window)
+    window.titles._idle.setInterval(0)
+    engine.script = Script(answer="Title: Foxes and hens")
+    ask(qtbot, window, "Tell me about foxes, please")
+    qtbot.waitUntil(lambda: titles(window) == ["Foxes and hens"])
+    assert engine.of_kind(Generate)[-1].session_id == "titles"
+    engine.gate.clear()
+    window.chat.new_chat()
+    engine.gate.set()
+    ask(qtbot, window, "something else")
+    engine.gate.clear()
+    qtbot.waitUntil(lambda: len(engine.of_kind(Generate)) == 4)
+    window.chat.send("and more")
+    qtbot.waitUntil(lambda: any(c.session_id == "titles" for c in engine.of_kind(Cancel)))
+    engine.gate.set()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+
+
+@pytest.mark.parametrize(
+    ("said", "title"),
+    [
+        ('"Foxes at night"', "Foxes at night"),
+        ("**Title:** Foxes", "Foxes"),
+        ("", ""),
+        ("I think that a good title for this conversation might be something like this", ""),
+    ],
+)
+def test_a_title_is_found_in_what_a_model_says(said: str, title: str) -> None:
+    assert title_in(said) == title

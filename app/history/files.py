@@ -1,0 +1,114 @@
+"""Conversations into files and out of files."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
+
+from medusa_core.api import ConversationFile, FileKind, History, export
+from medusa_core.errors import MedusaError
+
+log = logging.getLogger(__name__)
+
+_KINDS = {
+    "Markdown (*.md)": FileKind.MARKDOWN,
+    "Web page (*.html)": FileKind.HTML,
+    "Everything, to be imported again (*.json)": FileKind.JSON,
+}
+_IMPORTED = "Conversations (*.json *.zip);;All files (*)"
+
+
+class ConversationFiles(QObject):
+    """Asks for files, writes and reads them.
+
+    Signals:
+        imported: Conversations came.
+        said: What was done, for people.
+        failed: What went wrong, and what to do.
+    """
+
+    imported = Signal()
+    said = Signal(str)
+    failed = Signal(str, str)
+
+    def __init__(self, window: QWidget, history: History) -> None:
+        super().__init__(window)
+        self._window, self._history = window, history
+        self._work: set[asyncio.Task[None]] = set()
+
+    def menu(self) -> QMenu:
+        """What can be done with all conversations."""
+        menu = QMenu(self._window)
+        menu.addAction("Import …", self.ask_to_import)
+        menu.addAction("Export all …", lambda: self.ask_to_export(None, "conversations"))
+        return menu
+
+    def ask_to_export(self, conversation_ids: Sequence[str] | None, name: str) -> None:
+        """Ask for a file and write conversations into it; None for all."""
+        kinds = ";;".join((*_KINDS, "PDF (*.pdf)"))
+        told, kind = QFileDialog.getSaveFileName(
+            self._window, "Export", f"{_file_name(name)}.md", kinds
+        )
+        if told:
+            self.export(Path(told), _KINDS.get(kind), conversation_ids)
+
+    def export(
+        self, path: Path, kind: FileKind | None, conversation_ids: Sequence[str] | None
+    ) -> None:
+        """Write conversations into a file; says what was done.
+
+        Args:
+            path: The file; its ending is added where it has none.
+            kind: What it is written as; None for PDF.
+            conversation_ids: Which ones; None for all that aren't in the trash.
+        """
+        suffix = ".pdf" if kind is None else f".{kind.value}"
+        path = path if path.suffix else path.with_suffix(suffix)
+        try:
+            if kind is None:
+                from app.history.pdf import export_pdf
+
+                count = export_pdf(self._history, path, conversation_ids)
+            else:
+                count = export(self._history, path, kind, conversation_ids)
+        except MedusaError as error:
+            self.failed.emit(error.message, error.hint)
+            return
+        what = "conversation" if count == 1 else "conversations"
+        self.said.emit(f"{count} {what} written to {path.name}.")
+
+    def ask_to_import(self) -> None:
+        """Ask for files and take their conversations."""
+        told, _ = QFileDialog.getOpenFileNames(self._window, "Import", "", _IMPORTED)
+        if told:
+            task = asyncio.ensure_future(self.import_all([Path(name) for name in told]))
+            self._work.add(task)
+            task.add_done_callback(self._work.discard)
+
+    async def import_all(self, paths: Sequence[Path]) -> None:
+        """Take the conversations of files; says how many came, or what is wrong."""
+        num_new = num_known = 0
+        for path in paths:
+            self.said.emit(f"Reading {path.name} …")
+            try:
+                file = await asyncio.to_thread(ConversationFile, path)
+                with file:
+                    taken = await self._history.take_gently(file)
+            except MedusaError as error:
+                self.failed.emit(error.message, error.hint)
+                continue
+            num_new, num_known = num_new + taken.num_new, num_known + taken.num_known
+        self.imported.emit()
+        known = f", {num_known} were here already" if num_known else ""
+        self.said.emit(f"{num_new} imported{known}.")
+
+
+def _file_name(title: str) -> str:
+    """A title as the name of a file on any system."""
+    kept = "".join(char if char.isalnum() or char in " -_" else " " for char in title)
+    return " ".join(kept.split())[:60] or "conversation"

@@ -1,0 +1,114 @@
+"""Titles that the model writes for conversations while nobody asks it for anything else."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.bridge import EngineBridge
+from app.chat.controller import ChatController
+from app.history.journal import Journal
+from app.model_keeper import ModelKeeper
+from medusa_core.conversation import Conversation, Turn, new_id
+from medusa_core.messages import (
+    Cancel,
+    ChatMessage,
+    CloseSession,
+    Event,
+    Failed,
+    Generate,
+    GenerateSettings,
+    GenerationDone,
+    Role,
+    StopReason,
+)
+from medusa_core.model_state import Phase
+
+_IDLE_MS = 3_000
+_SESSION = "titles"
+_MOST_TOKENS = 24
+_MOST_CHARS = 600  # of each message: a title needs no more, and reading costs time
+_LONGEST = 60
+_ASK = "Give this conversation a title of two to six words. Answer with the title alone."
+
+
+class Titles(QObject):
+    """Asks the model for a title after the first exchange; whatever the user asks comes first.
+
+    Signals:
+        named: A conversation has another title.
+    """
+
+    named = Signal()
+
+    def __init__(
+        self,
+        chat: ChatController,
+        bridge: EngineBridge,
+        keeper: ModelKeeper,
+        journal: Journal,
+    ) -> None:
+        super().__init__()
+        self._chat, self._bridge, self._keeper, self._journal = chat, bridge, keeper, journal
+        self._waiting: dict[str, tuple[ChatMessage, ...]] = {}
+        self._asked: dict[str, str] = {}
+        self._idle = QTimer(self)
+        self._idle.setSingleShot(True)
+        self._idle.setInterval(_IDLE_MS)
+        self._idle.timeout.connect(self._ask)
+        chat.ended.connect(self._ended)
+        chat.asked.connect(lambda _conversation, _turn: self._give_way())
+        bridge.arrived.connect(self._receive)
+
+    def _ended(self, conversation: Conversation, turn: Turn) -> None:
+        """The first exchange of a conversation deserves a title."""
+        is_first = turn.prompt.parent_id == "" and turn.prompt.answers == [turn.answer]
+        # The demo is too small to name things.
+        if is_first and turn.answer.done is not None and not self._keeper.choice.is_demo:
+            told = (turn.prompt.text[:_MOST_CHARS], turn.answer.text[:_MOST_CHARS])
+            said = (ChatMessage(Role.USER, told[0]), ChatMessage(Role.ASSISTANT, told[1]))
+            self._waiting[conversation.session_id] = (*said, ChatMessage(Role.USER, _ASK))
+        if self._waiting:
+            self._idle.start()
+
+    def _give_way(self) -> None:
+        """The user asks: a title can wait."""
+        self._idle.stop()
+        for request_id in self._asked:
+            self._bridge.submit(Cancel(_SESSION, request_id))
+
+    def _ask(self) -> None:
+        if not self._waiting or self._chat.running or self._asked:
+            return
+        if self._keeper.status.phase is not Phase.READY:
+            return
+        conversation_id, messages = next(iter(self._waiting.items()))
+        request_id = new_id()
+        self._asked[request_id] = conversation_id
+        settings = GenerateSettings(max_new_tokens=_MOST_TOKENS, stop=("\n",))
+        self._bridge.submit(Generate(_SESSION, request_id, messages, settings))
+
+    def _receive(self, events: tuple[Event, ...]) -> None:
+        for event in events:
+            if event.request_id not in self._asked:
+                continue
+            if isinstance(event, GenerationDone):
+                self._take(self._asked.pop(event.request_id), event)
+            elif isinstance(event, Failed):
+                self._waiting.pop(self._asked.pop(event.request_id), None)
+
+    def _take(self, conversation_id: str, done: GenerationDone) -> None:
+        self._bridge.submit(CloseSession(_SESSION, new_id()))
+        if done.stop_reason is not StopReason.CANCELLED:
+            self._waiting.pop(conversation_id, None)
+            if title := title_in(done.text):
+                self._journal.write(lambda h: h.rename(conversation_id, title, by_user=False))
+                self.named.emit()
+        if self._waiting and not self._chat.running:
+            self._idle.start()
+
+
+def title_in(answer: str) -> str:
+    """The title in what a model says; empty where it says something else."""
+    title = " ".join(answer.split()).strip("\"'“”*#. ")
+    title = title.replace("Title:", "", 1).strip("\"'“”* ")
+    return title if 0 < len(title) <= _LONGEST else ""

@@ -1,0 +1,67 @@
+"""Answers as rows of the file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from medusa_core.files.database import Row
+from medusa_core.history.packing import (
+    done_as_json,
+    done_from_json,
+    settings_as_json,
+    settings_from_json,
+)
+from medusa_core.history.part import clean
+from medusa_core.history.records import AnswerState, StoredAnswer
+from medusa_core.messages import GenerateSettings, GenerationDone
+
+ANSWER_COLUMNS = "model, model_key, state, settings, done, plain_step_s"
+
+
+def row_of(answer: StoredAnswer) -> Row:
+    """The values of `ANSWER_COLUMNS`."""
+    return (
+        clean(answer.model),
+        clean(answer.model_key),
+        answer.state.value,
+        json.dumps(settings_as_json(answer.settings)),
+        done_text(answer.done),
+        answer.plain_step_s,
+    )
+
+
+def done_text(done: GenerationDone | None) -> str | None:
+    """Figures as they are written."""
+    return None if done is None else json.dumps(done_as_json(done))
+
+
+def answer_of(row: Row, text: str, packs: Iterable[bytes]) -> StoredAnswer:
+    """An answer of the values of `ANSWER_COLUMNS`, its text and its steps."""
+    model, model_key, state, settings, done, plain_step_s = row
+    return StoredAnswer(
+        model,
+        model_key,
+        AnswerState(state),
+        _settings(settings),
+        _done(done, text),
+        plain_step_s,
+        tuple(packs),
+    )
+
+
+def _settings(text: str) -> GenerateSettings:
+    try:
+        return settings_from_json(json.loads(text))
+    except (ValueError, TypeError, AttributeError):
+        return GenerateSettings()
+
+
+def _done(text: str | None, answer: str) -> GenerationDone | None:
+    """Figures, unless they are damaged or those of another version."""
+    if text is None:
+        return None
+    try:
+        return done_from_json(json.loads(text), answer)
+    except (ValueError, TypeError, AttributeError, KeyError):
+        return None

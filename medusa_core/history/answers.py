@@ -1,0 +1,98 @@
+"""Answers while they are written, and how they end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from medusa_core.history.answer_rows import done_text
+from medusa_core.history.messages import Messages
+from medusa_core.history.packing import pack_steps, text_of, unpack_steps
+from medusa_core.history.part import clean
+from medusa_core.history.records import AnswerState, Stored
+from medusa_core.messages import GenerationDone, StepDone
+
+
+class Answers(Messages):
+    """What comes step by step."""
+
+    def begin_answer(self, message: Stored) -> None:
+        """Add an answer that is written from now on; the user is there then.
+
+        Raises:
+            RequestError: The conversation or the parent isn't here any more, or the message is.
+            StorageError: It can't be written.
+        """
+        assert message.answer is not None
+        with self._database.transaction():
+            self._add(message)
+
+    def append_steps(self, message_id: str, steps: Sequence[StepDone]) -> None:
+        """Keep the next steps of an answer that is being written.
+
+        Raises:
+            RequestError: The answer isn't here any more.
+            StorageError: They can't be written.
+        """
+        if steps:
+            self._database.write(
+                "INSERT INTO steps (message, packed) VALUES (?, ?)",
+                *(self._message(message_id), pack_steps(steps)),
+            )
+
+    def finish_answer(
+        self,
+        message_id: str,
+        text: str,
+        done: GenerationDone | None,
+        state: AnswerState,
+        plain_step_s: float = 0.0,
+    ) -> None:
+        """Keep how an answer ended.
+
+        Args:
+            message_id: The answer.
+            text: All of it.
+            done: Its figures; None if it was cut or failed.
+            state: How it ended.
+            plain_step_s: Measured seconds of a plain step then; 0 if unknown.
+
+        Raises:
+            RequestError: The answer isn't here any more.
+            StorageError: It can't be written.
+        """
+        number = self._message(message_id)
+        with self._database.transaction():
+            self._finish(number, text, done, state, plain_step_s)
+            row = self._database.row("SELECT conversation FROM messages WHERE number = ?", number)
+            assert row is not None
+            self._touch(row[0])
+
+    def _finish(
+        self,
+        number: int,
+        text: str,
+        done: GenerationDone | None,
+        state: AnswerState,
+        plain_step_s: float,
+    ) -> None:
+        self._database.write("UPDATE messages SET text = ? WHERE number = ?", clean(text), number)
+        self._database.write(
+            "UPDATE answers SET state = ?, done = ?, plain_step_s = ? WHERE message = ?",
+            *(state.value, done_text(done), plain_step_s, number),
+        )
+        self._index(number, text)
+
+    def cut_unfinished(self) -> None:
+        """Answers that were being written when the program ended keep what was appended of them.
+
+        Raises:
+            StorageError: They can't be read or written.
+        """
+        unfinished = self._database.rows("SELECT message FROM answers WHERE state = 'streaming'")
+        for (number,) in unfinished:
+            packs = self._database.rows(
+                "SELECT packed FROM steps WHERE message = ? ORDER BY number", number
+            )
+            text = text_of(unpack_steps(pack for (pack,) in packs))
+            with self._database.transaction():
+                self._finish(number, text, None, AnswerState.CUT, 0.0)

@@ -1,0 +1,139 @@
+"""Whoever can't see the window hears of everything in it, and reaches it by keys."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QAccessibleInterface
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QLineEdit, QTabWidget, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.about import AboutDialog
+from app.chat.announcer import Announcer
+from app.diagnostics_dialog import DiagnosticsDialog
+from app.library.library_dialog import LibraryDialog
+from app.settings.storage_page import StoragePage
+from app.theme.appearance import Appearance
+from app.welcome.welcome_dialog import WelcomeDialog
+from medusa_core.api import Library, offline_hub_settings
+from tests.app.conftest import Open
+from tests.app.driving import ask, wait_ready
+from tests.app.library.conftest import Run, run
+from tests.app.library.managing import settle
+
+__all__ = ["run"]
+
+
+def spoken(widget: QWidget) -> str:
+    """What a screen reader calls a widget."""
+    interface = QAccessible.queryAccessibleInterface(widget)
+    assert isinstance(interface, QAccessibleInterface)
+    return interface.text(QAccessible.Text.Name) or widget.accessibleName()
+
+
+def focusable(root: QWidget) -> Iterator[QWidget]:
+    """All widgets that keys can reach, shown or not, but the inner ones of others."""
+    for widget in (root, *root.findChildren(QWidget)):
+        parent = widget.parentWidget()
+        is_inner = widget.objectName().startswith("qt_") or isinstance(widget, QTabWidget)
+        is_inner |= isinstance(parent, QAbstractScrollArea)
+        is_inner |= parent is not None and parent.inherits("QComboBoxPrivateContainer")
+        if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and not is_inner:
+            yield widget
+
+
+def nameless(root: QWidget) -> list[str]:
+    return [
+        f"{type(widget).__name__} {widget.objectName()} in {type(widget.parentWidget()).__name__}"
+        for widget in focusable(root)
+        if not spoken(widget)
+    ]
+
+
+def test_everything_in_the_window_has_a_name(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    ask(qtbot, window, "Hello")
+    window.insight.open_tree()
+    window.insight.open_steps()
+    window.insight.open_equilibrium()
+    window.insight.open_compare()
+    assert nameless(window) == [], nameless(window)
+
+
+def test_everything_in_the_dialogs_has_a_name(
+    qtbot: QtBot, open_fake: Open, run: Run, tmp_path: Path
+) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    library = Library(
+        tmp_path / "d.db", tmp_path / "f.json", offline_hub_settings(tmp_path / "hub")
+    )
+    window._open_library = lambda: library
+
+    async def work() -> None:
+        window.show_models()
+        window.show_about()
+        window.desk.show_settings()
+        window.desk.show_palette()
+        window.desk.show_welcome()
+        window.desk.show_diagnostics()
+        assert window.models is not None
+        await settle(window.models)
+        diagnostics = window.desk.diagnostics
+        assert diagnostics is not None
+        assert diagnostics._work is not None
+        await diagnostics._work
+        (storage,) = window.findChildren(StoragePage)
+        assert storage._work is not None
+        await storage._work
+        await library.downloads.close()
+
+    run(work)
+    opened = (AboutDialog, DiagnosticsDialog, LibraryDialog, WelcomeDialog)
+    dialogs = [dialog for kind in opened for dialog in window.findChildren(kind)]
+    assert len(dialogs) == 4
+    assert window.desk.dialog is not None
+    for dialog in (*dialogs, window.desk.dialog, window.desk.palette):
+        assert nameless(dialog) == [], type(dialog).__name__
+
+
+def test_tab_goes_from_the_composer_through_what_is_seen_and_comes_back(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    start = window.page.composer.edit
+    start.setFocus()
+    qtbot.waitUntil(start.hasFocus)
+    seen: list[QWidget] = []
+    for _ in range(60):
+        QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
+        now = QApplication.focusWidget()
+        if now is start:
+            break
+        seen.append(now)
+    assert QApplication.focusWidget() is start
+    assert len(seen) == len(set(seen)) > 3
+    assert all(widget.isVisible() and spoken(widget) for widget in seen)
+
+
+def test_an_answer_is_announced_sentence_by_sentence(
+    qtbot: QtBot, appearance: Appearance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[str] = []
+
+    def hear(event: QAccessibleAnnouncementEvent) -> None:
+        heard.append(event.message())
+
+    monkeypatch.setattr(QAccessible, "updateAccessibility", hear)
+    monkeypatch.setattr(QAccessible, "isActive", lambda: True)
+    speaker = QLineEdit()
+    qtbot.addWidget(speaker)
+    announcer = Announcer(speaker)
+    for piece in ("One", " two. Thr", "ee four", "? Fi", "ve"):
+        announcer.feed(piece)
+    announcer.finish()
+    assert heard == ["One two.", "Three four?", "Five"]

@@ -1,0 +1,82 @@
+"""Brings the translations up to date: `python -m tests.tools.translations`.
+
+Finds all texts, keeps what is translated, and compiles the result. New texts are to be translated
+in `resources/translations/medusa_XX.ts`, by hand or with Qt Linguist; then run this again.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from xml.etree import ElementTree as ET
+
+import PySide6
+
+from medusa_core.chat_settings import SETTINGS
+from medusa_core.presets import BUILTIN
+from medusa_core.setting import When
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "resources" / "translations"
+_TOOLS = Path(PySide6.__file__).parent
+
+
+def extract(path: Path) -> None:
+    """Bring a `.ts` file up to date with the texts of the application."""
+    sources = sorted(str(one.relative_to(ROOT)) for one in (ROOT / "app").rglob("*.py"))
+    with TemporaryDirectory() as folder:
+        declared = Path(folder) / "declared.py"
+        calls = (f"QT_TRANSLATE_NOOP('Setting', {text!r})\n" for text in declared_texts())
+        declared.write_text("".join(calls), encoding="utf-8")
+        texts = (*sources, str(declared))
+        _run("lupdate", "-no-obsolete", "-locations", "none", *texts, "-ts", str(path))
+
+
+def declared_texts() -> tuple[str, ...]:
+    """What the engine's settings and presets say of themselves; it knows no translations."""
+    settings = SETTINGS.values()
+    told = [text for s in settings for text in (s.label, s.meaning, s.drafting, s.off_text)]
+    told += [when.value for when in When if when.value]
+    told += [text for preset in BUILTIN for text in (preset.name, preset.meaning)]
+    return tuple(dict.fromkeys(told))
+
+
+def compile_ts(path: Path, out: Path) -> None:
+    """Compile a `.ts` file."""
+    _run("lrelease", "-silent", str(path), "-qm", str(out))
+
+
+def messages(path: Path) -> dict[tuple[str, str], str]:
+    """The translations in a `.ts` file by context and source; empty where one is missing."""
+    found: dict[tuple[str, str], str] = {}
+    for context in ET.parse(path).getroot().iter("context"):
+        name = context.findtext("name") or ""
+        for message in context.iter("message"):
+            told = message.find("translation")
+            is_done = told is not None and told.get("type") != "unfinished"
+            text = told.text if told is not None and is_done else ""
+            found[name, message.findtext("source") or ""] = text or ""
+    return found
+
+
+def _run(tool: str, *arguments: str) -> None:
+    subprocess.run([str(_TOOLS / tool), *arguments], cwd=ROOT, check=True, capture_output=True)
+
+
+def main() -> int:
+    """Update and compile all languages; 1 if a text isn't translated."""
+    missing = 0
+    for path in sorted(FOLDER.glob("medusa_*.ts")):
+        extract(path)
+        compile_ts(path, path.with_suffix(".qm"))
+        lacks = [source for (_, source), told in messages(path).items() if not told]
+        missing += len(lacks)
+        for source in lacks:
+            print(f"{path.name}: {source}")
+    return 1 if missing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
