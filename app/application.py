@@ -212,7 +212,7 @@ async def _serve_user(application: Application) -> int:
     application.window.closed.connect(closed.set)
     if sys.platform != "win32":
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, application.window.close)
     application.first_paint.painted.connect(application.window.desk.welcome_once)
     application.open()

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.commands.closing import close_by_key
 from app.library.table import RowTable
 from app.theme.appearance import Appearance
 
@@ -75,6 +76,7 @@ class DiagnosticsDialog(QDialog):
         for button in (self.save_button, self.copy_button):
             button.setEnabled(False)
         self._build(appearance)
+        close_by_key(self)
         self.save_button.clicked.connect(self._ask_where)
         self.copy_button.clicked.connect(
             lambda: QGuiApplication.clipboard().setText(self.preview.toPlainText())

@@ -191,7 +191,7 @@ class Header(QFrame):
         """Leave out words where there is no room for them."""
         has_room = self.width() >= self._appearance.scale.px(WORDS_EM)
         self._speed_label.setVisible(has_room)
-        self._new_button.setText("New chat" if has_room else "")
+        self._new_button.setText(self.tr("New chat") if has_room else "")
 
     def _build(self) -> None:
         row = self._row

@@ -20,9 +20,10 @@ from PySide6.QtWidgets import (
 )
 
 from app.library.details import Details, Subject
-from app.library.sizes import loaded_as, on_disk, verdict
+from app.library.sizes import library_text, loaded_as, on_disk, verdict
 from app.library.suggestion import fits, in_order, suggested
 from app.library.table import RowTable
+from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from medusa_core.api import Budget, Library, Offer, plan_least, recommend
 from medusa_core.errors import MedusaError
@@ -30,8 +31,17 @@ from medusa_core.messages import HeadsShape
 
 log = logging.getLogger(__name__)
 
-COLUMNS = ("Model", "On this computer", "Download", "Licence")
-SORTS = (("Most downloads", "downloads"), ("Most likes", "likes"), ("Newest", "last_modified"))
+COLUMNS = (
+    QT_TRANSLATE_NOOP("Library", "Model"),
+    QT_TRANSLATE_NOOP("Library", "On this computer"),
+    QT_TRANSLATE_NOOP("Library", "Download"),
+    QT_TRANSLATE_NOOP("Library", "Licence"),
+)
+SORTS = (
+    (QT_TRANSLATE_NOOP("Library", "Most downloads"), "downloads"),
+    (QT_TRANSLATE_NOOP("Library", "Most likes"), "likes"),
+    (QT_TRANSLATE_NOOP("Library", "Newest"), "last_modified"),
+)
 SPLIT = [740, 420]
 _SEARCH_AFTER_MS = 400
 _FILLED, _LOOKS_AT_ONCE = 20, 3  # rows of a search whose sizes are asked for
@@ -71,10 +81,10 @@ class DiscoverTab(QWidget):
         self.sort_box = QComboBox()
         self.sort_box.setAccessibleName(self.tr("Order"))
         for words, name in SORTS:
-            self.sort_box.addItem(words, name)
+            self.sort_box.addItem(library_text(words), name)
         self.fits_box = QCheckBox(self.tr("Fits this computer"))
-        self.table = RowTable("Models", COLUMNS)
-        self.details = Details(appearance, "Download")
+        self.table = RowTable(self.tr("Models"), [library_text(name) for name in COLUMNS])
+        self.details = Details(appearance, self.tr("Download"))
         self.status_label = QLabel()
         self.status_label.setObjectName("notice")
         self.status_label.setWordWrap(True)
@@ -150,14 +160,16 @@ class DiscoverTab(QWidget):
         try:
             found = await self._library.search(words, sort)  # type: ignore[arg-type]
         except MedusaError as error:
-            left = " The list is from before." if self.offers else ""
-            self.status_label.setText(f"{error.message}{left} {error.hint}")
+            left = self.tr("The list is from before.") if self.offers else ""
+            self.status_label.setText(" ".join((error.message, left, error.hint)))
             return
         if words != self.search_edit.text().strip():
             return  # the user has gone on typing
         self._found = found
         self._refused.clear()
-        self.status_label.setText("" if found else f"Nothing on Hugging Face is called {words}.")
+        self.status_label.setText(
+            "" if found else self.tr("Nothing on Hugging Face is called {0}.").format(words)
+        )
         self._show_offers()
         await self._fill(found[:_FILLED])
 

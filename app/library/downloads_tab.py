@@ -5,19 +5,26 @@ from __future__ import annotations
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QDoubleSpinBox, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
-from app.library.sizes import duration, on_disk
+from app.library.sizes import duration, library_text, on_disk
 from app.library.table import RowTable
+from app.settings.words import QT_TRANSLATE_NOOP
 from medusa_core.api import Job, JobState, Library, with_limit
 
-COLUMNS = ("Model", "State", "Progress", "Speed", "Left")
+COLUMNS = (
+    QT_TRANSLATE_NOOP("Library", "Model"),
+    QT_TRANSLATE_NOOP("Library", "State"),
+    QT_TRANSLATE_NOOP("Library", "Progress"),
+    QT_TRANSLATE_NOOP("Library", "Speed"),
+    QT_TRANSLATE_NOOP("Library", "Left"),
+)
 STATE_WORDS = {
-    JobState.QUEUED: "waits for its turn",
-    JobState.DOWNLOADING: "downloading",
-    JobState.PAUSED: "paused",
-    JobState.VERIFYING: "verifying",
-    JobState.READY: "ready",
-    JobState.FAILED: "failed",
-    JobState.CANCELLED: "cancelled",
+    JobState.QUEUED: QT_TRANSLATE_NOOP("Library", "waits for its turn"),
+    JobState.DOWNLOADING: QT_TRANSLATE_NOOP("Library", "downloading"),
+    JobState.PAUSED: QT_TRANSLATE_NOOP("Library", "paused"),
+    JobState.VERIFYING: QT_TRANSLATE_NOOP("Library", "verifying"),
+    JobState.READY: QT_TRANSLATE_NOOP("Library", "ready"),
+    JobState.FAILED: QT_TRANSLATE_NOOP("Library", "failed"),
+    JobState.CANCELLED: QT_TRANSLATE_NOOP("Library", "cancelled"),
 }
 _SHOW_EVERY_MS = 100
 
@@ -45,7 +52,7 @@ class DownloadsTab(QWidget):
         self._library = library
         self._downloads = library.downloads
         self._states = {job.id: job.state for job in self._downloads.jobs}
-        self.table = RowTable("Downloads", COLUMNS)
+        self.table = RowTable(self.tr("Downloads"), [library_text(name) for name in COLUMNS])
         self.reason_label = QLabel()
         self.reason_label.setObjectName("notice")
         self.reason_label.setWordWrap(True)
@@ -119,11 +126,16 @@ class DownloadsTab(QWidget):
         can_resume = job is not None and job.state in (JobState.PAUSED, JobState.FAILED)
         self.pause_button.setEnabled(can_resume or not is_over)
         failed = job is not None and job.state is JobState.FAILED
-        self.pause_button.setText("Try again" if failed else "Resume" if can_resume else "Pause")
+        self.pause_button.setText(self._pause_word(failed, can_resume))
         self.cancel_button.setEnabled(not is_over)
         self.forget_button.setEnabled(job is not None and is_over)
         words = "" if job is None else job.says or f"{job.reason} {job.hint}".strip()
         self.reason_label.setText(words)
+
+    def _pause_word(self, failed: bool, can_resume: bool) -> str:
+        if failed:
+            return self.tr("Try again")
+        return self.tr("Resume") if can_resume else self.tr("Pause")
 
     def _pause_or_resume(self) -> None:
         job = self.chosen
@@ -156,5 +168,7 @@ def cells(job: Job) -> tuple[str, ...]:
     if job.eta_s is not None and job.state is JobState.DOWNLOADING:
         left = duration(job.eta_s)
     speed = f"{job.bytes_per_s / 1e6:.1f} MB/s" if job.bytes_per_s else ""
-    state = "stalled" if job.says else STATE_WORDS[job.state]
+    state = library_text(
+        QT_TRANSLATE_NOOP("Library", "stalled") if job.says else STATE_WORDS[job.state]
+    )
     return (" + ".join(repo for repo, _ in job.pair.repos), state, progress, speed, left)

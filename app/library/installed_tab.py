@@ -24,20 +24,26 @@ from PySide6.QtWidgets import (
 from app.library.asking import confirms
 from app.library.details import Details, Subject
 from app.library.discover_tab import SPLIT
-from app.library.sizes import loaded_as, on_disk, verdict
+from app.library.sizes import library_text, loaded_as, on_disk, verdict
 from app.library.table import RowTable
+from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from medusa_core.api import Budget, Installed, InstalledKind, Library, plan_least, recommend
 from medusa_core.errors import MedusaError
 from medusa_core.messages import Fit, HeadsShape
 from medusa_core.model_choice import ModelChoice, demo_choice
 
-COLUMNS = ("Name", "What it is", "On this computer", "Disk")
+COLUMNS = (
+    QT_TRANSLATE_NOOP("Library", "Name"),
+    QT_TRANSLATE_NOOP("Library", "What it is"),
+    QT_TRANSLATE_NOOP("Library", "On this computer"),
+    QT_TRANSLATE_NOOP("Library", "Disk"),
+)
 KIND_WORDS = {
-    InstalledKind.MODEL: "model",
-    InstalledKind.MERGED: "model with heads",
-    InstalledKind.HEADS: "Medusa heads",
-    InstalledKind.UNKNOWN: "not usable",
+    InstalledKind.MODEL: QT_TRANSLATE_NOOP("Library", "model"),
+    InstalledKind.MERGED: QT_TRANSLATE_NOOP("Library", "model with heads"),
+    InstalledKind.HEADS: QT_TRANSLATE_NOOP("Library", "Medusa heads"),
+    InstalledKind.UNKNOWN: QT_TRANSLATE_NOOP("Library", "not usable"),
 }
 
 
@@ -69,8 +75,8 @@ class InstalledTab(QWidget):
         self._loaded: Path | None = None
         self.items: tuple[Installed, ...] = ()
         self.rows: tuple[Installed, ...] = ()
-        self.table = RowTable("Installed", COLUMNS)
-        self.details = Details(appearance, "Load")
+        self.table = RowTable(self.tr("Installed"), [library_text(name) for name in COLUMNS])
+        self.details = Details(appearance, self.tr("Load"))
         self.heads_box = QComboBox()
         self.heads_box.setAccessibleName(self.tr("Medusa heads"))
         self.details.head_row.addWidget(QLabel(self.tr("Heads")))
@@ -165,18 +171,20 @@ class InstalledTab(QWidget):
         total, kept = sum(item.nbytes for item in self.items), self._library.kept_bytes()
         words = f" · quantized copies {on_disk(kept)}" if kept else ""
         self.kept_button.setEnabled(kept > 0)
-        empty = "" if self.items else "Nothing is downloaded yet: see Discover, or import a model. "
+        nothing = self.tr("Nothing is downloaded yet: see Discover, or import a model.")
+        empty = "" if self.items else f"{nothing} "
         self.status_label.setText(
             f"{empty}{on_disk(total)} · downloads go to {self._library.settings.cache_dir}{words}"
         )
         self._choose()
 
     def _cells(self, item: Installed) -> tuple[str, ...]:
-        words = KIND_WORDS[item.kind] if item.is_complete else "incomplete"
+        is_whole = item.is_complete
+        words = library_text(KIND_WORDS[item.kind]) if is_whole else self.tr("incomplete")
         if item.is_built_in:
-            words = "built-in demo"
+            words = self.tr("built-in demo")
         if item.folder == self._loaded:
-            words += " · loaded"
+            words = self.tr("{0} · loaded").format(words)
         return (item.name, words, self._verdict(item), on_disk(item.nbytes))
 
     def _verdict(self, item: Installed) -> str:
@@ -193,7 +201,7 @@ class InstalledTab(QWidget):
             button.setEnabled(item is not None)
         self.delete_button.setEnabled(item is not None and not item.is_built_in)
         is_ours = item is not None and not item.found.is_cached
-        self.delete_button.setText("Remove from list" if is_ours else "Delete")
+        self.delete_button.setText(self.tr("Remove from list") if is_ours else self.tr("Delete"))
         with QSignalBlocker(self.heads_box):
             self._offer_heads(item)
         self._show_subject()
@@ -201,12 +209,12 @@ class InstalledTab(QWidget):
     def _offer_heads(self, item: Installed | None) -> None:
         """All heads that are here: those that fit, and the others with the reason why not."""
         self.heads_box.clear()
-        self.heads_box.addItem("none", None)
+        self.heads_box.addItem(self.tr("none"), None)
         if item is None or item.config is None:
             return
         model = self.heads_box.model()
         if item.kind is InstalledKind.MERGED or item.is_built_in:
-            self.heads_box.addItem("its own", item)
+            self.heads_box.addItem(self.tr("its own"), item)
             self.heads_box.setCurrentIndex(1)
         for heads, reason in self._library.heads_for(item, self.items):
             self.heads_box.addItem(f"{heads.name} – {reason}" if reason else heads.name, heads)
@@ -236,7 +244,9 @@ class InstalledTab(QWidget):
             return
         ignores_plan = False
         if choice is not None and choice.plan.fit is Fit.NO:
-            ignores_plan = confirms(self, "May not fit. Load anyway?", f"{verdict(choice.plan)}.")
+            ignores_plan = confirms(
+                self, self.tr("May not fit. Load anyway?"), f"{verdict(choice.plan)}."
+            )
             if not ignores_plan:
                 return
         heads = self.heads_box.currentData()
@@ -262,7 +272,7 @@ class InstalledTab(QWidget):
         self.status_label.setText(
             f"{item.name}: {'; '.join(problems)}. Download it again to mend it."
             if problems
-            else "Verified: all files are intact."
+            else self.tr("Verified: all files are intact.")
         )
 
     def _delete(self) -> None:
@@ -271,11 +281,12 @@ class InstalledTab(QWidget):
             return
         is_loaded = item.folder == self._loaded
         asked = (
-            f"Delete {item.name} ({on_disk(item.nbytes)})?"
+            self.tr("Delete {0} ({1})?").format(item.name, on_disk(item.nbytes))
             if item.found.is_cached
-            else f"Remove {item.name} from the list?"
+            else self.tr("Remove {0} from the list?").format(item.name)
         )
-        loaded = "It is loaded now: the built-in model takes its place." if is_loaded else ""
+        loaded = self.tr("It is loaded now: the built-in model takes its place.")
+        loaded = loaded if is_loaded else ""
         if confirms(self, asked, f"{self._library.warning_for(item)} {loaded}".strip()):
             if is_loaded:
                 self.load_requested.emit(demo_choice())

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.commands.closing import close_by_key
 from app.library.asking import confirms
 from app.library.discover_tab import DiscoverTab
 from app.library.downloads_tab import DownloadsTab
@@ -89,6 +90,7 @@ class LibraryDialog(QDialog):
         self.notice_label.setTextFormat(Qt.TextFormat.PlainText)
         self._build()
         self._connect()
+        close_by_key(self)
         self.notice_label.setText(library.notice)
         appearance.changed.connect(self.restyle)
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from PySide6.QtCore import QCoreApplication
+
+from app.settings.words import QT_TRANSLATE_NOOP
 from medusa_core.api import format_bits
 from medusa_core.messages import Fit, MemoryPlan
 
 GIB = 1 << 30
-FIT_WORDS = {Fit.FITS: "Fits", Fit.TIGHT: "Just fits", Fit.NO: "Too large"}
+FIT_WORDS = {
+    Fit.FITS: QT_TRANSLATE_NOOP("Library", "Fits"),
+    Fit.TIGHT: QT_TRANSLATE_NOOP("Library", "Just fits"),
+    Fit.NO: QT_TRANSLATE_NOOP("Library", "Too large"),
+}
 
 
 def gib(nbytes: int) -> str:
@@ -40,12 +47,21 @@ def verdict(plan: MemoryPlan, how: str = "") -> str:
         plan: Where the memory goes.
         how: As what it would be loaded, such as `(4-bit)`.
     """
-    words = f"{FIT_WORDS[plan.fit]} {how}".rstrip()
+    words = f"{library_text(FIT_WORDS[plan.fit])} {how}".rstrip()
     if plan.free_bytes >= 0:
-        return f"{words}, {gib(plan.free_bytes)} free"
-    return f"{words}: needs {gib(-plan.free_bytes)} more than the {gib(plan.total_bytes)} here"
+        free = QCoreApplication.translate("Library", "{0}, {1} free")
+        return free.format(words, gib(plan.free_bytes))
+    lacks = QCoreApplication.translate("Library", "{0}: needs {1} more than the {2} here")
+    return lacks.format(words, gib(-plan.free_bytes), gib(plan.total_bytes))
+
+
+def library_text(text: str) -> str:
+    """A text of the model manager in the user's language."""
+    return QCoreApplication.translate("Library", text)
 
 
 def loaded_as(linears: str) -> str:
     """A weight format behind a verdict."""
-    return f"({format_bits(linears)}-bit)" if linears else "unchanged"
+    if not linears:
+        return QCoreApplication.translate("Library", "unchanged")
+    return QCoreApplication.translate("Library", "({0}-bit)").format(format_bits(linears))

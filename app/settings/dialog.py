@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.commands.closing import close_by_key
 from app.settings.editors import said
 from app.theme.appearance import Appearance
 
@@ -41,7 +42,6 @@ class SettingsDialog(QDialog):
         self.names = QListWidget()
         self.names.setObjectName("settingsPages")
         self.names.setAccessibleName(self.tr("Pages"))
-        self.names.setFixedWidth(scale.px(12))
         self.pages = QStackedWidget()
         self._keys = [name for name, _ in pages]
         for name, page in pages:
@@ -62,6 +62,9 @@ class SettingsDialog(QDialog):
         column.addWidget(buttons)
         self.names.currentRowChanged.connect(self.pages.setCurrentIndex)
         self.names.setCurrentRow(0)
+        self.names.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.names.setFixedWidth(self.names.sizeHintForColumn(0) + scale.px(1.4))
+        close_by_key(self)
         self.resize(scale.px(56), scale.px(36))
 
     def open_page(self, name: str) -> None:

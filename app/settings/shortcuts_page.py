@@ -5,7 +5,6 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import (
-    QHBoxLayout,
     QKeySequenceEdit,
     QLabel,
     QLineEdit,
@@ -17,6 +16,7 @@ from PySide6.QtWidgets import (
 from app.commands.command import Command
 from app.commands.matching import rank
 from app.commands.table import CommandTable
+from app.flow_layout import FlowLayout
 from app.library.table import RowTable
 
 
@@ -60,8 +60,7 @@ class ShortcutsPage(QWidget):
         return self.shown[row] if 0 <= row < len(self.shown) else None
 
     def _build(self) -> None:
-        row = QHBoxLayout()
-        row.addWidget(self.edit, 1)
+        row = FlowLayout(self.fontMetrics().height() // 2)
         for button in (
             self.take_button,
             self.none_button,
@@ -72,6 +71,7 @@ class ShortcutsPage(QWidget):
         column = QVBoxLayout(self)
         column.addWidget(self.find_edit)
         column.addWidget(self.table, 1)
+        column.addWidget(self.edit)
         column.addLayout(row)
         column.addWidget(self.note)
 

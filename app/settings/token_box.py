@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
+from app.flow_layout import FlowLayout
 from medusa_core.api import HubSettings, has_saved_token, remove_user_token, save_user_token, whoami
 from medusa_core.errors import MedusaError
 
@@ -39,12 +40,12 @@ class TokenBox(QWidget):
         self.note.setObjectName("notice")
         self.note.setWordWrap(True)
         self.note.setTextFormat(Qt.TextFormat.PlainText)
-        row = QHBoxLayout()
-        row.addWidget(self.edit, 1)
+        row = FlowLayout(self.fontMetrics().height() // 2)
         for button in (self.save_button, self.remove_button, self.check_button):
             row.addWidget(button)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.edit)
         column.addLayout(row)
         column.addWidget(self.note)
         self.edit.textChanged.connect(lambda _text: self._refresh())

@@ -11,7 +11,13 @@ from urllib.parse import urlencode
 
 from medusa_core.errors import HubError, NotFoundError
 from medusa_core.hub.bounds import MOST_JSON_BYTES, MOST_JSON_S
-from medusa_core.hub.refusals import access_error, no_repository, unreachable, unreadable
+from medusa_core.hub.refusals import (
+    access_error,
+    no_repository,
+    unknown_token,
+    unreachable,
+    unreadable,
+)
 from medusa_core.hub.settings import HubSettings
 from medusa_core.hub.wire import BrokenError, Exchange, Head, Wire, with_deadline
 
@@ -73,6 +79,8 @@ def _refusal(settings: HubSettings, about: str, head: Head) -> HubError | None:
         return NotFoundError(f"{about} has no such revision.", "Leave the revision out.")
     if code == "GatedRepo" or status == _FORBIDDEN:
         return access_error(settings, about)
+    if status == _UNAUTHORIZED and settings.token and not code:
+        return unknown_token()
     if status in (_UNAUTHORIZED, _NOT_FOUND):
         return no_repository(about)
     return unreachable(settings, f"its status is {status}")

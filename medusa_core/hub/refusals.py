@@ -25,6 +25,14 @@ def access_error(settings: HubSettings, repo: str) -> AccessError:
     )
 
 
+def unknown_token() -> AccessError:
+    """The Hub doesn't know the token that it was shown."""
+    return AccessError(
+        "Hugging Face doesn't know your token.",
+        "Save another one in Settings, Models; get it from huggingface.co/settings/tokens.",
+    )
+
+
 def no_repository(repo: str) -> NotFoundError:
     """There is nothing of that name, or nothing that this user may see."""
     return NotFoundError(

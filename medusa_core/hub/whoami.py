@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from medusa_core.errors import AccessError, NotFoundError
+from medusa_core.errors import NotFoundError
 from medusa_core.hub.hub_api import ask_hub
-from medusa_core.hub.refusals import unreadable
+from medusa_core.hub.refusals import unknown_token, unreadable
 from medusa_core.hub.settings import HubSettings
 
 _MOST_CHARS = 100
@@ -28,11 +28,8 @@ def whoami(settings: HubSettings, token: str) -> str:
     """
     try:
         answer = ask_hub(replace(settings, token=token), "whoami-v2", "this token")
-    except NotFoundError as error:  # the same status as for a repository that isn't there
-        raise AccessError(
-            "Hugging Face doesn't know this token.",
-            "Copy it again from huggingface.co/settings/tokens; it begins with hf_.",
-        ) from error
+    except NotFoundError as error:  # what a mirror may say
+        raise unknown_token() from error
     if not isinstance(answer, dict) or not isinstance(answer.get("name"), str):
         raise unreadable("this token", "it names nobody")
     return str(answer["name"])[:_MOST_CHARS]

@@ -375,12 +375,32 @@
         <translation>Passt auf diesen Computer</translation>
     </message>
     <message>
+        <source>Models</source>
+        <translation>Modelle</translation>
+    </message>
+    <message>
+        <source>Download</source>
+        <translation>Herunterladen</translation>
+    </message>
+    <message>
         <source>Searching …</source>
         <translation>Suche läuft …</translation>
+    </message>
+    <message>
+        <source>The list is from before.</source>
+        <translation>Die Liste ist von vorher.</translation>
+    </message>
+    <message>
+        <source>Nothing on Hugging Face is called {0}.</source>
+        <translation>Auf Hugging Face heißt nichts {0}.</translation>
     </message>
 </context>
 <context>
     <name>DownloadsTab</name>
+    <message>
+        <source>Downloads</source>
+        <translation>Downloads</translation>
+    </message>
     <message>
         <source>Pause</source>
         <translation>Anhalten</translation>
@@ -408,6 +428,14 @@
     <message>
         <source> MB/s at most</source>
         <translation> MB/s höchstens</translation>
+    </message>
+    <message>
+        <source>Try again</source>
+        <translation>Noch einmal</translation>
+    </message>
+    <message>
+        <source>Resume</source>
+        <translation>Fortsetzen</translation>
     </message>
 </context>
 <context>
@@ -520,6 +548,14 @@
 <context>
     <name>InstalledTab</name>
     <message>
+        <source>Installed</source>
+        <translation>Installiert</translation>
+    </message>
+    <message>
+        <source>Load</source>
+        <translation>Laden</translation>
+    </message>
+    <message>
         <source>Medusa heads</source>
         <translation>Medusa-Köpfe</translation>
     </message>
@@ -558,6 +594,189 @@
     <message>
         <source>Where downloads go; other programs share the usual one.</source>
         <translation>Wohin Downloads kommen; den üblichen Ordner nutzen auch andere Programme.</translation>
+    </message>
+    <message>
+        <source>Nothing is downloaded yet: see Discover, or import a model.</source>
+        <translation>Noch ist nichts heruntergeladen: siehe Entdecken, oder importieren Sie ein Modell.</translation>
+    </message>
+    <message>
+        <source>incomplete</source>
+        <translation>unvollständig</translation>
+    </message>
+    <message>
+        <source>built-in demo</source>
+        <translation>eingebautes Demo</translation>
+    </message>
+    <message>
+        <source>{0} · loaded</source>
+        <translation>{0} · geladen</translation>
+    </message>
+    <message>
+        <source>Remove from list</source>
+        <translation>Aus der Liste entfernen</translation>
+    </message>
+    <message>
+        <source>none</source>
+        <translation>keine</translation>
+    </message>
+    <message>
+        <source>its own</source>
+        <translation>die eigenen</translation>
+    </message>
+    <message>
+        <source>May not fit. Load anyway?</source>
+        <translation>Passt vielleicht nicht. Trotzdem laden?</translation>
+    </message>
+    <message>
+        <source>Verified: all files are intact.</source>
+        <translation>Überprüft: Alle Dateien sind unversehrt.</translation>
+    </message>
+    <message>
+        <source>Delete {0} ({1})?</source>
+        <translation>{0} ({1}) löschen?</translation>
+    </message>
+    <message>
+        <source>Remove {0} from the list?</source>
+        <translation>{0} aus der Liste entfernen?</translation>
+    </message>
+    <message>
+        <source>It is loaded now: the built-in model takes its place.</source>
+        <translation>Es ist gerade geladen: Das eingebaute Modell tritt an seine Stelle.</translation>
+    </message>
+</context>
+<context>
+    <name>Library</name>
+    <message>
+        <source>Model</source>
+        <translation>Modell</translation>
+    </message>
+    <message>
+        <source>On this computer</source>
+        <translation>Auf diesem Computer</translation>
+    </message>
+    <message>
+        <source>Download</source>
+        <translation>Herunterladen</translation>
+    </message>
+    <message>
+        <source>Licence</source>
+        <translation>Lizenz</translation>
+    </message>
+    <message>
+        <source>Most downloads</source>
+        <translation>Meiste Downloads</translation>
+    </message>
+    <message>
+        <source>Most likes</source>
+        <translation>Meiste Likes</translation>
+    </message>
+    <message>
+        <source>Newest</source>
+        <translation>Neueste</translation>
+    </message>
+    <message>
+        <source>State</source>
+        <translation>Zustand</translation>
+    </message>
+    <message>
+        <source>Progress</source>
+        <translation>Fortschritt</translation>
+    </message>
+    <message>
+        <source>Speed</source>
+        <translation>Tempo</translation>
+    </message>
+    <message>
+        <source>Left</source>
+        <translation>Rest</translation>
+    </message>
+    <message>
+        <source>waits for its turn</source>
+        <translation>wartet</translation>
+    </message>
+    <message>
+        <source>downloading</source>
+        <translation>lädt herunter</translation>
+    </message>
+    <message>
+        <source>paused</source>
+        <translation>angehalten</translation>
+    </message>
+    <message>
+        <source>verifying</source>
+        <translation>wird überprüft</translation>
+    </message>
+    <message>
+        <source>ready</source>
+        <translation>bereit</translation>
+    </message>
+    <message>
+        <source>failed</source>
+        <translation>gescheitert</translation>
+    </message>
+    <message>
+        <source>cancelled</source>
+        <translation>abgebrochen</translation>
+    </message>
+    <message>
+        <source>stalled</source>
+        <translation>stockt</translation>
+    </message>
+    <message>
+        <source>Name</source>
+        <translation>Name</translation>
+    </message>
+    <message>
+        <source>What it is</source>
+        <translation>Was es ist</translation>
+    </message>
+    <message>
+        <source>Disk</source>
+        <translation>Platte</translation>
+    </message>
+    <message>
+        <source>model</source>
+        <translation>Modell</translation>
+    </message>
+    <message>
+        <source>model with heads</source>
+        <translation>Modell mit Köpfen</translation>
+    </message>
+    <message>
+        <source>Medusa heads</source>
+        <translation>Medusa-Köpfe</translation>
+    </message>
+    <message>
+        <source>not usable</source>
+        <translation>nicht nutzbar</translation>
+    </message>
+    <message>
+        <source>Fits</source>
+        <translation>Passt</translation>
+    </message>
+    <message>
+        <source>Just fits</source>
+        <translation>Passt knapp</translation>
+    </message>
+    <message>
+        <source>Too large</source>
+        <translation>Zu groß</translation>
+    </message>
+    <message>
+        <source>{0}, {1} free</source>
+        <translation>{0}, {1} frei</translation>
+    </message>
+    <message>
+        <source>{0}: needs {1} more than the {2} here</source>
+        <translation>{0}: braucht {1} mehr als die {2} hier</translation>
+    </message>
+    <message>
+        <source>unchanged</source>
+        <translation>unverändert</translation>
+    </message>
+    <message>
+        <source>({0}-bit)</source>
+        <translation>({0} Bit)</translation>
     </message>
 </context>
 <context>
