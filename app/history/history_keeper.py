@@ -176,6 +176,10 @@ class HistoryKeeper(QObject):
         """Make a folder; None where it can't be, which is told."""
         return self._read(lambda: self.history.add_folder(name))
 
+    def remove_copies(self) -> None:
+        """Delete damaged copies of the history; where that can't be, it is told."""
+        self._read(self.history.remove_set_aside)
+
     def forget(self, conversation_ids: tuple[str, ...]) -> None:
         """Conversations went into the trash: they aren't shown any more."""
         for name in conversation_ids:
