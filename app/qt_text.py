@@ -6,8 +6,11 @@ import re
 
 _REPLACEMENT = "\ufffd"
 # Qt ends blocks and frames at some, takes others for objects or the order of bytes, and has no
-# text for halves of characters. Each becomes one other character, so that positions stay.
-_UNSHOWABLE = re.compile("[\0\ufdd0\ufdd1\ufffc\ufeff\ufffe\ud800-\udfff]")
+# text for halves of characters. Controls of direction would show a text in another order than it
+# has. Each becomes one other character, so that positions stay.
+_UNSHOWABLE = re.compile(
+    "[\0\ufdd0\ufdd1\ufffc\ufeff\ufffe\ud800-\udfff\u202a-\u202e\u2066-\u2069]"
+)
 
 
 def showable(text: str) -> str:

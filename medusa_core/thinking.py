@@ -52,7 +52,7 @@ def find_thinking(text: str) -> Thinking:
         return Thinking(start, end, _after_spaces(text, end + len(CLOSE)), is_open=False)
     if first < len(text) and OPEN.startswith(text[first:]):
         return Thinking(len(text), len(text), len(text), is_open=True)
-    late = _LATE_CLOSE.search(text)
+    late = _LATE_CLOSE.search(text) if CLOSE in text else None
     if late is None:
         return NOTHING_THOUGHT
     return Thinking(0, late.start(), _after_spaces(text, late.end()), is_open=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import codecs
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from PySide6.QtGui import QTextDocument
@@ -16,14 +16,29 @@ from PySide6.QtGui import QTextDocument
 from app.markdown.bounds import Bounds
 from app.markdown.formats import Formats, Marking
 from app.markdown.legend import mark_of
+from app.markdown.model import LINE_BREAK, TextStyle
 from app.markdown.reader import Reader
-from app.markdown.spans import utf16_length
+from app.markdown.spans import utf16_length, utf16_slice
 from app.markdown.style import MarkStyle
 from app.markdown.tokens import NO_TOKEN, TokenMap
 from app.markdown.writer import DocumentWriter
 from medusa_core.messages import TARGET, GenerationDone, StepDone, TokenSource
+from medusa_core.thinking import NOTHING_THOUGHT, Thinking, find_thinking
 
 log = logging.getLogger(__name__)
+
+
+Part = Callable[[str, Thinking], tuple[int, int]]
+
+
+def what_is_said(text: str, thinking: Thinking) -> tuple[int, int]:
+    """The answer without what was thought before it."""
+    return thinking.said, len(text)
+
+
+def what_is_thought(_text: str, thinking: Thinking) -> tuple[int, int]:
+    """What was thought before the answer."""
+    return thinking.start, thinking.end
 
 
 class MarkedRange(NamedTuple):
@@ -54,6 +69,7 @@ class AnswerDocument:
         style: Colours and fonts.
         marking: What to mark.
         bounds: How much is formatted, and how much shown in one turn.
+        part: Chooses what is shown of an answer; what was thought is not, if nothing is said.
     """
 
     def __init__(
@@ -62,6 +78,7 @@ class AnswerDocument:
         style: MarkStyle,
         marking: Marking = Marking.HEADS,
         bounds: Bounds | None = None,
+        part: Part = what_is_said,
     ) -> None:
         self._document = document
         self._style = style
@@ -73,6 +90,10 @@ class AnswerDocument:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._bounds = bounds or Bounds()
         self._reader = Reader(self._writer, bounds=self._bounds)
+        self._part = part
+        self._text = ""
+        self._start = 0
+        self.thinking = NOTHING_THOUGHT
 
     @property
     def document(self) -> QTextDocument:
@@ -82,7 +103,28 @@ class AnswerDocument:
     @property
     def text(self) -> str:
         """The Markdown that came so far, shown or not."""
-        return self._reader.text
+        return self._text
+
+    @property
+    def shown_text(self) -> str:
+        """The Markdown of the part that is shown here."""
+        return self._reader.text[self._start :]
+
+    def selected_text(self, start: int, end: int) -> str:
+        """What stands between two document positions; formulas as they were written."""
+        lines: list[str] = []
+        for position, runs in self._writer.runs():
+            at, pieces = position, list[str]()
+            for run in runs:
+                last = at + utf16_length(run.text)
+                if start < last and at < end:
+                    inner = utf16_slice(run.text, start - at, end - at)
+                    is_formula = run.style & TextStyle.MATH
+                    pieces.append(self._text[run.start : run.end] if is_formula else inner)
+                at = last
+            if start <= at and position < end:
+                lines.append("".join(pieces))
+        return "\n".join(lines).replace(LINE_BREAK, "\n")
 
     @property
     def is_behind(self) -> bool:
@@ -98,6 +140,11 @@ class AnswerDocument:
     def num_tokens(self) -> int:
         """Tokens received so far, shown or not."""
         return len(self._tokens)
+
+    def num_tokens_before(self, char: int) -> int:
+        """How many tokens the text up to a position takes."""
+        owner = self._tokens.owner(max(0, char - 1))
+        return len(self._tokens) if owner == NO_TOKEN else owner + 1
 
     @property
     def marking(self) -> Marking:
@@ -119,8 +166,8 @@ class AnswerDocument:
         fresh = bytes(self._received[self._num_decoded_bytes : num_visible])
         self._num_decoded_bytes += len(fresh)
         if text := self._decoder.decode(fresh):
-            self._reader.add(text)
-            self._reader.read_on()
+            self._text += text
+            self._read_part()
 
     def finish(self, done: GenerationDone | None = None) -> None:
         """Show the answer in its final form.
@@ -136,9 +183,9 @@ class AnswerDocument:
 
     def show_text(self, text: str) -> None:
         """Show a text of which no steps are known, without marks."""
-        self._reader.add(text)
+        self._text += text
         self._reader.complete()
-        self._reader.read_on()
+        self._read_part()
 
     def show_more(self) -> None:
         """Show one turn's share of what is not shown yet."""
@@ -209,19 +256,34 @@ class AnswerDocument:
             self._writer.rewrite(self._formats())
             return
         self._writer.clear(self._formats())
-        self._reader.restart(self.text)
+        self._reader.restart(self._reader.text, self._start)
         self._reader.read_on()
 
     def _replace_text(self, text: str) -> None:
         """Show another text than the steps gave; marks stay where both agree."""
-        num_common = _num_common_chars(text, self.text)
+        num_common = _num_common_chars(text, self._text)
         self._tokens.forget_after(num_common)
-        if num_common == len(self.text):
-            self._reader.add(text[num_common:])
-            return
-        log.warning("the final text departs from its steps at character %d", num_common)
+        if num_common < len(self._text):
+            log.warning("the final text departs from its steps at character %d", num_common)
+            self._begin_at(0)
+            self.thinking = NOTHING_THOUGHT
+        self._text = text
+        self._read_part()
+
+    def _read_part(self) -> None:
+        """Read what is to be shown of the text as it is now."""
+        if self.thinking == NOTHING_THOUGHT or self.thinking.is_open:
+            self.thinking = find_thinking(self._text)
+        start, end = self._part(self._text, self.thinking)
+        if start != self._start or end < len(self._reader.text):
+            self._begin_at(start)
+        self._reader.add(self._text[len(self._reader.text) : end])
+        self._reader.read_on()
+
+    def _begin_at(self, start: int) -> None:
         self._writer.clear(self._formats())
-        self._reader.restart(text)
+        self._reader.restart(self._text[:start], start)
+        self._start = start
 
 
 def _num_common_chars(left: str, right: str) -> int:

@@ -11,7 +11,9 @@ from app.chat.answer_document import AnswerDocument, MarkedRange
 from app.chat.figure_row import FigureRow
 from app.chat.figures import figures
 from app.chat.message_widgets import Message
+from app.chat.text_actions import add_text_actions
 from app.chat.text_view import InertDocument, TextView
+from app.chat.thought_fold import ThoughtFold
 from app.markdown.formats import Marking
 from app.markdown.legend import mark_of
 from app.markdown.tokens import NO_TOKEN
@@ -19,6 +21,7 @@ from app.qt_text import passed_on
 from app.theme.appearance import Appearance
 from app.theme.marks import mark_style
 from medusa_core.messages import GenerationDone, StepDone, StopReason
+from medusa_core.thinking import NOTHING_THOUGHT
 
 # Such an answer isn't at its end.
 _CUT = (StopReason.MAX_TOKENS, StopReason.CANCELLED, StopReason.CONTEXT)
@@ -31,6 +34,7 @@ class AnswerMessage(Message):
     Attributes:
         document: The text with its marks.
         view: Shows it.
+        fold: What was thought before it; None where nothing was.
         row: Figures and buttons; hidden until the answer is complete.
         done: How the answer ended, or None.
         num_accepted: Tokens of it that a drafter proposed and the target accepted.
@@ -64,14 +68,19 @@ class AnswerMessage(Message):
         self.request_id = request_id
         self._lack = "Only answers of the chat can be gone on with."
         self._hovered = NO_TOKEN
+        self._marking = marking
         self._selected = range(0)
         self.done: GenerationDone | None = None
         self.num_accepted = 0
         self._appearance = appearance
         rich = InertDocument()
         self.view = TextView(rich, "Answer")
+        self.view.head_code(appearance)
+        self._steps: list[StepDone] = []
+        self.fold: ThoughtFold | None = None
         style = mark_style(appearance.theme, appearance.scale, appearance.legend)
         self.document = AnswerDocument(rich, style, marking)
+        self.view.spell_by(self.document.selected_text)
         self.row = FigureRow(appearance)
         self._speaker = QLabel(speaker)
         self._speaker.setObjectName("speaker")
@@ -110,42 +119,47 @@ class AnswerMessage(Message):
         """Show what these steps added."""
         num_before = len(self.document.text)
         self.document.append(*steps)
+        self._steps.extend(steps)
+        self._show_thought(steps)
         self._show_behind()
         self.num_accepted += sum(
             mark_of(source) is not None for step in steps for source in step.sources
         )
-        self._announcer.feed(self.document.text[num_before:])
+        said = max(num_before, self.document.thinking.said)
+        self._announcer.feed(self.document.text[said:])
         if self.has_text and self.view.isHidden():
-            self._waiting.hide()
-            self.view.show()
+            self._show_text()
 
     def finish(self, done: GenerationDone) -> None:
         """Show how the answer ended."""
         self.done = done
         self.document.finish(done)
+        self._end_thought(done)
         self._show_behind()
         self._announcer.finish()
-        self._waiting.setVisible(not self.has_text)
         self._waiting.setText("No text.")
-        self.view.setVisible(self.has_text)
+        self._show_text()
         self.row.show_figures(figures(done))
         self.row.show()
 
     def cut_short(self) -> None:
         """The answer failed on its way: what there is stays."""
         self.document.finish()
+        self._end_thought(None)
         self._show_behind()
         self._announcer.finish()
-        self._waiting.setVisible(not self.has_text)
         self._waiting.setText("No answer.")
+        self._show_text()
 
     def show_text(self, text: str) -> None:
         """Show an answer of which no steps are known."""
         self.document.show_text(text)
+        self._show_thought(())
+        if self.fold is not None:
+            self.fold.document.show_text(text)
         self._show_behind()
-        self._waiting.setVisible(not text)
         self._waiting.setText("No text.")
-        self.view.setVisible(bool(text))
+        self._show_text()
         self.row.show()
 
     def set_place(self, *, is_last: bool, lack: str) -> None:
@@ -180,7 +194,9 @@ class AnswerMessage(Message):
 
     def set_marking(self, marking: Marking) -> None:
         """Mark accepted tokens, or don't."""
-        self.document.set_marking(marking)
+        self._marking = marking
+        for document in self._documents:
+            document.set_marking(marking)
         self._show_behind()
         self.select_tokens(self._selected)
 
@@ -189,19 +205,63 @@ class AnswerMessage(Message):
         scale = self._appearance.scale
         self._column.setSpacing(scale.px(0.35))
         self.view.set_font(scale.font())
-        self.document.restyle(mark_style(self._appearance.theme, scale, self._appearance.legend))
+        style = mark_style(self._appearance.theme, scale, self._appearance.legend)
+        self.document.restyle(style)
+        self.view.bar_quotes(QColor(self._appearance.theme.border), style.text_size_pt * 96 / 72)
+        if self.fold is not None:
+            self.fold.restyle()
         self._show_behind()
         self.select_tokens(self._selected)
         self.row.restyle()
 
+    @property
+    def _documents(self) -> tuple[AnswerDocument, ...]:
+        return (self.document,) if self.fold is None else (self.document, self.fold.document)
+
+    def _show_text(self) -> None:
+        """Show what there is of the answer itself."""
+        self.view.setVisible(bool(self.document.shown_text.strip()))
+        self._waiting.setVisible(not self.has_text)
+
+    def _show_thought(self, steps: tuple[StepDone, ...]) -> None:
+        """Fold what is thought, once it is known that something is."""
+        thinking = self.document.thinking
+        if thinking == NOTHING_THOUGHT:
+            return
+        if self.fold is None:
+            self.fold = ThoughtFold(self._marking, self._appearance)
+            self._column.insertWidget(2, self.fold)
+            steps = tuple(self._steps)
+        self.fold.append(steps)
+        self.fold.show_time(thinking.is_open, self._thinking_s())
+        self.fold.setVisible(thinking.is_open or thinking.end > thinking.start)
+
+    def _end_thought(self, done: GenerationDone | None) -> None:
+        self._show_thought(())
+        if self.fold is not None:
+            self.fold.finish(done)
+            self.fold.show_time(False, self._thinking_s())
+
+    def _thinking_s(self) -> float:
+        """How long was thought, by the steps that wrote it."""
+        num_left = self.document.num_tokens_before(self.document.thinking.end)
+        seconds = 0.0
+        for step in self._steps:
+            if num_left <= 0:
+                break
+            seconds += step.step_s
+            num_left -= len(step.token_ids)
+        return seconds
+
     def _show_more(self) -> None:
-        self.document.show_more()
+        for document in self._documents:
+            document.show_more()
         self._show_behind()
 
     def _show_behind(self) -> None:
         """Go on in the next turns of the event loop while not all is shown."""
         self._note.setVisible(self.document.is_plain_at_end)
-        if not self.document.is_behind:
+        if not any(document.is_behind for document in self._documents):
             self._turns.stop()
         elif not self._turns.isActive():
             self._turns.start(0)
@@ -224,7 +284,8 @@ class AnswerMessage(Message):
         self.view.menu_requested.connect(self._show_menu)
 
     def _hover(self, position: int) -> None:
-        token = NO_TOKEN if position < 0 else self.document.token_at(position)
+        is_off = position < 0 or self._marking is Marking.OFF
+        token = NO_TOKEN if is_off else self.document.token_at(position)
         if token != self._hovered:
             self._hovered = token
             self.token_hovered.emit(token)
@@ -239,11 +300,12 @@ class AnswerMessage(Message):
         token = self.document.token_at(position) if position >= 0 else NO_TOKEN
         menu = QMenu(self.view)
         menu.setToolTipsVisible(True)
-        copy = menu.addAction("Copy", self.view.copy)
-        copy.setEnabled(self.view.textCursor().hasSelection())
-        menu.addAction("Copy the answer", self._copy)
+        add_text_actions(menu, self.view, self.quoted.emit)
+        menu.addAction("Copy the answer", self.row.copy_button.click)
         menu.addSeparator()
-        show = menu.addAction("Show this step (Enter)", lambda: self.token_pressed.emit(token))
+        show = menu.addAction(
+            "Show this step (Ctrl+click, Enter)", lambda: self.token_pressed.emit(token)
+        )
         show.setEnabled(token != NO_TOKEN)
         again = menu.addAction("Reroll from here", lambda: self.reroll_requested.emit(token))
         usual = "Keep what stands before this token and answer anew from here."
@@ -252,7 +314,9 @@ class AnswerMessage(Message):
         return menu
 
     def _copy(self) -> None:
-        QGuiApplication.clipboard().setText(passed_on(self.document.text))
+        QGuiApplication.clipboard().setText(
+            passed_on(self.document.shown_text or self.document.text)
+        )
 
 
 def _joined(ranges: tuple[MarkedRange, ...]) -> list[tuple[int, int]]:

@@ -18,14 +18,17 @@ from app.chat.header import Header
 from app.chat.steps_strip import StepsStrip
 from app.control.panel import ControlPanel
 from app.control.seeds import NewSeed, new_seed
+from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from app.widgets.elided import ElidedLabel
 from app.widgets.explain import explain
 from medusa_core.messages import ModelLoaded
 from medusa_core.presets import Presets
 
-KEYS_NOTE = "Enter sends · Shift+Enter starts a new line · Esc stops"
-CONTEXT_NOTE = "Tokens of this chat and your message, of those that the model reads at most."
+KEYS_NOTE = QT_TRANSLATE_NOOP("ChatPage", "Enter sends · Shift+Enter starts a new line · Esc stops")
+CONTEXT_NOTE = QT_TRANSLATE_NOOP(
+    "ChatPage", "Tokens of this chat and your message, of those that the model reads at most."
+)
 PANEL_EM, LEAST_PANEL_EM = 20, 13
 MOST_PANEL = 0.5  # of the page's width
 
@@ -66,7 +69,7 @@ class ChatPage(QWidget):
         self.composer = Composer(appearance)
         self.strip = StepsStrip(appearance)
         self.context_label = ElidedLabel("")
-        self._keys_label = ElidedLabel(KEYS_NOTE)
+        self._keys_label = ElidedLabel(self.tr(KEYS_NOTE))
         for label in (self.context_label, self._keys_label):
             label.setObjectName("composerNote")
         self._narrow = (_Column(self.empty), _Column(self._composer_block()))
@@ -89,8 +92,8 @@ class ChatPage(QWidget):
     def show_context(self, num_used: int, num_tokens: int, note: str = "") -> None:
         """Say how much of the context is used; nothing while that is unknown."""
         known = num_used > 0 and num_tokens > 0
-        text = f"{note}{num_used:,} of {num_tokens:,} tokens" if known else ""
-        self._say_context(text, is_warning=False)
+        told = self.tr("{used} of {all} tokens").format(used=f"{num_used:,}", all=f"{num_tokens:,}")
+        self._say_context(f"{note}{told}" if known else "", is_warning=False)
         self._keys_label.setVisible(not note)
 
     def warn_context(self, text: str) -> None:
@@ -165,7 +168,7 @@ class ChatPage(QWidget):
             label.setProperty("warns", is_warning)
             label.style().unpolish(label)
             label.style().polish(label)
-        explain(label, text if is_warning else f"{text}. {CONTEXT_NOTE}" if text else "")
+        explain(label, text if is_warning else f"{text}. {self.tr(CONTEXT_NOTE)}" if text else "")
 
     def _composer_block(self) -> QWidget:
         block = QWidget()

@@ -188,6 +188,14 @@ class ChatController(QObject):
             self.conversation.choose_answer(place, answer)
             self._path_changed()
 
+    def quote(self, text: str) -> None:
+        """Quote a text in the prompt that is being written."""
+        composer = self._page.composer
+        quoted = "\n".join(f"> {line}".rstrip() for line in text.strip().split("\n"))
+        written = composer.text.rstrip()
+        composer.set_text(f"{written}\n\n{quoted}\n\n" if written else f"{quoted}\n\n")
+        composer.setFocus()
+
     def stop(self) -> None:
         """End the answer that is being written; what there is of it stays."""
         turn = self.running.turn_of(self.conversation)
@@ -251,6 +259,7 @@ class ChatController(QObject):
         self._keeper.changed.connect(self._model_changed)
         path.answer_shown.connect(self.answer_begun)
         path.edited.connect(self.edit)
+        path.quoted.connect(self.quote)
         path.regenerate_requested.connect(self.regenerate)
         path.reroll_requested.connect(self.reroll)
         path.continue_requested.connect(self.go_on)

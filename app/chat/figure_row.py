@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QSize, Signal
 from PySide6.QtWidgets import QLabel, QToolButton, QWidget
 
+from app.chat.copy_button import CopyButton
 from app.chat.figures import NUM_FIGURES, Figure
 from app.chat.version_row import VersionRow
 from app.flow_layout import FlowLayout
@@ -39,7 +40,7 @@ class FigureRow(QWidget):
         self._appearance = appearance
         self._flow = FlowLayout(appearance.scale.px(0.3), self)
         self._labels = tuple(self._label() for _ in range(NUM_FIGURES))
-        self.copy_button = self._button("Copy", "Copy the answer as Markdown")
+        self.copy_button = CopyButton("Copy the answer as Markdown", appearance)
         self.copy_button.clicked.connect(self.copy_requested)
         self.regenerate_button = self._button(
             "Regenerate",
@@ -54,7 +55,7 @@ class FigureRow(QWidget):
         )
         self.branch_button.clicked.connect(self.branch_requested)
         self.versions = VersionRow("answer", appearance)
-        for widget in (self.versions, *self._buttons.values()):
+        for widget in (self.versions, self.copy_button, *self._buttons.values()):
             self._flow.addWidget(widget)
         self.offer(regenerates=False, continues=False, branches=False)
         self.restyle()
@@ -69,7 +70,6 @@ class FigureRow(QWidget):
     def _buttons(self) -> dict[str, QToolButton]:
         """By their icons."""
         return {
-            "copy": self.copy_button,
             "regenerate": self.regenerate_button,
             "continue": self.continue_button,
             "branch": self.branch_button,
@@ -96,6 +96,7 @@ class FigureRow(QWidget):
         for icon, button in self._buttons.items():
             button.setIcon(self._appearance.icon(icon, muted, 1.05))
             button.setIconSize(QSize(side, side))
+        self.copy_button.restyle()
         self.versions.restyle()
         self._flow.invalidate()
 

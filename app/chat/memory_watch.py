@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Qt, QTimer, Signal
+from PySide6.QtCore import QCoreApplication, QObject, Qt, QTimer, Signal
 
 from app.chat.steps_strip import StepsStrip
 from app.model_keeper import ModelKeeper
@@ -84,9 +84,14 @@ def told(memory: MemoryNow, loaded: ModelLoaded) -> tuple[str, str]:
     kind = "GPU" if loaded.device.startswith("cuda") else "CPU"
     used, free = memory.used_bytes / GIB, memory.free_bytes / GIB
     # The name comes last: it is the first to be cut short.
-    text = f"{kind} · {used:.1f} GiB used, {free:.1f} free · {memory.name}"
-    meaning = (
-        f"{memory.name} computes the answers. All programs together use {used:.1f} GiB of its "
-        f"{memory.total_bytes / GIB:.1f} GiB of memory."
+    text = QCoreApplication.translate(
+        "MemoryWatch", "{kind} · {used} GiB used, {free} free · {name}"
     )
-    return text, meaning
+    meaning = QCoreApplication.translate(
+        "MemoryWatch",
+        "{name} computes the answers. All programs together use {used} GiB of its {all} GiB of "
+        "memory.",
+    )
+    values = {"used": f"{used:.1f}", "free": f"{free:.1f}", "name": memory.name}
+    values |= {"kind": kind, "all": f"{memory.total_bytes / GIB:.1f}"}
+    return text.format(**values), meaning.format(**values)

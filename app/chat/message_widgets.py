@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QPoint, QSize, Qt, Signal
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QLabel,
+    QMenu,
     QPushButton,
     QSizePolicy,
     QToolButton,
@@ -18,8 +20,10 @@ from PySide6.QtWidgets import (
 
 from app.chat.prompt_actions import PromptActions
 from app.chat.prompt_editor import PromptEditor
+from app.chat.text_actions import add_text_actions
 from app.chat.text_view import TextView, plain_document
 from app.flow_layout import FlowLayout
+from app.qt_text import passed_on
 from app.theme.appearance import Appearance
 
 # A bubble is narrower than the column, so that one sees at a glance who speaks.
@@ -27,7 +31,13 @@ BUBBLE_SHARE = 0.86
 
 
 class Message(QFrame):
-    """One entry of the conversation."""
+    """One entry of the conversation.
+
+    Signals:
+        quoted: This text of it is to be quoted in the next prompt.
+    """
+
+    quoted = Signal(str)
 
     def restyle(self) -> None:
         """Take the sizes and colours of the theme, as far as the style sheet doesn't bring them."""
@@ -58,6 +68,8 @@ class UserMessage(Message):
         self._inner.addWidget(self._view)
         self.row = PromptActions(appearance)
         self.row.edit_requested.connect(self.begin_edit)
+        self.row.copy_requested.connect(self._copy)
+        self._view.menu_requested.connect(self._show_menu)
         self._editor: PromptEditor | None = None
         row = QHBoxLayout()
         row.addStretch(1)
@@ -68,6 +80,23 @@ class UserMessage(Message):
         column.addLayout(row)
         column.addWidget(self.row)
         self.restyle()
+
+    def menu(self) -> QMenu:
+        """What can be done with it."""
+        menu = QMenu(self._view)
+        add_text_actions(menu, self._view, self.quoted.emit)
+        menu.addAction("Copy the message", self.row.copy_button.click)
+        menu.addSeparator()
+        menu.addAction("Edit", self.begin_edit)
+        return menu
+
+    def _show_menu(self, _position: int, place: QPoint) -> None:
+        menu = self.menu()
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.popup(place)
+
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(passed_on(self.text))
 
     def begin_edit(self) -> None:
         """Let the user write it anew."""

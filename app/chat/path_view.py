@@ -31,6 +31,7 @@ class PathView(QObject):
         model_key: The model that answers now.
 
     Signals:
+        quoted: This text is to be quoted in the next prompt.
         answer_shown: An answer's message (an `AnswerMessage`) was made.
         edited: A turn (by its place) is to be asked anew, with this text.
         regenerate_requested: A turn is to be answered anew.
@@ -41,6 +42,7 @@ class PathView(QObject):
         answer_chosen: Another answer is wanted, by its place among them.
     """
 
+    quoted = Signal(str)
     answer_shown = Signal(object)
     edited = Signal(int, str)
     regenerate_requested = Signal(int)
@@ -129,6 +131,7 @@ class PathView(QObject):
             user = UserMessage(turn.prompt.text, self._appearance)
             user.edited.connect(lambda text: self.edited.emit(place, text))
             user.row.versions.chosen.connect(lambda n: self.prompt_chosen.emit(place, n))
+            user.quoted.connect(self.quoted)
             self._view.add(user)
         answer = self._message(turn.answer)
         answer.regenerate_requested.connect(lambda: self.regenerate_requested.emit(place))
@@ -136,6 +139,7 @@ class PathView(QObject):
         answer.continue_requested.connect(lambda: self.continue_requested.emit(place))
         answer.branch_requested.connect(lambda: self.branch_requested.emit(place))
         answer.row.versions.chosen.connect(lambda n: self.answer_chosen.emit(place, n))
+        answer.quoted.connect(self.quoted)
         self._view.add(answer)
         self._shown.append(Shown(turn, user, answer))
         self.answer_shown.emit(answer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QSize, Signal
 from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
 
+from app.chat.copy_button import CopyButton
 from app.chat.version_row import VersionRow
 from app.theme.appearance import Appearance
 
@@ -13,19 +14,24 @@ class PromptActions(QWidget):
     """The row under a prompt.
 
     Attributes:
+        copy_button: Copies it.
         edit_button: Writes it anew.
         versions: Moves between its versions.
 
     Signals:
+        copy_requested: It is to go to the clipboard.
         edit_requested: It is to be written anew.
     """
 
+    copy_requested = Signal()
     edit_requested = Signal()
 
     def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._appearance = appearance
         self.versions = VersionRow("message", appearance)
+        self.copy_button = CopyButton("Copy the message", appearance)
+        self.copy_button.clicked.connect(self.copy_requested)
         self.edit_button = QToolButton()
         self.edit_button.setProperty("class", "action")
         self.edit_button.setAccessibleName("Edit")
@@ -35,6 +41,7 @@ class PromptActions(QWidget):
         row.setContentsMargins(0, 0, 0, 0)
         row.addStretch(1)
         row.addWidget(self.versions)
+        row.addWidget(self.copy_button)
         row.addWidget(self.edit_button)
         self.restyle()
 
@@ -43,4 +50,5 @@ class PromptActions(QWidget):
         side = self._appearance.scale.px(1.0)
         self.edit_button.setIcon(self._appearance.icon("edit", self._appearance.theme.muted, 1.0))
         self.edit_button.setIconSize(QSize(side, side))
+        self.copy_button.restyle()
         self.versions.restyle()

@@ -18,24 +18,28 @@ from app.chat.strip_painting import HeadBars, StepBars
 from app.chat.tally import StepTally
 from app.markdown.formats import Marking
 from app.markdown.legend import Mark
+from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from app.widgets.elided import ElidedBox, ElidedLabel
 from app.widgets.explain import explain
 from medusa_core.messages import Calibrated, ModelLoaded, StepDone
 
 MARKING_NAMES = {
-    Marking.OFF: "No marks",
-    Marking.ACCEPTED: "Mark accepted",
-    Marking.HEADS: "Mark by source",
+    Marking.OFF: QT_TRANSLATE_NOOP("StepsStrip", "No marks"),
+    Marking.ACCEPTED: QT_TRANSLATE_NOOP("StepsStrip", "Mark accepted"),
+    Marking.HEADS: QT_TRANSLATE_NOOP("StepsStrip", "Mark by source"),
 }
 MARK_CHARS = 11
 BARS_EM = 32  # in less room the words say it alone
-TOO_SMALL = "too small to gain"
-TOO_SMALL_MEANING = (
+TOO_SMALL = QT_TRANSLATE_NOOP("StepsStrip", "too small to gain")
+TOO_SMALL_MEANING = QT_TRANSLATE_NOOP(
+    "StepsStrip",
     "A step of this model takes less than 2 ms, so drafting can't save time that anybody would "
-    "notice. Tokens per step show what it saves with a large model."
+    "notice. Tokens per step show what it saves with a large model.",
 )
-SPEED = "Tokens of the answer so far ÷ seconds of its decoding steps."
+SPEED = QT_TRANSLATE_NOOP(
+    "StepsStrip", "Tokens of the answer so far ÷ seconds of its decoding steps."
+)
 
 
 class StepsStrip(QFrame):
@@ -57,28 +61,31 @@ class StepsStrip(QFrame):
     def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("strip")
-        self.setAccessibleName("Steps")
+        self.setAccessibleName(self.tr("Steps"))
         self._appearance = appearance
         self._tally = StepTally(appearance.legend)
         self._num_heads = 0
         self._is_small = False
         self._bars = StepBars(appearance)
         self._heads = HeadBars(appearance)
-        self.speed_label = _told(SPEED)
+        self.speed_label = _told(self.tr(SPEED))
         self.mean_label = _told(TOKENS_PER_STEP)
-        self.gain_label = _told(TOO_SMALL_MEANING)
+        self.gain_label = _told(self.tr(TOO_SMALL_MEANING))
         self.memory_label = _told("")
-        self.gain_label.setText(f"· {TOO_SMALL}")
+        self.gain_label.setText(f"· {self.tr(TOO_SMALL)}")
         self.gain_label.hide()
         self.marks_box = ElidedBox(MARK_CHARS)
-        self.marks_box.setAccessibleName("Marks in the text")
+        self.marks_box.setAccessibleName(self.tr("Marks in the text"))
         for marking, name in MARKING_NAMES.items():
-            self.marks_box.addItem(name, marking)
+            self.marks_box.addItem(self.tr(name), marking)
         self.marks_box.setCurrentIndex(self.marks_box.count() - 1)
         explain(
             self.marks_box,
-            "Accepted tokens have a tint and an underline: one for all, or that of the source that "
-            "guessed them. The model chose all others itself. The text is the same either way.",
+            self.tr(
+                "Accepted tokens have a tint and an underline: one for all, or that of the source "
+                "that guessed them. The model chose all others itself. The text is the same either "
+                "way."
+            ),
         )
         self.marks_box.currentIndexChanged.connect(
             lambda index: self.marking_changed.emit(Marking(self.marks_box.itemData(index)))
@@ -154,7 +161,7 @@ class StepsStrip(QFrame):
         self.memory_label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.memory_label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         told.addWidget(self.memory_label, 1)
-        title = ElidedLabel("Guesses accepted, by source")
+        title = ElidedLabel(self.tr("Guesses accepted, by source"))
         title.setObjectName("stripTitle")
         sources = QVBoxLayout()
         sources.setSpacing(2)
@@ -175,10 +182,10 @@ class StepsStrip(QFrame):
 
     def _show(self) -> None:
         tally = self._tally
-        self.speed_label.setText(f"{tally.tokens_per_s:,.0f} tokens/s ·" if tally.num_steps else "")
-        self.mean_label.setText(
-            f"{tally.mean_acceptance_length:.2f} tokens/step" if tally.num_steps else "no steps yet"
-        )
+        speed = self.tr("{speed} tokens/s ·").format(speed=f"{tally.tokens_per_s:,.0f}")
+        mean = self.tr("{mean} tokens/step").format(mean=f"{tally.mean_acceptance_length:.2f}")
+        self.speed_label.setText(speed if tally.num_steps else "")
+        self.mean_label.setText(mean if tally.num_steps else self.tr("no steps yet"))
         self._bars.setAccessibleDescription(
             f"{self.speed_label.text()} {self.mean_label.text()}, {tally.num_steps:,} steps".strip()
         )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRectF, Qt, QUrl, Signal
+from PySide6.QtCore import QEvent, QMimeData, QObject, QPoint, QPointF, QRectF, Qt, QUrl, Signal
 from PySide6.QtGui import (
     QColor,
     QContextMenuEvent,
@@ -17,6 +17,7 @@ from PySide6.QtGui import (
     QPainter,
     QPaintEvent,
     QPen,
+    QTextCursor,
     QTextDocument,
     QTextLine,
     QTextOption,
@@ -24,7 +25,10 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QFrame, QMessageBox, QSizePolicy, QTextBrowser, QWidget
 
-from app.qt_text import showable
+from app.chat.code_headers import CodeHeader, CodeHeaders
+from app.chat.quote_bars import quote_bars
+from app.qt_text import passed_on, showable
+from app.theme.appearance import Appearance
 
 OPENABLE_SCHEMES = ("http", "https")
 # A text layout takes a line as a whole, and a view all lines before it is shown.
@@ -52,7 +56,7 @@ class TextView(QTextBrowser):
 
     Signals:
         hovered: The mouse is on the character behind this document position; −1 for none.
-        pressed: That character was clicked, or Enter was pressed with the cursor before it.
+        pressed: That character was clicked with Ctrl, or Enter pressed with the cursor before it.
         menu_requested: Its menu is wanted: document position, and place on the screen.
     """
 
@@ -64,6 +68,9 @@ class TextView(QTextBrowser):
         super().__init__(parent)
         self.framed: tuple[tuple[int, int], ...] = ()
         self._frame_colour = QColor()
+        self._bar_colour, self._bar_step_px = QColor(), 0.0
+        self._headers: CodeHeaders | None = None
+        self._spells: Callable[[int, int], str] = self._selected_plainly
         document.setParent(self)
         document.setDocumentMargin(0)
         self.setDocument(document)
@@ -83,6 +90,41 @@ class TextView(QTextBrowser):
         self.anchorClicked.connect(self._ask_to_open)
         self._fit()
 
+    def head_code(self, appearance: Appearance) -> None:
+        """Put a header with a Copy button above each block of code."""
+        self._headers = CodeHeaders(self.document(), self.viewport(), appearance)
+        self._headers.refresh()
+
+    @property
+    def code_headers(self) -> tuple[CodeHeader, ...]:
+        """The headers above blocks of code."""
+        return () if self._headers is None else tuple(self._headers.headers)
+
+    def bar_quotes(self, colour: QColor, step_px: float) -> None:
+        """Draw bars beside quotations, each level indented so far."""
+        self._bar_colour, self._bar_step_px = colour, step_px
+
+    def spell_by(self, spells: Callable[[int, int], str]) -> None:
+        """Let somebody else say what is copied of two document positions."""
+        self._spells = spells
+
+    @property
+    def selected(self) -> str:
+        """What is selected, as it is copied."""
+        cursor = self.textCursor()
+        return self._spells(cursor.selectionStart(), cursor.selectionEnd())
+
+    def createMimeDataFromSelection(self) -> QMimeData:
+        data = QMimeData()
+        data.setText(passed_on(self.selected))
+        return data
+
+    def _selected_plainly(self, start: int, end: int) -> str:
+        cursor = QTextCursor(self.document())
+        cursor.setPosition(start)
+        cursor.setPosition(end, QTextCursor.MoveMode.KeepAnchor)
+        return cursor.selectedText().replace("\u2029", "\n").replace("\u2028", "\n")
+
     def set_font(self, font: QFont) -> None:
         """Use this font where the document names none."""
         if self.document().defaultFont() != font:
@@ -95,6 +137,8 @@ class TextView(QTextBrowser):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
+        if self._bar_step_px:
+            self._paint_bars(QRectF(event.rect()))
         if not self.framed:
             return
         painter = QPainter(self.viewport())
@@ -103,6 +147,12 @@ class TextView(QTextBrowser):
         for start, end in self.framed:
             for place in self._places(start, end):
                 painter.drawRoundedRect(place.adjusted(-1, 0, 1, 0), 3, 3)
+        painter.end()
+
+    def _paint_bars(self, area: QRectF) -> None:
+        painter = QPainter(self.viewport())
+        for bar in quote_bars(self.document(), area, self._bar_step_px):
+            painter.fillRect(bar, self._bar_colour)
         painter.end()
 
     def _places(self, start: int, end: int) -> Iterator[QRectF]:
@@ -143,7 +193,11 @@ class TextView(QTextBrowser):
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         super().mouseReleaseEvent(event)
-        is_click = event.button() == Qt.MouseButton.LeftButton
+        # A plain click is for the cursor, and for words that are selected.
+        is_click = (
+            event.button() == Qt.MouseButton.LeftButton
+            and event.modifiers() == Qt.KeyboardModifier.ControlModifier
+        )
         if is_click and not self.textCursor().hasSelection():
             self.pressed.emit(self.position_at(event.position()))
 
@@ -177,6 +231,8 @@ class TextView(QTextBrowser):
         height = math.ceil(self.document().size().height())
         if height != self.height():
             self.setFixedHeight(max(1, height))
+        if self._headers is not None:
+            self._headers.refresh()
 
     def _ask_to_open(self, url: QUrl) -> None:
         if url.scheme().lower() not in OPENABLE_SCHEMES:

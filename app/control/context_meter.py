@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QCoreApplication, QObject, QTimer
 
 from app.bridge import EngineBridge
 from app.chat.chat_page import ChatPage
-from app.control.panel import ControlPanel
+from app.control.panel import TEMPLATE, ControlPanel
 from app.model_keeper import ModelKeeper
 from medusa_core.conversation import new_id
 from medusa_core.messages import ChatMessage, Count, Counted, Cut, Event, Failed, Role
@@ -48,7 +48,7 @@ class ContextMeter(QObject):
         self._wait.timeout.connect(self._ask)
         page.composer.edit.textChanged.connect(self.refresh)
         page.control.changed.connect(self.refresh)
-        page.control.groups["Template"].opened.connect(self.refresh)
+        page.control.groups[TEMPLATE].opened.connect(self.refresh)
         keeper.chosen.connect(self.refresh)
         bridge.arrived.connect(self._receive)
 
@@ -69,7 +69,7 @@ class ContextMeter(QObject):
                 self._asked,
                 self._panel.framed(asked),
                 self._panel.generate_settings(),
-                wants_prompt=self._panel.groups["Template"].is_open,
+                wants_prompt=self._panel.groups[TEMPLATE].is_open,
             )
         )
 
@@ -82,7 +82,7 @@ class ContextMeter(QObject):
             elif isinstance(event, Failed):
                 self._panel.template.show_error(event.message, event.hint)
                 if event.kind == "TemplateError":
-                    self._page.warn_context("The chat template can't write this chat.")
+                    self._page.warn_context(self.tr("The chat template can't write this chat."))
 
     def _show(self, counted: Counted) -> None:
         if self._is_busy():
@@ -90,21 +90,26 @@ class ContextMeter(QObject):
         self._page.show_context(counted.num_tokens, counted.context_tokens)
         self._panel.template.show_prompt(counted.prompt)
         if counted.lack:
-            self._page.warn_context(f"Too long: {counted.lack}")
+            self._page.warn_context(self.tr("Too long: {lack}").format(lack=counted.lack))
         elif counted.cut is not None:
             self._page.show_context(counted.num_read, counted.context_tokens, _cut(counted.cut))
 
 
 def _cut(cut: Cut) -> str:
-    return f"{_messages(cut)} don't fit and won't be read · "
+    told = QCoreApplication.translate("ContextMeter", "{messages} don't fit and won't be read · ")
+    return told.format(messages=_messages(cut))
 
 
 def describe_cut(cut: Cut) -> str:
     """What the model doesn't read of a conversation any more."""
-    return f"The model no longer reads {_messages(cut)}: they don't fit into its context."
+    told = QCoreApplication.translate(
+        "ContextMeter", "The model no longer reads {messages}: they don't fit into its context."
+    )
+    return told.format(messages=_messages(cut))
 
 
 def _messages(cut: Cut) -> str:
-    return (
-        "1 earlier message" if cut.num_messages == 1 else f"{cut.num_messages:,} earlier messages"
-    )
+    if cut.num_messages == 1:
+        return QCoreApplication.translate("ContextMeter", "1 earlier message")
+    told = QCoreApplication.translate("ContextMeter", "{count} earlier messages")
+    return told.format(count=f"{cut.num_messages:,}")

@@ -6,6 +6,7 @@ from PySide6.QtCore import QLocale, Qt
 from PySide6.QtGui import QValidator, QWheelEvent
 from PySide6.QtWidgets import QDoubleSpinBox, QWidget
 
+from app.control.said import said
 from medusa_core.setting import Setting
 
 
@@ -27,19 +28,20 @@ class NumberBox(QDoubleSpinBox):
     def textFromValue(self, value: float) -> str:
         setting = self._setting
         if setting.off is not None and abs(value - setting.off) < setting.step / 1000:
-            return setting.off_text
+            return said(setting.off_text)
         return f"{value:.{setting.decimals}f}"
 
     def valueFromText(self, text: str) -> float:
         setting = self._setting
-        if setting.off is not None and text.strip() in ("", setting.off_text):
+        if setting.off is not None and text.strip() in ("", said(setting.off_text)):
             return setting.off
         return super().valueFromText(text)
 
     def validate(self, text: str, at: int) -> tuple[QValidator.State, str, int]:
         setting = self._setting
-        if setting.off is not None and setting.off_text.startswith(text.strip()):
-            is_whole = text.strip() == setting.off_text
+        word = said(setting.off_text)
+        if setting.off is not None and word.startswith(text.strip()):
+            is_whole = text.strip() == word
             state = QValidator.State.Acceptable if is_whole else QValidator.State.Intermediate
             return (state, text, at)
         return super().validate(text, at)

@@ -8,6 +8,7 @@ from PySide6.QtCore import QObject, QSignalBlocker, Signal
 
 from app.control.number_box import NumberBox
 from app.control.row import Row
+from app.control.said import said
 from app.theme.appearance import Appearance
 from medusa_core.chat_settings import SETTINGS, ChatSettings
 from medusa_core.messages import DrafterChoice, RuleChoice
@@ -32,9 +33,11 @@ class Numbers(QObject):
         self.boxes: dict[str, NumberBox] = {}
         for name, setting in SETTINGS.items():
             box = self.boxes[name] = NumberBox(setting)
-            limits = f"From {box.textFromValue(setting.low)} to {box.textFromValue(setting.high)}."
-            meaning = f"{setting.meaning} {setting.drafting} {limits}"
-            row = Row(setting.label, box, meaning, box.textFromValue(setting.default), appearance)
+            low, high = box.textFromValue(setting.low), box.textFromValue(setting.high)
+            limits = self.tr("From {low} to {high}.").format(low=low, high=high)
+            meaning = f"{said(setting.meaning)} {said(setting.drafting)} {limits}"
+            usual = box.textFromValue(setting.default)
+            row = Row(said(setting.label), box, meaning, usual, appearance)
             box.valueChanged.connect(partial(self._choose, name))
             row.reset_requested.connect(partial(self._choose, name, setting.default))
             self.rows[name] = row
@@ -60,7 +63,7 @@ class Numbers(QObject):
         """
         notes: dict[Group, list[str]] = {group: [] for group in Group}
         for name, setting in SETTINGS.items():
-            lack = setting.when.lack(rule, drafter)
+            lack = said(setting.when.lack(rule, drafter))
             self.rows[name].say_lack(lack)
             if lack and lack not in notes[setting.group]:
                 notes[setting.group].append(lack)

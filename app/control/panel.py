@@ -24,6 +24,7 @@ from app.control.row import Row
 from app.control.seeds import NewSeed
 from app.control.template_preview import TemplatePreview
 from app.control.texts import SeedBox, TextBox, stops_of, text_of
+from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from app.widgets.elided import ElidedBox
 from app.widgets.explain import explain, wrapped
@@ -41,15 +42,32 @@ from medusa_core.setting import Group as Kind
 
 POLICIES = {
     Overflow.ROLLING: (
-        "Forget the oldest",
-        "The model no longer reads the oldest messages; the system prompt stays.",
+        QT_TRANSLATE_NOOP("ControlPanel", "Forget the oldest"),
+        QT_TRANSLATE_NOOP(
+            "ControlPanel",
+            "The model no longer reads the oldest messages; the system prompt stays.",
+        ),
     ),
     Overflow.MIDDLE: (
-        "Forget the middle",
-        "The model reads the beginning and the end; the system prompt stays.",
+        QT_TRANSLATE_NOOP("ControlPanel", "Forget the middle"),
+        QT_TRANSLATE_NOOP(
+            "ControlPanel", "The model reads the beginning and the end; the system prompt stays."
+        ),
     ),
-    Overflow.STOP: ("Stop", "A chat that is too long isn't answered."),
+    Overflow.STOP: (
+        QT_TRANSLATE_NOOP("ControlPanel", "Stop"),
+        QT_TRANSLATE_NOOP("ControlPanel", "A chat that is too long isn't answered."),
+    ),
 }
+# Names of groups, by which they are found; those of declared settings are marked there.
+SYSTEM, CONTEXT, TEMPLATE = (
+    QT_TRANSLATE_NOOP("ControlPanel", "System prompt"),
+    QT_TRANSLATE_NOOP("ControlPanel", "Context"),
+    QT_TRANSLATE_NOOP("ControlPanel", "Template"),
+)
+QT_TRANSLATE_NOOP("ControlPanel", "Sampling")
+QT_TRANSLATE_NOOP("ControlPanel", "Length and stop")
+QT_TRANSLATE_NOOP("ControlPanel", "Speed-up")
 _TOOLTIP = Qt.ItemDataRole.ToolTipRole
 
 
@@ -76,27 +94,31 @@ class ControlPanel(QFrame):
     def __init__(self, appearance: Appearance, presets: Presets, make_seed: NewSeed) -> None:
         super().__init__()
         self.setObjectName("controlPanel")
-        self.setAccessibleName("Settings of this chat")
+        self.setAccessibleName(self.tr("Settings of this chat"))
         self._appearance = appearance
         self._kept = presets
         self._make_seed = make_seed
         self._settings = presets.new_chats
         self._rules: dict[str, RuleChoice] = {}
         self._drafters: dict[str, DrafterChoice] = {}
-        self._title = QLabel("This chat")
+        self._title = QLabel(self.tr("This chat"))
         self._title.setObjectName("panelTitle")
         self._close = QToolButton()
-        self._close.setAccessibleName("Close the panel")
-        explain(self._close, "Close the panel (Ctrl+Shift+P)")
+        self._close.setAccessibleName(self.tr("Close the panel"))
+        explain(self._close, self.tr("Close the panel (Ctrl+Shift+P)"))
         self._close.clicked.connect(self.close_requested)
         self.presets = PresetBar(presets, appearance)
-        self.system_edit = TextBox("System prompt", "How should the model answer?", 4, appearance)
-        self.rule_box = _box("Sampling")
-        self.drafter_box = _box("Speed-up")
-        self.policy_box = _box("When the chat is too long")
+        self.system_edit = TextBox(
+            self.tr("System prompt"), self.tr("How should the model answer?"), 4, appearance
+        )
+        self.rule_box = _box(self.tr("Sampling"))
+        self.drafter_box = _box(self.tr("Speed-up"))
+        self.policy_box = _box(self.tr("When the chat is too long"))
         self.numbers = Numbers(appearance)
         self.seed_box = SeedBox()
-        self.stop_edit = TextBox("Stop strings", "Stop strings, one in a line", 2, appearance)
+        self.stop_edit = TextBox(
+            self.tr("Stop strings"), self.tr("Stop strings, one in a line"), 2, appearance
+        )
         self.template = TemplatePreview(appearance)
         self._rows: list[Row] = []
         self.groups: dict[str, Group] = {}
@@ -236,37 +258,46 @@ class ControlPanel(QFrame):
             blocker.unblock()
             explain(box, "" if choice is None else choice.explanation)
         self.policy_box.setCurrentIndex(self.policy_box.findData(settings.overflow))
-        explain(self.policy_box, POLICIES[settings.overflow][1])
+        explain(self.policy_box, self.tr(POLICIES[settings.overflow][1]))
         self.numbers.show_settings(settings)
         notes = self.numbers.grey(self.rule, self.drafter)
         for kind, note in notes.items():
             self.groups[kind.value].say(note)
         draws = self.rule is None or self.rule.draws
-        self._seed_row.say_lack("" if draws else "Greedy draws nothing, so it needs no seed.")
+        lack = self.tr("Greedy draws nothing, so it needs no seed.")
+        self._seed_row.say_lack("" if draws else lack)
         self._seed_row.mark_changed(settings.seed != usual.seed)
 
     # How it looks ---------------------------------------------------------------------------------
 
     def _build(self) -> None:
         for policy, (label, meaning) in POLICIES.items():
-            self.policy_box.addItem(label, policy)
-            self.policy_box.setItemData(self.policy_box.count() - 1, wrapped(meaning), _TOOLTIP)
-        seed_meaning = "The same seed repeats the same answer. Drafting does not depend on it."
-        self._seed_row = Row("Seed", self.seed_box, seed_meaning, "new each time", self._appearance)
+            self.policy_box.addItem(self.tr(label), policy)
+            tip = wrapped(self.tr(meaning))
+            self.policy_box.setItemData(self.policy_box.count() - 1, tip, _TOOLTIP)
+        self._seed_row = Row(
+            self.tr("Seed"),
+            self.seed_box,
+            self.tr("The same seed repeats the same answer. Drafting does not depend on it."),
+            self.tr("a new one each time"),
+            self._appearance,
+        )
         self._seed_row.reset_requested.connect(lambda: self._change(seed=None))
         self._rows.append(self._seed_row)
-        explain(self.system_edit, "Read by the model before the chat. Not every model heeds it.")
-        explain(self.stop_edit, "An answer ends where it reaches one of these; \\n is a new line.")
+        system = self.tr("Read by the model before the chat. Not every model heeds it.")
+        explain(self.system_edit, system)
+        stop = self.tr("An answer ends where it reaches one of these; \\n is a new line.")
+        explain(self.stop_edit, stop)
         number_rows = self.numbers.of
-        self._add_group("System prompt", (self.system_edit,))
+        self._add_group(SYSTEM, (self.system_edit,))
         sampling = (self.rule_box, *number_rows(Kind.SAMPLING), self._seed_row)
         self._add_group(Kind.SAMPLING.value, sampling)
         self._add_group(Kind.LENGTH.value, (*number_rows(Kind.LENGTH), self.stop_edit))
         self._add_group(Kind.SPEED_UP.value, (self.drafter_box, *number_rows(Kind.SPEED_UP)))
-        self._add_group("Context", (self.policy_box,))
-        self._add_group("Template", (self.template,), is_open=False)
-        default = QPushButton("Use for new chats")
-        explain(default, "New chats begin with the settings of this one.")
+        self._add_group(CONTEXT, (self.policy_box,))
+        self._add_group(TEMPLATE, (self.template,), is_open=False)
+        default = QPushButton(self.tr("Use for new chats"))
+        explain(default, self.tr("New chats begin with the settings of this one."))
         default.clicked.connect(self.presets.use_for_new_chats)
         self._column.addWidget(default)
         self._column.addStretch(1)
@@ -288,7 +319,7 @@ class ControlPanel(QFrame):
             top.addWidget(self._close)
             self._column.addLayout(top)
             self._column.addWidget(self.presets)
-        group = self.groups[title] = Group(title, self._appearance, is_open=is_open)
+        group = self.groups[title] = Group(self.tr(title), self._appearance, is_open=is_open)
         for widget in widgets:
             group.add(widget)
         self._column.addWidget(group)

@@ -16,6 +16,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.control.said import said
+from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from app.widgets.elided import ElidedBox
 from app.widgets.explain import explain, wrapped
@@ -23,9 +25,9 @@ from medusa_core.chat_settings import ChatSettings
 from medusa_core.errors import PresetError
 from medusa_core.presets import Preset, Presets
 
-OWN = "Your own settings"
+OWN = QT_TRANSLATE_NOOP("PresetBar", "Your own settings")
 _TOOLTIP = Qt.ItemDataRole.ToolTipRole
-FILES = "Presets (*.json)"
+FILES = QT_TRANSLATE_NOOP("PresetBar", "Presets (*.json)")
 AskName = Callable[[str, str], str]
 
 
@@ -53,13 +55,16 @@ class PresetBar(QWidget):
         self._ask_name = ask_name or self._ask_for_name
         self._settings = ChatSettings()
         self.box = ElidedBox(4)
-        self.box.setAccessibleName("Preset")
-        explain(self.box, "Settings under a name. Exact, Balanced and Creative set the sampling.")
+        self.box.setAccessibleName(self.tr("Preset"))
+        explain(
+            self.box,
+            self.tr("Settings under a name. Exact, Balanced and Creative set the sampling."),
+        )
         self.box.activated.connect(self._choose)
         self._more = QToolButton()
         self._more.setObjectName("menuButton")
-        self._more.setAccessibleName("Preset menu")
-        explain(self._more, "Save, rename, copy, delete, import or export presets")
+        self._more.setAccessibleName(self.tr("Preset menu"))
+        explain(self._more, self.tr("Save, rename, copy, delete, import or export presets"))
         self._more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.menu = QMenu(self._more)
         self.menu.aboutToShow.connect(self._fill_menu)
@@ -130,13 +135,13 @@ class PresetBar(QWidget):
         current = self.current
         self.box.clear()
         if current is None:
-            self.box.addItem(OWN, None)
+            self.box.addItem(self.tr(OWN), None)
         for preset in self._presets.all:
-            self.box.addItem(preset.name, preset)
+            self.box.addItem(_name(preset), preset)
             if preset.meaning:
-                tip = wrapped(preset.meaning)
+                tip = wrapped(said(preset.meaning))
                 self.box.setItemData(self.box.count() - 1, tip, _TOOLTIP)
-        self.box.setCurrentIndex(0 if current is None else self.box.findText(current.name))
+        self.box.setCurrentIndex(0 if current is None else self.box.findText(_name(current)))
 
     def _choose(self, index: int) -> None:
         preset = self.box.itemData(index)
@@ -147,15 +152,15 @@ class PresetBar(QWidget):
         self.menu.clear()
         current = self.current
         own = None if current is None or current.is_builtin else current
-        self.menu.addAction("Save as …", self._ask_to_save)
-        self._offer("Rename …", self._ask_to_rename, own)
-        self._offer("Duplicate", self.duplicate, current)
-        self._offer("Delete", self.delete, own)
+        self.menu.addAction(self.tr("Save as …"), self._ask_to_save)
+        self._offer(self.tr("Rename …"), self._ask_to_rename, own)
+        self._offer(self.tr("Duplicate"), self.duplicate, current)
+        self._offer(self.tr("Delete"), self.delete, own)
         self.menu.addSeparator()
-        self.menu.addAction("Import …", self._ask_to_import)
-        self._offer("Export …", self._ask_to_export, current)
+        self.menu.addAction(self.tr("Import …"), self._ask_to_import)
+        self._offer(self.tr("Export …"), self._ask_to_export, current)
         self.menu.addSeparator()
-        self.menu.addAction("Use for new chats", self.use_for_new_chats)
+        self.menu.addAction(self.tr("Use for new chats"), self.use_for_new_chats)
 
     def _offer(self, name: str, act: Callable[[Preset], None], preset: Preset | None) -> None:
         """Offer what can be done with a preset; without one it can't."""
@@ -165,26 +170,35 @@ class PresetBar(QWidget):
             entry.triggered.connect(lambda: act(preset))
 
     def _ask_to_save(self) -> None:
-        name = self._ask_name("Save preset", self._presets.unused_name("My preset"))
+        name = self._ask_name(
+            self.tr("Save preset"), self._presets.unused_name(self.tr("My preset"))
+        )
         if name:
             self.save_as(name)
 
     def _ask_to_rename(self, preset: Preset) -> None:
-        name = self._ask_name("Rename preset", preset.name)
+        name = self._ask_name(self.tr("Rename preset"), preset.name)
         if name:
             self.rename(preset, name)
 
     def _ask_to_import(self) -> None:
-        path, _ = QFileDialog.getOpenFileName(self, "Import presets", "", FILES)
+        title = self.tr("Import presets")
+        path, _ = QFileDialog.getOpenFileName(self, title, "", self.tr(FILES))
         if path:
             self.import_from(Path(path))
 
     def _ask_to_export(self, preset: Preset) -> None:
-        path, _ = QFileDialog.getSaveFileName(self, "Export preset", f"{preset.name}.json", FILES)
+        title, name = self.tr("Export preset"), f"{preset.name}.json"
+        path, _ = QFileDialog.getSaveFileName(self, title, name, self.tr(FILES))
         if path:
             self.export_to(preset, Path(path))
 
     def _ask_for_name(self, title: str, name: str) -> str:
         normal = QLineEdit.EchoMode.Normal
-        text, is_sure = QInputDialog.getText(self, title, "Name", normal, name)
+        text, is_sure = QInputDialog.getText(self, title, self.tr("Name"), normal, name)
         return text if is_sure else ""
+
+
+def _name(preset: Preset) -> str:
+    """A preset's name; those of the program have one in each language."""
+    return said(preset.name) if preset.is_builtin else preset.name

@@ -37,14 +37,17 @@ class Row(QWidget):
         super().__init__(parent)
         self.field = field
         self._appearance = appearance
-        self._meaning = f"{meaning} The default is {default}." if default else meaning
+        self._meaning = self.tr("{meaning} The default is {default}.").format(
+            meaning=meaning, default=default
+        )
         self._label = ElidedLabel(name)
         self._label.setProperty("class", "pickerLabel")
         self._label.setBuddy(field)
         field.setAccessibleName(name)
         self.reset_button = QToolButton()
-        self.reset_button.setAccessibleName(f"Reset {name}")
-        explain(self.reset_button, f"Back to the default: {default}")
+        self.reset_button.setAccessibleName(self.tr("Reset {name}").format(name=name))
+        back = self.tr("Back to the default: {default}").format(default=default)
+        explain(self.reset_button, back)
         policy = self.reset_button.sizePolicy()
         policy.setRetainSizeWhenHidden(True)
         self.reset_button.setSizePolicy(policy)

@@ -5,11 +5,15 @@ from __future__ import annotations
 from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from app.control.texts import TextBox
+from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from app.widgets.explain import explain
 
 MOST_CHARS = 20_000  # more than anybody reads, and quick to show
-MEANING = "The prompt as the model reads it: the chat in the form of the model's own template."
+MEANING = QT_TRANSLATE_NOOP(
+    "TemplatePreview",
+    "The prompt as the model reads it: the chat in the form of the model's own template.",
+)
 
 
 class TemplatePreview(QWidget):
@@ -23,10 +27,14 @@ class TemplatePreview(QWidget):
     def __init__(self, appearance: Appearance) -> None:
         super().__init__()
         self.text = TextBox(
-            "Rendered prompt", "Write a message to see it here.", 9, appearance, is_code=True
+            self.tr("Rendered prompt"),
+            self.tr("Write a message to see it here."),
+            9,
+            appearance,
+            is_code=True,
         )
         self.text.setReadOnly(True)
-        explain(self.text, MEANING)
+        explain(self.text, self.tr(MEANING))
         self.error = QLabel()
         self.error.setObjectName("templateError")
         self.error.setWordWrap(True)

@@ -62,7 +62,7 @@ class SeedBox(QLineEdit):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setPlaceholderText("new")
+        self.setPlaceholderText(self.tr("new"))
         self.setValidator(QRegularExpressionValidator(QRegularExpression(r"\d{0,18}"), self))
         self.textEdited.connect(lambda _: self.chosen.emit())
 

@@ -20,7 +20,7 @@ _KINDS = {
     "Web page (*.html)": FileKind.HTML,
     "Everything, to be imported again (*.json)": FileKind.JSON,
 }
-_IMPORTED = "Conversations (*.json);;All files (*)"
+_IMPORTED = "Conversations (*.json *.zip);;All files (*)"
 
 
 class ConversationFiles(QObject):

@@ -25,6 +25,10 @@ from app.markdown.model import Marker, Paragraph, Place, TextStyle
 from app.markdown.spans import Span
 from app.markdown.style import ACCEPTED, Ink, MarkStyle
 
+# Properties of the frame around code: its language, and the height of the header above it.
+CODE_LANGUAGE = QTextFormat.Property.UserProperty.value + 1
+CODE_HEADER_PX = CODE_LANGUAGE + 1
+_CODE_HEADER_EM = 1.7
 _HEADING_SCALES = (1.5, 1.3, 1.15, 1.05, 1.0, 1.0)
 _BULLETS = (
     QTextListFormat.Style.ListDisc,
@@ -83,6 +87,7 @@ class Formats:
         self._style = style
         self._marking = marking
         self._unit_px = style.text_size_pt * 96 / 72
+        self.quote_px = self._unit_px
         self.indent_px = round(1.7 * self._unit_px)
         self._of_chars = lru_cache(maxsize=512)(self._make_chars)
 
@@ -186,12 +191,15 @@ class Formats:
         fmt.setLineHeight(1, QTextBlockFormat.LineHeightTypes.FixedHeight.value)
         return fmt
 
-    def code_frame(self, place: Place) -> QTextFrameFormat:
-        """Format of the frame around code."""
+    def code_frame(self, place: Place, language: str) -> QTextFrameFormat:
+        """Format of the frame around code; it says the language, for who heads it."""
         fmt = QTextFrameFormat()
+        fmt.setProperty(CODE_LANGUAGE, language)
+        fmt.setProperty(QTextFormat.Property.BlockQuoteLevel, place.quote_depth)
         fmt.setBackground(QBrush(QColor(self._style.code_background)))
         fmt.setPadding(0.6 * self._unit_px)
-        fmt.setTopMargin(0.5 * self._unit_px)
+        fmt.setProperty(CODE_HEADER_PX, _CODE_HEADER_EM * self._unit_px)
+        fmt.setTopMargin((0.5 + _CODE_HEADER_EM) * self._unit_px)
         fmt.setBottomMargin(0.5 * self._unit_px)
         fmt.setLeftMargin(self._left_px(place))
         return fmt
@@ -206,6 +214,7 @@ class Formats:
     def table(self, place: Place) -> QTextTableFormat:
         """Format of a table."""
         fmt = QTextTableFormat()
+        fmt.setProperty(QTextFormat.Property.BlockQuoteLevel, place.quote_depth)
         fmt.setBorderStyle(QTextFrameFormat.BorderStyle.BorderStyle_Solid)
         fmt.setBorder(1)
         fmt.setBorderBrush(QBrush(QColor(self._style.rule)))

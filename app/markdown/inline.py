@@ -18,13 +18,14 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType
 
 from app.markdown.bounds import INLINE_BRACKET_WORK, INLINE_CHARS, INLINE_OPENERS
+from app.markdown.formula_rule import FORMULA
 from app.markdown.model import LINE_BREAK, Run, Runs, TextStyle
 from app.markdown.source_map import on_one_line, one_to_one_runs
 
 AT = "at"
 
 _STYLES = {"strong": TextStyle.STRONG, "em": TextStyle.EMPHASIS, "s": TextStyle.STRIKE}
-_OPENERS = "*_~`<&\\\n"
+_OPENERS = "*_~`<&$\\\n"
 _LINKABLE = ("http://", "https://")
 
 
@@ -141,6 +142,8 @@ class _Collector:
             elif token.type in ("softbreak", "hardbreak"):
                 # Poems, scripts and dialogues of chat models rely on single line ends.
                 self._collapsed(LINE_BREAK, at, at + (1 if self._src[at] == "\n" else 2))
+            elif token.type == FORMULA:
+                self._formula(token, at)
             elif token.type == "image":
                 self._image(token, at)
             elif token.tag == "a":
@@ -181,6 +184,11 @@ class _Collector:
         self._style |= TextStyle.CODE
         self._text(token.content, at)
         self._style &= ~TextStyle.CODE
+
+    def _formula(self, token: Token, at: int) -> None:
+        self._style |= TextStyle.MATH
+        self._collapsed(on_one_line(token.content), at, at + len(token.markup))
+        self._style &= ~TextStyle.MATH
 
     def _image(self, token: Token, at: int) -> None:
         outer, self._style = self._style, self._style | TextStyle.IMAGE

@@ -22,6 +22,7 @@ class TextStyle(IntFlag):
     STRIKE = 4
     CODE = 8
     IMAGE = 16
+    MATH = 32
 
 
 class Run(NamedTuple):

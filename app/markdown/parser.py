@@ -11,6 +11,7 @@ from markdown_it.utils import EnvType
 
 from app.markdown.block import LINE_STARTS, WatchedBlockParser
 from app.markdown.flatten import Flattener
+from app.markdown.formula_rule import FORMULA, formula_block_rule, formula_rule
 from app.markdown.inline import WatchedInlineParser
 from app.markdown.model import Block, CodeBlock
 from app.markdown.source_map import clean
@@ -34,6 +35,8 @@ class WatchedMarkdown(MarkdownIt):
         self.enable(["table", "strikethrough"])
         # Joining fragments would lose where all but the last of them came from.
         self.disable(["html_block", "html_inline", "reference", "fragments_join"])
+        self.inline.ruler.before("escape", FORMULA, formula_rule)
+        self.block.ruler.before("table", FORMULA, formula_block_rule, {"alt": ["paragraph"]})
         # While a table or a quotation grows, only its last text is new.
         self.inline_tokens = lru_cache(maxsize=128)(self._inline_tokens)
 

@@ -72,10 +72,12 @@ class Reader:
         """Take note that no more text comes: code at the end is closed."""
         self._is_complete = True
 
-    def restart(self, text: str) -> None:
-        """Read a text from its beginning; the sink must be empty again."""
+    def restart(self, text: str, start: int = 0) -> None:
+        """Read a text from a position on; the sink must be empty again."""
         self.text = text
         self._forget()
+        self._read_end = self._checked_end = self._line_end = start
+        self._settled = replace(_NOTHING, end=start)
 
     def read_on(self) -> None:
         """Read one turn's share of what wasn't read yet, and show it."""

@@ -146,6 +146,12 @@ def _inked(spans: list[Span], inks: Stretches) -> Spans:
     return tuple(result)
 
 
+def utf16_slice(text: str, start: int, end: int) -> str:
+    """A part of a text, by places that count UTF-16 code units; places outside are its ends."""
+    units = text.encode("utf-16-le")
+    return units[2 * max(0, start) : 2 * max(0, end)].decode("utf-16-le", "replace")
+
+
 def utf16_length(text: str) -> int:
     """Length of a text in UTF-16 code units, which Qt counts positions in."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2

@@ -9,7 +9,7 @@ from PySide6.QtGui import QTextCursor, QTextDocument
 
 from app.markdown.formats import Formats
 from app.markdown.line_writer import LineWriter, look_of
-from app.markdown.model import Block, CodeBlock, Paragraph, Rule, Table
+from app.markdown.model import Block, CodeBlock, Paragraph, Rule, Runs, Table, runs_of
 from app.markdown.spans import Span, Spans, spans_of_block, utf16_length
 from app.markdown.tokens import TokenMap
 
@@ -120,6 +120,14 @@ class DocumentWriter:
                 yield block.position(), spans
                 block = block.next()
 
+    def runs(self) -> Iterator[tuple[int, Runs]]:
+        """Document position and runs of each line of text, in order."""
+        for written in self._written:
+            block = self._document.findBlock(written.first_line)
+            for runs in runs_of(written.block):
+                yield block.position(), runs
+                block = block.next()
+
     def spans(self) -> Iterator[tuple[int, Span]]:
         """Document position of each span, in order."""
         for position, spans in self.lines():
@@ -215,7 +223,7 @@ class DocumentWriter:
         return first_line
 
     def _write_code(self, cursor: QTextCursor, block: CodeBlock, lines: list[Spans]) -> int:
-        frame = cursor.insertFrame(self._formats.code_frame(block.place))
+        frame = cursor.insertFrame(self._formats.code_frame(block.place, block.language))
         cursor = frame.firstCursorPosition()
         cursor.setBlockFormat(self._formats.code_line())
         cursor.setBlockCharFormat(self._formats.line(look_of(block, 0)))

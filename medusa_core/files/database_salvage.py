@@ -48,28 +48,47 @@ def salvage(wreck: Path, made: Path, migrations: Sequence[Migration], mend: Mend
     """
     _pad(wreck)
     version = _readable_version(wreck, len(migrations))
-    num_rows = _fill(made, wreck, migrations[:version], mend)
-    if not num_rows and version:
-        _put_schema_back(wreck, made)
-        num_rows = _fill(made, wreck, migrations[:version], mend)
+    num_rows = _fill(made, wreck, migrations, version, mend)
+    fresh = wreck.with_name("fresh.db")
+    # Without the first page nothing says which version it was.
+    for guess in range(len(migrations), 0, -1):
+        if num_rows:
+            break
+        fresh.unlink(missing_ok=True)
+        with closing(connect(fresh)) as new:
+            _migrate(new, migrations, 0, guess)
+        _put_schema_back(wreck, fresh)
+        num_rows = _fill(made, wreck, migrations, guess, mend)
     return num_rows
 
 
-def _fill(made: Path, wreck: Path, migrations: Sequence[Migration], mend: Mend) -> int:
+def _fill(
+    made: Path, wreck: Path, migrations: Sequence[Migration], version: int, mend: Mend
+) -> int:
+    """Make the tables of a version, copy what can be read, and bring them to the newest one."""
     made.unlink(missing_ok=True)
     num_rows = 0
     with closing(connect(made)) as new:
-        for number, migration in enumerate(migrations):
-            run_migration(new, migration, number + 1)
+        _migrate(new, migrations, 0, version)
         new.execute("PRAGMA foreign_keys = OFF")
         new.execute("BEGIN")
         for table, columns in _tables(new):
             num_rows += _copy_table(new, wreck, table, columns)
+        new.execute("COMMIT")
+        _migrate(new, migrations, version, len(migrations))
+        new.execute("BEGIN")
         mend(new)
         for table, row, *_ in new.execute("PRAGMA foreign_key_check").fetchall():
             new.execute(f"DELETE FROM {table} WHERE rowid = ?", (row,))
         new.execute("COMMIT")
     return num_rows
+
+
+def _migrate(
+    db: sqlite3.Connection, migrations: Sequence[Migration], version: int, wanted: int
+) -> None:
+    for number in range(version, wanted):
+        run_migration(db, migrations[number], number + 1)
 
 
 def _tables(db: sqlite3.Connection) -> list[tuple[str, list[str]]]:

@@ -41,6 +41,163 @@
     </message>
 </context>
 <context>
+    <name>ChatPage</name>
+    <message>
+        <source>Enter sends · Shift+Enter starts a new line · Esc stops</source>
+        <translation>Eingabe sendet · Umschalt+Eingabe neue Zeile · Esc hält an</translation>
+    </message>
+    <message>
+        <source>Tokens of this chat and your message, of those that the model reads at most.</source>
+        <translation>Token dieses Gesprächs und Ihrer Nachricht, von denen, die das Modell höchstens liest.</translation>
+    </message>
+    <message>
+        <source>{used} of {all} tokens</source>
+        <translation>{used} von {all} Token</translation>
+    </message>
+</context>
+<context>
+    <name>ContextMeter</name>
+    <message>
+        <source>The chat template can&apos;t write this chat.</source>
+        <translation>Die Chatvorlage kann dieses Gespräch nicht schreiben.</translation>
+    </message>
+    <message>
+        <source>Too long: {lack}</source>
+        <translation>Zu lang: {lack}</translation>
+    </message>
+    <message>
+        <source>{messages} don&apos;t fit and won&apos;t be read · </source>
+        <translation>{messages} passen nicht hinein und werden nicht gelesen · </translation>
+    </message>
+    <message>
+        <source>The model no longer reads {messages}: they don&apos;t fit into its context.</source>
+        <translation>Das Modell liest {messages} nicht mehr: Sie passen nicht in seinen Kontext.</translation>
+    </message>
+    <message>
+        <source>1 earlier message</source>
+        <translation>1 frühere Nachricht</translation>
+    </message>
+    <message>
+        <source>{count} earlier messages</source>
+        <translation>{count} frühere Nachrichten</translation>
+    </message>
+</context>
+<context>
+    <name>ControlPanel</name>
+    <message>
+        <source>Forget the oldest</source>
+        <translation>Älteste vergessen</translation>
+    </message>
+    <message>
+        <source>The model no longer reads the oldest messages; the system prompt stays.</source>
+        <translation>Das Modell liest die ältesten Nachrichten nicht mehr; die Systemanweisung bleibt.</translation>
+    </message>
+    <message>
+        <source>Forget the middle</source>
+        <translation>Mitte vergessen</translation>
+    </message>
+    <message>
+        <source>The model reads the beginning and the end; the system prompt stays.</source>
+        <translation>Das Modell liest Anfang und Ende; die Systemanweisung bleibt.</translation>
+    </message>
+    <message>
+        <source>Stop</source>
+        <translation>Anhalten</translation>
+    </message>
+    <message>
+        <source>A chat that is too long isn&apos;t answered.</source>
+        <translation>Ein zu langes Gespräch wird nicht beantwortet.</translation>
+    </message>
+    <message>
+        <source>System prompt</source>
+        <translation>Systemanweisung</translation>
+    </message>
+    <message>
+        <source>Context</source>
+        <translation>Kontext</translation>
+    </message>
+    <message>
+        <source>Template</source>
+        <translation>Vorlage</translation>
+    </message>
+    <message>
+        <source>Sampling</source>
+        <translation>Auswahl der Token</translation>
+    </message>
+    <message>
+        <source>Length and stop</source>
+        <translation>Länge und Ende</translation>
+    </message>
+    <message>
+        <source>Speed-up</source>
+        <translation>Beschleunigung</translation>
+    </message>
+    <message>
+        <source>Settings of this chat</source>
+        <translation>Einstellungen dieses Gesprächs</translation>
+    </message>
+    <message>
+        <source>This chat</source>
+        <translation>Dieses Gespräch</translation>
+    </message>
+    <message>
+        <source>Close the panel</source>
+        <translation>Leiste schließen</translation>
+    </message>
+    <message>
+        <source>Close the panel (Ctrl+Shift+P)</source>
+        <translation>Leiste schließen (Strg+Umschalt+P)</translation>
+    </message>
+    <message>
+        <source>How should the model answer?</source>
+        <translation>Wie soll das Modell antworten?</translation>
+    </message>
+    <message>
+        <source>When the chat is too long</source>
+        <translation>Wenn das Gespräch zu lang ist</translation>
+    </message>
+    <message>
+        <source>Stop strings</source>
+        <translation>Endtexte</translation>
+    </message>
+    <message>
+        <source>Stop strings, one in a line</source>
+        <translation>Endtexte, einer je Zeile</translation>
+    </message>
+    <message>
+        <source>Greedy draws nothing, so it needs no seed.</source>
+        <translation>Greedy lost nichts aus und braucht keinen Startwert.</translation>
+    </message>
+    <message>
+        <source>Seed</source>
+        <translation>Startwert</translation>
+    </message>
+    <message>
+        <source>The same seed repeats the same answer. Drafting does not depend on it.</source>
+        <translation>Derselbe Startwert wiederholt dieselbe Antwort. Das Vorausraten hängt nicht davon ab.</translation>
+    </message>
+    <message>
+        <source>a new one each time</source>
+        <translation>jedes Mal ein neuer</translation>
+    </message>
+    <message>
+        <source>Read by the model before the chat. Not every model heeds it.</source>
+        <translation>Liest das Modell vor dem Gespräch. Nicht jedes Modell hält sich daran.</translation>
+    </message>
+    <message>
+        <source>An answer ends where it reaches one of these; \n is a new line.</source>
+        <translation>Eine Antwort endet, wo sie einen davon erreicht; \n ist ein Zeilenumbruch.</translation>
+    </message>
+    <message>
+        <source>Use for new chats</source>
+        <translation>Für neue Gespräche nehmen</translation>
+    </message>
+    <message>
+        <source>New chats begin with the settings of this one.</source>
+        <translation>Neue Gespräche beginnen mit den Einstellungen von diesem.</translation>
+    </message>
+</context>
+<context>
     <name>ConversationListView</name>
     <message>
         <source>Conversations</source>
@@ -661,6 +818,17 @@
     </message>
 </context>
 <context>
+    <name>MemoryWatch</name>
+    <message>
+        <source>{kind} · {used} GiB used, {free} free · {name}</source>
+        <translation>{kind} · {used} GiB belegt, {free} frei · {name}</translation>
+    </message>
+    <message>
+        <source>{name} computes the answers. All programs together use {used} GiB of its {all} GiB of memory.</source>
+        <translation>{name} rechnet die Antworten. Alle Programme zusammen belegen {used} GiB von {all} GiB Speicher.</translation>
+    </message>
+</context>
+<context>
     <name>ModelStep</name>
     <message>
         <source>Choose a model</source>
@@ -707,6 +875,13 @@
     </message>
 </context>
 <context>
+    <name>Numbers</name>
+    <message>
+        <source>From {low} to {high}.</source>
+        <translation>Von {low} bis {high}.</translation>
+    </message>
+</context>
+<context>
     <name>Palette</name>
     <message>
         <source>Find a command</source>
@@ -723,6 +898,85 @@
     <message>
         <source>Nothing is called that.</source>
         <translation>Nichts heißt so.</translation>
+    </message>
+</context>
+<context>
+    <name>PresetBar</name>
+    <message>
+        <source>Your own settings</source>
+        <translation>Eigene Einstellungen</translation>
+    </message>
+    <message>
+        <source>Presets (*.json)</source>
+        <translation>Voreinstellungen (*.json)</translation>
+    </message>
+    <message>
+        <source>Preset</source>
+        <translation>Voreinstellung</translation>
+    </message>
+    <message>
+        <source>Settings under a name. Exact, Balanced and Creative set the sampling.</source>
+        <translation>Einstellungen unter einem Namen. Exakt, Ausgewogen und Kreativ setzen die Auswahl der Token.</translation>
+    </message>
+    <message>
+        <source>Preset menu</source>
+        <translation>Menü der Voreinstellungen</translation>
+    </message>
+    <message>
+        <source>Save, rename, copy, delete, import or export presets</source>
+        <translation>Voreinstellungen speichern, umbenennen, kopieren, löschen, einlesen oder ausgeben</translation>
+    </message>
+    <message>
+        <source>Save as …</source>
+        <translation>Speichern als …</translation>
+    </message>
+    <message>
+        <source>Rename …</source>
+        <translation>Umbenennen …</translation>
+    </message>
+    <message>
+        <source>Duplicate</source>
+        <translation>Kopieren</translation>
+    </message>
+    <message>
+        <source>Delete</source>
+        <translation>Löschen</translation>
+    </message>
+    <message>
+        <source>Import …</source>
+        <translation>Einlesen …</translation>
+    </message>
+    <message>
+        <source>Export …</source>
+        <translation>Ausgeben …</translation>
+    </message>
+    <message>
+        <source>Use for new chats</source>
+        <translation>Für neue Gespräche nehmen</translation>
+    </message>
+    <message>
+        <source>Save preset</source>
+        <translation>Voreinstellung speichern</translation>
+    </message>
+    <message>
+        <source>My preset</source>
+        <translation>Meine Voreinstellung</translation>
+    </message>
+    <message>
+        <source>Rename preset</source>
+        <translation>Voreinstellung umbenennen</translation>
+    </message>
+    <message>
+        <source>Import presets</source>
+        <translation>Voreinstellungen einlesen</translation>
+    </message>
+    <message>
+        <source>Export preset</source>
+        <translation>Voreinstellung ausgeben</translation>
+    </message>
+    <message>
+        <source>Name</source>
+        <translation>Name</translation>
     </message>
 </context>
 <context>
@@ -753,6 +1007,195 @@
     <message>
         <source>Load with a context of {0} tokens</source>
         <translation>Mit {0} Token Kontext laden</translation>
+    </message>
+</context>
+<context>
+    <name>Row</name>
+    <message>
+        <source>{meaning} The default is {default}.</source>
+        <translation>{meaning} Üblich ist: {default}.</translation>
+    </message>
+    <message>
+        <source>Reset {name}</source>
+        <translation>{name} zurücksetzen</translation>
+    </message>
+    <message>
+        <source>Back to the default: {default}</source>
+        <translation>Zurück zum Üblichen: {default}</translation>
+    </message>
+</context>
+<context>
+    <name>SeedBox</name>
+    <message>
+        <source>new</source>
+        <translation>neu</translation>
+    </message>
+</context>
+<context>
+    <name>Setting</name>
+    <message>
+        <source>Temperature</source>
+        <translation>Temperatur</translation>
+    </message>
+    <message>
+        <source>Below 1 likely tokens become likelier still, above 1 rare ones do.</source>
+        <translation>Unter 1 werden wahrscheinliche Token noch wahrscheinlicher, über 1 die seltenen.</translation>
+    </message>
+    <message>
+        <source>The higher it is, the more guesses miss.</source>
+        <translation>Je höher sie ist, desto öfter geht das Vorausraten fehl.</translation>
+    </message>
+    <message>
+        <source>off</source>
+        <translation>aus</translation>
+    </message>
+    <message>
+        <source>Top-k</source>
+        <translation>Top-k</translation>
+    </message>
+    <message>
+        <source>Draws among so many of the likeliest tokens.</source>
+        <translation>Lost unter so vielen der wahrscheinlichsten Token aus.</translation>
+    </message>
+    <message>
+        <source>Fewer to draw from: guesses are right more often.</source>
+        <translation>Weniger Auswahl: Es wird öfter richtig vorausgeraten.</translation>
+    </message>
+    <message>
+        <source>Top-p</source>
+        <translation>Top-p</translation>
+    </message>
+    <message>
+        <source>Draws among the likeliest tokens that together reach this probability.</source>
+        <translation>Lost unter den wahrscheinlichsten Token aus, die zusammen diese Wahrscheinlichkeit erreichen.</translation>
+    </message>
+    <message>
+        <source>Min-p</source>
+        <translation>Min-p</translation>
+    </message>
+    <message>
+        <source>Draws among tokens at least this share as likely as the best one.</source>
+        <translation>Lost unter Token aus, die mindestens diesen Anteil so wahrscheinlich sind wie das beste.</translation>
+    </message>
+    <message>
+        <source>Repetition penalty</source>
+        <translation>Wiederholungsmalus</translation>
+    </message>
+    <message>
+        <source>Makes tokens rarer that the chat or the answer already holds.</source>
+        <translation>Macht Token seltener, die im Gespräch oder in der Antwort schon vorkommen.</translation>
+    </message>
+    <message>
+        <source>Guesses don&apos;t know of it: the further from 1, the more of them miss.</source>
+        <translation>Das Vorausraten weiß nichts davon: Je weiter von 1 entfernt, desto öfter geht es fehl.</translation>
+    </message>
+    <message>
+        <source>Presence penalty</source>
+        <translation>Vorkommensmalus</translation>
+    </message>
+    <message>
+        <source>Makes tokens rarer that the answer already holds.</source>
+        <translation>Macht Token seltener, die in der Antwort schon vorkommen.</translation>
+    </message>
+    <message>
+        <source>Guesses don&apos;t know of it: the further from 0, the more of them miss.</source>
+        <translation>Das Vorausraten weiß nichts davon: Je weiter von 0 entfernt, desto öfter geht es fehl.</translation>
+    </message>
+    <message>
+        <source>Frequency penalty</source>
+        <translation>Häufigkeitsmalus</translation>
+    </message>
+    <message>
+        <source>Makes tokens rarer each time the answer uses them.</source>
+        <translation>Macht Token mit jeder Verwendung in der Antwort seltener.</translation>
+    </message>
+    <message>
+        <source>Longest answer</source>
+        <translation>Längste Antwort</translation>
+    </message>
+    <message>
+        <source>Ends an answer after so many tokens; without a limit it has what the context leaves.</source>
+        <translation>Beendet eine Antwort nach so vielen Token; ohne Grenze bekommt sie, was der Kontext lässt.</translation>
+    </message>
+    <message>
+        <source>Drafting does not depend on it.</source>
+        <translation>Das Vorausraten hängt nicht davon ab.</translation>
+    </message>
+    <message>
+        <source>no limit</source>
+        <translation>ohne</translation>
+    </message>
+    <message>
+        <source>Threshold ε</source>
+        <translation>Schwelle ε</translation>
+    </message>
+    <message>
+        <source>A guess is accepted where the model finds it likelier than this.</source>
+        <translation>Geratenes wird angenommen, wo das Modell es für wahrscheinlicher hält als dies.</translation>
+    </message>
+    <message>
+        <source>Lower accepts more guesses: faster, and further from the model&apos;s own words.</source>
+        <translation>Niedriger nimmt mehr Geratenes an: schneller, und weiter weg von den eigenen Worten des Modells.</translation>
+    </message>
+    <message>
+        <source>Leniency δ</source>
+        <translation>Nachsicht δ</translation>
+    </message>
+    <message>
+        <source>Where the model itself is unsure, less than ε is enough: δ times its certainty.</source>
+        <translation>Wo das Modell selbst unsicher ist, genügt weniger als ε: δ mal seine Sicherheit.</translation>
+    </message>
+    <message>
+        <source>Tree rows</source>
+        <translation>Baumzeilen</translation>
+    </message>
+    <message>
+        <source>The model checks at most so many guesses in a step, its own last token included.</source>
+        <translation>So viel Geratenes prüft das Modell höchstens in einem Schritt, sein letztes eigenes Token eingeschlossen.</translation>
+    </message>
+    <message>
+        <source>More rows catch more guesses but make each step slower; automatic weighs both.</source>
+        <translation>Mehr Zeilen treffen öfter, machen aber jeden Schritt langsamer; die Automatik wägt beides ab.</translation>
+    </message>
+    <message>
+        <source>automatic</source>
+        <translation>selbst</translation>
+    </message>
+    <message>
+        <source>Greedy always takes the likeliest token, so there is nothing to draw.</source>
+        <translation>Greedy nimmt immer das wahrscheinlichste Token, es gibt nichts auszulosen.</translation>
+    </message>
+    <message>
+        <source>Only Typical uses this: it accepts guesses that are merely likely.</source>
+        <translation>Nur Typical braucht dies: Es nimmt auch an, was bloß wahrscheinlich ist.</translation>
+    </message>
+    <message>
+        <source>Plain decoding guesses nothing.</source>
+        <translation>Ohne Beschleunigung wird nichts vorausgeraten.</translation>
+    </message>
+    <message>
+        <source>Exact</source>
+        <translation>Exakt</translation>
+    </message>
+    <message>
+        <source>The likeliest token each time: the same question gets the same answer.</source>
+        <translation>Jedes Mal das wahrscheinlichste Token: Dieselbe Frage bekommt dieselbe Antwort.</translation>
+    </message>
+    <message>
+        <source>Balanced</source>
+        <translation>Ausgewogen</translation>
+    </message>
+    <message>
+        <source>Draws among likely tokens: varied, and still to the point.</source>
+        <translation>Lost unter wahrscheinlichen Token aus: abwechslungsreich und doch bei der Sache.</translation>
+    </message>
+    <message>
+        <source>Creative</source>
+        <translation>Kreativ</translation>
+    </message>
+    <message>
+        <source>Lets rarer tokens come: for stories and ideas.</source>
+        <translation>Lässt seltenere Token zu: für Geschichten und Einfälle.</translation>
     </message>
 </context>
 <context>
@@ -952,6 +1395,61 @@
     </message>
 </context>
 <context>
+    <name>StepsStrip</name>
+    <message>
+        <source>No marks</source>
+        <translation>Ohne Marken</translation>
+    </message>
+    <message>
+        <source>Mark accepted</source>
+        <translation>Angenommenes</translation>
+    </message>
+    <message>
+        <source>Mark by source</source>
+        <translation>Nach Quelle</translation>
+    </message>
+    <message>
+        <source>too small to gain</source>
+        <translation>zu klein für Gewinn</translation>
+    </message>
+    <message>
+        <source>A step of this model takes less than 2 ms, so drafting can&apos;t save time that anybody would notice. Tokens per step show what it saves with a large model.</source>
+        <translation>Ein Schritt dieses Modells dauert unter 2 ms; Vorausraten kann keine Zeit sparen, die jemand bemerkt. Token je Schritt zeigen, was es bei einem großen Modell spart.</translation>
+    </message>
+    <message>
+        <source>Tokens of the answer so far ÷ seconds of its decoding steps.</source>
+        <translation>Bisherige Token der Antwort ÷ Sekunden ihrer Schritte.</translation>
+    </message>
+    <message>
+        <source>Steps</source>
+        <translation>Schritte</translation>
+    </message>
+    <message>
+        <source>Marks in the text</source>
+        <translation>Marken im Text</translation>
+    </message>
+    <message>
+        <source>Accepted tokens have a tint and an underline: one for all, or that of the source that guessed them. The model chose all others itself. The text is the same either way.</source>
+        <translation>Angenommene Token sind getönt und unterstrichen: alle gleich, oder wie die Quelle, die sie geraten hat. Alle anderen hat das Modell selbst gewählt. Der Text ist in jedem Fall derselbe.</translation>
+    </message>
+    <message>
+        <source>Guesses accepted, by source</source>
+        <translation>Angenommen, nach Quelle</translation>
+    </message>
+    <message>
+        <source>{speed} tokens/s ·</source>
+        <translation>{speed} Token/s ·</translation>
+    </message>
+    <message>
+        <source>{mean} tokens/step</source>
+        <translation>{mean} Token/Schritt</translation>
+    </message>
+    <message>
+        <source>no steps yet</source>
+        <translation>noch keine Schritte</translation>
+    </message>
+</context>
+<context>
     <name>StoragePage</name>
     <message>
         <source>Medusa Chat sends nothing by itself: no statistics, no error reports, no search for updates. It asks Hugging Face when you search for or download a model.</source>
@@ -968,6 +1466,21 @@
     <message>
         <source>Diagnostics and report…</source>
         <translation>Diagnose und Bericht…</translation>
+    </message>
+</context>
+<context>
+    <name>TemplatePreview</name>
+    <message>
+        <source>The prompt as the model reads it: the chat in the form of the model&apos;s own template.</source>
+        <translation>Was das Modell liest: das Gespräch in der Form seiner eigenen Vorlage.</translation>
+    </message>
+    <message>
+        <source>Rendered prompt</source>
+        <translation>Fertiger Text für das Modell</translation>
+    </message>
+    <message>
+        <source>Write a message to see it here.</source>
+        <translation>Schreiben Sie eine Nachricht, um ihn hier zu sehen.</translation>
     </message>
 </context>
 <context>

@@ -66,3 +66,16 @@ def test_menus_settings_palette_and_first_steps_are_german(
     window.desk.show_palette()
     assert window.desk.palette.edit.placeholderText() == "Befehl oder Name eingeben"
     assert "Neues Gespräch" in [entry.label for entry in window.desk.palette.entries]
+
+
+def test_the_side_panel_is_german(german: None, qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    control = window.page.control
+    box = control.numbers.boxes["max_new_tokens"]
+    assert box.accessibleName() == "Längste Antwort"
+    assert (box.text(), box.valueFromText("ohne")) == ("ohne", 0)
+    assert control.presets.box.currentText() == "Exakt"
+    assert "auszulosen" in control.groups["Sampling"].note
+    control.presets.save_as("Exact")  # in whatever language, it comes with the program
+    assert [preset.name for preset in control.presets._presets.all].count("Exact") == 1

@@ -16,6 +16,7 @@ from medusa_core.errors import StorageError
 from medusa_core.files.database import open_database
 from medusa_core.history.folding import fold
 from medusa_core.history.history import History, open_history
+from medusa_core.history.mending import mend
 from medusa_core.history.schema import MIGRATIONS
 from tests.history.samples import Clock, filled, tell
 
@@ -316,6 +317,22 @@ def test_each_migration_is_whole_and_a_backup_comes_before_it(tmp_path: Path) ->
     database = open_database(path, (*MIGRATIONS, second))
     assert database.rows("SELECT name, colour FROM folders") == [("Kitchen", "blue")]
     assert database.rows("SELECT title FROM conversations") == [("About tea",), ("Ships",)]
+    database.close()
+
+
+@pytest.mark.parametrize("page", [0, 3])
+def test_a_damaged_file_of_an_older_version_is_salvaged_and_migrated(
+    sound: Path, tmp_path: Path, page: int
+) -> None:
+    path = copied(sound, tmp_path)
+    with path.open("r+b") as file:
+        file.seek(page * PAGE)
+        file.write(b"\xff" * PAGE)
+    second = "ALTER TABLE messages ADD COLUMN stars INTEGER NOT NULL DEFAULT 5;\n"
+    database = open_database(path, (*MIGRATIONS, second), mend=mend)
+    assert "damaged" in database.notice
+    found = database.rows("SELECT stars, count(*) FROM messages GROUP BY stars")
+    assert found == [(5, 8 + 2 * NUM_EXCHANGES)]
     database.close()
 
 

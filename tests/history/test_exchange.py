@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import fastjsonschema
 import pytest
@@ -184,6 +185,28 @@ def test_an_export_of_chatgpt_keeps_branches_and_leaves_out_what_is_hidden(
     assert empty.search("Danube")
 
 
+def test_an_export_of_chatgpt_is_taken_as_it_arrives(empty: History, tmp_path: Path) -> None:
+    path = tmp_path / "export.zip"
+    with ZipFile(path, "w", ZIP_DEFLATED) as archive:
+        archive.writestr("user.json", "{}")
+        archive.writestr("conversations-000.json", json.dumps(chatgpt()))
+        archive.writestr("conversations-001.json", json.dumps(chatgpt()).replace("abc", "def"))
+    assert take(empty, path) == (2, 0)
+    raw = bytearray(path.read_bytes())
+    raw[200:260] = bytes(60)
+    path.write_bytes(raw)
+    with pytest.raises(ConversationFileError):
+        take(empty, path)
+    with ZipFile(path, "w", ZIP_DEFLATED) as archive:  # 100 MB in 100 KB
+        archive.writestr("conversations.json", "[" + " " * 100_000_000)
+    with pytest.raises(ConversationFileError):
+        take(empty, path)
+    with ZipFile(path, "w") as archive:
+        archive.writestr("../../evil.txt", "nothing is unpacked")
+    with pytest.raises(ConversationFileError, match="no conversations"):
+        take(empty, path)
+
+
 def lm_studio() -> dict[str, Any]:
     def said(text: str) -> Any:
         return [{"type": "text", "text": text}]
@@ -261,6 +284,10 @@ def test_a_hostile_file_is_told_in_a_sentence_and_nothing_is_taken(
     assert empty.conversations() == ()
 
 
+def deep(depth: int) -> list[Any]:
+    return [deep(depth - 1)] if depth else []
+
+
 OURS: dict[str, Callable[[dict[str, Any]], object]] = {
     "same id twice": lambda raw: raw["messages"][1].update(id="ships-0"),
     "own parent": lambda raw: raw["messages"][0].update(parent_id="ships-1"),
@@ -269,6 +296,7 @@ OURS: dict[str, Callable[[dict[str, Any]], object]] = {
     "odd role": lambda raw: raw["messages"][0].update(role="root"),
     "more keys": lambda raw: raw.update(extra=1),
     "odd steps": lambda raw: raw["messages"][1]["answer"]["steps"][0]["steps"].append([1]),
+    "deep settings": lambda raw: raw["messages"][1]["answer"].update(settings={"a": deep(500)}),
     "huge number": lambda raw: raw["messages"][0]["attachments"][0].update(num_bytes=1 << 70),
 }
 

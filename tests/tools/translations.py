@@ -9,9 +9,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from xml.etree import ElementTree as ET
 
 import PySide6
+
+from medusa_core.chat_settings import SETTINGS
+from medusa_core.presets import BUILTIN
+from medusa_core.setting import When
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "resources" / "translations"
@@ -21,7 +26,21 @@ _TOOLS = Path(PySide6.__file__).parent
 def extract(path: Path) -> None:
     """Bring a `.ts` file up to date with the texts of the application."""
     sources = sorted(str(one.relative_to(ROOT)) for one in (ROOT / "app").rglob("*.py"))
-    _run("lupdate", "-no-obsolete", "-locations", "none", *sources, "-ts", str(path))
+    with TemporaryDirectory() as folder:
+        declared = Path(folder) / "declared.py"
+        calls = (f"QT_TRANSLATE_NOOP('Setting', {text!r})\n" for text in declared_texts())
+        declared.write_text("".join(calls), encoding="utf-8")
+        texts = (*sources, str(declared))
+        _run("lupdate", "-no-obsolete", "-locations", "none", *texts, "-ts", str(path))
+
+
+def declared_texts() -> tuple[str, ...]:
+    """What the engine's settings and presets say of themselves; it knows no translations."""
+    settings = SETTINGS.values()
+    told = [text for s in settings for text in (s.label, s.meaning, s.drafting, s.off_text)]
+    told += [when.value for when in When if when.value]
+    told += [text for preset in BUILTIN for text in (preset.name, preset.meaning)]
+    return tuple(dict.fromkeys(told))
 
 
 def compile_ts(path: Path, out: Path) -> None:

@@ -6,9 +6,13 @@ It hears which file, writes its conversations as JSON lines into another, and sa
 from __future__ import annotations
 
 import json
+import re
+import zlib
 from collections.abc import Iterator
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
+from zipfile import BadZipFile, ZipFile, is_zipfile
 
 import fastjsonschema
 
@@ -27,6 +31,7 @@ from medusa_core.history.exchange.pieces import Pieces
 
 MEMORY_BYTES = 500 << 20
 MOST_OUTPUT_BYTES = 1 << 30
+_ARCHIVED = re.compile(r"(.*/)?conversations(-\d+)?\.json")
 _TOO_LARGE = "The file is too large to be read."
 
 
@@ -42,6 +47,11 @@ def main() -> int:
             answer = {"error": error.message, "hint": error.hint}
         except MemoryError:
             answer = {"error": _TOO_LARGE, "hint": "Export fewer conversations at once."}
+        except RecursionError:
+            answer = {"error": "The file is nested too deeply.", "hint": "Export it again."}
+        except (BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+            # An archive that is damaged, packed in an odd way or locked by a password.
+            answer = {"error": f"The archive can't be read: {error}.", "hint": "Unpack it first."}
         except OSError as error:
             answer = {"error": f"The file can't be read: {error.strerror or error}.", "hint": ""}
         line.say(**answer)
@@ -50,11 +60,27 @@ def main() -> int:
 
 def _read(path: Path, output: Path) -> int:
     count = 0
-    with path.open(encoding="utf-8-sig") as file, output.open("w", encoding="ascii") as out:
-        for conversation in conversations_of(Pieces(file), path.name):
-            out.write(json.dumps(conversation, allow_nan=False) + "\n")
-            count += 1
+    with output.open("w", encoding="ascii") as out:
+        for file in _files_of(path):
+            for conversation in conversations_of(Pieces(file), path.name):
+                out.write(json.dumps(conversation, allow_nan=False) + "\n")
+                count += 1
     return count
+
+
+def _files_of(path: Path) -> Iterator[TextIO]:
+    """The file, or what of an archive holds conversations: so ChatGPT's export arrives."""
+    if not is_zipfile(path):
+        with path.open(encoding="utf-8-sig") as file:
+            yield file
+        return
+    with ZipFile(path) as archive:
+        names = [name for name in archive.namelist() if _ARCHIVED.fullmatch(name)]
+        if not names:
+            raise unknown()
+        for name in sorted(names):
+            with archive.open(name) as raw, TextIOWrapper(raw, encoding="utf-8-sig") as file:
+                yield file
 
 
 def conversations_of(pieces: Pieces, file_name: str) -> Iterator[Json]:

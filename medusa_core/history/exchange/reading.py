@@ -35,7 +35,7 @@ class ConversationFile:
         """Read a file; may be done in any thread.
 
         Args:
-            path: A file of ours, ChatGPT's `conversations.json`, or a conversation of LM Studio.
+            path: A file of ours, ChatGPT's export, packed or not, or a conversation of LM Studio.
             most_s: Longest time that reading may take.
 
         Raises:

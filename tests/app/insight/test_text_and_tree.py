@@ -18,13 +18,15 @@ from tests.app.conftest import Open
 from tests.app.driving import ask, wait_ready
 from tests.app.insight.looks import centre_of, framed, shown
 
+_CTRL = Qt.KeyboardModifier.ControlModifier
+
 
 def test_a_click_in_the_text_shows_its_step_and_a_node_its_text(
     qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage]
 ) -> None:
     window, answer = answered
     point = centre_of(answer, "seven").toPoint()
-    QTest.mouseClick(answer.view.viewport(), Qt.MouseButton.LeftButton, pos=point)
+    QTest.mouseClick(answer.view.viewport(), Qt.MouseButton.LeftButton, _CTRL, point)
     panel = window.insight.tree
     assert panel is not None
     assert "␣seven" in shown(panel)

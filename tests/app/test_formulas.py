@@ -1,0 +1,75 @@
+"""Formulas as text, whose characters still know their tokens."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtGui import QTextDocument
+
+from app.chat.answer_document import AnswerDocument
+from app.markdown.formulas import formula_text
+from app.markdown.model import Paragraph, TextStyle
+from app.markdown.parser import MarkdownParser
+from medusa_core.messages import TARGET
+from tests.app.rendered import STYLE
+from tests.app.streamed import step
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        (r"x^{n+1}+\alpha_i", "xⁿ⁺¹+αᵢ"),
+        (r"\frac{a+b}{c}\cdot\sqrt{x}", "(a+b)/c·√x"),
+        (r"\sum_{i=1}^n i^2 = \frac{n(n+1)}{2}", "∑ᵢ₌₁ⁿ i² = (n(n+1))/2"),
+        (r"e^{i\pi}", "e^(iπ)"),
+        (r"\mathbb{R} \le \infty", "ℝ ≤ ∞"),
+        (r"\frac{\frac{1}{2}}{3}", "(1/2)/3"),
+        (r"f'(x)", "f′(x)"),
+        (r"\frac{\sin x}{x}", "(sin x)/x"),
+        (r"\{a \% b\}", "{a % b}"),
+        (r"\begin{aligned} a &= b \\ c &= d\end{aligned}", "a = b\nc = d"),
+    ],
+)
+def test_a_formula_reads_as_text(source: str, text: str) -> None:
+    assert formula_text(source) == text
+
+
+@pytest.mark.parametrize(
+    "source",
+    [r"\unknown{x}", "{" * 500, "x" * 700, r"\input{/etc/passwd}", "x^{", "a % b", "", r"\frac"],
+)
+def test_what_cant_be_told_well_stays_as_it_was_written(source: str) -> None:
+    assert formula_text(source) is None
+
+
+def shown(text: str) -> list[tuple[str, bool]]:
+    """Runs of a text, and which of them are formulas."""
+    (block,) = MarkdownParser().parse(text).blocks
+    assert isinstance(block, Paragraph)
+    return [(run.text, bool(run.style & TextStyle.MATH)) for run in block.runs]
+
+
+@pytest.mark.parametrize("text", ["$5 and $6", "US$5 (A$7)", "$PATH:$HOME", "a$ b$", r"\$x\$ y"])
+def test_a_price_is_no_formula(text: str) -> None:
+    assert not any(is_formula for _, is_formula in shown(text))
+
+
+@pytest.mark.parametrize("text", [r"$x^2$", r"$$x^2$$", r"\(x^2\)", r"\[x^2\]", "$$\nx^2\n$$"])
+def test_every_way_of_writing_a_formula_is_known(text: str) -> None:
+    assert shown(text) == [("x²", True)]
+
+
+def test_no_list_begins_inside_of_a_formula() -> None:
+    (block,) = MarkdownParser().parse("$$\na\n+ b\n- c\n$$").blocks
+    assert isinstance(block, Paragraph)
+    assert [run.text for run in block.runs] == ["a + b - c"]
+
+
+def test_a_formula_belongs_to_its_last_token_and_is_copied_as_its_source(qapp: object) -> None:
+    view = AnswerDocument(QTextDocument(), STYLE)
+    pieces = (b"So $x", b"^2$", b" is.")
+    view.append(step(0, pieces, (TARGET,) * 3, 12))
+    view.finish()
+    assert view.plain_text() == "So x² is."
+    assert [view.token_at(at) for at in (2, 3, 4, 5)] == [0, 1, 1, 2]
+    assert view.selected_text(0, 9) == "So $x^2$ is."
+    assert view.selected_text(1, 2) == "o"
