@@ -158,6 +158,12 @@ class HistoryKeeper(QObject):
         elif isinstance(row, Hit):
             self.open_conversation(row.conversation_id, row.message_id)
 
+    def open_last(self) -> None:
+        """Show the conversation in which something was said last."""
+        last = self._read(lambda: self.history.conversations(limit=1)) or ()
+        for one in last:
+            self.open_conversation(one.id)
+
     def open_conversation(self, conversation_id: str, message_id: str = "") -> None:
         """Show a conversation where it was left, or at a message."""
         if conversation_id != self._shown_id:
