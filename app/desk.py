@@ -148,9 +148,7 @@ class Desk(QObject):
 
     def open_library(self, library: Library) -> None:
         """Let the library heed the settings, and go on with downloads unless that is offline."""
-        library.change_settings(self.effects.hub_settings(library.settings))
-        if not library.settings.is_offline:
-            library.downloads.start()
+        self.effects.open_library(library)
 
     def adopt(self, models: LibraryDialog) -> None:
         """Connect the model manager."""
