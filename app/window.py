@@ -150,6 +150,11 @@ class MainWindow(QMainWindow):
         self._draft_pause.timeout.connect(self.history.keep_draft)
         self.sidebar.show()
 
+    def continue_last(self) -> None:
+        """Show the conversation in which something was said last."""
+        if self.history is not None:
+            self.history.open_last()
+
     def toggle_sidebar(self) -> None:
         """Show the list of conversations, or hide it."""
         if self.history is not None:

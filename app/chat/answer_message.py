@@ -10,6 +10,7 @@ from app.chat.announcer import Announcer
 from app.chat.answer_document import AnswerDocument, MarkedRange
 from app.chat.figure_row import FigureRow
 from app.chat.figures import figures
+from app.chat.highlights import highlight_words
 from app.chat.message_widgets import Message
 from app.chat.text_actions import add_text_actions
 from app.chat.text_view import InertDocument, TextView
@@ -20,6 +21,7 @@ from app.markdown.tokens import NO_TOKEN
 from app.qt_text import passed_on
 from app.theme.appearance import Appearance
 from app.theme.marks import mark_style
+from app.theme.tokens import Theme
 from medusa_core.messages import GenerationDone, StepDone, StopReason
 from medusa_core.thinking import NOTHING_THOUGHT
 
@@ -106,6 +108,14 @@ class AnswerMessage(Message):
     def has_text(self) -> bool:
         """Whether anything of the answer can be read yet."""
         return bool(self.document.text)
+
+    @property
+    def searched_text(self) -> str:
+        return self.view.document().toPlainText()
+
+    def highlight(self, words: str, number: int, theme: Theme) -> QRect | None:
+        place = highlight_words(self.view, words, number, theme)
+        return place and QRect(self.view.mapTo(self, place.topLeft()), place.size())
 
     def marked_ranges(self) -> tuple[MarkedRange, ...]:
         """What is marked as accepted."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
+    QApplication,
     QHBoxLayout,
     QScrollArea,
     QVBoxLayout,
@@ -14,8 +15,11 @@ from PySide6.QtWidgets import (
 from app.chat.composer import Composer
 from app.chat.conversation_view import COLUMN_EM, ConversationView
 from app.chat.empty_state import EmptyState
+from app.chat.find_bar import FindBar
+from app.chat.finder import Finder
 from app.chat.header import Header
 from app.chat.steps_strip import StepsStrip
+from app.chat.text_view import TextView
 from app.control.panel import ControlPanel
 from app.control.seeds import NewSeed, new_seed
 from app.settings.words import QT_TRANSLATE_NOOP
@@ -29,6 +33,7 @@ KEYS_NOTE = QT_TRANSLATE_NOOP("ChatPage", "Enter sends · Shift+Enter starts a n
 CONTEXT_NOTE = QT_TRANSLATE_NOOP(
     "ChatPage", "Tokens of this chat and your message, of those that the model reads at most."
 )
+_KEYPAD = Qt.KeyboardModifier.KeypadModifier
 PANEL_EM, LEAST_PANEL_EM = 20, 13
 MOST_PANEL = 0.5  # of the page's width
 
@@ -40,6 +45,8 @@ class ChatPage(QWidget):
         header: Model and speed-up.
         control: Settings of the conversation.
         empty: What a new conversation shows.
+        find_bar: Where words are looked for in them.
+        finder: Looks for them.
         conversation: The messages.
         composer: Where the user writes.
         strip: What the steps gave.
@@ -66,7 +73,10 @@ class ChatPage(QWidget):
         self.control.hide()
         self.empty = EmptyState(appearance)
         self.conversation = ConversationView(appearance)
+        self.find_bar = FindBar(appearance)
+        self.finder = Finder(self.find_bar, self.conversation, appearance)
         self.composer = Composer(appearance)
+        self.find_bar.closed.connect(self.composer.setFocus)
         self.strip = StepsStrip(appearance)
         self.context_label = ElidedLabel("")
         self._keys_label = ElidedLabel(self.tr(KEYS_NOTE))
@@ -89,11 +99,28 @@ class ChatPage(QWidget):
         self._welcome.setVisible(not has_messages)
         self.conversation.setVisible(has_messages)
 
+    def find_words(self) -> None:
+        """Look for words in the conversation: first for those that are selected."""
+        if self.conversation.messages:
+            focused = QApplication.focusWidget()
+            self.find_bar.open_bar(focused.selected if isinstance(focused, TextView) else "")
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """What is typed anywhere in the chat goes to where one writes."""
+        held = event.modifiers() & ~(Qt.KeyboardModifier.ShiftModifier | _KEYPAD)
+        if event.text().isprintable() and event.text() and not held:
+            self.composer.setFocus()
+            self.composer.edit.insertPlainText(event.text())
+        else:
+            super().keyPressEvent(event)
+
     def show_context(self, num_used: int, num_tokens: int, note: str = "") -> None:
         """Say how much of the context is used; nothing while that is unknown."""
         known = num_used > 0 and num_tokens > 0
         told = self.tr("{used} of {all} tokens").format(used=f"{num_used:,}", all=f"{num_tokens:,}")
         self._say_context(f"{note}{told}" if known else "", is_warning=False)
+        if note:  # it may be cut short
+            explain(self.context_label, f"{note}{told}. {self.tr(CONTEXT_NOTE)}")
         self._keys_label.setVisible(not note)
 
     def warn_context(self, text: str) -> None:
@@ -123,8 +150,8 @@ class ChatPage(QWidget):
         scale = self._appearance.scale
         for column in self._narrow:
             column.set_width(scale.px(COLUMN_EM), scale.px(1.2))
-        parts = (self.header, self.empty, self.conversation, self.composer, self.strip)
-        for part in (*parts, self.control):
+        parts = (self.header, self.empty, self.find_bar, self.conversation, self.composer)
+        for part in (*parts, self.strip, self.control):
             part.restyle()
         self._fit_panel()
 
@@ -138,6 +165,7 @@ class ChatPage(QWidget):
         column.addLayout(row, 1)
         chat = QVBoxLayout()
         chat.setSpacing(0)
+        chat.addWidget(self.find_bar)
         chat.addWidget(self._welcome, 1)
         chat.addWidget(self.conversation, 1)
         chat.addWidget(self._narrow[1])
@@ -168,7 +196,7 @@ class ChatPage(QWidget):
             label.setProperty("warns", is_warning)
             label.style().unpolish(label)
             label.style().polish(label)
-        explain(label, text if is_warning else f"{text}. {self.tr(CONTEXT_NOTE)}" if text else "")
+        explain(label, text if is_warning else self.tr(CONTEXT_NOTE))
 
     def _composer_block(self) -> QWidget:
         block = QWidget()

@@ -7,7 +7,7 @@ changes while it is written and the column keeps its width while the window grow
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRect, QSize, Qt
+from PySide6.QtCore import QRect, QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QFrame,
@@ -28,7 +28,13 @@ END_SLACK_PX = 4
 
 
 class ConversationView(QScrollArea):
-    """Scrolls the messages; follows the end while the user is there."""
+    """Scrolls the messages; follows the end while the user is there.
+
+    Signals:
+        changed: There are other messages.
+    """
+
+    changed = Signal()
 
     def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -63,6 +69,7 @@ class ConversationView(QScrollArea):
         """Show a message at the end."""
         self._messages.append(message)
         self._stack.insertWidget(self._stack.count() - 1, message)
+        self.changed.emit()
 
     def remove(self, message: Message) -> None:
         """Take a message away."""
@@ -70,6 +77,7 @@ class ConversationView(QScrollArea):
         self._stack.removeWidget(message)
         message.hide()
         message.deleteLater()
+        self.changed.emit()
 
     def clear(self) -> None:
         """Take all messages away."""

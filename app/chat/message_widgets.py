@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QPoint, QSize, Qt, Signal
+from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QFrame,
@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.chat.highlights import highlight_words
 from app.chat.prompt_actions import PromptActions
 from app.chat.prompt_editor import PromptEditor
 from app.chat.text_actions import add_text_actions
@@ -25,6 +26,7 @@ from app.chat.text_view import TextView, plain_document
 from app.flow_layout import FlowLayout
 from app.qt_text import passed_on
 from app.theme.appearance import Appearance
+from app.theme.tokens import Theme
 
 # A bubble is narrower than the column, so that one sees at a glance who speaks.
 BUBBLE_SHARE = 0.86
@@ -38,6 +40,24 @@ class Message(QFrame):
     """
 
     quoted = Signal(str)
+
+    @property
+    def searched_text(self) -> str:
+        """The text of it in which words are looked for."""
+        return ""
+
+    def highlight(self, words: str, number: int, theme: Theme) -> QRect | None:
+        """Highlight words wherever they stand in it; none if they are empty.
+
+        Args:
+            words: What is looked for.
+            number: Which place is the current one, from 0; −1 for none.
+            theme: Colours.
+
+        Returns:
+            Where the current one is, in this widget's coordinates; None without one.
+        """
+        return None
 
     def restyle(self) -> None:
         """Take the sizes and colours of the theme, as far as the style sheet doesn't bring them."""
@@ -80,6 +100,14 @@ class UserMessage(Message):
         column.addLayout(row)
         column.addWidget(self.row)
         self.restyle()
+
+    @property
+    def searched_text(self) -> str:
+        return self._view.toPlainText()
+
+    def highlight(self, words: str, number: int, theme: Theme) -> QRect | None:
+        place = highlight_words(self._view, words, number, theme)
+        return place and QRect(self._view.mapTo(self, place.topLeft()), place.size())
 
     def menu(self) -> QMenu:
         """What can be done with it."""

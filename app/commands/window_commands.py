@@ -39,6 +39,27 @@ class WindowCommands(QObject):
         return (
             Command("new-chat", self.tr("New chat"), section, chat.new_chat, standard(_KEY.New)),
             Command(
+                "find",
+                self.tr("Find in this conversation"),
+                section,
+                window.page.find_words,
+                standard(_KEY.Find),
+            ),
+            Command(
+                "find-next",
+                self.tr("Find next"),
+                section,
+                lambda: window.page.finder.move(1),
+                ("F3",),
+            ),
+            Command(
+                "find-previous",
+                self.tr("Find previous"),
+                section,
+                lambda: window.page.finder.move(-1),
+                ("Shift+F3",),
+            ),
+            Command(
                 "search-history",
                 self.tr("Search all conversations"),
                 section,

@@ -484,6 +484,33 @@
     </message>
 </context>
 <context>
+    <name>FindBar</name>
+    <message>
+        <source>Find in this conversation</source>
+        <translation>In diesem Gespräch suchen</translation>
+    </message>
+    <message>
+        <source>Previous (Shift+Enter)</source>
+        <translation>Vorige Stelle (Umschalt+Eingabe)</translation>
+    </message>
+    <message>
+        <source>Next (Enter)</source>
+        <translation>Nächste Stelle (Eingabe)</translation>
+    </message>
+    <message>
+        <source>Close (Esc)</source>
+        <translation>Schließen (Esc)</translation>
+    </message>
+    <message>
+        <source>{n} of {all}</source>
+        <translation>{n} von {all}</translation>
+    </message>
+    <message>
+        <source>Not found</source>
+        <translation>Nicht gefunden</translation>
+    </message>
+</context>
+<context>
     <name>FolderEditor</name>
     <message>
         <source>Folder</source>
@@ -1585,6 +1612,18 @@ Richtig Geratenes ist getönt und unterstrichen, sodass Sie zusehen können.</tr
     <message>
         <source>New chat</source>
         <translation>Neues Gespräch</translation>
+    </message>
+    <message>
+        <source>Find in this conversation</source>
+        <translation>In diesem Gespräch suchen</translation>
+    </message>
+    <message>
+        <source>Find next</source>
+        <translation>Weitersuchen</translation>
+    </message>
+    <message>
+        <source>Find previous</source>
+        <translation>Rückwärts suchen</translation>
     </message>
     <message>
         <source>Search all conversations</source>

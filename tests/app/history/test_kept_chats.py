@@ -359,3 +359,13 @@ def test_an_idle_model_names_a_conversation_and_gives_way_to_the_user(
 )
 def test_a_title_is_found_in_what_a_model_says(said: str, title: str) -> None:
     assert title_in(said) == title
+
+
+def test_after_a_crash_the_last_conversation_is_open(qtbot: QtBot, open_kept: OpenKept) -> None:
+    window, _ = open_kept()
+    for text in ("older", "newer"):
+        window.chat.new_chat()
+        ask(qtbot, window, text)
+    window, _ = open_kept()
+    window.continue_last()
+    assert [message.text for message in user_messages(window)] == ["newer"]
