@@ -738,18 +738,6 @@
         <translation>Noch ist nichts heruntergeladen: siehe Entdecken, oder importieren Sie ein Modell.</translation>
     </message>
     <message>
-        <source>incomplete</source>
-        <translation>unvollständig</translation>
-    </message>
-    <message>
-        <source>built-in demo</source>
-        <translation>eingebautes Demo</translation>
-    </message>
-    <message>
-        <source>{0} · loaded</source>
-        <translation>{0} · geladen</translation>
-    </message>
-    <message>
         <source>Remove from list</source>
         <translation>Aus der Liste entfernen</translation>
     </message>
@@ -887,6 +875,18 @@
     <message>
         <source>not usable</source>
         <translation>nicht nutzbar</translation>
+    </message>
+    <message>
+        <source>incomplete</source>
+        <translation>unvollständig</translation>
+    </message>
+    <message>
+        <source>built-in demo</source>
+        <translation>eingebautes Demo</translation>
+    </message>
+    <message>
+        <source>{0} · loaded</source>
+        <translation>{0} · geladen</translation>
     </message>
     <message>
         <source>Fits</source>
