@@ -26,6 +26,9 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument(
         "--data-dir", type=Path, metavar="FOLDER", help="keep all files of this user in a folder"
     )
+    options.add_argument(
+        "--continue", action="store_true", dest="continues", help="open the last conversation"
+    )
     options.add_argument("--verbose", action="store_true", help="log what is said, too")
     return options
 
@@ -52,6 +55,7 @@ def main() -> int:
             platform=arguments.platform,
             is_verbose=arguments.verbose,
             data_dir=arguments.data_dir,
+            continues=arguments.continues,
         )
     )
     if code == EXIT_RESTART:
@@ -64,7 +68,8 @@ def start_again() -> NoReturn:
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
-    command = [sys.executable, "-m", "app", *sys.argv[1:]]
+    given = [one for one in sys.argv[1:] if one != "--continue"]
+    command = [sys.executable, "-m", "app", "--continue", *given]
     if sys.platform == "win32":  # there a process can't become another one
         subprocess.Popen(command)
         os._exit(0)

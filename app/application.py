@@ -55,6 +55,7 @@ class Options:
         open_library: Opens the library of models; None for this user's.
         is_fresh: Start as a new user's window does, and remember nothing.
         data_dir: Keeps all files of this user; None for where the system wants them.
+        continues: Open the last conversation, as after a crash.
     """
 
     theme: str | None = None
@@ -63,6 +64,7 @@ class Options:
     open_library: OpenLibrary | None = None
     is_fresh: bool = False
     data_dir: Path | None = None
+    continues: bool = False
 
 
 class Application:
@@ -186,6 +188,8 @@ def run(options: Options, work: Work | None = None) -> int:
         if work is None:
             show_uncaught_errors(application.window.chat.errors.show, log_path)
             instance.raise_requested.connect(application.window.desk.come_to_front)
+        if has_crashed or options.continues:
+            application.window.continue_last()
         if has_crashed:
             application.window.desk.tell_of_crash()
         code: int = loop.run_until_complete((work or _serve_user)(application))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt
 
-from app.commands.matching import Entry, matching
-from app.commands.palette import Palette
+from app.commands.matching import Entry, Provider, matching
 from app.crash import LAST_DUMP_NAME
 from app.logs import FILE_NAME as LOG_NAME
 from app.remedies import Remedies
@@ -20,6 +19,7 @@ from app.window_state import WindowState
 from medusa_core.api import Places, places, with_token
 
 if TYPE_CHECKING:
+    from app.commands.palette import Palette
     from app.diagnostics_dialog import DiagnosticsDialog
     from app.library.library_dialog import LibraryDialog
     from app.settings.dialog import SettingsDialog
@@ -33,7 +33,6 @@ class Desk(QObject):
     Dialogs are made when they are opened first: a window without them starts faster.
 
     Attributes:
-        palette: Finds commands, models, and what providers add.
         effects: What changed settings do.
         remedies: What helps against failures.
         dialog: The settings; None until they are opened.
@@ -46,9 +45,7 @@ class Desk(QObject):
         self._window = window
         self._appearance = appearance
         self._places = places
-        self.palette = Palette(appearance, window)
-        self.palette.add_provider(self._matching_commands)
-        self.palette.add_provider(self._matching_models)
+        self._providers: list[Provider] = [self._matching_commands, self._matching_models]
         self.effects = Effects(window, window.settings, appearance)
         self.remedies = Remedies(window)
         self.dialog: SettingsDialog | None = None
@@ -69,6 +66,17 @@ class Desk(QObject):
         window.commands.keys_changed.connect(
             lambda: window.settings.remember(shortcuts=window.commands.chosen)
         )
+
+    @cached_property
+    def palette(self) -> Palette:
+        """Finds commands, models, and what providers add; made when it is needed first."""
+        from app.commands.palette import Palette
+
+        return Palette(self._appearance, self._window, self._providers)
+
+    def add_provider(self, provider: Provider) -> None:
+        """Let the palette ask somebody more; see `matching.Provider`."""
+        self._providers.append(provider)
 
     def come_to_front(self) -> None:
         """Show the window above the others."""
@@ -148,9 +156,7 @@ class Desk(QObject):
 
     def open_library(self, library: Library) -> None:
         """Let the library heed the settings, and go on with downloads unless that is offline."""
-        library.change_settings(self.effects.hub_settings(library.settings))
-        if not library.settings.is_offline:
-            library.downloads.start()
+        self.effects.open_library(library)
 
     def adopt(self, models: LibraryDialog) -> None:
         """Connect the model manager."""

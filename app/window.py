@@ -10,7 +10,6 @@ from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QIcon
 from PySide6.QtWidgets import QMainWindow, QSplitter
 
-from app.about import AboutDialog
 from app.bridge import EngineBridge
 from app.chat.chat_page import ChatPage
 from app.chat.controller import ChatController
@@ -151,6 +150,11 @@ class MainWindow(QMainWindow):
         self._draft_pause.timeout.connect(self.history.keep_draft)
         self.sidebar.show()
 
+    def continue_last(self) -> None:
+        """Show the conversation in which something was said last."""
+        if self.history is not None:
+            self.history.open_last()
+
     def toggle_sidebar(self) -> None:
         """Show the list of conversations, or hide it."""
         if self.history is not None:
@@ -175,6 +179,8 @@ class MainWindow(QMainWindow):
 
     def show_about(self) -> None:
         """Say what this is and whose work is in it."""
+        from app.about import AboutDialog
+
         dialog = AboutDialog(self._resources, self._appearance, self)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.open()

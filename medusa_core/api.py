@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Protocol
 from medusa_core import messages
 from medusa_core.attachments.attachment import Attachment
 from medusa_core.attachments.reader import read_attachment
-from medusa_core.components import component_licences, component_versions
 from medusa_core.files.json_file import read_json
 from medusa_core.history.exchange.export import FileKind, export, export_gently
 from medusa_core.history.exchange.reading import ConversationFile
@@ -40,7 +39,6 @@ from medusa_core.hub.settings import (
     save_token,
     settings_from,
 )
-from medusa_core.hub.whoami import whoami
 from medusa_core.places import APP_NAME, Places, places
 from medusa_core.resources import (
     calibrations_dir,
@@ -52,9 +50,11 @@ from medusa_core.resources import (
 from medusa_core.trace_file import Recording, pack_trace, read_trace, unpack_trace, write_trace
 
 if TYPE_CHECKING:
+    from medusa_core.components import component_licences, component_versions
     from medusa_core.doctor.check import Check
     from medusa_core.doctor.doctor import run_checks
     from medusa_core.doctor.report import compose_report
+    from medusa_core.hub.whoami import whoami
     from medusa_core.library import Installed, InstalledKind, Library, Offer
     from medusa_core.load_offers import LoadOffer, smaller_loads
     from medusa_core.memory.budget import Budget, DeviceOffer
@@ -78,6 +78,8 @@ _LATER = {
     "ModelConfig": "medusa_core.models.config",
     **dict.fromkeys(("LoadOffer", "smaller_loads"), "medusa_core.load_offers"),
     "Check": "medusa_core.doctor.check",
+    **dict.fromkeys(("component_licences", "component_versions"), "medusa_core.components"),
+    "whoami": "medusa_core.hub.whoami",
     "compose_report": "medusa_core.doctor.report",
     "run_checks": "medusa_core.doctor.doctor",
     "offered_devices": "medusa_core.memory.probe",

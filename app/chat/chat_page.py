@@ -119,6 +119,8 @@ class ChatPage(QWidget):
         known = num_used > 0 and num_tokens > 0
         told = self.tr("{used} of {all} tokens").format(used=f"{num_used:,}", all=f"{num_tokens:,}")
         self._say_context(f"{note}{told}" if known else "", is_warning=False)
+        if note:  # it may be cut short
+            explain(self.context_label, f"{note}{told}. {self.tr(CONTEXT_NOTE)}")
         self._keys_label.setVisible(not note)
 
     def warn_context(self, text: str) -> None:
@@ -194,7 +196,7 @@ class ChatPage(QWidget):
             label.setProperty("warns", is_warning)
             label.style().unpolish(label)
             label.style().polish(label)
-        explain(label, text if is_warning else f"{text}. {self.tr(CONTEXT_NOTE)}" if text else "")
+        explain(label, text if is_warning else self.tr(CONTEXT_NOTE))
 
     def _composer_block(self) -> QWidget:
         block = QWidget()

@@ -23,6 +23,7 @@ class Entry:
     kind: str = ""
 
 
+# Gets what was typed, and gives what is meant by it, the best first.
 Provider = Callable[[str], Sequence[Entry]]
 
 

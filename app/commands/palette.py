@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
@@ -29,12 +31,21 @@ class Palette(QDialog):
         entries: The rows, in order.
     """
 
-    def __init__(self, appearance: Appearance, parent: QWidget) -> None:
+    def __init__(
+        self, appearance: Appearance, parent: QWidget, providers: Sequence[Provider]
+    ) -> None:
+        """Make it.
+
+        Args:
+            appearance: Sizes.
+            parent: The window.
+            providers: Asked for entries, in this order; more may join them later.
+        """
         super().__init__(parent, Qt.WindowType.Popup)
         self.setObjectName("palette")
         self.setWindowTitle(self.tr("Find a command"))
         self._appearance = appearance
-        self._providers: list[Provider] = []
+        self._providers = providers
         self.entries: tuple[Entry, ...] = ()
         self.edit = QLineEdit()
         self.edit.setAccessibleName(self.tr("Find a command"))
@@ -52,10 +63,6 @@ class Palette(QDialog):
         self.edit.textChanged.connect(self._search)
         self.edit.returnPressed.connect(self._run)
         self.list.cellClicked.connect(lambda *_: self._run())
-
-    def add_provider(self, provider: Provider) -> None:
-        """Ask somebody more; it gets the typed text and returns entries, the best first."""
-        self._providers.append(provider)
 
     def open_over(self, window: QWidget) -> None:
         """Show it in the upper middle of a window."""

@@ -114,16 +114,20 @@ class ConversationMenu:
     def _delete(self, chosen: tuple[ConversationInfo, ...] | None) -> None:
         """Delete for good; nothing brings it back, so the usual answer is No."""
         num = "everything in the trash" if chosen is None else _count(chosen)
+        copies = self._keeper.history.set_aside()
+        told = f" Damaged copies of the history, which may hold it, go too ({len(copies)})."
         answer = QMessageBox.question(
             self._keeper.sidebar,
             "Delete for good",
-            f"Delete {num} for good? It can't be brought back.",
+            f"Delete {num} for good? It can't be brought back.{told if copies else ''}",
             QMessageBox.StandardButton.Yes | QMessageBox.StandardButton.No,
             QMessageBox.StandardButton.No,
         )
         if answer is QMessageBox.StandardButton.Yes:
             ids = None if chosen is None else tuple(one.id for one in chosen)
             self._keeper.journal.write(lambda h: h.empty_trash(ids))
+            if copies:
+                self._keeper.remove_copies()
             self._keeper.refresh()
 
 

@@ -158,6 +158,12 @@ class HistoryKeeper(QObject):
         elif isinstance(row, Hit):
             self.open_conversation(row.conversation_id, row.message_id)
 
+    def open_last(self) -> None:
+        """Show the conversation in which something was said last."""
+        last = self._read(lambda: self.history.conversations(limit=1)) or ()
+        for one in last:
+            self.open_conversation(one.id)
+
     def open_conversation(self, conversation_id: str, message_id: str = "") -> None:
         """Show a conversation where it was left, or at a message."""
         if conversation_id != self._shown_id:
@@ -175,6 +181,10 @@ class HistoryKeeper(QObject):
     def add_folder(self, name: str) -> Folder | None:
         """Make a folder; None where it can't be, which is told."""
         return self._read(lambda: self.history.add_folder(name))
+
+    def remove_copies(self) -> None:
+        """Delete damaged copies of the history; where that can't be, it is told."""
+        self._read(self.history.remove_set_aside)
 
     def forget(self, conversation_ids: tuple[str, ...]) -> None:
         """Conversations went into the trash: they aren't shown any more."""

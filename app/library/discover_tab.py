@@ -20,12 +20,12 @@ from PySide6.QtWidgets import (
 )
 
 from app.library.details import Details, Subject
-from app.library.sizes import library_text, loaded_as, on_disk, verdict
-from app.library.suggestion import fits, in_order, suggested
+from app.library.sizes import library_text, on_disk
+from app.library.suggestion import fit_words, fits, in_order, suggested
 from app.library.table import RowTable
 from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
-from medusa_core.api import Budget, Library, Offer, plan_least, recommend
+from medusa_core.api import Budget, Library, Offer
 from medusa_core.errors import MedusaError
 from medusa_core.messages import HeadsShape
 
@@ -211,13 +211,7 @@ class DiscoverTab(QWidget):
     def _verdict(self, offer: Offer) -> str:
         if offer.title in self._refused:
             return self._refused[offer.title]
-        if offer.config is None or self._budget is None:
-            return "–"
-        best = recommend(offer.config, offer.heads, self._budget)
-        if best is None:
-            least = plan_least(offer.config, offer.heads, self._budget)
-            return verdict(least.plan)
-        return verdict(best.plan, loaded_as(best.formats.linears))
+        return fit_words(offer.config, offer.heads, self._budget) or "–"
 
     def _choose(self) -> None:
         offer = self.chosen

@@ -24,27 +24,14 @@ from PySide6.QtWidgets import (
 from app.library.asking import confirms
 from app.library.details import Details, Subject
 from app.library.discover_tab import SPLIT
-from app.library.sizes import library_text, loaded_as, on_disk, verdict
+from app.library.installed_rows import COLUMNS, cells
+from app.library.sizes import library_text, on_disk, verdict
 from app.library.table import RowTable
-from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
-from medusa_core.api import Budget, Installed, InstalledKind, Library, plan_least, recommend
+from medusa_core.api import Budget, Installed, InstalledKind, Library
 from medusa_core.errors import MedusaError
 from medusa_core.messages import Fit, HeadsShape
 from medusa_core.model_choice import ModelChoice, demo_choice
-
-COLUMNS = (
-    QT_TRANSLATE_NOOP("Library", "Name"),
-    QT_TRANSLATE_NOOP("Library", "What it is"),
-    QT_TRANSLATE_NOOP("Library", "On this computer"),
-    QT_TRANSLATE_NOOP("Library", "Disk"),
-)
-KIND_WORDS = {
-    InstalledKind.MODEL: QT_TRANSLATE_NOOP("Library", "model"),
-    InstalledKind.MERGED: QT_TRANSLATE_NOOP("Library", "model with heads"),
-    InstalledKind.HEADS: QT_TRANSLATE_NOOP("Library", "Medusa heads"),
-    InstalledKind.UNKNOWN: QT_TRANSLATE_NOOP("Library", "not usable"),
-}
 
 
 class InstalledTab(QWidget):
@@ -165,7 +152,7 @@ class InstalledTab(QWidget):
         self.kept_button.clicked.connect(lambda: self._start(self._remove_kept()))
 
     def _show_items(self) -> None:
-        self.table.show_rows([self._cells(item) for item in self.rows])
+        self.table.show_rows([cells(item, self._budget, self._loaded) for item in self.rows])
         if self.rows and self.table.currentRow() < 0:
             self.table.selectRow(0)
         total, kept = sum(item.nbytes for item in self.items), self._library.kept_bytes()
@@ -177,23 +164,6 @@ class InstalledTab(QWidget):
             f"{empty}{on_disk(total)} · downloads go to {self._library.settings.cache_dir}{words}"
         )
         self._choose()
-
-    def _cells(self, item: Installed) -> tuple[str, ...]:
-        is_whole = item.is_complete
-        words = library_text(KIND_WORDS[item.kind]) if is_whole else self.tr("incomplete")
-        if item.is_built_in:
-            words = self.tr("built-in demo")
-        if item.folder == self._loaded:
-            words = self.tr("{0} · loaded").format(words)
-        return (item.name, words, self._verdict(item), on_disk(item.nbytes))
-
-    def _verdict(self, item: Installed) -> str:
-        if item.config is None or self._budget is None:
-            return item.problem or "–"
-        best = recommend(item.config, item.heads, self._budget)
-        if best is None:
-            return verdict(plan_least(item.config, item.heads, self._budget).plan)
-        return verdict(best.plan, loaded_as(best.formats.linears))
 
     def _choose(self) -> None:
         item = self.chosen

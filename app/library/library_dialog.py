@@ -139,7 +139,11 @@ class LibraryDialog(QDialog):
         if offer.is_pickled and not self._agrees_to_convert():
             return
         pair = converting(offer.pair) if offer.is_pickled else offer.pair
-        job = self.library.downloads.add(pair)
+        try:
+            job = self.library.downloads.add(pair)
+        except MedusaError as error:  # a full disk, which can't hold the download either
+            self.notice_label.setText(f"{error.message} {error.hint}")
+            return
         log.info("download %d of %s", job.id, offer.pair)
         self.downloads.show_jobs()
         self.downloads.table.selectRow(0)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from medusa_core.api import Budget, Offer, recommend
+from app.library.sizes import loaded_as, verdict
+from medusa_core.api import Budget, ModelConfig, Offer, plan_least, recommend
+from medusa_core.messages import HeadsShape
 
 # What a processor reads for every token in a fraction of a second.
 _QUICK_BYTES = 4 * 10**9
@@ -20,6 +22,16 @@ def fits(offer: Offer, budget: Budget | None) -> bool:
     if offer.config is None or budget is None:
         return True
     return recommend(offer.config, offer.heads, budget) is not None
+
+
+def fit_words(config: ModelConfig | None, heads: HeadsShape, budget: Budget | None) -> str:
+    """How a model fits a device, as it is best loaded; empty while that is unknown."""
+    if config is None or budget is None:
+        return ""
+    best = recommend(config, heads, budget)
+    if best is None:
+        return verdict(plan_least(config, heads, budget).plan)
+    return verdict(best.plan, loaded_as(best.formats.linears))
 
 
 def in_order(offers: Sequence[Offer], budget: Budget | None) -> tuple[Offer, ...]:

@@ -10,11 +10,14 @@ from PySide6.QtCore import QObject
 
 from app.settings.store import SettingsStore
 from app.theme.appearance import Appearance, ThemeChoice
-from medusa_core.api import HubSettings, user_hub_settings, with_cache, with_offline
+from medusa_core.api import HubSettings, JobState, user_hub_settings, with_cache, with_offline
 from medusa_core.model_state import Phase
 
 if TYPE_CHECKING:
     from app.window import MainWindow
+    from medusa_core.api import Library
+
+_RUNNING = (JobState.QUEUED, JobState.DOWNLOADING, JobState.VERIFYING)
 
 
 class Effects(QObject):
@@ -25,6 +28,8 @@ class Effects(QObject):
         self._window = window
         self._store = store
         self._appearance = appearance
+        self._has_started = False
+        self._waiting: set[int] = set()  # downloads that wait for the Hub
         self._acts: Mapping[str, Callable[[], None]] = {
             "theme": lambda: appearance.choose(ThemeChoice(store.values.theme)),
             "zoom": lambda: appearance.zoom_to(store.values.zoom),
@@ -48,6 +53,29 @@ class Effects(QObject):
         cache = Path(chosen.models_dir) if chosen.models_dir else known.cache_dir
         is_offline = chosen.is_offline or usual.is_offline
         return with_cache(with_offline(known, is_offline), cache)
+
+    def open_library(self, library: Library) -> None:
+        """Let a library heed the settings, and go on with downloads unless that is offline."""
+        library.change_settings(self.hub_settings(library.settings))
+        self._let_downloads(library)
+
+    def _let_downloads(self, library: Library) -> None:
+        """Downloads run while the Hub may be asked, and wait while it may not."""
+        downloads = library.downloads
+        if library.settings.is_offline:
+            running = [job.id for job in downloads.jobs if job.state in _RUNNING]
+            if self._has_started:
+                self._waiting |= set(running)
+                for job_id in running:
+                    downloads.pause(job_id)
+        elif not self._has_started:
+            self._has_started = True
+            downloads.start()
+        else:
+            waiting, self._waiting = self._waiting, set()
+            for job in downloads.jobs:
+                if job.id in waiting:
+                    downloads.resume(job.id)
 
     def _act(self, name: str) -> None:
         if (act := self._acts.get(name)) is not None:
@@ -76,9 +104,7 @@ class Effects(QObject):
         library = self._window.library
         if library is None:
             return
-        was_offline = library.settings.is_offline
         library.change_settings(self.hub_settings(library.settings))
-        if was_offline and not library.settings.is_offline:
-            library.downloads.start()
+        self._let_downloads(library)
         if self._window.models is not None:
             self._window.models.follow_settings()

@@ -17,11 +17,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.library.sizes import loaded_as, on_disk, verdict
-from app.library.suggestion import fits, in_order, suggested
+from app.library.sizes import on_disk
+from app.library.suggestion import fit_words, fits, in_order, suggested
 from app.library.table import RowTable
 from app.theme.appearance import Appearance
-from medusa_core.api import Budget, Library, Offer, recommend
+from medusa_core.api import Budget, Library, Offer
 from medusa_core.errors import MedusaError
 
 
@@ -170,9 +170,5 @@ class FilesStep(Step):
 
 
 def _cells(offer: Offer, budget: Budget | None) -> tuple[str, ...]:
-    words = "–"
-    if offer.config is not None and budget is not None:
-        best = recommend(offer.config, offer.heads, budget)
-        if best is not None:
-            words = verdict(best.plan, loaded_as(best.formats.linears))
+    words = fit_words(offer.config, offer.heads, budget) or "–"
     return (offer.title, words, on_disk(offer.download_bytes))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from medusa_core.engine.admission import admit
 from medusa_core.engine.overflow import fit
+from medusa_core.engine.transcript import as_read
 from medusa_core.errors import RequestError
 from medusa_core.messages import Count, Counted, Role
 from medusa_core.target import Target
@@ -29,6 +30,8 @@ def count(command: Count, target: Target) -> Counted:
     except RequestError as error:
         num_tokens = int(error.data.get("num_tokens", 0))
         return Counted(*ids, num_tokens, num_tokens, limit, None, error.message, "")
-    prompt = target.template.render(fitted.messages) if command.wants_prompt else ""
+    prompt = ""
+    if command.wants_prompt:
+        prompt = target.template.render(as_read(fitted.messages, target))
     num_read = len(fitted.transcript.token_ids)
     return Counted(*ids, fitted.num_tokens, num_read, limit, fitted.cut, "", prompt)

@@ -58,12 +58,22 @@ def transcribe(
     turns = messages[:-1] if goes_on else messages
     if not turns or turns[-1].role is not Role.USER or not turns[-1].content.strip():
         raise RequestError("There is nothing to answer.", "Write a message first.")
-    prompt_ids = _prompt_ids(turns, target)
+    prompt_ids = _prompt_ids(as_read(turns, target), target)
     given = _written_ids(messages[-1], target) if goes_on else []
     kept = _keep(given, messages[-1], keep_tokens, target)
     transcript = Transcript(prompt_ids, kept, given[len(kept)] if len(kept) < len(given) else None)
     _check_ids(transcript.token_ids, target)
     return transcript
+
+
+def as_read(turns: Sequence[ChatMessage], target: Target) -> Sequence[ChatMessage]:
+    """The turns as the template takes them: one that refuses a system prompt reads it first."""
+    if len(turns) < 2 or turns[0].role is not Role.SYSTEM or target.template.takes_system:
+        return turns
+    system, first, *others = turns
+    if first.role is not Role.USER:
+        return turns
+    return (ChatMessage(Role.USER, f"{system.content}\n\n{first.content}"), *others)
 
 
 def _keep(

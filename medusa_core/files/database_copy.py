@@ -21,6 +21,7 @@ from medusa_core.files.database_schema import Mend, Migration, connect, run_migr
 
 log = logging.getLogger(__name__)
 
+_PRIVATE = 0o600
 _BESIDE = ("-wal", "-shm")
 
 
@@ -65,9 +66,15 @@ def build(path: Path, migrations: Sequence[Migration]) -> None:
     Raises:
         sqlite3.Error: It can't be made.
     """
+    _make_private(path)
     with closing(connect(path)) as db:
         for number, migration in enumerate(migrations):
             run_migration(db, migration, number + 1)
+
+
+def _make_private(path: Path) -> None:
+    """Begin a file that nobody else may read; its log will be the same."""
+    path.touch(_PRIVATE)
 
 
 def back_up(db: sqlite3.Connection, path: Path, version: int) -> Path:
@@ -79,6 +86,7 @@ def back_up(db: sqlite3.Connection, path: Path, version: int) -> Path:
     """
     backup, part = beside(path, f".backup-{version}"), beside(path, ".backup-part")
     part.unlink(missing_ok=True)
+    _make_private(part)
     with closing(sqlite3.connect(part)) as copy:
         db.backup(copy)
         copy.execute("PRAGMA journal_mode = DELETE")
@@ -146,6 +154,7 @@ def replace_damaged(path: Path, migrations: Sequence[Migration], mend: Mend) -> 
             shutil.copyfile(backup, made)
             told = "nothing of it can be read, and its last backup took its place"
             break
+    made.chmod(_PRIVATE)
     made.replace(_salvaged(path))
     kept = finish_replacement(path)
     return f"The file {path.name} was damaged: {told}. The damaged file is kept as {kept}."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from medusa_core.errors import RequestError
 from medusa_core.history.part import Part
 
 OnEmptied = Callable[[tuple[str, ...]], None]
@@ -52,6 +53,7 @@ class Trash(Part):
 
         Raises:
             StorageError: They can't be deleted.
+            RequestError: They are deleted, but a backup that holds them can't be.
         """
         wanted = None if conversation_ids is None else set(conversation_ids)
         found = self._database.rows("SELECT number, id FROM conversations WHERE trashed_s >= 0")
@@ -63,10 +65,23 @@ class Trash(Part):
                 # Deleted words stay in the index until its parts are merged.
                 for index in ("message_words", "title_words"):
                     self._database.write(f"INSERT INTO {index} ({index}) VALUES ('optimize')")
-        if gone:
-            self._forget_copies()
-        for listener in self._listeners:
+        for listener in self._listeners if gone else ():
             listener(tuple(name for _, name in gone))
+        # Also where nothing was to be deleted: the last time may have failed behind this point.
+        self._database.checkpoint(truncates=True)
+        self._remove("backup-*")
+
+    def set_aside(self) -> tuple[Path, ...]:
+        """Damaged files beside the history: they may still hold what the trash forgot."""
+        return self._beside("damaged-*")
+
+    def remove_set_aside(self) -> None:
+        """Delete damaged files that were set aside.
+
+        Raises:
+            RequestError: One of them can't be deleted.
+        """
+        self._remove("damaged-*")
 
     def _delete(self, number: int, name: str) -> None:
         write = self._database.write
@@ -80,10 +95,16 @@ class Trash(Part):
         write("DELETE FROM conversations WHERE number = ?", number)
         write("DELETE FROM drafts WHERE conversation_id = ?", name)
 
-    def _forget_copies(self) -> None:
-        """The log and backups hold what was deleted."""
-        self._database.checkpoint(truncates=True)
-        path: Path | None = self._database.path
-        if path is not None:
-            for backup in path.parent.glob(f"{path.name}.backup-*"):
-                backup.unlink(missing_ok=True)
+    def _beside(self, ending: str) -> tuple[Path, ...]:
+        path = self._database.path
+        return () if path is None else tuple(sorted(path.parent.glob(f"{path.name}.{ending}")))
+
+    def _remove(self, ending: str) -> None:
+        for file in self._beside(ending):
+            try:
+                file.unlink(missing_ok=True)
+            except OSError as error:
+                raise RequestError(
+                    f"{file} can't be deleted: {error.strerror or error}.",
+                    "It still holds what was deleted: remove it yourself.",
+                ) from error

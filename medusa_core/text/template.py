@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 from medusa_core.errors import TemplateError
 from medusa_core.files.json_file import read_json
-from medusa_core.messages import ChatMessage
+from medusa_core.messages import ChatMessage, Role
 from medusa_core.text.known_templates import is_shipped, known_template
 from medusa_core.text.rendering import MOST_SOURCE_CHARS, Rendering, too_long
 from medusa_core.text.template_process import TemplateProcess
@@ -37,6 +37,16 @@ class ChatTemplate:
 
         # Each turn of a conversation renders the openings of all earlier ones again.
         self._kept = lru_cache(maxsize=_NUM_KEPT)(render)
+
+    @cached_property
+    def takes_system(self) -> bool:
+        """Whether a conversation may begin with a system prompt; Mistral's first ones refuse it."""
+        begun = (ChatMessage(Role.SYSTEM, "a"), ChatMessage(Role.USER, "a"))
+        try:
+            self.render(begun)
+        except TemplateError:
+            return False
+        return True
 
     @classmethod
     def open(cls, model_dir: Path, tokenizer: Tokenizer) -> ChatTemplate:

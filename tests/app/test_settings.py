@@ -192,7 +192,7 @@ def test_the_palette_finds_commands_and_models_and_what_others_add(
     wait_ready(qtbot, window)
     ran: list[str] = []
     palette = window.desk.palette
-    palette.add_provider(lambda text: [Entry(f"Find {text}", lambda: ran.append(text))])
+    window.desk.add_provider(lambda text: [Entry(f"Find {text}", lambda: ran.append(text))])
     QTest.keySequence(window, QKeySequence("Ctrl+K"))
     assert palette.isVisible()
     QTest.keyClicks(palette.edit, "lar")

@@ -7,6 +7,7 @@ import pytest
 from PySide6.QtGui import QFont, QFontInfo
 from pytestqt.qtbot import QtBot
 
+import app
 from app.markdown.legend import Mark
 from app.theme.appearance import Appearance, ThemeChoice
 from app.theme.fonts import CODE_FAMILY, MAX_ZOOM, MIN_ZOOM, TEXT_FAMILY, FontScale
@@ -188,3 +189,11 @@ def test_answers_are_drawn_in_the_colours_of_the_theme(theme: Theme, qtbot: QtBo
     assert lines == [theme.series(number).line for number in range(1, 6)]
     assert style.text == theme.text
     assert style.text_size_pt == FontScale(1.5).point_size
+
+
+def test_no_text_is_bolder_than_the_bundled_fonts(qtbot: QtBot) -> None:
+    template = (resources_dir() / "styles" / "app.qss").read_text(encoding="utf-8")
+    sources = [path.read_text(encoding="utf-8") for path in Path(app.__path__[0]).rglob("*.py")]
+    weights = re.findall(r"font-weight:\s*(\w+)", "\n".join((template, *sources)))
+    assert set(weights) == {"600"}
+    assert not any("</b>" in source or "Weight.Bold" in source for source in sources)

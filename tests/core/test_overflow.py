@@ -224,6 +224,17 @@ def test_a_count_says_before_sending_that_it_will_not_fit(pebble: Target) -> Non
     assert count(Count("s", "c", (SYSTEM,)), pebble).num_tokens == 0
 
 
+def test_a_template_without_a_place_for_a_system_prompt_reads_it_first(pebble: Target) -> None:
+    source = (
+        "{% if messages[0]['role'] != 'user' %}{{ raise_exception('roles') }}{% endif %}"
+        "{% for m in messages %}[{{ m['role'] }}]{{ m['content'] }}{% endfor %}[assistant]"
+    )
+    target = replace(pebble, template=ChatTemplate(source, {}))
+    told = count(Count("s", "c", (SYSTEM, *user_says("Hi")), wants_prompt=True), target)
+    assert told.prompt == f"[user]{SYSTEM.content}\n\nHi[assistant]"
+    assert numbers(fit(chat(12), None, target, ROLLING).messages)[-1] == 12
+
+
 def test_a_template_that_fails_names_its_line(pebble: Target) -> None:
     source = "{{ bos_token }}\n{{ messages[0]['content'] }}\n{{ raise_exception('no systems') }}"
     target = replace(pebble, template=ChatTemplate(source, {}))

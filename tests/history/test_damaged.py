@@ -320,6 +320,22 @@ def test_each_migration_is_whole_and_a_backup_comes_before_it(tmp_path: Path) ->
     database.close()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions are of another kind there")
+def test_nobody_else_may_read_a_history_or_its_copies(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    history = filled(path, Clock())
+    names = {"history.db", "history.db-wal", "history.db-shm"}
+    assert names < {file.name for file in tmp_path.iterdir()}
+    modes = {file.name: file.stat().st_mode & 0o077 for file in tmp_path.iterdir()}
+    assert not any(modes[name] for name in names)
+    history.close()
+    open_database(path, (*MIGRATIONS, "CREATE TABLE more (a TEXT) STRICT;\n")).close()
+    assert (tmp_path / "history.db.backup-1").stat().st_mode & 0o077 == 0
+    path.write_bytes(b"")
+    open_database(path, MIGRATIONS).close()
+    assert path.stat().st_mode & 0o077 == 0
+
+
 @pytest.mark.parametrize("page", [0, 3])
 def test_a_damaged_file_of_an_older_version_is_salvaged_and_migrated(
     sound: Path, tmp_path: Path, page: int

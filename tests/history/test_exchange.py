@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import re
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
@@ -228,7 +229,7 @@ def lm_studio() -> dict[str, Any]:
         "messages": [
             {"versions": [ask], "currentlySelected": 0},
             {"versions": answers, "currentlySelected": 0},
-            {"versions": [more], "currentlySelected": 0},
+            {"versions": [more], "currentlySelected": True},
         ],
     }
 
@@ -296,6 +297,7 @@ OURS: dict[str, Callable[[dict[str, Any]], object]] = {
     "odd role": lambda raw: raw["messages"][0].update(role="root"),
     "more keys": lambda raw: raw.update(extra=1),
     "odd steps": lambda raw: raw["messages"][1]["answer"]["steps"][0]["steps"].append([1]),
+    "no number": lambda raw: raw["messages"][1]["answer"].update(plain_step_s=math.inf),
     "deep settings": lambda raw: raw["messages"][1]["answer"].update(settings={"a": deep(500)}),
     "huge number": lambda raw: raw["messages"][0]["attachments"][0].update(num_bytes=1 << 70),
 }
@@ -370,7 +372,7 @@ def test_a_gigabyte_ends_within_its_bounds(empty: History, tmp_path: Path) -> No
     with pytest.raises(ConversationFileError):
         take(empty, path)
     path.write_text('[{"mapping": {"a": [' + "[]," * (10 << 20) + "0]}}]", encoding="utf-8")
-    with pytest.raises(ConversationFileError, match=r"too large|memory"):
+    with pytest.raises(ConversationFileError, match=r"too large|memory|within"):
         take(empty, path)
 
 

@@ -145,11 +145,15 @@ def test_what_was_in_an_emptied_trash_is_in_no_file(history: History, tmp_path: 
     history.put_trace("ships-1", b"trace of the lighthouse")
     history.set_draft("ships", "draft of the lighthouse")
     (tmp_path / "history.db.backup-1").write_bytes(path.read_bytes())
+    (tmp_path / "history.db.damaged-1").write_bytes(path.read_bytes())
     told: list[tuple[str, ...]] = []
     history.on_emptied(told.append)
     history.trash(["ships"])
     history.empty_trash()
     assert told == [("ships",)]
+    # What is damaged isn't deleted without a question.
+    assert [file.name for file in history.set_aside()] == ["history.db.damaged-1"]
+    history.remove_set_aside()
     raw = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     assert b"lighthouse" not in raw.lower()
     assert b"minutes" in raw

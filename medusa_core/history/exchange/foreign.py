@@ -118,7 +118,7 @@ def from_lm_studio(raw: Json, file_name: str) -> Json:
             if told is not None:
                 key = f"{number} {place}"
                 messages.append({**told, "id": key, "parent_id": parent, "created_s": created_s})
-        if isinstance(chosen, int) and 0 <= chosen < len(versions) and versions[chosen] is not None:
+        if type(chosen) is int and 0 <= chosen < len(versions) and versions[chosen] is not None:
             parent = f"{number} {chosen}"
         elif messages and any(versions):
             parent = messages[-1]["id"]

@@ -63,9 +63,18 @@ def _read(path: Path, output: Path) -> int:
     with output.open("w", encoding="ascii") as out:
         for file in _files_of(path):
             for conversation in conversations_of(Pieces(file), path.name):
-                out.write(json.dumps(conversation, allow_nan=False) + "\n")
+                out.write(_line(conversation))
                 count += 1
     return count
+
+
+def _line(conversation: Json) -> str:
+    try:
+        return json.dumps(conversation, allow_nan=False) + "\n"
+    except ValueError as error:
+        raise ConversationFileError(
+            "The file holds a number beyond all bounds.", "It was changed: export it again."
+        ) from error
 
 
 def _files_of(path: Path) -> Iterator[TextIO]:

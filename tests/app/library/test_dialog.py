@@ -264,3 +264,11 @@ def test_the_dialog_follows_the_theme(dialog: LibraryDialog, appearance: Appeara
     before = [segment.colour for segment in dialog.discover.details.bar.segments]
     appearance.choose(ThemeChoice.DARK)
     assert [s.colour for s in dialog.discover.details.bar.segments] != before
+
+
+def test_a_list_of_downloads_that_cant_be_written_is_told(run: Run, dialog: LibraryDialog) -> None:
+    dialog.library.downloads._store._database.rows("PRAGMA query_only = ON")
+    dialog.download(Offer("Something", Pair("org/something")))
+    assert "can't be opened or written" in dialog.notice_label.text()
+    assert dialog.library.downloads.jobs == ()
+    run(lambda: settle(dialog))

@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 from app.library.library_dialog import LibraryDialog
 from app.library.sizes import verdict
 from app.theme.appearance import Appearance
-from medusa_core.api import HubSettings, Library, Offer, Pair, demo_model
+from medusa_core.api import HubSettings, JobState, Library, Offer, Pair, demo_model
 from medusa_core.memory.budget import Budget, imagined_card
 from medusa_core.memory.plan import plan_memory
 from medusa_core.messages import HeadsShape, WeightFormats
@@ -18,9 +18,10 @@ from medusa_core.model_choice import ModelChoice, demo_choice
 from medusa_core.plan.cli import shape_config
 from medusa_core.quant.choice import settle_formats
 from medusa_core.quant.format import Hardware
+from tests.app.conftest import Open
 from tests.app.library.conftest import Run
 from tests.app.library.managing import card, column, settle, until
-from tests.hub.conftest import LoopbackHub
+from tests.hub.conftest import LoopbackHub, random_file
 
 GIB = 1 << 30
 
@@ -169,3 +170,27 @@ def test_on_a_disk_that_cannot_be_written_the_manager_opens_and_says_so(
     qtbot.addWidget(dialog)
     assert "won't be remembered" in dialog.notice_label.text()
     assert "Move the file away" not in dialog.notice_label.text()
+
+
+def test_downloads_wait_while_offline_and_go_on_afterwards(
+    run: Run, open_fake: Open, library: Library, hub: LoopbackHub, settings: HubSettings
+) -> None:
+    random_file(hub.root / "org" / "big" / "model.safetensors", 8 << 20)
+    (hub.root / "org" / "big" / "config.json").write_text("{}", encoding="utf-8")
+    window, _ = open_fake()
+    window._open_library = lambda: library
+
+    async def work() -> None:
+        library.change_settings(replace(settings, bytes_per_s=2 << 20))
+        assert window.need_library() is library
+        job = library.downloads.add(Pair("org/big"))
+        await until(lambda: library.downloads.jobs[0].done_bytes > 0)
+        window.settings.choose("is_offline", True)
+        await library.downloads.wait(job.id)
+        assert library.downloads.jobs[0].state is JobState.PAUSED
+        library.change_settings(replace(library.settings, bytes_per_s=0))
+        window.settings.choose("is_offline", False)
+        await until(lambda: library.downloads.jobs[0].state is JobState.READY)
+        await library.downloads.close()
+
+    run(work)

@@ -1,0 +1,44 @@
+"""The rows of what is here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QCoreApplication
+
+from app.library.sizes import library_text, on_disk
+from app.library.suggestion import fit_words
+from app.settings.words import QT_TRANSLATE_NOOP
+from medusa_core.api import Budget, Installed, InstalledKind
+
+COLUMNS = (
+    QT_TRANSLATE_NOOP("Library", "Name"),
+    QT_TRANSLATE_NOOP("Library", "What it is"),
+    QT_TRANSLATE_NOOP("Library", "On this computer"),
+    QT_TRANSLATE_NOOP("Library", "Disk"),
+)
+KIND_WORDS = {
+    InstalledKind.MODEL: QT_TRANSLATE_NOOP("Library", "model"),
+    InstalledKind.MERGED: QT_TRANSLATE_NOOP("Library", "model with heads"),
+    InstalledKind.HEADS: QT_TRANSLATE_NOOP("Library", "Medusa heads"),
+    InstalledKind.UNKNOWN: QT_TRANSLATE_NOOP("Library", "not usable"),
+}
+
+
+def cells(item: Installed, budget: Budget | None, loaded: Path | None) -> tuple[str, ...]:
+    """Something on this computer as a row.
+
+    Args:
+        item: What.
+        budget: The device that it would be loaded on; None while unknown.
+        loaded: Folder of the model that answers.
+    """
+    words = library_text(KIND_WORDS[item.kind])
+    if not item.is_complete:
+        words = QCoreApplication.translate("Library", "incomplete")
+    if item.is_built_in:
+        words = QCoreApplication.translate("Library", "built-in demo")
+    if item.folder == loaded:
+        words = QCoreApplication.translate("Library", "{0} · loaded").format(words)
+    fit = fit_words(item.config, item.heads, budget) or item.problem or "–"
+    return (item.name, words, fit, on_disk(item.nbytes))
