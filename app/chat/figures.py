@@ -4,30 +4,40 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from PySide6.QtCore import QCoreApplication
+
+from app.settings.words import QT_TRANSLATE_NOOP
 from medusa_core.messages import GenerationDone, StopReason
 
 UNKNOWN = "—"
 NUM_FIGURES = 5  # at most
 LEAST_STEP_S = 0.002  # what lies around a shorter step takes as long as itself
-TOKENS_PER_STEP = (
-    "Mean acceptance length τ: tokens from decode steps ÷ decode steps, "
-    "the token that the model adds itself in each step included. Plain decoding has 1."
+TOKENS_PER_STEP = QT_TRANSLATE_NOOP(
+    "Figures",
+    "Mean acceptance length τ: tokens from decode steps ÷ decode steps, the token that the model "
+    "adds itself in each step included. Plain decoding has 1.",
 )
 
 STOP_WORDS = {
-    StopReason.EOS: "end of answer",
-    StopReason.STOP_STRING: "stop string",
-    StopReason.MAX_TOKENS: "token limit",
-    StopReason.CONTEXT: "context full",
-    StopReason.CANCELLED: "stopped",
+    StopReason.EOS: QT_TRANSLATE_NOOP("Figures", "end of answer"),
+    StopReason.STOP_STRING: QT_TRANSLATE_NOOP("Figures", "stop string"),
+    StopReason.MAX_TOKENS: QT_TRANSLATE_NOOP("Figures", "token limit"),
+    StopReason.CONTEXT: QT_TRANSLATE_NOOP("Figures", "context full"),
+    StopReason.CANCELLED: QT_TRANSLATE_NOOP("Figures", "stopped"),
 }
 
 STOP_MEANINGS = {
-    StopReason.EOS: "The model ended the answer itself.",
-    StopReason.STOP_STRING: "The answer reached a text at which it was asked to stop.",
-    StopReason.MAX_TOKENS: "The answer reached the largest number of tokens it may have.",
-    StopReason.CONTEXT: "Conversation and answer fill the model's context.",
-    StopReason.CANCELLED: "You stopped the answer.",
+    StopReason.EOS: QT_TRANSLATE_NOOP("Figures", "The model ended the answer itself."),
+    StopReason.STOP_STRING: QT_TRANSLATE_NOOP(
+        "Figures", "The answer reached a text at which it was asked to stop."
+    ),
+    StopReason.MAX_TOKENS: QT_TRANSLATE_NOOP(
+        "Figures", "The answer reached the largest number of tokens it may have."
+    ),
+    StopReason.CONTEXT: QT_TRANSLATE_NOOP(
+        "Figures", "Conversation and answer fill the model's context."
+    ),
+    StopReason.CANCELLED: QT_TRANSLATE_NOOP("Figures", "You stopped the answer."),
 }
 
 
@@ -61,29 +71,43 @@ def speed_up(done: GenerationDone) -> float | None:
 
 def figures(done: GenerationDone) -> tuple[Figure, ...]:
     """What is said under an answer, in order."""
+    speed = QCoreApplication.translate("Figures", "{number} tokens/s").format(
+        number=f"{done.decode_tokens_per_s:,.0f}"
+    )
+    length = f"{done.mean_acceptance_length:.2f}"
+    mean = QCoreApplication.translate("Figures", "{number} tokens/step").format(number=length)
+    with_prefill = QCoreApplication.translate("Figures", "With prefill: {number} tokens/s.").format(
+        number=f"{done.tokens_per_s:,.0f}"
+    )
+    meaning = QCoreApplication.translate(
+        "Figures", "Tokens from decode steps ÷ seconds of decoding."
+    )
+    first = QCoreApplication.translate(
+        "Figures",
+        "From the start of the request to the first token of the answer: {prompt} prompt tokens, "
+        "of which {cached} were still in the cache.",
+    ).format(prompt=f"{done.num_prompt_tokens:,}", cached=f"{done.num_cached_tokens:,}")
+    wait = QCoreApplication.translate("Figures", "{time} to first token").format(
+        time=_seconds(done.time_to_first_token_s)
+    )
     return (
         Figure(
-            "Speed",
-            f"{done.decode_tokens_per_s:,.0f} tokens/s" if done.num_steps else UNKNOWN,
-            "Tokens from decode steps ÷ seconds of decoding. "
-            f"With prefill: {done.tokens_per_s:,.0f} tokens/s."
-            if done.token_ids
-            else "Tokens from decode steps ÷ seconds of decoding.",
+            QCoreApplication.translate("Figures", "Speed"),
+            speed if done.num_steps else UNKNOWN,
+            f"{meaning} {with_prefill}" if done.token_ids else meaning,
         ),
         Figure(
-            "Tokens per step",
-            f"{done.mean_acceptance_length:.2f} tokens/step" if done.num_steps else UNKNOWN,
-            TOKENS_PER_STEP,
+            QCoreApplication.translate("Figures", "Tokens per step"),
+            mean if done.num_steps else UNKNOWN,
+            QCoreApplication.translate("Figures", TOKENS_PER_STEP),
         ),
         *_speed_up(done),
+        Figure(QCoreApplication.translate("Figures", "Time to first token"), wait, first),
         Figure(
-            "Time to first token",
-            f"{_seconds(done.time_to_first_token_s)} to first token",
-            "From the start of the request to the first token of the answer: "
-            f"{done.num_prompt_tokens:,} prompt tokens, of which {done.num_cached_tokens:,} "
-            "were still in the cache.",
+            QCoreApplication.translate("Figures", "Stop reason"),
+            QCoreApplication.translate("Figures", STOP_WORDS[done.stop_reason]),
+            QCoreApplication.translate("Figures", STOP_MEANINGS[done.stop_reason]),
         ),
-        Figure("Stop reason", STOP_WORDS[done.stop_reason], STOP_MEANINGS[done.stop_reason]),
     )
 
 
@@ -92,23 +116,20 @@ def _speed_up(done: GenerationDone) -> tuple[Figure, ...]:
     factor = speed_up(done)
     if factor is None:
         return ()
-    return (
-        Figure(
-            "Speed-up",
-            f"{factor:.2f}× plain" + (" (drafts rested)" if done.num_rested else ""),
-            "τ × T(1) ÷ mean time of a step. T(1) is the time of a step of plain decoding at this "
-            "length, measured on this machine." + _rested(done),
-        ),
+    meaning = QCoreApplication.translate(
+        "Figures",
+        "τ × T(1) ÷ mean time of a step. T(1) is the time of a step of plain decoding at this "
+        "length, measured on this machine.",
     )
-
-
-def _rested(done: GenerationDone) -> str:
-    if not done.num_rested:
-        return ""
-    return (
-        f" In {done.num_rested:,} of {done.num_steps:,} steps nothing was drafted: "
-        "drafting gained less than 5 % just then. It is tried again from time to time."
-    )
+    text = QCoreApplication.translate("Figures", "{factor}× plain").format(factor=f"{factor:.2f}")
+    if done.num_rested:
+        text += QCoreApplication.translate("Figures", " (drafts rested)")
+        meaning += QCoreApplication.translate(
+            "Figures",
+            " In {rested} of {all} steps nothing was drafted: drafting gained less than 5 % just "
+            "then. It is tried again from time to time.",
+        ).format(rested=f"{done.num_rested:,}", all=f"{done.num_steps:,}")
+    return (Figure(QCoreApplication.translate("Figures", "Speed-up"), text, meaning),)
 
 
 def _seconds(seconds: float) -> str:

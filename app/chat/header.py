@@ -19,6 +19,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.control.said import said
+from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from app.widgets.elided import ElidedBox, ElidedButton, ElidedLabel
 from app.widgets.explain import explain, wrapped
@@ -31,7 +33,9 @@ RECORDING = (
     "With the built-in model that costs two to five hundredths of the speed, with a large one "
     "nothing to speak of."
 )
-SPEED_UP = "Who guesses the next tokens. Guesses make answers faster; the words are the same."
+SPEED_UP = QT_TRANSLATE_NOOP(
+    "Header", "Who guesses the next tokens. Guesses make answers faster; the words are the same."
+)
 WORDS_EM = 46  # from this width on there is room for words on the buttons
 ChooseModel = Callable[[ModelChoice], None]
 
@@ -78,7 +82,7 @@ class Header(QFrame):
         self._speed_label.setProperty("class", "pickerLabel")
         self.drafter_box = ElidedBox(9)
         self.drafter_box.setAccessibleName(self.tr("Speed-up"))
-        explain(self.drafter_box, SPEED_UP)
+        explain(self.drafter_box, self.tr(SPEED_UP))
         self._speed_label.setBuddy(self.drafter_box)
         self.drafter_box.activated.connect(
             lambda: self.drafter_chosen.emit(self.drafter_box.currentData())
@@ -143,14 +147,15 @@ class Header(QFrame):
         blocker = QSignalBlocker(self.drafter_box)
         self.drafter_box.clear()
         for drafter in drafters:
-            self.drafter_box.addItem(drafter.label, drafter.name)
-            tip = wrapped(drafter.explanation)
+            self.drafter_box.addItem(said(drafter.label), drafter.name)
+            tip = wrapped(said(drafter.explanation))
             self.drafter_box.setItemData(
                 self.drafter_box.count() - 1, tip, Qt.ItemDataRole.ToolTipRole
             )
         self.drafter_box.setCurrentIndex(self.drafter_box.findData(chosen.name))
         blocker.unblock()
-        explain(self.drafter_box, f"{chosen.label}: {chosen.explanation} {SPEED_UP}")
+        now = f"{said(chosen.label)}: {said(chosen.explanation)}"
+        explain(self.drafter_box, f"{now} {self.tr(SPEED_UP)}")
 
     def choose_recording(self, on: bool) -> None:
         """Show and tell whether steps are recorded."""

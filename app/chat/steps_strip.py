@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QCoreApplication, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QFrame,
@@ -69,7 +69,7 @@ class StepsStrip(QFrame):
         self._bars = StepBars(appearance)
         self._heads = HeadBars(appearance)
         self.speed_label = _told(self.tr(SPEED))
-        self.mean_label = _told(TOKENS_PER_STEP)
+        self.mean_label = _told(QCoreApplication.translate("Figures", TOKENS_PER_STEP))
         self.gain_label = _told(self.tr(TOO_SMALL_MEANING))
         self.memory_label = _told("")
         self.gain_label.setText(f"· {self.tr(TOO_SMALL)}")

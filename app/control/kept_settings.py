@@ -11,7 +11,7 @@ from app.chat.controller import ChatController
 from app.control.panel import ControlPanel
 from app.history.history_keeper import HistoryKeeper
 from medusa_core.chat_settings import ChatSettings
-from medusa_core.errors import MedusaError
+from medusa_core.errors import MedusaError, RequestError
 
 
 class KeptSettings(QObject):
@@ -41,6 +41,8 @@ class KeptSettings(QObject):
             return
         try:
             raw = self._keeper.history.settings(conversation.session_id)
+        except RequestError:  # it isn't written yet: the disk may be full
+            return
         except MedusaError as error:
             self._chat.errors.show(error.message, error.hint)
             return

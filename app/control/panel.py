@@ -21,6 +21,7 @@ from app.control.group import Group
 from app.control.numbers import Numbers, with_number
 from app.control.preset_bar import PresetBar
 from app.control.row import Row
+from app.control.said import said
 from app.control.seeds import NewSeed
 from app.control.template_preview import TemplatePreview
 from app.control.texts import SeedBox, TextBox, stops_of, text_of
@@ -256,7 +257,7 @@ class ControlPanel(QFrame):
             blocker = QSignalBlocker(box)
             box.setCurrentIndex(-1 if choice is None else box.findData(choice.name))
             blocker.unblock()
-            explain(box, "" if choice is None else choice.explanation)
+            explain(box, "" if choice is None else said(choice.explanation))
         self.policy_box.setCurrentIndex(self.policy_box.findData(settings.overflow))
         explain(self.policy_box, self.tr(POLICIES[settings.overflow][1]))
         self.numbers.show_settings(settings)
@@ -335,6 +336,6 @@ def _offer(box: ElidedBox, choices: Sequence[DrafterChoice | RuleChoice]) -> Non
     blocker = QSignalBlocker(box)
     box.clear()
     for choice in choices:
-        box.addItem(choice.label, choice.name)
-        box.setItemData(box.count() - 1, wrapped(choice.explanation), _TOOLTIP)
+        box.addItem(said(choice.label), choice.name)
+        box.setItemData(box.count() - 1, wrapped(said(choice.explanation)), _TOOLTIP)
     blocker.unblock()

@@ -1,4 +1,4 @@
-"""Texts of declared settings and presets in the window's language."""
+"""Texts of the engine's settings, presets and choices in the window's language."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from PySide6.QtCore import QCoreApplication
 
 
 def said(text: str) -> str:
-    """A text of `chat_settings` or `presets`, which the tool for translations reads there."""
+    """A text that the engine declares, where the tool for translations reads it."""
     return QCoreApplication.translate("Setting", text) if text else ""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
 
-from medusa_core.api import ConversationFile, FileKind, History, export
+from medusa_core.api import ConversationFile, FileKind, History, export_gently
 from medusa_core.errors import MedusaError
 
 log = logging.getLogger(__name__)
@@ -55,9 +55,9 @@ class ConversationFiles(QObject):
             self._window, "Export", f"{_file_name(name)}.md", kinds
         )
         if told:
-            self.export(Path(told), _KINDS.get(kind), conversation_ids)
+            self._start(self.export(Path(told), _KINDS.get(kind), conversation_ids))
 
-    def export(
+    async def export(
         self, path: Path, kind: FileKind | None, conversation_ids: Sequence[str] | None
     ) -> None:
         """Write conversations into a file; says what was done.
@@ -75,7 +75,7 @@ class ConversationFiles(QObject):
 
                 count = export_pdf(self._history, path, conversation_ids)
             else:
-                count = export(self._history, path, kind, conversation_ids)
+                count = await export_gently(self._history, path, kind, conversation_ids)
         except MedusaError as error:
             self.failed.emit(error.message, error.hint)
             return
@@ -86,9 +86,7 @@ class ConversationFiles(QObject):
         """Ask for files and take their conversations."""
         told, _ = QFileDialog.getOpenFileNames(self._window, "Import", "", _IMPORTED)
         if told:
-            task = asyncio.ensure_future(self.import_all([Path(name) for name in told]))
-            self._work.add(task)
-            task.add_done_callback(self._work.discard)
+            self._start(self.import_all([Path(name) for name in told]))
 
     async def import_all(self, paths: Sequence[Path]) -> None:
         """Take the conversations of files; says how many came, or what is wrong."""
@@ -106,6 +104,11 @@ class ConversationFiles(QObject):
         self.imported.emit()
         known = f", {num_known} were here already" if num_known else ""
         self.said.emit(f"{num_new} imported{known}.")
+
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._work.add(task)
+        task.add_done_callback(self._work.discard)
 
 
 def _file_name(title: str) -> str:

@@ -469,6 +469,113 @@
     </message>
 </context>
 <context>
+    <name>Figures</name>
+    <message>
+        <source>Mean acceptance length τ: tokens from decode steps ÷ decode steps, the token that the model adds itself in each step included. Plain decoding has 1.</source>
+        <translation>Mittlere Annahmelänge τ: Token aus Schritten ÷ Schritte, mit dem Token, das das Modell in jedem Schritt selbst hinzufügt. Ohne Vorausraten ist sie 1.</translation>
+    </message>
+    <message>
+        <source>end of answer</source>
+        <translation>Ende der Antwort</translation>
+    </message>
+    <message>
+        <source>stop string</source>
+        <translation>Endtext</translation>
+    </message>
+    <message>
+        <source>token limit</source>
+        <translation>Längengrenze</translation>
+    </message>
+    <message>
+        <source>context full</source>
+        <translation>Kontext voll</translation>
+    </message>
+    <message>
+        <source>stopped</source>
+        <translation>angehalten</translation>
+    </message>
+    <message>
+        <source>The model ended the answer itself.</source>
+        <translation>Das Modell hat die Antwort selbst beendet.</translation>
+    </message>
+    <message>
+        <source>The answer reached a text at which it was asked to stop.</source>
+        <translation>Die Antwort hat einen Text erreicht, an dem sie enden sollte.</translation>
+    </message>
+    <message>
+        <source>The answer reached the largest number of tokens it may have.</source>
+        <translation>Die Antwort hat so viele Token, wie sie höchstens haben darf.</translation>
+    </message>
+    <message>
+        <source>Conversation and answer fill the model&apos;s context.</source>
+        <translation>Gespräch und Antwort füllen den Kontext des Modells.</translation>
+    </message>
+    <message>
+        <source>You stopped the answer.</source>
+        <translation>Sie haben die Antwort angehalten.</translation>
+    </message>
+    <message>
+        <source>{number} tokens/s</source>
+        <translation>{number} Token/s</translation>
+    </message>
+    <message>
+        <source>{number} tokens/step</source>
+        <translation>{number} Token/Schritt</translation>
+    </message>
+    <message>
+        <source>With prefill: {number} tokens/s.</source>
+        <translation>Mit dem Lesen: {number} Token/s.</translation>
+    </message>
+    <message>
+        <source>Tokens from decode steps ÷ seconds of decoding.</source>
+        <translation>Token aus Schritten ÷ deren Sekunden.</translation>
+    </message>
+    <message>
+        <source>From the start of the request to the first token of the answer: {prompt} prompt tokens, of which {cached} were still in the cache.</source>
+        <translation>Vom Absenden bis zum ersten Token der Antwort: {prompt} Token zu lesen, davon {cached} noch im Zwischenspeicher.</translation>
+    </message>
+    <message>
+        <source>{time} to first token</source>
+        <translation>{time} bis zum ersten Token</translation>
+    </message>
+    <message>
+        <source>Speed</source>
+        <translation>Tempo</translation>
+    </message>
+    <message>
+        <source>Tokens per step</source>
+        <translation>Token je Schritt</translation>
+    </message>
+    <message>
+        <source>Time to first token</source>
+        <translation>Zeit bis zum ersten Token</translation>
+    </message>
+    <message>
+        <source>Stop reason</source>
+        <translation>Grund des Endes</translation>
+    </message>
+    <message>
+        <source>τ × T(1) ÷ mean time of a step. T(1) is the time of a step of plain decoding at this length, measured on this machine.</source>
+        <translation>τ × T(1) ÷ mittlere Zeit eines Schrittes. T(1) ist die Zeit eines Schrittes ohne Vorausraten bei dieser Länge, auf diesem Rechner gemessen.</translation>
+    </message>
+    <message>
+        <source>{factor}× plain</source>
+        <translation>{factor}× einfach</translation>
+    </message>
+    <message>
+        <source> (drafts rested)</source>
+        <translation> (Vorausraten ruhte)</translation>
+    </message>
+    <message>
+        <source> In {rested} of {all} steps nothing was drafted: drafting gained less than 5 % just then. It is tried again from time to time.</source>
+        <translation> In {rested} von {all} Schritten wurde nichts vorausgeraten: Es brachte gerade weniger als 5 %. Von Zeit zu Zeit wird es wieder versucht.</translation>
+    </message>
+    <message>
+        <source>Speed-up</source>
+        <translation>Beschleunigung</translation>
+    </message>
+</context>
+<context>
     <name>FilesStep</name>
     <message>
         <source>Where your files are</source>
@@ -535,6 +642,10 @@
 </context>
 <context>
     <name>Header</name>
+    <message>
+        <source>Who guesses the next tokens. Guesses make answers faster; the words are the same.</source>
+        <translation>Wer die nächsten Token vorausrät. Das macht Antworten schneller; die Worte bleiben dieselben.</translation>
+    </message>
     <message>
         <source>Manage models …</source>
         <translation>Modelle verwalten …</translation>
@@ -1223,6 +1334,86 @@
     <message>
         <source>Lets rarer tokens come: for stories and ideas.</source>
         <translation>Lässt seltenere Token zu: für Geschichten und Einfälle.</translation>
+    </message>
+    <message>
+        <source>All methods</source>
+        <translation>Alle Verfahren</translation>
+    </message>
+    <message>
+        <source>All sources of drafts that this model has, together in one tree.</source>
+        <translation>Alles, womit dieses Modell vorausraten kann, zusammen in einem Baum.</translation>
+    </message>
+    <message>
+        <source>Medusa heads</source>
+        <translation>Medusa-Köpfe</translation>
+    </message>
+    <message>
+        <source>The heads&apos; guesses, in one tree for all steps.</source>
+        <translation>Was die Köpfe raten, in einem Baum für alle Schritte.</translation>
+    </message>
+    <message>
+        <source>Medusa, one chain</source>
+        <translation>Medusa, eine Kette</translation>
+    </message>
+    <message>
+        <source>Each head&apos;s best guess, without branches.</source>
+        <translation>Das Beste jedes Kopfes, ohne Zweige.</translation>
+    </message>
+    <message>
+        <source>Medusa, dynamic tree</source>
+        <translation>Medusa, wachsender Baum</translation>
+    </message>
+    <message>
+        <source>The heads&apos; guesses, in a tree that is larger where the heads are unsure.</source>
+        <translation>Was die Köpfe raten, in einem Baum, der größer ist, wo sie unsicher sind.</translation>
+    </message>
+    <message>
+        <source>Prompt lookup</source>
+        <translation>Nachschlagen im Text</translation>
+    </message>
+    <message>
+        <source>A search for the same words earlier in the text.</source>
+        <translation>Sucht dieselben Worte weiter oben im Text.</translation>
+    </message>
+    <message>
+        <source>None (plain)</source>
+        <translation>Keine</translation>
+    </message>
+    <message>
+        <source>Nobody guesses: one token a step.</source>
+        <translation>Niemand rät voraus: ein Token je Schritt.</translation>
+    </message>
+    <message>
+        <source>Phrases and lookup</source>
+        <translation>Wendungen und Nachschlagen</translation>
+    </message>
+    <message>
+        <source>A table of what the model often says, and a search for the same words in the text.</source>
+        <translation>Eine Tabelle dessen, was das Modell oft sagt, und eine Suche nach denselben Worten im Text.</translation>
+    </message>
+    <message>
+        <source>Greedy</source>
+        <translation>Greedy</translation>
+    </message>
+    <message>
+        <source>Takes the likeliest token each time.</source>
+        <translation>Nimmt jedes Mal das wahrscheinlichste Token.</translation>
+    </message>
+    <message>
+        <source>Sample</source>
+        <translation>Auslosen</translation>
+    </message>
+    <message>
+        <source>Draws each token by its probability.</source>
+        <translation>Lost jedes Token nach seiner Wahrscheinlichkeit aus.</translation>
+    </message>
+    <message>
+        <source>Typical (creative, not exact)</source>
+        <translation>Typical (kreativ, nicht exakt)</translation>
+    </message>
+    <message>
+        <source>Also keeps guesses that are merely likely: more of them, in other words.</source>
+        <translation>Behält auch, was bloß wahrscheinlich ist: mehr davon, in anderen Worten.</translation>
     </message>
 </context>
 <context>

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QApplication, QWidget
@@ -19,7 +20,9 @@ from app.__main__ import leave
 from app.application import Application, Options, run
 from app.insight.track import Track
 from app.theme.appearance import ThemeChoice
-from medusa_core.api import Library, offline_hub_settings
+from medusa_core.api import Library, offline_hub_settings, open_history
+from medusa_core.conversation import Answer, Conversation, Prompt
+from medusa_core.messages import GenerateSettings
 from medusa_core.model_state import Phase
 
 log = logging.getLogger(__name__)
@@ -38,6 +41,25 @@ FOLLOW_UP = "What is the capital of France?"
 STRUCTURED = "Generate example sentences using the word 'small'."
 # Enough to see branches; alone for speed the engine takes fewer for the demo model.
 WATCHED_ROWS = 16
+WRITTEN = """<think>The user asks for a river, then for an example.</think>
+# نهر
+
+النهر **طويل** وجميل، عرضه 12 مترا.
+
+> A quotation over
+> two lines.
+
+The area is $A = \\pi r^2$, and \\(x_1 \\le \\sqrt{2}\\).
+
+| Name | Length |
+|---|---|
+| Nile | 6,650 km |
+
+```python
+def length(river: str) -> int:
+    return {"Nile": 6650}[river]
+```
+"""
 # Longer than any context of the demo model.
 TOO_LONG = "Please remember this. " * 2000
 
@@ -53,6 +75,19 @@ def _tooltip() -> QWidget | None:
     """The tooltip that is shown."""
     shown = (widget for widget in QApplication.topLevelWidgets() if widget.isVisible())
     return next((w for w in shown if w.metaObject().className() == "QTipLabel"), None)
+
+
+def _windows() -> set[QWidget]:
+    """The windows that are shown."""
+    return {one for one in QApplication.topLevelWidgets() if one.isVisible() and one.isWindow()}
+
+
+def _written() -> Conversation:
+    """A conversation of another program, with all that answers may hold."""
+    conversation = Conversation()
+    answer = Answer("answer", GenerateSettings(), model="A larger model", text=WRITTEN)
+    conversation.grow([Prompt("prompt", "", "اكتب لي عن النهر ثم مثالا", [answer])])
+    return conversation
 
 
 class TourError(Exception):
@@ -98,6 +133,11 @@ class Tour:
     async def run(self) -> int:
         """Take all pictures and write the index; returns the exit code."""
         self._folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix="tour-") as kept:
+            self._app.window.keep_history(open_history(Path(kept) / "history.db"))
+            return await self._run()
+
+    async def _run(self) -> int:
         self._app.open()
         try:
             await self._visit()
@@ -136,8 +176,40 @@ class Tour:
         chat.send(TOO_LONG)
         await self._until(lambda: not chat.is_busy, ANSWER_TIMEOUT_S)
         await self._take("error")
+        await self._visit_chat()
         await self._visit_insight()
         await self._visit_models()
+
+    async def _visit_chat(self) -> None:
+        """Conversations, settings, and an answer with all that answers may hold."""
+        window = self._app.window
+        chat, sidebar = window.chat, window.sidebar
+        chat.new_chat()
+        window.page.composer.clear()
+        await self._ask(GREETING)
+        chat.regenerate()
+        await self._until(lambda: not chat.is_busy, ANSWER_TIMEOUT_S)
+        await self._take("versions")
+        sidebar.search_edit.setText("bear")
+        await self._until(lambda: bool(sidebar.model.rows), LOAD_TIMEOUT_S)
+        await self._take("search", settle_s=0.4)
+        sidebar.search_edit.clear()
+        window.page.show_panel(True)
+        await self._take("panel", settle_s=0.4)
+        window.page.show_panel(False)
+        chat.open(_written())
+        await self._take("written", settle_s=0.6)
+        for screen, show in (
+            ("settings", window.desk.show_settings),
+            ("palette", window.desk.show_palette),
+        ):
+            before = _windows()
+            show()
+            await self._until(lambda before=before: bool(_windows() - before), LOAD_TIMEOUT_S)
+            (dialog,) = _windows() - before
+            await self._take(screen, widget=dialog)
+            dialog.close()
+        chat.new_chat()
 
     async def _visit_insight(self) -> None:
         """The panels: a planned tree, an answer's steps, its table, and two modes."""

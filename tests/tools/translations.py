@@ -15,7 +15,9 @@ from xml.etree import ElementTree as ET
 import PySide6
 
 from medusa_core.chat_settings import SETTINGS
+from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.presets import BUILTIN
+from medusa_core.rules.rule import rule_registry
 from medusa_core.setting import When
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,11 +37,13 @@ def extract(path: Path) -> None:
 
 
 def declared_texts() -> tuple[str, ...]:
-    """What the engine's settings and presets say of themselves; it knows no translations."""
+    """What settings, presets, drafters and rules say of themselves, in English."""
     settings = SETTINGS.values()
     told = [text for s in settings for text in (s.label, s.meaning, s.drafting, s.off_text)]
     told += [when.value for when in When if when.value]
     told += [text for preset in BUILTIN for text in (preset.name, preset.meaning)]
+    specs = (*drafter_registry().specs, *rule_registry().specs)
+    told += [text for spec in specs for text in (spec.choice.label, spec.choice.explanation)]
     return tuple(dict.fromkeys(told))
 
 

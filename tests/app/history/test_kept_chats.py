@@ -300,7 +300,12 @@ def test_a_conversation_is_exported_and_taken_again(
     files = window.history.files
     name = next(name for name, k in {**_KINDS, "PDF (*.pdf)": None}.items() if k is kind)
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "out"), name))
-    choose(window, "one", "Export …")
+
+    async def export() -> None:
+        choose(window, "one", "Export …")
+        await asyncio.gather(*files._work)
+
+    asyncio.run(export())
     (written,) = tmp_path.glob("out.*")
     assert window.sidebar.notice_label.text() == f"1 conversation written to {written.name}."
     if kind is None:
@@ -321,7 +326,7 @@ def test_a_file_that_cannot_be_written_is_told(
     ask(qtbot, window, "one")
     assert window.history is not None
     for kind in (FileKind.MARKDOWN, None):
-        window.history.files.export(tmp_path / "no" / "where.x", kind, None)
+        asyncio.run(window.history.files.export(tmp_path / "no" / "where.x", kind, None))
     assert [card.message.split(" can't")[1] for card in errors(window)]
 
 
