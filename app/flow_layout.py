@@ -20,8 +20,14 @@ class FlowLayout(QLayout):
         super().__init__(parent)
         self._ends_right = ends_right
         self._items: list[QLayoutItem] = []
+        # A column of many messages asks each again whenever one of them changes.
+        self._heights: dict[int, int] = {}
         self.setSpacing(spacing_px)
         self.setContentsMargins(0, 0, 0, 0)
+
+    def invalidate(self) -> None:
+        self._heights.clear()
+        super().invalidate()
 
     def addItem(self, item: QLayoutItem) -> None:
         self._items.append(item)
@@ -42,7 +48,9 @@ class FlowLayout(QLayout):
         return True
 
     def heightForWidth(self, width: int) -> int:
-        return self._arrange(QRect(0, 0, width, 0), move=False)
+        if width not in self._heights:
+            self._heights[width] = self._arrange(QRect(0, 0, width, 0), move=False)
+        return self._heights[width]
 
     def setGeometry(self, rect: QRect) -> None:
         super().setGeometry(rect)

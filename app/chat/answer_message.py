@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtCore import QPoint, QRect, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QGuiApplication
 from PySide6.QtWidgets import QLabel, QMenu, QVBoxLayout, QWidget
 
 from app.chat.announcer import Announcer
 from app.chat.answer_document import AnswerDocument, MarkedRange
+from app.chat.estimates import estimated_text_px, rendered_text
 from app.chat.figure_row import FigureRow
 from app.chat.figures import figures
 from app.chat.highlights import highlight_words
@@ -23,7 +26,7 @@ from app.theme.appearance import Appearance
 from app.theme.marks import mark_style
 from app.theme.tokens import Theme
 from medusa_core.messages import GenerationDone, StepDone, StopReason
-from medusa_core.thinking import NOTHING_THOUGHT
+from medusa_core.thinking import NOTHING_THOUGHT, without_thinking
 
 # Such an answer isn't at its end.
 _CUT = (StopReason.MAX_TOKENS, StopReason.CANCELLED, StopReason.CONTEXT)
@@ -34,10 +37,8 @@ class AnswerMessage(Message):
     """One answer, while it is written and afterwards.
 
     Attributes:
-        document: The text with its marks.
-        view: Shows it.
+        speaker: Whose answer it is.
         fold: What was thought before it; None where nothing was.
-        row: Figures and buttons; hidden until the answer is complete.
         done: How the answer ended, or None.
         num_accepted: Tokens of it that a drafter proposed and the target accepted.
         request_id: Names the request that it answers.
@@ -47,6 +48,7 @@ class AnswerMessage(Message):
         reroll_requested: Another answer is wanted from this token of it on.
         continue_requested: It is to be gone on with.
         branch_requested: The conversation is to go on from here.
+        version_chosen: Another answer is wanted in its place, by its place among them.
         token_hovered: The mouse is on a token of it, by its index; −1 for none.
         token_pressed: A token of it was chosen.
     """
@@ -55,6 +57,7 @@ class AnswerMessage(Message):
     reroll_requested = Signal(int)
     continue_requested = Signal()
     branch_requested = Signal()
+    version_chosen = Signal(int)
     token_hovered = Signal(int)
     token_pressed = Signal(int)
 
@@ -65,8 +68,29 @@ class AnswerMessage(Message):
         appearance: Appearance,
         request_id: str = "",
         parent: QWidget | None = None,
+        *,
+        text: str = "",
+        fill: Callable[[AnswerMessage], object] | None = None,
     ) -> None:
+        """Make a message.
+
+        Args:
+            speaker: Whose answer it is.
+            marking: How accepted tokens are marked.
+            appearance: Of the window.
+            request_id: Names the request that it answers.
+            parent: Qt's.
+            text: The answer, where it is complete.
+            fill: Fills it when it is laid out; without, it is laid out at once.
+        """
         super().__init__(parent)
+        self.is_laid_out = False
+        self.speaker = speaker
+        self._text = text
+        self._fill = fill
+        self._searched: str | None = None
+        self._version = (0, 1)
+        self._is_last = True
         self.request_id = request_id
         self._lack = "Only answers of the chat can be gone on with."
         self._hovered = NO_TOKEN
@@ -75,16 +99,44 @@ class AnswerMessage(Message):
         self.done: GenerationDone | None = None
         self.num_accepted = 0
         self._appearance = appearance
-        rich = InertDocument()
-        self.view = TextView(rich, "Answer")
-        self.view.head_code(appearance)
         self._steps: list[StepDone] = []
         self.fold: ThoughtFold | None = None
+        if fill is None:
+            self.lay_out()
+
+    @property
+    def document(self) -> AnswerDocument:
+        """The text with its marks."""
+        self.lay_out()
+        return self._document
+
+    @property
+    def view(self) -> TextView:
+        """Shows it."""
+        self.lay_out()
+        return self._view
+
+    @property
+    def row(self) -> FigureRow:
+        """Figures and buttons; hidden until the answer is complete."""
+        self.lay_out()
+        return self._row
+
+    def estimated_px(self, width_px: int) -> int:
+        return estimated_text_px(self._text, width_px, self._appearance.scale)
+
+    def lay_out(self) -> None:
+        if self.is_laid_out:
+            return
+        self.is_laid_out = True
+        appearance, rich = self._appearance, InertDocument()
+        self._view = TextView(rich, "Answer")
+        self.view.head_code(appearance)
         style = mark_style(appearance.theme, appearance.scale, appearance.legend)
-        self.document = AnswerDocument(rich, style, marking)
+        self._document = AnswerDocument(rich, style, self._marking)
         self.view.spell_by(self.document.selected_text)
-        self.row = FigureRow(appearance)
-        self._speaker = QLabel(speaker)
+        self._row = FigureRow(appearance)
+        self._speaker = QLabel(self.speaker)
         self._speaker.setObjectName("speaker")
         self._waiting = QLabel("…")
         self._waiting.setObjectName("waiting")
@@ -98,11 +150,11 @@ class AnswerMessage(Message):
         self._column = QVBoxLayout(self)
         self._build()
         self.restyle()
-
-    @property
-    def speaker(self) -> str:
-        """Whose answer it is."""
-        return self._speaker.text()
+        if self._fill is not None:
+            self._fill(self)
+        self.row.versions.show_version(*self._version)
+        self.set_place(is_last=self._is_last, lack=self._lack)
+        self.select_tokens(self._selected)
 
     @property
     def has_text(self) -> bool:
@@ -111,9 +163,15 @@ class AnswerMessage(Message):
 
     @property
     def searched_text(self) -> str:
-        return self.view.document().toPlainText()
+        if self.is_laid_out:
+            return self.view.toPlainText()
+        if self._searched is None:
+            self._searched = rendered_text(without_thinking(self._text))
+        return self._searched
 
     def highlight(self, words: str, number: int, theme: Theme) -> QRect | None:
+        if not self.is_laid_out:
+            return None
         place = highlight_words(self.view, words, number, theme)
         return place and QRect(self.view.mapTo(self, place.topLeft()), place.size())
 
@@ -172,6 +230,12 @@ class AnswerMessage(Message):
         self._show_text()
         self.row.show()
 
+    def show_version(self, place: int, num_versions: int) -> None:
+        """Say which of the answers to its prompt it is, counted from 0."""
+        self._version = (place, num_versions)
+        if self.is_laid_out:
+            self.row.versions.show_version(place, num_versions)
+
     def set_place(self, *, is_last: bool, lack: str) -> None:
         """Offer what can be done with it where it stands.
 
@@ -179,7 +243,9 @@ class AnswerMessage(Message):
             is_last: Nothing follows: it may be gone on with; others may be gone back to.
             lack: Why its tokens can't be gone on with; empty if they can.
         """
-        self._lack = lack
+        self._lack, self._is_last = lack, is_last
+        if not self.is_laid_out:
+            return
         was_cut = self.done is not None and self.done.stop_reason in _CUT
         self.row.offer(regenerates=True, continues=is_last and was_cut, branches=not is_last)
         self.row.continue_button.setEnabled(not lack)
@@ -192,6 +258,8 @@ class AnswerMessage(Message):
             Where they begin, in this widget's coordinates; None where nothing of them is shown.
         """
         self._selected = tokens
+        if not tokens and not self.is_laid_out:
+            return None
         found = self.document.ranges_of(tokens) if tokens else ()
         if found or self.view.framed:
             self.view.frame(_joined(found), QColor(self._appearance.theme.accent))
@@ -205,6 +273,8 @@ class AnswerMessage(Message):
     def set_marking(self, marking: Marking) -> None:
         """Mark accepted tokens, or don't."""
         self._marking = marking
+        if not self.is_laid_out:
+            return
         for document in self._documents:
             document.set_marking(marking)
         self._show_behind()
@@ -212,6 +282,8 @@ class AnswerMessage(Message):
 
     def restyle(self) -> None:
         """Take the sizes and colours of the theme."""
+        if not self.is_laid_out:
+            return
         scale = self._appearance.scale
         self._column.setSpacing(scale.px(0.35))
         self.view.set_font(scale.font())
@@ -288,6 +360,7 @@ class AnswerMessage(Message):
         self.row.copy_requested.connect(self._copy)
         self.row.regenerate_requested.connect(self.regenerate_requested)
         self.row.continue_requested.connect(self.continue_requested)
+        self.row.versions.chosen.connect(self.version_chosen)
         self.row.branch_requested.connect(self.branch_requested)
         self.view.hovered.connect(self._hover)
         self.view.pressed.connect(lambda at: self.token_pressed.emit(self.document.token_at(at)))

@@ -1,14 +1,17 @@
 """The messages under each other, in a column that is good to read.
 
 One widget for each message in a scroll area, not a list with delegates: text can be selected and
-read aloud without a line of our own, and 200 long answers stay smooth, because only the last one
-changes while it is written and the column keeps its width while the window grows.
+read aloud without a line of our own. Messages are laid out when they come near the view; until
+then each is an empty widget of about the height that it will have, so that long conversations open
+at once and scroll smoothly.
 """
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRect, QSize, Qt, Signal
-from PySide6.QtGui import QResizeEvent
+from bisect import bisect_left, bisect_right
+
+from PySide6.QtCore import QCoreApplication, QEvent, QRect, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -25,6 +28,11 @@ from app.theme.appearance import Appearance
 COLUMN_EM = 52
 # So close to the end, in pixels, counts as the end.
 END_SLACK_PX = 4
+_ANY_HEIGHT = (1 << 24) - 1  # as Qt says it
+_FRAME_MS = 16
+_MOST_ROUNDS = 20
+# A layout of the column, of the message in it, and of the text that then knows its width.
+_SETTLE_ROUNDS = 4
 
 
 class ConversationView(QScrollArea):
@@ -55,6 +63,12 @@ class ConversationView(QScrollArea):
         self._jump.setAccessibleName("Go to the end")
         self._jump.clicked.connect(self.follow_end)
         self._jump.hide()
+        self._is_settling = False
+        self._has_new = False
+        # One message at a time, between two frames.
+        self._later = QTimer(self)
+        self._later.setInterval(_FRAME_MS)
+        self._later.timeout.connect(self._lay_out_more)
         bar = self.verticalScrollBar()
         bar.rangeChanged.connect(self._range_changed)
         bar.valueChanged.connect(self._scrolled)
@@ -68,6 +82,11 @@ class ConversationView(QScrollArea):
     def add(self, message: Message) -> None:
         """Show a message at the end."""
         self._messages.append(message)
+        if not message.is_laid_out:
+            width = min(self.viewport().width(), self._column.maximumWidth())
+            message.setFixedHeight(message.estimated_px(width))
+            self._has_new = True
+            self._later.start()
         self._stack.insertWidget(self._stack.count() - 1, message)
         self.changed.emit()
 
@@ -92,8 +111,13 @@ class ConversationView(QScrollArea):
         bar.setValue(bar.maximum())
         self._jump.hide()
 
+    def show_laid_out(self, message: Message) -> None:
+        """Lay a message out, wherever it is; what is seen stays where it is."""
+        self._lay_out([message])
+
     def reveal(self, message: Message, place: QRect) -> None:
         """Scroll to a part of a message, which is in its own coordinates."""
+        self.show_laid_out(message)
         at = message.mapTo(self._page, place.center())
         margin = place.height() + self._appearance.scale.px(3)
         self.ensureVisible(at.x(), at.y(), 0, min(margin, self.viewport().height() // 3))
@@ -150,6 +174,83 @@ class ConversationView(QScrollArea):
             bar.setValue(highest)
         self._jump.setVisible(not self._follows_end)
 
+    # Laid out where it is seen, and then around it ----------------------------------------------
+
+    def _lay_out_more(self) -> None:
+        """Lay out what is seen, else the next message around it; ends when there is none."""
+        if self.isHidden() or not self._messages:
+            self._later.stop()
+            return
+        if self._waiting_within(0) or self._has_new:
+            self._lay_out_seen()
+            return
+        near = self._waiting_within(self.viewport().height())
+        if near:
+            middle = self.verticalScrollBar().value() + self.viewport().height() // 2
+            self._lay_out([min(near, key=lambda one: abs(one.geometry().center().y() - middle))])
+        else:
+            self._later.stop()
+
+    def _settle(self) -> None:
+        """Give every message its place now."""
+        for _ in range(_SETTLE_ROUNDS):
+            QCoreApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest.value)
+
+    def _lay_out_seen(self) -> None:
+        if self._has_new:  # which has no place yet
+            self._has_new = False
+            self._settle()
+        for _ in range(_MOST_ROUNDS):
+            if not (seen := self._waiting_within(0)):
+                return
+            self._lay_out(seen)
+
+    def _waiting_within(self, margin_px: int) -> list[Message]:
+        """Messages in or near the view that aren't laid out yet."""
+        top = self.verticalScrollBar().value() - margin_px
+        bottom = top + self.viewport().height() + 2 * margin_px
+        return [one for one in self._between(top, bottom) if not one.is_laid_out]
+
+    def _between(self, top: int, bottom: int) -> list[Message]:
+        """The messages that stand, with a part at least, between two heights of the page."""
+        messages = self._messages
+        first = bisect_left(messages, top, key=lambda one: one.geometry().bottom())
+        return messages[first : bisect_right(messages, bottom, key=lambda one: one.y())]
+
+    def _lay_out(self, messages: list[Message]) -> None:
+        """Lay messages out; what is seen stays where it is, though heights were estimates."""
+        waiting = [message for message in messages if not message.is_laid_out]
+        if not waiting or self._is_settling:
+            return
+        bar = self.verticalScrollBar()
+        anchor = self._anchor(bar.value())
+        before = anchor.y() - bar.value() if anchor else 0
+        self._is_settling = True
+        for message in waiting:
+            message.lay_out()
+            message.setMinimumHeight(0)
+            message.setMaximumHeight(_ANY_HEIGHT)
+        self._settle()
+        if self._follows_end:
+            bar.setValue(bar.maximum())
+        elif anchor is not None:
+            bar.setValue(anchor.y() - before)
+        self._is_settling = False
+
+    def _anchor(self, top: int) -> Message | None:
+        """The first message that begins in the view; else the one that fills it."""
+        seen = self._between(top, top + self.viewport().height())
+        inside = (message for message in seen if message.y() >= top)
+        return next(inside, seen[0] if seen else None)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._later.start()
+
     def _scrolled(self, value: int) -> None:
+        if self._is_settling:
+            return
         self._follows_end = value >= self.verticalScrollBar().maximum() - END_SLACK_PX
+        self._lay_out_seen()
+        self._later.start()
         self._jump.setVisible(not self._follows_end)

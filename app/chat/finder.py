@@ -74,6 +74,8 @@ class Finder(QObject):
         theme = self._appearance.theme
         for message in self._view.messages:
             number = current.number if current and message is current.message else -1
+            if number >= 0:
+                self._view.show_laid_out(message)
             place = message.highlight(words if message in found else "", number, theme)
             if place is not None:
                 self._view.reveal(message, place)

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.chat.estimates import estimated_text_px
 from app.chat.highlights import highlight_words
 from app.chat.prompt_actions import PromptActions
 from app.chat.prompt_editor import PromptEditor
@@ -35,11 +36,22 @@ BUBBLE_SHARE = 0.86
 class Message(QFrame):
     """One entry of the conversation.
 
+    Attributes:
+        is_laid_out: What it shows is there; else it only knows about how high it will be.
+
     Signals:
         quoted: This text of it is to be quoted in the next prompt.
     """
 
     quoted = Signal(str)
+    is_laid_out = True
+
+    def lay_out(self) -> None:
+        """Make what it shows, if that wasn't done yet."""
+
+    def estimated_px(self, width_px: int) -> int:
+        """About how high it will be at a width."""
+        return 0
 
     @property
     def searched_text(self) -> str:
@@ -68,27 +80,59 @@ class UserMessage(Message):
 
     Attributes:
         text: What was written.
-        row: What can be done with it.
 
     Signals:
         edited: It is to be asked anew, with this text.
+        version_chosen: Another version of it is wanted, by its place.
     """
 
     edited = Signal(str)
+    version_chosen = Signal(int)
 
     def __init__(self, text: str, appearance: Appearance, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.is_laid_out = False
         self.text = text
         self._appearance = appearance
+        self._version = (0, 1)
+
+    @property
+    def row(self) -> PromptActions:
+        """What can be done with it."""
+        self.lay_out()
+        return self._row
+
+    @property
+    def view(self) -> TextView:
+        """Shows its text."""
+        self.lay_out()
+        return self._view
+
+    def show_version(self, place: int, num_versions: int) -> None:
+        """Say which version of the prompt it is, counted from 0."""
+        self._version = (place, num_versions)
+        if self.is_laid_out:
+            self._row.versions.show_version(place, num_versions)
+
+    def estimated_px(self, width_px: int) -> int:
+        return estimated_text_px(self.text, int(width_px * BUBBLE_SHARE), self._appearance.scale)
+
+    def lay_out(self) -> None:
+        if self.is_laid_out:
+            return
+        self.is_laid_out = True
+        text, appearance = self.text, self._appearance
         self._bubble = QFrame(self)
         self._bubble.setObjectName("bubble")
         self._view = TextView(plain_document(text), "You", self._bubble)
         self._lines = self._view.toPlainText().split("\n")
         self._inner = QVBoxLayout(self._bubble)
         self._inner.addWidget(self._view)
-        self.row = PromptActions(appearance)
-        self.row.edit_requested.connect(self.begin_edit)
-        self.row.copy_requested.connect(self._copy)
+        self._row = PromptActions(appearance)
+        self._row.edit_requested.connect(self.begin_edit)
+        self._row.copy_requested.connect(self._copy)
+        self._row.versions.chosen.connect(self.version_chosen)
+        self._row.versions.show_version(*self._version)
         self._view.menu_requested.connect(self._show_menu)
         self._editor: PromptEditor | None = None
         row = QHBoxLayout()
@@ -103,9 +147,11 @@ class UserMessage(Message):
 
     @property
     def searched_text(self) -> str:
-        return self._view.toPlainText()
+        return self._view.toPlainText() if self.is_laid_out else self.text
 
     def highlight(self, words: str, number: int, theme: Theme) -> QRect | None:
+        if not self.is_laid_out:
+            return None
         place = highlight_words(self._view, words, number, theme)
         return place and QRect(self._view.mapTo(self, place.topLeft()), place.size())
 
@@ -155,6 +201,8 @@ class UserMessage(Message):
 
     def restyle(self) -> None:
         """Take the sizes of the theme."""
+        if not self.is_laid_out:
+            return
         scale = self._appearance.scale
         self._inner.setContentsMargins(scale.px(0.95), scale.px(0.6), scale.px(0.95), scale.px(0.6))
         self._view.set_font(scale.font())
@@ -162,7 +210,8 @@ class UserMessage(Message):
         self._fit()
 
     def resizeEvent(self, event: object) -> None:
-        self._fit()
+        if self.is_laid_out:
+            self._fit()
 
     def _fit(self) -> None:
         """As wide as the text wants to be, up to the bubble's share of the column."""

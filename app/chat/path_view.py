@@ -130,7 +130,7 @@ class PathView(QObject):
         if user is None:
             user = UserMessage(turn.prompt.text, self._appearance)
             user.edited.connect(lambda text: self.edited.emit(place, text))
-            user.row.versions.chosen.connect(lambda n: self.prompt_chosen.emit(place, n))
+            user.version_chosen.connect(lambda n: self.prompt_chosen.emit(place, n))
             user.quoted.connect(self.quoted)
             self._view.add(user)
         answer = self._message(turn.answer)
@@ -138,37 +138,34 @@ class PathView(QObject):
         answer.reroll_requested.connect(lambda token: self.reroll_requested.emit(place, token))
         answer.continue_requested.connect(lambda: self.continue_requested.emit(place))
         answer.branch_requested.connect(lambda: self.branch_requested.emit(place))
-        answer.row.versions.chosen.connect(lambda n: self.answer_chosen.emit(place, n))
+        answer.version_chosen.connect(lambda n: self.answer_chosen.emit(place, n))
         answer.quoted.connect(self.quoted)
         self._view.add(answer)
         self._shown.append(Shown(turn, user, answer))
         self.answer_shown.emit(answer)
 
     def _message(self, answer: Answer) -> AnswerMessage:
-        message = AnswerMessage(answer.model, self.marking, self._appearance, answer.id)
-        steps = answer.all_steps()
-        if steps:
-            message.append(steps)
-        if answer.done is not None:
-            message.finish(answer.done)
-        elif not answer.is_running:
-            if steps:
-                message.cut_short()
-            else:
-                message.show_text(answer.text)
+        """A message; of an answer that isn't running, it is filled when it is seen."""
+        message = AnswerMessage(
+            answer.model,
+            self.marking,
+            self._appearance,
+            answer.id,
+            text=answer.text,
+            fill=None if answer.is_running else lambda m: _fill(m, answer),
+        )
+        message.done = answer.done
+        if answer.is_running:
+            _fill(message, answer)
         return message
 
     def _show_versions(self) -> None:
         last = len(self._shown) - 1
         for place, shown in enumerate(self._shown):
             prompts = self.conversation.prompt_versions(place)
-            shown.user.row.versions.show_version(
-                _place_of(shown.turn.prompt, prompts), len(prompts)
-            )
+            shown.user.show_version(_place_of(shown.turn.prompt, prompts), len(prompts))
             answers = shown.turn.prompt.answers
-            shown.answer.row.versions.show_version(
-                _place_of(shown.turn.answer, answers), len(answers)
-            )
+            shown.answer.show_version(_place_of(shown.turn.answer, answers), len(answers))
             lack = self._lack(shown.turn.answer)
             shown.answer.set_place(is_last=place == last, lack=lack)
 
@@ -177,6 +174,20 @@ class PathView(QObject):
         if answer.model_key in ("", self.model_key):
             return ""
         return f"{answer.model} wrote this answer: load it to go on with its tokens."
+
+
+def _fill(message: AnswerMessage, answer: Answer) -> None:
+    """Show what there is of an answer."""
+    steps = answer.all_steps()
+    if steps:
+        message.append(steps)
+    if answer.done is not None:
+        message.finish(answer.done)
+    elif not answer.is_running:
+        if steps:
+            message.cut_short()
+        else:
+            message.show_text(answer.text)
 
 
 def _is_same(a: Turn, b: Turn) -> bool:

@@ -136,7 +136,7 @@ def test_a_user_message_can_be_copied_and_quoted(qtbot: QtBot, open_fake: Open) 
     user.row.copy_button.click()
     assert clipboard() == "one two"
     assert user.row.copy_button.text() == COPIED
-    user._view.selectAll()
+    user.view.selectAll()
     quote = next(a for a in user.menu().actions() if a.text().startswith("Quote"))
     window.page.composer.set_text("Hm.")
     quote.trigger()

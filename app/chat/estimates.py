@@ -1,0 +1,26 @@
+"""What can be said of a message that isn't laid out: its height, about, and its words."""
+
+from __future__ import annotations
+
+from app.markdown.bounds import Bounds
+from app.markdown.model import LINE_BREAK, runs_of
+from app.markdown.parser import MarkdownParser
+from app.theme.fonts import FontScale
+
+_CHAR_EM, _LINE_EM, _REST_EM = 0.5, 1.6, 4.5
+
+
+def estimated_text_px(text: str, width_px: int, scale: FontScale) -> int:
+    """About how high a text is with what stands around it, at a width."""
+    chars_per_line = max(10.0, width_px / (_CHAR_EM * scale.px(1.0)))
+    num_lines = text.count("\n") + len(text) / chars_per_line
+    return round(num_lines * scale.px(_LINE_EM) + scale.px(_REST_EM))
+
+
+def rendered_text(source: str) -> str:
+    """The words of a Markdown text as they are shown, without laying them out."""
+    if len(source) > Bounds().block:
+        return source
+    blocks = MarkdownParser().parse(source).blocks
+    lines = ("".join(run.text for run in runs) for block in blocks for runs in runs_of(block))
+    return "\n".join(lines).replace(LINE_BREAK, "\n")
