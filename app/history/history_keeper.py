@@ -10,6 +10,7 @@ from typing import TypeVar
 from PySide6.QtCore import QObject, QTimer
 
 from app.chat.controller import ChatController
+from app.commands.matching import Entry, matching
 from app.history.conversation_menu import ConversationMenu
 from app.history.files import ConversationFiles
 from app.history.grouping import rows_of
@@ -25,6 +26,7 @@ T = TypeVar("T")
 
 SAVE_MS = 500
 _MOST_HITS = 60
+_MOST_IN_PALETTE = 500
 NOT_SAVED = "What you write and receive stays in this window, and is saved once that is possible."
 
 
@@ -157,6 +159,17 @@ class HistoryKeeper(QObject):
             self.open_conversation(row.id)
         elif isinstance(row, Hit):
             self.open_conversation(row.conversation_id, row.message_id)
+
+    def entries(self, words: str) -> tuple[Entry, ...]:
+        """Conversations for the palette: by their titles, the newest first."""
+        if not words.strip():
+            return ()
+        found = self._read(lambda: self.history.conversations(limit=_MOST_IN_PALETTE)) or ()
+        entries = [
+            Entry(one.title, partial(self.open_conversation, one.id), kind=self.tr("Conversation"))
+            for one in found
+        ]
+        return matching(words, entries)
 
     def open_last(self) -> None:
         """Show the conversation in which something was said last."""

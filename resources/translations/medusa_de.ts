@@ -684,6 +684,13 @@
     </message>
 </context>
 <context>
+    <name>HistoryKeeper</name>
+    <message>
+        <source>Conversation</source>
+        <translation>Unterhaltung</translation>
+    </message>
+</context>
+<context>
     <name>InstalledTab</name>
     <message>
         <source>Installed</source>

@@ -73,6 +73,10 @@ def test_parameters_are_counted_as_published() -> None:
         "llama-3-8b": 8_030_261_248,
         "mistral-7b": 7_241_732_096,
         "qwen3-8b": 8_190_735_360,
+        "qwen2.5-0.5b": 494_032_768,
+        "qwen2.5-1.5b": 1_543_714_304,
+        "llama-3.2-1b": 1_235_814_400,
+        "smollm2-1.7b": 1_711_376_384,
     }
     assert set(shape_names()) == set(expected)
     budget = imagined_card(80)

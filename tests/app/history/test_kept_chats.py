@@ -374,3 +374,15 @@ def test_after_a_crash_the_last_conversation_is_open(qtbot: QtBot, open_kept: Op
     window, _ = open_kept()
     window.continue_last()
     assert [message.text for message in user_messages(window)] == ["newer"]
+
+
+def test_the_palette_finds_conversations(qtbot: QtBot, open_kept: OpenKept) -> None:
+    window, _ = open_kept()
+    for text in ("about herons", "about foxes"):
+        window.chat.new_chat()
+        ask(qtbot, window, text)
+    assert window.history is not None
+    assert window.history.entries("") == ()
+    (entry,) = window.history.entries("heron")
+    entry.run()
+    assert [message.text for message in user_messages(window)] == ["about herons"]
