@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QMainWindow, QSplitter
 
 from app.bridge import EngineBridge
 from app.chat.chat_page import ChatPage
+from app.chat.composer import files_of
 from app.chat.controller import ChatController
 from app.chat.memory_watch import MemoryWatch
 from app.commands.table import CommandTable
@@ -29,7 +30,7 @@ from app.model_keeper import ModelKeeper
 from app.preferences import Preferences
 from app.settings.store import SettingsStore
 from app.theme.appearance import Appearance, ThemeChoice
-from medusa_core.api import Places
+from medusa_core.api import Places, is_trace
 from medusa_core.errors import MedusaError
 from medusa_core.model_choice import ModelChoice, demo_choice
 from medusa_core.model_state import Phase
@@ -253,12 +254,14 @@ class MainWindow(QMainWindow):
 
     def dropEvent(self, event: QDropEvent) -> None:
         event.acceptProposedAction()
-        paths = [Path(url.toLocalFile()) for url in event.mimeData().urls()]
-        if len(paths) == 1 and paths[0].suffix.lower() == ".json":
+        paths = files_of(event.mimeData())
+        if len(paths) == 1 and is_trace(paths[0]):
             self.insight.files.open_trace(paths[0])
+        elif paths:
+            self.page.composer.attach(paths)
         else:
             self.chat.errors.show(
-                "This can't be opened.", "Drop one trace: a .json file that was saved here."
+                "This can't be attached.", "Drop files that are on this computer."
             )
 
     def closeEvent(self, event: QCloseEvent) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from medusa_core import messages
-from medusa_core.attachments.attachment import Attachment
+from medusa_core.attachments.attachment import Attachment, with_attachments
 from medusa_core.attachments.reader import read_attachment
 from medusa_core.files.json_file import read_json
 from medusa_core.history.exchange.export import FileKind, export, export_gently
@@ -47,7 +47,14 @@ from medusa_core.resources import (
     kept_models_dir,
     resources_dir,
 )
-from medusa_core.trace_file import Recording, pack_trace, read_trace, unpack_trace, write_trace
+from medusa_core.trace_file import (
+    Recording,
+    is_trace,
+    pack_trace,
+    read_trace,
+    unpack_trace,
+    write_trace,
+)
 
 if TYPE_CHECKING:
     from medusa_core.components import component_licences, component_versions
@@ -264,6 +271,7 @@ __all__ = [
     "format_bits",
     "format_label",
     "has_saved_token",
+    "is_trace",
     "kept_models_dir",
     "memory_now",
     "messages",
@@ -289,6 +297,7 @@ __all__ = [
     "user_hub_settings",
     "versions_of",
     "whoami",
+    "with_attachments",
     "with_cache",
     "with_limit",
     "with_offline",

@@ -92,6 +92,15 @@ def read_trace(path: Path) -> Recording:
     return _checked(_read_json(path), path)
 
 
+def is_trace(path: Path) -> bool:
+    """Whether a file says of itself, at its beginning, that it is a trace."""
+    try:
+        with path.open("rb") as file:
+            return _FORMAT.encode() in file.read(200)
+    except OSError:
+        return False
+
+
 def pack_trace(recording: Recording) -> bytes:
     """A recording in a twentieth of a file's room, to be kept with its answer."""
     return zlib.compress(_as_text(recording).encode(), 1)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from pathlib import Path
 
 from PySide6.QtCore import QMimeData, QSize, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QKeyEvent
 from PySide6.QtWidgets import (
+    QFileDialog,
     QFrame,
     QHBoxLayout,
     QSizePolicy,
@@ -16,9 +19,15 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.chat.attachment_bar import AttachmentBar
+from app.chat.file_reader import FileReader
+from app.chat.queued_row import QueuedRow
 from app.theme.appearance import Appearance
+from medusa_core.api import Attachment
 
 MAX_LINES = 9
+# Longer pasted texts become a file of the message: the editor would have to lay all of it out.
+LONG_TEXT_CHARS = 8_000
 
 
 class PromptEdit(QTextEdit):
@@ -28,8 +37,12 @@ class PromptEdit(QTextEdit):
         submitted: Enter was pressed.
         focused: The cursor came or went.
         scrolled: The conversation is to scroll by so many pages, down if positive.
+        files_pasted: These files (a list of `Path`) are to be attached.
+        long_text_pasted: A text that is better read as a file.
     """
 
+    files_pasted = Signal(object)
+    long_text_pasted = Signal(str)
     submitted = Signal()
     focused = Signal(bool)
     scrolled = Signal(int)
@@ -69,8 +82,15 @@ class PromptEdit(QTextEdit):
         super().keyPressEvent(event)
 
     def canInsertFromMimeData(self, source: QMimeData) -> bool:
-        # Files are dropped on the window.
-        return not source.hasUrls() and super().canInsertFromMimeData(source)
+        return bool(files_of(source)) or super().canInsertFromMimeData(source)
+
+    def insertFromMimeData(self, source: QMimeData) -> None:
+        if files := files_of(source):
+            self.files_pasted.emit(files)
+        elif len(source.text()) > LONG_TEXT_CHARS:
+            self.long_text_pasted.emit(source.text())
+        else:
+            super().insertFromMimeData(source)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         super().focusInEvent(event)
@@ -82,18 +102,26 @@ class PromptEdit(QTextEdit):
 
 
 class Composer(QFrame):
-    """The prompt and the button that sends it or stops the answer.
+    """The prompt with its files, and the button that sends it or stops the answer.
 
     Attributes:
         edit: The text.
+        files: What is attached.
+        reader: Reads what is to be attached.
+        queued_row: What waits for the answer that is being written.
+        attach_button: Asks for files.
         button: Send, or Stop while an answer is written.
 
     Signals:
         send_requested: The text that is to be sent; it stays until `clear`.
+        queue_requested: The same, once the answer that is being written has ended.
+        changed: Text or files are other ones.
         stop_requested: The answer is to end.
     """
 
     send_requested = Signal(str)
+    queue_requested = Signal(str)
+    changed = Signal()
     stop_requested = Signal()
 
     def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
@@ -105,12 +133,24 @@ class Composer(QFrame):
         self.edit = PromptEdit(self)
         self.button = QToolButton(self)
         self.button.setObjectName("sendButton")
-        self._row = row = QHBoxLayout(self)
-        row.addWidget(self.edit, 1, Qt.AlignmentFlag.AlignVCenter)
-        holder = QVBoxLayout()
-        holder.addStretch(1)
-        holder.addWidget(self.button)
-        row.addLayout(holder)
+        self.attach_button = QToolButton(self)
+        self.attach_button.setProperty("class", "action")
+        self.attach_button.setAccessibleName(self.tr("Attach files"))
+        self.attach_button.setToolTip(self.tr("Attach text, code, PDF or DOCX"))
+        self.files = AttachmentBar(appearance, is_removable=True)
+        self.reader = FileReader()
+        self.queued_row = QueuedRow(appearance)
+        self._row = QHBoxLayout()
+        self._build()
+        self.attach_button.clicked.connect(self._ask_for_files)
+        self.reader.read.connect(self.files.add)
+        self.reader.finished.connect(self._refresh)
+        self.files.changed.connect(self._refresh)
+        self.files.changed.connect(self.changed)
+        self.files.unpacked.connect(self.edit.insertPlainText)
+        self.edit.textChanged.connect(self.changed)
+        self.edit.files_pasted.connect(self.attach)
+        self.edit.long_text_pasted.connect(self._attach_text)
         self.edit.submitted.connect(self.submit)
         self.edit.textChanged.connect(self._refresh)
         self.edit.focused.connect(self._show_focus)
@@ -130,14 +170,21 @@ class Composer(QFrame):
         cursor.movePosition(cursor.MoveOperation.End)
         self.edit.setTextCursor(cursor)
 
-    def give_back(self, text: str) -> None:
-        """Put back a text that could not be sent, before what was written meanwhile."""
+    def attach(self, paths: Sequence[Path]) -> None:
+        """Read files and attach them."""
+        self.reader.start(paths)
+        self._refresh()
+
+    def give_back(self, text: str, attachments: tuple[Attachment, ...] = ()) -> None:
+        """Put back what could not be sent, before what was written meanwhile."""
+        self.files.show_all((*attachments, *self.files.attachments))
         written = self.text
         self.set_text(f"{text}\n{written}" if written.strip() else text)
 
     def clear(self) -> None:
-        """Forget the text: it has been sent."""
+        """Forget text and files: they have been sent."""
         self.edit.clear()
+        self.files.show_all(())
 
     def set_busy(self, is_busy: bool) -> None:
         """Offer to stop instead of to send."""
@@ -152,15 +199,49 @@ class Composer(QFrame):
     def restyle(self) -> None:
         """Take the sizes and colours of the theme."""
         scale = self._appearance.scale
-        self._row.setContentsMargins(scale.px(1.0), scale.px(0.5), scale.px(0.5), scale.px(0.5))
+        self._row.setContentsMargins(scale.px(0.4), scale.px(0.5), scale.px(0.5), scale.px(0.5))
+        self.attach_button.setIcon(
+            self._appearance.icon("attach", self._appearance.theme.muted, 1.2)
+        )
+        self.attach_button.setIconSize(QSize(scale.px(1.2), scale.px(1.2)))
+        self.files.restyle()
         self.button.setIconSize(QSize(scale.px(1.25), scale.px(1.25)))
         self.edit.fit()
         self._refresh()
 
     def submit(self) -> None:
         """Send what is written, if anything is and it can be sent now."""
-        if not self._is_busy and not self._locked and self.text.strip():
+        if self._locked or self.reader.is_reading or not self._has_something:
+            return
+        if self._is_busy:
+            self.queue_requested.emit(self.text)
+        else:
             self.send_requested.emit(self.text)
+
+    @property
+    def _has_something(self) -> bool:
+        return bool(self.text.strip() or self.files.attachments)
+
+    def _build(self) -> None:
+        row = self._row
+        row.addWidget(self.attach_button, 0, Qt.AlignmentFlag.AlignBottom)
+        row.addWidget(self.edit, 1, Qt.AlignmentFlag.AlignVCenter)
+        row.addWidget(self.button, 0, Qt.AlignmentFlag.AlignBottom)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.queued_row)
+        column.addWidget(self.files)
+        column.addLayout(row)
+
+    def _ask_for_files(self) -> None:
+        told, _ = QFileDialog.getOpenFileNames(self, self.tr("Attach files"))
+        if told:
+            self.attach([Path(name) for name in told])
+
+    def _attach_text(self, text: str) -> None:
+        name = self.tr("Pasted text")
+        self.files.add(Attachment(name, "text/plain", text, len(text.encode())))
 
     def _click(self) -> None:
         if self._is_busy:
@@ -170,12 +251,15 @@ class Composer(QFrame):
 
     def _refresh(self) -> None:
         theme = self._appearance.theme
-        enabled = self._is_busy or (bool(self.text.strip()) and not self._locked)
+        is_ready = self._has_something and not self._locked and not self.reader.is_reading
+        enabled = self._is_busy or is_ready
         ink = theme.on_accent if enabled else theme.muted
         self.button.setEnabled(enabled)
         self.button.setIcon(self._appearance.icon("stop" if self._is_busy else "send", ink, 1.25))
         self.button.setAccessibleName("Stop" if self._is_busy else "Send")
         usual = "Stop the answer (Esc)" if self._is_busy else "Send (Enter)"
+        if self.reader.is_reading:
+            usual = self.tr("A file is being read")
         self.button.setToolTip(self._locked or usual)
 
     def _show_focus(self, has_focus: bool) -> None:
@@ -183,3 +267,8 @@ class Composer(QFrame):
         # Qt looks at properties in style sheets only when the style is set anew.
         self.style().unpolish(self)
         self.style().polish(self)
+
+
+def files_of(source: QMimeData) -> list[Path]:
+    """Files that are dropped or pasted; none where they are links or text."""
+    return [Path(url.toLocalFile()) for url in source.urls() if url.isLocalFile()]

@@ -13,11 +13,13 @@ from app.chat.chat_page import ChatPage
 from app.chat.error_board import ErrorBoard
 from app.chat.message_widgets import Notice
 from app.chat.path_view import PathView
+from app.chat.queued_row import Queued
 from app.chat.running import Running
 from app.control.context_meter import ContextMeter, describe_cut
 from app.markdown.formats import Marking
 from app.model_keeper import ModelKeeper
 from app.theme.appearance import Appearance
+from medusa_core.api import Attachment
 from medusa_core.conversation import Conversation, Turn, new_id
 from medusa_core.messages import (
     Cancel,
@@ -95,6 +97,8 @@ class ChatController(QObject):
         self._make_id = make_id
         self.records = True
         self.running = Running()
+        self._queued: Queued | None = None
+        self._unsent_files: dict[str, tuple[Attachment, ...]] = {}
         self.conversation = Conversation(make_id)
         self.path = PathView(page.conversation, self.conversation, appearance)
         self.errors = ErrorBoard(page, appearance)
@@ -141,11 +145,40 @@ class ChatController(QObject):
 
     def send(self, text: str) -> None:
         """Ask; does nothing for an empty text or while an answer is being written."""
-        prompt = text.strip()
-        if not prompt or self.is_busy:
+        prompt, files = text.strip(), self._page.composer.files.attachments
+        if not (prompt or files) or self.is_busy:
             return
         self._page.composer.clear()
-        self._begin(self.conversation.ask(prompt, self._settings()))
+        self._begin(self.conversation.ask(prompt, self._settings(), files))
+
+    def queue(self, text: str) -> None:
+        """Ask once the answer that is being written has ended; joins what waits already."""
+        composer, before = self._page.composer, self._queued
+        texts = [*([before.text] if before else []), text.strip()]
+        files = (*(before.attachments if before else ()), *composer.files.attachments)
+        self._queued = Queued("\n\n".join(filter(None, texts)), files)
+        composer.clear()
+        composer.queued_row.show_queued(self._queued)
+
+    def take_queued(self, *, gives_back: bool) -> None:
+        """Don't send what waits; it comes back into the composer, or is forgotten."""
+        queued, self._queued = self._queued, None
+        self._page.composer.queued_row.show_queued(None)
+        if queued is not None and gives_back:
+            self._page.composer.give_back(queued.text, queued.attachments)
+
+    @property
+    def queued_text(self) -> str:
+        """What waits for the answer that is being written."""
+        return "" if self._queued is None else self._queued.text
+
+    def _send_queued(self) -> None:
+        """Ask what waited."""
+        queued = self._queued
+        self.take_queued(gives_back=False)
+        if queued is not None:
+            settings = self._settings()
+            self._begin(self.conversation.ask(queued.text, settings, queued.attachments))
 
     def regenerate(self, place: int = -1) -> None:
         """Ask for another answer to a prompt; the old one stays beside it."""
@@ -208,8 +241,12 @@ class ChatController(QObject):
         self._page.control.begin_chat()
 
     def open(self, conversation: Conversation) -> None:
-        """Show a conversation."""
+        """Show a conversation; what waits in the one before becomes its draft."""
+        composer = self._page.composer
+        self.take_queued(gives_back=True)
+        self._unsent_files[self.conversation.session_id] = composer.files.attachments
         self.conversation = self.running.known(conversation)
+        composer.files.show_all(self._unsent_files.pop(self.conversation.session_id, ()))
         self.path.show(self.conversation)
         self._page.show_messages(bool(self.conversation.turns))
         self._page.conversation.follow_end()
@@ -250,6 +287,10 @@ class ChatController(QObject):
     def _connect(self) -> None:
         page, path = self._page, self.path
         page.composer.send_requested.connect(self.send)
+        page.composer.queue_requested.connect(self.queue)
+        page.composer.queued_row.edit_requested.connect(lambda: self.take_queued(gives_back=True))
+        page.composer.queued_row.cancelled.connect(lambda: self.take_queued(gives_back=False))
+        page.composer.reader.failed.connect(self.errors.show)
         page.composer.stop_requested.connect(self.stop)
         page.empty.suggestion_chosen.connect(self.send)
         page.header.new_chat_requested.connect(self.new_chat)
@@ -359,6 +400,7 @@ class ChatController(QObject):
             if done.stop_reason is StopReason.CONTEXT:
                 self._page.conversation.add(Notice(CONTEXT_NOTICE))
             self._end()
+            self._send_queued()
 
     def _fail(self, failed: Failed) -> None:
         conversation, turn = self.running.end(failed.request_id)
@@ -373,6 +415,7 @@ class ChatController(QObject):
         self.errors.show_failure(failed)
         if conversation is self.conversation:
             self._end()
+            self.take_queued(gives_back=True)
         if isinstance(failed, EngineLost):
             self._page.composer.lock("The engine has stopped: restart Medusa Chat")
 
@@ -384,7 +427,7 @@ class ChatController(QObject):
             return
         self.path.refresh()
         if not turn.prompt.answers:
-            self._page.composer.give_back(turn.prompt.text)
+            self._page.composer.give_back(turn.prompt.text, turn.prompt.attachments)
 
     def _path_changed(self) -> None:
         self.path.refresh()

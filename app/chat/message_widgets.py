@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.chat.attachment_bar import AttachmentBar
 from app.chat.estimates import estimated_text_px
 from app.chat.highlights import highlight_words
 from app.chat.prompt_actions import PromptActions
@@ -28,6 +29,7 @@ from app.flow_layout import FlowLayout
 from app.qt_text import passed_on
 from app.theme.appearance import Appearance
 from app.theme.tokens import Theme
+from medusa_core.api import Attachment
 
 # A bubble is narrower than the column, so that one sees at a glance who speaks.
 BUBBLE_SHARE = 0.86
@@ -80,6 +82,7 @@ class UserMessage(Message):
 
     Attributes:
         text: What was written.
+        attachments: Its files.
 
     Signals:
         edited: It is to be asked anew, with this text.
@@ -89,10 +92,17 @@ class UserMessage(Message):
     edited = Signal(str)
     version_chosen = Signal(int)
 
-    def __init__(self, text: str, appearance: Appearance, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        text: str,
+        appearance: Appearance,
+        attachments: tuple[Attachment, ...] = (),
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
         self.is_laid_out = False
         self.text = text
+        self.attachments = attachments
         self._appearance = appearance
         self._version = (0, 1)
 
@@ -128,6 +138,10 @@ class UserMessage(Message):
         self._lines = self._view.toPlainText().split("\n")
         self._inner = QVBoxLayout(self._bubble)
         self._inner.addWidget(self._view)
+        self._view.setVisible(bool(text))
+        self.files = AttachmentBar(appearance, is_removable=False)
+        self.files.show_all(self.attachments)
+        self._inner.addWidget(self.files)
         self._row = PromptActions(appearance)
         self._row.edit_requested.connect(self.begin_edit)
         self._row.copy_requested.connect(self._copy)
@@ -223,6 +237,8 @@ class UserMessage(Message):
             return
         metrics = self._view.fontMetrics()
         ideal = max(metrics.horizontalAdvance(line) for line in self._lines) + sides + 4
+        if self.attachments:
+            ideal = max(ideal, self.files.sizeHint().width() + sides)
         self._bubble.setFixedWidth(max(1, min(widest, ideal)))
 
 

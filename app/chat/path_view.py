@@ -128,7 +128,7 @@ class PathView(QObject):
     def _add(self, turn: Turn, user: UserMessage | None) -> None:
         place = len(self._shown)
         if user is None:
-            user = UserMessage(turn.prompt.text, self._appearance)
+            user = UserMessage(turn.prompt.text, self._appearance, turn.prompt.attachments)
             user.edited.connect(lambda text: self.edited.emit(place, text))
             user.version_chosen.connect(lambda n: self.prompt_chosen.emit(place, n))
             user.quoted.connect(self.quoted)

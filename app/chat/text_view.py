@@ -286,11 +286,12 @@ def plain_document(text: str, parent: QObject | None = None) -> QTextDocument:
     Of a very long text it holds the beginning, and says how much more there is.
     """
     document = InertDocument(parent)
-    document.setPlainText(_laid_out_at_once(showable(text)))
+    document.setPlainText(cut_for_view(showable(text)))
     return document
 
 
-def _laid_out_at_once(text: str) -> str:
+def cut_for_view(text: str) -> str:
+    """A text as far as it can be laid out at once, and how much more there is."""
     shown = "\n".join(text[:_MOST_CHARS].split("\n")[:_MOST_LINES])
     num_more = len(text) - len(shown)
     cut = _LONG_LINE.sub("\\g<0>\n", shown)

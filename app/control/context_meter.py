@@ -10,6 +10,7 @@ from app.bridge import EngineBridge
 from app.chat.chat_page import ChatPage
 from app.control.panel import TEMPLATE, ControlPanel
 from app.model_keeper import ModelKeeper
+from medusa_core.api import with_attachments
 from medusa_core.conversation import new_id
 from medusa_core.messages import ChatMessage, Count, Counted, Cut, Event, Failed, Role
 from medusa_core.model_state import Phase
@@ -46,7 +47,7 @@ class ContextMeter(QObject):
         self._wait.setSingleShot(True)
         self._wait.setInterval(WAIT_MS)
         self._wait.timeout.connect(self._ask)
-        page.composer.edit.textChanged.connect(self.refresh)
+        page.composer.changed.connect(self.refresh)
         page.control.changed.connect(self.refresh)
         page.control.groups[TEMPLATE].opened.connect(self.refresh)
         keeper.chosen.connect(self.refresh)
@@ -59,7 +60,8 @@ class ContextMeter(QObject):
     def _ask(self) -> None:
         if self._keeper.status.phase is not Phase.READY or self._is_busy():
             return
-        draft = self._page.composer.text.strip()
+        composer = self._page.composer
+        draft = with_attachments(composer.text.strip(), composer.files.attachments)
         said = self._conversation()
         asked = (*said, ChatMessage(Role.USER, draft)) if draft else said
         self._asked = new_id()

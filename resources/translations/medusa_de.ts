@@ -41,6 +41,21 @@
     </message>
 </context>
 <context>
+    <name>AttachmentBar</name>
+    <message>
+        <source>Put the text into the message</source>
+        <translation>Text in die Nachricht übernehmen</translation>
+    </message>
+    <message>
+        <source>Show what the model reads of it</source>
+        <translation>Zeigen, was das Modell davon liest</translation>
+    </message>
+    <message>
+        <source>Remove {name}</source>
+        <translation>{name} entfernen</translation>
+    </message>
+</context>
+<context>
     <name>ChatPage</name>
     <message>
         <source>Enter sends · Shift+Enter starts a new line · Esc stops</source>
@@ -53,6 +68,25 @@
     <message>
         <source>{used} of {all} tokens</source>
         <translation>{used} von {all} Token</translation>
+    </message>
+</context>
+<context>
+    <name>Composer</name>
+    <message>
+        <source>Attach files</source>
+        <translation>Dateien anhängen</translation>
+    </message>
+    <message>
+        <source>Attach text, code, PDF or DOCX</source>
+        <translation>Text, Code, PDF oder DOCX anhängen</translation>
+    </message>
+    <message>
+        <source>Pasted text</source>
+        <translation>Eingefügter Text</translation>
+    </message>
+    <message>
+        <source>A file is being read</source>
+        <translation>Eine Datei wird gelesen</translation>
     </message>
 </context>
 <context>
@@ -1137,6 +1171,21 @@
     <message>
         <source>Enter sends, Shift and Enter start a new line.</source>
         <translation>Eingabe sendet, Umschalt und Eingabe beginnen eine neue Zeile.</translation>
+    </message>
+</context>
+<context>
+    <name>QueuedRow</name>
+    <message>
+        <source>Edit</source>
+        <translation>Bearbeiten</translation>
+    </message>
+    <message>
+        <source>Cancel</source>
+        <translation>Abbrechen</translation>
+    </message>
+    <message>
+        <source>Sent after this answer: {words}</source>
+        <translation>Wird nach dieser Antwort gesendet: {words}</translation>
     </message>
 </context>
 <context>

@@ -1,0 +1,56 @@
+"""Reads attached files beside the window, one after the other."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Signal
+
+from medusa_core.api import read_attachment
+from medusa_core.errors import MedusaError
+
+
+class FileReader(QObject):
+    """Turns files into attachments; a file may take some seconds.
+
+    Signals:
+        read: A file's text (an `Attachment`).
+        failed: Why a file can't be attached, and what to do.
+        finished: All files that were asked for are read.
+    """
+
+    read = Signal(object)
+    failed = Signal(str, str)
+    finished = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._num_running = 0
+        self._ended.connect(self._end)
+
+    _ended = Signal()
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether files are being read."""
+        return self._num_running > 0
+
+    def start(self, paths: Sequence[Path]) -> None:
+        """Read files; returns at once."""
+        self._num_running += 1
+        threading.Thread(target=self._work, args=(tuple(paths),), name="attachments").start()
+
+    def _work(self, paths: tuple[Path, ...]) -> None:
+        for path in paths:
+            try:
+                self.read.emit(read_attachment(path))
+            except MedusaError as error:
+                self.failed.emit(error.message, error.hint)
+        self._ended.emit()
+
+    def _end(self) -> None:
+        self._num_running -= 1
+        if not self._num_running:
+            self.finished.emit()

@@ -1,0 +1,199 @@
+"""Files that go with a message, and messages that wait for an answer."""
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QMimeData, Qt, QUrl
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QPlainTextEdit, QToolButton
+from pytestqt.qtbot import QtBot
+
+from app.chat.attachment_bar import chip_text
+from app.chat.composer import LONG_TEXT_CHARS
+from app.window import MainWindow
+from medusa_core.messages import Generate
+from tests.app.conftest import Open
+from tests.app.driving import errors, user_messages, wait_ready
+from tests.app.fakes import LONG, Script
+from tests.app.history.conftest import OpenKept, open_kept  # noqa: F401
+
+
+def paste(window: MainWindow, data: QMimeData) -> None:
+    window.page.composer.edit.insertFromMimeData(data)
+
+
+def files(*paths: Path) -> QMimeData:
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
+    return data
+
+
+def attach(qtbot: QtBot, window: MainWindow, path: Path) -> None:
+    paste(window, files(path))
+    qtbot.waitUntil(lambda: not window.page.composer.reader.is_reading, timeout=60_000)
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    path = tmp_path / "notes.py"
+    path.write_text("print('hello')\n")
+    return path
+
+
+def test_a_pasted_file_is_a_chip_and_the_model_reads_it(
+    qtbot: QtBot, open_fake: Open, notes: Path
+) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    composer = window.page.composer
+    attach(qtbot, window, notes)
+    (attached,) = composer.files.attachments
+    assert composer.files.isVisible()
+    assert chip_text(attached).startswith("notes.py · ≈ ")
+    composer.set_text("What does it do?")
+    QTest.keyClick(composer.edit, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    (asked,) = engine.of_kind(Generate)[-1].messages
+    assert "notes.py" in asked.content
+    assert "print('hello')" in asked.content
+    assert asked.content.endswith("What does it do?")
+    assert composer.files.attachments == ()
+    (shown,) = user_messages(window)
+    assert shown.text == "What does it do?"
+    shown.files.findChildren(QToolButton)[0].click()
+    view = shown.files.findChild(QPlainTextEdit)
+    assert view is not None
+    assert view.toPlainText() == "print('hello')\n"
+
+
+def test_a_chip_can_be_removed_and_a_file_alone_be_sent(
+    qtbot: QtBot, open_fake: Open, notes: Path
+) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    composer = window.page.composer
+    attach(qtbot, window, notes)
+    attach(qtbot, window, notes)
+    remove = [b for b in composer.files.findChildren(QToolButton) if "Remove" in b.toolTip()]
+    remove[-1].click()
+    assert len(composer.files.attachments) == 1
+    composer.submit()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert "print('hello')" in engine.of_kind(Generate)[-1].messages[0].content
+
+
+def test_a_file_without_text_says_why(qtbot: QtBot, open_fake: Open, tmp_path: Path) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    path = tmp_path / "picture.png"
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8)
+    attach(qtbot, window, path)
+    assert window.page.composer.files.attachments == ()
+    assert errors(window)
+
+
+def test_a_long_pasted_text_becomes_a_file_and_text_again(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    composer, text = window.page.composer, "word " * LONG_TEXT_CHARS
+    data = QMimeData()
+    data.setText(text)
+    paste(window, data)
+    assert composer.text == ""
+    (attached,) = composer.files.attachments
+    assert attached.text == text
+    composer.files._unpack(attached, _Accepted())  # type: ignore[arg-type]
+    assert composer.text == text
+    assert composer.files.attachments == ()
+
+
+class _Accepted:
+    """A dialog that was agreed to."""
+
+    def accept(self) -> None:
+        """Nothing is left to close."""
+
+
+def test_what_could_not_be_sent_comes_back_with_its_files(
+    qtbot: QtBot, open_fake: Open, notes: Path
+) -> None:
+    window, _ = open_fake(Script(prefill_error="Too long."))
+    wait_ready(qtbot, window)
+    attach(qtbot, window, notes)
+    window.page.composer.set_text("precious")
+    window.page.composer.submit()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert window.page.composer.text == "precious"
+    assert [one.name for one in window.page.composer.files.attachments] == ["notes.py"]
+
+
+def test_a_message_written_meanwhile_is_sent_after_the_answer(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, engine = open_fake(Script(answer=LONG), 2)
+    wait_ready(qtbot, window)
+    engine.gate.clear()
+    window.chat.send("first")
+    composer = window.page.composer
+    for text in ("second", "and third"):
+        composer.set_text(text)
+        QTest.keyClick(composer.edit, Qt.Key.Key_Return)
+    assert composer.text == ""
+    assert composer.queued_row.isVisible()
+    qtbot.waitUntil(lambda: len(engine.of_kind(Generate)) == 1)
+    engine.gate.set()
+    qtbot.waitUntil(lambda: len(engine.of_kind(Generate)) == 2)
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert engine.of_kind(Generate)[-1].messages[-1].content == "second\n\nand third"
+    assert not composer.queued_row.isVisible()
+
+
+@pytest.mark.parametrize("is_edited", [True, False])
+def test_a_waiting_message_is_edited_or_forgotten(
+    is_edited: bool, qtbot: QtBot, open_fake: Open
+) -> None:
+    window, engine = open_fake(Script(answer=LONG), 2)
+    wait_ready(qtbot, window)
+    engine.gate.clear()
+    window.chat.send("first")
+    composer = window.page.composer
+    composer.set_text("second")
+    composer.submit()
+    row = composer.queued_row
+    (row.edit_button if is_edited else row.cancel_button).click()
+    assert composer.text == ("second" if is_edited else "")
+    engine.gate.set()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert len(engine.of_kind(Generate)) == 1
+
+
+def test_files_are_kept_with_the_conversation(
+    qtbot: QtBot,
+    open_kept: OpenKept,  # noqa: F811
+    notes: Path,
+) -> None:
+    window, _ = open_kept()
+    attach(qtbot, window, notes)
+    window.page.composer.set_text("look")
+    window.page.composer.submit()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    window, engine = open_kept()
+    window.continue_last()
+    window.chat.regenerate()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert "print('hello')" in engine.of_kind(Generate)[-1].messages[0].content
+    (shown,) = user_messages(window)
+    assert [one.name for one in shown.attachments] == ["notes.py"]
+
+
+def test_unsent_files_stay_with_their_conversation(
+    qtbot: QtBot, open_fake: Open, notes: Path
+) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    attach(qtbot, window, notes)
+    first = window.chat.conversation
+    window.chat.new_chat()
+    assert window.page.composer.files.attachments == ()
+    window.chat.open(first)
+    assert len(window.page.composer.files.attachments) == 1
