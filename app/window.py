@@ -148,6 +148,7 @@ class MainWindow(QMainWindow):
         self.titles.named.connect(self.history.refresh)
         self.traces = TraceKeeper(self.insight, history, self.history.journal)
         composer.edit.textChanged.connect(self._draft_pause.start)
+        composer.queued_row.cancelled.connect(self._draft_pause.start)
         self._draft_pause.timeout.connect(self.history.keep_draft)
         self.desk.add_provider(self.history.entries)
         self.sidebar.show()

@@ -109,9 +109,10 @@ class AttachmentBar(QWidget):
         row.setSpacing(0)
         name = QToolButton()
         name.setProperty("class", "action")
-        name.setText(chip_text(attachment))
+        told = chip_text(attachment)
+        name.setText(told.replace("&", "&&"))  # one alone is no letter but a shortcut
         name.setToolTip(self.tr("Show what the model reads of it"))
-        name.setAccessibleName(name.text())
+        name.setAccessibleName(told)
         name.clicked.connect(lambda: self.show_text(attachment))
         row.addWidget(name)
         if self._is_removable:

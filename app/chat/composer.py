@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QMimeData, QSize, Qt, Signal
-from PySide6.QtGui import QFocusEvent, QKeyEvent
+from PySide6.QtGui import QDragEnterEvent, QFocusEvent, QKeyEvent
 from PySide6.QtWidgets import (
     QFileDialog,
     QFrame,
@@ -81,6 +81,12 @@ class PromptEdit(QTextEdit):
             return
         super().keyPressEvent(event)
 
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if files_of(event.mimeData()):
+            event.ignore()  # the window knows what to do with each kind of file
+        else:
+            super().dragEnterEvent(event)
+
     def canInsertFromMimeData(self, source: QMimeData) -> bool:
         return bool(files_of(source)) or super().canInsertFromMimeData(source)
 
@@ -116,12 +122,14 @@ class Composer(QFrame):
         send_requested: The text that is to be sent; it stays until `clear`.
         queue_requested: The same, once the answer that is being written has ended.
         changed: Text or files are other ones.
+        read_late: A file (an `Attachment`) of this conversation, which is shown no more, is read.
         stop_requested: The answer is to end.
     """
 
     send_requested = Signal(str)
     queue_requested = Signal(str)
     changed = Signal()
+    read_late = Signal(str, object)
     stop_requested = Signal()
 
     def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
@@ -129,7 +137,7 @@ class Composer(QFrame):
         self.setObjectName("composer")
         self._appearance = appearance
         self._is_busy = False
-        self._locked = ""
+        self._locked = self._session_id = ""
         self.edit = PromptEdit(self)
         self.button = QToolButton(self)
         self.button.setObjectName("sendButton")
@@ -143,7 +151,7 @@ class Composer(QFrame):
         self._row = QHBoxLayout()
         self._build()
         self.attach_button.clicked.connect(self._ask_for_files)
-        self.reader.read.connect(self.files.add)
+        self.reader.read.connect(self._take)
         self.reader.finished.connect(self._refresh)
         self.files.changed.connect(self._refresh)
         self.files.changed.connect(self.changed)
@@ -170,9 +178,14 @@ class Composer(QFrame):
         cursor.movePosition(cursor.MoveOperation.End)
         self.edit.setTextCursor(cursor)
 
+    def move_to(self, session_id: str, attachments: tuple[Attachment, ...] = ()) -> None:
+        """Write for another conversation from now on, of which these files wait."""
+        self._session_id = session_id
+        self.files.show_all(attachments)
+
     def attach(self, paths: Sequence[Path]) -> None:
         """Read files and attach them."""
-        self.reader.start(paths)
+        self.reader.start(self._session_id, paths)
         self._refresh()
 
     def give_back(self, text: str, attachments: tuple[Attachment, ...] = ()) -> None:
@@ -238,6 +251,12 @@ class Composer(QFrame):
         told, _ = QFileDialog.getOpenFileNames(self, self.tr("Attach files"))
         if told:
             self.attach([Path(name) for name in told])
+
+    def _take(self, session_id: str, attachment: Attachment) -> None:
+        if session_id == self._session_id:
+            self.files.add(attachment)
+        else:
+            self.read_late.emit(session_id, attachment)
 
     def _attach_text(self, text: str) -> None:
         name = self.tr("Pasted text")

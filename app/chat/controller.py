@@ -246,7 +246,8 @@ class ChatController(QObject):
         self.take_queued(gives_back=True)
         self._unsent_files[self.conversation.session_id] = composer.files.attachments
         self.conversation = self.running.known(conversation)
-        composer.files.show_all(self._unsent_files.pop(self.conversation.session_id, ()))
+        name = self.conversation.session_id
+        composer.move_to(name, self._unsent_files.pop(name, ()))
         self.path.show(self.conversation)
         self._page.show_messages(bool(self.conversation.turns))
         self._page.conversation.follow_end()
@@ -277,6 +278,11 @@ class ChatController(QObject):
         """Scroll to a part of an answer."""
         self._page.conversation.reveal(answer, place)
 
+    def _keep_unsent(self, session_id: str, attachment: Attachment) -> None:
+        """A file of a conversation that was left meanwhile waits for its return."""
+        before = self._unsent_files.get(session_id, ())
+        self._unsent_files[session_id] = (*before, attachment)
+
     def _may_ask(self) -> bool:
         return not self.is_busy and bool(self.conversation.turns)
 
@@ -291,6 +297,8 @@ class ChatController(QObject):
         page.composer.queued_row.edit_requested.connect(lambda: self.take_queued(gives_back=True))
         page.composer.queued_row.cancelled.connect(lambda: self.take_queued(gives_back=False))
         page.composer.reader.failed.connect(self.errors.show)
+        page.composer.read_late.connect(self._keep_unsent)
+        page.composer.move_to(self.conversation.session_id)
         page.composer.stop_requested.connect(self.stop)
         page.empty.suggestion_chosen.connect(self.send)
         page.header.new_chat_requested.connect(self.new_chat)
@@ -406,6 +414,8 @@ class ChatController(QObject):
         conversation, turn = self.running.end(failed.request_id)
         message = self.path.message_of(turn.answer.id)
         turn.answer.text = _visible(turn.answer.steps)
+        if conversation is self.conversation:
+            self.take_queued(gives_back=True)  # first: what comes back later stands before it
         if turn.answer.text:
             self.ended.emit(conversation, turn)
             if message is not None:
@@ -415,7 +425,6 @@ class ChatController(QObject):
         self.errors.show_failure(failed)
         if conversation is self.conversation:
             self._end()
-            self.take_queued(gives_back=True)
         if isinstance(failed, EngineLost):
             self._page.composer.lock("The engine has stopped: restart Medusa Chat")
 

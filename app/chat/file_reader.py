@@ -16,12 +16,12 @@ class FileReader(QObject):
     """Turns files into attachments; a file may take some seconds.
 
     Signals:
-        read: A file's text (an `Attachment`).
+        read: The conversation that a file was meant for, and its text (an `Attachment`).
         failed: Why a file can't be attached, and what to do.
         finished: All files that were asked for are read.
     """
 
-    read = Signal(object)
+    read = Signal(str, object)
     failed = Signal(str, str)
     finished = Signal()
 
@@ -37,15 +37,16 @@ class FileReader(QObject):
         """Whether files are being read."""
         return self._num_running > 0
 
-    def start(self, paths: Sequence[Path]) -> None:
-        """Read files; returns at once."""
+    def start(self, session_id: str, paths: Sequence[Path]) -> None:
+        """Read files for a conversation; returns at once."""
         self._num_running += 1
-        threading.Thread(target=self._work, args=(tuple(paths),), name="attachments").start()
+        work = (session_id, tuple(paths))
+        threading.Thread(target=self._work, args=work, name="attachments").start()
 
-    def _work(self, paths: tuple[Path, ...]) -> None:
+    def _work(self, session_id: str, paths: tuple[Path, ...]) -> None:
         for path in paths:
             try:
-                self.read.emit(read_attachment(path))
+                self.read.emit(session_id, read_attachment(path))
             except MedusaError as error:
                 self.failed.emit(error.message, error.hint)
         self._ended.emit()

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QMimeData, Qt, QUrl
+from PySide6.QtCore import QMimeData, QPoint, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPlainTextEdit, QToolButton
 from pytestqt.qtbot import QtBot
@@ -11,6 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.chat.attachment_bar import chip_text
 from app.chat.composer import LONG_TEXT_CHARS
 from app.window import MainWindow
+from medusa_core.api import Attachment
 from medusa_core.messages import Generate
 from tests.app.conftest import Open
 from tests.app.driving import errors, user_messages, wait_ready
@@ -197,3 +199,67 @@ def test_unsent_files_stay_with_their_conversation(
     assert window.page.composer.files.attachments == ()
     window.chat.open(first)
     assert len(window.page.composer.files.attachments) == 1
+
+
+def test_a_file_read_late_goes_to_the_conversation_it_was_meant_for(
+    qtbot: QtBot, open_fake: Open, notes: Path
+) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    first, composer = window.chat.conversation, window.page.composer
+    composer.attach([notes])
+    window.chat.new_chat()
+    qtbot.waitUntil(lambda: not composer.reader.is_reading, timeout=60_000)
+    assert composer.files.attachments == ()
+    window.chat.open(first)
+    assert [one.name for one in composer.files.attachments] == ["notes.py"]
+
+
+def test_what_failed_and_what_waited_come_back_in_the_order_they_were_written(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, _ = open_fake(Script(prefill_error="Too long."))
+    wait_ready(qtbot, window)
+    window.chat.send("first")
+    window.page.composer.set_text("second")
+    window.page.composer.submit()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert window.page.composer.text == "first\nsecond"
+
+
+def test_a_cancelled_message_is_no_draft_any_more(
+    qtbot: QtBot,
+    open_kept: OpenKept,  # noqa: F811
+) -> None:
+    window, engine = open_kept(Script(answer=LONG))
+    engine.gate.clear()
+    window.chat.send("first")
+    assert window.history is not None
+    history, name = window.history.history, window.chat.conversation.session_id
+    window.page.composer.set_text("second")
+    window.page.composer.submit()
+    qtbot.waitUntil(lambda: history.draft(name) == "second")
+    window.page.composer.queued_row.cancel_button.click()
+    qtbot.waitUntil(lambda: history.draft(name) == "")
+    engine.gate.set()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+
+
+def test_files_dragged_over_the_text_are_the_windows_which_opens_traces(
+    qtbot: QtBot, open_fake: Open, notes: Path
+) -> None:
+    window, _ = open_fake()
+    dragged = files(notes)
+    event = QDragEnterEvent(
+        *(QPoint(3, 3), Qt.DropAction.CopyAction, dragged),
+        *(Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier),
+    )
+    window.page.composer.edit.dragEnterEvent(event)
+    assert not event.isAccepted()
+
+
+def test_a_chip_shows_an_ampersand_as_it_is(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    chips = window.page.composer.files
+    chips.add(Attachment("R&D.txt", "text/plain", "x", 1))
+    assert chips.findChildren(QToolButton)[0].shortcut().isEmpty()
