@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections import Counter
 from pathlib import Path
-from xml.etree.ElementTree import ParseError, XMLParser
+from xml.parsers import expat
 
 from medusa_core.attachments.bounds import MOST_XML_BYTES, check_length
 from medusa_core.errors import AttachmentError
 
 _BODY = "word/document.xml"
 _PIECE = 1 << 16
-_NAMESPACE = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_NAMESPACE = "http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _ENDS = {"p": "\n", "br": "\n", "cr": "\n", "tab": "\t", "tc": "\t", "tr": "\n"}
 
 
@@ -25,7 +26,7 @@ def text_of_docx(path: Path) -> str:
     try:
         with zipfile.ZipFile(path) as archive:
             return _read(archive)
-    except (zipfile.BadZipFile, KeyError, ParseError, RuntimeError, NotImplementedError) as error:
+    except (zipfile.BadZipFile, zlib.error, KeyError, expat.ExpatError, RuntimeError) as error:
         raise AttachmentError(
             "This Word document is damaged or protected.",
             "Save it anew as .docx, without a password.",
@@ -34,21 +35,27 @@ def text_of_docx(path: Path) -> str:
 
 def _read(archive: zipfile.ZipFile) -> str:
     collector, num_read = _Collector(), 0
-    parser = XMLParser(target=collector)
+    parser = expat.ParserCreate(namespace_separator="}")
+    parser.StartDoctypeDeclHandler = _refuse_entities
+    parser.StartElementHandler = collector.start
+    parser.EndElementHandler = collector.end
+    parser.CharacterDataHandler = collector.data
     _check_size(archive.getinfo(_BODY).file_size)
     with archive.open(_BODY) as body:
         while piece := body.read(_PIECE):
             num_read += len(piece)
             _check_size(num_read)  # what the zip says of its sizes may be wrong
-            if b"<!DOCTYPE" in piece or b"<!ENTITY" in piece:
-                raise AttachmentError(
-                    "This document defines entities, which no Word document does.",
-                    "Open it in a word processor and save it anew.",
-                )
-            parser.feed(piece)
+            parser.Parse(piece, False)
             check_length(collector.num_chars)
-    parser.close()
+    parser.Parse(b"", True)
     return "".join(collector.pieces)
+
+
+def _refuse_entities(*_declared: object) -> None:
+    raise AttachmentError(
+        "This document defines entities, which no Word document does.",
+        "Open it in a word processor and save it anew.",
+    )
 
 
 class _Collector:
@@ -71,9 +78,6 @@ class _Collector:
     def data(self, text: str) -> None:
         if self._inside["t"]:
             self._add(text)
-
-    def close(self) -> None:
-        """Nothing is left to do at the end."""
 
     def _add(self, text: str) -> None:
         self.pieces.append(text)

@@ -16,7 +16,7 @@ def text_of_pdf(path: Path) -> str:
         AttachmentError: It is protected, damaged, or holds pictures of text only.
     """
     from pypdf import PasswordType, PdfReader
-    from pypdf.errors import DependencyError, PyPdfError
+    from pypdf.errors import DependencyError, LimitReachedError, PyPdfError
 
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     try:
@@ -31,6 +31,11 @@ def text_of_pdf(path: Path) -> str:
             check_length(num_chars)
     except DependencyError as error:  # ciphers that it has no library for
         raise _protected() from error
+    except LimitReachedError as error:
+        raise AttachmentError(
+            "This PDF unpacks to far more than a page holds.",
+            "It may be made to harm. Copy the text that you need instead.",
+        ) from error
     except (PyPdfError, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise AttachmentError(
             "This PDF is damaged.", "Open it in a reader and save or print it to a new PDF."

@@ -60,6 +60,8 @@ def read(path: Path) -> dict[str, Any]:
         text, media_type = text_of_docx(path), DOCX
     else:
         text, media_type = decoded(path.read_bytes()), text_type_of(path.name)
+    # Halves of surrogate pairs, which a PDF's table of characters may name, are no characters.
+    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     check_length(len(text))
     if not text.strip():
         raise AttachmentError("This file holds no text.")

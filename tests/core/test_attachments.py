@@ -23,14 +23,16 @@ def docx_of(body: str, path: Path) -> Path:
     return path
 
 
-def pdf_of(stream: bytes, path: Path, filters: bytes = b"") -> Path:
-    """A page with this content."""
+def pdf_of(stream: bytes, path: Path, filters: bytes = b"", table: bytes = b"") -> Path:
+    """A page with this content, and a font with this table of characters."""
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
         b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
         b"<< /Type /Page /Parent 2 0 R /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>",
         b"<< /Length %d %s >>\nstream\n%s\nendstream" % (len(stream), filters, stream),
-        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding"
+        + (b" /ToUnicode 6 0 R >>" if table else b" >>"),
+        b"<< /Length %d >>\nstream\n%s\nendstream" % (len(table), table),
     ]
     out, places = io.BytesIO(), []
     out.write(b"%PDF-1.4\n")
@@ -38,9 +40,9 @@ def pdf_of(stream: bytes, path: Path, filters: bytes = b"") -> Path:
         places.append(out.tell())
         out.write(b"%d 0 obj\n%s\nendobj\n" % (number, body))
     start = out.tell()
-    out.write(b"xref\n0 6\n0000000000 65535 f \n")
+    out.write(b"xref\n0 7\n0000000000 65535 f \n")
     out.writelines(b"%010d 00000 n \n" % place for place in places)
-    out.write(b"trailer << /Size 6 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF" % start)
+    out.write(b"trailer << /Size 7 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF" % start)
     path.write_bytes(out.getvalue())
     return path
 
@@ -87,15 +89,36 @@ def test_bombs_and_files_without_text_are_refused_with_a_sentence(tmp_path: Path
         archive.writestr("word/document.xml", '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>')
     with pytest.raises(AttachmentError, match="entities"):
         read_attachment(entities)
+    with zipfile.ZipFile(entities, "w") as archive:
+        wide = '<?xml version="1.0" encoding="UTF-16"?><!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'
+        archive.writestr("word/document.xml", wide.encode("utf-16"))
+    with pytest.raises(AttachmentError, match="entities"):
+        read_attachment(entities)
     with pytest.raises(AttachmentError, match="no text; it may be scanned"):
         read_attachment(pdf_of(b"0 0 m 9 9 l S", tmp_path / "scan.pdf"))
     packed = zlib.compress(zlib.compress(b"(a) Tj " * 40_000_000, 9), 9)
     filters = b"/Filter [/FlateDecode /FlateDecode]"
     with pytest.raises(AttachmentError):
         read_attachment(pdf_of(packed, tmp_path / "bomb.pdf", filters), most_s=8)
+    spaces = pdf_of(zlib.compress(b" " * 200_000_000), tmp_path / "b.pdf", b"/Filter /FlateDecode")
+    with pytest.raises(AttachmentError, match="unpacks to far more"):
+        read_attachment(spaces)
     (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.4\nnothing")
     with pytest.raises(AttachmentError, match="damaged"):
         read_attachment(tmp_path / "broken.pdf")
+
+
+def test_a_document_nested_100000_deep_is_read(tmp_path: Path) -> None:
+    deep = "<w:p>" * 100_000 + "<w:t>bottom</w:t>" + "</w:p>" * 100_000
+    assert read_attachment(docx_of(deep, tmp_path / "deep.docx")).text.strip() == "bottom"
+
+
+def test_halves_of_characters_in_a_pdf_are_replaced(tmp_path: Path) -> None:
+    table = b"begincmap 1 beginbfchar <41> <D800> endbfchar endcmap"
+    path = pdf_of(b"BT /F1 9 Tf (AB) Tj ET", tmp_path / "half.pdf", table=table)
+    text = read_attachment(path).text
+    assert text.encode()
+    assert "B" in text
 
 
 def test_the_model_reads_files_in_blocks_before_the_words() -> None:
