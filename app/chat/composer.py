@@ -218,6 +218,8 @@ class Composer(QFrame):
         )
         self.attach_button.setIconSize(QSize(scale.px(1.2), scale.px(1.2)))
         self.files.restyle()
+        for above in (self.files, self.queued_row):
+            above.setContentsMargins(scale.px(0.8), scale.px(0.5), scale.px(0.6), 0)
         self.button.setIconSize(QSize(scale.px(1.25), scale.px(1.25)))
         self.edit.fit()
         self._refresh()

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from safetensors.torch import load_file, save_file
 
 from tests.core.tiny import (
@@ -52,9 +53,17 @@ def check(folder: Path, first: int, last: int) -> None:
     assert len(refused) >= 3, told["outcomes"]
 
 
-def test_1000_damaged_checkpoints_are_refused_or_work(tmp_path: Path) -> None:
-    check(checkpoint(tmp_path / "whole", is_rooted=False), 0, 1000)
+def test_damaged_checkpoints_are_refused_or_work(tmp_path: Path) -> None:
+    check(checkpoint(tmp_path / "whole", is_rooted=False), 0, 150)
 
 
 def test_damaged_rooted_heads_are_refused_or_work(tmp_path: Path) -> None:
-    check(checkpoint(tmp_path / "whole", is_rooted=True), 1000, 1400)
+    check(checkpoint(tmp_path / "whole", is_rooted=True), 1000, 1100)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("is_rooted", "first", "last"), [(False, 150, 1000), (True, 1100, 1400)])
+def test_more_damaged_checkpoints_are_refused_or_work(
+    is_rooted: bool, first: int, last: int, tmp_path: Path
+) -> None:
+    check(checkpoint(tmp_path / "whole", is_rooted=is_rooted), first, last)

@@ -14,7 +14,8 @@ from medusa_core.native.build import build_sanitized
 GCC = shutil.which("gcc")
 CPUS = ["native", "x86-64-v3"] if platform.machine() == "x86_64" else ["native"]
 NATIVE = ("native", "native_operations", "native_pool", "growth", "phrases", "trace", "heads")
-LAWS = ("laws", "oracle")
+LAWS = ("laws", "oracle")  # half an hour: on this processor alone
+RUNS = ["laws", *(f"native tests, {cpu}" for cpu in CPUS)]
 
 
 def run_on(library: Path, *tests: str) -> subprocess.CompletedProcess[str]:
@@ -43,8 +44,9 @@ def run_on(library: Path, *tests: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.slow
 @pytest.mark.timeout(3000)
 @pytest.mark.skipif(GCC is None, reason="gcc isn't installed")
-@pytest.mark.parametrize("tests", [NATIVE, LAWS], ids=["native", "laws"])
-@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize(
+    ("cpu", "tests"), [("native", LAWS), *((cpu, NATIVE) for cpu in CPUS)], ids=RUNS
+)
 def test_nothing_is_read_or_computed_that_must_not_be(
     cpu: str, tests: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -89,4 +91,5 @@ def test_a_read_behind_the_end_is_caught(tmp_path: Path) -> None:
         check=False,
     )
     assert ran.returncode != 0
-    assert "heap-buffer-overflow" in ran.stderr
+    # A wide load that only ends behind the row is an "unknown-crash" to it.
+    assert "ERROR: AddressSanitizer" in ran.stderr
