@@ -268,6 +268,7 @@ class MainWindow(QMainWindow):
     def closeEvent(self, event: QCloseEvent) -> None:
         self.desk.save_state()
         self.insight.close_all()
+        self.page.composer.reader.stop()
         if self.history is not None and self.traces is not None:
             self.traces.finish()
             self.history.close()

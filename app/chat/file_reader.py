@@ -28,6 +28,7 @@ class FileReader(QObject):
     def __init__(self) -> None:
         super().__init__()
         self._num_running = 0
+        self._is_stopped = False
         self._ended.connect(self._end)
 
     _ended = Signal()
@@ -43,8 +44,14 @@ class FileReader(QObject):
         work = (session_id, tuple(paths))
         threading.Thread(target=self._work, args=work, name="attachments").start()
 
+    def stop(self) -> None:
+        """Read no further files: the program ends once the one at hand is read."""
+        self._is_stopped = True
+
     def _work(self, session_id: str, paths: tuple[Path, ...]) -> None:
         for path in paths:
+            if self._is_stopped:
+                break
             try:
                 self.read.emit(session_id, read_attachment(path))
             except MedusaError as error:

@@ -263,3 +263,14 @@ def test_a_chip_shows_an_ampersand_as_it_is(qtbot: QtBot, open_fake: Open) -> No
     chips = window.page.composer.files
     chips.add(Attachment("R&D.txt", "text/plain", "x", 1))
     assert chips.findChildren(QToolButton)[0].shortcut().isEmpty()
+
+
+def test_a_closed_window_reads_no_further_files(qtbot: QtBot, open_fake: Open, notes: Path) -> None:
+    window, _ = open_fake()
+    reader = window.page.composer.reader
+    read: list[Attachment] = []
+    reader.read.connect(lambda _, attachment: read.append(attachment))
+    window.close()
+    window.page.composer.attach([notes])
+    qtbot.waitUntil(lambda: not reader.is_reading, timeout=60_000)
+    assert read == []
