@@ -26,7 +26,6 @@ from medusa_core.history.records import (
     Hit,
     Stored,
     StoredAnswer,
-    StoredAttachment,
 )
 from medusa_core.history.shelf import ALL
 from medusa_core.history.taking import Taken
@@ -257,7 +256,6 @@ __all__ = [
     "Recording",
     "Stored",
     "StoredAnswer",
-    "StoredAttachment",
     "Taken",
     "calibrations_dir",
     "choices",

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from medusa_core.api import (
     AnswerState,
-    Attachment,
     History,
     Stored,
     StoredAnswer,
-    StoredAttachment,
 )
 from medusa_core.conversation import Answer, Conversation, Prompt, Turn
 from medusa_core.messages import GenerateSettings, Role
@@ -34,10 +32,7 @@ def opened(history: History, conversation_id: str) -> Conversation:
                 parent_id,
                 message.text,
                 created_s=message.created_s,
-                attachments=tuple(
-                    Attachment(a.name, a.media_type, a.text, a.num_bytes)
-                    for a in message.attachments
-                ),
+                attachments=message.attachments,
             )
         elif message.parent_id in prompts and (message.text or not _has_failed(message)):
             prompts[message.parent_id].answers.append(_answer(message))
@@ -65,10 +60,7 @@ def stored_prompt(conversation: Conversation, prompt: Prompt) -> Stored:
         Role.USER,
         prompt.text,
         prompt.created_s,
-        tuple(
-            StoredAttachment(a.name, a.media_type, a.text, num_bytes=a.num_bytes)
-            for a in prompt.attachments
-        ),
+        prompt.attachments,
     )
 
 

@@ -16,7 +16,7 @@ from medusa_core.history.part import clean
 from medusa_core.history.records import AnswerState, StoredAnswer
 from medusa_core.messages import GenerateSettings, GenerationDone
 
-ANSWER_COLUMNS = "model, model_key, state, settings, done, plain_step_s"
+ANSWER_COLUMNS = "model, model_key, state, settings, done"
 
 
 def row_of(answer: StoredAnswer) -> Row:
@@ -27,7 +27,6 @@ def row_of(answer: StoredAnswer) -> Row:
         answer.state.value,
         json.dumps(settings_as_json(answer.settings)),
         done_text(answer.done),
-        answer.plain_step_s,
     )
 
 
@@ -38,14 +37,13 @@ def done_text(done: GenerationDone | None) -> str | None:
 
 def answer_of(row: Row, text: str, packs: Iterable[bytes]) -> StoredAnswer:
     """An answer of the values of `ANSWER_COLUMNS`, its text and its steps."""
-    model, model_key, state, settings, done, plain_step_s = row
+    model, model_key, state, settings, done = row
     return StoredAnswer(
         model,
         model_key,
         AnswerState(state),
         _settings(settings),
         _done(done, text),
-        plain_step_s,
         tuple(packs),
     )
 

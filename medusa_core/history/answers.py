@@ -45,7 +45,6 @@ class Answers(Messages):
         text: str,
         done: GenerationDone | None,
         state: AnswerState,
-        plain_step_s: float = 0.0,
     ) -> None:
         """Keep how an answer ended.
 
@@ -54,7 +53,6 @@ class Answers(Messages):
             text: All of it.
             done: Its figures; None if it was cut or failed.
             state: How it ended.
-            plain_step_s: Measured seconds of a plain step then; 0 if unknown.
 
         Raises:
             RequestError: The answer isn't here any more.
@@ -62,7 +60,7 @@ class Answers(Messages):
         """
         number = self._message(message_id)
         with self._database.transaction():
-            self._finish(number, text, done, state, plain_step_s)
+            self._finish(number, text, done, state)
             row = self._database.row("SELECT conversation FROM messages WHERE number = ?", number)
             assert row is not None
             self._touch(row[0])
@@ -73,12 +71,11 @@ class Answers(Messages):
         text: str,
         done: GenerationDone | None,
         state: AnswerState,
-        plain_step_s: float,
     ) -> None:
         self._database.write("UPDATE messages SET text = ? WHERE number = ?", clean(text), number)
         self._database.write(
-            "UPDATE answers SET state = ?, done = ?, plain_step_s = ? WHERE message = ?",
-            *(state.value, done_text(done), plain_step_s, number),
+            "UPDATE answers SET state = ?, done = ? WHERE message = ?",
+            *(state.value, done_text(done), number),
         )
         self._index(number, text)
 
@@ -95,4 +92,4 @@ class Answers(Messages):
             )
             text = text_of(unpack_steps(pack for (pack,) in packs))
             with self._database.transaction():
-                self._finish(number, text, None, AnswerState.CUT, 0.0)
+                self._finish(number, text, None, AnswerState.CUT)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
+from medusa_core.attachments.attachment import Attachment
 from medusa_core.errors import RequestError
 from medusa_core.history.answer_rows import ANSWER_COLUMNS, answer_of, row_of
 from medusa_core.history.folding import fold
 from medusa_core.history.part import Part, clean
-from medusa_core.history.records import Stored, StoredAnswer, StoredAttachment
+from medusa_core.history.records import Stored, StoredAnswer
 from medusa_core.messages import Role
 
 
@@ -47,15 +48,15 @@ class Messages(Part):
             for key, name, parent, role, text, created_s in rows
         )
 
-    def _attachments(self, conversation: int) -> dict[int, list[StoredAttachment]]:
-        found: dict[int, list[StoredAttachment]] = defaultdict(list)
+    def _attachments(self, conversation: int) -> dict[int, list[Attachment]]:
+        found: dict[int, list[Attachment]] = defaultdict(list)
         for key, *values in self._database.rows(
-            "SELECT a.message, a.name, a.media_type, a.text, a.num_tokens, a.num_bytes"
+            "SELECT a.message, a.name, a.media_type, a.text, a.num_bytes"
             " FROM messages AS m JOIN attachments AS a ON a.message = m.number"
             " WHERE m.conversation = ? ORDER BY a.number",
             conversation,
         ):
-            found[key].append(StoredAttachment(*values))
+            found[key].append(Attachment(*values))
         return found
 
     def _answers(self, conversation: int, texts: dict[int, str]) -> dict[int, StoredAnswer]:
@@ -98,10 +99,10 @@ class Messages(Part):
             *(clean(message.text), message.created_s),
         )
         self._database.write_many(
-            "INSERT INTO attachments (message, name, media_type, text, num_tokens, num_bytes)"
-            " VALUES (?, ?, ?, ?, ?, ?)",
+            "INSERT INTO attachments (message, name, media_type, text, num_bytes)"
+            " VALUES (?, ?, ?, ?, ?)",
             [
-                (number, clean(a.name), a.media_type, clean(a.text), a.num_tokens, a.num_bytes)
+                (number, clean(a.name), a.media_type, clean(a.text), a.num_bytes)
                 for a in message.attachments
             ],
         )
@@ -112,7 +113,7 @@ class Messages(Part):
 
     def _add_answer(self, number: int, answer: StoredAnswer) -> None:
         self._database.write(
-            f"INSERT INTO answers (message, {ANSWER_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            f"INSERT INTO answers (message, {ANSWER_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",
             *(number, *row_of(answer)),
         )
         self._database.write_many(
@@ -144,7 +145,7 @@ class Messages(Part):
             *(now_s, self._next_place(now_s), new_leaf, new_leaf is not None, conversation),
         )
 
-    def _index(self, number: int, text: str, attachments: Iterable[StoredAttachment] = ()) -> None:
+    def _index(self, number: int, text: str, attachments: Iterable[Attachment] = ()) -> None:
         words = "\n".join((text, *(attachment.name for attachment in attachments)))
         self._database.write("DELETE FROM message_words WHERE rowid = ?", number)
         if words:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from medusa_core.attachments.attachment import Attachment
 from medusa_core.history.packing import unpack_steps
 from medusa_core.messages import GenerateSettings, GenerationDone, Role, StepDone
 
@@ -19,25 +20,6 @@ class AnswerState(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class StoredAttachment:
-    """A file whose text belongs to a prompt.
-
-    Attributes:
-        name: Its name, without a folder.
-        media_type: Such as `text/plain`.
-        text: What the model reads of it.
-        num_tokens: Tokens of that text; 0 if unknown.
-        num_bytes: Size of the file.
-    """
-
-    name: str
-    media_type: str
-    text: str
-    num_tokens: int = 0
-    num_bytes: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class StoredAnswer:
     """What is known of an answer besides its text.
 
@@ -47,7 +29,6 @@ class StoredAnswer:
         state: How far it is.
         settings: What it was asked for with.
         done: How it ended; None if it was cut or failed.
-        plain_step_s: Measured seconds of a plain step on this model then; 0 if unknown.
         packed_steps: Its steps as they lie in the file.
     """
 
@@ -56,7 +37,6 @@ class StoredAnswer:
     state: AnswerState = AnswerState.STREAMING
     settings: GenerateSettings = field(default_factory=GenerateSettings)
     done: GenerationDone | None = None
-    plain_step_s: float = 0.0
     packed_steps: tuple[bytes, ...] = ()
 
     @property
@@ -86,7 +66,7 @@ class Stored:
     role: Role
     text: str
     created_s: float
-    attachments: tuple[StoredAttachment, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
     answer: StoredAnswer | None = None
 
 

@@ -47,7 +47,6 @@ CREATE TABLE attachments (
     name TEXT NOT NULL,
     media_type TEXT NOT NULL,
     text TEXT NOT NULL,
-    num_tokens INTEGER NOT NULL DEFAULT 0,
     num_bytes INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX attachments_by_message ON attachments (message);
@@ -57,8 +56,7 @@ CREATE TABLE answers (
     model_key TEXT NOT NULL,
     state TEXT NOT NULL CHECK (state IN ('streaming', 'done', 'cut', 'failed')),
     settings TEXT NOT NULL,
-    done TEXT,
-    plain_step_s REAL NOT NULL DEFAULT 0
+    done TEXT
 ) STRICT;
 CREATE INDEX answers_under_way ON answers (message) WHERE state = 'streaming';
 CREATE TABLE steps (

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
+from medusa_core.attachments.attachment import Attachment
 from medusa_core.history.history import History
 from medusa_core.history.records import (
     AnswerState,
     Stored,
     StoredAnswer,
-    StoredAttachment,
 )
 from medusa_core.messages import (
     GenerateSettings,
@@ -36,7 +36,7 @@ class Clock:
 
 
 def prompt(conversation: str, name: str, text: str, parent: str | None = None) -> Stored:
-    attachments = (StoredAttachment("notes.txt", "text/plain", "kept notes", 2, 10),)
+    attachments = (Attachment("notes.txt", "text/plain", "kept notes", 10),)
     return Stored(name, conversation, parent, Role.USER, text, 5.0, attachments)
 
 
@@ -85,6 +85,7 @@ def done(text: str) -> GenerationDone:
         decode_s=0.3,
         num_rested=0,
         settings=settings,
+        plain_step_s=0.004,
     )
 
 
@@ -97,7 +98,7 @@ def tell(
     history.add_prompt(prompt(conversation, asked, question, parent))
     history.begin_answer(answer(conversation, answered, asked))
     history.append_steps(answered, tuple(steps(reply)))
-    history.finish_answer(answered, reply, done(reply), AnswerState.DONE, 0.004)
+    history.finish_answer(answered, reply, done(reply), AnswerState.DONE)
     return asked, answered
 
 

@@ -366,6 +366,7 @@ def test_a_file_of_the_frozen_version_1_is_read_as_it_was_written(tmp_path: Path
     assert answer is not None
     assert answer.done is not None
     assert answer.done.text == messages[1].text == "Two minutes, not more."
+    assert answer.done.plain_step_s == 0.004
     assert b"".join(p for step in answer.steps for p in step.pieces).decode() == messages[1].text
     assert {hit.message_id for hit in history.search("minutes")} == {"tea-1", "tea-3"}
     history.close()

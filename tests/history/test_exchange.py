@@ -297,7 +297,7 @@ OURS: dict[str, Callable[[dict[str, Any]], object]] = {
     "odd role": lambda raw: raw["messages"][0].update(role="root"),
     "more keys": lambda raw: raw.update(extra=1),
     "odd steps": lambda raw: raw["messages"][1]["answer"]["steps"][0]["steps"].append([1]),
-    "no number": lambda raw: raw["messages"][1]["answer"].update(plain_step_s=math.inf),
+    "no number": lambda raw: raw["messages"][1]["answer"]["done"].update(decode_s=math.inf),
     "deep settings": lambda raw: raw["messages"][1]["answer"].update(settings={"a": deep(500)}),
     "huge number": lambda raw: raw["messages"][0]["attachments"][0].update(num_bytes=1 << 70),
 }

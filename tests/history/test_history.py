@@ -38,7 +38,6 @@ def test_a_tree_of_messages_comes_back_as_it_was(history: History, tmp_path: Pat
         AnswerState.DONE,
         answer("", "", "").answer.settings,  # type: ignore[union-attr]
         done("Two minutes, not more."),
-        0.004,
         told.packed_steps,
     )
     assert history.conversation("tea").leaf_id == "tea-5"

@@ -180,7 +180,7 @@ def _answer(role: Any, model: Any) -> Json:
     if role != "assistant":
         return {}
     name = model if isinstance(model, str) else ""
-    told = {"model": name, "model_key": "", "state": "done", "settings": {}, "plain_step_s": 0.0}
+    told = {"model": name, "model_key": "", "state": "done", "settings": {}}
     return {"answer": told}
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import fastjsonschema
 
+from medusa_core.attachments.attachment import Attachment
 from medusa_core.history.packing import (
     done_as_json,
     done_from_json,
@@ -23,7 +24,6 @@ from medusa_core.history.records import (
     ConversationInfo,
     Stored,
     StoredAnswer,
-    StoredAttachment,
 )
 from medusa_core.messages import GenerationDone, Role
 from medusa_core.resources import resources_dir
@@ -75,7 +75,6 @@ def _message(message: Stored) -> Json:
                 "name": a.name,
                 "media_type": a.media_type,
                 "text": a.text,
-                "num_tokens": a.num_tokens,
                 "num_bytes": a.num_bytes,
             }
             for a in message.attachments
@@ -94,7 +93,6 @@ def _answer(answer: StoredAnswer) -> Json:
         "model_key": "" if is_folder else key,
         "state": answer.state.value,
         "settings": settings_as_json(answer.settings),
-        "plain_step_s": answer.plain_step_s,
     }
     if answer.done is not None:
         raw["done"] = done_as_json(answer.done)
@@ -113,7 +111,7 @@ def message_from_json(raw: Json, conversation_id: str) -> Stored:
         Role(raw["role"]),
         raw["text"],
         time_of(raw["created_s"]),
-        tuple(StoredAttachment(**attachment) for attachment in raw.get("attachments", ())),
+        tuple(Attachment(**attachment) for attachment in raw.get("attachments", ())),
         _answer_from_json(answer, raw["text"]) if raw["role"] == Role.ASSISTANT.value else None,
     )
 
@@ -130,7 +128,6 @@ def _answer_from_json(raw: Json | None, text: str) -> StoredAnswer:
         AnswerState.CUT if state is AnswerState.STREAMING else state,
         settings_from_json(raw["settings"]),
         _done_from_json(raw.get("done"), text),
-        raw["plain_step_s"],
         tuple(zlib.compress(pack.encode()) for pack in packs),
     )
 
