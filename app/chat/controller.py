@@ -12,6 +12,7 @@ from app.chat.answer_message import AnswerMessage
 from app.chat.chat_page import ChatPage
 from app.chat.error_board import ErrorBoard
 from app.chat.message_widgets import Notice
+from app.chat.outbox import Outbox
 from app.chat.path_view import PathView
 from app.chat.queued_row import Queued
 from app.chat.running import Running
@@ -19,7 +20,6 @@ from app.control.context_meter import ContextMeter, describe_cut
 from app.markdown.formats import Marking
 from app.model_keeper import ModelKeeper
 from app.theme.appearance import Appearance
-from medusa_core.api import Attachment
 from medusa_core.conversation import Conversation, Turn, new_id
 from medusa_core.messages import (
     Cancel,
@@ -54,6 +54,7 @@ class ChatController(QObject):
     Attributes:
         conversation: What is shown.
         path: Its messages.
+        outbox: What isn't sent yet.
         errors: What went wrong, as far as it is shown.
         meter: How much of the context is used.
         records: Traces are wanted of the next answers.
@@ -97,10 +98,9 @@ class ChatController(QObject):
         self._make_id = make_id
         self.records = True
         self.running = Running()
-        self._queued: Queued | None = None
-        self._unsent_files: dict[str, tuple[Attachment, ...]] = {}
         self.conversation = Conversation(make_id)
         self.path = PathView(page.conversation, self.conversation, appearance)
+        self.outbox = Outbox(page.composer, self.conversation.session_id)
         self.errors = ErrorBoard(page, appearance)
         self.meter = ContextMeter(
             page, bridge, keeper, lambda: self.conversation.remembered(), lambda: self.is_busy
@@ -151,34 +151,9 @@ class ChatController(QObject):
         self._page.composer.clear()
         self._begin(self.conversation.ask(prompt, self._settings(), files))
 
-    def queue(self, text: str) -> None:
-        """Ask once the answer that is being written has ended; joins what waits already."""
-        composer, before = self._page.composer, self._queued
-        texts = [*([before.text] if before else []), text.strip()]
-        files = (*(before.attachments if before else ()), *composer.files.attachments)
-        self._queued = Queued("\n\n".join(filter(None, texts)), files)
-        composer.clear()
-        composer.queued_row.show_queued(self._queued)
-
-    def take_queued(self, *, gives_back: bool) -> None:
-        """Don't send what waits; it comes back into the composer, or is forgotten."""
-        queued, self._queued = self._queued, None
-        self._page.composer.queued_row.show_queued(None)
-        if queued is not None and gives_back:
-            self._page.composer.give_back(queued.text, queued.attachments)
-
-    @property
-    def queued_text(self) -> str:
-        """What waits for the answer that is being written."""
-        return "" if self._queued is None else self._queued.text
-
-    def _send_queued(self) -> None:
-        """Ask what waited."""
-        queued = self._queued
-        self.take_queued(gives_back=False)
-        if queued is not None:
-            settings = self._settings()
-            self._begin(self.conversation.ask(queued.text, settings, queued.attachments))
+    def _send_queued(self, queued: Queued) -> None:
+        settings = self._settings()
+        self._begin(self.conversation.ask(queued.text, settings, queued.attachments))
 
     def regenerate(self, place: int = -1) -> None:
         """Ask for another answer to a prompt; the old one stays beside it."""
@@ -242,12 +217,8 @@ class ChatController(QObject):
 
     def open(self, conversation: Conversation) -> None:
         """Show a conversation; what waits in the one before becomes its draft."""
-        composer = self._page.composer
-        self.take_queued(gives_back=True)
-        self._unsent_files[self.conversation.session_id] = composer.files.attachments
         self.conversation = self.running.known(conversation)
-        name = self.conversation.session_id
-        composer.move_to(name, self._unsent_files.pop(name, ()))
+        self.outbox.move_to(self.conversation.session_id)
         self.path.show(self.conversation)
         self._page.show_messages(bool(self.conversation.turns))
         self._page.conversation.follow_end()
@@ -278,11 +249,6 @@ class ChatController(QObject):
         """Scroll to a part of an answer."""
         self._page.conversation.reveal(answer, place)
 
-    def _keep_unsent(self, session_id: str, attachment: Attachment) -> None:
-        """A file of a conversation that was left meanwhile waits for its return."""
-        before = self._unsent_files.get(session_id, ())
-        self._unsent_files[session_id] = (*before, attachment)
-
     def _may_ask(self) -> bool:
         return not self.is_busy and bool(self.conversation.turns)
 
@@ -293,12 +259,8 @@ class ChatController(QObject):
     def _connect(self) -> None:
         page, path = self._page, self.path
         page.composer.send_requested.connect(self.send)
-        page.composer.queue_requested.connect(self.queue)
-        page.composer.queued_row.edit_requested.connect(lambda: self.take_queued(gives_back=True))
-        page.composer.queued_row.cancelled.connect(lambda: self.take_queued(gives_back=False))
+        self.outbox.ready.connect(self._send_queued)
         page.composer.reader.failed.connect(self.errors.show)
-        page.composer.read_late.connect(self._keep_unsent)
-        page.composer.move_to(self.conversation.session_id)
         page.composer.stop_requested.connect(self.stop)
         page.empty.suggestion_chosen.connect(self.send)
         page.header.new_chat_requested.connect(self.new_chat)
@@ -408,14 +370,14 @@ class ChatController(QObject):
             if done.stop_reason is StopReason.CONTEXT:
                 self._page.conversation.add(Notice(CONTEXT_NOTICE))
             self._end()
-            self._send_queued()
+            self.outbox.send()
 
     def _fail(self, failed: Failed) -> None:
         conversation, turn = self.running.end(failed.request_id)
         message = self.path.message_of(turn.answer.id)
         turn.answer.text = _visible(turn.answer.steps)
         if conversation is self.conversation:
-            self.take_queued(gives_back=True)  # first: what comes back later stands before it
+            self.outbox.give_back()  # first: what comes back later stands before it
         if turn.answer.text:
             self.ended.emit(conversation, turn)
             if message is not None:

@@ -89,7 +89,7 @@ class HistoryKeeper(QObject):
     def keep_draft(self) -> None:
         """Keep what is written and not sent."""
         draft_id = self._shown_id if self._shown_id in self._known else ""
-        text = "\n\n".join(filter(None, (self._chat.queued_text, self._draft_text())))
+        text = "\n\n".join(filter(None, (self._chat.outbox.text, self._draft_text())))
         self.journal.write(lambda h: h.set_draft(draft_id, text))
 
     def close(self) -> None:
