@@ -194,6 +194,13 @@ class Composer(QFrame):
         written = self.text
         self.set_text(f"{text}\n{written}" if written.strip() else text)
 
+    def quote(self, text: str) -> None:
+        """Quote a text behind what is written."""
+        quoted = "\n".join(f"> {line}".rstrip() for line in text.strip().split("\n"))
+        written = self.text.rstrip()
+        self.set_text(f"{written}\n\n{quoted}\n\n" if written else f"{quoted}\n\n")
+        self.setFocus()
+
     def clear(self) -> None:
         """Forget text and files: they have been sent."""
         self.edit.clear()

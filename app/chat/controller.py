@@ -36,6 +36,7 @@ from medusa_core.messages import (
     StepDone,
     StepTrace,
     StopReason,
+    shown_text,
 )
 from medusa_core.model_state import Phase
 
@@ -196,14 +197,6 @@ class ChatController(QObject):
             self.conversation.choose_answer(place, answer)
             self._path_changed()
 
-    def quote(self, text: str) -> None:
-        """Quote a text in the prompt that is being written."""
-        composer = self._page.composer
-        quoted = "\n".join(f"> {line}".rstrip() for line in text.strip().split("\n"))
-        written = composer.text.rstrip()
-        composer.set_text(f"{written}\n\n{quoted}\n\n" if written else f"{quoted}\n\n")
-        composer.setFocus()
-
     def stop(self) -> None:
         """End the answer that is being written; what there is of it stays."""
         turn = self.running.turn_of(self.conversation)
@@ -270,7 +263,7 @@ class ChatController(QObject):
         self._keeper.changed.connect(self._model_changed)
         path.answer_shown.connect(self.answer_begun)
         path.edited.connect(self.edit)
-        path.quoted.connect(self.quote)
+        path.quoted.connect(page.composer.quote)
         path.regenerate_requested.connect(self.regenerate)
         path.reroll_requested.connect(self.reroll)
         path.continue_requested.connect(self.go_on)
@@ -375,7 +368,7 @@ class ChatController(QObject):
     def _fail(self, failed: Failed) -> None:
         conversation, turn = self.running.end(failed.request_id)
         message = self.path.message_of(turn.answer.id)
-        turn.answer.text = _visible(turn.answer.steps)
+        turn.answer.text = shown_text(turn.answer.steps)
         if conversation is self.conversation:
             self.outbox.give_back()  # first: what comes back later stands before it
         if turn.answer.text:
@@ -440,10 +433,3 @@ class ChatController(QObject):
         else:
             self._page.empty.show_model("The model is being loaded; you can write already.")
         self.path.show_model(str(self._keeper.choice.model_dir))
-
-
-def _visible(steps: list[StepDone]) -> str:
-    """What may be shown of an answer that broke off."""
-    pieces = b"".join(piece for step in steps for piece in step.pieces)
-    num_bytes = max((step.num_visible_bytes for step in steps), default=0)
-    return pieces[:num_bytes].decode("utf-8", "replace")

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from medusa_core.history.answer_rows import done_text
 from medusa_core.history.messages import Messages
-from medusa_core.history.packing import pack_steps, text_of, unpack_steps
+from medusa_core.history.packing import pack_steps, unpack_steps
 from medusa_core.history.part import clean
 from medusa_core.history.records import AnswerState, Stored
-from medusa_core.messages import GenerationDone, StepDone
+from medusa_core.messages import GenerationDone, StepDone, shown_text
 
 
 class Answers(Messages):
@@ -90,6 +90,6 @@ class Answers(Messages):
             packs = self._database.rows(
                 "SELECT packed FROM steps WHERE message = ? ORDER BY number", number
             )
-            text = text_of(unpack_steps(pack for (pack,) in packs))
+            text = shown_text(unpack_steps(pack for (pack,) in packs))
             with self._database.transaction():
                 self._finish(number, text, None, AnswerState.CUT)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sqlite3
 
 from medusa_core.history.folding import fold, unfold
-from medusa_core.history.packing import text_of, unpack_steps
+from medusa_core.history.packing import unpack_steps
+from medusa_core.messages import shown_text
 
 _RECOVERED = "Recovered conversation"
 
@@ -97,7 +98,7 @@ def _restore_messages(db: sqlite3.Connection) -> None:
         if beside is None:
             continue
         steps = db.execute("SELECT packed FROM steps WHERE message = ? ORDER BY number", (number,))
-        text = text_of(unpack_steps(pack for (pack,) in steps))
+        text = shown_text(unpack_steps(pack for (pack,) in steps))
         answers = db.execute("SELECT 1 FROM answers WHERE message = ?", (number,)).fetchone()
         values = {
             "number": number,

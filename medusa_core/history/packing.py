@@ -90,14 +90,6 @@ def steps_from_json(raw: dict[str, Any]) -> list[StepDone]:
     return steps
 
 
-def text_of(steps: Sequence[StepDone]) -> str:
-    """What of an answer could be seen when its last step was done."""
-    if not steps:
-        return ""
-    whole = b"".join(piece for step in steps for piece in step.pieces)
-    return whole[: steps[-1].num_visible_bytes].decode("utf-8", "ignore")
-
-
 def settings_as_json(settings: GenerateSettings) -> dict[str, Any]:
     """Settings by their names."""
     return {name: getattr(settings, name) for name in _kinds(GenerateSettings)}

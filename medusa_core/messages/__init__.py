@@ -53,6 +53,7 @@ from medusa_core.messages.records import (
     TokenSource,
     WeightFormats,
 )
+from medusa_core.messages.shown import shown_text
 from medusa_core.messages.traces import (
     NO_ODDS,
     NUM_ALTERNATIVES,
@@ -113,4 +114,5 @@ __all__ = [
     "VerifiedToken",
     "Verify",
     "WeightFormats",
+    "shown_text",
 ]
