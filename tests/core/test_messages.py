@@ -51,6 +51,7 @@ from medusa_core.messages import (
     Verified,
     VerifiedToken,
     Verify,
+    shown_text,
 )
 
 IDS = ("session", "request")
@@ -180,3 +181,17 @@ def test_the_drawing_in_the_docstring_names_every_error() -> None:
     assert errors.__doc__ is not None
     for kind in all_errors(errors.MedusaError):
         assert kind.__name__ in errors.__doc__
+
+
+def test_the_text_that_may_be_shown_ends_before_a_held_back_or_open_character() -> None:
+    times = StepTimes(0.0, 0.0, 0.0, 0.0)
+    whole = "One é".encode()
+
+    def step(piece: bytes, num_visible_bytes: int) -> StepDone:
+        numbers = (piece,), (TARGET,), num_visible_bytes, 1, (TARGET,), times, 0.1, 1
+        return StepDone(*IDS, 1, (1,), *numbers)
+
+    assert shown_text(()) == ""
+    assert shown_text((step(whole[:4], 3), step(whole[4:], len(whole)))) == "One é"
+    assert shown_text((step(whole[:4], 4), step(whole[4:], 5))) == "One "
+    assert shown_text((step(whole, 2),)) == "On"

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from medusa_core.engine.session import Session
 from medusa_core.errors import TrainingError
 from medusa_core.heads.reader import read_head_set
 from medusa_core.heads.writer import write_heads
@@ -123,8 +124,15 @@ def own_positions(target: Target, num_heads: int) -> Positions:
 
 
 def test_own_answers_give_their_cache_back_even_to_one_who_leaves(
-    target: Target, caplog: pytest.LogCaptureFixture
+    target: Target, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    held: list[Session] = []  # as a logged error holds what its traceback refers to
+
+    def make(of: Target) -> Session:
+        held.append(Session(of))
+        return held[-1]
+
+    monkeypatch.setattr("medusa_core.training.answers.Session", make)
     free = target.caches.free_rows
     too_long = [ChatMessage(Role.USER, "number " * 2 * target.config.context_tokens)]
     short = [ChatMessage(Role.USER, "number 1")]
