@@ -1,0 +1,34 @@
+/* Weights of 4, 6 or 8 bits in blocks of 32 inputs that share a scale, as GGUF files store them. */
+
+#ifndef MEDUSA_BLOCKS_H
+#define MEDUSA_BLOCKS_H
+
+#include <stdint.h>
+
+#include "linear.h"
+
+enum { TILE = 16, BLOCK = 32, SUPER = 256 };
+
+/* Is it one of the kinds in blocks? */
+static inline int32_t is_in_blocks(int32_t kind) { return kind >= Q4_0; }
+
+/* y = x Wᵀ + b + plus, as `linear` has it; a row of y and plus is `stride` long. Weights lie in tiles of 16 outputs, the last one filled up
+   with zeros; a tile holds its blocks of 32 inputs one after the other.
+
+   A block: scales, then codes. Codes of 4 bits are four words for each output, 16 outputs side by
+   side: the low nibbles of a word's four bytes are inputs 4i … 4i + 3, the high ones those 16 behind
+   them. Of 6 bits these are the lower four; two more such words hold the upper two, of inputs
+   4i … 4i + 3 at bits 2i of each byte. Of 8 bits there are eight words, of four inputs each.
+
+   Q4_0, Q8_0   a float16 scale; weight = scale (code − 8), scale (code − 128).
+   Q4_K, Q5_K   before every eight blocks two float16, d and m; a block has two bytes, a and b;
+                weight = d a code − m b. Codes of Q5_K take 8 bits.
+   Q6_K         before every eight blocks a float16, d; a block has two signed bytes a, one for each
+                half; weight = d a (code − 32).
+   WIDE         of each half of a block two floats; weight = scale (code − 128) − least.
+
+   Inputs are rounded to 8 bits, each 32 of a row by their own largest number. */
+void blocks_linear(Pool *pool, const Linear *layer, const float *x, uint32_t *packed, int32_t rows,
+                   const float *plus, float *y, int32_t stride);
+
+#endif
