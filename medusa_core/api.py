@@ -200,9 +200,9 @@ def remove_user_token() -> None:
 
 def format_bits(name: str) -> int:
     """Bits of a weight in a format, as people say it."""
-    from medusa_core.quant.format import quant_registry
+    from medusa_core.quant.in_blocks import weight_formats
 
-    return int(quant_registry().get(name).bits)
+    return int(weight_formats().get(name).bits)
 
 
 def memory_now(device: str) -> MemoryNow:
@@ -219,9 +219,9 @@ def memory_now(device: str) -> MemoryNow:
 
 def format_label(name: str) -> str:
     """The name of a weight format for people."""
-    from medusa_core.quant.format import quant_registry
+    from medusa_core.quant.in_blocks import weight_formats
 
-    return quant_registry().get(name).label
+    return weight_formats().get(name).label
 
 
 __all__ = [

@@ -10,7 +10,7 @@ from medusa_core.memory.smaller import smaller_choices
 from medusa_core.messages import HeadsShape
 from medusa_core.model_choice import ModelChoice
 from medusa_core.models.config import read_config
-from medusa_core.quant.format import quant_registry
+from medusa_core.quant.in_blocks import weight_formats
 
 _USUAL_CONTEXT = 4096
 
@@ -61,4 +61,4 @@ def smaller_loads(
 
 
 def _label(name: str) -> str:
-    return quant_registry().get(name).label if name else ""
+    return weight_formats().get(name).label if name else ""

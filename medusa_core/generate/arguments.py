@@ -7,7 +7,7 @@ import argparse
 from medusa_core.chat_settings import SETTINGS
 from medusa_core.errors import RequestError
 from medusa_core.messages import GenerateSettings, Overflow, WeightFormats
-from medusa_core.quant.format import quant_registry
+from medusa_core.quant.in_blocks import weight_formats
 from medusa_core.setting import Group, Setting
 
 
@@ -47,7 +47,7 @@ def add_rule_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_format_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments for the weight format of every part; shared with the plan."""
-    names = quant_registry().names
+    names = weight_formats().names
     parser.add_argument("--quant", choices=names, default="", help="weight format of the model")
     parser.add_argument("--heads-quant", choices=names, default="", help="of the Medusa heads")
     parser.add_argument("--lm-head-quant", choices=names, default="", help="of the last projection")

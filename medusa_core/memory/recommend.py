@@ -16,6 +16,7 @@ _USUAL_CONTEXT = 4096
 _SHORT_CONTEXT = 2048
 _SMALL_BYTES = 2 * GIB
 _MOST_BITS = 32  # more are for checks
+_USUAL_WIDTH = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,12 @@ def choices(
     config: ModelConfig, heads: HeadsShape, budget: Budget, context_tokens: int
 ) -> tuple[Choice, ...]:
     """Every weight format that one would choose, the finest first."""
-    offered = [spec for spec in quant_registry().specs if spec.bits <= _MOST_BITS]
+    device = budget.hardware.device
+    offered = [
+        spec
+        for spec in quant_registry().specs
+        if spec.bits <= _MOST_BITS and spec.takes(_USUAL_WIDTH, _USUAL_WIDTH, device)
+    ]
     specs = sorted(offered, key=lambda spec: -spec.bits)
     return tuple(
         plan_choice(config, heads, WeightFormats(spec.name), budget, context_tokens)
@@ -101,6 +107,8 @@ def _candidates(config: ModelConfig, budget: Budget) -> Iterator[WeightFormats]:
     is_small = weights_bytes(config, dense) <= _SMALL_BYTES
     if is_small:
         yield WeightFormats()
+    if budget.hardware.compiles and not config.quantization:
+        yield WeightFormats("q4", lm_head="int8")
     if not config.quantization:
         yield WeightFormats("nf4")
     yield WeightFormats("nf4-dq")

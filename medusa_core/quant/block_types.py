@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
+from medusa_core.quant.block_sizes import BLOCK_SIZES, BlockSizes
 
 _LEVELS = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)  # of iq4_nl
 _HALVES = (0, 1, 2, 3, 4, 6, 8, 12)  # twice the numbers of mxfp4, without a sign
@@ -70,23 +71,21 @@ class BlockType:
 
     Attributes:
         name: GGUF's name for it, in lower case.
-        weights: Weights of a block.
-        nbytes: Bytes of a block.
-        decode: Stored bytes as codes and scales. uint8 [rows, blocks, nbytes] →
+        sizes: Its sizes.
+        decode: Stored bytes as codes and scales. uint8 [rows, blocks, bytes of a block] →
     """
 
     name: str
-    weights: int
-    nbytes: int
+    sizes: BlockSizes
     decode: Callable[[Tensor], Blocks]
 
-    def row_bytes(self, columns: int) -> int:
-        """Bytes of a row of so many weights."""
-        return columns // self.weights * self.nbytes
+    def columns(self, stored: Tensor) -> int:
+        """Weights of a stored row. uint8 [rows, bytes of a row] →"""
+        return stored.shape[1] // self.sizes.nbytes * self.sizes.weights
 
     def blocks(self, stored: Tensor) -> Blocks:
         """Stored rows as codes and scales. uint8 [rows, bytes of a row] →"""
-        return self.decode(stored.view(len(stored), -1, self.nbytes))
+        return self.decode(stored.view(len(stored), -1, self.sizes.nbytes))
 
     def dequantize(self, stored: Tensor) -> Tensor:
         """The weights of stored rows. uint8 [rows, bytes of a row] → float32 [rows, columns]"""
@@ -227,20 +226,18 @@ def _q2_k(stored: Tensor) -> Blocks:
     return Blocks(codes, 0, d, _flat(scales & 15), m, _flat(scales >> 4))
 
 
-BLOCK_TYPES = {
-    of.name: of
-    for of in (
-        BlockType("q4_0", 32, 18, _q4_0),
-        BlockType("q4_1", 32, 20, _q4_1),
-        BlockType("q5_0", 32, 22, _q5_0),
-        BlockType("q5_1", 32, 24, _q5_1),
-        BlockType("q8_0", 32, 34, _q8_0),
-        BlockType("iq4_nl", 32, 18, _iq4_nl),
-        BlockType("mxfp4", 32, 17, _mxfp4),
-        BlockType("q2_k", 256, 84, _q2_k),
-        BlockType("q3_k", 256, 110, _q3_k),
-        BlockType("q4_k", 256, 144, _q4_k),
-        BlockType("q5_k", 256, 176, _q5_k),
-        BlockType("q6_k", 256, 210, _q6_k),
-    )
+_DECODERS = {
+    "q4_0": _q4_0,
+    "q4_1": _q4_1,
+    "q5_0": _q5_0,
+    "q5_1": _q5_1,
+    "q8_0": _q8_0,
+    "iq4_nl": _iq4_nl,
+    "mxfp4": _mxfp4,
+    "q2_k": _q2_k,
+    "q3_k": _q3_k,
+    "q4_k": _q4_k,
+    "q5_k": _q5_k,
+    "q6_k": _q6_k,
 }
+BLOCK_TYPES = {name: BlockType(name, sizes, _DECODERS[name]) for name, sizes in BLOCK_SIZES.items()}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from medusa_core.errors import RequestError
 from medusa_core.messages import WeightFormats
 from medusa_core.quant.format import Hardware, QuantSpec, quant_registry
+from medusa_core.quant.in_blocks import weight_formats
 
 DTYPES = ("float64", "float32", "bfloat16", "float16")
 
@@ -70,7 +71,7 @@ def settle_formats(wanted: WeightFormats, dtype: str, hardware: Hardware) -> Par
     Raises:
         RequestError: There is no such format or dtype, or they don't fit each other.
     """
-    registry = quant_registry()
+    registry = weight_formats()
     linears = registry.get(wanted.linears) if wanted.linears else None
     compute = _compute(linears, dtype, hardware)
     dense = dense_format_of(compute)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from ctypes import addressof
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -11,10 +13,35 @@ from torch import Tensor
 from medusa_core.native.binding import PANEL, native_library
 from medusa_core.native.pool import Pool
 from medusa_core.native.structs import LinearStruct
+from medusa_core.quant.block_types import BlockType
+from medusa_core.quant.tiles import lay_out
 
 DTYPES = (torch.float32, torch.bfloat16)
 _KINDS = {torch.float32: 0, torch.bfloat16: 1, torch.int8: 2}  # of kinds.h
 _NUMBERS = {torch.float32: 1, torch.bfloat16: 2, torch.int8: 4}  # of a word
+
+
+@dataclass(frozen=True, slots=True)
+class NativeWeights:
+    """Some of a layer's outputs, as the library is given them.
+
+    Attributes:
+        weight: In the order of its kind. [flat]
+        scale: What int8 weights are multiples of, float32 [outputs]; else None.
+        kind: Of kinds.h.
+        outputs: Numbers that come out.
+        inputs: Numbers that go in.
+    """
+
+    weight: Tensor
+    scale: Tensor | None
+    kind: int
+    outputs: int
+    inputs: int
+
+    @property
+    def nbytes(self) -> int:
+        return self.weight.nbytes + (0 if self.scale is None else self.scale.nbytes)
 
 
 class NativeLinear:
@@ -24,38 +51,43 @@ class NativeLinear:
         nbytes: Bytes that the layer holds.
         num_outputs: Numbers that come out.
         num_inputs: Numbers that go in.
+        parts: Its weights, one below the other.
         struct: What the library is given; it lives as long as the layer.
     """
 
     def __init__(
-        self,
-        library: ctypes.CDLL,
-        weight: Tensor,
-        bias: Tensor | None,
-        scale: Tensor | None = None,
+        self, library: ctypes.CDLL, parts: Sequence[NativeWeights], bias: Tensor | None
     ) -> None:
         """Take weights.
 
         Args:
             library: What computes.
-            weight: float32, bfloat16 or int8. [out, in]
-            bias: [out], or None.
-            scale: What int8 weights are multiples of, [out]; else None.
+            parts: Weights of the same inputs, one below the other.
+            bias: [outputs], or None.
         """
         self._library = library
-        self._weight = _panels(weight)
+        self.parts = tuple(parts)
         self._bias = None if bias is None else bias.float().contiguous()
-        self._scale = None if scale is None else scale.float().contiguous()
-        self.num_outputs, self.num_inputs = weight.shape
-        more = [tensor for tensor in (self._bias, self._scale) if tensor is not None]
-        self.nbytes = weight.nbytes + sum(tensor.nbytes for tensor in more)
-        self.struct = LinearStruct(
-            weight=self._weight.data_ptr(),
-            bias=None if self._bias is None else self._bias.data_ptr(),
-            scale=None if self._scale is None else self._scale.data_ptr(),
-            outputs=self.num_outputs,
-            inputs=self.num_inputs,
-            kind=_KINDS[weight.dtype],
+        self.num_outputs = sum(part.outputs for part in parts)
+        self.num_inputs = parts[0].inputs
+        self.nbytes = sum(part.nbytes for part in parts)
+        self.nbytes += 0 if self._bias is None else self._bias.nbytes
+        self._structs: list[LinearStruct] = []
+        end = self.num_outputs
+        for part in reversed(parts):  # the last one first, as others point at it
+            end -= part.outputs
+            self._structs.insert(0, self._struct(part, end))
+        self.struct = self._structs[0]
+
+    def _struct(self, part: NativeWeights, first: int) -> LinearStruct:
+        return LinearStruct(
+            weight=part.weight.data_ptr(),
+            bias=None if self._bias is None else self._bias[first:].data_ptr(),
+            scale=None if part.scale is None else part.scale.data_ptr(),
+            outputs=part.outputs,
+            inputs=part.inputs,
+            kind=part.kind,
+            more=addressof(self._structs[0]) if self._structs else None,
         )
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -91,7 +123,7 @@ def native_linear(weight: Tensor, bias: Tensor | None) -> NativeLinear | None:
     if weight.device.type != "cpu" or weight.dtype not in DTYPES or weight.shape[1] % 2:
         return None
     library = native_library()
-    return None if library is None else NativeLinear(library, weight, bias)
+    return None if library is None else NativeLinear(library, [panel_weights(weight)], bias)
 
 
 def native_int8_linear(weight: Tensor, scale: Tensor, bias: Tensor | None) -> NativeLinear | None:
@@ -106,7 +138,37 @@ def native_int8_linear(weight: Tensor, scale: Tensor, bias: Tensor | None) -> Na
     """
     library = native_library()
     fits = weight.is_cpu and weight.shape[0] % PANEL == 0 and weight.shape[1] % PANEL == 0
-    return NativeLinear(library, weight, bias, scale) if library is not None and fits else None
+    if library is None or not fits:
+        return None
+    return NativeLinear(library, [panel_weights(weight, scale.float().contiguous())], bias)
+
+
+def native_block_linear(of: BlockType, stored: Tensor, bias: Tensor | None) -> NativeLinear | None:
+    """A layer of weights in blocks for the compiled step, or None where there is none.
+
+    Inputs are rounded to 8 bits, each 32 of a row by their own largest number.
+
+    Args:
+        of: The type of the blocks.
+        stored: As files store them; uint8. [out, bytes of a row]
+        bias: [out], or None.
+    """
+    library = native_library()
+    if library is None or not stored.is_cpu:
+        return None
+    return NativeLinear(library, [tile_weights(of, stored)], bias)
+
+
+def tile_weights(of: BlockType, stored: Tensor) -> NativeWeights:
+    """Weights in blocks, laid out for the library. uint8 [out, bytes of a row] →"""
+    kind = of.sizes.tiles.kind
+    return NativeWeights(lay_out(of, stored), None, kind, len(stored), of.columns(stored))
+
+
+def panel_weights(weight: Tensor, scale: Tensor | None = None) -> NativeWeights:
+    """Numbers of `DTYPES`, or int8 with a scale for each row, laid out for the library."""
+    kind = _KINDS[weight.dtype]
+    return NativeWeights(_panels(weight), scale, kind, weight.shape[0], weight.shape[1])
 
 
 def _panels(weight: Tensor) -> Tensor:

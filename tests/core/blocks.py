@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from medusa_core.quant.block_types import block_type
+from medusa_core.quant.block_sizes import BLOCK_SIZES
 
 # Where the float16 scales of each type lie in a block.
 _SCALES = {
@@ -20,7 +20,7 @@ _SCALES = {
 def random_blocks(name: str, rows: int, columns: int, seed: int) -> Tensor:
     """Stored rows. uint8 [rows, bytes of a row]"""
     generator = torch.Generator().manual_seed(seed)
-    of = block_type(name)
+    of = BLOCK_SIZES[name]
     shape = (rows, columns // of.weights, of.nbytes)
     stored = torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator)
     for at in _SCALES.get(name, ()):

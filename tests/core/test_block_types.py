@@ -22,7 +22,7 @@ def test_weights_equal_the_gguf_packages_bit_for_bit(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(BLOCK_TYPES))
 def test_the_sizes_are_those_of_the_format(name: str) -> None:
     sizes = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[name.upper()]]
-    assert (block_type(name).weights, block_type(name).nbytes) == sizes
+    assert (block_type(name).sizes.weights, block_type(name).sizes.nbytes) == sizes
 
 
 @pytest.mark.parametrize("exponent", [0, 1, 2, 127, 254])

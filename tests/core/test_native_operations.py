@@ -12,10 +12,12 @@ from torch import Tensor
 from medusa_core.messages import NUM_ALTERNATIVES
 from medusa_core.native.binding import native_library, open_library
 from medusa_core.native.score_reader import Summary, TorchSummary
-from medusa_core.quant.native_linear import NativeLinear
+from medusa_core.quant.block_types import BLOCK_TYPES, block_type
+from medusa_core.quant.native_linear import NativeLinear, panel_weights, tile_weights
 from medusa_core.rules.best_walk import BestWalk, best_walk
 from medusa_core.rules.rule import descend
 from medusa_core.tree.shape import TokenTree, TreeShape
+from tests.core.blocks import random_blocks
 from tests.core.natives import each_library, libraries
 
 # How far a result may be from the exact one, in parts of the largest number.
@@ -33,7 +35,7 @@ def test_a_layer_is_right_and_its_rows_are_independent(
     generator = torch.Generator().manual_seed(outputs)
     weight = torch.randn(outputs, inputs, generator=generator).to(dtype)
     bias = torch.randn(outputs, generator=generator).to(dtype)
-    layer = NativeLinear(open_library(path), weight, bias)
+    layer = NativeLinear(open_library(path), [panel_weights(weight)], bias)
     x = torch.randn(29, inputs, generator=generator)
     y = layer(x)
     exact = x.double() @ weight.double().t() + bias.double()
@@ -43,12 +45,12 @@ def test_a_layer_is_right_and_its_rows_are_independent(
         assert torch.equal(layer(x[start : start + count]), y[start : start + count]), count
 
 
-def rounded_rows(x: Tensor) -> Tensor:
-    """Inputs as 8 bits keep them: each 64 of a row by their own largest number."""
+def rounded_rows(x: Tensor, together: int = 64) -> Tensor:
+    """Inputs as 8 bits keep them: each few of a row by their own largest number."""
     parts = []
-    for some in x.split(64, dim=1):
+    for some in x.split(together, dim=1):
         reach = some.abs().amax(dim=1, keepdim=True)
-        turned = torch.where(reach > 0, 127 / reach, torch.zeros_like(reach))
+        turned = torch.where(reach > 0, torch.tensor(127.0) / reach, torch.zeros_like(reach))
         parts.append((some * turned).round().double() * (reach / 127).double())
     return torch.cat(parts, dim=1)
 
@@ -63,7 +65,8 @@ def test_bytes_are_multiplied_exactly_on_every_cpu(path: Path, outputs: int, inp
     x[3, :32] *= 300  # costs the others their precision as far as they share its scale alone
     x[5] = 0
     layers = [
-        NativeLinear(open_library(of), weight, bias[0], scale[0]) for of in (path, libraries()[0])
+        NativeLinear(open_library(of), [panel_weights(weight, scale[0])], bias[0])
+        for of in (path, libraries()[0])
     ]
     y = layers[0](x)
     assert torch.equal(y, layers[1](x)), "whole numbers are exact everywhere"
@@ -77,10 +80,68 @@ def test_bytes_are_multiplied_exactly_on_every_cpu(path: Path, outputs: int, inp
 
 
 @each_library
+@pytest.mark.parametrize("name", sorted(BLOCK_TYPES))
+def test_blocks_are_multiplied_exactly_on_every_cpu(path: Path, name: str) -> None:
+    outputs, inputs = 56, 512  # the last tile isn't full
+    generator = torch.Generator().manual_seed(7)
+    stored = random_blocks(name, outputs, inputs, seed=8)
+    bias, plus = (torch.randn(n, outputs, generator=generator) for n in (1, 31))
+    x = torch.randn(31, inputs, generator=generator)
+    x[3, :32] *= 300
+    x[5] = 0
+    weights = tile_weights(block_type(name), stored)
+    layers = [NativeLinear(open_library(of), [weights], bias[0]) for of in (path, libraries()[0])]
+    y = layers[0](x)
+    assert torch.equal(y, layers[1](x)), "sums have one order everywhere"
+    held = block_type(name).dequantize(stored).double()
+    exact = rounded_rows(x, 32) @ held.t() + bias.double()
+    assert (y - exact).abs().max() <= 2e-6 * exact.abs().max()
+    assert torch.equal(y[5], bias[0])
+    assert torch.equal(layers[0].plus(x, plus.clone()), y + plus)
+    for count in range(1, 26):
+        start = count % 5
+        assert torch.equal(layers[0](x[start : start + count]), y[start : start + count]), count
+
+
+@each_library
+def test_parts_of_several_kinds_are_one_layer(path: Path) -> None:
+    library = open_library(path)
+    shapes = {"q4_k": 48, "q6_k": 32, "q8_0": 64}
+    parts = [
+        tile_weights(block_type(name), random_blocks(name, rows, 256, seed=rows))
+        for name, rows in shapes.items()
+    ]
+    parts.append(panel_weights(torch.randn(64, 256).bfloat16()))
+    sizes = [part.outputs for part in parts]
+    bias = torch.randn(sum(sizes))
+    x = torch.randn(5, 256)
+    alone = [
+        NativeLinear(library, [part], some)(x)
+        for part, some in zip(parts, bias.split(sizes), strict=True)
+    ]
+    layer = NativeLinear(library, parts, bias)
+    assert torch.equal(layer(x), torch.cat(alone, dim=1))
+    assert layer.num_outputs == sum(sizes)
+    assert layer.nbytes == sum(part.nbytes for part in parts) + bias.nbytes
+
+
+@each_library
+@pytest.mark.parametrize("name", sorted(BLOCK_TYPES))
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_what_is_no_number_is_none_of_blocks_either(path: Path, name: str, bad: float) -> None:
+    weights = tile_weights(block_type(name), random_blocks(name, 32, 256, seed=9))
+    x = torch.randn(4, 256)
+    x[2, 70] = bad
+    y = NativeLinear(open_library(path), [weights], None)(x)
+    assert y[2].isnan().all()
+    assert y[[0, 1, 3]].isfinite().all()
+
+
+@each_library
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_what_is_no_number_is_none_of_bytes_either(path: Path, bad: float) -> None:
     weight = torch.randint(-127, 128, (64, 96), dtype=torch.int8)
-    layer = NativeLinear(open_library(path), weight, None, torch.ones(64))
+    layer = NativeLinear(open_library(path), [panel_weights(weight, torch.ones(64))], None)
     x = torch.randn(4, 96)
     x[2, 70] = bad
     y = layer(x)

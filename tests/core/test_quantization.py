@@ -17,6 +17,7 @@ from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.errors import RequestError
 from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.messages import GenerateSettings, WeightFormats
+from medusa_core.quant.block_types import block_type
 from medusa_core.quant.choice import best_dtype, settle_formats
 from medusa_core.quant.format import Hardware, QuantSpec, quant_registry
 from medusa_core.rules.rule import RuleSpec, rule_registry
@@ -51,7 +52,16 @@ NARROW = TinySpec(intermediate_size=96, seed=12)  # no block of 64 fits into a r
 SETTINGS = GenerateSettings(temperature=0.9, top_p=0.9, seed=4, max_new_tokens=40)
 PROMPTS = ("What is the capital of France?", "Tell me a story about a lighthouse.")
 # Shares of the norm that a format may lose on normally distributed weights.
-LOSS = {"int8": 0.012, "nf4": 0.1, "nf4-dq": 0.1, "bf16": 0.003, "fp16": 4e-4, "fp32": 0, "fp64": 0}
+LOSS = {
+    "int8": 0.012,
+    "q4": 0.083,
+    "nf4": 0.1,
+    "nf4-dq": 0.1,
+    "bf16": 0.003,
+    "fp16": 4e-4,
+    "fp32": 0,
+    "fp64": 0,
+}
 
 LoadAs = Callable[[str, str], Target]
 
@@ -99,6 +109,8 @@ def unpack_weights(folder: Path, spec: QuantSpec) -> None:
 
 def unpacked(tensors: dict[str, Tensor], rows: int, columns: int) -> Tensor:
     """Rounded weights as numbers, by the formats' descriptions."""
+    if "blocks" in tensors:
+        return block_type("q4_0").dequantize(tensors["blocks"]).double()
     if "scale" in tensors:
         return tensors["weight"].double() * tensors["scale"].double().unsqueeze(1)
     from medusa_core.quant import nf4_linear

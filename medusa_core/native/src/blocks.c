@@ -15,8 +15,7 @@ enum { MOST = 4 };
 enum { MOST = 4 };
 #endif
 enum { GROUP = 4 }; /* tiles of a piece */
-enum { EACH = MULTIPLIES_BYTES ? 1 : 2 }; /* words that stand for four inputs */
-enum { WORDS = BLOCK / 4 };               /* of a block's inputs, and of an output's codes */
+enum { WORDS = BLOCK / 4 }; /* of a block's inputs, and of an output's codes */
 
 typedef struct {
     const Linear *layer;
@@ -34,6 +33,12 @@ INLINE int is_super(int kind) { return kind == Q4_K || kind == Q5_K || kind == Q
 INLINE int offset_of(int kind) {
     return kind == Q4_0 ? 8 : kind == Q6_K ? 32 : kind == Q8_0 || kind == WIDE ? 128 : 0;
 }
+
+/* The largest code, and how many words stand for four inputs. */
+INLINE int most_of(int kind) {
+    return kind == Q6_K ? 63 : kind == Q5_K ? 31 : offset_of(kind) == 128 ? 255 : 15;
+}
+INLINE int each_of(int kind) { return most_of(kind) > 127 ? numbers_beside(BYTE) : CODES_EACH; }
 
 /* Words before a block's inputs, of each row: the scale, what integer sums begin with, and the
    inputs' sum, which takes what is least. */
@@ -57,7 +62,7 @@ static int64_t tile_bytes(const Linear *layer) {
 }
 
 static int64_t packed_words(const Linear *layer) {
-    return (int64_t)(layer->inputs / BLOCK) * (fields(layer->kind) + WORDS * EACH);
+    return (int64_t)(layer->inputs / BLOCK) * (fields(layer->kind) + WORDS * each_of(layer->kind));
 }
 
 /* Rows go in blocks of about the same size: the rows of the block that starts at `row`. */
@@ -69,20 +74,21 @@ static int32_t block_rows(int32_t rows, int32_t row) {
 /* One row, block by block; what belongs to `rows` rows lies side by side. */
 static void pack_row(int kind, const float *from, int32_t inputs, uint32_t *to, int32_t row,
                      int32_t rows) {
-    int parts = is_halved(kind) ? 2 : 1;
-    for (int32_t first = 0; first < inputs; first += BLOCK, to += rows * (fields(kind) + WORDS * EACH)) {
+    int parts = is_halved(kind) ? 2 : 1, each = each_of(kind);
+    int32_t size = rows * (fields(kind) + WORDS * each);
+    for (int32_t first = 0; first < inputs; first += BLOCK, to += size) {
         Lanes x[2] = {load(from + first), load(from + first + LANES)};
         Lanes most = larger_number(choose(x[0] < 0.0f, -x[0], x[0]), choose(x[1] < 0.0f, -x[1], x[1]));
         float reach = largest(most), no_number = sum(x[0] * 0.0f + x[1] * 0.0f);
         float scale = reach / 127.0f + no_number;
         Lanes turned = all(reach > 0.0f ? 127.0f / reach : 0.0f);
         int32_t sums[2];
-        uint32_t *words = to + rows * fields(kind) + row * EACH;
+        uint32_t *words = to + rows * fields(kind) + row * each;
         for (int h = 0; h < 2; h++) {
             Signed bytes = to_whole(x[h] * turned);
             sums[h] = (int32_t)sum_of_whole((Words)bytes);
-            for (int i = 0; i < LANES; i += 4, words += rows * EACH)
-                to_bytes(bytes[i], bytes[i + 1], bytes[i + 2], bytes[i + 3], words);
+            for (int i = 0; i < LANES; i += 4, words += rows * each)
+                to_bytes(bytes[i], bytes[i + 1], bytes[i + 2], bytes[i + 3], words, each);
         }
         if (parts == 1) sums[0] = (int32_t)((uint32_t)sums[0] + (uint32_t)sums[1]);
         uint32_t *field = to + row;
@@ -175,26 +181,30 @@ INLINE Scales scales_of(const uint8_t *from, Lanes d, Lanes m, int kind) {
 /* One block's share of the sums of `rows` rows; returns where the next one's inputs lie. */
 INLINE const uint32_t *add_block(const uint8_t *codes_at, Scales s, const uint32_t *x, Lanes *total,
                                  int rows, int kind) {
-    int parts = is_halved(kind) ? 2 : 1, first_least = offset_of(kind) ? 1 + parts : 1;
+    int parts = is_halved(kind) ? 2 : 1, count = WORDS / parts, each = each_of(kind);
+    int first_least = offset_of(kind) ? 1 + parts : 1;
     const uint32_t *words = x + rows * fields(kind);
     Words codes[WORDS];
     unpack(codes_at, codes, kind);
     for (int r = 0; r < rows; r++)
         for (int p = 0; p < parts; p++) {
-            Signed whole = {0};
             int32_t begin = offset_of(kind) ? (int32_t)x[(1 + p) * rows + r] : 0;
-            whole = offset_of(kind) == 128 ? begin_bytes(begin) : whole + begin;
-            for (int i = p * WORDS / parts; i < (p + 1) * WORDS / parts; i++) {
-                const uint32_t *factor = words + (i * rows + r) * EACH;
-                whole = offset_of(kind) == 128 ? add_bytes(whole, codes[i], factor)
-                                               : add_codes(whole, codes[i], factor);
+            const uint32_t *factors = words + (p * count * rows + r) * each;
+            const Words *some = codes + p * count;
+            Signed whole;
+            if (most_of(kind) > 127) {
+                whole = begin_bytes(begin);
+                for (int i = 0; i < count; i++)
+                    whole = add_bytes(whole, some[i], factors + i * rows * each);
+            } else {
+                whole = add_codes((Signed){0} + begin, some, count, factors, rows * each, most_of(kind));
             }
             Lanes scale = s.scale[p] * all(number(x[r]));
             total[r] = fma(__builtin_convertvector(whole, Lanes), scale, total[r]);
             if (has_least(kind))
                 total[r] = fma(-s.least[p], all(number(x[(first_least + p) * rows + r])), total[r]);
         }
-    return words + rows * WORDS * EACH;
+    return words + rows * WORDS * each;
 }
 
 /* `rows` rows of a tile; count and kind are known when this is compiled. */

@@ -35,14 +35,14 @@ INLINE uint32_t sum_of_whole(Words x) {
 }
 
 /* Four inputs in the form that is multiplied: one word of four, or two of two. */
-INLINE void to_bytes(int32_t a, int32_t b, int32_t c, int32_t d, uint32_t *to) {
-#if MULTIPLIES_BYTES
-    to[0] = (uint32_t)(a & 0xff) | (uint32_t)(b & 0xff) << 8 | (uint32_t)(c & 0xff) << 16 |
-            (uint32_t)d << 24;
-#else
-    to[0] = (uint32_t)(a & 0xffff) | (uint32_t)c << 16;
-    to[1] = (uint32_t)(b & 0xffff) | (uint32_t)d << 16;
-#endif
+INLINE void to_bytes(int32_t a, int32_t b, int32_t c, int32_t d, uint32_t *to, int each) {
+    if (each == 1) {
+        to[0] = (uint32_t)(a & 0xff) | (uint32_t)(b & 0xff) << 8 | (uint32_t)(c & 0xff) << 16 |
+                (uint32_t)d << 24;
+    } else {
+        to[0] = (uint32_t)(a & 0xffff) | (uint32_t)c << 16;
+        to[1] = (uint32_t)(b & 0xffff) | (uint32_t)d << 16;
+    }
 }
 
 /* A sum's beginning: −128 times its inputs, if bytes are multiplied as they lie. */
@@ -113,6 +113,53 @@ INLINE Signed add_bytes(Signed sum, Words weights, const uint32_t *x) {
     Words total = (Words)sum + (first & 0xffff) * (uint32_t)a + (first >> 16) * (uint32_t)c;
     return (Signed)(total + (second & 0xffff) * (uint32_t)b + (second >> 16) * (uint32_t)d);
 #endif
+#endif
+}
+
+/* How many words stand for four inputs of codes below 128. */
+#if MULTIPLIES_BYTES || defined(__AVX2__)
+enum { CODES_EACH = 1 };
+#else
+enum { CODES_EACH = 2 };
+#endif
+
+/* `count` words of codes up to `most`, which count as they are, times what stands for four inputs each,
+   `step` words apart, added to the sums. */
+INLINE Signed add_codes(Signed sum, const Words *codes, int count, const uint32_t *x, int32_t step,
+                        int most) {
+#if defined(__AVX2__) && !MULTIPLIES_BYTES
+    /* Sums of 16 bits, of as many products as they hold. */
+    int some = 32767 / (2 * 127 * most);
+    union {
+        Signed whole;
+        __m256i half[2];
+    } total = {sum};
+    for (int first = 0; first < count; first += some) {
+        __m256i sums[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+        for (int i = first; i < first + some && i < count; i++) {
+            union {
+                Words whole;
+                __m256i half[2];
+            } factor = {codes[i]};
+            __m256i inputs = _mm256_set1_epi32((int32_t)x[i * step]);
+            for (int h = 0; h < 2; h++)
+                sums[h] = _mm256_add_epi16(sums[h], _mm256_maddubs_epi16(factor.half[h], inputs));
+        }
+        for (int h = 0; h < 2; h++)
+            total.half[h] = _mm256_add_epi32(
+                total.half[h], _mm256_madd_epi16(sums[h], _mm256_set1_epi16(1)));
+    }
+    return total.whole;
+#else
+    (void)most;
+    for (int i = 0; i < count; i++) {
+#if defined(__ARM_FEATURE_DOTPROD)
+        sum = add_bytes(sum, codes[i] ^ 0x80808080u, x + i * step); /* which turns them back */
+#else
+        sum = add_bytes(sum, codes[i], x + i * step);
+#endif
+    }
+    return sum;
 #endif
 }
 

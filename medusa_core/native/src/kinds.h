@@ -1,8 +1,8 @@
-/* Kinds of numbers: float32, bfloat16, 8-bit whole numbers. */
+/* Kinds of numbers: float32, bfloat16, 8-bit whole numbers, and what blocks.h says of blocks. */
 
 #ifndef MEDUSA_KINDS_H
 #define MEDUSA_KINDS_H
 
-enum { FULL, HALF, BYTE };
+enum { FULL, HALF, BYTE, Q4_0, Q8_0, Q4_K, Q5_K, Q6_K, WIDE };
 
 #endif

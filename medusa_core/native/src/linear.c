@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 
+#include "blocks.h"
 #include "words.h"
 
 /* How many rows of each kind of weights and how many lanes of outputs the registers hold at once; and
@@ -30,6 +31,7 @@ typedef struct {
     int32_t rows;
     const float *plus;
     float *y;
+    int32_t stride; /* of a row of y and plus */
 } Job;
 
 /* The weights are taken in words: a float, two bfloat16 for two inputs, four bytes for four. */
@@ -93,7 +95,7 @@ static void pack_bytes(const float *from, int32_t count, uint32_t *to, int32_t r
             Signed bytes = to_whole(load(some + i) * turned);
             total += (Words)bytes;
             for (int32_t j = 0; j < LANES; j += 4, words += rows * each)
-                to_bytes(bytes[j], bytes[j + 1], bytes[j + 2], bytes[j + 3], words);
+                to_bytes(bytes[j], bytes[j + 1], bytes[j + 2], bytes[j + 3], words, each);
         }
         to[2 * row] = bits_of(scale);
         to[2 * row + 1] = 0u - 128u * sum_of_whole(total);
@@ -127,7 +129,7 @@ INLINE void put(const Job *job, Lanes total[][WIDTH], int32_t row, int32_t panel
         for (int p = 0; p < panels; p++)
             for (int v = 0; v < WIDTH; v++) {
                 int32_t output = (panel + p) * PANEL + lane + v * LANES;
-                int64_t at = (int64_t)(row + r) * layer->outputs + output;
+                int64_t at = (int64_t)(row + r) * job->stride + output;
                 Lanes y = total[r * panels + p][v];
                 if (layer->scale != NULL) y *= load(layer->scale + output);
                 if (layer->bias != NULL) y += load(layer->bias + output);
@@ -262,7 +264,7 @@ static void narrow(const Job *job, int32_t row, int32_t panel, int32_t rows) {
             for (int32_t k = 0; k < count; k++, x += rows * each)
                 total = add(total, (Words){0} + from[k * width + i], x, layer->kind);
             float y = total[0];
-            int64_t at = (int64_t)(row + r) * layer->outputs + first + i;
+            int64_t at = (int64_t)(row + r) * job->stride + first + i;
             if (layer->bias != NULL) y += layer->bias[first + i];
             job->y[at] = job->plus == NULL ? y : y + job->plus[at];
         }
@@ -300,11 +302,25 @@ static int32_t pieces(const Linear *layer) {
     return (panels + GROUP - 1) / GROUP;
 }
 
+static void panels_linear(Pool *pool, const Linear *layer, const float *x, uint32_t *packed,
+                          int32_t rows, const float *plus, float *y, int32_t stride) {
+    pack(layer, x, packed, rows);
+    Job job = {layer, packed, rows, plus, y, stride};
+    share(pool, piece, &job, pieces(layer));
+}
+
 void linear(Pool *pool, const Linear *layer, const float *x, uint32_t *packed, int32_t rows,
             const float *plus, float *y) {
-    pack(layer, x, packed, rows);
-    Job job = {layer, packed, rows, plus, y};
-    share(pool, piece, &job, pieces(layer));
+    int32_t stride = 0;
+    for (const Linear *part = layer; part != NULL; part = part->more) stride += part->outputs;
+    for (; layer != NULL; layer = layer->more) {
+        if (is_in_blocks(layer->kind))
+            blocks_linear(pool, layer, x, packed, rows, plus, y, stride);
+        else
+            panels_linear(pool, layer, x, packed, rows, plus, y, stride);
+        y += layer->outputs;
+        if (plus != NULL) plus += layer->outputs;
+    }
 }
 
 static void piece_of_each(void *context, int32_t index, int32_t worker) {
@@ -318,8 +334,13 @@ void linear_each(Pool *pool, const Linear *layers, int32_t count, const float *x
     Job jobs[count];
     for (int32_t i = 0; i < count; i++) {
         int64_t inputs = layers->inputs, outputs = layers->outputs;
-        jobs[i] = (Job){layers + i, packed + i * inputs, 1, NULL, y + i * outputs};
+        if (is_in_blocks(layers->kind)) {
+            linear(pool, layers + i, x + i * inputs, packed, 1, NULL, y + i * outputs);
+            continue;
+        }
+        jobs[i] = (Job){layers + i,        packed + i * inputs, 1, NULL, y + i * outputs,
+                        (int32_t)outputs};
         pack(layers + i, x + i * inputs, packed + i * inputs, 1);
     }
-    share(pool, piece_of_each, jobs, count * pieces(layers));
+    if (!is_in_blocks(layers->kind)) share(pool, piece_of_each, jobs, count * pieces(layers));
 }

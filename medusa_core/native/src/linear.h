@@ -13,8 +13,9 @@ enum { PANEL = 32 }; /* outputs that lie together */
 /* Weights as panels of 32 outputs, the last one maybe narrower. Within a panel inputs follow each
    other, each with its 32 numbers; of bfloat16 two inputs lie side by side, as one word, and of
    bytes four. A byte is 128 more than its number, and an output's numbers have a scale. Of bytes
-   both inputs and outputs come in multiples of 32. */
-typedef struct {
+   both inputs and outputs come in multiples of 32. Kinds in blocks lie as blocks.h says. */
+typedef struct Linear Linear;
+struct Linear {
     const void *weight;
     const float *bias;  /* or NULL */
     const float *scale; /* of bytes, by output; else NULL */
@@ -22,7 +23,8 @@ typedef struct {
     int32_t inputs;
     int32_t kind; /* of kinds.h */
     int32_t reserved;
-} Linear;
+    const Linear *more; /* outputs that come behind these, of the same inputs, or NULL */
+};
 
 /* y = x Wᵀ + b + plus; `plus` may be NULL, or y. packed: room for rows · inputs floats.
    Where weights are bytes, so are inputs: of every row each 64 by their own largest number.

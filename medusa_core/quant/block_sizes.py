@@ -1,0 +1,71 @@
+"""Sizes of blocks of few bits, in files and in the compiled step. Nothing here needs torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+TILE, BLOCK, SUPER = 16, 32, 256  # of blocks.h: outputs of a tile, inputs of a block, of eight
+
+
+@dataclass(frozen=True, slots=True)
+class TileSizes:
+    """How the compiled step keeps weights.
+
+    Attributes:
+        kind: Its number in kinds.h.
+        block: Bytes of a tile's block, scales included.
+        above: Bytes before every eight blocks.
+    """
+
+    kind: int
+    block: int
+    above: int = 0
+
+    def nbytes(self, rows: int, columns: int) -> int:
+        """Bytes of a matrix, its last tile filled up."""
+        per_tile = columns // BLOCK * self.block + columns // SUPER * self.above
+        return -(-rows // TILE) * per_tile
+
+
+Q4_0 = TileSizes(3, 288)
+Q8_0 = TileSizes(4, 544)
+Q4_K = TileSizes(5, 288, 64)
+Q5_K = TileSizes(6, 544, 64)
+Q6_K = TileSizes(7, 416, 32)
+WIDE = TileSizes(8, 768)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSizes:
+    """A type of blocks in a file.
+
+    Attributes:
+        weights: Weights of a block.
+        nbytes: Bytes of a block.
+        tiles: What the compiled step keeps them in: one that holds the same numbers.
+    """
+
+    weights: int
+    nbytes: int
+    tiles: TileSizes
+
+    def row_bytes(self, columns: int) -> int:
+        """Bytes of a row of so many weights."""
+        return columns // self.weights * self.nbytes
+
+
+# By GGUF's names, in lower case.
+BLOCK_SIZES = {
+    "q4_0": BlockSizes(32, 18, Q4_0),
+    "q4_1": BlockSizes(32, 20, WIDE),
+    "q5_0": BlockSizes(32, 22, Q8_0),
+    "q5_1": BlockSizes(32, 24, WIDE),
+    "q8_0": BlockSizes(32, 34, Q8_0),
+    "iq4_nl": BlockSizes(32, 18, Q8_0),
+    "mxfp4": BlockSizes(32, 17, WIDE),
+    "q2_k": BlockSizes(256, 84, WIDE),
+    "q3_k": BlockSizes(256, 110, Q6_K),
+    "q4_k": BlockSizes(256, 144, Q4_K),
+    "q5_k": BlockSizes(256, 176, Q5_K),
+    "q6_k": BlockSizes(256, 210, Q6_K),
+}
