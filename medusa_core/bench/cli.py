@@ -6,7 +6,10 @@ import argparse
 import json
 import logging
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,6 +47,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--peers", default="", help="other programs, such as transformers")
     parser.add_argument("--assistant", type=Path, help="draft model of transformers-assisted")
     parser.add_argument("--shape", help="with --step-cost: random weights of a well-known model")
+    parser.add_argument(
+        "--oracle",
+        help="with --shape, a simulation: drafts are right as often as its published heads'",
+    )
     parser.add_argument("--num-heads", type=int, default=3, help="random Medusa heads of --shape")
     add_model_arguments(parser)
     parser.add_argument("--limit", type=int, help="most prompts, in turns from each category")
@@ -75,6 +82,8 @@ def _report(args: argparse.Namespace) -> Mapping[str, object]:
     # Torch takes a second to import: `--help` and wrong arguments shouldn't wait for it.
     from medusa_core.prompts import read_prompts
 
+    if args.oracle:
+        return _simulate(args)
     if args.step_cost:
         return _step_cost(args)
     if args.sampling:
@@ -127,11 +136,63 @@ def _step_cost(args: argparse.Namespace) -> dict[str, object]:
     from medusa_core.bench.step_cost import as_json, measure_step_report, step_table
     from medusa_core.drafters.lineup import drafter_registry
 
+    if args.shape and args.peers:
+        return _step_race(args)
     target = _random(args) if args.shape else open_target(args)
     modes = [name for name in _names(args.modes) if drafter_registry().get(name).serves(target)]
     report = measure_step_report(target, modes, args.max_new_tokens)
     print(step_table(report))
     return as_json(report)
+
+
+def _step_race(args: argparse.Namespace) -> dict[str, object]:
+    """Steps of random weights against llama.cpp's; the weights of both are of one type."""
+    from medusa_core.bench.step_race import race_steps, race_table
+
+    args.num_heads = 0
+    with _random_and_peer(args) as (target, load_s, peer):
+        race = race_steps(target, load_s, peer, _tell)
+    print(race_table(race))
+    return asdict(race)
+
+
+def _simulate(args: argparse.Namespace) -> dict[str, object]:
+    from medusa_core.bench.oracle import simulate, simulation_text
+
+    if not args.shape:
+        raise RequestError("A simulation needs a shape.", "Say --shape vicuna-7b, for example.")
+    with _random_and_peer(args) as (target, _, peer):
+        found = simulate(target, args.oracle, peer, _tell)
+    print(simulation_text(found))
+    return asdict(found)
+
+
+@contextmanager
+def _random_and_peer(args: argparse.Namespace) -> Iterator[tuple[Target, float, Path | None]]:
+    """Random weights loaded, the seconds that took, and the same ones as GGUF if asked for."""
+    from medusa_core.bench.gguf_export import write_random_gguf
+    from medusa_core.bench.random_target import shape_config
+
+    peers = _names(args.peers)
+    if peers not in ([], ["llamacpp"]) or not args.quant:
+        raise RequestError(
+            "Random weights of one type are compared with llama.cpp's alone.",
+            "Say --peers llamacpp --quant q4_0, for example.",
+        )
+    args.lm_head_quant, args.context = args.lm_head_quant or args.quant, args.context or 1024
+    with tempfile.TemporaryDirectory(prefix="medusa-gguf-") as folder:
+        peer = Path(folder) / "model.gguf" if peers else None
+        if peer is not None:
+            _tell("writing the weights for llama.cpp")
+            write_random_gguf(shape_config(args.shape), args.quant, peer)
+        _tell("making ours")
+        started = time.perf_counter()
+        target = _random(args)
+        yield target, time.perf_counter() - started, peer
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def _random(args: argparse.Namespace) -> Target:

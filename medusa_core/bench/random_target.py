@@ -11,6 +11,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from medusa_core.bench.gguf_export import random_blocks
 from medusa_core.errors import RequestError
 from medusa_core.files.json_file import read_json
 from medusa_core.heads.medusa import Lent, MedusaHeads
@@ -21,7 +22,9 @@ from medusa_core.models.decoder import decoder_of
 from medusa_core.models.parts import LinearPart
 from medusa_core.models.precision import DTYPES, Precision, choose_device, hardware_of, precision_of
 from medusa_core.models.weights import embedding_device
+from medusa_core.quant.block_sizes import BLOCK_SIZES
 from medusa_core.quant.choice import PartFormats, settle_formats
+from medusa_core.quant.format import QuantSpec
 from medusa_core.quant.linear import QuantLinear, make_linear
 from medusa_core.resources import demo_model_dir, shapes_dir
 from medusa_core.runner.choice import choose_runner, share_workers
@@ -45,6 +48,7 @@ class RandomWeights:
         self._formats = formats
         drawn = torch.randn(_DRAWN, generator=torch.Generator().manual_seed(1)) * _SCALE
         self._drawn = drawn.to(precision.device, precision.compute)
+        self._blocks: dict[tuple[str, int, int], Tensor] = {}
 
     def vector(self, name: str, size: int) -> Tensor:
         return self._counted(
@@ -63,7 +67,7 @@ class RandomWeights:
             bias = torch.zeros(
                 part.rows, dtype=self._precision.compute, device=self._precision.device
             )
-        weight = spec.quantize(self.matrix(part.rows, part.columns))
+        weight = self._quantized(spec, part.rows, part.columns)
         layer = spec.build(weight, part.rows, bias, self._precision.compute)
         self.num_parameters += part.rows * part.columns
         self.nbytes += layer.nbytes
@@ -73,10 +77,19 @@ class RandomWeights:
         if self._formats.shares_embedding(self._config.tie_embeddings):
             return make_linear(embedding)
         spec = self._formats.fitting(self._formats.lm_head, part.rows, part.columns)
-        weight = spec.quantize(self.matrix(part.rows, part.columns))
+        weight = self._quantized(spec, part.rows, part.columns)
         layer = spec.build(weight, part.rows, None, self._precision.compute)
         self.nbytes += layer.nbytes
         return layer
+
+    def _quantized(self, spec: QuantSpec, rows: int, columns: int) -> dict[str, Tensor]:
+        """A part in its format; blocks are drawn as they are, the same ones for each shape."""
+        if spec.name not in BLOCK_SIZES:
+            return spec.quantize(self.matrix(rows, columns))
+        shape = (spec.name, rows, columns)
+        if shape not in self._blocks:
+            self._blocks[shape] = random_blocks(*shape)
+        return {"blocks": self._blocks[shape]}
 
     def matrix(self, rows: int, columns: int) -> Tensor:
         """[rows, columns], where the target computes."""
@@ -102,11 +115,20 @@ def random_target(name: str, options: LoadOptions, num_heads: int) -> Target:
         PlanError: The device has no room, as is known before.
         RequestError: There is no such shape.
     """
+    return make_random(name, shape_config(name), options, num_heads)
+
+
+def shape_config(name: str) -> ModelConfig:
+    """The sizes of a well-known model.
+
+    Raises:
+        RequestError: There is no such shape.
+    """
     path = shapes_dir() / f"{name}.json"
     if not path.is_file():
         names = ", ".join(sorted(file.stem for file in shapes_dir().glob("*.json")))
         raise RequestError(f"There is no shape {name!r}.", f"Choose one of {names}.")
-    return make_random(name, parse_config(read_json(path), {}), options, num_heads)
+    return parse_config(read_json(path), {})
 
 
 def make_random(name: str, config: ModelConfig, options: LoadOptions, num_heads: int) -> Target:
@@ -125,9 +147,11 @@ def make_random(name: str, config: ModelConfig, options: LoadOptions, num_heads:
         return spec.build(spec.quantize(weight), len(weight), bias, precision.compute)
 
     lent = Lent(model.lm_head, config.vocab_size, model.embedding)
-    heads = MedusaHeads(_random_heads(weights, config, num_heads), lent, make=make)
     runner = choose_runner(model, precision)
-    share_workers(runner, heads)
+    heads = None
+    if num_heads:
+        heads = MedusaHeads(_random_heads(weights, config, num_heads), lent, make=make)
+        share_workers(runner, heads)
     return Target(
         name=f"random {name}",
         config=config,
@@ -140,7 +164,7 @@ def make_random(name: str, config: ModelConfig, options: LoadOptions, num_heads:
         template=ChatTemplate.open(demo_model_dir(), tokenizer),
         eos_token_ids=frozenset(),
         lent=lent,
-        heads=heads if num_heads else None,
+        heads=heads,
         phrases=None,
         trees=typical_table(num_heads) if num_heads else None,
         num_parameters=model.num_parameters,

@@ -93,11 +93,9 @@ def measure_step_report(target: Target, modes: Sequence[str], num_tokens: int) -
     tuner = Tuner(target, costs)
     length = costs.lengths[0]
     cache_bytes = length * row_bytes(target.config, target.runner.cache_dtype.itemsize)
-    # Of the token vectors a step reads a few rows; where they are the projection too, all.
-    is_read = target.formats.shares_embedding(target.config.tie_embeddings)
-    weights = target.weights_bytes - (0 if is_read else embedding_bytes(target))
+    weights = read_bytes(target)
     reached = (weights + cache_bytes) / costs.step_s(1, length) / 1e9
-    copied = _copy_gb_per_s(target.precision.device)
+    copied = copy_gb_per_s(target.precision.device)
     return StepReport(
         costs=costs,
         parts={mode: _parts(target, tuner, mode, num_tokens) for mode in modes},
@@ -195,13 +193,21 @@ class TimedHeads(MedusaHeads):
         return ranked
 
 
+def read_bytes(target: Target) -> int:
+    """Bytes of the weights that a step reads at least once."""
+    # Of the token vectors a step reads a few rows; where they are the projection too, all.
+    is_read = target.formats.shares_embedding(target.config.tie_embeddings)
+    return target.weights_bytes - (0 if is_read else embedding_bytes(target))
+
+
 def embedding_bytes(target: Target) -> int:
     """Bytes of the token vectors."""
     config, spec = target.config, target.formats.embedding
     return spec.nbytes(config.vocab_size, config.hidden_size, target.formats.device)
 
 
-def _copy_gb_per_s(device: torch.device) -> float:
+def copy_gb_per_s(device: torch.device) -> float:
+    """Bytes that a copy of a large buffer reads and writes, in GB a second."""
     source = torch.zeros(_COPIED_BYTES, dtype=torch.uint8, device=device)
     to = torch.empty_like(source)
     seconds = []

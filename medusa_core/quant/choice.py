@@ -97,7 +97,7 @@ def settle_formats(wanted: WeightFormats, dtype: str, hardware: Hardware) -> Par
         linears=linears,
         lm_head=lm_head,
         embedding=embedding,
-        heads=part(wanted.heads, _lightest(linears, compute) if compiles else linears),
+        heads=part(wanted.heads, _heads_format(linears, compute, compiles)),
         embedding_in_ram=wanted.embedding_in_ram and hardware.device != "cpu",
         packs=compute in hardware.packs,
         compiles=compiles,
@@ -113,10 +113,16 @@ def dense_format_of(compute: str) -> QuantSpec:
     return next(s for s in quant_registry().specs if s.is_dense and s.compute == (compute,))
 
 
-def _lightest(linears: QuantSpec, compute: str) -> QuantSpec:
-    """For heads of a compiled target: what is multiplied fastest. A guess may be rounded."""
+def _heads_format(linears: QuantSpec, compute: str, compiles: bool) -> QuantSpec:
+    """For heads: the target's, or where its step is compiled what is multiplied fastest.
+
+    A guess may be rounded.
+    """
+    if not linears.is_made:
+        return quant_registry().get("q4")
     light = quant_registry().get("int8")
-    return light if linears.bits > light.bits and compute in light.compute else linears
+    is_lighter = linears.bits > light.bits and compute in light.compute
+    return light if compiles and is_lighter else linears
 
 
 def _compute(linears: QuantSpec | None, dtype: str, hardware: Hardware) -> str:

@@ -69,6 +69,7 @@ def block_format(name: str, label: str, of: str, rounds: bool = True) -> QuantSp
         tensors=tensors,
         quantize=make,
         build=build,
+        is_made=rounds,
     )
 
 

@@ -18,10 +18,12 @@ from medusa_core.bench import step_cost
 from medusa_core.bench.contestant import TurnResult
 from medusa_core.bench.divergence import find_divergence
 from medusa_core.bench.gguf_export import write_gguf
+from medusa_core.bench.oracle import DiceRule, simulate
 from medusa_core.bench.race import Conversation, Race, run_race
 from medusa_core.bench.random_target import make_random
 from medusa_core.bench.report import make_report
 from medusa_core.bench.step_cost import TimedHeads, measure_step_report
+from medusa_core.bench.step_race import race_steps, race_table
 from medusa_core.errors import PromptFileError, RequestError
 from medusa_core.files.json_file import read_json
 from medusa_core.generate.direct import generate
@@ -37,6 +39,9 @@ from medusa_core.models.config import parse_config, read_config
 from medusa_core.prompts import Prompt, read_prompts
 from medusa_core.resources import prompts_dir, shapes_dir
 from medusa_core.target import LoadOptions, Target, load_target
+from medusa_core.tree.presets import typical_table
+from medusa_core.tree.shape import TokenTree
+from medusa_core.types import WalkContext
 from tests.core.conftest import LoadTarget
 
 MODE_KEYS = {
@@ -361,12 +366,12 @@ def test_where_the_time_of_a_step_goes(
     assert report["roofline"] > 0
 
 
-@pytest.mark.parametrize("quant", ["", "nf4", "int8"])
+@pytest.mark.parametrize("quant", ["", "nf4", "int8", "q4", "q4_0", "q4_k", "q6_k"])
 def test_a_random_target_costs_what_is_planned(quant: str, tmp_path: Path) -> None:
     shape = parse_config(read_json(shapes_dir() / "qwen3-8b.json"), {})
     small = replace(
-        shape, hidden_size=128, intermediate_size=256, num_layers=2, vocab_size=4200,
-        num_heads=4, num_kv_heads=2, head_dim=32, context_tokens=512,
+        shape, hidden_size=256, intermediate_size=512, num_layers=2, vocab_size=4200,
+        num_heads=4, num_kv_heads=2, head_dim=64, context_tokens=512,
     )  # fmt: skip
     options = LoadOptions("" if quant else "float32", "cpu", WeightFormats(quant))
     target = make_random("small", small, options, 2)
@@ -375,6 +380,48 @@ def test_a_random_target_costs_what_is_planned(quant: str, tmp_path: Path) -> No
     report = measure_step_report(target, ["none", "medusa", "ngram"], 8)
     assert set(report.parts) == {"none", "medusa", "ngram"}
     assert len(report.costs.draft_s) == 2
+
+
+def small_random(num_heads: int) -> Target:
+    shape = parse_config(read_json(shapes_dir() / "vicuna-7b.json"), {})
+    small = replace(
+        shape, hidden_size=256, intermediate_size=512, num_layers=1, vocab_size=4200,
+        num_heads=4, num_kv_heads=4, head_dim=64, context_tokens=1024,
+    )  # fmt: skip
+    options = LoadOptions("", "cpu", WeightFormats("q4_0", lm_head="q4_0"))
+    return make_random("small", small, options, num_heads)
+
+
+def test_steps_of_a_large_model_are_told_as_they_are_measured() -> None:
+    told: list[str] = []
+    race = race_steps(small_random(0), 1.5, None, told.append)
+    assert list(race.ours) == ["1", "2", "4", "8", "16", "32", "64"]
+    assert all(seconds > 0 for seconds in race.ours.values())
+    assert (race.llamacpp, list(race.prefill_s), race.load_s) == ({}, ["ours"], 1.5)
+    assert sum("64 rows" in line for line in told) == 3
+    assert "64" in race_table(race)
+
+
+@pytest.mark.parametrize("rows", [4, 16])
+def test_dice_accept_as_many_drafts_as_accuracies_promise(rows: int) -> None:
+    table = typical_table(3)
+    shape = table.tree(rows)
+    rule = DiceRule(table.head_accuracies, seed=3)
+    tree = TokenTree(shape, tuple(range(rows)))
+    walks = [rule.walk(tree, torch.empty(0), WalkContext((), 0)) for _ in range(20_000)]
+    mean = 1 + sum(len(walk.nodes) for walk in walks) / len(walks)
+    assert mean == pytest.approx(table.expected_length(shape), rel=0.01)
+    for walk in walks[:100]:  # each node below the one before
+        assert all(shape.parents[b] == a for a, b in pairwise((0, *walk.nodes)))
+
+
+def test_a_simulation_decodes_by_dice_and_plainly() -> None:
+    found = simulate(small_random(2), "vicuna-7b", None, lambda _: None)
+    assert 1.0 < found.tau < 3.0
+    assert set(found.tokens_per_s) == {"medusa", "none"}
+    assert found.over_llamacpp is None
+    with pytest.raises(RequestError, match="no oracle 'gpt-9'"):
+        simulate(small_random(2), "gpt-9", None, lambda _: None)
 
 
 def test_heads_are_timed_as_they_run(load: LoadTarget) -> None:
@@ -444,7 +491,8 @@ def test_peers_say_what_they_lack(
 def test_exported_weights_are_those_of_the_checkpoint(
     folders: dict[str, tuple[Path, Path]], tmp_path: Path
 ) -> None:
-    gguf = pytest.importorskip("gguf", reason="the extra [peers] isn't installed")
+    import gguf
+
     model_dir, _ = demo_model()
     config = read_config(model_dir)
     write_gguf(model_dir, config, tmp_path / "model.gguf")
@@ -456,5 +504,5 @@ def test_exported_weights_are_those_of_the_checkpoint(
     query = checkpoint.tensor("model.layers.0.self_attn.q_proj.weight", (256, 256), torch.float16)
     turned = torch.tensor(tensors["blk.0.attn_q.weight"])
     assert (turned[1] == query[32]).all()  # pairs lie side by side
-    with pytest.raises(RequestError, match="plain Llama"):
+    with pytest.raises(RequestError, match="qwen3"):
         write_gguf(folders["qwen3"][0], read_config(folders["qwen3"][0]), tmp_path / "x.gguf")

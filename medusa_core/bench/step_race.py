@@ -1,0 +1,154 @@
+"""Steps of a large model, ours and llama.cpp's in turns: random weights of one shape and type."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from medusa_core.bench.llamacpp import LlamaCpp
+from medusa_core.bench.step_cost import copy_gb_per_s, read_bytes
+from medusa_core.kv.size import row_bytes
+from medusa_core.target import Target
+from medusa_core.tree.shape import TokenTree, TreeShape
+
+LENGTH = 512  # tokens that a step stands behind
+ROWS = (1, 2, 4, 8, 16, 32, 64)
+_TURNS = 3
+_OFTEN = 16  # rows up to which a step is measured twice a turn
+_CHUNK = 64
+_ROOM = LENGTH + max(ROWS)
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class StepRace:
+    """What steps of both take.
+
+    Attributes:
+        ours: Seconds of a step, by its rows; medians.
+        llamacpp: llama.cpp's; empty without it.
+        prefill_s: Seconds to read 512 tokens, by contestant.
+        copy_gb_per_s: Bytes that a plain copy of a large buffer reads and writes, a second.
+        reached_gb_per_s: Bytes of our step of one row ÷ its seconds.
+        load_s: Seconds that our load took.
+    """
+
+    ours: dict[str, float]
+    llamacpp: dict[str, float]
+    prefill_s: dict[str, float]
+    copy_gb_per_s: float
+    reached_gb_per_s: float
+    load_s: float
+
+
+def race_steps(target: Target, load_s: float, peer: Path | None, tell: Tell) -> StepRace:
+    """Measure steps of all row counts behind 512 tokens.
+
+    Args:
+        target: A loaded target with room for 576 tokens.
+        load_s: Seconds that loading it took.
+        peer: The same weights as GGUF for llama.cpp, or None.
+        tell: Told what is being measured.
+    """
+    contestants: dict[str, _Ours | _Theirs] = {"ours": _Ours(target)}
+    if peer is not None:
+        tell("llama.cpp loads the weights")
+        contestants["llamacpp"] = _Theirs(peer)
+    prefill_s = {}
+    for name, contestant in contestants.items():
+        tell(f"{name}: reading {LENGTH} tokens")
+        prefill_s[name] = contestant.prefill_s()
+    seconds = {name: {rows: list[float]() for rows in ROWS} for name in contestants}
+    for turn in range(_TURNS):
+        for rows in ROWS:
+            tell(f"turn {turn + 1} of {_TURNS}: {rows} rows")
+            for _ in range(2 if rows <= _OFTEN else 1):
+                for name, contestant in contestants.items():
+                    seconds[name][rows].append(contestant.step_s(rows))
+    usual = {
+        name: {str(rows): statistics.median(measured) for rows, measured in by_rows.items()}
+        for name, by_rows in seconds.items()
+    }
+    cache_bytes = LENGTH * row_bytes(target.config, target.runner.cache_dtype.itemsize)
+    return StepRace(
+        ours=usual["ours"],
+        llamacpp=usual.get("llamacpp", {}),
+        prefill_s=prefill_s,
+        copy_gb_per_s=copy_gb_per_s(target.precision.device),
+        reached_gb_per_s=(read_bytes(target) + cache_bytes) / usual["ours"]["1"] / 1e9,
+        load_s=load_s,
+    )
+
+
+def race_table(race: StepRace) -> str:
+    """For people."""
+    one = race.llamacpp.get("1", race.ours["1"])
+    lines = [f"{'rows':>6}{'ours':>12}{'llama.cpp':>12}   over one row of {'llama.cpp':<12}"]
+    for rows, ours in race.ours.items():
+        theirs = race.llamacpp.get(rows)
+        cells = [f"{ours * 1e3:9.1f} ms", "-" if theirs is None else f"{theirs * 1e3:9.1f} ms"]
+        shares = f"{ours / one:8.2f}" + ("" if theirs is None else f"{theirs / one:8.2f}")
+        lines.append(f"{rows:>6}{cells[0]:>12}{cells[1]:>12}{shares}")
+    read = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in race.prefill_s.items())
+    return "\n".join(
+        [
+            *lines,
+            "",
+            f"reading {LENGTH} tokens: {read}",
+            f"loaded in {race.load_s:.1f} s",
+            (
+                f"a step of one row reads {race.reached_gb_per_s:.1f} GB/s; a copy moves "
+                f"{race.copy_gb_per_s:.1f} GB/s"
+            ),
+        ]
+    )
+
+
+class _Ours:
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._kv = target.lend_cache(_ROOM)
+        shapes = {rows: _chain(rows) for rows in ROWS}
+        self._trees = {rows: TokenTree(shape, (1,) * rows) for rows, shape in shapes.items()}
+
+    @torch.inference_mode()
+    def prefill_s(self) -> float:
+        started = time.perf_counter()
+        for first in range(0, LENGTH, _CHUNK):
+            ids = range(1 + first, 1 + first + _CHUNK)
+            self._target.runner.extend(ids, self._kv, only_last=True)
+        return time.perf_counter() - started
+
+    @torch.inference_mode()
+    def step_s(self, rows: int) -> float:
+        runner = self._target.runner
+        started = time.perf_counter()
+        runner.logits(runner.verify(self._trees[rows], self._kv))
+        return time.perf_counter() - started
+
+
+class _Theirs:
+    def __init__(self, path: Path) -> None:
+        self._model = LlamaCpp(path, _ROOM)
+
+    def prefill_s(self) -> float:
+        return self._seconds(range(1, 1 + LENGTH))
+
+    def step_s(self, rows: int) -> float:
+        self._model.forget(LENGTH)
+        return self._seconds([1] * rows, all_scores=True)
+
+    def _seconds(self, token_ids: Sequence[int], all_scores: bool = False) -> float:
+        started = time.perf_counter()
+        self._model.compute(token_ids, all_scores)
+        return time.perf_counter() - started
+
+
+def _chain(rows: int) -> TreeShape:
+    return TreeShape.from_paths([(0,) * depth for depth in range(1, rows)])
