@@ -159,6 +159,13 @@ def native_block_linear(of: BlockType, stored: Tensor, bias: Tensor | None) -> N
     return NativeLinear(library, [tile_weights(of, stored)], bias)
 
 
+def joined(layers: Sequence[NativeLinear], bias: Tensor | None) -> NativeLinear:
+    """Layers of the same inputs and without biases as one. [out]"""
+    library = native_library()
+    assert library is not None  # they are made of it
+    return NativeLinear(library, [part for layer in layers for part in layer.parts], bias)
+
+
 def tile_weights(of: BlockType, stored: Tensor) -> NativeWeights:
     """Weights in blocks, laid out for the library. uint8 [out, bytes of a row] →"""
     kind = of.sizes.tiles.kind

@@ -77,6 +77,9 @@ def test_parameters_are_counted_as_published() -> None:
         "qwen2.5-1.5b": 1_543_714_304,
         "llama-3.2-1b": 1_235_814_400,
         "smollm2-1.7b": 1_711_376_384,
+        "qwen3-4b": 4_022_468_096,
+        "llama-3.2-3b": 3_212_749_824,
+        "tinyllama": 1_100_048_384,
     }
     assert set(shape_names()) == set(expected)
     budget = imagined_card(80)
