@@ -112,10 +112,12 @@ class Insight(QObject):
         self.docks.float_all()
 
     def close_all(self) -> None:
-        """Close all panels, and the comparison."""
+        """Close all panels, and delete the comparison, which no other widget owns."""
         self.docks.hide_all()
         if self.compare is not None:
             self.compare.close()
+            self.compare.deleteLater()
+            self.compare = None
 
     def toggle(self, open_panel: Callable[[], QWidget]) -> None:
         """Open a panel, or close it where it is seen."""

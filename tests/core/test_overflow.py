@@ -119,11 +119,11 @@ def test_an_answer_gone_on_with_is_read_with_the_same_cut(policy: Overflow, pebb
         given = ChatMessage(Role.ASSISTANT, part.done.text, part.done.token_ids)
         rest = decode(pebble, replace(limited, max_new_tokens=30), (*messages, given))
         assert rest.done.token_ids == whole.done.token_ids
-        full = decode(pebble, settings, messages).done
-        assert full.stop_reason is StopReason.CONTEXT
-        given = ChatMessage(Role.ASSISTANT, full.text, full.token_ids)
-        more = decode(pebble, replace(settings, max_new_tokens=20), (*messages, given)).done
-        assert more.num_prompt_tokens < full.num_prompt_tokens  # there was no other way
+    full = decode(pebble, settings, messages).done
+    assert full.stop_reason is StopReason.CONTEXT
+    given = ChatMessage(Role.ASSISTANT, full.text, full.token_ids)
+    more = decode(pebble, replace(settings, max_new_tokens=20), (*messages, given)).done
+    assert more.num_prompt_tokens < full.num_prompt_tokens  # there was no other way
 
 
 def test_cutting_the_middle_keeps_the_beginning_and_the_end(pebble: Target) -> None:
@@ -165,7 +165,7 @@ def test_an_answer_without_a_limit_takes_what_the_context_leaves(
 ) -> None:
     target = load(name, "float64" if name == "grouped" else "float32")
     limit = target.config.context_tokens
-    asked = replace(OPEN, drafter=drafter, banned=tuple(target.eos_token_ids))
+    asked = replace(OPEN, drafter=drafter, banned=tuple(target.eos_token_ids), tree_rows=4)
     run = decode(target, asked, user_says("begin"))
     assert run.done.stop_reason is StopReason.CONTEXT
     assert run.done.num_prompt_tokens + len(run.token_ids) == limit

@@ -4,6 +4,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
+    QApplication,
     QToolTip,
 )
 from pytestqt.qtbot import QtBot
@@ -155,3 +156,14 @@ def test_a_side_that_fails_says_why(qtbot: QtBot, open_fake: Open) -> None:
     qtbot.waitUntil(lambda: not dialog.is_running)
     assert dialog.verdict.count("It broke.") == 1, "both failed alike"
     assert errors(window) == []
+
+
+def test_a_closed_window_leaves_no_comparison_behind(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    name = window.insight.open_compare().objectName()
+    assert name in [widget.objectName() for widget in QApplication.topLevelWidgets()]
+    window.close()
+    qtbot.waitUntil(
+        lambda: name not in [widget.objectName() for widget in QApplication.topLevelWidgets()]
+    )
