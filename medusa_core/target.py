@@ -128,7 +128,7 @@ def load_target(
     """Load a target and its heads.
 
     Args:
-        model_dir: Folder in Hugging Face layout.
+        model_dir: Folder in Hugging Face layout, or a GGUF file.
         heads_dir: Folder with Medusa heads, or None: heads that lie in the model's own files serve.
         options: How.
         on_progress: Told the stage, the share done and a text for people. What it raises ends the
@@ -145,9 +145,9 @@ def load_target(
     chosen = settle_device(options.device)
     device = chosen.device
     options = replace(options, device=str(device))  # the plan is for what is used
-    formats = settle_formats(options.formats, options.dtype, hardware_of(device))
-    precision = precision_of(formats.compute, device)
     config = read_config(model_dir)
+    formats = settle_formats(options.formats, options.dtype, hardware_of(device), config.stored)
+    precision = precision_of(formats.compute, device)
     tokenizer = Tokenizer.open(model_dir)
     template = ChatTemplate.open(model_dir, tokenizer)
     phrases = read_phrases(model_dir, config.vocab_size)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 from medusa_core.client import Client
 from medusa_core.conversation import new_id
 from medusa_core.errors import RequestError
+from medusa_core.files.gguf import is_gguf
 from medusa_core.generate.arguments import (
     add_format_arguments,
     add_rule_arguments,
@@ -102,7 +103,7 @@ def installed(name: str) -> Path:
     Raises:
         RequestError: It is neither a folder nor a repository that was downloaded.
     """
-    if Path(name).is_dir():
+    if Path(name).is_dir() or is_gguf(Path(name)):
         return Path(name)
     snapshot = find_snapshot(settings_from(os.environ).cache_dir, name)
     if snapshot is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import groupby
 
 from medusa_core.kv.size import row_bytes, whole_rows
 from medusa_core.memory.budget import GIB, Budget
@@ -16,8 +17,9 @@ from medusa_core.models.config import ModelConfig
 from medusa_core.models.family import find_family
 from medusa_core.models.parts import LinearPart, block_parts, lm_head_part
 from medusa_core.native.lanes import fits_lanes
-from medusa_core.quant.choice import PartFormats
+from medusa_core.quant.choice import PartFormats, dense_format_of
 from medusa_core.quant.format import QuantSpec, quant_registry
+from medusa_core.quant.in_blocks import weight_formats
 
 FIRST_CHUNK_ROWS = 64  # quick on most devices, and as many as the largest usual tree has
 _CARD_CHUNK_ROWS = 512
@@ -73,16 +75,30 @@ def plan_memory(
 def weights_bytes(config: ModelConfig, formats: PartFormats) -> int:
     """Bytes of the target's weights, the token vectors included."""
     item = max(4, _ITEMSIZE[formats.compute])  # norms are computed in 32 bits at least
-    block = block_parts(config, 0)  # all are alike
-    linears = sum(_part_bytes(part, config, formats) for part in block.linears)
+    block = block_parts(config, 0)  # all are alike, but for what a file holds in blocks
+    linears = [
+        sum(_part_bytes(part, config, formats) for part in block_parts(config, index).linears)
+        for index in range(config.num_layers if formats.keeps_blocks else 1)
+    ]
+    in_linears = sum(linears) * config.num_layers // len(linears)
     # A norm keeps its epsilon beside its weight.
     vectors = sum(size + 1 for size in block.vectors.values()) * item
     last_norm = (config.hidden_size + 1) * item
     lm_head = 0
     if not formats.shares_embedding(config.tie_embeddings):
-        lm_head = _matrix_bytes(lm_head_part(config), formats.lm_head, formats)
-    blocks = config.num_layers * (linears + vectors)
-    return blocks + last_norm + lm_head + embedding_bytes(config, formats)
+        part = lm_head_part(config)
+        lm_head = (
+            _stored_bytes(part, config, formats)
+            if formats.keeps_blocks
+            else _matrix_bytes(part, formats.lm_head, formats)
+        )
+    return (
+        in_linears
+        + config.num_layers * vectors
+        + last_norm
+        + lm_head
+        + embedding_bytes(config, formats)
+    )
 
 
 def embedding_bytes(config: ModelConfig, formats: PartFormats) -> int:
@@ -118,7 +134,8 @@ def kv_bytes(config: ModelConfig, formats: PartFormats, context_tokens: int) -> 
     On a CPU torch's operations take keys and values of 32 bits at least, the compiled step those of
     the dtype that it computes in.
     """
-    compiles = formats.compiles and fits_lanes(*config.row_sizes) and not config.quantization
+    compiles = formats.compiles and fits_lanes(*config.row_sizes)
+    compiles = compiles and (not config.quantization or formats.keeps_blocks)
     compiles = compiles and find_family(config.model_type).decoder is None
     itemsize = _ITEMSIZE[formats.compute if compiles else formats.cache]
     return row_bytes(config, itemsize) * whole_rows(context_tokens)
@@ -159,12 +176,26 @@ def _unpacked_bytes(config: ModelConfig, formats: PartFormats) -> int:
 
 def _part_bytes(part: LinearPart, config: ModelConfig, formats: PartFormats) -> int:
     bias = part.rows * _bias_itemsize(formats) if part.has_bias else 0
+    if formats.keeps_blocks:
+        return _stored_bytes(part, config, formats) + bias
     return _matrix_bytes(part, _format_of(part, config, formats), formats) + bias
+
+
+def _stored_bytes(part: LinearPart, config: ModelConfig, formats: PartFormats) -> int:
+    """Bytes of a part whose pieces stay in the blocks that a file holds."""
+    types, total = dict(config.stored_types), 0
+    for kind, pieces in groupby(part.pieces, lambda piece: types.get(f"{piece.name}.weight", "")):
+        rows = sum(piece.rows for piece in pieces)
+        spec = weight_formats().get(kind) if kind else dense_format_of(formats.compute)
+        total += formats.fitting(spec, rows, part.columns).nbytes(
+            rows, part.columns, formats.device
+        )
+    return total
 
 
 def _format_of(part: LinearPart, config: ModelConfig, formats: PartFormats) -> QuantSpec:
     """What a part of a checkpoint that is quantized already has is settled."""
-    if not config.quantization:
+    if not config.quantization or config.stored_types:
         return formats.linears
     is_whole = len(part.pieces) == 1 and not part.pieces[0].turns
     return quant_registry().get(config.quantization if is_whole else "nf4")

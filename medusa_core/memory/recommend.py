@@ -57,7 +57,7 @@ def plan_choice(
     Raises:
         RequestError: The formats don't go together.
     """
-    formats = settle_formats(wanted, dtype, budget.hardware)
+    formats = settle_formats(wanted, dtype, budget.hardware, config.stored)
     plan = plan_memory(config, heads, formats, budget, context_tokens)
     return Choice(wanted, plan.context_tokens, plan, formats.linears.lack(budget.hardware))
 
@@ -103,9 +103,9 @@ def recommend(config: ModelConfig, heads: HeadsShape, budget: Budget) -> Choice 
 
 
 def _candidates(config: ModelConfig, budget: Budget) -> Iterator[WeightFormats]:
-    dense = settle_formats(WeightFormats(), "", budget.hardware)
+    dense = settle_formats(WeightFormats(), "", budget.hardware, config.stored)
     is_small = weights_bytes(config, dense) <= _SMALL_BYTES
-    if is_small:
+    if is_small or (config.stored_types and budget.hardware.device == "cpu"):
         yield WeightFormats()
     if budget.hardware.compiles and not config.quantization:
         yield WeightFormats("q4", lm_head="int8")

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
+from medusa_core.files.gguf import is_gguf
 from medusa_core.files.json_file import read_json
 from medusa_core.files.safetensors_header import TensorEntry, read_header
 from medusa_core.models.checksum import PIECE_BYTES, Checksum
@@ -49,11 +50,16 @@ class Checkpoint:
 
     @classmethod
     def open_model(cls, model_dir: Path) -> Checkpoint:
-        """Open a target's weights: `model.safetensors`, or the shards its index names.
+        """Open a target's weights: `model.safetensors`, the shards its index names, or a GGUF file.
 
         Raises:
-            CheckpointError: No safetensors file is there, one is missing, or one is damaged.
+            CheckpointError: No such file is there, one is missing, or one is damaged.
+            ModelError: It is a GGUF file of an architecture that isn't supported.
         """
+        if is_gguf(model_dir):
+            from medusa_core.models.gguf_checkpoint import GgufCheckpoint
+
+            return GgufCheckpoint.open_gguf(model_dir)
         index = model_dir / _INDEX
         if index.exists():
             return cls(_read_index(model_dir, index))
@@ -187,15 +193,12 @@ class Checkpoint:
                 f"{name} holds {entry.dtype}, which isn't supported.",
                 "Choose the unquantized version of this model.",
             )
-        return _read_bytes(self._file_of[name], entry, each_piece).view(dtype).view(entry.shape)
+        return read_bytes(self._file_of[name], entry, each_piece).view(dtype).view(entry.shape)
 
     def _entry(self, name: str) -> TensorEntry:
         path = self._file_of.get(name)
         if path is None:
-            raise CheckpointError(
-                f"The weights lack the tensor {name}.",
-                "The download is incomplete, or this is another kind of model.",
-            )
+            raise missing_tensor(name)
         if path not in self._entries:
             self._entries[path] = read_header(path)
         entry = self._entries[path].get(name)
@@ -207,8 +210,20 @@ class Checkpoint:
         return entry
 
 
-def _read_bytes(path: Path, entry: TensorEntry, each_piece: EachPiece) -> Tensor:
-    """The bytes of a tensor. uint8"""
+def missing_tensor(name: str) -> CheckpointError:
+    """What to say of a tensor that isn't there."""
+    return CheckpointError(
+        f"The weights lack the tensor {name}.",
+        "The download is incomplete, or this is another kind of model.",
+    )
+
+
+def read_bytes(path: Path, entry: TensorEntry, each_piece: EachPiece) -> Tensor:
+    """The bytes of a tensor. uint8
+
+    Raises:
+        CheckpointError: The file has become shorter, or can't be read.
+    """
     buffer = torch.empty(entry.nbytes, dtype=torch.uint8)
     view = buffer.numpy().data
     try:

@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from medusa_core.errors import ModelError
+from medusa_core.files.gguf import is_gguf
 from medusa_core.files.json_file import read_json
 from medusa_core.models.family import Traits, find_family
+from medusa_core.models.gguf_config import read_gguf_config, usual_type
 from medusa_core.models.stored import stored_registry
+from medusa_core.quant.choice import NO_TYPES, StoredTypes
 
 # Several times what the largest published models have; more is a damaged file.
 _MOST_LAYERS = 1 << 10
@@ -29,11 +32,12 @@ class RopeConfig:
 
     Attributes:
         theta: Base of the frequencies.
-        kind: `default`, `linear` or `llama3`.
+        kind: `default`, `linear`, `llama3` or `factors`.
         factor: How far positions are stretched.
         low_freq_factor: llama3 only: below this many turns in the old context, stretch fully.
         high_freq_factor: llama3 only: above this many turns, don't stretch.
         original_context_tokens: llama3 only: context length before stretching.
+        factors: factors only: how far the positions of each pair are stretched.
     """
 
     theta: float = 10000.0
@@ -42,13 +46,16 @@ class RopeConfig:
     low_freq_factor: float = 1.0
     high_freq_factor: float = 4.0
     original_context_tokens: int = 8192
+    factors: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
     """Sizes of a Llama-family target; names as in Hugging Face's `config.json`.
 
-    `quantization` is the format that the checkpoint's linear layers have already, or empty.
+    `quantization` is the format that the checkpoint's linear layers have already, or empty; of a
+    GGUF file the type that most have. `stored_types` then has that of every matrix in blocks, by
+    its tensor's name.
     """
 
     model_type: str
@@ -66,6 +73,14 @@ class ModelConfig:
     traits: Traits
     eos_token_ids: tuple[int, ...]
     quantization: str = ""
+    stored_types: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def stored(self) -> StoredTypes:
+        """What its file holds in blocks."""
+        types = dict(self.stored_types)
+        last = "model.embed_tokens.weight" if self.tie_embeddings else "lm_head.weight"
+        return StoredTypes(self.quantization, types.get(last, "")) if types else NO_TYPES
 
     @property
     def row_sizes(self) -> tuple[int, int, int]:
@@ -77,20 +92,31 @@ def read_config(model_dir: Path) -> ModelConfig:
     """Read and check the `config.json` of a target.
 
     Args:
-        model_dir: Folder in Hugging Face layout.
+        model_dir: Folder in Hugging Face layout, or a GGUF file.
 
     Raises:
         CheckpointError: The file is missing or damaged.
         ModelError: It describes something that this engine doesn't run.
     """
+    if is_gguf(model_dir):
+        return parse_config(*read_gguf_config(model_dir))
     path = model_dir / "generation_config.json"
     return parse_config(
         read_json(model_dir / "config.json"), read_json(path) if path.exists() else {}
     )
 
 
-def parse_config(raw: Mapping[str, Any], generation: Mapping[str, Any]) -> ModelConfig:
+def parse_config(
+    raw: Mapping[str, Any],
+    generation: Mapping[str, Any],
+    stored_types: Mapping[str, str] | None = None,
+) -> ModelConfig:
     """Check what `config.json` and `generation_config.json` hold.
+
+    Args:
+        raw: The one.
+        generation: The other.
+        stored_types: Of matrices in blocks their type, by name.
 
     Raises:
         ModelError: It describes something that this engine doesn't run.
@@ -115,7 +141,8 @@ def parse_config(raw: Mapping[str, Any], generation: Mapping[str, Any]) -> Model
         tie_embeddings=bool(raw.get("tie_word_embeddings", False)),
         traits=traits,
         eos_token_ids=_read_eos(raw, generation),
-        quantization=_read_quantization(raw),
+        quantization=usual_type(stored_types or {}) or _read_quantization(raw),
+        stored_types=tuple(sorted((stored_types or {}).items())),
     )
     _check(config, raw)
     return config
@@ -125,6 +152,10 @@ def _check(config: ModelConfig, raw: Mapping[str, Any]) -> None:
     if config.num_heads % config.num_kv_heads:
         raise ModelError(
             f"{config.num_heads} attention heads can't share {config.num_kv_heads} KV heads evenly."
+        )
+    if config.rope.factors and len(config.rope.factors) != config.head_dim // 2:
+        raise ModelError(
+            f"Rope scaling has {len(config.rope.factors)} factors for {config.head_dim // 2} pairs."
         )
     if config.head_dim % 2:
         raise ModelError(f"head_dim {config.head_dim} is odd; rotary embedding needs pairs.")
@@ -140,7 +171,7 @@ def _read_rope(raw: Mapping[str, Any]) -> RopeConfig:
     kind = _text(scaling.get("rope_type", scaling.get("type", "default")))
     if kind == "dynamic":
         kind = "default"  # it changes nothing within the context that is offered
-    if kind not in ("default", "linear", "llama3"):
+    if kind not in ("default", "linear", "llama3", "factors"):
         raise ModelError(
             f"Rope scaling of type {kind!r} isn't supported.",
             "Supported are default, linear, dynamic and llama3.",
@@ -156,7 +187,18 @@ def _read_rope(raw: Mapping[str, Any]) -> RopeConfig:
         original_context_tokens=_size(scaling, "original_max_position_embeddings", _MOST_CONTEXT)
         if old_context is not None
         else 8192,
+        factors=_factors(scaling) if kind == "factors" else (),
     )
+
+
+def _factors(scaling: Mapping[str, Any]) -> tuple[float, ...]:
+    factors = scaling.get("factors")
+    are_numbers = isinstance(factors, list) and all(
+        isinstance(factor, float) and 0 < factor < 1e6 for factor in factors
+    )
+    if not are_numbers or not isinstance(factors, list):
+        raise ModelError("The factors of rope scaling aren't numbers.", "Download the file again.")
+    return tuple(factors)
 
 
 def _read_quantization(raw: Mapping[str, Any]) -> str:

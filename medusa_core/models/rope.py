@@ -32,6 +32,8 @@ def inverse_frequencies(rope: RopeConfig, head_dim: int) -> Tensor:
     """Radians per position of every pair, in float64. [head_dim / 2]"""
     exponents = torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim
     plain = rope.theta**-exponents
+    if rope.kind == "factors":
+        return plain / torch.tensor(rope.factors, dtype=torch.float64)
     if rope.kind == "linear":
         return plain / rope.factor
     if rope.kind == "llama3":

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 from medusa_core.errors import RequestError
+from medusa_core.files.gguf import is_gguf
 from medusa_core.files.json_file import read_json
 from medusa_core.generate.arguments import add_format_arguments, formats_of
 from medusa_core.hub.cache_folder import find_snapshot
@@ -114,7 +115,8 @@ def _model_facts(model: str) -> Facts:
     if model in shape_names():
         return shape_config(model), HeadsShape()
     settings = settings_from(os.environ)
-    folder = Path(model) if Path(model).is_dir() else find_snapshot(settings.cache_dir, model)
+    is_here = Path(model).is_dir() or is_gguf(Path(model))
+    folder = Path(model) if is_here else find_snapshot(settings.cache_dir, model)
     if folder is not None:
         return read_config(folder), HeadsShape()
     if "/" not in model:

@@ -13,6 +13,22 @@ DTYPES = ("float64", "float32", "bfloat16", "float16")
 
 
 @dataclass(frozen=True, slots=True)
+class StoredTypes:
+    """What a file holds in blocks.
+
+    Attributes:
+        linears: The type that most linear layers have; empty for plain numbers.
+        lm_head: That of the projection to the vocabulary; empty for plain numbers.
+    """
+
+    linears: str = ""
+    lm_head: str = ""
+
+
+NO_TYPES = StoredTypes()
+
+
+@dataclass(frozen=True, slots=True)
 class PartFormats:
     """Settled formats.
 
@@ -27,6 +43,7 @@ class PartFormats:
         packs: The device keeps dense weights in an order of its own.
         compiles: The target runs as the compiled step if that can compute its sizes.
         cache: Name of the dtype of keys and values where it doesn't.
+        keeps_blocks: Parts that a file holds in blocks stay as they are.
     """
 
     compute: str
@@ -39,6 +56,7 @@ class PartFormats:
     packs: bool
     compiles: bool
     cache: str
+    keeps_blocks: bool = False
 
     def shares_embedding(self, is_tied: bool) -> bool:
         """Are the projection to the vocabulary and the token vectors one tensor in memory?"""
@@ -60,18 +78,27 @@ class PartFormats:
         }
 
 
-def settle_formats(wanted: WeightFormats, dtype: str, hardware: Hardware) -> PartFormats:
+def settle_formats(
+    wanted: WeightFormats, dtype: str, hardware: Hardware, stored: StoredTypes = NO_TYPES
+) -> PartFormats:
     """Fill in what was left open, and refuse what doesn't go together.
 
     Args:
         wanted: The formats asked for.
         dtype: Name of the compute dtype asked for; empty for the best.
         hardware: What they are to run on.
+        stored: What a file holds in blocks. A CPU keeps it where no other format is asked for;
+            cards take nf4.
 
     Raises:
         RequestError: There is no such format or dtype, or they don't fit each other.
     """
     registry = weight_formats()
+    keeps_blocks = bool(stored.linears) and not wanted.linears and hardware.device == "cpu"
+    if stored.linears and not wanted.linears:
+        linears_name = stored.linears if keeps_blocks else "nf4"
+        lm_head_name = wanted.lm_head or (stored.lm_head if keeps_blocks else "")
+        wanted = wanted._replace(linears=linears_name, lm_head=lm_head_name)
     linears = registry.get(wanted.linears) if wanted.linears else None
     compute = _compute(linears, dtype, hardware)
     dense = dense_format_of(compute)
@@ -102,6 +129,7 @@ def settle_formats(wanted: WeightFormats, dtype: str, hardware: Hardware) -> Par
         packs=compute in hardware.packs,
         compiles=compiles,
         cache=cache_dtype(compute, hardware.device, hardware.capability),
+        keeps_blocks=keeps_blocks,
     )
     for spec in (chosen.linears, chosen.lm_head, chosen.heads):
         _check(spec, compute)

@@ -45,7 +45,7 @@ def joined_format(pieces: Pieces) -> QuantSpec:
         made: dict[str, Tensor] = {}
         first = 0
         for number, (spec, count) in enumerate(pieces):
-            made |= _led(number, spec.quantize(weight[first : first + count]))
+            made |= led(number, spec.quantize(weight[first : first + count]))
             first += count
         return made
 
@@ -77,7 +77,8 @@ def joined_format(pieces: Pieces) -> QuantSpec:
     )
 
 
-def _led(number: int, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def led(number: int, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """A piece's tensors under the names that they have among all."""
     return {f"{number}.{key}": tensor for key, tensor in tensors.items()}
 
 

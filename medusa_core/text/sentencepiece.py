@@ -27,7 +27,9 @@ _SPACE = "\u2581"
 _BPE = 2
 
 
-class _Kind(IntEnum):
+class Kind(IntEnum):
+    """What a piece is."""
+
     NORMAL = 1
     UNKNOWN = 2
     CONTROL = 3
@@ -37,12 +39,12 @@ class _Kind(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class Piece:
     """One entry of the vocabulary; its place is its id."""
 
     text: str
     score: float
-    kind: _Kind
+    kind: Kind
 
 
 def read_sentencepiece(path: Path) -> RustTokenizer:
@@ -57,19 +59,30 @@ def read_sentencepiece(path: Path) -> RustTokenizer:
         raise TokenizerError(
             f"{path.name} can't be read: {error}.", "Download the file again."
         ) from error
-    texts = [piece.text for piece in pieces]
-    if model_kind != _BPE or "<0x00>" not in texts or len(set(texts)) != len(texts):
-        raise TokenizerError(
-            f"{path.name} is no BPE model with bytes.",
-            "Only such ones can be streamed: get the model's tokenizer.json.",
-        )
     with tokenizer_errors(f"{path.name} can't be read", "Download the file again."):
-        return _build(pieces, puts_space)
+        if model_kind != _BPE:
+            raise _no_bytes(path.name)
+        return build_sentencepiece(pieces, puts_space, path.name)
 
 
-def _build(pieces: list[_Piece], puts_space: bool) -> RustTokenizer:
+def build_sentencepiece(
+    pieces: list[Piece], puts_space: bool, name: str = "The tokenizer"
+) -> RustTokenizer:
+    """Build a tokenizer of the pieces of a BPE model with bytes.
+
+    Args:
+        pieces: By their ids.
+        puts_space: A text gets a space before it.
+        name: Of the file that they are from.
+
+    Raises:
+        TokenizerError: They are no such model's.
+    """
+    texts = [piece.text for piece in pieces]
+    if "<0x00>" not in texts or len(set(texts)) != len(texts):
+        raise _no_bytes(name)
     vocabulary = {piece.text: index for index, piece in enumerate(pieces)}
-    unknown = [piece.text for piece in pieces if piece.kind is _Kind.UNKNOWN]
+    unknown = [piece.text for piece in pieces if piece.kind is Kind.UNKNOWN]
     tokenizer = RustTokenizer(
         models.BPE(
             vocab=vocabulary,
@@ -90,9 +103,9 @@ def _build(pieces: list[_Piece], puts_space: bool) -> RustTokenizer:
             decoders.Strip(" ", 1, 0),
         ]
     )
-    special = [p.text for p in pieces if p.kind in (_Kind.CONTROL, _Kind.UNKNOWN)]
+    special = [p.text for p in pieces if p.kind in (Kind.CONTROL, Kind.UNKNOWN)]
     tokenizer.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in special])
-    own = [p.text for p in pieces if p.kind is _Kind.USER_DEFINED]
+    own = [p.text for p in pieces if p.kind is Kind.USER_DEFINED]
     tokenizer.add_tokens([AddedToken(text, normalized=False) for text in own])
     if "<s>" in vocabulary:
         tokenizer.post_processor = processors.TemplateProcessing(
@@ -101,11 +114,18 @@ def _build(pieces: list[_Piece], puts_space: bool) -> RustTokenizer:
     return tokenizer
 
 
-def _merges(pieces: list[_Piece], vocabulary: dict[str, int]) -> list[tuple[str, str]]:
+def _no_bytes(name: str) -> TokenizerError:
+    return TokenizerError(
+        f"{name} is no BPE model with bytes.",
+        "Only such ones can be streamed: get the model's tokenizer.json.",
+    )
+
+
+def _merges(pieces: list[Piece], vocabulary: dict[str, int]) -> list[tuple[str, str]]:
     """Pairs in the order in which SentencePiece merges: the best score of the result first."""
     found = []
     for piece in pieces:
-        if piece.kind not in (_Kind.NORMAL, _Kind.USER_DEFINED):
+        if piece.kind not in (Kind.NORMAL, Kind.USER_DEFINED):
             continue
         text = piece.text
         halves = ((text[:at], text[at:]) for at in range(1, len(text)))
@@ -119,11 +139,11 @@ def _merges(pieces: list[_Piece], vocabulary: dict[str, int]) -> list[tuple[str,
 # The protocol buffer ------------------------------------------------------------------------------
 
 
-def _parse(path: Path) -> tuple[list[_Piece], int, bool]:
+def _parse(path: Path) -> tuple[list[Piece], int, bool]:
     """Pieces, kind of model, and whether a text gets a space before it."""
     if path.stat().st_size > _MOST_BYTES:
         raise ValueError("it is too large for a tokenizer")
-    pieces: list[_Piece] = []
+    pieces: list[Piece] = []
     model_kind, puts_space = 1, True  # what a missing field means
     for number, value in _fields(path.read_bytes()):
         if number == 1 and isinstance(value, bytes):
@@ -137,8 +157,8 @@ def _parse(path: Path) -> tuple[list[_Piece], int, bool]:
     return pieces, model_kind, puts_space
 
 
-def _piece(data: bytes) -> _Piece:
-    text, score, kind = "", 0.0, _Kind.NORMAL
+def _piece(data: bytes) -> Piece:
+    text, score, kind = "", 0.0, Kind.NORMAL
     for number, value in _fields(data):
         if number == 1 and isinstance(value, bytes):
             text = value.decode()
@@ -147,8 +167,8 @@ def _piece(data: bytes) -> _Piece:
         elif number == 2 and isinstance(value, bytes):
             (score,) = struct.unpack("<f", value)
         elif number == 3 and isinstance(value, int):
-            kind = _Kind(value)
-    return _Piece(text, score, kind)
+            kind = Kind(value)
+    return Piece(text, score, kind)
 
 
 def _integer(data: bytes, wanted: int, default: int) -> int:

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from medusa_core.errors import TemplateError
+from medusa_core.files.gguf import is_gguf
 from medusa_core.files.json_file import read_json
 from medusa_core.messages import ChatMessage, Role
+from medusa_core.text.gguf_tokenizer import chat_template, special_tokens
 from medusa_core.text.known_templates import is_shipped, known_template
 from medusa_core.text.rendering import MOST_SOURCE_CHARS, Rendering, too_long
 from medusa_core.text.template_process import TemplateProcess
@@ -57,10 +59,7 @@ class ChatTemplate:
         Raises:
             TemplateError: The model has none, or it doesn't parse.
         """
-        path = model_dir / "tokenizer_config.json"
-        config = read_json(path) if path.exists() else {}
-        file = model_dir / "chat_template.jinja"
-        source = _read(file) if file.exists() else _named(config.get("chat_template"))
+        source, tokens = _of_gguf(model_dir) if is_gguf(model_dir) else _of_folder(model_dir)
         if source is None:
             source = known_template(model_dir, _names(model_dir), tokenizer)
         if source is None:
@@ -68,7 +67,7 @@ class ChatTemplate:
                 f"{model_dir.name} has no chat template.",
                 "Choose a chat model: a base model doesn't know how to answer.",
             )
-        return cls(source, _special_tokens(config))
+        return cls(source, tokens)
 
     def render(self, messages: Sequence[ChatMessage], opens_answer: bool = True) -> str:
         """The prompt of a conversation.
@@ -106,6 +105,20 @@ def _named(templates: object) -> str | None:
         default = [t for t in found if t.get("name") == "default"]
         templates = next((t["template"] for t in default or found), None)
     return templates if isinstance(templates, str) else None
+
+
+def _of_gguf(path: Path) -> tuple[str | None, dict[str, str]]:
+    """Template and special tokens of a GGUF file."""
+    return chat_template(path) or None, special_tokens(path)
+
+
+def _of_folder(model_dir: Path) -> tuple[str | None, dict[str, str]]:
+    """Template and special tokens of a folder."""
+    path = model_dir / "tokenizer_config.json"
+    config = read_json(path) if path.exists() else {}
+    file = model_dir / "chat_template.jinja"
+    source = _read(file) if file.exists() else _named(config.get("chat_template"))
+    return source, _special_tokens(config)
 
 
 def _names(model_dir: Path) -> str:

@@ -10,7 +10,9 @@ from pathlib import Path
 from tokenizers import Tokenizer as RustTokenizer
 
 from medusa_core.errors import TokenizerError
+from medusa_core.files.gguf import is_gguf
 from medusa_core.files.json_file import read_json
+from medusa_core.text.gguf_tokenizer import read_gguf_tokenizer
 from medusa_core.text.seam import tokenizer_errors
 from medusa_core.text.sentencepiece import read_sentencepiece
 
@@ -63,11 +65,14 @@ class Tokenizer:
 
     @classmethod
     def open(cls, model_dir: Path) -> Tokenizer:
-        """Read `tokenizer.json`, else SentencePiece's `tokenizer.model`.
+        """Read `tokenizer.json`, else SentencePiece's `tokenizer.model`; or that of a GGUF file.
 
         Raises:
+            CheckpointError: The GGUF file is damaged.
             TokenizerError: It is missing, damaged, or of a kind that can't be streamed.
         """
+        if is_gguf(model_dir):
+            return cls(*read_gguf_tokenizer(model_dir))
         path = model_dir / "tokenizer.json"
         if path.exists():
             with tokenizer_errors(f"{path.name} can't be read", "Download the file again."):

@@ -1,0 +1,351 @@
+"""GGUF files: llama.cpp's format for a model, its tokenizer and its sizes, read with bounds.
+
+Every count, length and offset is compared with the file before it is believed.
+
+Source: the format's description, https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from medusa_core.errors import CheckpointError
+
+SUFFIX = ".gguf"
+
+_MAGIC = b"GGUF"
+_VERSIONS = (2, 3)
+_MOST_ENTRIES = 1 << 16
+_MOST_TENSORS = 1 << 16
+_MOST_TEXTS = 1 << 20  # of a list: four times the largest vocabulary
+_MOST_TEXT_BYTES = 1 << 24
+_MOST_HEADER_BYTES = 256 << 20
+_MOST_NAME_BYTES = 256
+_MOST_DIMS = 4
+_MOST_WEIGHTS = 1 << 48
+_MOST_FILES = 1 << 10
+_SCALARS = {
+    0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d",
+}  # fmt: skip
+_STRING, _ARRAY = 8, 9
+_SPLIT = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf")
+
+# By number: GGUF's name in lower case, weights of a block, bytes of a block.
+_TYPES = {
+    0: ("f32", 1, 4),
+    1: ("f16", 1, 2),
+    2: ("q4_0", 32, 18),
+    3: ("q4_1", 32, 20),
+    6: ("q5_0", 32, 22),
+    7: ("q5_1", 32, 24),
+    8: ("q8_0", 32, 34),
+    10: ("q2_k", 256, 84),
+    11: ("q3_k", 256, 110),
+    12: ("q4_k", 256, 144),
+    13: ("q5_k", 256, 176),
+    14: ("q6_k", 256, 210),
+    20: ("iq4_nl", 32, 18),
+    30: ("bf16", 1, 2),
+    39: ("mxfp4", 32, 17),
+}
+_UNREAD = {
+    9: "Q8_1", 15: "Q8_K", 16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S", 21: "IQ3_S",
+    22: "IQ2_S", 23: "IQ4_XS", 24: "I8", 25: "I16", 26: "I32", 27: "I64", 28: "F64", 29: "IQ1_M",
+    34: "TQ1_0", 35: "TQ2_0", 40: "NVFP4",
+}  # fmt: skip
+
+Numbers = Sequence[int] | Sequence[float]
+Value = str | int | float | bool | list[str] | Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class GgufTensor:
+    """A tensor of a file.
+
+    Attributes:
+        path: The file.
+        kind: GGUF's name of its type, in lower case.
+        shape: Rows first.
+        start: Where its bytes begin in the file.
+        nbytes: How many there are.
+    """
+
+    path: Path
+    kind: str
+    shape: tuple[int, ...]
+    start: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gguf:
+    """What one file holds, or several that are one model.
+
+    Attributes:
+        files: The files.
+        version: Of the format.
+        entries: What they say of themselves, by key.
+        tensors: By name.
+    """
+
+    files: tuple[Path, ...]
+    version: int
+    entries: Mapping[str, Value]
+    tensors: Mapping[str, GgufTensor]
+
+    def text(self, key: str, default: str = "") -> str:
+        """The text of a key."""
+        value = self.entries.get(key, default)
+        return value if isinstance(value, str) else default
+
+    def texts(self, key: str) -> list[str]:
+        """The texts of a key; empty where there are none."""
+        value = self.entries.get(key)
+        return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+
+    def numbers(self, key: str) -> Numbers:
+        """The numbers of a key; empty where there are none."""
+        value = self.entries.get(key)
+        return value if isinstance(value, array) else []
+
+    @property
+    def architecture(self) -> str:
+        """Such as `llama`."""
+        return self.text("general.architecture")
+
+    def of_model(self, key: str) -> Value | None:
+        """The value of a key of the architecture, such as `block_count`, or None."""
+        return self.entries.get(f"{self.architecture}.{key}")
+
+
+def is_gguf(path: Path) -> bool:
+    """Is this path a GGUF file by its name?"""
+    return path.suffix.lower() == SUFFIX and not path.is_dir()
+
+
+def files_of(path: Path) -> tuple[Path, ...]:
+    """The files of the model of which `path` is one, in their order.
+
+    Raises:
+        CheckpointError: One is missing.
+    """
+    match = _SPLIT.fullmatch(path.name)
+    if match is None:
+        return (path,)
+    count = int(match["count"])
+    if not 0 < count <= _MOST_FILES:
+        raise _damaged(path, f"its name promises {count} files")
+    names = (f"{match['stem']}-{number:05}-of-{count:05}{SUFFIX}" for number in range(1, count + 1))
+    files = tuple(path.with_name(name) for name in names)
+    missing = [file.name for file in files if not file.is_file()]
+    if missing:
+        raise CheckpointError(
+            f"{len(missing)} of {count} files of this model are missing, such as {missing[0]}.",
+            "Put them into the same folder.",
+        )
+    return files
+
+
+def read_gguf(path: Path) -> Gguf:
+    """Read the headers of a model; no tensor is touched.
+
+    Args:
+        path: The file, or one of several with names such as `x-00001-of-00003.gguf`.
+
+    Raises:
+        CheckpointError: One is missing, damaged, of another kind, or holds a type that isn't read.
+    """
+    files = files_of(path)
+    parts = [_read_file(file) for file in files]
+    tensors: dict[str, GgufTensor] = {}
+    for part in parts:
+        if twice := tensors.keys() & part.tensors.keys():
+            raise _damaged(part.files[0], f"it holds {min(twice)} once more")
+        tensors |= part.tensors
+    if not tensors:
+        raise _damaged(path, "it holds no tensors")
+    return Gguf(files, parts[0].version, parts[0].entries, tensors)
+
+
+def read_entries(path: Path) -> Gguf:
+    """Read what one file says of itself, without its tensors.
+
+    Raises:
+        CheckpointError: It is missing, damaged, or of another kind.
+    """
+    return _read_file(path, with_tensors=False)
+
+
+def _read_file(path: Path, with_tensors: bool = True) -> Gguf:
+    try:
+        with path.open("rb") as file:
+            return _read(_Header(file, path), path, with_tensors)
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{path} doesn't exist.", "Choose a file that does.") from error
+    except OSError as error:
+        raise CheckpointError(f"{path} can't be read: {error}.", "Check the disk.") from error
+
+
+def _read(header: _Header, path: Path, with_tensors: bool) -> Gguf:
+    if header.take(4) != _MAGIC:
+        raise header.damaged("it doesn't begin as GGUF does")
+    version = int(header.scalar("I"))
+    if version not in _VERSIONS:
+        is_big_endian = int.from_bytes(version.to_bytes(4, "little"), "big") in _VERSIONS
+        raise header.damaged(
+            "its numbers are big-endian" if is_big_endian else f"it is of version {version}"
+        )
+    num_tensors = header.count(_MOST_TENSORS)
+    entries: dict[str, Value] = {}
+    for _ in range(header.count(_MOST_ENTRIES)):
+        key = header.text(_MOST_NAME_BYTES)
+        entries[key] = header.value()
+    found = [_Entry.read(header) for _ in range(num_tensors)] if with_tensors else []
+    tensors = _placed(found, header, entries, path)
+    return Gguf((path,), version, entries, tensors)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A tensor as the header has it."""
+
+    name: str
+    kind: str
+    shape: tuple[int, ...]
+    nbytes: int
+    offset: int
+
+    @classmethod
+    def read(cls, header: _Header) -> _Entry:
+        """The next one."""
+        name = header.text(_MOST_NAME_BYTES)
+        num_dims = int(header.scalar("I"))
+        if not 1 <= num_dims <= _MOST_DIMS:
+            raise header.damaged(f"{name} has {num_dims} dimensions")
+        dims = [int(header.scalar("Q")) for _ in range(num_dims)]
+        number, offset = int(header.scalar("I")), int(header.scalar("Q"))
+        weights = 1
+        for size in dims:
+            weights *= size
+            if not 0 < weights <= _MOST_WEIGHTS:
+                raise header.damaged(f"{name} has {size:,} of something")
+        if number not in _TYPES:
+            called = _UNREAD.get(number, f"number {number}")
+            known = ", ".join(kind.upper() for kind, _, _ in _TYPES.values())
+            raise CheckpointError(
+                f"{header.name}: {name} is of type {called}, which isn't supported.",
+                f"Choose a file with weights of {known}.",
+            )
+        kind, together, nbytes = _TYPES[number]
+        if dims[0] % together:
+            raise header.damaged(f"rows of {name} aren't whole blocks")
+        return cls(name, kind, tuple(reversed(dims)), weights // together * nbytes, offset)
+
+
+def _placed(
+    found: Sequence[_Entry], header: _Header, entries: Mapping[str, Value], path: Path
+) -> dict[str, GgufTensor]:
+    """The tensors where their bytes are; none may overlap another, or reach past the end."""
+    alignment = entries.get("general.alignment", 32)
+    if not isinstance(alignment, int) or alignment < 8 or alignment & (alignment - 1):
+        raise header.damaged("its alignment is no power of two")
+    begin = -(-header.position // alignment) * alignment
+    tensors: dict[str, GgufTensor] = {}
+    end = 0
+    for entry in sorted(found, key=lambda entry: entry.offset):
+        if entry.name in tensors:
+            raise header.damaged(f"it holds {entry.name} twice")
+        if entry.offset % alignment or entry.offset < end:
+            raise header.damaged(f"{entry.name} begins where it mustn't")
+        end = entry.offset + entry.nbytes
+        if begin + end > header.size:
+            raise header.damaged(f"it ends within {entry.name}")
+        place = begin + entry.offset
+        tensors[entry.name] = GgufTensor(path, entry.kind, entry.shape, place, entry.nbytes)
+    return tensors
+
+
+def _damaged(path: Path, reason: str) -> CheckpointError:
+    return CheckpointError(
+        f"{path.name} is no GGUF file that can be read: {reason}.", "Download it again."
+    )
+
+
+class _Header:
+    """The beginning of a file, read with bounds.
+
+    Attributes:
+        name: The file's name.
+        size: Its size.
+    """
+
+    def __init__(self, file: BinaryIO, path: Path) -> None:
+        self.name = path.name
+        self.size = path.stat().st_size
+        self._file, self._path = file, path
+        self._left = min(self.size, _MOST_HEADER_BYTES)
+
+    @property
+    def position(self) -> int:
+        """Bytes read so far."""
+        return self._file.tell()
+
+    def take(self, count: int) -> bytes:
+        """So many bytes."""
+        data = self._file.read(count) if count <= self._left else b""
+        if len(data) < count:
+            raise self.damaged("it ends within its header, or the header is too long")
+        self._left -= count
+        return data
+
+    def scalar(self, form: str) -> int | float | bool:
+        """One number."""
+        found: int | float | bool = struct.unpack(f"<{form}", self.take(struct.calcsize(form)))[0]
+        return found
+
+    def count(self, most: int) -> int:
+        """How many of something follow."""
+        count = int(self.scalar("Q"))
+        if count > most:
+            raise self.damaged(f"it promises {count:,} of something")
+        return count
+
+    def text(self, most_bytes: int = _MOST_TEXT_BYTES) -> str:
+        """A text with its length before it."""
+        return self.take(self.count(most_bytes)).decode(errors="replace")
+
+    def value(self) -> Value:
+        """A value with its kind before it."""
+        kind = int(self.scalar("I"))
+        if kind == _STRING:
+            return self.text()
+        if kind == _ARRAY:
+            return self._list()
+        if kind not in _SCALARS:
+            raise self.damaged(f"it holds a value of the unknown kind {kind}")
+        return self.scalar(_SCALARS[kind])
+
+    def _list(self) -> Value:
+        kind = int(self.scalar("I"))
+        if kind == _STRING:
+            return list(self._texts(self.count(_MOST_TEXTS)))
+        if kind not in _SCALARS:
+            raise self.damaged(f"it holds a list of the unknown kind {kind}")
+        form = "B" if _SCALARS[kind] == "?" else _SCALARS[kind]
+        numbers = array(form)
+        numbers.frombytes(self.take(self.count(self._left) * numbers.itemsize))
+        return numbers
+
+    def _texts(self, count: int) -> Iterator[str]:
+        for _ in range(count):
+            yield self.text()
+
+    def damaged(self, reason: str) -> CheckpointError:
+        """What to raise."""
+        return _damaged(self._path, reason)

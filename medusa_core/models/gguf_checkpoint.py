@@ -1,0 +1,96 @@
+"""A GGUF file as a checkpoint: its tensors by Hugging Face's names, in Hugging Face's order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from medusa_core.files.gguf import Gguf, GgufTensor, read_gguf
+from medusa_core.files.safetensors_header import TensorEntry
+from medusa_core.models.checkpoint import Checkpoint, EachPiece, missing_tensor, read_bytes
+from medusa_core.models.gguf_config import find_architecture
+from medusa_core.models.gguf_names import hugging_face_name
+from medusa_core.quant.block_sizes import BLOCK_SIZES
+from medusa_core.quant.block_types import block_type
+
+_DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+_TURNED = {"q_proj": "attention.head_count", "k_proj": "attention.head_count_kv"}
+_READ_ELSEWHERE = frozenset({"rope_freqs.weight"})
+
+
+class GgufCheckpoint(Checkpoint):
+    """The tensors of a GGUF file, read one at a time."""
+
+    def __init__(self, gguf: Gguf) -> None:
+        """Take a file.
+
+        Raises:
+            ModelError: Its architecture isn't supported.
+        """
+        self._gguf = gguf
+        self._architecture = find_architecture(gguf)
+        self._tensors = {
+            hugging_face_name(name, self._architecture): tensor
+            for name, tensor in gguf.tensors.items()
+            if name not in _READ_ELSEWHERE
+        }
+        super().__init__({name: tensor.path for name, tensor in self._tensors.items()})
+
+    @classmethod
+    def open_gguf(cls, path: Path) -> GgufCheckpoint:
+        """Open a file.
+
+        Raises:
+            CheckpointError: It is missing or damaged.
+            ModelError: Its architecture isn't supported.
+        """
+        return cls(read_gguf(path))
+
+    @property
+    def files(self) -> frozenset[Path]:
+        return frozenset(self._gguf.files)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self._tensor(name).shape
+
+    def dtype(self, name: str) -> str:
+        """Name of a tensor's dtype; of blocks GGUF's name of their type, in lower case."""
+        kind = self._tensor(name).kind
+        return kind if kind in BLOCK_SIZES else str(_DTYPES[kind]).removeprefix("torch.")
+
+    def floats(self, name: str, dtype: torch.dtype | None) -> Tensor:
+        stored = self.raw(name)
+        kind = self._tensor(name).kind
+        numbers = block_type(kind).dequantize(stored) if kind in BLOCK_SIZES else stored
+        if numbers.dim() == 1 and name.endswith("norm.weight"):
+            numbers = numbers - self._architecture.norm_offset
+        return numbers if dtype is None else numbers.to(dtype)
+
+    def _raw(self, name: str, each_piece: EachPiece) -> Tensor:
+        """A tensor as it is stored; of blocks uint8, [rows, bytes of a row]."""
+        self._read.add(name)
+        tensor = self._tensor(name)
+        entry = TensorEntry(tensor.kind, tensor.shape, tensor.start, tensor.nbytes)
+        stored = read_bytes(tensor.path, entry, each_piece)
+        if tensor.kind in BLOCK_SIZES:
+            rows = stored.view(-1, BLOCK_SIZES[tensor.kind].row_bytes(tensor.shape[-1]))
+        else:
+            rows = stored.view(_DTYPES[tensor.kind]).view(tensor.shape)
+        heads = _TURNED.get(name.split(".")[-2])
+        if heads is None or not self._architecture.turns_pairs:
+            return rows
+        count = self._gguf.of_model(heads)
+        return _halves(rows, count) if isinstance(count, int) and count > 0 else rows
+
+    def _tensor(self, name: str) -> GgufTensor:
+        if name not in self._tensors:
+            raise missing_tensor(name)
+        return self._tensors[name]
+
+
+def _halves(rows: Tensor, num_heads: int) -> Tensor:
+    """Rows of heads as halves that were written as pairs. [heads · head_dim, ...]"""
+    pairs = rows.view(num_heads, -1, 2, *rows.shape[1:])
+    return pairs.transpose(1, 2).reshape(rows.shape)

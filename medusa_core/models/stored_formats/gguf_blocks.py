@@ -1,0 +1,81 @@
+"""Weights in blocks, as GGUF files hold them: kept on a CPU, made anew for other devices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from medusa_core.errors import ModelError
+from medusa_core.models.stored import StoredSpec
+from medusa_core.quant.block_sizes import BLOCK_SIZES
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from medusa_core.models.checkpoint import Checkpoint
+    from medusa_core.models.parts import LinearPart, Piece
+    from medusa_core.quant.choice import PartFormats
+    from medusa_core.quant.format import QuantSpec
+
+
+def _format_of(_: Mapping[str, Any]) -> str:
+    raise ModelError("Only GGUF files hold such weights.", "Download config.json again.")
+
+
+def _holds(checkpoint: Checkpoint, part: LinearPart) -> bool:
+    names = [f"{piece.name}.weight" for piece in part.pieces]
+    return any(name in checkpoint.names and checkpoint.dtype(name) in BLOCK_SIZES for name in names)
+
+
+def _read(
+    checkpoint: Checkpoint, part: LinearPart, head_dim: int, formats: PartFormats
+) -> tuple[QuantSpec, dict[str, Tensor]]:
+    from medusa_core.quant.joined import joined_format, led
+
+    groups = []
+    for _, pieces in groupby(part.pieces, lambda piece: checkpoint.dtype(f"{piece.name}.weight")):
+        groups.append(_group(checkpoint, tuple(pieces), part.columns, head_dim, formats))
+    if len(groups) == 1:
+        return groups[0][0], groups[0][2]
+    tensors: dict[str, Tensor] = {}
+    for number, (_, _, of_group) in enumerate(groups):
+        tensors |= led(number, of_group)
+    return joined_format([(spec, rows) for spec, rows, _ in groups]), tensors
+
+
+def _group(
+    checkpoint: Checkpoint,
+    pieces: tuple[Piece, ...],
+    columns: int,
+    head_dim: int,
+    formats: PartFormats,
+) -> tuple[QuantSpec, int, dict[str, Tensor]]:
+    """Pieces of one type: their format, rows and tensors."""
+    import torch
+
+    from medusa_core.models.rope import interleave_rows
+    from medusa_core.quant.block_types import block_type
+    from medusa_core.quant.choice import dense_format_of
+    from medusa_core.quant.in_blocks import weight_formats
+
+    found = []
+    for piece in pieces:
+        name = f"{piece.name}.weight"
+        checkpoint.check_shape(name, (piece.rows, columns))
+        rows = checkpoint.raw(name)
+        found.append(interleave_rows(rows, head_dim) if piece.turns else rows)
+    stored, count = torch.cat(found), sum(piece.rows for piece in pieces)
+    kind = checkpoint.dtype(f"{pieces[0].name}.weight")
+    if kind not in BLOCK_SIZES:
+        spec = dense_format_of(formats.compute)
+        return spec, count, spec.quantize(stored.to(getattr(torch, formats.compute)))
+    spec = weight_formats().get(kind)
+    if formats.keeps_blocks and spec.takes(count, columns, formats.device):
+        return spec, count, {"blocks": stored}
+    spec = formats.fitting(formats.linears, count, columns)
+    numbers = block_type(kind).dequantize(stored).to(getattr(torch, formats.compute))
+    return spec, count, spec.quantize(numbers.to(formats.device))
+
+
+SPEC = StoredSpec("gguf", _format_of, _holds, _read)

@@ -1,0 +1,171 @@
+"""The tokenizer in a GGUF file: SentencePiece's, or byte-level BPE with its split pattern."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import Tokenizer as RustTokenizer
+
+from medusa_core.errors import TokenizerError
+from medusa_core.files.gguf import Gguf, read_entries
+from medusa_core.text.seam import tokenizer_errors
+from medusa_core.text.sentencepiece import Kind, Piece, build_sentencepiece
+
+_CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+_WORDS = r"|[^\r\n\p{L}\p{N}]?\p{L}+"
+_REST = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+_GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+_LLAMA3 = rf"{_CONTRACTIONS}{_WORDS}|\p{{N}}{{1,3}}{_REST}"
+_QWEN2 = rf"{_CONTRACTIONS}{_WORDS}|\p{{N}}{_REST}"
+_UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+_GPT4O = (
+    rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+{_CONTRACTIONS}?"
+    rf"|[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*{_CONTRACTIONS}?"
+    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+_TEKKEN = (
+    rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+"
+    rf"|[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*"
+    r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
+# By `tokenizer.ggml.pre`: digits that stand alone before the pattern, and the pattern.
+_SPLITS = {
+    **dict.fromkeys(("gpt-2", "gpt2", "phi-2", "mpt", "olmo", "jais", "default"), (False, _GPT2)),
+    **dict.fromkeys(
+        ("llama3", "llama-v3", "llama-bpe", "dbrx", "smaug-bpe", "olmo2"), (False, _LLAMA3)
+    ),
+    **dict.fromkeys(("qwen2", "deepseek-r1-qwen", "megrez"), (False, _QWEN2)),
+    **dict.fromkeys(("smollm", "starcoder", "refact", "command-r", "codeshell"), (True, _GPT2)),
+    **dict.fromkeys(("gpt-4o", "llama4"), (False, _GPT4O)),
+    "tekken": (False, _TEKKEN),
+}
+_BOS_FIRST = ("llama3", "llama-v3", "llama-bpe")  # where a file doesn't say
+_MOST_CHARS = 4096
+_TOKENS = "tokenizer.ggml.tokens"
+
+
+def read_gguf_tokenizer(path: Path) -> tuple[RustTokenizer, bool]:
+    """Build the tokenizer of a GGUF file.
+
+    Returns:
+        It, and whether its pieces are byte-level BPE's; else SentencePiece's.
+
+    Raises:
+        CheckpointError: The file is damaged.
+        TokenizerError: The file has none, or one of a kind that isn't supported.
+    """
+    gguf = read_entries(path)
+    model = gguf.text("tokenizer.ggml.model")
+    texts, kinds = gguf.texts(_TOKENS), gguf.numbers("tokenizer.ggml.token_type")
+    if not texts or any(len(text) > _MOST_CHARS for text in texts):
+        raise _damaged(path, "it holds no tokens, or far too long ones")
+    if kinds and len(kinds) != len(texts):
+        raise _damaged(path, "its tokens have other kinds than there are tokens")
+    kinds = [int(kind) for kind in kinds] or [Kind.NORMAL] * len(texts)
+    with tokenizer_errors(f"The tokenizer in {path.name} can't be read", "Download it again."):
+        if model == "gpt2":
+            return _byte_level(gguf, path, texts, kinds), True
+        if model == "llama":
+            return _sentencepiece(gguf, path, texts, kinds), False
+    raise TokenizerError(
+        f"{path.name} has a tokenizer of kind {model[:40]!r}, which isn't supported.",
+        "Supported are llama (SentencePiece) and gpt2 (byte-level BPE).",
+    )
+
+
+def special_tokens(path: Path) -> dict[str, str]:
+    """The texts of special tokens that chat templates name, such as `bos_token`."""
+    gguf = read_entries(path)
+    texts = gguf.texts(_TOKENS)
+    names = {"bos_token": "bos", "eos_token": "eos", "unk_token": "unknown", "pad_token": "padding"}
+    found = {}
+    for name, key in names.items():
+        number = gguf.entries.get(f"tokenizer.ggml.{key}_token_id")
+        if isinstance(number, int) and 0 <= number < len(texts):
+            found[name] = texts[number]
+    return found
+
+
+def chat_template(path: Path) -> str:
+    """The chat template in a GGUF file; empty where there is none."""
+    return read_entries(path).text("tokenizer.chat_template")
+
+
+def _sentencepiece(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> RustTokenizer:
+    scores = gguf.numbers("tokenizer.ggml.scores")
+    if len(scores) != len(texts):
+        raise _damaged(path, "its tokens have other scores than there are tokens")
+    pieces = [
+        Piece(text, float(score), Kind(kind))
+        for text, score, kind in zip(texts, scores, kinds, strict=True)
+    ]
+    tokenizer = build_sentencepiece(pieces, _flag(gguf, "add_space_prefix", default=True))
+    _begin(tokenizer, gguf, texts, default=True)
+    return tokenizer
+
+
+def _byte_level(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> RustTokenizer:
+    pre = gguf.text("tokenizer.ggml.pre", "default")
+    if pre not in _SPLITS:
+        raise TokenizerError(
+            f"{path.name} splits texts in the way {pre[:40]!r}, which isn't supported.",
+            f"Supported are {', '.join(sorted(_SPLITS))}.",
+        )
+    digits_alone, pattern = _SPLITS[pre]
+    merges = [_pair(path, merge) for merge in gguf.texts("tokenizer.ggml.merges")]
+    vocabulary = {text: number for number, text in enumerate(texts)}
+    if len(vocabulary) != len(texts):
+        raise _damaged(path, "a token is there twice")
+    tokenizer = RustTokenizer(
+        models.BPE(vocab=vocabulary, merges=merges, ignore_merges=pre in _WHOLE)
+    )
+    steps = [pre_tokenizers.Digits(individual_digits=True)] if digits_alone else []
+    split = pre_tokenizers.Split(Regex(pattern), behavior="isolated", invert=False)
+    as_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*steps, split, as_bytes])
+    tokenizer.decoder = decoders.ByteLevel()
+    if pre == "qwen2":
+        tokenizer.normalizer = normalizers.NFC()
+    special, own = (
+        [text for text, kind in zip(texts, kinds, strict=True) if kind == wanted]
+        for wanted in (Kind.CONTROL, Kind.USER_DEFINED)
+    )
+    tokenizer.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in special])
+    tokenizer.add_tokens([AddedToken(text, normalized=False) for text in own])
+    _begin(tokenizer, gguf, texts, default=pre in _BOS_FIRST)
+    return tokenizer
+
+
+_WHOLE = ("llama3", "llama-v3", "llama-bpe", "tekken")  # a word that is a token isn't merged
+
+
+def _begin(tokenizer: RustTokenizer, gguf: Gguf, texts: list[str], default: bool) -> None:
+    """Put the beginning-of-text token before every text, where the file asks for it."""
+    number = gguf.entries.get("tokenizer.ggml.bos_token_id")
+    if not _flag(gguf, "add_bos_token", default) or not isinstance(number, int):
+        tokenizer.post_processor = processors.TemplateProcessing(single="$A", special_tokens=[])
+    elif 0 <= number < len(texts):
+        text = texts[number]
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single=[text, "$A"], special_tokens=[(text, number)]
+        )
+
+
+def _flag(gguf: Gguf, key: str, default: bool) -> bool:
+    value = gguf.entries.get(f"tokenizer.ggml.{key}", default)
+    return value if isinstance(value, bool) else default
+
+
+def _pair(path: Path, merge: str) -> tuple[str, str]:
+    first, _, second = merge.partition(" ")
+    if not first or not second:
+        raise _damaged(path, "a merge isn't two pieces")
+    return first, second
+
+
+def _damaged(path: Path, reason: str) -> TokenizerError:
+    return TokenizerError(
+        f"The tokenizer in {path.name} is damaged: {reason}.", "Download the file again."
+    )
