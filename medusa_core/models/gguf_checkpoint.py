@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from medusa_core.errors import CheckpointError
 from medusa_core.files.gguf import Gguf, GgufTensor, read_gguf
 from medusa_core.files.safetensors_header import TensorEntry
 from medusa_core.models.checkpoint import Checkpoint, EachPiece, missing_tensor, read_bytes
@@ -78,11 +79,16 @@ class GgufCheckpoint(Checkpoint):
             rows = stored.view(-1, BLOCK_SIZES[tensor.kind].row_bytes(tensor.shape[-1]))
         else:
             rows = stored.view(_DTYPES[tensor.kind]).view(tensor.shape)
-        heads = _TURNED.get(name.split(".")[-2])
-        if heads is None or not self._architecture.turns_pairs:
+        turned = next((key for part, key in _TURNED.items() if f".{part}." in name), "")
+        if not turned or not self._architecture.turns_pairs:
             return rows
-        count = self._gguf.of_model(heads)
-        return _halves(rows, count) if isinstance(count, int) and count > 0 else rows
+        count = self._gguf.of_model(turned) or self._gguf.of_model("attention.head_count")
+        if not isinstance(count, int) or count < 1 or len(rows) % (2 * count):
+            raise CheckpointError(
+                f"{name} has {len(rows)} rows, which aren't those of {count} heads.",
+                "Download the file again.",
+            )
+        return _halves(rows, count)
 
     def _tensor(self, name: str) -> GgufTensor:
         if name not in self._tensors:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import gguf
 import numpy as np
@@ -21,7 +23,13 @@ _PARTS = (
 )
 
 
-def write_as_gguf(model_dir: Path, to: Path, kind: str, pre: str = "qwen2") -> Path:
+def write_as_gguf(
+    model_dir: Path,
+    to: Path,
+    kind: str,
+    pre: str = "qwen2",
+    others: Mapping[str, str] = MappingProxyType({}),
+) -> Path:
     """Write a folder's model, its matrices of one type.
 
     Args:
@@ -29,6 +37,7 @@ def write_as_gguf(model_dir: Path, to: Path, kind: str, pre: str = "qwen2") -> P
         to: The file.
         kind: GGUF's name of the type, in lower case; one that the package quantizes to.
         pre: How its tokenizer splits texts.
+        others: Types of some parts, by the last part of their names.
     """
     config, checkpoint = read_config(model_dir), Checkpoint.open_model(model_dir)
     architecture = {"llama": "llama", "qwen2": "qwen2", "qwen3": "qwen3"}[config.model_type]
@@ -55,12 +64,36 @@ def write_as_gguf(model_dir: Path, to: Path, kind: str, pre: str = "qwen2") -> P
             tensor = checkpoint.floats(ours, torch.float32)
             if of.turns_pairs and stem.endswith(("attn_q", "attn_k")):
                 tensor = interleave_rows(tensor, config.head_dim)
-            _add(writer, theirs, tensor.contiguous().numpy(), kind)
+            of_part = others.get(stem.rpartition(".")[2], kind)
+            _add(writer, theirs, tensor.contiguous().numpy(), of_part)
+    finish(writer)
+    return to
+
+
+def finish(writer: gguf.GGUFWriter) -> None:
+    """Write everything."""
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    return to
+
+
+def write_split(path: Path, folder: Path) -> tuple[Path, Path]:
+    """The tensors of a file in two, of which the first has the entries."""
+    reader = gguf.GGUFReader(path)
+    files = [folder / f"{path.stem}-{number:05}-of-00002.gguf" for number in (1, 2)]
+    half = len(reader.tensors) // 2
+    for file, tensors in zip(files, (reader.tensors[:half], reader.tensors[half:]), strict=True):
+        writer = gguf.GGUFWriter(file, "llama")
+        if file == files[0]:
+            for field in reader.fields.values():
+                if not field.name.startswith(("GGUF.", "general.architecture")):
+                    kind, more = field.types[0], field.types[-1] if len(field.types) > 1 else None
+                    writer.add_key_value(field.name, field.contents(), kind, more)
+        for tensor in tensors:
+            writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
+        finish(writer)
+    return files[0], files[1]
 
 
 def _add(writer: gguf.GGUFWriter, name: str, numbers: np.ndarray, kind: str) -> None:

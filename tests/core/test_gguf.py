@@ -1,0 +1,177 @@
+"""GGUF files as models: sizes, tensors, tokenizer, template, and the tokens that come out."""
+
+from collections.abc import Callable
+from pathlib import Path
+from shutil import copytree
+
+import gguf
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from medusa_core.api import demo_model
+from medusa_core.drafters.lineup import drafter_registry
+from medusa_core.errors import CheckpointError, ModelError
+from medusa_core.files.gguf import read_gguf
+from medusa_core.messages import ChatMessage, GenerateSettings, Role, WeightFormats
+from medusa_core.models.checkpoint import Checkpoint
+from medusa_core.models.config import read_config
+from medusa_core.rules.rule import rule_registry
+from medusa_core.runner.native import NativeRunner
+from medusa_core.target import LoadOptions, load_target
+from medusa_core.text.template import ChatTemplate
+from medusa_core.text.tokenizer import Tokenizer
+from tests.core.gguf_files import finish, write_as_gguf, write_split
+from tests.core.laws import Tie, check_same_but_for_ties, decode, plainly, user_says
+from tests.core.tiny import TinySpec, write_tiny
+
+KINDS = ("f32", "f16", "q8_0", "q4_0", "q5_1")
+SETTINGS = GenerateSettings(max_new_tokens=60)
+PROMPTS = (
+    "Tell me a story about a lighthouse.",
+    "What is the capital of France?",
+    "Write three rules for a garden.",
+    "Tell me about a dog who can talk.",
+)
+PROMPT = user_says("Tell me a story about a lighthouse.")
+
+
+@pytest.fixture(scope="module")
+def pebbles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("gguf")
+    return {
+        kind: write_as_gguf(demo_model()[0], root / f"pebble-{kind}.gguf", kind) for kind in KINDS
+    }
+
+
+def test_sizes_are_those_of_the_folder(pebbles: dict[str, Path]) -> None:
+    folder, file = read_config(demo_model()[0]), read_config(pebbles["f32"])
+    for name in ("vocab_size", "hidden_size", "intermediate_size", "num_layers", "num_heads"):
+        assert getattr(file, name) == getattr(folder, name)
+    assert file.rope == folder.rope
+    assert file.rms_norm_eps == folder.rms_norm_eps
+    assert file.tie_embeddings == folder.tie_embeddings
+    assert set(file.eos_token_ids) <= set(folder.eos_token_ids)
+    assert file.quantization == ""
+    assert read_config(pebbles["q4_0"]).quantization == "q4_0"
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2", "qwen3"])
+def test_tensors_are_those_of_the_folder(family: str, tmp_path: Path) -> None:
+    tiny = TinySpec(model_type=family, seed=5)
+    folder = write_tiny(tmp_path / family, tiny)
+    ours = Checkpoint.open_model(folder)
+    theirs = Checkpoint.open_model(write_as_gguf(folder, tmp_path / "x.gguf", "f32"))
+    assert theirs.names == {name for name in ours.names if "inv_freq" not in name}
+    for name in theirs.names:
+        assert theirs.shape(name) == ours.shape(name)
+        assert torch.equal(theirs.floats(name, torch.float32), ours.floats(name, torch.float32))
+
+
+def test_in_full_precision_a_file_answers_as_its_folder(pebbles: dict[str, Path]) -> None:
+    model, heads = demo_model()
+    options = LoadOptions("float32", "cpu")
+    wanted = decode(load_target(model, heads, options), plainly(SETTINGS), PROMPT)
+    file = load_target(pebbles["f32"], heads, options)
+    for drafter in ("none", "medusa", "composite"):
+        settings = GenerateSettings(max_new_tokens=60, drafter=drafter)
+        assert decode(file, settings, PROMPT).token_ids == wanted.token_ids
+
+
+def unpack(model: Path, folder: Path, kind: str) -> Path:
+    """A folder whose numbers are those that blocks of a type hold."""
+    copytree(model, folder)
+    tensors = load_file(folder / "model.safetensors")
+    of = gguf.GGMLQuantizationType[kind.upper()]
+    for name, tensor in tensors.items():
+        if tensor.dim() == 2:
+            stored = gguf.quants.quantize(tensor.float().numpy(), of)
+            tensors[name] = torch.from_numpy(gguf.quants.dequantize(stored, of).astype(np.float32))
+    save_file(tensors, folder / "model.safetensors")
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["q8_0", "q4_0", "q5_1"])
+def test_blocks_answer_as_their_numbers_do_but_for_ties(
+    kind: str,
+    pebbles: dict[str, Path],
+    tmp_path: Path,
+    report_ties: Callable[[list[Tie]], None],
+) -> None:
+    model, heads = demo_model()
+    exact = load_target(unpack(model, tmp_path / "exact", kind), heads, LoadOptions("float64"))
+    target = load_target(pebbles[kind], heads)
+    assert target.formats.linears.name == kind
+    assert target.weights_bytes <= target.plan.weights_bytes <= 1.01 * target.weights_bytes
+    plain, wanted = (decode(one, plainly(SETTINGS), PROMPT) for one in (target, exact))
+    tie = check_same_but_for_ties(wanted, plain, target, exact, rule_registry().get("greedy"))
+    for drafter in drafter_registry().specs:
+        if drafter.serves(target):
+            settings = GenerateSettings(max_new_tokens=60, drafter=drafter.name)
+            assert decode(target, settings, PROMPT).token_ids == plain.token_ids
+    report_ties([tie] if tie is not None else [])
+
+
+def test_a_card_would_take_nf4_and_a_wish_is_followed(pebbles: dict[str, Path]) -> None:
+    target = load_target(pebbles["q8_0"], None, LoadOptions(formats=WeightFormats("int8")))
+    assert target.formats.linears.name == "int8"
+    assert not target.formats.keeps_blocks
+
+
+@pytest.fixture(scope="module")
+def mixed(pebbles: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Values in another type than queries and keys, as in files called Q4_K_M."""
+    path = tmp_path_factory.mktemp("mixed") / "mixed.gguf"
+    return write_as_gguf(demo_model()[0], path, "q4_0", others={"attn_v": "q8_0", "output": "f16"})
+
+
+def test_parts_of_several_types_are_one_layer(mixed: Path) -> None:
+    target = load_target(mixed, None)
+    exact = load_target(mixed, None, LoadOptions("float64", formats=WeightFormats("fp64")))
+    assert isinstance(target.runner, NativeRunner)
+    assert target.weights_bytes <= target.plan.weights_bytes <= 1.01 * target.weights_bytes
+    plain, wanted = (decode(one, plainly(SETTINGS), PROMPT) for one in (target, exact))
+    check_same_but_for_ties(wanted, plain, target, exact, rule_registry().get("greedy"))
+
+
+def test_several_files_are_one_model(pebbles: dict[str, Path], tmp_path: Path) -> None:
+    first, second = write_split(pebbles["q8_0"], tmp_path)
+    whole = read_gguf(pebbles["q8_0"])
+    for path in (first, second):
+        assert read_gguf(path).tensors.keys() == whole.tensors.keys()
+    plain = decode(load_target(pebbles["q8_0"]), plainly(SETTINGS), PROMPT)
+    assert decode(load_target(first), plainly(SETTINGS), PROMPT).token_ids == plain.token_ids
+    second.unlink()
+    with pytest.raises(CheckpointError, match="1 of 2 files"):
+        load_target(first)
+
+
+def test_the_template_and_its_tokens_come_from_the_file(pebbles: dict[str, Path]) -> None:
+    folder, file = demo_model()[0], pebbles["q4_0"]
+    ours, theirs = Tokenizer.open(folder), Tokenizer.open(file)
+    turns = (ChatMessage(Role.USER, "Hello!"),)
+    wanted = ChatTemplate.open(folder, ours).render(turns)
+    assert ChatTemplate.open(file, theirs).render(turns) == wanted
+    assert theirs.encode_prompt(wanted) == ours.encode_prompt(wanted)
+
+
+def test_what_is_not_supported_is_named(tmp_path: Path) -> None:
+    for architecture, says in (("mamba", "'mamba' aren't supported"), ("gemma4", "'gemma4'")):
+        writer = gguf.GGUFWriter(tmp_path / "x.gguf", architecture)
+        writer.add_tensor("token_embd.weight", np.zeros((4, 4), np.float32))
+        finish(writer)
+        with pytest.raises(ModelError, match=says):
+            load_target(tmp_path / "x.gguf")
+
+
+def test_heads_draft_for_blocks_as_for_numbers(pebbles: dict[str, Path]) -> None:
+    model, heads = demo_model()
+    settings = GenerateSettings(max_new_tokens=120, drafter="medusa", tree_rows=16)
+    taus = []
+    for path in (model, pebbles["q8_0"]):
+        target = load_target(path, heads)
+        runs = [decode(target, settings, user_says(text)) for text in PROMPTS]
+        tokens = sum(len(run.token_ids) for run in runs)
+        taus.append(tokens / sum(run.done.num_steps for run in runs))
+    assert taus[1] >= 0.95 * taus[0]  # of some texts of their own; the bench has many

@@ -1,0 +1,146 @@
+"""Damaged and hostile GGUF files: an error of ours, soon, and without memory beyond the file's."""
+
+import random
+import struct
+import tracemalloc
+from pathlib import Path
+
+import pytest
+import torch
+
+from medusa_core.errors import CheckpointError, MedusaError
+from medusa_core.files.gguf import read_gguf
+from medusa_core.models.checkpoint import Checkpoint
+from medusa_core.models.config import read_config
+from medusa_core.models.gguf_names import ARCHITECTURES, hugging_face_name
+from medusa_core.models.header import check_header
+from medusa_core.text.tokenizer import Tokenizer
+from tests.core.gguf_files import write_as_gguf
+from tests.core.tiny import TinySpec, write_tiny
+
+SPEC = TinySpec(hidden_size=64, intermediate_size=96, num_layers=1, seed=3)
+EXTREMES = (0, 1, 2**15, 2**31 - 1, 2**31, 2**32 - 1, 2**62, 2**63 - 1, 2**64 - 1)
+_MOST_BYTES = 16 << 20
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    root = tmp_path_factory.mktemp("hostile")
+    folder = write_tiny(root / "tiny", SPEC)
+    return write_as_gguf(folder, root / "tiny.gguf", "q8_0", pre="gpt-2").read_bytes()
+
+
+def load(path: Path) -> None:
+    """Everything that a load reads of a file."""
+    config = read_config(path)
+    Tokenizer.open(path)
+    checkpoint = Checkpoint.open_model(path)
+    check_header(checkpoint, config)
+    for name in sorted(checkpoint.names):
+        checkpoint.floats(name, torch.float32)
+
+
+def mutated(data: bytes, dice: random.Random, header: int) -> bytes:
+    """The file with one thing wrong: bytes, numbers, a cut, something put in or left out."""
+    at = dice.randrange(4, header)
+    kind = dice.randrange(6)
+    if kind == 0:
+        return data[:at] + bytes([dice.randrange(256)]) + data[at + 1 :]
+    if kind == 1:
+        return data[:at] + struct.pack("<Q", dice.choice(EXTREMES)) + data[at + 8 :]
+    if kind == 2:
+        return data[:at] + struct.pack("<I", dice.choice(EXTREMES) % 2**32) + data[at + 4 :]
+    if kind == 3:
+        return data[: dice.randrange(len(data))]
+    if kind == 4:
+        return data[:at] + dice.randbytes(dice.randrange(1, 64)) + data[at:]
+    return data[:at] + data[at + dice.randrange(1, 64) :]
+
+
+def check_mutations(whole: bytes, folder: Path, seeds: range) -> int:
+    """How many of them were refused; the others load, as what is wrong in them is a name or so."""
+    path, refused = folder / "x.gguf", 0
+    path.write_bytes(whole)
+    header = min(tensor.start for tensor in read_gguf(path).tensors.values())
+    for seed in seeds:
+        path.write_bytes(mutated(whole, random.Random(seed), header))
+        tracemalloc.start()
+        try:
+            load(path)
+        except MedusaError:
+            refused += 1
+        finally:
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+        assert peak <= _MOST_BYTES, seed
+    return refused
+
+
+def test_a_hundred_mutations_are_refused_or_load(whole: bytes, tmp_path: Path) -> None:
+    assert check_mutations(whole, tmp_path, range(100)) > 30
+
+
+@pytest.mark.slow
+def test_a_thousand_mutations_are_refused_or_load(whole: bytes, tmp_path: Path) -> None:
+    assert check_mutations(whole, tmp_path, range(100, 1100)) > 300
+
+
+def patched(whole: bytes, find: bytes, put: bytes, behind: int = 0) -> bytes:
+    """The file with some bytes behind a text replaced."""
+    at = whole.index(find) + len(find) + behind
+    return whole[:at] + put + whole[at + len(put) :]
+
+
+HOSTILE = {
+    "counts": lambda data: data[:8] + struct.pack("<QQ", 2**60, 2**60) + data[24:],
+    "many keys": lambda data: data[:16] + struct.pack("<Q", 60_000) + data[24:],
+    "dimensions": lambda data: patched(data, b"token_embd.weight", struct.pack("<I", 2**31)),
+    "rows": lambda data: patched(data, b"token_embd.weight", struct.pack("<Q", 2**50), behind=12),
+    "type": lambda data: patched(data, b"token_embd.weight", struct.pack("<I", 777), behind=20),
+    "unread type": lambda data: patched(
+        data, b"token_embd.weight", struct.pack("<I", 17), behind=20
+    ),
+    "offset": lambda data: patched(
+        data, b"blk.0.attn_q.weight", struct.pack("<Q", 2**40), behind=24
+    ),
+    "overlap": lambda data: patched(data, b"blk.0.attn_q.weight", struct.pack("<Q", 0), behind=24),
+    "text": lambda data: patched(data, b"general.architecture", struct.pack("<Q", 2**62), behind=4),
+    "cut": lambda data: data[: len(data) - 100],
+    "twice": lambda data: data.replace(b"blk.0.attn_k.weight", b"blk.0.attn_v.weight"),
+    "big-endian": lambda data: data[:4] + struct.pack(">I", 3) + data[8:],
+    "old": lambda data: data[:4] + struct.pack("<I", 1) + data[8:],
+    "pickle": lambda data: b"PK\x03\x04" + data[4:],
+    "empty": lambda data: b"",
+    "heads": lambda data: patched(
+        data, b"llama.attention.head_count", struct.pack("<I", 0), behind=4
+    ),
+    "layers": lambda data: patched(data, b"llama.block_count", struct.pack("<I", 2**31), behind=4),
+    "more layers": lambda data: patched(data, b"llama.block_count", struct.pack("<I", 9), behind=4),
+}
+
+
+@pytest.mark.parametrize("name", sorted(HOSTILE))
+def test_what_is_wrong_is_said(name: str, whole: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "x.gguf"
+    path.write_bytes(HOSTILE[name](whole))
+    tracemalloc.start()
+    try:
+        with pytest.raises(MedusaError) as caught:
+            load(path)
+        assert tracemalloc.get_traced_memory()[1] <= _MOST_BYTES
+    finally:
+        tracemalloc.stop()
+    assert caught.value.message
+
+
+def test_a_file_that_shrinks_while_it_is_read_is_no_read_past_its_end(
+    whole: bytes, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.gguf"
+    path.write_bytes(whole)
+    checkpoint = Checkpoint.open_model(path)
+    tensors = read_gguf(path).tensors
+    last = max(tensors, key=lambda name: tensors[name].start)
+    path.write_bytes(whole[:-1000])
+    with pytest.raises(CheckpointError):
+        checkpoint.floats(hugging_face_name(last, ARCHITECTURES["llama"]), None)
