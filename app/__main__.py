@@ -64,7 +64,7 @@ def main() -> int:
 
 
 def start_again() -> NoReturn:
-    """Start the application anew in the place of this process, which frees a lost device."""
+    """Replace this process by a new one of the application; this frees a device that failed."""
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -79,8 +79,7 @@ def start_again() -> NoReturn:
 def leave(code: int) -> None:
     """End the process.
 
-    An engine that did not end in time is deep in a foreign library, which would abort the process
-    while Python takes itself down.
+    Python's normal shutdown aborts if the engine's thread is still inside a C library.
     """
     if threading.active_count() > 1:
         logging.shutdown()

@@ -1,11 +1,10 @@
 """The only object of the window that knows the engine.
 
 Events arrive in the worker's thread, thousands in a second. They wait in a deque under a lock, one
-wake-up is posted for all that wait, and the window takes them at most 30 times a second. Where
-showing them takes long it does so more rarely, as it shares processor and interpreter. The first
-that come of a command are shown at once as people see it; a small model may be done by then.
-
-For the same reason an answer begins behind the painting of what was asked.
+wake-up is posted for all that wait, and the window takes them at most 30 times a second. If
+showing them takes long, it takes them less often, because drawing and decoding share the processor
+and the interpreter lock. The first events of a command are taken without this delay. A prompt is
+painted before the engine gets it.
 """
 
 from __future__ import annotations
@@ -91,7 +90,7 @@ class EngineBridge(QObject):
         self._woken.connect(self._wake, Qt.ConnectionType.QueuedConnection)
 
     def start(self) -> None:
-        """Start the engine; the window is best visible by now."""
+        """Start the engine; call it once the window is visible."""
         self._engine = self._start_engine(self._receive)
 
     def submit(self, command: Command) -> None:

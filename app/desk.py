@@ -1,4 +1,4 @@
-"""What is around the chat: settings, palette, the library's seams, the window's place."""
+"""What is around the chat: settings, palette, model manager, and the window's position."""
 
 from __future__ import annotations
 

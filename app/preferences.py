@@ -90,7 +90,7 @@ class Preferences:
         page=Page.MODELS,
         label=QT_TRANSLATE_NOOP("Settings", "Unload when idle"),
         sentence=QT_TRANSLATE_NOOP(
-            "Settings", "A model that rests frees its memory; the next message loads it again."
+            "Settings", "An idle model frees its memory; the next message loads it again."
         ),
     )
     models_dir: str = setting(
@@ -98,9 +98,7 @@ class Preferences:
         "",
         page=Page.MODELS,
         label=QT_TRANSLATE_NOOP("Settings", "Download location"),
-        sentence=QT_TRANSLATE_NOOP(
-            "Settings", "Empty for the folder that other programs share, too."
-        ),
+        sentence=QT_TRANSLATE_NOOP("Settings", "Empty: the folder that other programs share."),
     )
     device: str = setting(
         Device(r"|cpu|cuda(:\d{1,2})?"),
@@ -186,7 +184,7 @@ def load_preferences(folder: Path) -> Preferences:
 
 
 def save_preferences(preferences: Preferences, folder: Path) -> None:
-    """Write the choices at once or not at all; a full disk costs them, not the window.
+    """Write the choices atomically; if the disk is full they are lost, and the window goes on.
 
     Keys that this version doesn't know are those of a newer one, and are kept.
     """

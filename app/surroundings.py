@@ -1,4 +1,4 @@
-"""Whether a window can be opened here; told before Qt ends the process without a word of help."""
+"""Whether a window can be opened here; checked before Qt aborts the process without help."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class Engine(Protocol):
 
     Attributes:
         is_alive: Commands are still heard. False before it was closed is a fault of the engine:
-            nothing more will come of it, and another one can be started.
+            it sends no more events, and another one can be started.
     """
 
     @property
@@ -137,7 +137,7 @@ def demo_model() -> tuple[Path, Path]:
 
 
 def with_offline(settings: HubSettings, is_offline: bool) -> HubSettings:
-    """The same settings in offline mode, or out of it."""
+    """The same settings with offline mode on or off."""
     return replace(settings, is_offline=is_offline)
 
 
@@ -161,7 +161,7 @@ def user_hub_settings(cache_dir: Path | None = None) -> HubSettings:
 
 
 def offline_hub_settings(cache_dir: Path) -> HubSettings:
-    """A cache of its own, and no request."""
+    """Settings with a cache of their own that allow no request."""
     return HubSettings(cache_dir=cache_dir, is_offline=True)
 
 
@@ -199,7 +199,7 @@ def remove_user_token() -> None:
 
 
 def format_bits(name: str) -> int:
-    """Bits of a weight in a format, as people say it."""
+    """Nominal bits of a weight in a format, such as 4."""
     from medusa_core.quant.in_blocks import weight_formats
 
     return int(weight_formats().get(name).bits)

@@ -16,7 +16,7 @@ class Graph(Protocol):
     """A recorded piece of work."""
 
     def replay(self) -> None:
-        """Do it again, on what its buffers hold now."""
+        """Run the recorded work again on the buffers' present content."""
 
 
 def num_cards() -> int:
@@ -51,7 +51,7 @@ def free_and_total_bytes(device: torch.device) -> tuple[int, int]:
 
 
 def give_back_memory() -> None:
-    """Let others have what torch keeps for its next tensors."""
+    """Return torch's cached, unused memory to the card."""
     if num_cards():
         torch.cuda.empty_cache()
 
@@ -63,7 +63,7 @@ def wait(device: torch.device) -> None:
 
 
 def seconds_of(work: Callable[[], None], device: torch.device) -> float:
-    """How long a card and its host are busy with some work."""
+    """Seconds that some work takes on the card, the host's part included."""
     wait(device)
     started = time.perf_counter()
     work()

@@ -36,7 +36,7 @@ class ChatSettings:
     temperature: float = declared(
         Setting(
             "Temperature", Group.SAMPLING, 0.1, 2.0, 0.1, 0.7,
-            "Below 1 likely tokens become likelier still, above 1 rare ones do.",
+            "Below 1, likely tokens become even likelier; above 1, rare tokens become likelier.",
             "The higher it is, the more guesses miss.",
             When.DRAWS,
         )
@@ -44,7 +44,7 @@ class ChatSettings:
     top_k: int = declared(
         Setting(
             "Top-k", Group.SAMPLING, 0, 1000, 1, 0,
-            "Draws among so many of the likeliest tokens.",
+            "Draws only from this many of the likeliest tokens.",
             "Fewer to draw from: guesses are right more often.",
             When.DRAWS, off=0,
         )
@@ -93,7 +93,7 @@ class ChatSettings:
     max_new_tokens: int = declared(
         Setting(
             "Longest answer", Group.LENGTH, 0, 1_000_000, 64, 0,
-            "Ends an answer after so many tokens; without a limit it has what the context leaves.",
+            "Ends an answer after this many tokens; without a limit it may fill the context.",
             "Drafting does not depend on it.",
             off=0, off_text="no limit",
         )
@@ -118,7 +118,7 @@ class ChatSettings:
     tree_rows: int = declared(
         Setting(
             "Tree rows", Group.SPEED_UP, 0, 1024, 1, 0,
-            "The model checks at most so many guesses in a step, its own last token included.",
+            "The most tokens that the model checks in one step, the last decided one included.",
             "More rows catch more guesses but make each step slower; automatic weighs both.",
             When.DRAFTS, off=0, off_text="automatic",
         )

@@ -89,7 +89,7 @@ class Client:
         await asyncio.to_thread(self._engine.close)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Tell somebody every event, in the loop's thread; returns what ends that."""
+        """Call a function with every event, in the loop's thread; returns what stops that."""
         self._listeners.append(listener)
 
         def stop() -> None:

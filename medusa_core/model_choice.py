@@ -18,7 +18,7 @@ class ModelChoice:
     """A model as the user wants it loaded.
 
     Attributes:
-        name: Who answers.
+        name: Name to show.
         model_dir: Folder of the model.
         heads_dir: Folder of its Medusa heads, or None.
         formats: Weight formats.
@@ -64,12 +64,12 @@ def as_json(choice: ModelChoice) -> dict[str, Any]:
 
 
 def from_json(saved: Mapping[str, Any]) -> ModelChoice:
-    """A remembered choice; the built-in model if it makes no sense or is gone.
+    """A remembered choice; the built-in model if its folder is gone.
 
     Raises:
-        ValueError: It makes no sense.
-        KeyError: It lacks something.
-        TypeError: It is of another kind.
+        ValueError: A number can't be read.
+        KeyError: A key is missing.
+        TypeError: A value has another type.
     """
     if not saved:
         return demo_choice()

@@ -40,12 +40,12 @@ def shapes_dir() -> Path:
 
 
 def calibrations_dir() -> Path:
-    """Where step costs of this machine are kept; nothing there is precious."""
+    """Where step costs of this machine are kept; its files may be deleted."""
     return Path(platformdirs.user_cache_path("medusa-chat")) / "calibrations"
 
 
 def kept_models_dir() -> Path:
-    """Where quantized models are kept for the next load; nothing there is precious."""
+    """Where quantized models are kept for the next load; its files may be deleted."""
     return Path(platformdirs.user_cache_path("medusa-chat")) / "quantized"
 
 

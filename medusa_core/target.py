@@ -196,7 +196,7 @@ def plan_target(
     """The plan for this device as it is now.
 
     Raises:
-        PlanError: There is no room, and nobody said to try.
+        PlanError: There is no room, and `ignores_plan` isn't set.
     """
     budget = live_budget(options.device)
     wanted = min(options.context_tokens or _MOST_CONTEXT, config.context_tokens)

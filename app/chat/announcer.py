@@ -9,7 +9,7 @@ from app.chat.sentences import SentenceStream
 
 
 class Announcer:
-    """Announces whole sentences; a token at a time nobody could follow.
+    """Announces whole sentences, since single tokens can't be followed by ear.
 
     Args:
         speaker: The widget in whose name is spoken.

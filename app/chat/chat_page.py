@@ -31,7 +31,7 @@ from medusa_core.presets import Presets
 
 KEYS_NOTE = QT_TRANSLATE_NOOP("ChatPage", "Enter sends · Shift+Enter starts a new line · Esc stops")
 CONTEXT_NOTE = QT_TRANSLATE_NOOP(
-    "ChatPage", "Tokens of this chat and your message, of those that the model reads at most."
+    "ChatPage", "Tokens of this chat and your message, out of the most that the model can read."
 )
 _KEYPAD = Qt.KeyboardModifier.KeypadModifier
 PANEL_EM, LEAST_PANEL_EM = 20, 13

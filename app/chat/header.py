@@ -99,7 +99,7 @@ class Header(QFrame):
         self._menu_button = QToolButton()
         self._menu_button.setObjectName("menuButton")
         self._menu_button.setAccessibleName(self.tr("Menu"))
-        explain(self._menu_button, self.tr("How answers came to be, models, theme, About"))
+        explain(self._menu_button, self.tr("Panels about answers, models, theme, About"))
         self._menu_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.menu = QMenu(self._menu_button)
         self.menu.setToolTipsVisible(True)

@@ -105,7 +105,7 @@ class TextView(QTextBrowser):
         self._bar_colour, self._bar_step_px = colour, step_px
 
     def spell_by(self, spells: Callable[[int, int], str]) -> None:
-        """Let somebody else say what is copied of two document positions."""
+        """Set the function that gives the text to copy between two document positions."""
         self._spells = spells
 
     @property

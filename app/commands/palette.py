@@ -53,7 +53,7 @@ class Palette(QDialog):
         self.list = RowTable(self.tr("What was found"), ("", ""))
         self.list.horizontalHeader().hide()
         self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._nothing = QLabel(self.tr("Nothing is called that."))
+        self._nothing = QLabel(self.tr("No match."))
         self._nothing.setObjectName("notice")
         column = QVBoxLayout(self)
         column.addWidget(self.edit)

@@ -285,7 +285,7 @@ class ControlPanel(QFrame):
         )
         self._seed_row.reset_requested.connect(lambda: self._change(seed=None))
         self._rows.append(self._seed_row)
-        system = self.tr("Read by the model before the chat. Not every model heeds it.")
+        system = self.tr("The model reads this before the chat. Not every model follows it.")
         explain(self.system_edit, system)
         stop = self.tr("An answer ends where it reaches one of these; \\n is a new line.")
         explain(self.stop_edit, stop)

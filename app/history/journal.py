@@ -22,8 +22,7 @@ _CHECKPOINT_MS = 20_000
 class Journal(QObject):
     """A queue of writes, mostly empty.
 
-    A full disk costs nothing that was said: the window shows it, and it is written once there is
-    room again.
+    On a full disk nothing is lost: writes wait, and are done once there is room again.
 
     Signals:
         failed: Nothing can be written now: what happened, and what to do.

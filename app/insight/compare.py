@@ -57,7 +57,7 @@ class CompareDialog(QDialog):
         submit: Hands a command to the engine.
         make_id: Names sessions and requests.
         make_seed: Gives both sides the same seed.
-        records: Are traces wanted?
+        records: Whether to record traces.
         temperature: What the chat's header says, for rules that draw.
 
     Attributes:

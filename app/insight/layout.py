@@ -13,7 +13,7 @@ _Outline = tuple[list[int], list[int]]  # highest and lowest row of each column 
 
 
 class State(Enum):
-    """What became of a node."""
+    """Result of a node in its step."""
 
     ROOT = "decided before"
     ACCEPTED = "accepted"
@@ -29,12 +29,12 @@ class Node:
     """A node on its place.
 
     Attributes:
-        index: Index in the tree; that of the ghost is the number of nodes.
+        index: Index in the tree; the bonus token, which is no node, has the number of nodes.
         parent: Index of the parent; −1 for the root.
         depth: Its column.
         row: Its row.
         text: What it says.
-        state: What became of it.
+        state: Its result.
         source: Who drafted it.
         probability: What is known of its chance; None if nothing is.
         rank: Place among its drafter's guesses; −1 without.
@@ -67,7 +67,7 @@ class TreeLayout:
 
 
 def lay_out_step(trace: StepTrace) -> TreeLayout:
-    """The verified tree of a step, with the target's last choice as a ghost.
+    """The verified tree of a step, with the bonus token as an additional box (the ghost).
 
     Nodes beside the path were compared with the target's choice and are none of it; those further
     down were not reached.

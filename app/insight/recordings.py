@@ -49,7 +49,7 @@ class Recordings:
         self._make_room()
 
     def forget(self, request_id: str) -> None:
-        """Give up an answer."""
+        """Drop an answer's track."""
         track = self.tracks.pop(request_id, None)
         self._num_steps -= 0 if track is None else len(track)
 

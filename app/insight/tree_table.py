@@ -71,7 +71,7 @@ class TreeTable(QTableWidget):
         self.blockSignals(False)
 
     def choose(self, index: int) -> None:
-        """Choose a node's row; tells nobody."""
+        """Select a node's row without a signal."""
         self.blockSignals(True)
         if index < 0:
             self.clearSelection()

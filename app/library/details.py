@@ -59,7 +59,7 @@ class Details(QWidget):
         quant_box: Weight format.
         context_box: Longest prompt plus answer.
         ram_box: Keep the token vectors in RAM.
-        verdict_label: Does it fit?
+        verdict_label: Whether it fits.
         shorten_button: Takes the longest context that fits.
         action_button: What can be done with it.
         choice: What is chosen now; None while the sizes are unknown.
@@ -83,7 +83,9 @@ class Details(QWidget):
         self._note = _label("", "notice")
         self.quant_box, self.context_box = _box("Weight format"), _box("Context")
         self.ram_box = QCheckBox(self.tr("Keep token vectors in RAM"))
-        self.ram_box.setToolTip(self.tr("A step reads few of them; the card gains their room."))
+        self.ram_box.setToolTip(
+            self.tr("A step reads only a few of them; this frees memory on the card.")
+        )
         self.verdict_label = _label("", "verdict")
         self.shorten_button = QPushButton()
         self.action_button = QPushButton(action)

@@ -105,7 +105,7 @@ class DownloadsTab(QWidget):
     def _make_limit_box(self) -> QDoubleSpinBox:
         box = QDoubleSpinBox()
         box.setAccessibleName(self.tr("Most megabytes a second"))
-        box.setToolTip(self.tr("For downloads that begin or go on from now."))
+        box.setToolTip(self.tr("Applies to downloads that start or resume from now on."))
         box.setRange(0, 10_000)
         box.setDecimals(1)
         box.setSpecialValueText(self.tr("no limit"))

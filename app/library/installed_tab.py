@@ -73,12 +73,10 @@ class InstalledTab(QWidget):
         self.reveal_button = QPushButton(self.tr("Show folder"))
         self.import_button = QPushButton(self.tr("Import model…"))
         self.kept_button = QPushButton(self.tr("Delete quantized copies"))
-        self.kept_button.setToolTip(
-            self.tr("They make the next load of a model quicker, and no more.")
-        )
+        self.kept_button.setToolTip(self.tr("They only make the next load of a model faster."))
         self.folder_button = QPushButton(self.tr("Download location…"))
         self.folder_button.setToolTip(
-            self.tr("Where downloads go; other programs share the usual one.")
+            self.tr("The folder for downloads; other programs share the default one.")
         )
         self.status_label = QLabel()
         self.status_label.setObjectName("notice")

@@ -49,7 +49,7 @@ class LibraryDialog(QDialog):
         installed: What is here.
         downloads: What is on its way.
         tabs: The three of them.
-        offline_box: Let no request leave.
+        offline_box: Offline mode.
         settings_button: Opens the rest of what can be chosen.
 
     Signals:

@@ -45,7 +45,7 @@ class Editor:
         self._show = show
 
     def show(self, value: Any) -> None:
-        """Show a value; nobody is told of a choice."""
+        """Show a value without calling `choose`."""
         with QSignalBlocker(self.widget):
             self._show(value)
 

@@ -29,7 +29,9 @@ class ModelsPage(KeysPage):
         self.token_box = token_box
         super().__init__(Page.MODELS, store, appearance, {"device": self.device_box.editor})
         self.add_row(
-            self.tr("Hub token"), token_box, self.tr("Some models are given to members only.")
+            self.tr("Hub token"),
+            token_box,
+            self.tr("Some models need a Hugging Face account and its token."),
         )
         self.end()
 

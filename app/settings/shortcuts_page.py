@@ -116,7 +116,7 @@ class ShortcutsPage(QWidget):
                 keys=keys.toString(QKeySequence.SequenceFormat.NativeText), names=names
             )
             if holders
-            else self.tr("Nobody has these keys.")
+            else self.tr("These keys are free.")
         )
 
     def _choose(self, keys: QKeySequence) -> None:

@@ -61,7 +61,7 @@ class Appearance(QObject):
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._follow_system)
 
     def apply(self) -> None:
-        """Dress the whole application."""
+        """Apply font, palette and style sheet to the whole application."""
         app = QApplication.instance()
         assert isinstance(app, QApplication)
         app.setFont(self.scale.font())

@@ -1,4 +1,4 @@
-"""Bytes → text, whatever it was written with."""
+"""Bytes → text in one of the common encodings."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _unmarked_utf16(data: bytes, begin: bytes) -> str:
 
 
 def not_text() -> AttachmentError:
-    """What is said of a file that holds no text."""
+    """The error of a file that holds no text."""
     return AttachmentError(
         "This file isn't text.", "Attach text, code, a PDF or a Word document (.docx)."
     )

@@ -1,4 +1,4 @@
-"""Reads files that may be made to harm, in a process of their own with bounds."""
+"""Reads untrusted files in a process of its own with bounds on time and memory."""
 
 from __future__ import annotations
 

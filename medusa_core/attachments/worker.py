@@ -1,4 +1,4 @@
-"""The process in which a foreign file is read: hears a path, answers with text or an error."""
+"""The process that reads an untrusted file: receives a path, answers with text or an error."""
 
 from __future__ import annotations
 

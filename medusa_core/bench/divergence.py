@@ -1,4 +1,4 @@
-"""Where two answers part, and whether the target's scores were as good as equal there.
+"""Where two answers differ first, and whether the target's scores tie there.
 
 Under `sample` the scores are those that decide: filtered, with the noise of their place.
 """

@@ -1,7 +1,8 @@
 """A simulation: drafts are right as often as published heads' are, everything else is real.
 
-Heads are asked, the tree that calibration chooses is verified, rows are committed; dice decide
-which drafts count as right. It tells what such heads would bring a model of this shape here.
+Heads run, the tree that calibration chooses is verified, rows are committed; random numbers decide
+which drafts count as right. It estimates the speed-up that such heads would give a model of this
+shape on this machine.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """What decoding would bring.
+    """The result of a simulation.
 
     Attributes:
         oracle: Whose accuracies decide.
@@ -62,7 +63,7 @@ class Simulation:
 
 
 class DiceRule:
-    """Accepts drafts as often as accuracies say; see `Rule`."""
+    """Accepts drafts at random, with the heads' accuracies as probabilities; see `Rule`."""
 
     has_numbers = False
 
@@ -100,7 +101,7 @@ class DiceRule:
 
 
 def simulate(target: Target, oracle: str, peer: Path | None, tell: Tell) -> Simulation:
-    """Decode by dice, plainly, and with llama.cpp, in turns.
+    """Decode with simulated acceptance, plainly, and with llama.cpp, in turns.
 
     Args:
         target: A target with random heads.

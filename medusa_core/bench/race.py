@@ -74,7 +74,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Race:
-    """What came out.
+    """The answers of all contestants.
 
     Attributes:
         results: Per contestant one list per repeat, in the order of the prompts that fit.

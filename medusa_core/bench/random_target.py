@@ -1,6 +1,6 @@
-"""A target of a well-known shape with random weights: its text is noise, its costs are true.
+"""A target of a well-known shape with random weights: meaningless text, real times.
 
-It reads and writes with the built-in model's tokens, of which every larger vocabulary has enough.
+It uses the built-in model's tokenizer, whose token ids every larger vocabulary contains.
 """
 
 from __future__ import annotations

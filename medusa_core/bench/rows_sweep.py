@@ -1,4 +1,4 @@
-"""Is the tree that the engine chooses the best one? Every size is tried, and the best again."""
+"""Compares the tree size that the engine chooses with all other sizes."""
 
 from __future__ import annotations
 

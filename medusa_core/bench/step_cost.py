@@ -1,4 +1,4 @@
-"""Where the time of a step goes, and how near it comes to what memory allows.
+"""The time of each part of a step, and its memory bandwidth against a plain copy.
 
 T(n) is measured as calibration does; the parts of a step are means over some answers. Bytes are
 those that a step must read at least once: all weights, the heads that it runs, and the cache.

@@ -1,1 +1,1 @@
-"""Processes of ours that do dangerous work within bounds."""
+"""Child processes that handle untrusted data within bounds on time, memory and output."""

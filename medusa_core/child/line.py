@@ -1,4 +1,4 @@
-"""The child's side: its two pipes, and the bounds that it gives itself."""
+"""The child's side: its two pipes, and the resource limits that it sets itself."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Line:
         self._hears, self._says = hears, says
 
     def hear(self) -> dict[str, Any]:
-        """The next message; whoever hears none any more has nothing to do."""
+        """The next message; ends this process if the pipe was closed."""
         line = self._hears.readline()
         if not line:
             os._exit(_PARENT_GONE)
@@ -29,7 +29,7 @@ class Line:
         return message
 
     def say(self, **message: object) -> None:
-        """Say one thing."""
+        """Send one message."""
         self._says.write(json.dumps(message) + "\n")
         self._says.flush()
 

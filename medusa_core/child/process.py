@@ -1,4 +1,4 @@
-"""A process that does dangerous work, seen from outside: started, spoken to, watched and ended.
+"""A child process seen from its parent: started, sent messages, watched and ended.
 
 Both sides speak JSON lines. The child is this Python, isolated from the environment, with the same
 places to import from; it gets no secrets, and ends when this end of its pipes is gone.
@@ -31,7 +31,7 @@ _SECRETS = ("TOKEN", "SECRET", "PASSWORD", "KEY", "CREDENTIAL")
 
 
 def nothing() -> None:
-    """For those who watch nothing while they wait."""
+    """A `while_waiting` that does nothing."""
 
 
 class Child:
@@ -63,7 +63,7 @@ class Child:
         self._reader: threading.Thread | None = None
 
     def send(self, message: object) -> None:
-        """Say one thing; a child that is gone shows when it is heard."""
+        """Send one message; if the child is gone, the next `hear` tells."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(message) + "\n")
@@ -76,14 +76,14 @@ class Child:
     ) -> dict[str, Any] | None:
         """The next message; None if there will be none.
 
-        A child that says what is no message is ended.
+        A child that sends something else than a message is ended.
 
         Args:
             time_s: Longest wait.
             while_waiting: Called many times a second; what it raises ends the wait.
 
         Raises:
-            TimeoutError: There was none in time; the child is good for nothing any more.
+            TimeoutError: There was none in time; the child can't be used any more.
         """
         end = time.monotonic() + time_s
         lines = self._read()
@@ -126,7 +126,7 @@ class Child:
             return 0
 
     def stop_speaking(self) -> None:
-        """Close what it hears from, as the end of this program would."""
+        """Close the child's input, as the end of this program would."""
         _close(self._process.stdin)
 
     def wait(self, time_s: float | None = None) -> int:
@@ -134,13 +134,13 @@ class Child:
         return self._process.wait(time_s)
 
     def last_words(self) -> str:
-        """The end of what it wrote for people."""
+        """The end of what it wrote to stderr."""
         self._said.seek(0, os.SEEK_END)
         self._said.seek(max(0, self._said.tell() - _MOST_SAID_BYTES))
         return self._said.read().decode(errors="replace")
 
     def close(self) -> None:
-        """End it, whatever it does; may be called again."""
+        """Kill it if it runs; may be called again."""
         self._process.kill()
         self._process.wait()
         if self._reader is not None and self._reader is not threading.current_thread():

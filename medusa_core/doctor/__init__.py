@@ -1,1 +1,1 @@
-"""What works on this computer, in words, with the cure where something doesn't. No Qt."""
+"""Checks what works on this computer, and says what to do where something doesn't. No Qt."""

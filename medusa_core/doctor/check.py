@@ -40,7 +40,7 @@ class Examination:
 
 
 def examine(examinations: Iterable[Examination]) -> tuple[Check, ...]:
-    """Make all checks; one that fails itself is a finding, too."""
+    """Make all checks; one that raises becomes a failed check."""
     return tuple(_guarded(one) for one in examinations)
 
 

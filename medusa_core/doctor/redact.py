@@ -1,4 +1,4 @@
-"""Takes out of a text what says who wrote it: home folders, names, tokens."""
+"""Removes personal data from a text: home folders, user names, tokens."""
 
 from __future__ import annotations
 

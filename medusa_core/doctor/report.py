@@ -1,4 +1,4 @@
-"""The report that a user may send somebody: what runs here, and what went wrong."""
+"""The report for support: versions, checks and the last errors."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ NUM_RANKS = 4  # guesses per head that are looked at even if the tree uses fewer
 
 
 class Drafter(Protocol):
-    """Guesses how the text goes on."""
+    """Drafts the next tokens as a tree."""
 
     def begin(self, token_ids: Sequence[int]) -> None:
         """Start an answer behind these tokens."""

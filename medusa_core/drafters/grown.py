@@ -20,7 +20,7 @@ _KEPT_NODES = 32
 
 
 class GrownDrafter:
-    """Asks its sources, level by level, and keeps what is worth its row."""
+    """Asks its sources level by level and keeps nodes that are worth the price of their rows."""
 
     def __init__(self, budget: RowBudget, target: Target, specs: Sequence[SourceSpec]) -> None:
         """Build the sources.

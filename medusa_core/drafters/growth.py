@@ -5,7 +5,7 @@ next token is, their chances are mixed; one that only points at a token counts w
 The most valuable nodes stay, as many as are together worth most beyond the price of their rows:
 where little is known, few or none. A node that several propose credits all of them.
 
-Compiled where that is at hand; `GrowthInPython` says the same.
+Compiled where that is at hand; `GrowthInPython` gives the same trees.
 
 Source: EAGLE-2 (Li et al. 2024), section 4.1, which grows trees by the drafter's confidence.
 """
@@ -40,7 +40,7 @@ class Grown(NamedTuple):
             then which sources proposed each: bit i for the i-th. int32, [2, nodes]
         token_ids: The drafts' tokens.
         chances: How likely each is if the path before is right. float32
-        promised: What the drafts are worth together: how many are likely to be accepted.
+        promised: Expected number of accepted drafts.
     """
 
     form: bytes
@@ -62,7 +62,7 @@ class Growth(Protocol):
 
 
 def make_growth(budget: RowBudget, weights: Sequence[float]) -> Growth:
-    """What grows trees fastest here.
+    """The fastest growth that this machine supports.
 
     Args:
         budget: How many rows trees may have, and what these cost.

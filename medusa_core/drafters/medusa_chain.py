@@ -1,6 +1,6 @@
 """Medusa as vLLM runs it: the best guess of every head, one behind the other, no branches.
 
-It takes the fewest rows, which is what pays where every further row costs.
+It takes the fewest rows, for devices on which every further row costs time.
 """
 
 from __future__ import annotations

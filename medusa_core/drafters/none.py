@@ -39,7 +39,7 @@ def _build(_: Target, __: RowBudget) -> NoDrafter:
 
 
 SPEC = DrafterSpec(
-    DrafterChoice("none", "None (plain)", "Nobody guesses: one token a step.", drafts=False),
+    DrafterChoice("none", "None (plain)", "No guesses: one token per step.", drafts=False),
     serves=_serves,
     build=_build,
     preference=90,

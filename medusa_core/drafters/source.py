@@ -50,7 +50,7 @@ class Candidates(NamedTuple):
 
 
 class Source(Protocol):
-    """Knows something of how a text goes on.
+    """Proposes tokens that may follow a path, with probabilities.
 
     Attributes:
         guesses: In the step under way: its best tokens at depth 1, 2, ..., in the tree or not,

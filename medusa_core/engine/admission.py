@@ -1,4 +1,4 @@
-"""What a request must be before any work is done for it."""
+"""Checks requests before any work is done for them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _MOST_STOPS, _LONGEST_STOP = 64, 10_000
 
 
 def admit(messages: Sequence[ChatMessage], settings: GenerateSettings) -> None:
-    """See that a request makes sense, whatever the model.
+    """Check the settings of a request that don't depend on the model.
 
     Raises:
-        RequestError: It doesn't; the hint says what would.
+        RequestError: A setting is out of range; the hint names the range.
     """
     for message in messages:
         _check_text(message.content, "A message")

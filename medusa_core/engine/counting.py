@@ -18,7 +18,7 @@ def count(command: Count, target: Target) -> Counted:
         target: The loaded target.
 
     Raises:
-        RequestError: A setting makes no sense.
+        RequestError: A setting is out of range.
         ModelError: The template or the tokenizer can't serve.
     """
     admit(command.messages, command.settings)

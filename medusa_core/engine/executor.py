@@ -342,7 +342,7 @@ class Executor:
 
 
 def poisons_device(error: BaseException | None) -> bool:
-    """Whether the device can't be used any more in this process: CUDA then fails every call."""
+    """Whether the error leaves the device unusable in this process: later CUDA calls fail."""
     while error is not None:
         text = str(error)
         is_cuda = isinstance(error, RuntimeError) and "CUDA error" in text

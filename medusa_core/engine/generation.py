@@ -1,4 +1,4 @@
-"""One answer under way: prefill in chunks, then decoding steps, each call one piece of work."""
+"""One answer under way: prefill in chunks, then decoding steps, one piece of work per call."""
 
 from __future__ import annotations
 

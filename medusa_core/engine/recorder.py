@@ -1,4 +1,4 @@
-"""Recording: what a step looked at and how it decided, for those who want to watch.
+"""Records what a step verified and how it decided, as `StepTrace`.
 
 A step's trace keeps probabilities packed, and tokens as the step had them: most traces are never
 looked at, so that they are taken apart only where they are read.

@@ -1,4 +1,4 @@
-"""What can be wrong with an SQLite file, in words for people."""
+"""Errors of SQLite files as messages for people."""
 
 from __future__ import annotations
 

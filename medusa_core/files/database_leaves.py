@@ -1,4 +1,4 @@
-"""Rows of a table whose inner pages are lost, by hanging leaves under a new root.
+"""Reads rows of a table whose inner pages are lost, by attaching its leaf pages to a new root page.
 
 SQLite reads them then, with the pages that long rows flow over into. A leaf doesn't say whose it
 is: what comes may be rows of other tables, which a strict table refuses.

@@ -11,11 +11,11 @@ Mend = Callable[[sqlite3.Connection], None]
 
 
 def nothing_to_mend(db: sqlite3.Connection) -> None:
-    """For tables that say nothing of each other."""
+    """A `mend` for tables without references to each other."""
 
 
 def connect(path: Path, busy_s: float = 5.0) -> sqlite3.Connection:
-    """A connection that keeps what it promised, and waits for others that write.
+    """A configured connection, which waits for other writers.
 
     Raises:
         sqlite3.Error: The file can't be opened.

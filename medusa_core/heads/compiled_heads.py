@@ -24,7 +24,7 @@ _BYTES = 4
 
 
 class NativeHeads:
-    """The structures of some heads; their weights stay where they are.
+    """C structures that describe some heads; they point to the weights and copy nothing.
 
     Attributes:
         workers: The threads that compute, the target's own; None for the calling one alone.

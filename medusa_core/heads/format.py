@@ -107,7 +107,7 @@ def check_rootless(heads: HeadSet) -> None:
     """Refuse to write heads that read the root in a format of other programs.
 
     Raises:
-        HeadsError: They do, and those programs would not.
+        HeadsError: They do; other programs can't run such heads.
     """
     if heads.reads_root:
         raise HeadsError(

@@ -4,8 +4,8 @@ Head k reads the target's last hidden state h and drafts the token k + 1 places 
 h' = h + SiLU(W h + b) per residual layer, then a projection to the vocabulary: the head's own, one
 of all heads, or the target's.
 
-The state alone doesn't tell which token was chosen behind it, above all where chance chose. Heads
-may therefore read the root's vector e, too: their first layer is h + SiLU(W [h; e] + b).
+The state alone doesn't tell which token was chosen after it, least of all under sampling. Heads may
+therefore read the root's vector e, too: their first layer is h + SiLU(W [h; e] + b).
 
 Source: Medusa (Cai et al. 2024), section 2.1.1; the root as in Hydra (Ankner et al. 2024),
 section 3, whose heads read all tokens before theirs.
@@ -30,11 +30,11 @@ from medusa_core.types import Chance
 
 
 class Lent(NamedTuple):
-    """What a target lends its heads.
+    """Weights of the target that its heads share.
 
     Attributes:
         lm_head: Its projection.
-        vocab_size: That one's rows.
+        vocab_size: Rows of the projection.
         embedding: Its token vectors, maybe on another device. [vocabulary, hidden]
     """
 

@@ -18,7 +18,7 @@ _SHARPNESS = 0.5
 
 
 class Drawn(NamedTuple):
-    """Scores with what chance adds.
+    """Scores with the sampling noise added.
 
     Attributes:
         scores: Of all candidates. float64, [heads, candidates], on the CPU

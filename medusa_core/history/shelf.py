@@ -116,7 +116,7 @@ class Shelf(Part):
         )
 
     def pin(self, conversation_id: str, is_pinned: bool = True) -> None:
-        """Keep a conversation on top, or let it go.
+        """Pin a conversation to the top of the list, or unpin it.
 
         Raises:
             RequestError: It isn't here any more.
@@ -166,7 +166,7 @@ class Shelf(Part):
         self._database.write("UPDATE folders SET name = ? WHERE id = ?", clean(name), folder_id)
 
     def remove_folder(self, folder_id: str) -> None:
-        """Remove a folder; the conversations in it fall out, none is deleted.
+        """Remove a folder; the conversations in it stay, without a folder.
 
         Raises:
             StorageError: It can't be written.

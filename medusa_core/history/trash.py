@@ -1,4 +1,4 @@
-"""Conversations that are on their way out, and are gone when the trash is emptied."""
+"""The trash: conversations that can be restored until it is emptied."""
 
 from __future__ import annotations
 

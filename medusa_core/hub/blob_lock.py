@@ -27,7 +27,7 @@ def hold(
     stop: threading.Event,
     says: Callable[[str], None] = lambda _: None,
 ) -> Iterator[None]:
-    """Be the only one at work on something; wait for whoever is.
+    """Hold a lock, as a context manager; waits while another thread, process or program holds it.
 
     Args:
         boundary: The cache.
@@ -55,7 +55,7 @@ def hold(
 
 @contextmanager
 def hold_if_free(boundary: Boundary, path: Path) -> Iterator[bool]:
-    """Be the only one at work on something unless somebody is: then it yields False."""
+    """Hold a lock if it is free, as a context manager; yields whether it is held."""
     lock = _lock_at(boundary, path)
     is_mine = _take(lock)
     try:

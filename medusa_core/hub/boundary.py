@@ -1,4 +1,4 @@
-"""What a safe name, id and path is, and the only hands that change files in the shared cache.
+"""Checks names, ids and paths; the only module that changes files in the shared cache.
 
 Names and ids come from the Hub, links from whoever wrote to the cache before. So names are checked
 when they arrive, and every place is resolved and must lie inside the cache before anything there is
@@ -84,13 +84,13 @@ def check_revision(revision: str) -> None:
 
 
 def shown(text: str) -> str:
-    """A foreign name in a message: printable, and no longer than is read."""
+    """An untrusted name for a message: printable, and cut to a readable length."""
     seen = text if text.isprintable() else ascii(text)[1:-1]
     return seen if len(seen) <= SHOWN_CHARS else f"{seen[: SHOWN_CHARS - 1]}…"
 
 
 def told(value: object) -> str:
-    """A foreign value in a message; of what may be deep or long the kind alone."""
+    """An untrusted value for a message; of a list or object only its type."""
     return (
         shown(repr(value))
         if isinstance(value, str | int | float | None)

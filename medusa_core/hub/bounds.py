@@ -1,4 +1,4 @@
-"""How much of anything is taken from the Hub, whatever its answers say."""
+"""Upper bounds on what is read from the Hub."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def new_hash(is_large: bool, size: int) -> hashlib._Hash:
 
 
 def missing_bytes(folder: Path, wanted: int, floor: int) -> int:
-    """Bytes that the disk lacks to take so many and keep its floor; 0 if none."""
+    """Bytes missing on the disk to store `wanted` and keep `floor` free; 0 if there is room."""
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     return max(0, wanted + floor - shutil.disk_usage(existing).free)
 

@@ -1,4 +1,4 @@
-"""GGUF files explain themselves: what they hold, and what to get instead.
+"""Reads the description in a GGUF file, and says what to get instead.
 
 Source: the format's description, https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
 """

@@ -72,7 +72,7 @@ def plan_removal(cache_dir: Path, repo: Path, revision: str = "") -> Removal:
 
 
 def remove(cache_dir: Path, removal: Removal) -> int:
-    """Do it.
+    """Remove what was planned.
 
     Args:
         cache_dir: The shared cache.

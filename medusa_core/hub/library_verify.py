@@ -1,4 +1,4 @@
-"""Are the files of an installed model what the Hub says they are? And if not, out with them."""
+"""Compares the files of an installed model with the Hub's hashes, and removes damaged ones."""
 
 from __future__ import annotations
 

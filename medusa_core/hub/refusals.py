@@ -1,4 +1,4 @@
-"""What goes wrong between here and the Hub, in words of ours."""
+"""Errors between this computer and the Hub, as ours."""
 
 from __future__ import annotations
 
@@ -82,5 +82,5 @@ def unwritable(folder: Path, error: OSError) -> DiskFullError:
 
 
 def as_hub_error(settings: HubSettings, error: Exception) -> HubError:
-    """Any failure in our words."""
+    """Any failure as a `HubError`."""
     return error if isinstance(error, HubError) else unreachable(settings, type(error).__name__)

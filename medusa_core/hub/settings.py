@@ -17,14 +17,14 @@ _TRUE = {"1", "ON", "YES", "TRUE"}
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a silent or failing server is borne.
+    """When a silent, slow or failing server is given up.
 
     Attributes:
         stall_s: Without a byte for so long, the connection is given up.
         backoff_s: First pause before another try; doubles up to `longest_s`.
         longest_s: Longest pause.
         most_tries: Tries in a row that may bring nothing worth it.
-        least_bytes_per_s: A server that sends less is as good as silent.
+        least_bytes_per_s: A server that sends less counts as silent.
         least_rate_over_s: Time over which that is seen.
     """
 
@@ -48,7 +48,7 @@ class HubSettings:
         bytes_per_s: Most bytes a second over all connections; 0 for no limit.
         num_connections: Files that are fetched at a time.
         floor_bytes: Left free on the disk.
-        patience: How long failures are borne.
+        patience: When the server is given up.
     """
 
     endpoint: str = HUB_ENDPOINT

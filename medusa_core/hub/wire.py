@@ -1,4 +1,4 @@
-"""Requests whose answers can be left at any time, be the server silent or slow to be found.
+"""Requests that can be stopped at any time, also while the server is silent.
 
 Every request runs in a thread of its own that touches no file. Whoever wants its bytes takes them
 from a short queue and looks up ten times a second; so a wait ends when it is asked to.
@@ -171,7 +171,7 @@ class Exchange:
             yield piece
 
     def offer(self, item: Head | bytes | BrokenError | None) -> bool:
-        """Hand something over; False if nobody wants it any more."""
+        """Queue something for the reader; False if the reader has left."""
         while not self._left.is_set():
             with suppress(queue.Full):
                 self._arrived.put(item, timeout=_LOOK_EVERY_S)
@@ -179,7 +179,7 @@ class Exchange:
         return False
 
     def leave(self) -> None:
-        """Want no more."""
+        """Stop reading."""
         self._left.set()
 
     def _next(self) -> Head | bytes | None:

@@ -1,4 +1,4 @@
-"""How much memory a device has, and what of it is spoken for. Nothing here needs torch."""
+"""How much memory a device has, and how much of it is taken. Nothing here needs torch."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class DeviceOffer:
 
 
 def imagined_card(vram_gib: float, capability: tuple[int, int] = (8, 6)) -> Budget:
-    """A card that isn't there, in a computer with a desktop; by default an RTX 30."""
+    """The budget of a hypothetical card in a computer with a desktop; by default an RTX 30."""
     return Budget(
         name=f"a card with {vram_gib:g} GiB",
         hardware=Hardware("cuda", capability),

@@ -1,4 +1,4 @@
-"""What freed tensors leave in the C library's heap, given back to the system."""
+"""Returns memory of freed tensors from the C library's heap to the system."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def give_back_heap() -> None:
-    """Let others have what was freed.
+    """Return freed heap memory to the system.
 
     glibc keeps it for the next request: after a switch of models that is most of the old model.
     Elsewhere the system's own allocator gives large pieces back at once.

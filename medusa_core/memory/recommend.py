@@ -65,7 +65,7 @@ def plan_choice(
 def choices(
     config: ModelConfig, heads: HeadsShape, budget: Budget, context_tokens: int
 ) -> tuple[Choice, ...]:
-    """Every weight format that one would choose, the finest first."""
+    """All weight formats that may be recommended, the most precise first."""
     device = budget.hardware.device
     offered = [
         spec

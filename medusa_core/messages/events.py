@@ -304,7 +304,7 @@ class GenerationDone(Message):
 
 @dataclass(frozen=True, slots=True)
 class Failed(Message):
-    """A command failed; the engine lives on.
+    """A command failed; the engine goes on.
 
     Attributes:
         kind: Name of the error's class, as in `medusa_core.errors`.

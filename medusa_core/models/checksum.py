@@ -1,4 +1,4 @@
-"""A checksum of a tensor's bytes, fast enough to be taken whenever gigabytes are read."""
+"""A checksum of a tensor's bytes, fast enough for every read of gigabytes."""
 
 from __future__ import annotations
 

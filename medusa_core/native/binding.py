@@ -98,9 +98,9 @@ def native_library() -> ctypes.CDLL | None:
 
 
 def fastest(libraries: Sequence[ctypes.CDLL]) -> ctypes.CDLL | None:
-    """The first one, or whichever clearly multiplies faster; None of none.
+    """The first library, or one that multiplies clearly faster; None for no libraries.
 
-    What an instruction is worth can't be told by its name: products of bfloat16 are twice as fast
+    The instruction set's name doesn't tell its speed: products of bfloat16 are twice as fast
     as those of floats on some processors, and half as fast on others.
     """
     if len(libraries) < 2:

@@ -110,7 +110,7 @@ def build(to: Path, only: str = "") -> list[Path]:
 
 
 def build_sanitized(path: Path, cpu: str = "native") -> None:
-    """Build a library that ends the process where it reads or computes what it mustn't.
+    """Build with address and undefined-behaviour sanitizers: a bad access ends the process.
 
     Run it with `MEDUSA_NATIVE=FILE LD_PRELOAD=$(gcc -print-file-name=libasan.so)`.
 

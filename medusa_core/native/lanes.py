@@ -6,5 +6,5 @@ LANES = 16  # of lanes.h
 
 
 def fits_lanes(*sizes: int) -> bool:
-    """Do its lanes divide rows of these sizes?"""
+    """Whether these sizes are multiples of the vector width of the compiled step."""
     return all(size % LANES == 0 for size in sizes)

@@ -35,7 +35,7 @@ _LEAST_S = 1e-7  # what noise leaves of a difference
 def measure_costs(target: Target, budget_s: float | None = None) -> StepCosts:
     """Usual seconds of steps and of drafts.
 
-    All of them take turns: a machine that is slow for a moment would else make one look dear.
+    All row counts are measured in turns, so that a short slowdown doesn't affect only one.
 
     Args:
         target: A loaded target.

@@ -1,4 +1,4 @@
-"""Keeps measured step costs for the next start; nothing there is precious."""
+"""Keeps measured step costs for the next start; its files may be deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prompts are read in chunks: as large as pays, and small enough that a Cancel is soon heard.
+"""Prefill chunk sizes: large for speed, small enough that `Cancel` is heard soon.
 
 A card unpacks 4-bit weights once for each chunk, so that larger ones are read in less time.
 """

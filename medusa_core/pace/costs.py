@@ -38,13 +38,13 @@ class StepCosts:
 
     @property
     def most_rows(self) -> int:
-        """Rows beyond which nothing is known."""
+        """Largest number of rows that was measured."""
         return self.rows[-1]
 
     def step_s(self, num_rows: int, length: int) -> float:
         """Seconds of a step with so many rows behind a cache of some length.
 
-        Between what was measured it is a line; beyond the largest number of rows too.
+        Linear between measured points, and beyond the largest number of rows.
         """
         costs = [_between(num_rows, self.rows, seconds) for seconds in self.seconds]
         return max(_between(length, self.lengths, costs), min(costs) / 2)
@@ -120,9 +120,9 @@ class StepCosts:
         """What was kept on disk.
 
         Raises:
-            KeyError: Something is missing.
-            TypeError: Something is of another kind.
-            ValueError: Numbers make no sense.
+            KeyError: A key is missing.
+            TypeError: A value has another type.
+            ValueError: A number is out of range.
         """
         costs = cls(
             lengths=tuple(int(length) for length in raw["lengths"]),

@@ -1,4 +1,4 @@
-"""Does drafting pay? Decided from the steps of answers while they are decoded.
+"""Decides from the steps of answers, while they are decoded, whether drafting saves time.
 
 The net speed-up is tokens per step × the time of a plain step ÷ the time of a step. Where it stays
 too low, plain decoding takes over for a while, and drafts are tried again later.
@@ -44,7 +44,7 @@ class Governor:
         return self._left == 0
 
     def add(self, num_tokens: int, step_s: float) -> None:
-        """Hear of a step.
+        """Record a step.
 
         Args:
             num_tokens: Tokens that it gave.

@@ -80,7 +80,7 @@ class Learned:
 
 
 class StepYield(NamedTuple):
-    """What one step took and brought.
+    """Time, rows and accepted drafts of one step.
 
     Attributes:
         promised: How many drafts were likely to be accepted, as the drafter saw it.
@@ -96,9 +96,9 @@ class StepYield(NamedTuple):
 
 
 class Yields:
-    """What the trees of a drafter bring, over many steps.
+    """Running averages of a drafter's steps.
 
-    Promises rest on some texts; a conversation may be about something else.
+    Expected acceptance was learned on other texts; what came of it here corrects it.
     """
 
     def __init__(self) -> None:
@@ -121,7 +121,7 @@ class Yields:
         return self._rows.slope
 
     def add(self, steps: Sequence[StepYield], measured_s: Sequence[float]) -> None:
-        """Count the steps of an answer; pauses in it are none of decoding's.
+        """Count the steps of an answer; pauses between steps don't count.
 
         Args:
             steps: The steps.

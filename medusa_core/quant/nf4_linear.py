@@ -72,7 +72,7 @@ def assemble(
 def read_state(
     statistics: Mapping[str, Tensor], rows: int, columns: int, device: torch.device
 ) -> Any:
-    """What bitsandbytes knows of a matrix, checked: its kernels believe whatever they are told.
+    """What bitsandbytes knows of a matrix, checked, because its kernels don't check.
 
     Args:
         statistics: The matrix' tensors without the weight.

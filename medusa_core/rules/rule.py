@@ -140,7 +140,7 @@ def check_number(score: float) -> None:
 
 
 def no_number() -> NumericsError:
-    """What a rule refuses scores with that are NaN or infinite."""
+    """The error for scores that are NaN or infinite."""
     return NumericsError(
         "The model's scores are not numbers (NaN or infinite).",
         "The weights are damaged or overflow in this dtype: try float32, or download again.",

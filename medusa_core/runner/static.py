@@ -69,7 +69,7 @@ class StaticRunner(ResidentRunner):
 
     @property
     def is_recorded(self) -> bool:
-        """Could every step be recorded so far?"""
+        """Whether every step so far could be recorded as a graph."""
         return all(step.graph is not None for step in self._steps.values())
 
     def new_cache(self, capacity: int, memory: Tensor | None = None) -> TensorCache:

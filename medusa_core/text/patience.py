@@ -1,4 +1,4 @@
-"""How long to wait for something that is asked again and again."""
+"""A time limit for repeated waits."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class Rendering:
 
 
 def too_long(num_chars: int) -> TemplateError:
-    """What to say of a template that is larger than any."""
+    """The error of a template that is too large."""
     return TemplateError(
         f"The chat template has {num_chars:,} characters; {MOST_SOURCE_CHARS:,} are the most.",
         "It is damaged: download the model again.",

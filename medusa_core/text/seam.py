@@ -1,6 +1,6 @@
 """Where the tokenizer library is called: whatever it raises leaves as TokenizerError.
 
-Its panics are no `Exception`: not caught here, they would end the thread that met them.
+Its panics aren't subclasses of `Exception`; uncaught, they would end the calling thread.
 """
 
 from __future__ import annotations

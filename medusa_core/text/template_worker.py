@@ -1,6 +1,6 @@
 """The process in which a foreign chat template is compiled and rendered.
 
-It hears the template first, then conversations, and answers each with a text or an error.
+It receives the template first, then conversations, and answers each with a text or an error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _ORPHAN_S = 10.0  # whoever waits has given up long before, or is gone
 
 
 def main() -> int:
-    """Answer until there is nobody to hear."""
+    """Answer until the parent closes the pipe."""
     with open_line() as line:
         limit_process(MEMORY_BYTES, 0)
         line.say(ready=True)

@@ -62,8 +62,8 @@
         <translation>Eingabe sendet · Umschalt+Eingabe neue Zeile · Esc hält an</translation>
     </message>
     <message>
-        <source>Tokens of this chat and your message, of those that the model reads at most.</source>
-        <translation>Token dieses Gesprächs und Ihrer Nachricht, von denen, die das Modell höchstens liest.</translation>
+        <source>Tokens of this chat and your message, out of the most that the model can read.</source>
+        <translation>Token dieses Gesprächs und Ihrer Nachricht, von so vielen, wie das Modell höchstens lesen kann.</translation>
     </message>
     <message>
         <source>{used} of {all} tokens</source>
@@ -215,8 +215,8 @@
         <translation>jedes Mal ein neuer</translation>
     </message>
     <message>
-        <source>Read by the model before the chat. Not every model heeds it.</source>
-        <translation>Liest das Modell vor dem Gespräch. Nicht jedes Modell hält sich daran.</translation>
+        <source>The model reads this before the chat. Not every model follows it.</source>
+        <translation>Das liest das Modell vor dem Gespräch. Nicht jedes Modell hält sich daran.</translation>
     </message>
     <message>
         <source>An answer ends where it reaches one of these; \n is a new line.</source>
@@ -284,8 +284,8 @@
         <translation>Tokenvektoren im RAM halten</translation>
     </message>
     <message>
-        <source>A step reads few of them; the card gains their room.</source>
-        <translation>Ein Schritt liest wenige davon; auf der Karte wird ihr Platz frei.</translation>
+        <source>A step reads only a few of them; this frees memory on the card.</source>
+        <translation>Ein Schritt liest nur wenige davon; das macht Speicher auf der Karte frei.</translation>
     </message>
     <message>
         <source>Weights</source>
@@ -452,8 +452,8 @@
         <translation>Höchstens Megabyte je Sekunde</translation>
     </message>
     <message>
-        <source>For downloads that begin or go on from now.</source>
-        <translation>Für Downloads, die ab jetzt beginnen oder weitergehen.</translation>
+        <source>Applies to downloads that start or resume from now on.</source>
+        <translation>Gilt für Downloads, die ab jetzt beginnen oder fortgesetzt werden.</translation>
     </message>
     <message>
         <source>no limit</source>
@@ -709,8 +709,8 @@
         <translation>Menü</translation>
     </message>
     <message>
-        <source>How answers came to be, models, theme, About</source>
-        <translation>Wie Antworten entstanden sind, Modelle, Farben, Über</translation>
+        <source>Panels about answers, models, theme, About</source>
+        <translation>Ansichten zu den Antworten, Modelle, Farben, Über</translation>
     </message>
     <message>
         <source>Record steps</source>
@@ -763,16 +763,16 @@
         <translation>Quantisierte Kopien löschen</translation>
     </message>
     <message>
-        <source>They make the next load of a model quicker, and no more.</source>
-        <translation>Mit ihnen lädt ein Modell beim nächsten Mal schneller, mehr nicht.</translation>
+        <source>They only make the next load of a model faster.</source>
+        <translation>Sie machen nur das nächste Laden eines Modells schneller.</translation>
     </message>
     <message>
         <source>Download location…</source>
         <translation>Speicherort…</translation>
     </message>
     <message>
-        <source>Where downloads go; other programs share the usual one.</source>
-        <translation>Wohin Downloads kommen; den üblichen Ordner nutzen auch andere Programme.</translation>
+        <source>The folder for downloads; other programs share the default one.</source>
+        <translation>Der Ordner für Downloads; den üblichen teilen sich auch andere Programme.</translation>
     </message>
     <message>
         <source>Nothing is downloaded yet: see Discover, or import a model.</source>
@@ -1034,7 +1034,7 @@
         <translation>Herunterladen</translation>
     </message>
     <message>
-        <source>Looking what fits this computer …</source>
+        <source>Checking what fits this computer …</source>
         <translation>Es wird geprüft, was auf diesen Computer passt …</translation>
     </message>
     <message>
@@ -1049,8 +1049,8 @@
         <translation>Hub-Token</translation>
     </message>
     <message>
-        <source>Some models are given to members only.</source>
-        <translation>Manche Modelle erhalten nur angemeldete Nutzer.</translation>
+        <source>Some models need a Hugging Face account and its token.</source>
+        <translation>Manche Modelle brauchen ein Konto bei Hugging Face und dessen Token.</translation>
     </message>
 </context>
 <context>
@@ -1075,8 +1075,8 @@
         <translation>Gefundenes</translation>
     </message>
     <message>
-        <source>Nothing is called that.</source>
-        <translation>Nichts heißt so.</translation>
+        <source>No match.</source>
+        <translation>Kein Treffer.</translation>
     </message>
 </context>
 <context>
@@ -1232,8 +1232,8 @@
         <translation>Temperatur</translation>
     </message>
     <message>
-        <source>Below 1 likely tokens become likelier still, above 1 rare ones do.</source>
-        <translation>Unter 1 werden wahrscheinliche Token noch wahrscheinlicher, über 1 die seltenen.</translation>
+        <source>Below 1, likely tokens become even likelier; above 1, rare tokens become likelier.</source>
+        <translation>Unter 1 werden wahrscheinliche Token noch wahrscheinlicher, über 1 werden es seltene.</translation>
     </message>
     <message>
         <source>The higher it is, the more guesses miss.</source>
@@ -1248,8 +1248,8 @@
         <translation>Top-k</translation>
     </message>
     <message>
-        <source>Draws among so many of the likeliest tokens.</source>
-        <translation>Lost unter so vielen der wahrscheinlichsten Token aus.</translation>
+        <source>Draws only from this many of the likeliest tokens.</source>
+        <translation>Lost nur unter so vielen der wahrscheinlichsten Token aus.</translation>
     </message>
     <message>
         <source>Fewer to draw from: guesses are right more often.</source>
@@ -1308,8 +1308,8 @@
         <translation>Längste Antwort</translation>
     </message>
     <message>
-        <source>Ends an answer after so many tokens; without a limit it has what the context leaves.</source>
-        <translation>Beendet eine Antwort nach so vielen Token; ohne Grenze bekommt sie, was der Kontext lässt.</translation>
+        <source>Ends an answer after this many tokens; without a limit it may fill the context.</source>
+        <translation>Beendet eine Antwort nach so vielen Token; ohne Grenze darf sie den Kontext füllen.</translation>
     </message>
     <message>
         <source>Drafting does not depend on it.</source>
@@ -1344,8 +1344,8 @@
         <translation>Baumzeilen</translation>
     </message>
     <message>
-        <source>The model checks at most so many guesses in a step, its own last token included.</source>
-        <translation>So viel Geratenes prüft das Modell höchstens in einem Schritt, sein letztes eigenes Token eingeschlossen.</translation>
+        <source>The most tokens that the model checks in one step, the last decided one included.</source>
+        <translation>So viele Token prüft das Modell höchstens in einem Schritt, das zuletzt entschiedene eingeschlossen.</translation>
     </message>
     <message>
         <source>More rows catch more guesses but make each step slower; automatic weighs both.</source>
@@ -1436,8 +1436,8 @@
         <translation>Keine</translation>
     </message>
     <message>
-        <source>Nobody guesses: one token a step.</source>
-        <translation>Niemand rät voraus: ein Token je Schritt.</translation>
+        <source>No guesses: one token per step.</source>
+        <translation>Nichts wird geraten: ein Token je Schritt.</translation>
     </message>
     <message>
         <source>Phrases and lookup</source>
@@ -1515,7 +1515,7 @@
         <translation>Bei Ruhe entladen</translation>
     </message>
     <message>
-        <source>A model that rests frees its memory; the next message loads it again.</source>
+        <source>An idle model frees its memory; the next message loads it again.</source>
         <translation>Ein ruhendes Modell gibt seinen Speicher frei; die nächste Nachricht lädt es wieder.</translation>
     </message>
     <message>
@@ -1523,8 +1523,8 @@
         <translation>Speicherort für Downloads</translation>
     </message>
     <message>
-        <source>Empty for the folder that other programs share, too.</source>
-        <translation>Leer für den Ordner, den auch andere Programme nutzen.</translation>
+        <source>Empty: the folder that other programs share.</source>
+        <translation>Leer: der Ordner, den auch andere Programme benutzen.</translation>
     </message>
     <message>
         <source>Run on</source>
@@ -1653,7 +1653,7 @@
         <translation>{keys} gehört zu „{names}“ und ginge dort verloren.</translation>
     </message>
     <message>
-        <source>Nobody has these keys.</source>
+        <source>These keys are free.</source>
         <translation>Diese Tasten sind frei.</translation>
     </message>
 </context>

@@ -64,7 +64,7 @@ def test_the_command_line_is_made_of_the_declarations() -> None:
                 40 if name == "top_k" else 0.1 if name == "min_p" else setting.default
             )
     text = " ".join(parser.format_help().split())
-    assert "draws among so many of the likeliest tokens; 0: off" in text
+    assert "draws only from this many of the likeliest tokens; 0: off" in text
 
 
 def test_a_setting_says_why_it_does_nothing() -> None:

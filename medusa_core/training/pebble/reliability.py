@@ -1,4 +1,4 @@
-"""Whether the heads' probabilities can be believed: of guesses that a head gives 70 %, 70 % come.
+"""Calibration of the heads: whether 70 % of the guesses given a probability of 70 % are right.
 
 Source: Guo et al., "On Calibration of Modern Neural Networks" (2017), sections 2 and 3.
 """
@@ -31,7 +31,7 @@ NUM_BINS = 10
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """How one head's first guesses fared.
+    """Calibration of one head's first guesses.
 
     Attributes:
         error: expected calibration error: |probability − share that came|, mean over guesses.
