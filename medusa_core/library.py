@@ -6,6 +6,7 @@ Coroutines of whichever loop runs them; what blocks is done in threads.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -22,6 +23,8 @@ from medusa_core.hub.library_folder import look_into
 from medusa_core.hub.library_import import FolderList
 from medusa_core.hub.library_remove import plan_removal, remove
 from medusa_core.hub.library_verify import repair, verify
+from medusa_core.hub.listing import Listing
+from medusa_core.hub.other_programs import models_of_others
 from medusa_core.hub.pairing import Fit as HowHeadsFit
 from medusa_core.hub.pairing import match
 from medusa_core.hub.remote import look_at_heads, look_at_model
@@ -35,6 +38,19 @@ from medusa_core.models.kept import KeptModels
 from medusa_core.resources import demo_heads_dir, demo_model_dir, kept_models_dir
 
 _SOON_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A GGUF file of a repository.
+
+    Attributes:
+        file: Its path there, of several that are one model the first.
+        nbytes: Bytes of all of them.
+    """
+
+    file: str
+    nbytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +69,7 @@ class Offer:
         heads: Sizes of the heads.
         is_curated: From the shipped catalog.
         is_heads: Nothing but Medusa heads, for a model that is fetched for itself.
+        variants: GGUF files of which one is enough; `pair.file` is the one that is looked at.
     """
 
     title: str
@@ -66,6 +83,7 @@ class Offer:
     heads: HeadsShape = HeadsShape()  # noqa: RUF009 - frozen
     is_curated: bool = False
     is_heads: bool = False
+    variants: tuple[Variant, ...] = ()
 
 
 class InstalledKind(str, Enum):
@@ -185,7 +203,9 @@ class Library:
         """
         settings, pair = _impatient(self.settings), offer.pair
         try:
-            model = await asyncio.to_thread(look_at_model, settings, pair.model, pair.revision)
+            model = await asyncio.to_thread(
+                look_at_model, settings, pair.model, pair.revision, pair.file
+            )
         except (ModelError, NotFoundError):
             alone = await self._heads_alone(offer)
             if alone is None:
@@ -196,11 +216,15 @@ class Library:
             heads = await asyncio.to_thread(look_at_heads, settings, pair.heads)
         elif pair.heads:
             heads = offer.heads
+        listing = model.listing
+        needed = listing.needed_bytes
         return replace(
             offer,
+            pair=replace(pair, file=listing.file),
             config=model.config,
             heads=heads,
-            download_bytes=max(model.listing.needed_bytes, offer.download_bytes),
+            download_bytes=needed if listing.file else max(needed, offer.download_bytes),
+            variants=_variants(listing) if listing.file else (),
         )
 
     async def _heads_alone(self, offer: Offer) -> Offer | None:
@@ -216,11 +240,12 @@ class Library:
         return await asyncio.to_thread(self._installed)
 
     def _installed(self) -> tuple[Installed, ...]:
-        found = list_installed(self.settings.cache_dir, self._folders.read())
+        others = models_of_others(os.environ, Path.home())
+        found = list_installed(self.settings.cache_dir, self._folders.read(), others)
         return tuple(_shown(one) for one in found)
 
     def add_folder(self, folder: str) -> None:
-        """Take a folder with a model or with heads among what is here.
+        """Take a folder with a model or with heads, or a GGUF file, among what is here.
 
         Raises:
             ModelError: It holds none, or one that isn't whole; or the list can't be written.
@@ -339,6 +364,14 @@ class Library:
             return live_budget(device, own_bytes)
 
         return await asyncio.to_thread(ask)
+
+
+def _variants(listing: Listing) -> tuple[Variant, ...]:
+    found = [
+        Variant(file.path, sum(part.size for part in listing.parts_of(file.path)))
+        for file in listing.ggufs
+    ]
+    return tuple(sorted(found, key=lambda one: one.nbytes))
 
 
 def _impatient(settings: HubSettings) -> HubSettings:

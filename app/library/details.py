@@ -180,10 +180,11 @@ class Details(QWidget):
     ) -> None:
         self.quant_box.clear()
         recommended = "" if best is None else best.formats.linears
-        best_name = f" ({recommended})" if recommended else ""
+        best_name = recommended or config.quantization
+        best_name = f" ({best_name})" if best_name else ""
         self.quant_box.addItem(f"Best for this computer{best_name}", recommended)
         if config.quantization:
-            return  # it comes in 4 bits and stays so
+            return  # it comes in few bits and stays so
         model = self.quant_box.model()
         for choice in choices(config, heads, budget, 2048):
             name = choice.formats.linears

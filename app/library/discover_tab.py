@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any
 
 from PySide6.QtCore import Qt, QTimer, Signal
@@ -55,6 +56,7 @@ class DiscoverTab(QWidget):
         fits_box: Show only what fits.
         table: What was found.
         details: The chosen offer.
+        file_box: The GGUF file to take, where there are several.
         status_label: What is going on.
         offers: The rows, in order.
 
@@ -85,6 +87,11 @@ class DiscoverTab(QWidget):
         self.fits_box = QCheckBox(self.tr("Fits this computer"))
         self.table = RowTable(self.tr("Models"), [library_text(name) for name in COLUMNS])
         self.details = Details(appearance, self.tr("Download"))
+        self.file_label = QLabel(self.tr("File"))
+        self.file_box = QComboBox()
+        self.file_box.setAccessibleName(self.tr("File"))
+        self.details.head_row.addWidget(self.file_label)
+        self.details.head_row.addWidget(self.file_box, 1)
         self.status_label = QLabel()
         self.status_label.setObjectName("notice")
         self.status_label.setWordWrap(True)
@@ -143,6 +150,7 @@ class DiscoverTab(QWidget):
         self.fits_box.toggled.connect(self._show_offers)
         self.table.currentCellChanged.connect(lambda *_: self._choose())
         self.details.acted.connect(self._download)
+        self.file_box.activated.connect(self._take_file)
 
     def search_now(self) -> None:
         """Ask the Hub; an empty search shows the catalog."""
@@ -215,6 +223,7 @@ class DiscoverTab(QWidget):
 
     def _choose(self) -> None:
         offer = self.chosen
+        self._offer_files(offer)
         if offer is None:
             self.details.show_subject(None)
             return
@@ -233,6 +242,27 @@ class DiscoverTab(QWidget):
             self.details.verdict_label.clear()
         elif offer.config is None:
             self._start(self._look_at(offer))
+
+    def _offer_files(self, offer: Offer | None) -> None:
+        """The GGUF files of a repository, the smallest first."""
+        variants = () if offer is None else offer.variants
+        self.file_box.clear()
+        for variant in variants:
+            name = variant.file.rpartition("/")[2].removesuffix(".gguf")
+            self.file_box.addItem(f"{name} · {on_disk(variant.nbytes)}", variant.file)
+        if offer is not None:
+            self.file_box.setCurrentIndex(self.file_box.findData(offer.pair.file))
+        for widget in (self.file_label, self.file_box):
+            widget.setVisible(bool(variants))
+
+    def _take_file(self) -> None:
+        """Look at another file of the chosen repository."""
+        offer, file = self.chosen, str(self.file_box.currentData())
+        if offer is None or file == offer.pair.file:
+            return
+        wanted = replace(offer, pair=replace(offer.pair, file=file), config=None, download_bytes=0)
+        self._found = tuple(wanted if one == offer else one for one in self._found)
+        self._show_offers()
 
     async def _look_at(self, offer: Offer) -> None:
         try:

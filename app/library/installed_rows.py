@@ -34,6 +34,11 @@ def cells(item: Installed, budget: Budget | None, loaded: Path | None) -> tuple[
         loaded: Folder of the model that answers.
     """
     words = library_text(KIND_WORDS[item.kind])
+    if item.found.contents.storage == "gguf":
+        types = item.config.quantization if item.config is not None else ""
+        words = " · ".join(
+            part for part in (words, "GGUF", types.upper(), item.found.owner) if part
+        )
     if not item.is_complete:
         words = QCoreApplication.translate("Library", "incomplete")
     if item.is_built_in:

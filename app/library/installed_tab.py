@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
     QFileDialog,
     QHBoxLayout,
     QLabel,
+    QMenu,
     QPushButton,
     QSplitter,
     QVBoxLayout,
@@ -145,7 +146,10 @@ class InstalledTab(QWidget):
         self.verify_button.clicked.connect(lambda: self._start(self._verify()))
         self.delete_button.clicked.connect(self._delete)
         self.reveal_button.clicked.connect(self._reveal)
-        self.import_button.clicked.connect(self._import)
+        menu = QMenu(self.import_button)
+        menu.addAction(self.tr("Folder…"), self._import_folder)
+        menu.addAction(self.tr("GGUF file…"), self._import_file)
+        self.import_button.setMenu(menu)
         self.folder_button.clicked.connect(self._change_folder)
         self.kept_button.clicked.connect(lambda: self._start(self._remove_kept()))
 
@@ -167,7 +171,8 @@ class InstalledTab(QWidget):
         item = self.chosen
         for button in (self.verify_button, self.delete_button, self.reveal_button):
             button.setEnabled(item is not None)
-        self.delete_button.setEnabled(item is not None and not item.is_built_in)
+        is_others = item is not None and bool(item.found.owner)
+        self.delete_button.setEnabled(item is not None and not item.is_built_in and not is_others)
         is_ours = item is not None and not item.found.is_cached
         self.delete_button.setText(self.tr("Remove from list") if is_ours else self.tr("Delete"))
         with QSignalBlocker(self.heads_box):
@@ -278,10 +283,15 @@ class InstalledTab(QWidget):
         if (item := self.chosen) is not None:
             QDesktopServices.openUrl(QUrl.fromLocalFile(str(item.folder)))
 
-    def _import(self) -> None:
-        folder = QFileDialog.getExistingDirectory(self, "Folder of a model or of heads")
-        if folder:
+    def _import_folder(self) -> None:
+        title = self.tr("Folder of a model or of heads")
+        if folder := QFileDialog.getExistingDirectory(self, title):
             self.add_folder(folder)
+
+    def _import_file(self) -> None:
+        title, kinds = self.tr("GGUF file"), self.tr("GGUF files (*.gguf)")
+        if file := QFileDialog.getOpenFileName(self, title, "", kinds)[0]:
+            self.add_folder(file)
 
     def _change_folder(self) -> None:
         folder = QFileDialog.getExistingDirectory(self, "Where downloads go")

@@ -12,7 +12,7 @@ import struct
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import BinaryIO
 
 from medusa_core.errors import CheckpointError
@@ -125,8 +125,31 @@ class Gguf:
 
 
 def is_gguf(path: Path) -> bool:
-    """Is this path a GGUF file by its name?"""
-    return path.suffix.lower() == SUFFIX and not path.is_dir()
+    """Is this path a GGUF file, by its name or, where that has no ending, by its beginning?"""
+    if path.is_dir():
+        return False
+    if path.suffix:
+        return path.suffix.lower() == SUFFIX
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        return False
+
+
+def names_of(name: str) -> tuple[str, ...]:
+    """Names of the files that are one model with the file of this name, in their order."""
+    match = _SPLIT.fullmatch(name)
+    count = 1 if match is None else int(match["count"])
+    if match is None or not 0 < count <= _MOST_FILES:
+        return (name,)
+    stem = match["stem"]
+    return tuple(f"{stem}-{number:05}-of-{count:05}{SUFFIX}" for number in range(1, count + 1))
+
+
+def is_first(path: PurePath) -> bool:
+    """Is a file a model, or the first of those that are one together?"""
+    return names_of(path.name)[0] == path.name
 
 
 def files_of(path: Path) -> tuple[Path, ...]:
@@ -135,18 +158,12 @@ def files_of(path: Path) -> tuple[Path, ...]:
     Raises:
         CheckpointError: One is missing.
     """
-    match = _SPLIT.fullmatch(path.name)
-    if match is None:
-        return (path,)
-    count = int(match["count"])
-    if not 0 < count <= _MOST_FILES:
-        raise _damaged(path, f"its name promises {count} files")
-    names = (f"{match['stem']}-{number:05}-of-{count:05}{SUFFIX}" for number in range(1, count + 1))
-    files = tuple(path.with_name(name) for name in names)
+    files = tuple(path.with_name(name) for name in names_of(path.name))
     missing = [file.name for file in files if not file.is_file()]
-    if missing:
+    if len(files) > 1 and missing:
         raise CheckpointError(
-            f"{len(missing)} of {count} files of this model are missing, such as {missing[0]}.",
+            f"{len(missing)} of {len(files)} files of this model are missing, such as "
+            f"{missing[0]}.",
             "Put them into the same folder.",
         )
     return files
@@ -182,10 +199,19 @@ def read_entries(path: Path) -> Gguf:
     return _read_file(path, with_tensors=False)
 
 
-def _read_file(path: Path, with_tensors: bool = True) -> Gguf:
+def read_beginning(path: Path, most_bytes: int) -> Gguf:
+    """Read the header of one file of which only the first bytes are there.
+
+    Raises:
+        CheckpointError: It doesn't end within these bytes; or as `read_gguf` says.
+    """
+    return _read_file(path, most_bytes=most_bytes)
+
+
+def _read_file(path: Path, with_tensors: bool = True, most_bytes: int = _MOST_HEADER_BYTES) -> Gguf:
     try:
         with path.open("rb") as file:
-            return _read(_Header(file, path), path, with_tensors)
+            return _read(_Header(file, path, most_bytes), path, with_tensors)
     except FileNotFoundError as error:
         raise CheckpointError(f"{path} doesn't exist.", "Choose a file that does.") from error
     except OSError as error:
@@ -285,11 +311,11 @@ class _Header:
         size: Its size.
     """
 
-    def __init__(self, file: BinaryIO, path: Path) -> None:
+    def __init__(self, file: BinaryIO, path: Path, most_bytes: int) -> None:
         self.name = path.name
         self.size = path.stat().st_size
         self._file, self._path = file, path
-        self._left = min(self.size, _MOST_HEADER_BYTES)
+        self._left = min(self.size, most_bytes)
 
     @property
     def position(self) -> int:

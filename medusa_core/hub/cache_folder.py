@@ -14,6 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
+from medusa_core.errors import CheckpointError
+from medusa_core.files.json_file import read_json
 from medusa_core.hub.blob_lock import hold_if_free
 from medusa_core.hub.boundary import Boundary, check_repo, is_id, is_repo, is_safe_path
 from medusa_core.hub.listing import Listing, RemoteFile
@@ -81,7 +83,9 @@ class RepoCache:
             RequestError: Something leads out of the cache.
         """
         snapshot = self.snapshot(listing.sha)
-        tree = {"format_version": 1, "files": {f.path: _tree_entry(f) for f in listing.needed}}
+        known = self._listed(listing.sha) if listing.file else {}  # one file comes beside others
+        files = known | {file.path: _tree_entry(file) for file in listing.needed}
+        tree = {"format_version": 1, "files": files}
         try:
             for file in listing.needed:
                 self.boundary.link(self.blob(file), snapshot / file.path)
@@ -92,6 +96,14 @@ class RepoCache:
         except OSError as error:
             raise unwritable(self.folder, error) from error
         return snapshot
+
+    def _listed(self, sha: str) -> dict[str, object]:
+        """The files that are known of a commit."""
+        try:
+            files = read_json(self.folder / "trees" / f"{sha}.json").get("files")
+        except CheckpointError:
+            return {}
+        return files if isinstance(files, dict) else {}
 
     def forget_parts(self) -> None:
         """Remove what was fetched of files that aren't whole, unless somebody fetches them now.

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from medusa_core.errors import CheckpointError, ConversionError
 from medusa_core.files.json_file import read_json
-from medusa_core.hub.gguf import explain_gguf
 
 HEADS_FILE = "medusa_lm_head.safetensors"
 MODEL_FILE = "model.safetensors"
@@ -125,5 +124,7 @@ def _nothing(folder: Path) -> ConversionError:
 
 
 def _gguf_error(path: Path) -> ConversionError:
-    explanation = explain_gguf(path)
-    return ConversionError(explanation.message, explanation.hint)
+    return ConversionError(
+        f"{path.name} is a GGUF file, which loads as it is.",
+        "Import it in the model manager, or name it with --model.",
+    )

@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("repo", help="repository of the model, owner/name")
     parser.add_argument("--heads", default="", help="repository of its Medusa heads")
     parser.add_argument("--revision", default="main", help="branch, tag or commit of the model")
+    parser.add_argument("--file", default="", help="the one GGUF file of the model to fetch")
     parser.add_argument(
         "--convert",
         action="store_true",
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     if args.limit_mb_s < 0:
         raise HubError("A limit can't be negative.", "Leave --limit-mb-s out for no limit.")
     settings = replace(settings, bytes_per_s=int(args.limit_mb_s * 1e6))
-    pair = Pair(args.repo, args.heads, args.revision, args.convert)
+    pair = Pair(args.repo, args.heads, args.revision, args.convert, args.file)
     folders = asyncio.run(_download(settings, pair))
     if folders is None:
         print("stopped; the same command goes on where it was", file=sys.stderr)

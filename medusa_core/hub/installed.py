@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from medusa_core.errors import RequestError
+from medusa_core.errors import CheckpointError, RequestError
+from medusa_core.files.gguf import files_of, is_first, is_gguf
 from medusa_core.hub.cache_folder import read_ref
 from medusa_core.hub.convert_source import HEADS_FILE, INDEX_FILE, MODEL_FILE
 from medusa_core.hub.library_files import expected_files, files_in
 from medusa_core.hub.library_folder import Contents, Kind, look_into
+from medusa_core.hub.other_programs import Found
 from medusa_core.hub.pairing import Pairing, pair
 
 _PREFIX = "models--"
@@ -31,6 +33,7 @@ class Installed:
         contents: What it is, and what it lacks.
         nbytes: Its bytes on disk; what revisions share counts for each.
         is_cached: It lies in the shared cache, from where it can be removed.
+        owner: The other program that it belongs to; empty for none.
     """
 
     name: str
@@ -40,6 +43,7 @@ class Installed:
     contents: Contents
     nbytes: int
     is_cached: bool
+    owner: str = ""
 
     @property
     def is_complete(self) -> bool:
@@ -47,12 +51,15 @@ class Installed:
         return not self.contents.problems
 
 
-def list_installed(cache_dir: Path, folders: Iterable[Path] = ()) -> tuple[Installed, ...]:
+def list_installed(
+    cache_dir: Path, folders: Iterable[Path] = (), others: Iterable[Found] = ()
+) -> tuple[Installed, ...]:
     """All that is installed, by name.
 
     Args:
         cache_dir: The shared cache, in huggingface_hub's layout.
         folders: Models, or folders of models, that lie elsewhere.
+        others: What belongs to other programs.
 
     Returns:
         Every revision and every folder. Damaged and unfinished ones are among them, with what they
@@ -65,6 +72,11 @@ def list_installed(cache_dir: Path, folders: Iterable[Path] = ()) -> tuple[Insta
             if path.resolve() not in seen:
                 seen.add(path.resolve())
                 found.append(_installed(path.name, path, "", (), False))
+    for one in others:
+        if one.path.resolve() not in seen:
+            seen.add(one.path.resolve())
+            shown = _installed(one.name, one.path, "", (), False)
+            found.append(replace(shown, owner=one.owner))
     return tuple(sorted(found, key=lambda one: (one.name.casefold(), one.revision)))
 
 
@@ -113,13 +125,21 @@ def repo_folder(cache_dir: Path, name: str) -> Path:
 
 
 def size_of(folder: Path) -> int:
-    """Bytes on disk of the files below a folder, each once, links followed."""
+    """Bytes on disk of the files below a folder, or of a GGUF file, each once, links followed."""
     sizes = {}
-    for path in files_in(folder):
+    for path in _parts_of(folder) if is_gguf(folder) else files_in(folder):
         if path.exists():
             stat = path.stat()
             sizes[stat.st_dev, stat.st_ino] = stat.st_size
     return sum(sizes.values())
+
+
+def _parts_of(path: Path) -> tuple[Path, ...]:
+    """The files that are one model with this one, as far as they are here."""
+    try:
+        return files_of(path)
+    except CheckpointError:
+        return (path,)
 
 
 def _repos(cache_dir: Path) -> Iterator[Path]:
@@ -136,7 +156,10 @@ def _revisions(repo: Path) -> Iterator[Installed]:
     found = [path for path in sorted(snapshots.glob("*")) if path.is_dir()]
     for path in found:
         named = tuple(sorted(ref for ref, commit in refs.items() if commit == path.name))
-        yield _installed(name, path, path.name, named, True)
+        for file in _ggufs_in(path):
+            yield _installed(f"{name}/{file.stem}", file, path.name, named, True)
+        if not _ggufs_in(path):
+            yield _installed(name, path, path.name, named, True)
     if not found:
         unfinished = any(path.suffix in _UNFINISHED for path in repo.glob("blobs/*"))
         why = "a download that isn't finished" if unfinished else "no files"
@@ -153,15 +176,31 @@ def _refs(repo: Path) -> dict[str, str]:
 
 
 def _models_in(folder: Path) -> Iterator[Path]:
-    """The folder itself, or the models right below it."""
+    """The folder or file itself, or the models right below it."""
+    if is_gguf(folder):
+        yield folder
+        return
     if not folder.is_dir():
+        return
+    if ggufs := _ggufs_in(folder):
+        yield from ggufs
         return
     if _is_model(folder):
         yield folder
         return
     for path in sorted(folder.iterdir()):
-        if path.is_dir() and not path.name.startswith(".") and _is_model(path):
-            yield path
+        if path.is_dir() and not path.name.startswith("."):
+            if ggufs := _ggufs_in(path):
+                yield from ggufs
+            elif _is_model(path):
+                yield path
+
+
+def _ggufs_in(folder: Path) -> list[Path]:
+    """The GGUF files of a folder that holds no other weights, split ones once."""
+    if any((folder / name).exists() for name in (INDEX_FILE, MODEL_FILE)):
+        return []
+    return [path for path in sorted(folder.glob("*.gguf")) if is_first(path)]
 
 
 def _is_model(folder: Path) -> bool:
@@ -175,7 +214,7 @@ def _installed(
     name: str, path: Path, revision: str, refs: tuple[str, ...], is_cached: bool
 ) -> Installed:
     contents = look_into(path, name)
-    if is_cached and (lost := _lost(path)):
+    if is_cached and path.is_dir() and (lost := _lost(path)):
         contents = Contents(
             contents.kind,
             contents.storage,

@@ -32,12 +32,15 @@ class Pair:
         heads: Repository of its Medusa heads; empty for none.
         revision: Revision of the target.
         converts: Pickles may be fetched, looked through and converted: the user agreed.
+        file: The one GGUF file of the target that is wanted, of several its first; empty for a
+            repository of safetensors.
     """
 
     model: str
     heads: str = ""
     revision: str = "main"
     converts: bool = False
+    file: str = ""
 
     @property
     def repos(self) -> tuple[tuple[str, str], ...]:

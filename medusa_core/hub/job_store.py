@@ -26,7 +26,8 @@ CREATE TABLE jobs (
     total_bytes INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 """
-_MIGRATIONS = (_VERSION_1,)
+_VERSION_2 = "ALTER TABLE jobs ADD COLUMN file TEXT NOT NULL DEFAULT '';"
+_MIGRATIONS = (_VERSION_1, _VERSION_2)
 
 
 class JobStore:
@@ -59,8 +60,10 @@ class JobStore:
         """
         try:
             number = self._database.write(
-                "INSERT INTO jobs (model, heads, revision, converts, state) VALUES (?, ?, ?, ?, ?)",
-                *(pair.model, pair.heads, pair.revision, pair.converts, JobState.QUEUED.value),
+                "INSERT INTO jobs (model, heads, revision, converts, file, state)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
+                *(pair.model, pair.heads, pair.revision, pair.converts, pair.file),
+                JobState.QUEUED.value,
             )
         except StorageError as error:
             raise HubError(error.message, error.hint) from error
@@ -88,7 +91,7 @@ class JobStore:
         """Every download, the oldest first; rows that make no sense are left out."""
         try:
             rows = self._database.rows(
-                "SELECT id, model, heads, revision, converts, state, reason, hint,"
+                "SELECT id, model, heads, revision, converts, file, state, reason, hint,"
                 " done_bytes, total_bytes FROM jobs ORDER BY id"
             )
         except StorageError as error:
@@ -113,14 +116,14 @@ def _in_memory(path: Path, error: StorageError) -> Database:
 
 
 def _job(row: tuple[Any, ...]) -> Job:
-    number, model, heads, revision, converts, state, reason, hint, done, total = row
+    number, model, heads, revision, converts, file, state, reason, hint, done, total = row
     # A damaged name would be asked of the Hub, and written as a folder.
     for repo in (model, heads):
-        if not (repo + revision).isprintable():
+        if not (repo + revision + file).isprintable():
             raise ValueError(repo)
     return Job(
         id=number,
-        pair=Pair(model, heads, revision, bool(converts)),
+        pair=Pair(model, heads, revision, bool(converts), file),
         state=JobState(state),
         reason=reason,
         hint=hint,

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from medusa_core.errors import CheckpointError, HeadsError, ModelError
+from medusa_core.files.gguf import is_gguf
 from medusa_core.files.json_file import read_json
 from medusa_core.files.safetensors_header import read_header
 from medusa_core.hub.convert_source import HEADS_FILE, INDEX_FILE, MODEL_FILE
-from medusa_core.hub.gguf import explain_gguf
 from medusa_core.hub.library_files import indexed_files
 from medusa_core.hub.pairing import HeadsFacts, TargetFacts, heads_facts, target_facts
+from medusa_core.models.gguf_config import read_gguf_config
 
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model")
 _PICKLED_HEADS = ("medusa_lm_head.pt", "medusa_lm_head.bin")
@@ -60,10 +61,12 @@ def look_into(folder: Path, name: str = "") -> Contents:
     """Say what a folder holds; damage is among the problems, not an error.
 
     Args:
-        folder: In Hugging Face layout.
+        folder: In Hugging Face layout; or a GGUF file.
         name: What to call it; its own name if empty.
     """
     name = name or folder.name
+    if is_gguf(folder):
+        return _gguf(folder, name)
     problems: list[str] = []
     config = _config(folder, problems)
     weights = next((file for file in (INDEX_FILE, MODEL_FILE) if _is_named(folder / file)), "")
@@ -73,6 +76,14 @@ def look_into(folder: Path, name: str = "") -> Contents:
         return _other(folder, name, config, problems)
     heads = _heads_file(folder, name, config, problems)
     return Contents(Kind.HEADS, "safetensors", tuple(problems), None, heads)
+
+
+def _gguf(path: Path, name: str) -> Contents:
+    try:
+        sizes, _, _ = read_gguf_config(path)
+    except ModelError as error:
+        return Contents(Kind.TARGET, "gguf", (f"{error.message} {error.hint}".strip(),))
+    return Contents(Kind.TARGET, "gguf", (), target_facts(name, sizes))
 
 
 def _is_named(path: Path) -> bool:
@@ -124,11 +135,7 @@ def _other(folder: Path, name: str, config: dict[str, Any], problems: list[str])
         kind = Kind.TARGET if facts else Kind.UNKNOWN
         return Contents(kind, "pickle", (*problems, f"a pickle; {convert}"), facts)
     if ggufs := sorted(folder.glob("*.gguf")):
-        try:
-            why = str(explain_gguf(ggufs[0]).hint)
-        except CheckpointError as error:
-            why = error.message
-        return Contents(Kind.UNKNOWN, "gguf", (*problems, why))
+        return _gguf(ggufs[0], name)
     return Contents(Kind.UNKNOWN, "", (*problems, "no weights"), target_facts(name, config))
 
 
@@ -182,8 +189,11 @@ def check_folder(folder: Path) -> Contents:
         CheckpointError: Something is missing or damaged.
         ModelError: It holds nothing that is known.
     """
-    if not folder.is_dir():
-        raise CheckpointError(f"{folder} is no folder.", "Choose one in Hugging Face layout.")
+    if not folder.is_dir() and not is_gguf(folder):
+        raise CheckpointError(
+            f"{folder} is neither a folder nor a GGUF file.",
+            "Choose a folder in Hugging Face layout, or a file that ends in .gguf.",
+        )
     contents = look_into(folder)
     if contents.problems:
         raise CheckpointError(

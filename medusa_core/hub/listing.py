@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import threading
 from dataclasses import dataclass
+from pathlib import PurePosixPath as Path
 from typing import Any
 from urllib.parse import quote
 
 from medusa_core.errors import UnusableRepoError
+from medusa_core.files.gguf import SUFFIX, is_first, names_of
 from medusa_core.hub.boundary import (
     check_repo,
     check_revision,
@@ -63,6 +65,7 @@ class Listing:
         sha: The commit.
         files: All of its files.
         takes_pickles: Where there are no safetensors, pickles are taken, to be converted.
+        file: The GGUF file that is wanted, of several its first; empty for safetensors.
     """
 
     repo: str
@@ -70,16 +73,46 @@ class Listing:
     sha: str
     files: tuple[RemoteFile, ...]
     takes_pickles: bool = False
+    file: str = ""
 
     @property
     def needed(self) -> tuple[RemoteFile, ...]:
-        """The files that loading it takes: weights as safetensors, configuration, tokenizer."""
+        """What loading it takes: a GGUF file; or safetensors, configuration and tokenizer."""
+        if self.file:
+            return self.parts_of(self.file)
         weights = [file for file in self.files if _is_weights(file.path)]
         # Vicuna and its relatives: one file beside shards is a second copy.
         shards = [file for file in weights if re.search(r"-\d+-of-\d+\.", file.path)]
         chosen = shards or weights
         texts = [file for file in self.files if _TEXT_FILES.fullmatch(file.path)]
         return (*texts, *(self.pickles if self.converts else chosen))
+
+    @property
+    def has_safetensors(self) -> bool:
+        """Does it hold weights as safetensors?"""
+        return any(_is_weights(file.path) for file in self.files)
+
+    @property
+    def ggufs(self) -> tuple[RemoteFile, ...]:
+        """GGUF files that are models, of several that are one together the first."""
+        return tuple(
+            file
+            for file in self.files
+            if file.path.endswith(SUFFIX)
+            and is_first(Path(file.path))
+            and not Path(file.path).name.startswith("mmproj")
+        )
+
+    @property
+    def only_gguf(self) -> str:
+        """The one GGUF model of a repository that holds nothing else to load; empty otherwise."""
+        is_alone = len(self.ggufs) == 1 and not self.has_safetensors
+        return self.ggufs[0].path if is_alone else ""
+
+    def parts_of(self, path: str) -> tuple[RemoteFile, ...]:
+        """The GGUF files that are one model with this one."""
+        together = {str(Path(path).with_name(name)) for name in names_of(Path(path).name)}
+        return tuple(file for file in self.files if file.path in together)
 
     @property
     def converts(self) -> bool:
@@ -106,15 +139,17 @@ class Listing:
         """Refuse a repository of which nothing can be loaded, and say what to get instead.
 
         Raises:
-            UnusableRepoError: It holds no safetensors.
+            UnusableRepoError: It holds neither safetensors nor the GGUF file that is wanted.
         """
+        if self.file:
+            self._check_file()
+            return
         if self.converts or any(_is_weights(file.path) for file in self.files):
             return
-        ggufs = [file.path for file in self.files if file.path.endswith(".gguf")]
-        if ggufs:
+        if self.ggufs:
             raise UnusableRepoError(
-                f"{self.repo} holds GGUF files such as {shown(ggufs[0])}, which are llama.cpp's.",
-                "Get the repository that they were made from: its files end in .safetensors.",
+                f"{self.repo} holds {len(self.ggufs)} GGUF files, of which one is enough.",
+                f"Choose one: --file {shown(self.ggufs[0].path)}, for example.",
                 kind="gguf",
             )
         if self.pickles:
@@ -128,6 +163,14 @@ class Listing:
         raise UnusableRepoError(
             f"{self.repo} holds no weights.", "Choose a repository with .safetensors files."
         )
+
+    def _check_file(self) -> None:
+        found = {file.path for file in self.parts_of(self.file)}
+        if not found or len(found) < len(names_of(Path(self.file).name)):
+            raise UnusableRepoError(
+                f"{self.repo} has no GGUF file {shown(self.file)}, or not all of it.",
+                f"It has {', '.join(shown(file.path) for file in self.ggufs[:8]) or 'none'}.",
+            )
 
 
 def _is_weights(path: str) -> bool:

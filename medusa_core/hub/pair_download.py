@@ -198,6 +198,7 @@ async def _listings(
     ]
     found = await asyncio.gather(*asked)
     listings = tuple(replace(listing, takes_pickles=pair.converts) for listing in found)
+    listings = (replace(listings[0], file=pair.file or listings[0].only_gguf), *listings[1:])
     for listing in listings:
         listing.check()
     return listings

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from medusa_core.errors import CheckpointError, HubError, NotFoundError
+from medusa_core.files.gguf import SUFFIX
 from medusa_core.files.safetensors_header import (
     LENGTH_BYTES,
     TensorEntry,
@@ -21,6 +25,7 @@ from medusa_core.hub.settings import HubSettings
 from medusa_core.hub.wire import BrokenError, Head, Wire
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig, parse_config
+from medusa_core.models.gguf_config import read_gguf_config
 
 _FIRST_BYTES = 1 << 16  # holds most headers whole
 _MOST_TEXT_BYTES = 16 << 20
@@ -28,6 +33,8 @@ _REFUSED = (401, 403)
 _NOT_FOUND = 404
 _ERRORS, _OK, _PARTIAL = 400, 200, 206
 HEADS_FILE = "medusa_lm_head.safetensors"
+_USUAL = ("q4_k_m", "q4_0", "q4_k_s", "mxfp4")
+_HEADER_BYTES = (1 << 20, 8 << 20, 48 << 20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +45,8 @@ class RemoteModel:
         listing: Its files.
         config: Sizes of its model.
         heads: Sizes of heads that lie among its weights; no heads otherwise.
+
+    Where it is a GGUF file, the listing says which.
     """
 
     listing: Listing
@@ -45,16 +54,28 @@ class RemoteModel:
     heads: HeadsShape
 
 
-def look_at_model(settings: HubSettings, repo: str, revision: str = "main") -> RemoteModel:
+def look_at_model(
+    settings: HubSettings, repo: str, revision: str = "main", file: str = ""
+) -> RemoteModel:
     """Read a model's configuration and the headers of its weights; blocks.
+
+    Args:
+        settings: Where from.
+        repo: `owner/name`.
+        revision: Branch, tag or commit.
+        file: A GGUF file of it; where there is nothing else, a usual one is looked at.
 
     Raises:
         HubError: The Hub can't be reached, or lacks it.
         ModelError: It isn't a model that can be loaded.
     """
     listing = list_repo(settings, repo, revision)
+    if file or (listing.ggufs and not listing.has_safetensors):
+        listing = replace(listing, file=file or _usual_file(listing))
+        listing.check()
+        return RemoteModel(listing, _gguf_config(settings, listing), HeadsShape())
     listing.check()
-    names = {file.path for file in listing.files}
+    names = {one.path for one in listing.files}
     raw = _read_json(settings, listing, "config.json")
     generation = {}
     if "generation_config.json" in names:
@@ -64,6 +85,32 @@ def look_at_model(settings: HubSettings, repo: str, revision: str = "main") -> R
     if raw.get("medusa_num_heads") and "model.safetensors" in names:
         heads = _heads_shape(read_remote_header(settings, listing, "model.safetensors"))
     return RemoteModel(listing, config, heads)
+
+
+def _usual_file(listing: Listing) -> str:
+    """Of GGUF files the one that most people take: about 4.5 bits; else the smallest."""
+    for kind in _USUAL:
+        for file in listing.ggufs:
+            if kind in file.path.lower():
+                return file.path
+    return min(listing.ggufs, key=lambda file: file.size).path
+
+
+def _gguf_config(settings: HubSettings, listing: Listing) -> ModelConfig:
+    """Sizes in the header of a GGUF file, of which as little is fetched as holds it."""
+    first = listing.needed[0]
+    with tempfile.TemporaryDirectory(prefix="medusa-header-") as folder:
+        path = Path(folder) / f"header{SUFFIX}"
+        for count in _HEADER_BYTES:
+            begun = _read(settings, listing, first.path, 0, min(count, first.size))
+            path.write_bytes(begun)
+            os.truncate(path, first.size)  # the rest of it takes no room
+            try:
+                return parse_config(*read_gguf_config(path, len(begun)))
+            except CheckpointError:
+                if count >= min(first.size, _HEADER_BYTES[-1]):
+                    raise
+    raise CheckpointError(f"{first.path} has no header that can be read.", "Choose another.")
 
 
 def look_at_heads(settings: HubSettings, repo: str) -> HeadsShape:

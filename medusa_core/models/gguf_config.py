@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from medusa_core.errors import CheckpointError, ModelError
-from medusa_core.files.gguf import Gguf, read_gguf
+from medusa_core.files.gguf import Gguf, read_beginning, read_gguf
 from medusa_core.models.gguf_names import ARCHITECTURES, Architecture, hugging_face_name
 from medusa_core.quant.block_sizes import BLOCK_SIZES
 
@@ -53,14 +53,21 @@ def find_architecture(gguf: Gguf) -> Architecture:
     return found
 
 
-def read_gguf_config(path: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
+def read_gguf_config(
+    path: Path, most_bytes: int | None = None
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
     """What `parse_config` takes, from a GGUF file: sizes, ends of answers, types of matrices.
+
+    Args:
+        path: The file.
+        most_bytes: How many bytes of one file are there to be read; None for all of them, and for
+            all files of the model.
 
     Raises:
         CheckpointError: The file is damaged.
         ModelError: Its architecture isn't supported.
     """
-    gguf = read_gguf(path)
+    gguf = read_gguf(path) if most_bytes is None else read_beginning(path, most_bytes)
     of = find_architecture(gguf)
     raw: dict[str, Any] = {"model_type": of.model_type}
     for name, key in (_SIZES | _MORE).items():

@@ -417,6 +417,10 @@
         <translation>Herunterladen</translation>
     </message>
     <message>
+        <source>File</source>
+        <translation>Datei</translation>
+    </message>
+    <message>
         <source>Searching …</source>
         <translation>Suche läuft …</translation>
     </message>
@@ -775,6 +779,14 @@
         <translation>Der Ordner für Downloads; den üblichen teilen sich auch andere Programme.</translation>
     </message>
     <message>
+        <source>Folder…</source>
+        <translation>Ordner…</translation>
+    </message>
+    <message>
+        <source>GGUF file…</source>
+        <translation>GGUF-Datei…</translation>
+    </message>
+    <message>
         <source>Nothing is downloaded yet: see Discover, or import a model.</source>
         <translation>Noch ist nichts heruntergeladen: siehe Entdecken, oder importieren Sie ein Modell.</translation>
     </message>
@@ -809,6 +821,18 @@
     <message>
         <source>It is loaded now: the built-in model takes its place.</source>
         <translation>Es ist gerade geladen: Das eingebaute Modell tritt an seine Stelle.</translation>
+    </message>
+    <message>
+        <source>Folder of a model or of heads</source>
+        <translation>Ordner eines Modells oder von Köpfen</translation>
+    </message>
+    <message>
+        <source>GGUF file</source>
+        <translation>GGUF-Datei</translation>
+    </message>
+    <message>
+        <source>GGUF files (*.gguf)</source>
+        <translation>GGUF-Dateien (*.gguf)</translation>
     </message>
 </context>
 <context>

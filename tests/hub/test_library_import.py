@@ -73,5 +73,5 @@ def test_a_folder_that_cannot_be_loaded_is_not_imported(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="tokenizer is missing"):
         import_copy(folder, tmp_path / "models")
     assert not (tmp_path / "folders.json").exists()
-    with pytest.raises(CheckpointError, match="no folder"):
+    with pytest.raises(CheckpointError, match="neither a folder"):
         check_folder(tmp_path / "none")

@@ -65,7 +65,7 @@ def test_kinds_are_told_apart(tmp_path: Path) -> None:
         "pickled": (Kind.HEADS, "pickle", False),
         "shards": (Kind.TARGET, "pickle", False),
         "other": (Kind.UNKNOWN, "safetensors", False),
-        "gguf": (Kind.UNKNOWN, "gguf", False),
+        "x.gguf": (Kind.TARGET, "gguf", False),
     }
 
 

@@ -207,12 +207,14 @@ def test_a_hub_that_is_not_there_is_said(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("model.gguf", "llama.cpp"), ("pytorch_model.bin", "pickles")]
+    ("names", "words"),
+    [(["a.gguf", "b.gguf"], "--file a.gguf"), (["model.bin"], "pickles")],
 )
 def test_a_repository_that_can_not_be_loaded_says_what_it_is(
-    name: str, words: str, hub: LoopbackHub, settings: HubSettings
+    names: list[str], words: str, hub: LoopbackHub, settings: HubSettings
 ) -> None:
-    random_file(hub.root / MODEL / name, 1000)
+    for name in names:
+        random_file(hub.root / MODEL / name, 1000)
     with pytest.raises(UnusableRepoError, match=words):
         fetch(settings, Pair(MODEL))
     assert sent(hub) == 0
