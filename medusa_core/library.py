@@ -13,6 +13,7 @@ from enum import Enum
 from pathlib import Path
 
 from medusa_core.errors import HubError, ModelError, NotFoundError
+from medusa_core.files.gguf import is_gguf
 from medusa_core.heads.reader import read_heads_shape
 from medusa_core.hub.catalog import read_catalog
 from medusa_core.hub.downloads import Downloads
@@ -21,7 +22,7 @@ from medusa_core.hub.installed import list_installed, repo_folder, size_of
 from medusa_core.hub.job import Pair
 from medusa_core.hub.library_folder import look_into
 from medusa_core.hub.library_import import FolderList
-from medusa_core.hub.library_remove import plan_removal, remove
+from medusa_core.hub.library_remove import Removal, plan_file_removal, plan_removal, remove
 from medusa_core.hub.library_verify import repair, verify
 from medusa_core.hub.listing import Listing
 from medusa_core.hub.other_programs import models_of_others
@@ -305,9 +306,7 @@ class Library:
         """What to know before it is deleted."""
         if not item.found.is_cached:
             return "Files stay on disk."
-        plan = plan_removal(
-            self.settings.cache_dir, repo_folder(self.settings.cache_dir, item.name)
-        )
+        plan = self._plan_removal(item)
         words = "Other programs that use the Hugging Face cache lose it, too."
         return words + (f" Shared with {len(plan.sharers)} revisions." if plan.sharers else "")
 
@@ -324,10 +323,16 @@ class Library:
         cache = self.settings.cache_dir
 
         def work() -> int:
-            plan = plan_removal(cache, repo_folder(cache, item.name), item.found.revision)
-            return remove(cache, plan)
+            return remove(cache, self._plan_removal(item))
 
         return await asyncio.to_thread(work)
+
+    def _plan_removal(self, item: Installed) -> Removal:
+        """What goes with something in the cache: a revision, or one GGUF model of it."""
+        cache = self.settings.cache_dir
+        if not is_gguf(item.folder):
+            return plan_removal(cache, repo_folder(cache, item.name), item.found.revision)
+        return plan_file_removal(cache, item.folder.parents[2], item.folder)
 
     def kept_bytes(self) -> int:
         """Bytes of the quantized copies that make the next load quicker."""

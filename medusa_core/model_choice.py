@@ -19,7 +19,7 @@ class ModelChoice:
 
     Attributes:
         name: Name to show.
-        model_dir: Folder of the model.
+        model_dir: Folder of the model, or its GGUF file.
         heads_dir: Folder of its Medusa heads, or None.
         formats: Weight formats.
         context_tokens: Longest prompt plus answer; 0 for what fits.
@@ -64,7 +64,7 @@ def as_json(choice: ModelChoice) -> dict[str, Any]:
 
 
 def from_json(saved: Mapping[str, Any]) -> ModelChoice:
-    """A remembered choice; the built-in model if its folder is gone.
+    """A remembered choice; the built-in model if its files are gone.
 
     Raises:
         ValueError: A number can't be read.
@@ -74,7 +74,7 @@ def from_json(saved: Mapping[str, Any]) -> ModelChoice:
     if not saved:
         return demo_choice()
     model_dir, heads = Path(saved["model_dir"]), str(saved["heads_dir"])
-    if not model_dir.is_dir():
+    if not model_dir.exists():
         return demo_choice()
     heads_dir = Path(heads) if heads and Path(heads).is_dir() else None
     return ModelChoice(

@@ -281,7 +281,8 @@ class InstalledTab(QWidget):
 
     def _reveal(self) -> None:
         if (item := self.chosen) is not None:
-            QDesktopServices.openUrl(QUrl.fromLocalFile(str(item.folder)))
+            folder = item.folder if item.folder.is_dir() else item.folder.parent
+            QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))
 
     def _import_folder(self) -> None:
         title = self.tr("Folder of a model or of heads")

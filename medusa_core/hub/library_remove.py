@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medusa_core.errors import ModelError, RequestError
+from medusa_core.files.gguf import is_gguf, names_of
 from medusa_core.hub.boundary import Boundary
 from medusa_core.hub.cache_folder import read_ref
 from medusa_core.hub.library_files import files_in, first_hop
@@ -71,6 +72,29 @@ def plan_removal(cache_dir: Path, repo: Path, revision: str = "") -> Removal:
     return Removal(repo, "", folders, (), store.expected_freed_size if store else freed)
 
 
+def plan_file_removal(cache_dir: Path, repo: Path, file: Path) -> Removal:
+    """See what the removal of one GGUF model would do; the last one takes the repository along.
+
+    Args:
+        cache_dir: The shared cache.
+        repo: A repository's folder in it.
+        file: The model's file in a snapshot, of several the first.
+
+    Raises:
+        RequestError: That isn't in the cache.
+    """
+    _check_place(cache_dir, repo)
+    parts = [path for path in map(file.with_name, names_of(file.name)) if _is_there(path)]
+    others = [path for path in files_in(repo / "snapshots") if path not in parts]
+    if not any(is_gguf(path) for path in others):
+        return plan_removal(cache_dir, repo)
+    kept = {first_hop(path) for path in others}
+    blobs = {first_hop(path) for path in parts} - kept
+    going = sorted(path for path in blobs if path.parent == repo / "blobs" and _is_there(path))
+    files = (*parts, *going)
+    return Removal(repo, file.parent.name, (), files, _freed(files))
+
+
 def remove(cache_dir: Path, removal: Removal) -> int:
     """Remove what was planned.
 
@@ -89,7 +113,9 @@ def remove(cache_dir: Path, removal: Removal) -> int:
     boundary = Boundary(cache_dir)
     for path in (*removal.files, *removal.folders):
         boundary.check(path)
-    store = _through_library(cache_dir, removal.repo, removal.revision)
+    store = None
+    if removal.folders:
+        store = _through_library(cache_dir, removal.repo, removal.revision)
     try:
         if store is not None:
             store.execute()

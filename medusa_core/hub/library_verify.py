@@ -8,6 +8,7 @@ from enum import Enum
 from pathlib import Path
 
 from medusa_core.errors import Cancelled, CheckpointError, ModelError
+from medusa_core.files.gguf import is_gguf, names_of
 from medusa_core.files.safetensors_header import read_header
 from medusa_core.hub.boundary import Boundary
 from medusa_core.hub.cache_folder import new_hash
@@ -101,8 +102,8 @@ def verify(
     """Read every file of a model and compare it with its hash; takes as long as the disk does.
 
     Args:
-        folder: A snapshot of the cache, or any other folder. Without hashes to compare with, only
-            the headers of safetensors files are checked, and the files are named as unchecked.
+        folder: A snapshot of the cache, any other folder, or a GGUF file. Without hashes to compare
+            with, only headers are checked, and the files are named as unchecked.
         on_progress: Told of bytes read and bytes to read.
         is_cancelled: Asked every few megabytes.
 
@@ -110,8 +111,11 @@ def verify(
         Cancelled: It was stopped.
         ModelError: A file can't be read.
     """
+    if is_gguf(folder):
+        paths, folder = [folder.with_name(name) for name in names_of(folder.name)], folder.parent
+    else:
+        paths = files_in(folder)
     listed = expected_files(folder)
-    paths = files_in(folder)
     total = sum(path.stat().st_size for path in paths if path.exists())
     done = 0
 

@@ -62,13 +62,13 @@ def calibration_key(target: Target, folders: Iterable[Path]) -> str:
 
     Args:
         target: The loaded target.
-        folders: Where its files and those of its heads lie.
+        folders: Where its files and those of its heads lie; or a GGUF file.
     """
     files = [
         (path.name, path.stat().st_size, path.stat().st_mtime_ns)
         for folder in folders
-        for path in sorted(folder.iterdir())
-        if path.suffix in (".safetensors", ".json")
+        for path in (sorted(folder.iterdir()) if folder.is_dir() else [folder])
+        if path.suffix in (".safetensors", ".json") or path == folder
     ]
     device = target.precision.device
     where = card.name(device) if device.type == "cuda" else _processor()

@@ -63,7 +63,11 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(as_json(choice)))
     else:
-        print(_table(args.model, choice, choices(config, heads, budget, context), best, budget))
+        print(
+            _table(
+                args.model, config, choice, choices(config, heads, budget, context), best, budget
+            )
+        )
     return 0
 
 
@@ -160,10 +164,18 @@ def _capability(text: str) -> tuple[int, int]:
 
 
 def _table(
-    model: str, choice: Choice, all_choices: tuple[Choice, ...], best: Choice | None, budget: Budget
+    model: str,
+    config: ModelConfig,
+    choice: Choice,
+    all_choices: tuple[Choice, ...],
+    best: Choice | None,
+    budget: Budget,
 ) -> str:
-    plan = choice.plan
-    lines = [f"{model} as {_name(choice)} on {budget.name}, context {plan.context_tokens:,}", ""]
+    plan, stored = choice.plan, config.quantization.upper()
+    lines = [
+        f"{model} as {_name(choice, stored)} on {budget.name}, context {plan.context_tokens:,}",
+        "",
+    ]
     rows = {
         "weights": plan.weights_bytes,
         "heads": plan.heads_bytes,
@@ -177,15 +189,15 @@ def _table(
     lines += ["", f"  {_verdict(plan)}", ""]
     lines += [f"  {'format':<10}{'weights':>12}{'free':>12}  verdict"]
     lines += [_line(each) for each in all_choices]
-    advice = "no way to load it fits" if best is None else f"recommended: {_name(best)}"
+    advice = "no way to load it fits" if best is None else f"recommended: {_name(best, stored)}"
     if best is not None:
         advice += f", context {best.plan.context_tokens:,}"
     return "\n".join([*lines, "", f"  {advice}"])
 
 
-def _name(choice: Choice) -> str:
+def _name(choice: Choice, stored: str) -> str:
     formats = choice.formats
-    name = formats.linears or "dense"
+    name = formats.linears or stored or "dense"
     name += f", heads {formats.heads}" if formats.heads else ""
     name += f", lm_head {formats.lm_head}" if formats.lm_head else ""
     return name + (", token vectors in RAM" if formats.embedding_in_ram else "")

@@ -1,5 +1,6 @@
 """GGUF files as models: sizes, tensors, tokenizer, template, and the tokens that come out."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from shutil import copytree
@@ -10,6 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from medusa_core.__main__ import main
 from medusa_core.api import demo_model
 from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.errors import CheckpointError, ModelError
@@ -175,3 +177,14 @@ def test_heads_draft_for_blocks_as_for_numbers(pebbles: dict[str, Path]) -> None
         tokens = sum(len(run.token_ids) for run in runs)
         taus.append(tokens / sum(run.done.num_steps for run in runs))
     assert taus[1] >= 0.95 * taus[0]  # of some texts of their own; the bench has many
+
+
+def test_the_command_line_takes_a_file(
+    pebbles: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(pebbles["q4_0"])
+    where = ["--model", path, "--max-new-tokens", "5", "--json"]
+    assert main(["generate", "--prompt", "Hello", *where]) == 0
+    assert json.loads(capsys.readouterr().out)["num_tokens"] == 5
+    assert main(["plan", path]) == 0
+    assert "as Q4_0 on" in capsys.readouterr().out

@@ -76,6 +76,30 @@ def test_one_file_is_fetched_and_another_joins_it(
     assert len(tree["files"]) == 3
 
 
+def test_one_file_is_verified_and_deleted_alone(
+    repo: Path, settings: HubSettings, hub: LoopbackHub, tmp_path: Path
+) -> None:
+    library = Library(tmp_path / "jobs.db", tmp_path / "folders.json", settings)
+    for file in ("tiny-Q4_0.gguf", "tiny-Q8_0-00001-of-00002.gguf"):
+        fetch(settings, Pair(REPO, file=file))
+    small, split = run(library.installed())
+    blob = small.folder.resolve()
+    blob.write_bytes(blob.read_bytes()[:-1] + b"!")
+    assert run(library.verify(split)) == ()
+    (wrong,) = run(library.verify(small))
+    assert "tiny-Q4_0.gguf" in wrong
+    (left,) = run(library.installed())
+    assert left.name == split.name
+    fetch(settings, Pair(REPO, file="tiny-Q4_0.gguf"))
+    freed = run(library.remove(split))
+    assert freed == split.nbytes
+    (left,) = run(library.installed())
+    assert left.name == small.name
+    assert left.folder.exists()
+    run(library.remove(left))
+    assert run(library.installed()) == ()
+
+
 def test_a_file_that_is_not_there_is_said(repo: Path, settings: HubSettings) -> None:
     with pytest.raises(UnusableRepoError, match="tiny-Q2_K"):
         fetch(settings, Pair(REPO, file="tiny-Q2_K.gguf"))
