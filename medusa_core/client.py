@@ -2,7 +2,7 @@
 
 ```
 async with Client() as client:
-    await client.load(demo_choice())
+    await client.load(LoadModel("", new_id(), demo_model_dir(), demo_heads_dir()))
     async with aclosing(client.answer("chat", messages, settings)) as events:
         async for event in events:
             ...
@@ -19,8 +19,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TypeVar
 
@@ -58,6 +59,14 @@ _SESSION = "client"
 _E = TypeVar("_E", bound=Message)
 
 
+@dataclass(slots=True)
+class _Turn:
+    """Whose turn it is in a conversation, and how many have or want it."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    num_users: int = 0
+
+
 class Client:
     """One engine, used by the coroutines of one event loop."""
 
@@ -72,7 +81,7 @@ class Client:
         self._arrived: deque[Event] = deque()
         self._wake_is_posted = False
         self._requests: dict[tuple[str, str], asyncio.Queue[Event]] = {}
-        self._turns: dict[str, asyncio.Lock] = {}
+        self._turns: dict[str, _Turn] = {}
         self._listeners: list[Listener] = []
 
     async def __aenter__(self) -> Client:
@@ -165,8 +174,7 @@ class Client:
         Raises:
             MedusaError: It can't be answered.
         """
-        turns = self._turns.setdefault(session_id, asyncio.Lock())
-        async with turns:
+        async with self._turn(session_id):
             request = Generate(
                 session_id,
                 new_id(),
@@ -181,9 +189,21 @@ class Client:
 
     async def close_session(self, session_id: str) -> None:
         """Forget a conversation's cached rows, once its answers are complete."""
-        async with self._turns.setdefault(session_id, asyncio.Lock()):
+        async with self._turn(session_id):
             self._engine.submit(CloseSession(session_id, new_id()))
-        self._turns.pop(session_id, None)
+
+    @asynccontextmanager
+    async def _turn(self, session_id: str) -> AsyncIterator[None]:
+        """Wait for a conversation's earlier requests; the last one to leave forgets it."""
+        turn = self._turns.setdefault(session_id, _Turn())
+        turn.num_users += 1
+        try:
+            async with turn.lock:
+                yield
+        finally:
+            turn.num_users -= 1
+            if not turn.num_users:
+                del self._turns[session_id]
 
     async def _last(
         self,

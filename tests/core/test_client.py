@@ -101,6 +101,32 @@ def test_a_second_question_waits_for_the_answer_to_the_first(folders: Folders) -
     run(work())
 
 
+def test_a_conversation_that_is_closed_while_questions_wait_still_takes_turns(
+    folders: Folders,
+) -> None:
+    async def work() -> None:
+        async with Client() as client:
+            await client.load(load_command(folders))
+            closed = asyncio.Event()
+
+            async def close() -> None:
+                await client.close_session("chat")
+                closed.set()
+
+            async def ask_after_closing() -> None:
+                await closed.wait()
+                await answered(client, "chat", "three")
+
+            await asyncio.gather(
+                answered(client, "chat", "one"),
+                close(),
+                answered(client, "chat", "two"),
+                ask_after_closing(),
+            )
+
+    run(work())
+
+
 def test_who_leaves_an_answer_cancels_it(folders: Folders) -> None:
     async def work() -> None:
         endless = GenerateSettings(max_new_tokens=400, banned=(1,), drafter="none")
