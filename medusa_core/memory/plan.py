@@ -136,6 +136,7 @@ def kv_bytes(config: ModelConfig, formats: PartFormats, context_tokens: int) -> 
     """
     compiles = formats.compiles and fits_lanes(*config.row_sizes)
     compiles = compiles and (not config.quantization or formats.keeps_blocks)
+    compiles = compiles and config.traits.is_usual
     compiles = compiles and find_family(config.model_type).decoder is None
     itemsize = _ITEMSIZE[formats.compute if compiles else formats.cache]
     return row_bytes(config, itemsize) * whole_rows(context_tokens)

@@ -28,24 +28,24 @@ def attend_by_products(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | N
         [n, q heads · head_dim]
     """
     num_rows, num_kv = len(q), len(keys)
-    grouped = _by_kv_head(q, num_kv)
+    grouped = by_kv_head(q, num_kv)
     transposed = keys.transpose(1, 2)
     if mask is None:
         scores = torch.bmm(grouped, transposed)
     else:
         scores = torch.baddbmm(mask, grouped, transposed)
     mixed = torch.bmm(torch.softmax(scores, dim=-1), values)
-    return _by_row(mixed, num_rows)
+    return by_row(mixed, num_rows)
 
 
 def attend_fused(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
     """Torch's fused kernel; arguments as in `attend_by_products`."""
     num_rows, num_kv = len(q), len(keys)
-    grouped = _by_kv_head(q, num_kv).unsqueeze(0)
+    grouped = by_kv_head(q, num_kv).unsqueeze(0)
     mixed = F.scaled_dot_product_attention(
         grouped, keys.unsqueeze(0), values.unsqueeze(0), attn_mask=mask, scale=1.0
     )
-    return _by_row(mixed.squeeze(0), num_rows)
+    return by_row(mixed.squeeze(0), num_rows)
 
 
 def choose_attention(device: torch.device) -> Attend:
@@ -53,7 +53,7 @@ def choose_attention(device: torch.device) -> Attend:
     return attend_by_products if device.type == "cpu" else attend_fused
 
 
-def _by_kv_head(q: Tensor, num_kv: int) -> Tensor:
+def by_kv_head(q: Tensor, num_kv: int) -> Tensor:
     """Query heads of a group become rows, so that keys are read once and never repeated.
 
     [n, q heads, head_dim] → [kv heads, group · n, head_dim]
@@ -65,8 +65,8 @@ def _by_kv_head(q: Tensor, num_kv: int) -> Tensor:
     return grouped.reshape(num_kv, -1, head_dim)
 
 
-def _by_row(mixed: Tensor, num_rows: int) -> Tensor:
-    """[kv heads, group · n, head_dim] → [n, q heads · head_dim]"""
+def by_row(mixed: Tensor, num_rows: int) -> Tensor:
+    """Rows as they were: [kv heads, group · n, head_dim] → [n, q heads · head_dim]"""
     num_kv, _, head_dim = mixed.shape
     by_row = mixed.view(num_kv, -1, num_rows, head_dim).permute(2, 0, 1, 3)
     return by_row.reshape(num_rows, -1)

@@ -138,7 +138,7 @@ def parse_config(
         rms_norm_eps=_number(raw, "rms_norm_eps", 1e-6),
         context_tokens=min(context, traits.window or context),
         rope=_read_rope(raw),
-        tie_embeddings=bool(raw.get("tie_word_embeddings", False)),
+        tie_embeddings=bool(raw.get("tie_word_embeddings", traits.is_tied)),
         traits=traits,
         eos_token_ids=_read_eos(raw, generation),
         quantization=usual_type(stored_types or {}) or _read_quantization(raw),
@@ -159,13 +159,16 @@ def _check(config: ModelConfig, raw: Mapping[str, Any]) -> None:
         )
     if config.head_dim % 2:
         raise ModelError(f"head_dim {config.head_dim} is odd; rotary embedding needs pairs.")
-    if (activation := raw.get("hidden_act", "silu")) != "silu":
-        raise ModelError(f"The activation {_shown(activation)} isn't supported; only silu is.")
+    wanted = config.traits.activation.value
+    if (activation := raw.get("hidden_activation", raw.get("hidden_act", wanted))) != wanted:
+        raise ModelError(f"The activation {_shown(activation)} isn't supported; only {wanted} is.")
 
 
 def _read_rope(raw: Mapping[str, Any]) -> RopeConfig:
     """Old files have `rope_theta` and `rope_scaling`, new ones `rope_parameters`."""
     scaling = raw.get("rope_parameters") or raw.get("rope_scaling") or {}
+    if isinstance(scaling, Mapping) and isinstance(scaling.get("full_attention"), Mapping):
+        scaling = scaling["full_attention"]  # those of layers with a window are a trait
     if not isinstance(scaling, Mapping):
         raise ModelError("config.json: rope_scaling is no object.", "Download the file again.")
     kind = _text(scaling.get("rope_type", scaling.get("type", "default")))

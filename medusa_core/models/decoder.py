@@ -53,7 +53,7 @@ class Decoder:
 
     Attributes:
         config: Its sizes.
-        blocks: Weights of its blocks.
+        blocks: Weights of its blocks; empty where a family keeps others.
         embedding: Token vectors. [vocabulary, hidden]
         lm_head: Projection to the vocabulary; Medusa heads may share it.
         final_norm: What the projection and the heads read passes through it.
@@ -64,10 +64,9 @@ class Decoder:
     def __init__(self, config: ModelConfig, precision: Precision, weights: Weights) -> None:
         self.config = config
         self.embedding = weights.embedding()
-        self.blocks = [self.read_block(weights, index) for index in range(config.num_layers)]
-        self.final_norm = RmsNorm(
-            weights.vector(FINAL_NORM, config.hidden_size), config.rms_norm_eps
-        )
+        self.blocks: list[Block] = []
+        self.read_blocks(weights)
+        self.final_norm = self.read_norm(weights, FINAL_NORM, config.hidden_size)
         self.lm_head = weights.lm_head(lm_head_part(config), self.embedding)
         self.num_parameters = weights.num_parameters
         self.nbytes = weights.nbytes
@@ -77,9 +76,15 @@ class Decoder:
         self._device = self.final_norm.weight.device
         self._scores_dtype = precision.scores
 
-    def read_block(self, weights: Weights, index: int) -> Block:
-        """The weights of one block."""
-        return _read_block(self.config, weights, index)
+    def read_blocks(self, weights: Weights) -> None:
+        """Read the weights of all blocks."""
+        count = self.config.num_layers
+        self.blocks = [_read_block(self.config, weights, index) for index in range(count)]
+
+    def read_norm(self, weights: Weights, name: str, size: int) -> RmsNorm:
+        """A norm."""
+        vector = weights.vector(name, size) + self.config.traits.norm_offset
+        return RmsNorm(vector, self.config.rms_norm_eps)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """The scores behind states. [n, hidden] → [n, vocabulary]"""
@@ -180,7 +185,13 @@ def _read_qk_norm(config: ModelConfig, weights: Weights, prefix: str) -> HeadNor
 def decoder_of(config: ModelConfig) -> type[Decoder]:
     """The decoder of a target's family."""
     own = find_family(config.model_type).decoder
-    return Decoder if own is None else own()
+    if own is not None:
+        return own()
+    if config.traits.is_usual:
+        return Decoder
+    from medusa_core.models.traits_decoder import TraitsDecoder
+
+    return TraitsDecoder
 
 
 # Written by old programs, and computed anew by all; and what belongs to others.

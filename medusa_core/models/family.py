@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,21 @@ if TYPE_CHECKING:  # a plan needs no torch, and a config knows its family
     from medusa_core.models.parts import BlockParts
 
 
+class NormPlaces(str, Enum):
+    """Where a block's norms stand: before each of its two halves, behind them, or both."""
+
+    BEFORE = "before"
+    BEHIND = "behind"
+    AROUND = "around"
+
+
+class Activation(str, Enum):
+    """What a gate passes through."""
+
+    SILU = "silu"
+    GELU_TANH = "gelu_pytorch_tanh"
+
+
 @dataclass(frozen=True, slots=True)
 class Traits:
     """What one checkpoint has beyond what all families share.
@@ -29,6 +45,23 @@ class Traits:
         qk_norm: Queries and keys are normalised per head before they are turned.
         window: Tokens that attention looks back on, in any layer; None for all. Within so many
             tokens the window shows everything, so longer contexts are not offered.
+        wide_qk_norm: Queries and keys are normalised over all heads at once.
+        norm_places: Where the norms stand.
+        norm_offset: What is added to every norm's weight.
+        activation: What a gate passes through.
+        embedding_scale: What token vectors are multiplied with.
+        residual_scale: What each half of a block is multiplied with before it is added.
+        score_divisor: What the scores of the vocabulary are divided by.
+        attention_scale: What queries times keys are multiplied with; None for 1/√head_dim.
+        attention_cap: Attention's scores s become cap · tanh(s / cap); None for as they are.
+        score_cap: So do those of the vocabulary.
+        windows: Of every layer the tokens that attention looks back on, or None for all; empty
+            where all layers look back on everything.
+        local_theta: Base of the rotary frequencies of layers with a window; None for one base.
+        scales_local: Layers with a window stretch positions as the others do.
+        unturned: Layers whose queries and keys aren't turned by their position.
+        is_tied: The projection to the vocabulary is the token vectors, where `config.json` says
+            nothing.
     """
 
     qkv_bias: bool = False
@@ -36,6 +69,37 @@ class Traits:
     mlp_bias: bool = False
     qk_norm: bool = False
     window: int | None = None
+    wide_qk_norm: bool = False
+    norm_places: NormPlaces = NormPlaces.BEFORE
+    norm_offset: float = 0.0
+    activation: Activation = Activation.SILU
+    embedding_scale: float = 1.0
+    residual_scale: float = 1.0
+    score_divisor: float = 1.0
+    attention_scale: float | None = None
+    attention_cap: float | None = None
+    score_cap: float | None = None
+    windows: tuple[int | None, ...] = ()
+    local_theta: float | None = None
+    scales_local: bool = True
+    unturned: frozenset[int] = frozenset()
+    is_tied: bool = False
+
+    @property
+    def is_usual(self) -> bool:
+        """Has it only what Llama and its near relatives have, which the compiled step knows?"""
+        usual = Traits(
+            qkv_bias=self.qkv_bias,
+            output_bias=self.output_bias,
+            mlp_bias=self.mlp_bias,
+            qk_norm=self.qk_norm,
+            window=self.window,
+            is_tied=self.is_tied,
+        )
+        return self == usual
+
+
+_MOST_LAYERS = 1 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +109,9 @@ class FamilySpec:
     Attributes:
         name: `model_type` in its `config.json`.
         traits: What a `config.json` of it says.
-        decoder: Imports and gives the decoder of a family whose blocks, norms or scores aren't the
-            shared ones; None for `models.decoder.Decoder`. The compiled step declines others.
-        parts: The parts of its block of that number, if they aren't the shared ones.
+        decoder: Imports and gives the decoder of a family that traits don't describe; None for one
+            that follows them. The compiled step declines what isn't usual.
+        parts: The parts of its block of that number, if traits don't describe them.
     """
 
     name: str
@@ -74,8 +138,55 @@ def find_family(model_type: str) -> FamilySpec:
     raise ModelError(
         f"Models of type {reprlib.repr(model_type or 'unknown')} aren't supported.",
         f"Supported are {', '.join(family_registry().names)}: Llama, Vicuna, TinyLlama, Yi, "
-        "Mistral, Qwen2, Qwen3 and their relatives.",
+        "Mistral, Qwen2, Qwen3, Gemma 2 and 3, OLMo 2 and 3, Granite, SmolLM3 and their relatives.",
     )
+
+
+def layer_windows(raw: Mapping[str, Any], layers: Sequence[str]) -> tuple[int | None, ...]:
+    """Of every layer its window, by the kinds that a `config.json` gives them."""
+    window = sliding_window(raw)
+    return tuple(window if kind == "sliding_attention" else None for kind in layers)
+
+
+def layer_kinds(raw: Mapping[str, Any], pattern: int, default: int = 0) -> tuple[str, ...]:
+    """The kinds of all layers; where a `config.json` doesn't say, each `pattern`-th sees all.
+
+    Raises:
+        ModelError: They aren't one for each layer.
+    """
+    count = raw.get("num_hidden_layers", default)
+    count = count if isinstance(count, int) and 0 < count <= _MOST_LAYERS else 0
+    kinds = raw.get("layer_types")
+    if kinds is None:
+        every = raw.get("sliding_window_pattern", raw.get("_sliding_window_pattern", pattern))
+        every = every if isinstance(every, int) and every > 0 else pattern
+        return tuple(
+            "full_attention" if (index + 1) % every == 0 else "sliding_attention"
+            for index in range(count)
+        )
+    known = ("full_attention", "sliding_attention")
+    if not isinstance(kinds, list) or len(kinds) != count or any(k not in known for k in kinds):
+        raise ModelError(
+            "config.json: layer_types isn't a list of full_attention and sliding_attention.",
+            "Layers of other kinds, such as recurrent ones, aren't supported.",
+        )
+    return tuple(kinds)
+
+
+def positive(raw: Mapping[str, Any], key: str, default: float | None) -> float | None:
+    """A positive number of a `config.json`; null and nothing mean the default.
+
+    Raises:
+        ModelError: It is something else.
+    """
+    value = raw.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1e12:
+        raise ModelError(
+            f"config.json: {key} is {reprlib.repr(value)}.", "Download config.json again."
+        )
+    return float(value)
 
 
 def sliding_window(raw: Mapping[str, Any]) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.family import find_family
+from medusa_core.models.family import NormPlaces, find_family
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +86,11 @@ def shared_parts(config: ModelConfig, index: int) -> BlockParts:
     gate_up = tuple(Piece(f"{mlp}.{p}_proj", config.intermediate_size) for p in ("gate", "up"))
     output = (Piece(f"{attention}.o_proj", hidden),)
     down = (Piece(f"{mlp}.down_proj", hidden),)
-    norms = dict.fromkeys((f"{prefix}.{n}_layernorm" for n in ("input", "post_attention")), hidden)
+    norms = dict.fromkeys((f"{prefix}.{name}" for name in norm_names(traits.norm_places)), hidden)
     if traits.qk_norm:
         norms |= dict.fromkeys((f"{attention}.{name}_norm" for name in ("q", "k")), config.head_dim)
+    if traits.wide_qk_norm:
+        norms |= {f"{attention}.q_norm": inner, f"{attention}.k_norm": kv}
     return BlockParts(
         prefix=prefix,
         vectors=norms,
@@ -97,6 +99,16 @@ def shared_parts(config: ModelConfig, index: int) -> BlockParts:
         gate_up=LinearPart(f"{name}.gate_up", gate_up, hidden, traits.mlp_bias),
         down=LinearPart(f"{name}.down", down, config.intermediate_size, traits.mlp_bias),
     )
+
+
+def norm_names(places: NormPlaces) -> tuple[str, ...]:
+    """Names of a block's norms, in the order in which rows meet them."""
+    attention, mlp = "post_attention_layernorm", "post_feedforward_layernorm"
+    if places is NormPlaces.BEHIND:
+        return (attention, mlp)
+    if places is NormPlaces.AROUND:
+        return ("input_layernorm", attention, "pre_feedforward_layernorm", mlp)
+    return ("input_layernorm", attention)
 
 
 def lm_head_part(config: ModelConfig) -> LinearPart:

@@ -10,17 +10,32 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from transformers import (
+    Gemma2Config,
+    Gemma3TextConfig,
+    GraniteConfig,
     LlamaConfig,
     MistralConfig,
+    Olmo2Config,
+    Olmo3Config,
     PreTrainedModel,
     Qwen2Config,
     Qwen3Config,
+    SmolLM3Config,
 )
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
 from medusa_core.errors import CheckpointError, MedusaError, ModelError
+from medusa_core.memory.plan import weights_bytes
+from medusa_core.messages import WeightFormats
 from medusa_core.models.config import read_config
 from medusa_core.models.family import family_registry
+from medusa_core.models.parts import block_parts
+from medusa_core.models.precision import hardware_of
+from medusa_core.quant.choice import settle_formats
+from medusa_core.runner.resident import ResidentRunner
+from medusa_core.runner.static import StaticRunner
+from medusa_core.tree.shape import TokenTree
+from tests.core.fakes import random_shape
 from tests.core.test_model_against_transformers import (
     TOKEN_IDS,
     our_logits,
@@ -68,6 +83,66 @@ CONFIGS: dict[str, Callable[[], Any]] = {
     "qwen 2.5, small": lambda: Qwen2Config(**SIZES, tie_word_embeddings=True),
     "qwen 3": lambda: Qwen3Config(**SIZES, head_dim=16),
     "qwen 3, small": lambda: Qwen3Config(**SIZES, head_dim=16, tie_word_embeddings=True),
+    "gemma 2": lambda: Gemma2Config(**SIZES, head_dim=16, sliding_window=24, pad_token_id=0),
+    "gemma 2 without caps": lambda: Gemma2Config(
+        **SIZES,
+        head_dim=16,
+        query_pre_attn_scalar=24,
+        sliding_window=16,
+        pad_token_id=0,
+        attn_logit_softcapping=None,
+        final_logit_softcapping=None,
+    ),
+    "gemma 2, wide": lambda: Gemma2Config(
+        **{**SIZES, "num_hidden_layers": 3}, head_dim=16, sliding_window=512, pad_token_id=0
+    ),
+    "gemma 3": lambda: Gemma3TextConfig(
+        **{**SIZES, "num_hidden_layers": 7}, head_dim=16, sliding_window=24, pad_token_id=0
+    ),
+    "gemma 3, longer": lambda: Gemma3TextConfig(
+        **{**SIZES, "num_hidden_layers": 6},
+        head_dim=16,
+        sliding_window=16,
+        pad_token_id=0,
+        rope_parameters={
+            "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+        },
+    ),
+    "gemma 3, grouped by all": lambda: Gemma3TextConfig(
+        **{**SIZES, "num_key_value_heads": 1}, head_dim=16, sliding_window=30, pad_token_id=0
+    ),
+    "olmo 2": lambda: Olmo2Config(**SIZES),
+    "olmo 2, every head its keys": lambda: Olmo2Config(**{**SIZES, "num_key_value_heads": 4}),
+    "olmo 2 with biases": lambda: Olmo2Config(**SIZES, attention_bias=True),
+    "olmo 3": lambda: Olmo3Config(**{**SIZES, "num_hidden_layers": 4}, sliding_window=24),
+    "olmo 3, one layer sees all": lambda: Olmo3Config(**SIZES, sliding_window=16),
+    "olmo 3, longer": lambda: Olmo3Config(
+        **{**SIZES, "num_hidden_layers": 4},
+        sliding_window=16,
+        rope_parameters={
+            "full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 5e5},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 5e5},
+        },
+    ),
+    "granite": lambda: GraniteConfig(
+        **SIZES,
+        attention_multiplier=0.2,
+        embedding_multiplier=3.0,
+        residual_multiplier=0.4,
+        logits_scaling=2.0,
+    ),
+    "granite, tied": lambda: GraniteConfig(
+        **SIZES, attention_multiplier=0.3, embedding_multiplier=2.0, tie_word_embeddings=True
+    ),
+    "granite with biases": lambda: GraniteConfig(**SIZES, attention_bias=True, mlp_bias=True),
+    "smollm 3": lambda: SmolLM3Config(**{**SIZES, "num_hidden_layers": 5}, pad_token_id=0),
+    "smollm 3, untied": lambda: SmolLM3Config(
+        **SIZES, no_rope_layers=[0, 1], tie_word_embeddings=False, pad_token_id=0
+    ),
+    "smollm 3 with biases": lambda: SmolLM3Config(
+        **SIZES, attention_bias=True, mlp_bias=True, pad_token_id=0
+    ),
     "qwen 3 with biases": lambda: Qwen3Config(**SIZES, head_dim=16, attention_bias=True),
 }
 
@@ -103,6 +178,48 @@ def test_logits_are_those_of_transformers(name: str, max_shard_size: str, tmp_pa
     )
 
 
+@pytest.mark.parametrize("kind", [ResidentRunner, StaticRunner])
+@pytest.mark.parametrize("name", CONFIGS)
+def test_trees_and_chunks_are_paths_run_alone_at_the_edges_of_windows(
+    name: str, kind: type[ResidentRunner], tmp_path: Path
+) -> None:
+    peer_of(name).save_pretrained(tmp_path)
+    resident = runner_of(tmp_path, "float64")
+    runner = kind(resident._model, resident._precision)
+    whole = our_logits(resident, TOKEN_IDS)
+    torch.testing.assert_close(our_logits(runner, TOKEN_IDS, chunk=7), whole, atol=1e-9, rtol=0)
+    rng = random.Random(4)
+    for num_prefix in (1, 14, 23, 31):
+        shape = random_shape(rng, 9)
+        tree = TokenTree(shape, tuple(rng.choices(range(320), k=9)))
+        with torch.inference_mode():
+            kv = runner.new_cache(64)
+            runner.extend(TOKEN_IDS[:num_prefix], kv)
+            rows = runner.logits(runner.verify(tree, kv))
+            kept = shape.path_to(8)
+            kv.commit(kept)  # what was rejected leaves nothing behind
+            path = [tree.token_ids[node] for node in kept]
+            behind = runner.logits(runner.extend(TOKEN_IDS[:3], kv))
+        for node in range(9):
+            ids = [tree.token_ids[step] for step in shape.path_to(node)]
+            alone = our_logits(resident, [*TOKEN_IDS[:num_prefix], *ids])[-1]
+            torch.testing.assert_close(rows[node], alone, atol=1e-9, rtol=0)
+        wanted = our_logits(resident, [*TOKEN_IDS[:num_prefix], *path, *TOKEN_IDS[:3]])[-3:]
+        torch.testing.assert_close(behind, wanted, atol=1e-9, rtol=0)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_the_plan_knows_every_weight_to_the_byte(name: str, tmp_path: Path) -> None:
+    peer_of(name).save_pretrained(tmp_path)
+    config, model = read_config(tmp_path), runner_of(tmp_path)._model
+    formats = settle_formats(WeightFormats(), "float32", hardware_of(torch.device("cpu")))
+    vectors = sum(block_parts(config, 0).vectors.values()) * config.num_layers
+    num_norms = len(block_parts(config, 0).vectors) * config.num_layers + 1
+    assert vectors > 0
+    # A norm keeps its epsilon beside its weight.
+    assert weights_bytes(config, formats) == model.nbytes + 4 * num_norms
+
+
 def saved(name: str, folder: Path, **changes: object) -> Path:
     """A checkpoint with changes in its config.json."""
     peer_of(name).save_pretrained(folder)
@@ -127,7 +244,7 @@ def test_no_more_context_is_offered_than_a_window_shows(
     assert read_config(saved(name, tmp_path, **changes)).context_tokens == context
 
 
-@pytest.mark.parametrize("model_type", ["mixtral", "gpt2", "gemma2", ""])
+@pytest.mark.parametrize("model_type", ["mixtral", "gpt2", "gemma4", ""])
 def test_another_family_names_itself_and_what_is_supported(model_type: str, tmp_path: Path) -> None:
     saved("llama 3", tmp_path, model_type=model_type)
     with pytest.raises(ModelError, match=model_type or "unknown") as caught:

@@ -1,0 +1,39 @@
+"""Gemma 2: norms around both halves of a block, capped scores, a window in every second layer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from medusa_core.models.family import (
+    Activation,
+    FamilySpec,
+    NormPlaces,
+    Traits,
+    layer_kinds,
+    layer_windows,
+    positive,
+)
+
+
+def _traits(raw: Mapping[str, Any]) -> Traits:
+    width = positive(raw, "hidden_size", 1.0) or 1.0
+    scalar = positive(raw, "query_pre_attn_scalar", positive(raw, "head_dim", 256.0)) or 256.0
+    bias = bool(raw.get("attention_bias", False))
+    return Traits(
+        qkv_bias=bias,
+        output_bias=bias,
+        norm_places=NormPlaces.AROUND,
+        norm_offset=1.0,
+        activation=Activation.GELU_TANH,
+        embedding_scale=math.sqrt(width),
+        attention_scale=1 / math.sqrt(scalar),
+        attention_cap=positive(raw, "attn_logit_softcapping", None),
+        score_cap=positive(raw, "final_logit_softcapping", None),
+        windows=layer_windows(raw, layer_kinds(raw, 2)),
+        is_tied=True,
+    )
+
+
+SPEC = FamilySpec("gemma2", _traits)

@@ -1,0 +1,39 @@
+"""OLMo 3: OLMo 2 with a window in three of four layers, which stretch no positions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from medusa_core.models.family import (
+    FamilySpec,
+    NormPlaces,
+    Traits,
+    layer_kinds,
+    layer_windows,
+    positive,
+)
+
+
+def _traits(raw: Mapping[str, Any]) -> Traits:
+    bias = bool(raw.get("attention_bias", False))
+    return Traits(
+        qkv_bias=bias,
+        output_bias=bias,
+        wide_qk_norm=True,
+        norm_places=NormPlaces.BEHIND,
+        windows=layer_windows(raw, layer_kinds(raw, 4)),
+        local_theta=_local_theta(raw),
+        scales_local=False,
+    )
+
+
+def _local_theta(raw: Mapping[str, Any]) -> float | None:
+    told = raw.get("rope_parameters")
+    local = told.get("sliding_attention") if isinstance(told, Mapping) else None
+    if isinstance(local, Mapping):
+        return positive(local, "rope_theta", 500000.0)
+    return positive(raw, "rope_theta", 500000.0)
+
+
+SPEC = FamilySpec("olmo3", _traits)

@@ -1,0 +1,39 @@
+"""SmolLM3: Llama whose every fourth layer isn't turned by positions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from medusa_core.errors import ModelError
+from medusa_core.models.family import FamilySpec, Traits, sliding_window
+
+_EVERY = 4
+
+
+def _traits(raw: Mapping[str, Any]) -> Traits:
+    attention_bias = bool(raw.get("attention_bias", False))
+    return Traits(
+        qkv_bias=attention_bias,
+        output_bias=attention_bias,
+        mlp_bias=bool(raw.get("mlp_bias", False)),
+        window=sliding_window(raw) if raw.get("use_sliding_window") else None,
+        unturned=_unturned(raw),
+        is_tied=True,
+    )
+
+
+def _unturned(raw: Mapping[str, Any]) -> frozenset[int]:
+    """The layers that `no_rope_layers` marks with 0; every fourth where it isn't there."""
+    told = raw.get("no_rope_layers")
+    count = raw.get("num_hidden_layers")
+    if told is None and isinstance(count, int) and 0 < count < 1 << 10:
+        return frozenset(index for index in range(count) if (index + 1) % _EVERY == 0)
+    if not isinstance(told, list) or any(mark not in (0, 1) for mark in told):
+        raise ModelError(
+            "config.json: no_rope_layers is no list of 0 and 1.", "Download config.json again."
+        )
+    return frozenset(index for index, mark in enumerate(told) if not mark)
+
+
+SPEC = FamilySpec("smollm3", _traits)

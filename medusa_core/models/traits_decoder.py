@@ -1,0 +1,249 @@
+"""The decoder of families whose blocks have more traits than Llama's, in torch's operations.
+
+Sources: Gemma 2 and 3 (Gemma Team 2024, 2025), OLMo 2 (OLMo Team 2024), Granite 3 (IBM 2024),
+SmolLM3 (Hugging Face 2025).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from medusa_core.models.attention import by_kv_head, by_row
+from medusa_core.models.config import ModelConfig, RopeConfig
+from medusa_core.models.decoder import Decoder, LayerCache
+from medusa_core.models.family import Activation, NormPlaces
+from medusa_core.models.norm import RmsNorm
+from medusa_core.models.parts import block_parts, norm_names
+from medusa_core.models.precision import Precision
+from medusa_core.models.rope import Rope, interleave_rows, rotate
+from medusa_core.models.weights import Weights
+from medusa_core.quant.linear import QuantLinear
+
+
+@dataclass(frozen=True, slots=True)
+class TraitsBlock:
+    """Weights of one block; a norm that it doesn't have is None.
+
+    Attributes:
+        norms: Before attention, behind it, before the MLP, behind it.
+        q_norm: Of queries: of each head, or of all at once.
+        k_norm: Of keys, likewise.
+        qkv: The fused projections.
+        output: The projection behind attention.
+        gate_up: The fused projections of the MLP.
+        down: Its last one.
+    """
+
+    norms: tuple[RmsNorm | None, RmsNorm | None, RmsNorm | None, RmsNorm | None]
+    q_norm: RmsNorm | None
+    k_norm: RmsNorm | None
+    qkv: QuantLinear
+    output: QuantLinear
+    gate_up: QuantLinear
+    down: QuantLinear
+
+
+@dataclass(slots=True)
+class _Pass:
+    """What the blocks of one pass share.
+
+    Attributes:
+        positions: Of its rows. [n]
+        turned: Factors of layers that are turned as the configuration says; see `Rope.rotations`.
+        local: Of layers with a window.
+        still: Of layers that aren't turned: they are scaled alone.
+        masks: Additive masks of layers with a window, by window.
+    """
+
+    positions: Tensor
+    turned: Tensor
+    local: Tensor
+    still: Tensor
+    masks: dict[int, Tensor] = field(default_factory=dict)
+
+
+class TraitsDecoder(Decoder):
+    """A decoder that follows `Traits`; `rotations` begins a pass, whose blocks come after it."""
+
+    def __init__(self, config: ModelConfig, precision: Precision, weights: Weights) -> None:
+        self._own: list[TraitsBlock] = []
+        super().__init__(config, precision, weights)
+        self._local_rope = Rope(_local(config), precision.scores, precision.device)
+        self._pass: _Pass | None = None
+
+    def read_blocks(self, weights: Weights) -> None:
+        self._own = [self._read(weights, index) for index in range(self.config.num_layers)]
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        traits = self.config.traits
+        return _capped(self.lm_head(hidden) / traits.score_divisor, traits.score_cap)
+
+    def embed(self, token_ids: Tensor) -> Tensor:
+        return self._scaled(super().embed(token_ids))
+
+    def far_vectors(self, token_ids: Sequence[int]) -> Tensor | None:
+        vectors = super().far_vectors(token_ids)
+        return None if vectors is None else self._scaled(vectors)
+
+    def rotations(self, positions: Tensor, num_positions: int) -> Tensor:
+        turned = self._rope.rotations(positions, num_positions)
+        local = turned
+        if self.config.traits.local_theta is not None:
+            local = self._local_rope.rotations(positions, num_positions)
+        still = self._rope.rotations(torch.zeros_like(positions), 1)
+        scale = self.config.traits.attention_scale
+        if scale is not None:  # beyond the 1/√head_dim that is in them
+            more = scale * math.sqrt(self.config.head_dim)
+            for factors in (turned, still) if local is turned else (turned, local, still):
+                factors[:, : self.config.num_heads] *= more
+        self._pass = _Pass(positions, turned, local, still)
+        return turned
+
+    def block(
+        self,
+        index: int,
+        x: Tensor,
+        rotations: Tensor,
+        mask: Tensor | None,
+        kv: LayerCache,
+        only_row: int | None = None,
+    ) -> Tensor:
+        now, weights, traits = self._pass, self._own[index], self.config.traits
+        assert now is not None  # of `rotations`
+        before, behind, before_mlp, behind_mlp = weights.norms
+        normed = x if before is None else before(x)
+        qkv = self._normed(weights, weights.qkv(normed))
+        turned = rotate(qkv, self._factors(index, now))
+        num_q = self.config.num_heads
+        q, fresh = turned[:, :num_q], turned[:, num_q:]
+        keys, values = (part.to(self._scores_dtype) for part in kv.write(index, fresh))
+        mask = self._mask(index, now, mask, keys.shape[1])
+        if only_row is not None:
+            q, x = q[only_row : only_row + 1], x[only_row : only_row + 1]
+            mask = None if mask is None else mask[only_row :: len(rotations)]
+        cap, scored = traits.attention_cap, q.to(self._scores_dtype)
+        if cap is None:
+            mixed = self._attend(scored, keys, values, mask)
+        else:
+            mixed = _attend_capped(scored, keys, values, mask, cap)
+        x = self._add(x, weights.output(mixed.to(x.dtype)), behind)
+        normed = x if before_mlp is None else before_mlp(x)
+        gate, up = weights.gate_up(normed).chunk(2, dim=-1)
+        return self._add(x, weights.down(_active(gate, traits.activation) * up), behind_mlp)
+
+    def _add(self, x: Tensor, half: Tensor, norm: RmsNorm | None) -> Tensor:
+        """Rows plus what half a block made of them. [n, hidden]"""
+        half = half if norm is None else norm(half)
+        return x + half * self.config.traits.residual_scale
+
+    def _scaled(self, vectors: Tensor) -> Tensor:
+        scale = self.config.traits.embedding_scale
+        return vectors if scale == 1 else vectors * torch.tensor(scale, dtype=vectors.dtype)
+
+    def _factors(self, index: int, now: _Pass) -> Tensor:
+        traits = self.config.traits
+        if index in traits.unturned:
+            return now.still
+        return now.local if traits.windows and traits.windows[index] else now.turned
+
+    def _mask(self, index: int, now: _Pass, mask: Tensor | None, width: int) -> Tensor | None:
+        """A layer's mask: rows further back than its window aren't seen.
+
+        Committed rows stand in the columns of their positions, and the rows of a pass behind them:
+        those are never further back than any window.
+        """
+        windows = self.config.traits.windows
+        window = windows[index] if windows else None
+        if window is None:
+            return mask
+        if window not in now.masks:
+            columns = torch.arange(width, device=now.positions.device)
+            hidden = columns <= (now.positions - window)[:, None]
+            group = self.config.num_heads // self.config.num_kv_heads
+            lost = torch.zeros(hidden.shape, dtype=self._scores_dtype, device=hidden.device)
+            lost = lost.masked_fill_(hidden, float("-inf")).repeat(group, 1)
+            now.masks[window] = lost if mask is None else mask + lost
+        return now.masks[window]
+
+    def _normed(self, weights: TraitsBlock, qkv: Tensor) -> Tensor:
+        """Queries and keys normalised, each head on its own or all at once."""
+        if weights.q_norm is None or weights.k_norm is None:
+            return qkv
+        config = self.config
+        sizes = [config.num_heads, config.num_kv_heads, config.num_kv_heads]
+        q, k, v = torch.split(qkv, [size * config.head_dim for size in sizes], dim=-1)
+        parts = [
+            norm(part.reshape(-1, len(norm.weight))).view(part.shape)
+            for norm, part in ((weights.q_norm, q), (weights.k_norm, k))
+        ]
+        return torch.cat([*parts, v], dim=-1)
+
+    def _read(self, weights: Weights, index: int) -> TraitsBlock:
+        parts, traits = block_parts(self.config, index), self.config.traits
+        norms = [
+            self.read_norm(weights, f"{parts.prefix}.{name}", self.config.hidden_size)
+            for name in norm_names(traits.norm_places)
+        ]
+        first, second, *others = norms
+        placed: tuple[RmsNorm | None, RmsNorm | None, RmsNorm | None, RmsNorm | None]
+        if traits.norm_places is NormPlaces.BEFORE:
+            placed = (first, None, second, None)
+        elif traits.norm_places is NormPlaces.BEHIND:
+            placed = (None, first, None, second)
+        else:
+            placed = (first, second, others[0], others[1])
+        q_norm, k_norm = self._read_qk_norms(weights, f"{parts.prefix}.self_attn")
+        return TraitsBlock(
+            norms=placed,
+            q_norm=q_norm,
+            k_norm=k_norm,
+            qkv=weights.linear(parts.qkv),
+            output=weights.linear(parts.output),
+            gate_up=weights.linear(parts.gate_up),
+            down=weights.linear(parts.down),
+        )
+
+    def _read_qk_norms(
+        self, weights: Weights, prefix: str
+    ) -> tuple[RmsNorm | None, RmsNorm | None]:
+        config, traits = self.config, self.config.traits
+        if not (traits.qk_norm or traits.wide_qk_norm):
+            return None, None
+        found = []
+        for name, heads in (("q_norm", config.num_heads), ("k_norm", config.num_kv_heads)):
+            size = config.head_dim * (heads if traits.wide_qk_norm else 1)
+            vector = weights.vector(f"{prefix}.{name}", size) + traits.norm_offset
+            found.append(RmsNorm(interleave_rows(vector, config.head_dim), config.rms_norm_eps))
+        return found[0], found[1]
+
+
+def _local(config: ModelConfig) -> ModelConfig:
+    """The configuration with the rope of layers with a window."""
+    theta = config.traits.local_theta or config.rope.theta
+    rope = config.rope if config.traits.scales_local else RopeConfig()
+    return replace(config, rope=replace(rope, theta=theta))
+
+
+def _capped(scores: Tensor, cap: float | None) -> Tensor:
+    """Scores within ±cap, smoothly."""
+    return scores if cap is None else torch.tanh(scores / cap) * cap
+
+
+def _active(gate: Tensor, activation: Activation) -> Tensor:
+    return F.silu(gate) if activation is Activation.SILU else F.gelu(gate, approximate="tanh")
+
+
+def _attend_capped(
+    q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, cap: float
+) -> Tensor:
+    """As `attend_by_products`; scores are capped before the mask."""
+    grouped = by_kv_head(q, len(keys))
+    scores = _capped(torch.bmm(grouped, keys.transpose(1, 2)), cap)
+    weights = torch.softmax(scores if mask is None else scores + mask, dim=-1)
+    return by_row(torch.bmm(weights, values), len(q))
