@@ -6,7 +6,7 @@ memory, and a model would take its size on disk beside its size when loaded.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import torch
@@ -17,6 +17,9 @@ from medusa_core.files.gguf import is_gguf
 from medusa_core.files.json_file import read_json
 from medusa_core.files.safetensors_header import TensorEntry, read_header
 from medusa_core.models.checksum import PIECE_BYTES, Checksum
+
+# How models that also see name their text part's tensors, and what these are called without it.
+_TEXT_PARTS = (("language_model.", ""), ("model.language_model.", "model."))
 
 EachPiece = Callable[[memoryview], None]
 
@@ -43,8 +46,9 @@ class Checkpoint:
     """
 
     def __init__(self, files: dict[str, Path]) -> None:
-        self._file_of = files
-        self.names = frozenset(files)
+        self._stored = _text_names(files)
+        self._file_of = {name: files[stored] for name, stored in self._stored.items()}
+        self.names = frozenset(self._file_of)
         self._entries: dict[Path, dict[str, TensorEntry]] = {}
         self._read: set[str] = set()
 
@@ -201,13 +205,27 @@ class Checkpoint:
             raise missing_tensor(name)
         if path not in self._entries:
             self._entries[path] = read_header(path)
-        entry = self._entries[path].get(name)
+        entry = self._entries[path].get(self._stored[name])
         if entry is None:
             raise CheckpointError(
                 f"{path.name} lacks the tensor {name} that the index places there.",
                 "Download the model again.",
             )
         return entry
+
+
+def _text_names(names: Iterable[str]) -> dict[str, str]:
+    """The names of a text model's tensors, and what they are called in its files.
+
+    In a model that also sees they lie beside those of its eyes, which are left out.
+    """
+    for prefix, shown in _TEXT_PARTS:
+        found = {
+            shown + name.removeprefix(prefix): name for name in names if name.startswith(prefix)
+        }
+        if found:
+            return found | {name: name for name in names if name.startswith("lm_head.")}
+    return {name: name for name in names}
 
 
 def missing_tensor(name: str) -> CheckpointError:

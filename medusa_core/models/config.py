@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from medusa_core.errors import ModelError
 from medusa_core.files.gguf import is_gguf
@@ -24,6 +25,8 @@ _MOST_INTERMEDIATE = 1 << 19
 _MOST_TOKENS = 1 << 20
 _MOST_CONTEXT = 1 << 24
 _MOST_EOS = 1 << 10
+_OUTER = ("eos_token_id", "tie_word_embeddings", "quantization_config")
+_ROPE_KINDS = ("default", "linear", "llama3", "yarn", "longrope", "factors")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +35,18 @@ class RopeConfig:
 
     Attributes:
         theta: Base of the frequencies.
-        kind: `default`, `linear`, `llama3` or `factors`.
+        kind: `default`, `linear`, `llama3`, `yarn`, `longrope` or `factors`.
         factor: How far positions are stretched.
         low_freq_factor: llama3 only: below this many turns in the old context, stretch fully.
         high_freq_factor: llama3 only: above this many turns, don't stretch.
-        original_context_tokens: llama3 only: context length before stretching.
-        factors: factors only: how far the positions of each pair are stretched.
+        original_context_tokens: Context length before stretching.
+        factors: How far the positions of each pair are stretched; of longrope, in the old context.
+        long_factors: longrope only: likewise, in longer contexts.
+        beta_fast: yarn only: pairs with more turns in the old context aren't stretched.
+        beta_slow: yarn only: those with fewer are stretched fully.
+        truncates: yarn only: between them lie whole pairs.
+        strength: What turned numbers are multiplied with.
+        share: Of a head's numbers, from the first on, that are turned.
     """
 
     theta: float = 10000.0
@@ -47,6 +56,24 @@ class RopeConfig:
     high_freq_factor: float = 4.0
     original_context_tokens: int = 8192
     factors: tuple[float, ...] = ()
+    long_factors: tuple[float, ...] = ()
+    beta_fast: float = 32.0
+    beta_slow: float = 1.0
+    truncates: bool = True
+    strength: float = 1.0
+    share: float = 1.0
+
+
+class HeadRows(NamedTuple):
+    """Rows of a query or key head.
+
+    Attributes:
+        size: All of them.
+        turned: How many, from the first on, are turned by positions.
+    """
+
+    size: int
+    turned: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +101,11 @@ class ModelConfig:
     eos_token_ids: tuple[int, ...]
     quantization: str = ""
     stored_types: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def head_rows(self) -> HeadRows:
+        """Rows of a query or key head."""
+        return HeadRows(self.head_dim, int(self.head_dim * self.rope.share))
 
     @property
     def stored(self) -> StoredTypes:
@@ -121,6 +153,7 @@ def parse_config(
     Raises:
         ModelError: It describes something that this engine doesn't run.
     """
+    raw = _text_part(raw)
     family = find_family(_text(raw.get("model_type", "")))
     traits = family.traits(raw)
     context = _size(raw, "max_position_embeddings", _MOST_CONTEXT, 2048)
@@ -148,16 +181,25 @@ def parse_config(
     return config
 
 
+def _text_part(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Of a model that also sees, what reads and writes text."""
+    text = raw.get("text_config")
+    if not isinstance(text, Mapping) or "vision_config" not in raw:
+        return raw
+    outer = {name: raw[name] for name in _OUTER if name in raw and name not in text}
+    return {**text, **outer}
+
+
 def _check(config: ModelConfig, raw: Mapping[str, Any]) -> None:
     if config.num_heads % config.num_kv_heads:
         raise ModelError(
             f"{config.num_heads} attention heads can't share {config.num_kv_heads} KV heads evenly."
         )
-    if config.rope.factors and len(config.rope.factors) != config.head_dim // 2:
-        raise ModelError(
-            f"Rope scaling has {len(config.rope.factors)} factors for {config.head_dim // 2} pairs."
-        )
-    if config.head_dim % 2:
+    pairs = config.head_rows.turned // 2
+    for factors in (config.rope.factors, config.rope.long_factors):
+        if factors and len(factors) != pairs:
+            raise ModelError(f"Rope scaling has {len(factors)} factors for {pairs} pairs.")
+    if config.head_dim % 2 or config.head_rows.turned % 2:
         raise ModelError(f"head_dim {config.head_dim} is odd; rotary embedding needs pairs.")
     wanted = config.traits.activation.value
     if (activation := raw.get("hidden_activation", raw.get("hidden_act", wanted))) != wanted:
@@ -172,36 +214,69 @@ def _read_rope(raw: Mapping[str, Any]) -> RopeConfig:
     if not isinstance(scaling, Mapping):
         raise ModelError("config.json: rope_scaling is no object.", "Download the file again.")
     kind = _text(scaling.get("rope_type", scaling.get("type", "default")))
-    if kind == "dynamic":
-        kind = "default"  # it changes nothing within the context that is offered
-    if kind not in ("default", "linear", "llama3", "factors"):
+    kind = {"dynamic": "default", "su": "longrope"}.get(kind, kind)  # within the context offered
+    if kind not in _ROPE_KINDS:
         raise ModelError(
             f"Rope scaling of type {kind!r} isn't supported.",
-            "Supported are default, linear, dynamic and llama3.",
+            "Supported are default, linear, dynamic, llama3, yarn and longrope.",
         )
-    theta = _number(scaling, "rope_theta", _number(raw, "rope_theta", 10000.0))
-    old_context = scaling.get("original_max_position_embeddings")
+    old = scaling.get("original_max_position_embeddings") or raw.get(
+        "original_max_position_embeddings"
+    )
+    context = _size(raw, "max_position_embeddings", _MOST_CONTEXT, 2048)
+    old = _size({"original": old}, "original", _MOST_CONTEXT) if old else 8192
+    factor = _number(scaling, "factor", context / old if kind in ("yarn", "longrope") else 1.0)
+    is_long = kind == "longrope"
     return RopeConfig(
-        theta=theta,
+        theta=_number(scaling, "rope_theta", _number(raw, "rope_theta", 10000.0)),
         kind=kind,
-        factor=_number(scaling, "factor", 1.0),
+        factor=factor,
         low_freq_factor=_number(scaling, "low_freq_factor", 1.0),
         high_freq_factor=_number(scaling, "high_freq_factor", 4.0),
-        original_context_tokens=_size(scaling, "original_max_position_embeddings", _MOST_CONTEXT)
-        if old_context is not None
-        else 8192,
-        factors=_factors(scaling) if kind == "factors" else (),
+        original_context_tokens=old,
+        factors=_factors(scaling, "short_factor" if is_long else "factors")
+        if kind in ("factors", "longrope")
+        else (),
+        long_factors=_factors(scaling, "long_factor") if is_long else (),
+        beta_fast=_number(scaling, "beta_fast", 32.0),
+        beta_slow=_number(scaling, "beta_slow", 1.0),
+        truncates=bool(scaling.get("truncate", True)),
+        strength=_strength(kind, scaling, factor, old),
+        share=min(
+            1.0,
+            _number(scaling, "partial_rotary_factor", _number(raw, "partial_rotary_factor", 1.0)),
+        ),
     )
 
 
-def _factors(scaling: Mapping[str, Any]) -> tuple[float, ...]:
-    factors = scaling.get("factors")
+def _strength(kind: str, scaling: Mapping[str, Any], factor: float, old: int) -> float:
+    """What turned numbers are multiplied with, so that attention stays as sharp as it was."""
+    if kind not in ("yarn", "longrope") or factor <= 1:
+        return 1.0
+    if scaling.get("attention_factor") is not None:
+        return _number(scaling, "attention_factor", 1.0)
+    if kind == "longrope":
+        return math.sqrt(1 + math.log(factor) / math.log(old))
+
+    def of_scale(scale: float) -> float:
+        return 0.1 * scale * math.log(factor) + 1
+
+    if scaling.get("mscale") and scaling.get("mscale_all_dim"):
+        return of_scale(_number(scaling, "mscale", 1)) / of_scale(
+            _number(scaling, "mscale_all_dim", 1)
+        )
+    return of_scale(1.0)
+
+
+def _factors(scaling: Mapping[str, Any], key: str) -> tuple[float, ...]:
+    factors = scaling.get(key)
     are_numbers = isinstance(factors, list) and all(
-        isinstance(factor, float) and 0 < factor < 1e6 for factor in factors
+        isinstance(factor, int | float) and not isinstance(factor, bool) and 0 < factor < 1e6
+        for factor in factors
     )
     if not are_numbers or not isinstance(factors, list):
         raise ModelError("The factors of rope scaling aren't numbers.", "Download the file again.")
-    return tuple(factors)
+    return tuple(map(float, factors))
 
 
 def _read_quantization(raw: Mapping[str, Any]) -> str:

@@ -175,7 +175,7 @@ def _read_block(config: ModelConfig, weights: Weights, index: int) -> Block:
 def _read_qk_norm(config: ModelConfig, weights: Weights, prefix: str) -> HeadNorm:
     size = config.head_dim
     q, k = (
-        interleave_rows(weights.vector(f"{prefix}.{name}", size), size)
+        interleave_rows(weights.vector(f"{prefix}.{name}", size), *config.head_rows)
         for name in ("q_norm", "k_norm")
     )
     weight = torch.cat([q.expand(config.num_heads, -1), k.expand(config.num_kv_heads, -1)])

@@ -44,6 +44,6 @@ def _check_part(checkpoint: Checkpoint, part: LinearPart) -> None:
 
 def _tensors(part: LinearPart) -> Iterator[tuple[str, tuple[int, ...]]]:
     for piece in part.pieces:
-        yield f"{piece.name}.weight", (piece.rows, part.columns)
+        yield f"{piece.name}.weight", (piece.of, part.columns)
         if part.has_bias:
-            yield f"{piece.name}.bias", (piece.rows,)
+            yield f"{piece.name}.bias", (piece.of,)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.family import NormPlaces, find_family
+
+if TYPE_CHECKING:
+    from torch import Tensor  # a plan needs no torch
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,11 +20,24 @@ class Piece:
         name: The tensor's name, without `.weight`.
         rows: Its rows.
         turns: Its rows belong to heads that rotary embedding turns.
+        first: Which of the tensor's rows is its first.
+        total: Rows of the whole tensor; 0 where it is the whole.
     """
 
     name: str
     rows: int
     turns: bool = False
+    first: int = 0
+    total: int = 0
+
+    @property
+    def of(self) -> int:
+        """Rows of the tensor that it is taken of."""
+        return self.total or self.rows
+
+    def take(self, tensor: Tensor) -> Tensor:
+        """Its rows of the tensor. [of, ...] → [rows, ...]"""
+        return tensor[self.first : self.first + self.rows] if self.total else tensor
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from medusa_core.errors import CheckpointError
 from medusa_core.models.checkpoint import Checkpoint
+from medusa_core.models.config import HeadRows
 from medusa_core.models.parts import LinearPart, Piece
 from medusa_core.quant.choice import PartFormats, dense_format_of
 from medusa_core.quant.format import QuantSpec, quant_registry
@@ -36,14 +37,14 @@ def holds_quantized(checkpoint: Checkpoint, part: LinearPart) -> bool:
 
 
 def fused_tensors(
-    checkpoint: Checkpoint, part: LinearPart, head_dim: int, formats: PartFormats
+    checkpoint: Checkpoint, part: LinearPart, heads: HeadRows, formats: PartFormats
 ) -> tuple[QuantSpec, dict[str, Tensor]]:
     """A part as it was quantized.
 
     Args:
         checkpoint: Holds its pieces in bitsandbytes' names.
         part: Which part.
-        head_dim: Rows of a head, for pieces that turn.
+        heads: Rows of a head, for pieces that turn.
         formats: Tells the device.
 
     Returns:
@@ -58,12 +59,12 @@ def fused_tensors(
     shape, dtype = (part.rows, part.columns), pieces[0].dtype
     spec = quant_registry().get("nf4")
     if not spec.takes(*shape, formats.device):
-        dense = torch.cat([_dense(piece, head_dim) for piece in pieces])
+        dense = torch.cat([_dense(piece, heads) for piece in pieces])
         return dense_format_of(formats.compute), {"weight": dense}
     if len(pieces) == 1 and not pieces[0].piece.turns:
         return quant_registry().get("nf4-dq" if pieces[0].is_nested else "nf4"), pieces[0].tensors
-    packed = torch.cat([piece.rows(piece.packed, head_dim) for piece in pieces])
-    largest = torch.cat([piece.rows(piece.largest, head_dim) for piece in pieces])
+    packed = torch.cat([piece.rows(piece.packed, heads) for piece in pieces])
+    largest = torch.cat([piece.rows(piece.largest, heads) for piece in pieces])
     return spec, nf4_linear.assemble(packed.view(-1), largest.view(-1), shape, dtype, False)
 
 
@@ -99,20 +100,20 @@ class _Quantized:
 
         return nf4_linear.plain_largest(self._state)
 
-    def rows(self, flat: Tensor, head_dim: int) -> Tensor:
+    def rows(self, flat: Tensor, heads: HeadRows) -> Tensor:
         """A flat tensor as rows, in the order in which they are turned."""
         from medusa_core.models.rope import interleave_rows
 
         rows = flat.reshape(self.piece.rows, -1)
-        return interleave_rows(rows, head_dim) if self.piece.turns else rows
+        return interleave_rows(rows, *heads) if self.piece.turns else rows
 
 
-def _dense(quantized: _Quantized, head_dim: int) -> Tensor:
+def _dense(quantized: _Quantized, heads: HeadRows) -> Tensor:
     from medusa_core.quant import nf4_linear
 
     piece = quantized.piece
     numbers = nf4_linear.unpack(quantized.tensors, piece.rows, quantized.columns)
-    return quantized.rows(numbers.view(-1), head_dim)
+    return quantized.rows(numbers.view(-1), heads)
 
 
 def _read(checkpoint: Checkpoint, piece: Piece, columns: int) -> _Quantized:

@@ -4,7 +4,7 @@ The rows of the query and key projections are reordered once at load so that the
 rotation lie side by side; a rotation is then one complex product. Scores don't change: queries
 and keys are reordered alike.
 
-Source: RoFormer (Su et al. 2021), section 3.2; Llama 3.1's frequency scaling.
+Source: RoFormer (Su et al. 2021), section 3.2.
 """
 
 from __future__ import annotations
@@ -17,28 +17,46 @@ from torch import Tensor
 from medusa_core.models.config import ModelConfig, RopeConfig
 
 
-def interleave_rows(weight: Tensor, head_dim: int) -> Tensor:
+def interleave_rows(weight: Tensor, head_dim: int, turned: int = 0) -> Tensor:
     """Reorder projection rows from halves (0…d/2, d/2…d) to pairs (0, d/2, 1, d/2+1, …).
 
     Args:
         weight: [heads · head_dim, ...], a weight or a bias.
         head_dim: Numbers per head.
+        turned: How many of them, from the first on, are turned; 0 for all. The others stay.
     """
+    if turned and turned < head_dim:
+        heads = weight.view(-1, head_dim, *weight.shape[1:])
+        first = interleave_rows(heads[:, :turned].flatten(0, 1), turned)
+        parts = [first.view(-1, turned, *weight.shape[1:]), heads[:, turned:]]
+        return torch.cat(parts, dim=1).view(weight.shape)
     halves = weight.view(-1, 2, head_dim // 2, *weight.shape[1:])
     return halves.transpose(1, 2).reshape(weight.shape)
 
 
-def inverse_frequencies(rope: RopeConfig, head_dim: int) -> Tensor:
-    """Radians per position of every pair, in float64. [head_dim / 2]"""
-    exponents = torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim
+def inverse_frequencies(rope: RopeConfig, turned: int, context_tokens: int = 0) -> Tensor:
+    """Radians per position of every pair that is turned, in float64. [turned / 2]
+
+    Args:
+        rope: The configuration.
+        turned: Numbers of a head that are turned.
+        context_tokens: The longest text that is read.
+
+    Sources: YaRN (Peng et al. 2023), section 3; LongRoPE (Ding et al. 2024); Llama 3.1.
+    """
+    exponents = torch.arange(0, turned, 2, dtype=torch.float64) / turned
     plain = rope.theta**-exponents
+    if rope.kind == "longrope":
+        is_long = context_tokens > rope.original_context_tokens
+        factors = rope.long_factors if is_long else rope.factors
+        return plain / torch.tensor(factors, dtype=torch.float64)
     if rope.kind == "factors":
         return plain / torch.tensor(rope.factors, dtype=torch.float64)
     if rope.kind == "linear":
         return plain / rope.factor
     if rope.kind == "llama3":
         return _llama3(plain, rope)
-    return plain
+    return _yarn(plain, rope, turned) if rope.kind == "yarn" else plain
 
 
 def _llama3(plain: Tensor, rope: RopeConfig) -> Tensor:
@@ -47,6 +65,22 @@ def _llama3(plain: Tensor, rope: RopeConfig) -> Tensor:
     span = rope.high_freq_factor - rope.low_freq_factor
     blend = ((turns - rope.low_freq_factor) / span).clamp(0, 1)
     return plain * (blend + (1 - blend) / rope.factor)
+
+
+def _yarn(plain: Tensor, rope: RopeConfig, turned: int) -> Tensor:
+    """As `_llama3`, blending evenly between the pairs that turn so often in the old context."""
+
+    def pair_of(num_turns: float) -> float:
+        ratio = rope.original_context_tokens / (num_turns * 2 * math.pi)
+        return turned * math.log(ratio) / (2 * math.log(rope.theta))
+
+    low, high = pair_of(rope.beta_fast), pair_of(rope.beta_slow)
+    if rope.truncates:
+        low, high = math.floor(low), math.ceil(high)
+    low, high = max(low, 0), min(high, turned - 1)
+    high = high + 0.001 if low == high else high
+    ramp = ((torch.arange(turned // 2, dtype=torch.float64) - low) / (high - low)).clamp(0, 1)
+    return plain * (1 - ramp) + plain / rope.factor * ramp
 
 
 class Rope:
@@ -61,7 +95,10 @@ class Rope:
         self._complex = torch.complex128 if wide else torch.complex64
         # float32 angles where the reference computes in float32, so that both round alike
         self._angle_dtype = torch.float64 if wide else torch.float32
-        self._frequencies = inverse_frequencies(config.rope, config.head_dim)
+        turned = config.head_rows.turned
+        self._frequencies = inverse_frequencies(config.rope, turned, config.context_tokens)
+        self._strength = config.rope.strength
+        self._num_still = (config.head_dim - turned) // 2
         self._device = device
         self._scale = 1 / math.sqrt(config.head_dim)
         self._num_q = config.num_heads
@@ -94,7 +131,8 @@ class Rope:
     def _extend(self, num_positions: int) -> None:
         positions = torch.arange(num_positions, dtype=self._angle_dtype)
         angles = torch.outer(positions, self._frequencies.to(self._angle_dtype))
-        table = torch.polar(torch.ones_like(angles), angles)
+        turning = torch.polar(torch.full_like(angles, self._strength), angles)
+        table = torch.cat([turning, turning.new_ones(len(turning), self._num_still)], dim=1)
         self._table = table.to(device=self._device, dtype=self._complex)
 
 

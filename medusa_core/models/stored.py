@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from medusa_core.models.checkpoint import Checkpoint
+    from medusa_core.models.config import HeadRows
     from medusa_core.models.parts import LinearPart
     from medusa_core.quant.choice import PartFormats
     from medusa_core.quant.format import QuantSpec
@@ -40,7 +41,9 @@ class StoredSpec:
     name: str
     format_of: Callable[[Mapping[str, Any]], str]
     holds: Callable[[Checkpoint, LinearPart], bool]
-    read: Callable[[Checkpoint, LinearPart, int, PartFormats], tuple[QuantSpec, dict[str, Tensor]]]
+    read: Callable[
+        [Checkpoint, LinearPart, HeadRows, PartFormats], tuple[QuantSpec, dict[str, Tensor]]
+    ]
 
 
 @cache

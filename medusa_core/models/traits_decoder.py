@@ -219,7 +219,7 @@ class TraitsDecoder(Decoder):
         for name, heads in (("q_norm", config.num_heads), ("k_norm", config.num_kv_heads)):
             size = config.head_dim * (heads if traits.wide_qk_norm else 1)
             vector = weights.vector(f"{prefix}.{name}", size) + traits.norm_offset
-            found.append(RmsNorm(interleave_rows(vector, config.head_dim), config.rms_norm_eps))
+            found.append(RmsNorm(interleave_rows(vector, *config.head_rows), config.rms_norm_eps))
         return found[0], found[1]
 
 

@@ -135,7 +135,7 @@ class CheckpointWeights:
         """The format of a part, and its tensors in it."""
         stored = stored_as(self._checkpoint, part)
         if stored is not None:
-            return stored.read(self._checkpoint, part, self._config.head_dim, self._formats)
+            return stored.read(self._checkpoint, part, self._config.head_rows, self._formats)
         spec = self._formats.fitting(wanted, part.rows, part.columns)
         weights = [self._piece(piece, part.columns) for piece in part.pieces]
         weight = weights[0] if len(weights) == 1 else torch.cat(weights)
@@ -143,17 +143,17 @@ class CheckpointWeights:
         return spec, spec.quantize(weight.to(self._precision.device))
 
     def _piece(self, piece: Piece, columns: int) -> Tensor:
-        name = f"{piece.name}.weight"
-        weight = self._checkpoint.tensor(name, (piece.rows, columns), self._precision.compute)
-        return interleave_rows(weight, self._config.head_dim) if piece.turns else weight
+        name, shape = f"{piece.name}.weight", (piece.of, columns)
+        weight = piece.take(self._checkpoint.tensor(name, shape, self._precision.compute))
+        return interleave_rows(weight, *self._config.head_rows) if piece.turns else weight
 
     def _bias(self, part: LinearPart) -> Tensor | None:
         if not part.has_bias:
             return None
         biases = []
         for piece in part.pieces:
-            bias = self._vector(f"{piece.name}.bias", piece.rows)
-            biases.append(interleave_rows(bias, self._config.head_dim) if piece.turns else bias)
+            bias = piece.take(self._vector(f"{piece.name}.bias", piece.of))
+            biases.append(interleave_rows(bias, *self._config.head_rows) if piece.turns else bias)
         return torch.cat(biases)
 
     def _vector(self, name: str, size: int) -> Tensor:

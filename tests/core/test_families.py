@@ -17,6 +17,7 @@ from transformers import (
     MistralConfig,
     Olmo2Config,
     Olmo3Config,
+    Phi3Config,
     PreTrainedModel,
     Qwen2Config,
     Qwen3Config,
@@ -143,6 +144,44 @@ CONFIGS: dict[str, Callable[[], Any]] = {
     "smollm 3 with biases": lambda: SmolLM3Config(
         **SIZES, attention_bias=True, mlp_bias=True, pad_token_id=0
     ),
+    "phi 3": lambda: Phi3Config(**SIZES, pad_token_id=0),
+    "phi 3 with a window": lambda: Phi3Config(**SIZES, sliding_window=128, pad_token_id=0),
+    "phi 4 mini": lambda: Phi3Config(
+        **SIZES | {"num_attention_heads": 2, "num_key_value_heads": 1},
+        pad_token_id=0,
+        original_max_position_embeddings=64,
+        rope_parameters={
+            "rope_type": "longrope",
+            "rope_theta": 10000.0,
+            "partial_rotary_factor": 0.75,
+            "short_factor": [1.0, 1.1, 1.3, 1.5, 1.9, 2.3],
+            "long_factor": [1.0, 1.5, 2.5, 4.0, 7.0, 8.0],
+        },
+    ),
+    "qwen 3, longer": lambda: Qwen3Config(
+        **SIZES,
+        head_dim=16,
+        rope_parameters={
+            "rope_type": "yarn",
+            "rope_theta": 1e6,
+            "factor": 4.0,
+            "original_max_position_embeddings": 128,
+        },
+    ),
+    "llama, longer": lambda: LlamaConfig(
+        **SIZES,
+        rope_parameters={
+            "rope_type": "yarn",
+            "rope_theta": 1e4,
+            "factor": 8.0,
+            "beta_fast": 4.0,
+            "beta_slow": 0.5,
+            "mscale": 0.7,
+            "mscale_all_dim": 1.2,
+            "truncate": False,
+            "original_max_position_embeddings": 64,
+        },
+    ),
     "qwen 3 with biases": lambda: Qwen3Config(**SIZES, head_dim=16, attention_bias=True),
 }
 
@@ -220,6 +259,27 @@ def test_the_plan_knows_every_weight_to_the_byte(name: str, tmp_path: Path) -> N
     assert weights_bytes(config, formats) == model.nbytes + 4 * num_norms
 
 
+@pytest.mark.parametrize("prefix", ["language_model.", "model.language_model."])
+def test_of_a_model_that_also_sees_the_text_part_is_read(prefix: str, tmp_path: Path) -> None:
+    peer = peer_of("gemma 3")
+    peer.save_pretrained(tmp_path)
+    wanted = our_logits(runner_of(tmp_path), TOKEN_IDS)
+    tensors = load_file(tmp_path / "model.safetensors")
+    own = prefix if prefix == "language_model." else "model.language_model."
+    moved = {
+        own + (name if own == "language_model." else name.removeprefix("model.")): tensor
+        for name, tensor in tensors.items()
+    }
+    moved["vision_tower.embeddings.weight"] = torch.ones(3, 3)
+    save_file(moved, tmp_path / "model.safetensors")
+    path = tmp_path / "config.json"
+    text = json.loads(path.read_text())
+    path.write_text(
+        json.dumps({"model_type": "gemma3", "text_config": text, "vision_config": {"a": 1}})
+    )
+    assert our_logits(runner_of(tmp_path), TOKEN_IDS).equal(wanted)
+
+
 def saved(name: str, folder: Path, **changes: object) -> Path:
     """A checkpoint with changes in its config.json."""
     peer_of(name).save_pretrained(folder)
@@ -244,13 +304,30 @@ def test_no_more_context_is_offered_than_a_window_shows(
     assert read_config(saved(name, tmp_path, **changes)).context_tokens == context
 
 
-@pytest.mark.parametrize("model_type", ["mixtral", "gpt2", "gemma4", ""])
+@pytest.mark.parametrize("model_type", ["mixtral", "gpt2", "bert", ""])
 def test_another_family_names_itself_and_what_is_supported(model_type: str, tmp_path: Path) -> None:
     saved("llama 3", tmp_path, model_type=model_type)
     with pytest.raises(ModelError, match=model_type or "unknown") as caught:
         read_config(tmp_path)
     for name in family_registry().names:
         assert name in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("model_type", "why", "instead"),
+    [
+        ("qwen3_5", "state", "Qwen3"),
+        ("gemma4", "share keys", "Gemma 3"),
+        ("mamba2", "state", "Llama"),
+    ],
+)
+def test_what_can_not_be_run_says_why_and_what_to_take(
+    model_type: str, why: str, instead: str, tmp_path: Path
+) -> None:
+    saved("llama 3", tmp_path, model_type=model_type)
+    with pytest.raises(ModelError, match=why) as caught:
+        read_config(tmp_path)
+    assert instead in caught.value.hint
 
 
 def test_a_tensor_that_would_be_left_out_is_refused_by_name(tmp_path: Path) -> None:

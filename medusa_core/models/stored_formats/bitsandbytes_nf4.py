@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from medusa_core.models.checkpoint import Checkpoint
+    from medusa_core.models.config import HeadRows
     from medusa_core.models.parts import LinearPart
     from medusa_core.quant.choice import PartFormats
     from medusa_core.quant.format import QuantSpec
@@ -40,11 +41,11 @@ def _holds(checkpoint: Checkpoint, part: LinearPart) -> bool:
 
 
 def _read(
-    checkpoint: Checkpoint, part: LinearPart, head_dim: int, formats: PartFormats
+    checkpoint: Checkpoint, part: LinearPart, heads: HeadRows, formats: PartFormats
 ) -> tuple[QuantSpec, dict[str, Tensor]]:
     from medusa_core.models.prequantized import fused_tensors
 
-    return fused_tensors(checkpoint, part, head_dim, formats)
+    return fused_tensors(checkpoint, part, heads, formats)
 
 
 SPEC = StoredSpec("bitsandbytes", _format_of, _holds, _read)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from medusa_core.models.checkpoint import Checkpoint
+    from medusa_core.models.config import HeadRows
     from medusa_core.models.parts import LinearPart, Piece
     from medusa_core.quant.choice import PartFormats
     from medusa_core.quant.format import QuantSpec
@@ -29,13 +30,13 @@ def _holds(checkpoint: Checkpoint, part: LinearPart) -> bool:
 
 
 def _read(
-    checkpoint: Checkpoint, part: LinearPart, head_dim: int, formats: PartFormats
+    checkpoint: Checkpoint, part: LinearPart, heads: HeadRows, formats: PartFormats
 ) -> tuple[QuantSpec, dict[str, Tensor]]:
     from medusa_core.quant.joined import joined_format, led
 
     groups = []
     for _, pieces in groupby(part.pieces, lambda piece: checkpoint.dtype(f"{piece.name}.weight")):
-        groups.append(_group(checkpoint, tuple(pieces), part.columns, head_dim, formats))
+        groups.append(_group(checkpoint, tuple(pieces), part.columns, heads, formats))
     if len(groups) == 1:
         return groups[0][0], groups[0][2]
     tensors: dict[str, Tensor] = {}
@@ -48,7 +49,7 @@ def _group(
     checkpoint: Checkpoint,
     pieces: tuple[Piece, ...],
     columns: int,
-    head_dim: int,
+    heads: HeadRows,
     formats: PartFormats,
 ) -> tuple[QuantSpec, int, dict[str, Tensor]]:
     """Pieces of one type: their format, rows and tensors."""
@@ -62,9 +63,9 @@ def _group(
     found = []
     for piece in pieces:
         name = f"{piece.name}.weight"
-        checkpoint.check_shape(name, (piece.rows, columns))
-        rows = checkpoint.raw(name)
-        found.append(interleave_rows(rows, head_dim) if piece.turns else rows)
+        checkpoint.check_shape(name, (piece.of, columns))
+        rows = piece.take(checkpoint.raw(name))
+        found.append(interleave_rows(rows, *heads) if piece.turns else rows)
     stored, count = torch.cat(found), sum(piece.rows for piece in pieces)
     kind = checkpoint.dtype(f"{pieces[0].name}.weight")
     if kind not in BLOCK_SIZES:

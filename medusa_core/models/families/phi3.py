@@ -1,0 +1,40 @@
+"""Phi 3 and Phi-4-mini: fused projections, and heads of which a part is turned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from medusa_core.models.family import FamilySpec, Traits, sliding_window
+
+if TYPE_CHECKING:
+    from medusa_core.models.config import ModelConfig
+    from medusa_core.models.parts import BlockParts
+
+
+def _traits(raw: Mapping[str, Any]) -> Traits:
+    return Traits(window=sliding_window(raw))
+
+
+def _parts(config: ModelConfig, index: int) -> BlockParts:
+    """The shared parts, as rows of the tensors that hold several of them."""
+    from dataclasses import replace
+
+    from medusa_core.models.parts import LinearPart, Piece, shared_parts
+
+    def fused(part: LinearPart, name: str) -> LinearPart:
+        pieces, first = [], 0
+        for piece in part.pieces:
+            pieces.append(Piece(name, piece.rows, piece.turns, first, part.rows))
+            first += piece.rows
+        return replace(part, pieces=tuple(pieces))
+
+    parts = shared_parts(config, index)
+    return replace(
+        parts,
+        qkv=fused(parts.qkv, f"{parts.prefix}.self_attn.qkv_proj"),
+        gate_up=fused(parts.gate_up, f"{parts.prefix}.mlp.gate_up_proj"),
+    )
+
+
+SPEC = FamilySpec("phi3", _traits, parts=_parts)
