@@ -27,6 +27,8 @@ from medusa_core.models.rope import Rope, interleave_rows, rotate
 from medusa_core.models.weights import Weights
 from medusa_core.quant.linear import QuantLinear
 
+LINEARS = ("qkv", "output", "gate_up", "down")  # of a block
+
 
 class LayerCache(Protocol):
     """Where a block stores keys and values, and reads those of all rows before."""
@@ -80,6 +82,12 @@ class Decoder:
         """Read the weights of all blocks."""
         count = self.config.num_layers
         self.blocks = [_read_block(self.config, weights, index) for index in range(count)]
+
+    @property
+    def linears(self) -> list[QuantLinear]:
+        """All linear layers."""
+        of_blocks = [getattr(block, name) for block in self.blocks for name in LINEARS]
+        return [*of_blocks, self.lm_head]
 
     def read_norm(self, weights: Weights, name: str, size: int) -> RmsNorm:
         """A norm."""

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from medusa_core.models.attention import by_kv_head, by_row
 from medusa_core.models.config import ModelConfig, RopeConfig
-from medusa_core.models.decoder import Decoder, LayerCache
+from medusa_core.models.decoder import LINEARS, Decoder, LayerCache
 from medusa_core.models.family import Activation, NormPlaces
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.parts import block_parts, norm_names
@@ -79,6 +79,11 @@ class TraitsDecoder(Decoder):
 
     def read_blocks(self, weights: Weights) -> None:
         self._own = [self._read(weights, index) for index in range(self.config.num_layers)]
+
+    @property
+    def linears(self) -> list[QuantLinear]:
+        of_blocks = [getattr(block, name) for block in self._own for name in LINEARS]
+        return [*of_blocks, self.lm_head]
 
     def logits(self, hidden: Tensor) -> Tensor:
         traits = self.config.traits

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.native.binding import PANEL, native_library
-from medusa_core.native.pool import Pool
+from medusa_core.native.pool import Pool, Workers
 from medusa_core.native.structs import LinearStruct
 from medusa_core.quant.block_types import BlockType
 from medusa_core.quant.tiles import lay_out
@@ -72,6 +72,7 @@ class NativeLinear:
         self.num_inputs = parts[0].inputs
         self.nbytes = sum(part.nbytes for part in parts)
         self.nbytes += 0 if self._bias is None else self._bias.nbytes
+        self._workers: Workers | None = None
         self._structs: list[LinearStruct] = []
         end = self.num_outputs
         for part in reversed(parts):  # the last one first, as others point at it
@@ -90,8 +91,13 @@ class NativeLinear:
             more=addressof(self._structs[0]) if self._structs else None,
         )
 
+    def share_workers(self, workers: Workers) -> None:
+        """Let these threads compute calls, too."""
+        self._workers = workers
+
     def __call__(self, x: Tensor) -> Tensor:
-        return self.run(x.to(torch.float32).contiguous()).to(x.dtype)
+        pool = None if self._workers is None else self._workers.decoding
+        return self.run(x.to(torch.float32).contiguous(), pool).to(x.dtype)
 
     def run(self, rows: Tensor, pool: Pool | None = None) -> Tensor:
         """[n, in] → [n, out], both float32 and contiguous; the workers of `pool` help."""

@@ -8,7 +8,7 @@ from ctypes import addressof
 import torch
 from torch import Tensor
 
-from medusa_core.models.decoder import Block, Decoder
+from medusa_core.models.decoder import LINEARS, Block, Decoder
 from medusa_core.models.precision import Precision
 from medusa_core.native.binding import native_library
 from medusa_core.native.lanes import fits_lanes
@@ -51,7 +51,7 @@ class NativeDecoder:
         return floats
 
     def _block(self, block: Block) -> BlockStruct:
-        linears = {name: _struct(getattr(block, name)) for name in _LINEARS}
+        linears = {name: _struct(getattr(block, name)) for name in LINEARS}
         head_norm = None if block.qk_norm is None else self._floats(block.qk_norm.weight)
         return BlockStruct(
             **linears,
@@ -65,21 +65,17 @@ class NativeDecoder:
         return self._kept[-1].data_ptr()
 
 
-_LINEARS = ("qkv", "output", "gate_up", "down")
-
-
 def native_decoder(model: Decoder, precision: Precision) -> NativeDecoder | None:
     """The decoder for the compiled step, or None if that can't compute it."""
     library = native_library()
     if type(model) is not Decoder:
         return None  # a family's own blocks are none of the kernels'
-    linears = [getattr(block, name) for block in model.blocks for name in _LINEARS]
     fits = (
         precision.device.type == "cpu"
         and precision.compute in DTYPES
         and model.embedding.dtype in DTYPES
         and fits_lanes(*model.config.row_sizes)
-        and all(isinstance(linear, NativeLinear) for linear in [*linears, model.lm_head])
+        and all(isinstance(linear, NativeLinear) for linear in model.linears)
     )
     return NativeDecoder(library, model) if library is not None and fits else None
 

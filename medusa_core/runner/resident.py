@@ -11,6 +11,9 @@ from medusa_core.kv.cache import KvCache
 from medusa_core.kv.tensor import TensorCache
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
+from medusa_core.native.binding import native_library
+from medusa_core.native.pool import Workers
+from medusa_core.quant.native_linear import NativeLinear
 from medusa_core.runner.rows import RowLayout, additive_mask, place_rows
 from medusa_core.runner.runner import RunnerSpec
 from medusa_core.tree.shape import TokenTree
@@ -28,11 +31,14 @@ class ResidentRunner:
         self._model = model
         self._precision = precision
         self._group = model.config.num_heads // model.config.num_kv_heads
+        self._workers = _share_workers(model)
 
     def use_threads(self, decoding: int, prefill: int) -> None:
         """Compute with so many CPU threads; for several rows of prefill it may be more."""
         torch.set_num_threads(decoding)
         self._prefill_threads = prefill
+        if self._workers is not None:
+            self._workers.use(decoding, decoding)
 
     def new_cache(self, capacity: int, memory: Tensor | None = None) -> TensorCache:
         return TensorCache(self._model.config, self._precision, capacity, memory=memory)
@@ -90,6 +96,18 @@ class ResidentRunner:
             x = model.block(index, x, rotations, mask, kv)
         x = model.block(last, x, rotations, mask, kv, only_row)
         return model.final_norm(x)
+
+
+def _share_workers(model: Decoder) -> Workers | None:
+    """Threads for the layers that are compiled, in a model of which other parts aren't."""
+    library = native_library()
+    compiled = [linear for linear in model.linears if isinstance(linear, NativeLinear)]
+    if library is None or not compiled:
+        return None
+    workers = Workers(library)
+    for linear in compiled:
+        linear.share_workers(workers)
+    return workers
 
 
 SPEC = RunnerSpec("resident", preference=9, build=ResidentRunner)
