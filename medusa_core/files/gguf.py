@@ -30,6 +30,7 @@ _MOST_NAME_BYTES = 256
 _MOST_DIMS = 4
 _MOST_WEIGHTS = 1 << 48
 _MOST_FILES = 1 << 10
+_MOST_NUMBERS = 1 << 12  # of a tensor that belongs to the sizes
 _SCALARS = {
     0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d",
 }  # fmt: skip
@@ -113,6 +114,26 @@ class Gguf:
         """The numbers of a key; empty where there are none."""
         value = self.entries.get(key)
         return value if isinstance(value, array) else []
+
+    def vector(self, name: str) -> tuple[float, ...]:
+        """The numbers of a short tensor that is there, such as `rope_freqs.weight`.
+
+        Raises:
+            CheckpointError: It holds no numbers in 32 bits, too many, or can't be read.
+        """
+        tensor = self.tensors[name]
+        count = tensor.nbytes // 4
+        if tensor.kind != "f32" or not 0 < count <= _MOST_NUMBERS:
+            raise _damaged(tensor.path, f"{name} isn't a short list of numbers")
+        try:
+            with tensor.path.open("rb") as file:
+                file.seek(tensor.start)
+                data = file.read(tensor.nbytes)
+        except OSError as error:
+            raise _unreadable(tensor.path, error) from error
+        if len(data) < tensor.nbytes:
+            raise _damaged(tensor.path, f"it ends within {name}")
+        return struct.unpack(f"<{count}f", data)
 
     @property
     def architecture(self) -> str:
@@ -215,7 +236,7 @@ def _read_file(path: Path, with_tensors: bool = True, most_bytes: int = _MOST_HE
     except FileNotFoundError as error:
         raise CheckpointError(f"{path} doesn't exist.", "Choose a file that does.") from error
     except OSError as error:
-        raise CheckpointError(f"{path} can't be read: {error}.", "Check the disk.") from error
+        raise _unreadable(path, error) from error
 
 
 def _read(header: _Header, path: Path, with_tensors: bool) -> Gguf:
@@ -301,6 +322,10 @@ def _damaged(path: Path, reason: str) -> CheckpointError:
     return CheckpointError(
         f"{path.name} is no GGUF file that can be read: {reason}.", "Download it again."
     )
+
+
+def _unreadable(path: Path, error: OSError) -> CheckpointError:
+    return CheckpointError(f"{path} can't be read: {error}.", "Check the disk.")
 
 
 class _Header:

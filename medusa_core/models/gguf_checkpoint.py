@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
@@ -12,13 +13,16 @@ from medusa_core.files.gguf import Gguf, GgufTensor, read_gguf
 from medusa_core.files.safetensors_header import TensorEntry
 from medusa_core.models.checkpoint import Checkpoint, EachPiece, missing_tensor, read_bytes
 from medusa_core.models.gguf_config import find_architecture
-from medusa_core.models.gguf_names import hugging_face_name
+from medusa_core.models.gguf_names import EACH_EXPERT, Architecture, hugging_face_name
 from medusa_core.quant.block_sizes import BLOCK_SIZES
 from medusa_core.quant.block_types import block_type
 
 _DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 _TURNED = {"q_proj": "attention.head_count", "k_proj": "attention.head_count_kv"}
-_READ_ELSEWHERE = frozenset({"rope_freqs.weight"})
+_MOST_EXPERTS = 1 << 10
+_READ_ELSEWHERE = frozenset(
+    ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
+)
 
 
 class GgufCheckpoint(Checkpoint):
@@ -32,11 +36,7 @@ class GgufCheckpoint(Checkpoint):
         """
         self._gguf = gguf
         self._architecture = find_architecture(gguf)
-        self._tensors = {
-            hugging_face_name(name, self._architecture): tensor
-            for name, tensor in gguf.tensors.items()
-            if name not in _READ_ELSEWHERE
-        }
+        self._tensors = dict(_named(gguf, self._architecture))
         super().__init__({name: tensor.path for name, tensor in self._tensors.items()})
 
     @classmethod
@@ -94,6 +94,28 @@ class GgufCheckpoint(Checkpoint):
         if name not in self._tensors:
             raise missing_tensor(name)
         return self._tensors[name]
+
+
+def _named(gguf: Gguf, of: Architecture) -> Iterator[tuple[str, GgufTensor]]:
+    """All tensors by Hugging Face's names, each expert's on its own."""
+    for theirs, tensor in gguf.tensors.items():
+        if theirs in _READ_ELSEWHERE:
+            continue
+        name = hugging_face_name(theirs, of)
+        if EACH_EXPERT not in name:
+            yield name, tensor
+            continue
+        count, *shape = tensor.shape
+        if not shape or count > _MOST_EXPERTS:
+            raise CheckpointError(
+                f"{theirs} has shape {list(tensor.shape)}, which isn't one for each expert.",
+                "Download the file again.",
+            )
+        nbytes = tensor.nbytes // count
+        for expert in range(count):
+            start = tensor.start + expert * nbytes
+            one = GgufTensor(tensor.path, tensor.kind, tuple(shape), start, nbytes)
+            yield name.replace(EACH_EXPERT, str(expert)), one
 
 
 def _halves(rows: Tensor, num_heads: int) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +9,13 @@ from typing import Any
 
 from medusa_core.errors import CheckpointError, ModelError
 from medusa_core.files.gguf import Gguf, read_beginning, read_gguf
-from medusa_core.models.gguf_names import ARCHITECTURES, Architecture, hugging_face_name
+from medusa_core.models.gguf_names import (
+    ARCHITECTURES,
+    Architecture,
+    hugging_face_name,
+    why_not,
+)
+from medusa_core.models.gguf_settings import plain_float, settings_of, width_of_heads
 from medusa_core.quant.block_sizes import BLOCK_SIZES
 
 _SIZES = {
@@ -33,9 +38,29 @@ _MORE = {
     "residual_multiplier": "residual_scale",
     "logits_scaling": "logit_scale",
 }
+_SAMPLING = {
+    "temperature": "temp",
+    "top_k": "top_k",
+    "top_p": "top_p",
+    "min_p": "min_p",
+    "repetition_penalty": "penalty_repeat",
+}
+_YARN = {
+    "beta_fast": "rope.scaling.yarn_beta_fast",
+    "beta_slow": "rope.scaling.yarn_beta_slow",
+    "attention_factor": "rope.scaling.yarn_attn_factor",
+}
 _ENDS = ("eos", "eot", "eom")
+# Files often name one end of an answer where their model has several.
+_END_TEXTS = frozenset(
+    {
+        *("<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>"),
+        *("<end_of_turn>", "<|endoftext|>", "<|end_of_text|>", "<EOT>", "_<EOT>", "[EOT]"),
+        "<\uff5cend\u2581of\u2581sentence\uff5c>",
+    }
+)
+_MESSAGE_END, _ANSWER_ENDS = "<|end|>", ("<|return|>", "<|call|>")
 _FACTORS = "rope_freqs.weight"
-_MOST_FACTORS = 1 << 12
 
 
 def find_architecture(gguf: Gguf) -> Architecture:
@@ -46,9 +71,15 @@ def find_architecture(gguf: Gguf) -> Architecture:
     """
     found = ARCHITECTURES.get(gguf.architecture)
     if found is None:
+        reason, instead = why_not(gguf.architecture)
         raise ModelError(
-            f"GGUF models of architecture {gguf.architecture[:40]!r} aren't supported.",
-            f"Supported are {', '.join(sorted(ARCHITECTURES))}.",
+            f"GGUF models of architecture {gguf.architecture[:40]!r} aren't supported: {reason}.",
+            instead,
+        )
+    if not found.has_experts and gguf.of_model("expert_count"):
+        raise ModelError(
+            f"This model of architecture {gguf.architecture!r} has experts.",
+            "Of models with experts Qwen3-MoE and GPT-OSS are supported.",
         )
     return found
 
@@ -78,11 +109,26 @@ def read_gguf_config(
         raise CheckpointError(f"{path.name} holds no token vectors.", "Download it again.")
     raw["vocab_size"] = table.shape[0]
     raw["tie_word_embeddings"] = "output.weight" not in gguf.tensors
-    raw["head_dim"] = gguf.of_model("attention.key_length") or gguf.of_model("rope.dimension_count")
+    raw["head_dim"] = gguf.of_model("attention.key_length") or width_of_heads(raw)
     raw["attention_bias"] = "blk.0.attn_q.bias" in gguf.tensors
+    raw["mlp_bias"] = "blk.0.ffn_up.bias" in gguf.tensors
     raw["rope_scaling"] = _scaling(gguf)
-    sizes = {name: value for name, value in raw.items() if value is not None}
-    return sizes, {"eos_token_id": _ends(gguf)}, _stored_types(gguf, of)
+    raw |= settings_of(gguf, _told(raw))
+    return _told(raw), _generation(gguf), _stored_types(gguf, of)
+
+
+def _told(raw: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in raw.items() if value is not None}
+
+
+def _generation(gguf: Gguf) -> dict[str, Any]:
+    """What a `generation_config.json` would say: ends of answers, and the makers' sampling."""
+    found: dict[str, Any] = {"eos_token_id": _ends(gguf)}
+    for name, key in _SAMPLING.items():
+        value = gguf.entries.get(f"general.sampling.{key}")
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            found[name] = _plain(value)
+    return found
 
 
 def _stored_types(gguf: Gguf, of: Architecture) -> dict[str, str]:
@@ -103,7 +149,7 @@ def usual_type(stored_types: Mapping[str, str]) -> str:
 def _plain(value: object) -> object:
     """A number without the digits that float32 doesn't have; of equal ones in a list the one."""
     if isinstance(value, float):
-        return float(f"{value:.7g}")
+        return plain_float(value)
     if isinstance(value, str | int):
         return value
     numbers = set(value) if hasattr(value, "__iter__") else set()
@@ -115,28 +161,27 @@ def _plain(value: object) -> object:
 
 
 def _ends(gguf: Gguf) -> list[int]:
-    ids = (gguf.entries.get(f"tokenizer.ggml.{name}_token_id") for name in _ENDS)
-    return sorted({one for one in ids if isinstance(one, int) and not isinstance(one, bool)})
+    """Tokens that end an answer: those that the file names, and those that are known as such."""
+    named = (gguf.entries.get(f"tokenizer.ggml.{name}_token_id") for name in _ENDS)
+    ids = {one for one in named if isinstance(one, int) and not isinstance(one, bool)}
+    texts = gguf.texts("tokenizer.ggml.tokens")
+    known = {text: number for number, text in enumerate(texts) if text in _END_TEXTS}
+    if all(text in known for text in _ANSWER_ENDS):
+        known.pop(_MESSAGE_END, None)  # GPT-OSS: of several messages in an answer
+    return sorted(ids | set(known.values()))
 
 
 def _scaling(gguf: Gguf) -> dict[str, Any] | None:
     """How positions are stretched: by a tensor of factors, or as its keys say."""
     if _FACTORS in gguf.tensors:
-        return {"rope_type": "factors", "factors": _factors(gguf)}
+        return {"rope_type": "factors", "factors": list(gguf.vector(_FACTORS))}
     kind = gguf.of_model("rope.scaling.type")
     factor = gguf.of_model("rope.scaling.factor")
     if kind in (None, "none") or not isinstance(factor, float):
         return None
-    old = gguf.of_model("rope.scaling.original_context_length")
     scaling = {"rope_type": kind, "factor": _plain(factor)}
-    return scaling if old is None else scaling | {"original_max_position_embeddings": old}
-
-
-def _factors(gguf: Gguf) -> list[float]:
-    tensor = gguf.tensors[_FACTORS]
-    count = tensor.nbytes // 4
-    if tensor.kind != "f32" or not 0 < count <= _MOST_FACTORS:
-        raise CheckpointError(f"{_FACTORS} isn't what it should be.", "Download the file again.")
-    with tensor.path.open("rb") as file:
-        file.seek(tensor.start)
-        return list(struct.unpack(f"<{count}f", file.read(4 * count)))
+    old = gguf.of_model("rope.scaling.original_context_length")
+    more = {"original_max_position_embeddings": old}
+    if kind == "yarn":
+        more |= {name: gguf.of_model(key) for name, key in _YARN.items()}
+    return scaling | {name: _plain(value) for name, value in more.items() if value is not None}

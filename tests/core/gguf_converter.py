@@ -1,0 +1,174 @@
+"""Writes transformers' models as GGUF files, with the names, keys and orders of llama.cpp's own."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import gguf
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from medusa_core.files.json_file import read_json
+from tests.core.gguf_files import finish
+
+# By `model_type` of config.json.
+_ARCHITECTURES = {
+    **dict.fromkeys(("llama", "mistral"), gguf.MODEL_ARCH.LLAMA),
+    "ministral3": gguf.MODEL_ARCH.MISTRAL3,
+    "qwen2": gguf.MODEL_ARCH.QWEN2,
+    "qwen3": gguf.MODEL_ARCH.QWEN3,
+    "qwen3_moe": gguf.MODEL_ARCH.QWEN3MOE,
+    "gemma2": gguf.MODEL_ARCH.GEMMA2,
+    "gemma3_text": gguf.MODEL_ARCH.GEMMA3,
+    "phi3": gguf.MODEL_ARCH.PHI3,
+    "granite": gguf.MODEL_ARCH.GRANITE,
+    "smollm3": gguf.MODEL_ARCH.SMOLLM3,
+    **dict.fromkeys(("olmo2", "olmo3"), gguf.MODEL_ARCH.OLMO2),
+    "gpt_oss": gguf.MODEL_ARCH.GPT_OSS,
+}
+_TURNS_PAIRS = ("llama", "mistral", "ministral3", "granite", "smollm3")
+_GEMMAS = ("gemma2", "gemma3_text")
+_HAS_WINDOWS = ("gemma2", "gemma3_text", "phi3", "olmo3", "gpt_oss")
+
+
+def convert(folder: Path, to: Path) -> Path:
+    """Write a folder's model as a GGUF file in 32 bits."""
+    raw, tensors = read_json(folder / "config.json"), load_file(folder / "model.safetensors")
+    architecture = _ARCHITECTURES[raw["model_type"]]
+    writer = gguf.GGUFWriter(to, gguf.MODEL_ARCH_NAMES[architecture])
+    _add_sizes(writer, raw)
+    _add_rope(writer, raw)
+    _add_multipliers(writer, raw)
+    names = gguf.get_tensor_name_map(architecture, raw["num_hidden_layers"])
+    for name, tensor in _stored(raw, tensors).items():
+        stem, _, ending = name.rpartition(".")
+        theirs = names.get_name(stem)
+        assert theirs is not None, name
+        writer.add_tensor(f"{theirs}.{ending}", tensor.float().contiguous().numpy())
+    writer.add_tokenizer_model("none")
+    writer.add_eos_token_id(raw["eos_token_id"])
+    finish(writer)
+    return to
+
+
+def _add_sizes(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
+    writer.add_block_count(raw["num_hidden_layers"])
+    writer.add_context_length(raw["max_position_embeddings"])
+    writer.add_embedding_length(raw["hidden_size"])
+    writer.add_feed_forward_length(raw["intermediate_size"])
+    writer.add_head_count(raw["num_attention_heads"])
+    writer.add_head_count_kv(raw["num_key_value_heads"])
+    writer.add_layer_norm_rms_eps(raw["rms_norm_eps"])
+    if raw.get("head_dim") and raw["model_type"] != "granite":
+        writer.add_key_length(raw["head_dim"])
+        writer.add_value_length(raw["head_dim"])
+    experts = raw.get("num_local_experts") or raw.get("num_experts")
+    if experts:
+        writer.add_expert_count(experts)
+        writer.add_expert_used_count(raw["num_experts_per_tok"])
+        writer.add_expert_feed_forward_length(
+            raw.get("moe_intermediate_size", raw["intermediate_size"])
+        )
+    if raw["model_type"] in _HAS_WINDOWS:
+        writer.add_sliding_window(raw["sliding_window"] or 0)
+    if raw["model_type"] == "olmo3":
+        writer.add_sliding_window_pattern([t == "sliding_attention" for t in raw["layer_types"]])
+
+
+def _add_rope(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
+    told = raw["rope_parameters"]
+    rope = told.get("full_attention", told)
+    head_dim = raw.get("head_dim") or raw["hidden_size"] // raw["num_attention_heads"]
+    writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1.0)))
+    writer.add_rope_freq_base(rope["rope_theta"])
+    if rope["rope_type"] in ("linear", "yarn"):
+        writer.add_rope_scaling_type(gguf.RopeScalingType(rope["rope_type"]))
+        writer.add_rope_scaling_factor(rope["factor"])
+    if rope["rope_type"] == "yarn":
+        writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+        writer.add_rope_scaling_yarn_beta_fast(rope.get("beta_fast", 32.0))
+        writer.add_rope_scaling_yarn_beta_slow(rope.get("beta_slow", 1.0))
+    if rope["rope_type"] == "llama3":
+        writer.add_tensor("rope_freqs.weight", _llama3_factors(rope, head_dim).numpy())
+    if rope["rope_type"] == "longrope":
+        writer.add_rope_scaling_type(gguf.RopeScalingType.LONGROPE)
+        writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+        for length in ("long", "short"):
+            factors = torch.tensor(rope[f"{length}_factor"], dtype=torch.float32)
+            writer.add_tensor(f"rope_factors_{length}.weight", factors.numpy())
+    if raw["model_type"] == "ministral3":
+        writer.add_rope_scaling_yarn_log_mul(rope["mscale_all_dim"])
+        writer.add_attn_temperature_scale(rope["llama_4_scaling_beta"])
+
+
+def _llama3_factors(rope: dict[str, Any], head_dim: int) -> Tensor:
+    """How far each pair's positions are stretched."""
+    old, low, high = (
+        rope[key]
+        for key in ("original_max_position_embeddings", "low_freq_factor", "high_freq_factor")
+    )
+    factors = []
+    for pair in range(head_dim // 2):
+        length = 2 * math.pi * rope["rope_theta"] ** (2 * pair / head_dim)
+        blend = min(1.0, max(0.0, (old / length - low) / (high - low)))
+        factors.append(1 / ((1 - blend) / rope["factor"] + blend))
+    return torch.tensor(factors, dtype=torch.float32)
+
+
+def _add_multipliers(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
+    if raw["model_type"] == "granite":
+        writer.add_attention_scale(raw["attention_multiplier"])
+        writer.add_embedding_scale(raw["embedding_multiplier"])
+        writer.add_residual_scale(raw["residual_multiplier"])
+        writer.add_logit_scale(raw["logits_scaling"])
+    if raw["model_type"] == "gemma2":
+        writer.add_attn_logit_softcapping(raw["attn_logit_softcapping"])
+        writer.add_final_logit_softcapping(raw["final_logit_softcapping"])
+
+
+def _stored(raw: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors as a file has them: reordered, moved by one, experts of a layer together."""
+    kind, stored = raw["model_type"], dict[str, Tensor]()
+    experts: dict[str, dict[int, Tensor]] = defaultdict(dict)
+    for name, tensor in tensors.items():
+        if kind in _GEMMAS and name.endswith("norm.weight"):
+            tensor = tensor + 1
+        if kind in _TURNS_PAIRS and ".q_proj." in name:
+            tensor = _paired(tensor, raw["num_attention_heads"])
+        if kind in _TURNS_PAIRS and ".k_proj." in name:
+            tensor = _paired(tensor, raw["num_key_value_heads"])
+        if kind == "gpt_oss" and ".experts." in name:
+            stored |= _of_gpt_oss(name, tensor)
+        elif ".experts." in name:
+            before, _, rest = name.partition(".experts.")
+            number, _, part = rest.partition(".")
+            experts[f"{before}.experts.{part}"][int(number)] = tensor
+        else:
+            stored[f"{name}.weight" if name.endswith(".sinks") else name] = tensor
+    for name, found in experts.items():
+        stored[name] = torch.stack([found[number] for number in sorted(found)])
+    return stored
+
+
+def _of_gpt_oss(name: str, tensor: Tensor) -> dict[str, Tensor]:
+    """Gates and values of experts, which alternate, apart; rows are outputs."""
+    before, _, part = name.rpartition(".")
+    ending = "bias" if part.endswith("_bias") else "weight"
+    if ending == "weight":
+        tensor = tensor.transpose(1, 2)
+    if part.startswith("down_proj"):
+        return {f"{before}.down_proj.{ending}": tensor}
+    return {
+        f"{before}.gate_proj.{ending}": tensor[:, ::2],
+        f"{before}.up_proj.{ending}": tensor[:, 1::2],
+    }
+
+
+def _paired(rows: Tensor, num_heads: int) -> Tensor:
+    """Rows of heads as neighbouring pairs that were halves."""
+    halves = rows.view(num_heads, 2, -1, *rows.shape[1:])
+    return halves.transpose(1, 2).reshape(rows.shape)

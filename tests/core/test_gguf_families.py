@@ -1,0 +1,319 @@
+"""GGUF files of every architecture: the tensors, sizes and scores of the models they hold."""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import gguf
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import (
+    Gemma2Config,
+    Gemma3TextConfig,
+    GptOssConfig,
+    GraniteConfig,
+    LlamaConfig,
+    Ministral3Config,
+    MistralConfig,
+    Olmo2Config,
+    Olmo3Config,
+    Phi3Config,
+    PreTrainedModel,
+    Qwen2Config,
+    Qwen3Config,
+    Qwen3MoeConfig,
+    SmolLM3Config,
+)
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
+
+from medusa_core.errors import ModelError
+from medusa_core.models.checkpoint import Checkpoint
+from medusa_core.models.config import read_config
+from medusa_core.models.family import family_registry
+from medusa_core.models.gguf_config import read_gguf_config
+from medusa_core.models.gguf_names import ARCHITECTURES
+from medusa_core.models.rope import inverse_frequencies
+from tests.core.gguf_converter import convert
+from tests.core.gguf_files import finish
+from tests.core.test_families import LLAMA3_ROPE, SIZES
+from tests.core.test_model_against_transformers import (
+    TOKEN_IDS,
+    our_logits,
+    peer_logits,
+    runner_of,
+)
+
+GEMMA = {**SIZES, "num_hidden_layers": 7, "pad_token_id": 0, "head_dim": 16}
+YARN = {
+    "rope_type": "yarn",
+    "rope_theta": 10000.0,
+    "factor": 4.0,
+    "original_max_position_embeddings": 128,
+    "beta_fast": 32.0,
+    "beta_slow": 1.0,
+}
+LONGROPE = {
+    "rope_type": "longrope",
+    "rope_theta": 10000.0,
+    "partial_rotary_factor": 0.75,
+    "original_max_position_embeddings": 32,
+    "short_factor": [1.0, 1.125, 1.25],
+    "long_factor": [1.0, 4.0, 16.0],
+}
+# What a file can't say, and llama.cpp knows by heart, is as the publishers have it.
+CONFIGS: dict[str, Callable[[], Any]] = {
+    "llama": lambda: LlamaConfig(**SIZES, attention_bias=True, mlp_bias=True),
+    "llama 3, tied": lambda: LlamaConfig(
+        **SIZES, rope_parameters=LLAMA3_ROPE, tie_word_embeddings=True
+    ),
+    "mistral nemo": lambda: MistralConfig(**SIZES, sliding_window=None, head_dim=16),
+    "qwen2": lambda: Qwen2Config(**SIZES, tie_word_embeddings=True),
+    "qwen3": lambda: Qwen3Config(**SIZES, head_dim=16),
+    "gemma2": lambda: Gemma2Config(**GEMMA, query_pre_attn_scalar=16, sliding_window=24),
+    "gemma3": lambda: Gemma3TextConfig(**GEMMA, query_pre_attn_scalar=16, sliding_window=24),
+    "gemma3, longer": lambda: Gemma3TextConfig(
+        **GEMMA,
+        query_pre_attn_scalar=16,
+        sliding_window=16,
+        rope_parameters={
+            "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+        },
+    ),
+    "granite": lambda: GraniteConfig(
+        **SIZES,
+        attention_multiplier=0.2,
+        embedding_multiplier=3.0,
+        residual_multiplier=0.4,
+        logits_scaling=2.0,
+        tie_word_embeddings=True,
+    ),
+    "smollm3": lambda: SmolLM3Config(**{**SIZES, "num_hidden_layers": 5}, pad_token_id=0),
+    "olmo2": lambda: Olmo2Config(**SIZES),
+    "olmo3": lambda: Olmo3Config(**{**SIZES, "num_hidden_layers": 5}, sliding_window=24),
+    "phi3": lambda: Phi3Config(**SIZES, pad_token_id=0, sliding_window=None),
+    "phi4, longer": lambda: Phi3Config(
+        **SIZES,
+        pad_token_id=0,
+        sliding_window=None,
+        original_max_position_embeddings=32,
+        tie_word_embeddings=True,
+        rope_parameters=LONGROPE,
+    ),
+    "qwen3moe": lambda: Qwen3MoeConfig(
+        **SIZES,
+        head_dim=16,
+        num_experts=6,
+        num_experts_per_tok=2,
+        moe_intermediate_size=24,
+        norm_topk_prob=True,
+    ),
+    "ministral3": lambda: Ministral3Config(
+        **SIZES,
+        head_dim=16,
+        sliding_window=None,
+        rope_parameters=YARN | {"mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1},
+    ),
+    "gpt-oss": lambda: GptOssConfig(
+        **{**SIZES, "num_hidden_layers": 3},
+        head_dim=16,
+        num_local_experts=4,
+        num_experts_per_tok=2,
+        sliding_window=24,
+        pad_token_id=0,
+        rope_parameters=YARN | {"truncate": False},
+    ),
+}
+RUNS = tuple(n for n in CONFIGS if CONFIGS[n]().model_type in family_registry().names)
+
+
+def peer_of(name: str) -> PreTrainedModel:
+    """Transformers' model with random weights, norms and biases included."""
+    torch.manual_seed(random.Random(name).randrange(1000))
+    config = CONFIGS[name]()
+    model: PreTrainedModel = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)](config).eval()
+    with torch.no_grad():
+        for parameter_name, parameter in model.named_parameters():
+            if parameter_name.endswith("bias") or "norm" in parameter_name:
+                parameter.add_(torch.randn_like(parameter) * 0.2)
+    return model
+
+
+def saved(name: str, folder: Path) -> tuple[PreTrainedModel, Path]:
+    """A model in Hugging Face's layout, and its GGUF file beside it."""
+    peer = peer_of(name)
+    peer.save_pretrained(folder)
+    return peer, convert(folder, folder / "x.gguf")
+
+
+def test_every_architecture_is_compared() -> None:
+    families = {CONFIGS[name]().model_type for name in CONFIGS}
+    families |= {"mistral"}  # of mistral3 without growing queries
+    assert {of.model_type for of in ARCHITECTURES.values()} <= families
+    assert families >= set(family_registry().names)
+
+
+@pytest.mark.parametrize("name", [name for name in CONFIGS if name != "gpt-oss"])
+def test_tensors_have_the_names_and_numbers_of_the_checkpoint(name: str, tmp_path: Path) -> None:
+    _, path = saved(name, tmp_path)
+    theirs, ours = load_file(tmp_path / "model.safetensors"), Checkpoint.open_model(path)
+    assert ours.names == theirs.keys()
+    for tensor_name, tensor in theirs.items():
+        assert ours.shape(tensor_name) == tuple(tensor.shape)
+        found = ours.floats(tensor_name, torch.float32)
+        torch.testing.assert_close(found, tensor.float(), atol=1e-6, rtol=0)
+
+
+def test_experts_of_gpt_oss_stand_one_by_one(tmp_path: Path) -> None:
+    _, path = saved("gpt-oss", tmp_path)
+    theirs, ours = load_file(tmp_path / "model.safetensors"), Checkpoint.open_model(path)
+    fused = {name for name in theirs if ".experts." in name}
+    one_by_one = {name for name in ours.names if ".experts." in name}
+    assert ours.names - one_by_one == theirs.keys() - fused
+    assert len(one_by_one) == 3 * 4 * 3 * 2
+    for expert in range(4):
+        mlp = "model.layers.1.mlp.experts"
+        both = theirs[f"{mlp}.gate_up_proj"][expert].T
+        for part, rows in (("gate", both[::2]), ("up", both[1::2])):
+            found = ours.floats(f"{mlp}.{expert}.{part}_proj.weight", None)
+            assert torch.equal(found, rows.float())
+        bias = ours.floats(f"{mlp}.{expert}.up_proj.bias", None)
+        assert torch.equal(bias, theirs[f"{mlp}.gate_up_proj_bias"][expert][1::2].float())
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_sizes_are_those_of_config_json(name: str, tmp_path: Path) -> None:
+    _, path = saved(name, tmp_path)
+    theirs, ours = read_config(tmp_path), read_config(path)
+    frequencies = [
+        inverse_frequencies(config.rope, config.head_rows.turned, config.context_tokens)
+        for config in (theirs, ours)
+    ]
+    torch.testing.assert_close(frequencies[1], frequencies[0], rtol=1e-6, atol=0)
+    if theirs.model_type == "mistral":  # without a window it is a Llama
+        theirs = replace(theirs, model_type="llama")
+    assert replace(ours, rope=theirs.rope) == theirs
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_logits_are_those_of_transformers(name: str, tmp_path: Path) -> None:
+    peer, path = saved(name, tmp_path)
+    theirs = peer_logits(peer, TOKEN_IDS)
+    assert float(theirs.abs().max()) > 1
+    torch.testing.assert_close(our_logits(runner_of(path), TOKEN_IDS), theirs, atol=1e-4, rtol=0)
+
+
+# What only some families have, by the names in their config.json.
+MORE = {
+    "phi4, longer": {"original_max_position_embeddings"},
+    "qwen3moe": {"num_experts", "num_experts_per_tok", "moe_intermediate_size", "norm_topk_prob"},
+    "ministral3": {"head_dim", "model_type"},
+    "gpt-oss": {
+        *("num_local_experts", "num_experts_per_tok", "sliding_window", "layer_types"),
+        *("swiglu_limit", "head_dim", "attention_bias"),
+    },
+}
+
+
+@pytest.mark.parametrize("name", sorted(MORE))
+def test_what_a_file_says_is_what_config_json_says(name: str, tmp_path: Path) -> None:
+    peer, path = saved(name, tmp_path)
+    found, _, _ = read_gguf_config(path)
+    wanted, rope = peer.config, peer.config.rope_parameters
+    sizes = {"num_hidden_layers", "intermediate_size", "vocab_size", "tie_word_embeddings"}
+    for key in MORE[name] | sizes:
+        assert found[key] == getattr(wanted, key), key
+    assert found["rope_theta"] == rope["rope_theta"]
+    for key, value in found.get("rope_scaling", {}).items():
+        assert value == pytest.approx(rope[key]), key
+
+
+def written(
+    path: Path,
+    architecture: str,
+    entries: Mapping[str, int | float | bool] = MappingProxyType({}),
+    tokens: Sequence[str] = (),
+) -> Path:
+    """A file with keys, tokens and a table of their vectors."""
+    writer = gguf.GGUFWriter(path, architecture)
+    add = {int: writer.add_uint32, float: writer.add_float32, bool: writer.add_bool}
+    for key, value in entries.items():
+        add[type(value)](key, value)
+    if tokens:
+        writer.add_token_list(list(tokens))
+    writer.add_tensor("token_embd.weight", np.zeros((8, 4), np.float32))
+    finish(writer)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("architecture", "reason", "instead"),
+    [
+        ("qwen35", "recurrent", "Qwen3 "),
+        ("gemma4", "share keys", "Gemma 3"),
+        ("granitehybrid", "recurrent", "Granite 3"),
+        ("mamba", "recurrent", "Qwen3"),
+        ("clip", "part of a model that sees", "text part"),
+        ("bert", "isn't known", "llama"),
+    ],
+)
+def test_what_is_not_supported_is_told_with_what_to_take(
+    architecture: str, reason: str, instead: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ModelError, match=reason) as caught:
+        read_config(written(tmp_path / "x.gguf", architecture))
+    assert instead in caught.value.hint
+
+
+def test_a_mixture_of_llamas_is_no_llama(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.gguf", "llama", {"llama.expert_count": 8})
+    with pytest.raises(ModelError, match="experts"):
+        read_config(path)
+
+
+def test_a_granite_that_turns_nothing_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.gguf", "granite", {"granite.rope.scaling.finetuned": False})
+    with pytest.raises(ModelError, match="position"):
+        read_gguf_config(path)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "ends"),
+    [
+        (("a", "<eos>", "<end_of_turn>"), [1, 2]),
+        (("<|eot_id|>", "<s>", "<|eom_id|>"), [0, 1, 2]),
+        (("<|end|>", "<|endoftext|>"), [0, 1]),
+        (("<|end|>", "<|return|>", "<|call|>"), [1, 2]),
+    ],
+    ids=["gemma", "llama 3", "phi", "gpt-oss"],
+)
+def test_all_ends_of_an_answer_are_found(
+    tokens: tuple[str, ...], ends: list[int], tmp_path: Path
+) -> None:
+    path = written(tmp_path / "x.gguf", "llama", {"tokenizer.ggml.eos_token_id": 1}, tokens)
+    assert read_gguf_config(path)[1]["eos_token_id"] == ends
+
+
+def test_the_makers_sampling_is_read(tmp_path: Path) -> None:
+    entries = {"temp": 0.6, "top_p": 0.95, "top_k": 20, "min_p": 0.05}
+    path = written(
+        tmp_path / "x.gguf", "llama", {f"general.sampling.{k}": v for k, v in entries.items()}
+    )
+    found = read_gguf_config(path)[1]
+    entries["temperature"] = entries.pop("temp")
+    assert entries.items() <= found.items()
+
+
+def test_windows_are_where_the_file_says(tmp_path: Path) -> None:
+    writer = gguf.GGUFWriter(tmp_path / "x.gguf", "gemma3")
+    writer.add_block_count(4)
+    writer.add_sliding_window_pattern([True, False, False, True])
+    writer.add_tensor("token_embd.weight", np.zeros((8, 4), np.float32))
+    finish(writer)
+    found = read_gguf_config(tmp_path / "x.gguf")[0]["layer_types"]
+    assert [kind == "sliding_attention" for kind in found] == [True, False, False, True]
