@@ -14,7 +14,7 @@ from pathlib import Path
 
 from medusa_core.errors import HubError, ModelError, NotFoundError
 from medusa_core.files.gguf import is_gguf
-from medusa_core.heads.reader import read_heads_shape
+from medusa_core.heads.kind import read_shape
 from medusa_core.hub.catalog import read_catalog
 from medusa_core.hub.downloads import Downloads
 from medusa_core.hub.installed import Installed as FoundInstalled
@@ -274,7 +274,7 @@ class Library:
         folder, heads_dir = demo_model_dir(), demo_heads_dir()
         nbytes = size_of(folder) + size_of(heads_dir)
         found = FoundInstalled(DEMO_NAME, folder, "", (), look_into(folder), nbytes, False)
-        return replace(_shown(found), heads=read_heads_shape(heads_dir), is_built_in=True)
+        return replace(_shown(found), heads=read_shape(heads_dir), is_built_in=True)
 
     def forget_downloads(self, item: Installed) -> None:
         """Take finished downloads of something that was deleted off the list."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from medusa_core.heads.reader import read_heads_shape
+from medusa_core.heads.kind import read_shape
 from medusa_core.memory.probe import live_budget
 from medusa_core.memory.smaller import smaller_choices
 from medusa_core.messages import HeadsShape
@@ -46,7 +46,7 @@ def smaller_loads(
         RequestError: There is no such device.
     """
     config = read_config(choice.model_dir)
-    heads = HeadsShape() if choice.heads_dir is None else read_heads_shape(choice.heads_dir)
+    heads = HeadsShape() if choice.heads_dir is None else read_shape(choice.heads_dir)
     context = context_tokens or choice.context_tokens or min(_USUAL_CONTEXT, config.context_tokens)
     budget = live_budget(device, own_bytes)
     found = smaller_choices(config, heads, budget, choice.formats, context)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from medusa_core.errors import CheckpointError, PlanError
-from medusa_core.heads.medusa import Lent, MedusaHeads
-from medusa_core.heads.reader import has_merged_heads, read_heads, read_heads_shape
+from medusa_core.heads.kind import Heads, kind_of, read_shape
+from medusa_core.heads.medusa import Lent
+from medusa_core.heads.reader import has_merged_heads
 from medusa_core.kv.cache import KvCache
 from medusa_core.kv.pool import CachePool
 from medusa_core.kv.size import whole_rows
@@ -57,7 +58,7 @@ class Target:
         template: Its chat template.
         eos_token_ids: Tokens that end an answer.
         lent: What it lends heads: its projection and its token vectors.
-        heads: Medusa heads, or None.
+        heads: Heads of whichever kind, or None.
         trees: Trees for the heads, or None without heads.
         phrases: What it often says, or None where no such table lies beside it.
         num_parameters: Parameters of the target.
@@ -76,7 +77,7 @@ class Target:
     template: ChatTemplate
     eos_token_ids: frozenset[int]
     lent: Lent
-    heads: MedusaHeads | None
+    heads: Heads | None
     trees: TreeTable | None
     phrases: Phrases | None
     num_parameters: int
@@ -155,15 +156,15 @@ def load_target(
     check_header(checkpoint, config)
     if heads_dir is None and has_merged_heads(checkpoint):
         heads_dir = model_dir
-    shape = HeadsShape() if heads_dir is None else read_heads_shape(heads_dir)
+    shape = HeadsShape() if heads_dir is None else read_shape(heads_dir)
     plan = plan_target(config, shape, formats, options)
     config = replace(config, context_tokens=plan.context_tokens)
     model = _read_decoder(model_dir, config, precision, formats, checkpoint, options.kept, tell)
     lent = Lent(model.lm_head, config.vocab_size, model.embedding)
     heads, trees = None, None
     if heads_dir is not None:
-        tell("heads", 1.0, f"Reading the Medusa heads of {heads_dir.name}")
-        heads = read_heads(heads_dir, config, precision, lent, formats)
+        tell("heads", 1.0, f"Reading the heads of {heads_dir.name}")
+        heads = kind_of(heads_dir).read(heads_dir, config, precision, lent, formats)
         trees = read_tree_table(heads_dir, heads.num_heads)
     runner = choose_runner(model, precision)
     if heads is not None:

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from medusa_core import card
+from medusa_core.drafters.sources.heads_source import medusa_heads
 from medusa_core.generate.direct import generate
 from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.heads.ranked import Ranked
@@ -144,22 +145,23 @@ def as_json(report: StepReport) -> dict[str, object]:
 
 def _parts(target: Target, tuner: Tuner, mode: str, num_tokens: int) -> Parts:
     settings = GenerateSettings(drafter=mode, max_new_tokens=num_tokens)
-    heads = None if target.heads is None else TimedHeads(target.heads)
+    own = medusa_heads(target)
+    heads = None if own is None else TimedHeads(own)
     target = replace(
         target,
         heads=heads,
         eos_token_ids=frozenset(),  # to forbid the end would cost time itself
     )
     messages = (ChatMessage(Role.USER, "Tell me a story about a village by the sea."),)
-    own = Tuner(target, tuner.costs)
+    learning = Tuner(target, tuner.costs)
     for _ in range(_ANSWERS):  # in which it is learned which trees pay
-        generate(target, messages, settings, tuner=own)
+        generate(target, messages, settings, tuner=learning)
     if heads is not None:
         heads.seconds = 0.0
     decoded: list[StepDone] = []
     for _ in range(_ANSWERS):
         steps: list[StepDone] = []
-        done = generate(target, messages, settings, on_step=steps.append, tuner=own)
+        done = generate(target, messages, settings, on_step=steps.append, tuner=learning)
         decoded += steps[1:]
     parts = zip(*((*step.times, step.step_s) for step in decoded), strict=True)
     names = ("draft", "verify", "accept", "commit", "step")

@@ -10,7 +10,7 @@ from functools import partial
 
 from medusa_core.drafters.drafter import NUM_RANKS, DrafterSpec
 from medusa_core.drafters.observation import Observation
-from medusa_core.drafters.sources.heads_source import has_heads
+from medusa_core.drafters.sources.heads_source import has_heads, medusa_heads
 from medusa_core.errors import RequestError
 from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.messages import TARGET, DrafterChoice, TokenSource
@@ -67,12 +67,13 @@ def heads_and_trees(target: Target) -> tuple[MedusaHeads, TreeTable]:
     Raises:
         RequestError: The target has no heads.
     """
-    if target.heads is None or target.trees is None:
+    heads = medusa_heads(target)
+    if heads is None or target.trees is None:
         raise RequestError(
             f"{target.name} has no Medusa heads.",
             "Choose heads for this model, or the drafter 'ngram' or 'none'.",
         )
-    return target.heads, target.trees
+    return heads, target.trees
 
 
 def _build(target: Target, budget: RowBudget) -> MedusaDrafter:

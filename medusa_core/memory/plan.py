@@ -107,9 +107,14 @@ def embedding_bytes(config: ModelConfig, formats: PartFormats) -> int:
 
 
 def heads_bytes(config: ModelConfig, heads: HeadsShape, formats: PartFormats) -> int:
-    """Bytes of Medusa heads; their first layers are one matrix."""
+    """Bytes of heads; the first layers of Medusa's are one matrix."""
     if not heads.num_heads:
         return 0
+    if heads.matrices:
+        return sum(
+            formats.fitting(formats.heads, *matrix).nbytes(*matrix, formats.device)
+            for matrix in heads.matrices
+        )
     hidden, count, device = config.hidden_size, heads.num_heads, formats.device
     rows, biases = count * hidden, count * hidden * _bias_itemsize(formats)
     total = 0

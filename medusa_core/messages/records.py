@@ -201,7 +201,7 @@ class Fit(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class HeadsShape:
-    """Sizes of Medusa heads.
+    """Sizes of heads.
 
     Attributes:
         num_heads: How many there are.
@@ -211,6 +211,8 @@ class HeadsShape:
         is_reduced: They draft from a choice of the target's vocabulary.
         reads_root: Their first layers read the root's vector beside the target's state.
         has_one_projection: One projection serves all of them.
+        matrices: Rows and columns of what heads of another kind than Medusa's are made of; the
+            sizes above then count for nothing in a plan.
     """
 
     num_heads: int = 0
@@ -220,6 +222,7 @@ class HeadsShape:
     is_reduced: bool = False
     reads_root: bool = False
     has_one_projection: bool = False
+    matrices: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.drafters.observation import Observation
-from medusa_core.drafters.sources.heads_source import HeadsSource
+from medusa_core.drafters.sources.heads_source import HeadsSource, medusa_heads
 from medusa_core.kv.cache import KvCache
 from medusa_core.messages import GenerateSettings
 from medusa_core.pace.costs import MOST_ROWS, StepCosts, usual_s
@@ -117,7 +117,7 @@ class _Asking:
     def __init__(self, steps: _Steps, rule_name: str) -> None:
         self._steps, target = steps, steps.target
         self._rule = rule_registry().get(rule_name).build(GenerateSettings(rule=rule_name))
-        heads = target.heads
+        heads = medusa_heads(target)
         counts = range(1, 1 + heads.num_heads) if heads is not None else range(0)
         self._sources = [
             HeadsSource(heads, RowBudget(MOST_ROWS, levels=count))

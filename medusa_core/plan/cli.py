@@ -138,9 +138,9 @@ def _heads_facts(heads: str) -> HeadsShape:
     settings = settings_from(os.environ)
     folder = Path(heads) if Path(heads).is_dir() else find_snapshot(settings.cache_dir, heads)
     if folder is not None:
-        from medusa_core.heads.reader import read_heads_shape
+        from medusa_core.heads.kind import read_shape
 
-        return read_heads_shape(folder)
+        return read_shape(folder)
     from medusa_core.hub.remote import look_at_heads
 
     return look_at_heads(settings, heads)

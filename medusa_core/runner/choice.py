@@ -6,7 +6,7 @@ from functools import cache
 
 from medusa_core import runner
 from medusa_core.errors import EngineError
-from medusa_core.heads.medusa import MedusaHeads
+from medusa_core.heads.kind import Heads
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
 from medusa_core.registry import Registry
@@ -20,7 +20,7 @@ def runner_registry() -> Registry[RunnerSpec]:
     return Registry(runner, "runner", RunnerSpec)
 
 
-def share_workers(runner: Runner, heads: MedusaHeads) -> None:
+def share_workers(runner: Runner, heads: Heads) -> None:
     """Let the threads that compute a target compute its heads, too."""
     if isinstance(runner, NativeRunner):
         heads.share_workers(runner.workers)

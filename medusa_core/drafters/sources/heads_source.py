@@ -68,15 +68,22 @@ def _ranks_within(budget: RowBudget) -> int:
     return max(NUM_RANKS, min(most, int(0.5 / least)) if least else most)
 
 
+def medusa_heads(target: Target) -> MedusaHeads | None:
+    """The Medusa heads of a target; None where it has none, or heads of another kind."""
+    return target.heads if isinstance(target.heads, MedusaHeads) else None
+
+
 def has_heads(target: Target) -> bool:
     """Has a target Medusa heads?"""
-    return target.heads is not None and target.heads.num_heads > 0
+    heads = medusa_heads(target)
+    return heads is not None and heads.num_heads > 0
 
 
 def _build(target: Target, budget: RowBudget) -> HeadsSource:
-    if target.heads is None:
+    heads = medusa_heads(target)
+    if heads is None:
         raise RequestError(f"{target.name} has no Medusa heads.", HINT)
-    return HeadsSource(target.heads, budget)
+    return HeadsSource(heads, budget)
 
 
 HINT = "Load Medusa heads for this model, or choose the drafter 'ngram' or 'none'."

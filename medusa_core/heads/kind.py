@@ -1,0 +1,77 @@
+"""What a kind of heads is: how a folder of them is told, counted and read for a target.
+
+A source or drafter asks the heads of the kind that it knows; nobody else looks into them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Protocol
+
+from medusa_core.heads import kinds
+from medusa_core.heads.medusa import Lent
+from medusa_core.messages import HeadsShape
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.precision import Precision
+from medusa_core.native.pool import Workers
+from medusa_core.quant.choice import PartFormats
+from medusa_core.registry import Registry
+
+
+class Heads(Protocol):
+    """Loaded heads of any kind.
+
+    Attributes:
+        num_heads: How many there are.
+        nbytes: Bytes that they hold, what the target lends them left out.
+    """
+
+    num_heads: int
+    nbytes: int
+
+    def share_workers(self, workers: Workers) -> None:
+        """Let the target's threads compute the heads, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeadKind:
+    """A registered kind of heads.
+
+    Attributes:
+        name: Its name.
+        claims: Does a folder hold heads of this kind?
+        shape: Their sizes, without reading a tensor. Raises CheckpointError or HeadsError.
+        read: The heads of a folder for a target: folder, sizes of the target, where and in which
+            dtype they run, what the target lends them, their weight format. Raises CheckpointError,
+            HeadsError or OutOfMemoryError.
+    """
+
+    name: str
+    claims: Callable[[Path], bool]
+    shape: Callable[[Path], HeadsShape]
+    read: Callable[[Path, ModelConfig, Precision, Lent, PartFormats], Heads]
+
+
+@cache
+def kind_registry() -> Registry[HeadKind]:
+    """All kinds of heads."""
+    return Registry(kinds, "kind of heads", HeadKind)
+
+
+def kind_of(heads_dir: Path) -> HeadKind:
+    """The kind of the heads in a folder; Medusa's, which says what is wrong, if none claims it."""
+    claiming = (spec for spec in kind_registry().specs if spec.claims(heads_dir))
+    return next(claiming, kind_registry().get("medusa"))
+
+
+def read_shape(heads_dir: Path) -> HeadsShape:
+    """Sizes of the heads of a folder, without reading a tensor.
+
+    Raises:
+        CheckpointError: A file is damaged.
+        HeadsError: The folder holds no heads.
+    """
+    return kind_of(heads_dir).shape(heads_dir)
