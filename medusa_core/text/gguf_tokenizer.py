@@ -30,18 +30,35 @@ _TEKKEN = (
     r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 
-# By `tokenizer.ggml.pre`: digits that stand alone before the pattern, and the pattern.
-_SPLITS = {
-    **dict.fromkeys(("gpt-2", "gpt2", "phi-2", "mpt", "olmo", "jais", "default"), (False, _GPT2)),
-    **dict.fromkeys(
-        ("llama3", "llama-v3", "llama-bpe", "dbrx", "smaug-bpe", "olmo2"), (False, _LLAMA3)
-    ),
-    **dict.fromkeys(("qwen2", "deepseek-r1-qwen", "megrez"), (False, _QWEN2)),
-    **dict.fromkeys(("smollm", "starcoder", "refact", "command-r", "codeshell"), (True, _GPT2)),
-    **dict.fromkeys(("gpt-4o", "llama4"), (False, _GPT4O)),
-    "tekken": (False, _TEKKEN),
+_CJK = r"[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"
+_DEEPSEEK_CODER = (r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", _CJK, r"\p{N}")
+_LETTERS_OR_MARKS = (
+    r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+"
+    r"|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+_DEEPSEEK_V3 = (
+    r"\p{N}{1,3}",
+    r"[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
+    _LETTERS_OR_MARKS,
+)
+
+_LLAMA3_NAMES = ("llama3", "llama-v3", "llama-bpe", "falcon3", "pixtral")
+# By `tokenizer.ggml.pre`: patterns whose matches stand alone, one after another.
+_SPLITS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("gpt-2", "gpt2", "phi-2", "mpt", "olmo", "jais", "default"), (_GPT2,)),
+    **dict.fromkeys((*_LLAMA3_NAMES, "dbrx", "smaug-bpe", "olmo2"), (_LLAMA3,)),
+    **dict.fromkeys(("qwen2", "deepseek-r1-qwen", "megrez"), (_QWEN2,)),
+    **dict.fromkeys(("smollm", "starcoder", "refact", "command-r", "codeshell"), (r"\p{N}", _GPT2)),
+    **dict.fromkeys(("gpt-4o", "llama4"), (_GPT4O,)),
+    "tekken": (_TEKKEN,),
+    "deepseek-coder": _DEEPSEEK_CODER,
+    "deepseek-v3": _DEEPSEEK_V3,
 }
-_BOS_FIRST = ("llama3", "llama-v3", "llama-bpe")  # where a file doesn't say
+_BOS_FIRST = (*_LLAMA3_NAMES, "tekken")  # where a file doesn't say
+_WHOLE = (*_LLAMA3_NAMES, "tekken")  # a word that is a token isn't merged
+# Phi 3's other special tokens swallow the line break that its template puts behind them.
+_NOT_SWALLOWING = frozenset({"<unk>", "<s>", "<|endoftext|>"})
 _MOST_CHARS = 4096
 _TOKENS = "tokenizer.ggml.tokens"
 
@@ -101,7 +118,9 @@ def _sentencepiece(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -
         Piece(text, float(score), Kind(kind))
         for text, score, kind in zip(texts, scores, kinds, strict=True)
     ]
-    tokenizer = build_sentencepiece(pieces, _flag(gguf, "add_space_prefix", default=True))
+    swallowing = frozenset(texts) - _NOT_SWALLOWING if gguf.architecture == "phi3" else frozenset()
+    puts_space = _flag(gguf, "add_space_prefix", default=True)
+    tokenizer = build_sentencepiece(pieces, puts_space, path.name, swallowing)
     _begin(tokenizer, gguf, texts, default=True)
     return tokenizer
 
@@ -113,7 +132,6 @@ def _byte_level(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> R
             f"{path.name} splits texts in the way {pre[:40]!r}, which isn't supported.",
             f"Supported are {', '.join(sorted(_SPLITS))}.",
         )
-    digits_alone, pattern = _SPLITS[pre]
     merges = [_pair(path, merge) for merge in gguf.texts("tokenizer.ggml.merges")]
     vocabulary = {text: number for number, text in enumerate(texts)}
     if len(vocabulary) != len(texts):
@@ -121,10 +139,9 @@ def _byte_level(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> R
     tokenizer = RustTokenizer(
         models.BPE(vocab=vocabulary, merges=merges, ignore_merges=pre in _WHOLE)
     )
-    steps = [pre_tokenizers.Digits(individual_digits=True)] if digits_alone else []
-    split = pre_tokenizers.Split(Regex(pattern), behavior="isolated", invert=False)
+    splits = [pre_tokenizers.Split(Regex(one), behavior="isolated") for one in _SPLITS[pre]]
     as_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*steps, split, as_bytes])
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*splits, as_bytes])
     tokenizer.decoder = decoders.ByteLevel()
     if pre == "qwen2":
         tokenizer.normalizer = normalizers.NFC()
@@ -136,9 +153,6 @@ def _byte_level(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> R
     tokenizer.add_tokens([AddedToken(text, normalized=False) for text in own])
     _begin(tokenizer, gguf, texts, default=pre in _BOS_FIRST)
     return tokenizer
-
-
-_WHOLE = ("llama3", "llama-v3", "llama-bpe", "tekken")  # a word that is a token isn't merged
 
 
 def _begin(tokenizer: RustTokenizer, gguf: Gguf, texts: list[str], default: bool) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
 
@@ -66,7 +66,10 @@ def read_sentencepiece(path: Path) -> RustTokenizer:
 
 
 def build_sentencepiece(
-    pieces: list[Piece], puts_space: bool, name: str = "The tokenizer"
+    pieces: list[Piece],
+    puts_space: bool,
+    name: str = "The tokenizer",
+    swallowing: frozenset[str] = frozenset(),
 ) -> RustTokenizer:
     """Build a tokenizer of the pieces of a BPE model with bytes.
 
@@ -74,10 +77,12 @@ def build_sentencepiece(
         pieces: By their ids.
         puts_space: A text gets a space before it.
         name: Of the file that they are from.
+        swallowing: Pieces behind which spaces and line breaks are left out.
 
     Raises:
         TokenizerError: They are no such model's.
     """
+    pieces = [_as_written(piece) for piece in pieces]
     texts = [piece.text for piece in pieces]
     if "<0x00>" not in texts or len(set(texts)) != len(texts):
         raise _no_bytes(name)
@@ -103,15 +108,33 @@ def build_sentencepiece(
             decoders.Strip(" ", 1, 0),
         ]
     )
-    special = [p.text for p in pieces if p.kind in (Kind.CONTROL, Kind.UNKNOWN)]
-    tokenizer.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in special])
-    own = [p.text for p in pieces if p.kind is Kind.USER_DEFINED]
-    tokenizer.add_tokens([AddedToken(text, normalized=False) for text in own])
+    special, own = (
+        [
+            AddedToken(
+                piece.text, special=is_special, normalized=False, rstrip=piece.text in swallowing
+            )
+            for piece in pieces
+            if piece.kind in kinds
+        ]
+        for kinds, is_special in (
+            ((Kind.CONTROL, Kind.UNKNOWN), True),
+            ((Kind.USER_DEFINED,), False),
+        )
+    )
+    tokenizer.add_special_tokens(special)
+    tokenizer.add_tokens(own)
     if "<s>" in vocabulary:
         tokenizer.post_processor = processors.TemplateProcessing(
             single="<s> $A", special_tokens=[("<s>", vocabulary["<s>"])]
         )
     return tokenizer
+
+
+def _as_written(piece: Piece) -> Piece:
+    """Own symbols are looked for in the text itself, whose spaces are spaces."""
+    if piece.kind is not Kind.USER_DEFINED or _SPACE not in piece.text:
+        return piece
+    return replace(piece, text=piece.text.replace(_SPACE, " "))
 
 
 def _no_bytes(name: str) -> TokenizerError:

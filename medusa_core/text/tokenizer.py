@@ -22,6 +22,7 @@ _MOST_TOKENS = 1 << 20  # four times the largest vocabulary there is
 _MOST_BYTES = 128 << 20  # of tokenizer.json: three times the largest there is
 _NUM_KEPT = 256
 _MOST_KEPT_CHARS = 4096
+_LETTER = "a"
 _GUARD = "\n"  # merges with nothing, so that what stands behind it is not a beginning
 
 
@@ -52,7 +53,6 @@ class Tokenizer:
         """
         self._tokenizer = tokenizer
         self._kept = lru_cache(maxsize=_NUM_KEPT)(self._encode)
-        self.strips_space = not is_byte_level
         with tokenizer_errors("The tokenizer can't be used"):
             tokenizer.no_truncation()
             tokenizer.no_padding()
@@ -61,6 +61,7 @@ class Tokenizer:
             bytes_of = _byte_level() if is_byte_level else _piece_bytes
             self._bytes_of = _byte_table(tokenizer, vocabulary, bytes_of)
             self._opening = _opening(tokenizer)
+            self.strips_space = not is_byte_level and self._puts_space()
         self._decoded: dict[int, tuple[tuple[int, ...], str]] = {}
 
     @classmethod
@@ -83,6 +84,10 @@ class Tokenizer:
         if pieces.exists():
             return cls(read_sentencepiece(pieces), is_byte_level=False)
         raise TokenizerError(f"tokenizer.json is missing in {model_dir}.", "Download it again.")
+
+    def _puts_space(self) -> bool:
+        """Does a text get a space before it? Llama's do, Gemma's don't."""
+        return b"".join(map(self._bytes_of.__getitem__, self._encode(_LETTER))).startswith(b" ")
 
     def knows(self, text: str) -> bool:
         """Is this text one token?"""

@@ -1,6 +1,8 @@
 """Tokenizers in GGUF files give the ids that transformers gives, for each way to split texts."""
 
+import io
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import gguf
@@ -8,9 +10,11 @@ import numpy as np
 import pytest
 import sentencepiece
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
-from transformers import PreTrainedTokenizerFast
+from transformers import AddedToken, GemmaTokenizer, PreTrainedTokenizerFast
+from transformers.convert_slow_tokenizer import generate_merges
 
 from medusa_core.errors import TokenizerError
+from medusa_core.text.detokenizer import Detokenizer
 from medusa_core.text.tokenizer import Tokenizer as OurTokenizer
 from tests.core.gguf_files import add_byte_level, finish
 from tests.core.test_sentencepiece import train as train_pieces
@@ -75,7 +79,24 @@ def smollm() -> pre_tokenizers.PreTokenizer:
     return pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), gpt2()])
 
 
+def deepseek(*patterns: str, has_digits: bool) -> pre_tokenizers.PreTokenizer:
+    splits = [pre_tokenizers.Split(Regex(one), behavior="isolated") for one in patterns]
+    digits = [pre_tokenizers.Digits(individual_digits=True)] if has_digits else []
+    as_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    return pre_tokenizers.Sequence([*splits, *digits, as_bytes])
+
+
 SPLITS = {
+    "deepseek-coder": deepseek(
+        *("[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-\ud7ff]+"), has_digits=True
+    ),
+    "deepseek-v3": deepseek(
+        r"\p{N}{1,3}",
+        "[一-龥぀-ゟ゠-ヿ]+",
+        r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"""
+        r"""| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+""",
+        has_digits=False,
+    ),
     "gpt-2": gpt2(),
     "llama-bpe": regex(LLAMA3),
     "qwen2": regex(QWEN2),
@@ -128,32 +149,128 @@ def test_an_unknown_way_to_split_is_named(tmp_path: Path) -> None:
         OurTokenizer.open(write(tmp_path, "chameleon"))
 
 
-def test_sentencepiece_in_a_file_gives_its_own_ids(tmp_path: Path) -> None:
-    peer = sentencepiece.SentencePieceProcessor(model_proto=train_pieces())
-    size = peer.get_piece_size()
-    kinds = [
-        gguf.TokenType.UNKNOWN
-        if peer.is_unknown(i)
-        else gguf.TokenType.CONTROL
-        if peer.is_control(i)
-        else gguf.TokenType.BYTE
-        if peer.is_byte(i)
-        else gguf.TokenType.USER_DEFINED
-        if peer.id_to_piece(i) == "<|own|>"
-        else gguf.TokenType.NORMAL
-        for i in range(size)
-    ]
-    writer = gguf.GGUFWriter(tmp_path / "x.gguf", "llama")
+def write_pieces(
+    folder: Path,
+    peer: sentencepiece.SentencePieceProcessor,
+    architecture: str = "llama",
+    own: Sequence[str] = ("<|own|>",),
+    puts_space: bool = True,
+    writes_spaces: bool = False,
+) -> Path:
+    """A file with SentencePiece's pieces, as llama.cpp's conversion writes them.
+
+    `writes_spaces`: own symbols hold spaces, as in newer files, and not SentencePiece's sign.
+    """
+    pieces = [peer.id_to_piece(number) for number in range(peer.get_piece_size())]
+    kinds = [kind_of(peer, number, own) for number in range(len(pieces))]
+    for number, kind in enumerate(kinds):
+        if kind is gguf.TokenType.USER_DEFINED and writes_spaces:
+            pieces[number] = pieces[number].replace("\u2581", " ")
+    writer = gguf.GGUFWriter(folder / "x.gguf", architecture)
     writer.add_tokenizer_model("llama")
-    writer.add_token_list([peer.id_to_piece(i) for i in range(size)])
-    writer.add_token_scores([peer.get_score(i) for i in range(size)])
+    writer.add_token_list(pieces)
+    writer.add_token_scores([peer.get_score(number) for number in range(len(pieces))])
     writer.add_token_types(kinds)
     writer.add_bos_token_id(peer.bos_id())
+    writer.add_add_space_prefix(puts_space)
     writer.add_tensor("token_embd.weight", np.zeros((4, 4), np.float32))
     finish(writer)
-    ours = OurTokenizer.open(tmp_path / "x.gguf")
+    return folder / "x.gguf"
+
+
+def kind_of(
+    peer: sentencepiece.SentencePieceProcessor, number: int, own: Sequence[str]
+) -> gguf.TokenType:
+    if peer.is_unknown(number):
+        return gguf.TokenType.UNKNOWN
+    if peer.is_control(number):
+        return gguf.TokenType.CONTROL
+    if peer.is_byte(number):
+        return gguf.TokenType.BYTE
+    is_own = peer.id_to_piece(number) in own
+    return gguf.TokenType.USER_DEFINED if is_own else gguf.TokenType.NORMAL
+
+
+def test_sentencepiece_in_a_file_gives_its_own_ids(tmp_path: Path) -> None:
+    peer = sentencepiece.SentencePieceProcessor(model_proto=train_pieces())
+    ours = OurTokenizer.open(write_pieces(tmp_path, peer))
     more = ("  two  spaces  ", "emoji 👩‍👩‍👧 and 日本語")
     for drawn in (*texts(300, seed=4), *more):
         text = drawn.replace("</s>", "")  # which becomes the token itself
         assert ours.encode(text) == peer.encode(text), text
     assert ours.encode_prompt("Hello")[0] == peer.bos_id()
+
+
+GEMMA_SYMBOLS = (
+    *("<mask>", "<start_of_turn>", "<end_of_turn>", "\n", "\n\n", "\n\n\n", "<table>", "</h1>"),
+    *("\u2581" * length for length in (2, 3, 4)),
+)
+
+
+@pytest.fixture(scope="module")
+def gemma() -> sentencepiece.SentencePieceProcessor:
+    """Pieces trained with Gemma's settings."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([text.replace("\n", " ") for text in texts(2000, seed=1)]),
+        model_writer=model,
+        model_type="bpe",
+        vocab_size=900,
+        byte_fallback=True,
+        normalization_rule_name="identity",
+        remove_extra_whitespaces=False,
+        add_dummy_prefix=False,
+        split_digits=True,
+        allow_whitespace_only_pieces=True,
+        pad_id=0,
+        eos_id=1,
+        bos_id=2,
+        unk_id=3,
+        bos_piece="<bos>",
+        eos_piece="<eos>",
+        user_defined_symbols=list(GEMMA_SYMBOLS),
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    return sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+
+
+@pytest.mark.parametrize("writes_spaces", [True, False], ids=["newer file", "older file"])
+def test_gemmas_ids_are_those_of_transformers_on_500_texts(
+    writes_spaces: bool, gemma: sentencepiece.SentencePieceProcessor, tmp_path: Path
+) -> None:
+    size = gemma.get_piece_size()
+    vocabulary = {gemma.id_to_piece(number): number for number in range(size)}
+    scores = {piece: gemma.get_score(number) for piece, number in vocabulary.items()}
+    reference = GemmaTokenizer(vocab=vocabulary, merges=generate_merges(vocabulary, scores))
+    reference.add_tokens([AddedToken(text, normalized=False) for text in GEMMA_SYMBOLS])
+    path = write_pieces(tmp_path, gemma, "gemma2", GEMMA_SYMBOLS, False, writes_spaces)
+    ours = OurTokenizer.open(path)
+    more = ("  two  spaces  ", "     five", "<start_of_turn>user\nhi<end_of_turn>\n", "\n\n\n\n x")
+    for text in (*texts(500, seed=5), *more):
+        ids = reference.encode(text, add_special_tokens=False)
+        assert ours.encode(text) == ids, text
+        assert ours.decode(ids) == text
+    assert ours.encode_prompt("hi")[0] == gemma.bos_id()
+
+
+def test_a_stream_keeps_gemmas_first_space(
+    gemma: sentencepiece.SentencePieceProcessor, tmp_path: Path
+) -> None:
+    ours = OurTokenizer.open(
+        write_pieces(tmp_path, gemma, "gemma2", GEMMA_SYMBOLS, puts_space=False)
+    )
+    assert not ours.strips_space
+    assert Detokenizer(ours).push_all(ours.encode(" the lighthouse"))[1] == b" the lighthouse"
+
+
+PHI3_SYMBOLS = ("<|user|>", "<|end|>")
+
+
+def test_phi_3s_special_tokens_swallow_the_line_break_behind_them(tmp_path: Path) -> None:
+    pieces = train_pieces(own=PHI3_SYMBOLS)
+    peer = sentencepiece.SentencePieceProcessor(model_proto=pieces)
+    ours = OurTokenizer.open(write_pieces(tmp_path, peer, "phi3", PHI3_SYMBOLS))
+    user, end = (peer.piece_to_id(text) for text in PHI3_SYMBOLS)
+    assert ours.encode("<|user|>\nthe fox<|end|>\n") == [user, *ours.encode("the fox"), end]
+    assert ours.encode("<s>\nthe")[1:] == ours.encode("\nthe")

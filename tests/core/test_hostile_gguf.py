@@ -2,9 +2,12 @@
 
 import random
 import struct
+import time
 import tracemalloc
 from pathlib import Path
 
+import gguf
+import numpy as np
 import pytest
 import torch
 
@@ -15,12 +18,13 @@ from medusa_core.models.config import read_config
 from medusa_core.models.gguf_names import ARCHITECTURES, hugging_face_name
 from medusa_core.models.header import check_header
 from medusa_core.text.tokenizer import Tokenizer
-from tests.core.gguf_files import write_as_gguf
+from tests.core.gguf_files import finish, write_as_gguf
 from tests.core.tiny import TinySpec, write_tiny
 
 SPEC = TinySpec(hidden_size=64, intermediate_size=96, num_layers=1, seed=3)
 EXTREMES = (0, 1, 2**15, 2**31 - 1, 2**31, 2**32 - 1, 2**62, 2**63 - 1, 2**64 - 1)
 _MOST_BYTES = 16 << 20
+_MOST_S = 2.0
 
 
 @pytest.fixture(scope="module")
@@ -65,14 +69,17 @@ def check_mutations(whole: bytes, folder: Path, seeds: range) -> int:
     for seed in seeds:
         path.write_bytes(mutated(whole, random.Random(seed), header))
         tracemalloc.start()
+        begun = time.perf_counter()
         try:
             load(path)
         except MedusaError:
             refused += 1
         finally:
+            took = time.perf_counter() - begun
             peak = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
         assert peak <= _MOST_BYTES, seed
+        assert took <= _MOST_S, seed
     return refused
 
 
@@ -131,6 +138,16 @@ def test_what_is_wrong_is_said(name: str, whole: bytes, tmp_path: Path) -> None:
     finally:
         tracemalloc.stop()
     assert caught.value.message
+
+
+@pytest.mark.parametrize("shape", [(5000, 2, 2), (64,)], ids=["far too many", "no matrices"])
+def test_senseless_experts_are_refused(shape: tuple[int, ...], tmp_path: Path) -> None:
+    writer = gguf.GGUFWriter(tmp_path / "x.gguf", "qwen3moe")
+    writer.add_tensor("token_embd.weight", np.zeros((4, 4), np.float32))
+    writer.add_tensor("blk.0.ffn_up_exps.weight", np.zeros(shape, np.float32))
+    finish(writer)
+    with pytest.raises(CheckpointError, match="each expert"):
+        Checkpoint.open_model(tmp_path / "x.gguf")
 
 
 def test_a_file_that_shrinks_while_it_is_read_is_no_read_past_its_end(

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,7 +39,12 @@ TEXTS = [
 ]
 
 
-def train(model_type: str = "bpe", vocab_size: int = 400, byte_fallback: bool = True) -> bytes:
+def train(
+    model_type: str = "bpe",
+    vocab_size: int = 400,
+    byte_fallback: bool = True,
+    own: Sequence[str] = ("<|own|>",),
+) -> bytes:
     """A small model in the way Llama's was trained."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
@@ -49,7 +55,7 @@ def train(model_type: str = "bpe", vocab_size: int = 400, byte_fallback: bool = 
         byte_fallback=byte_fallback,
         normalization_rule_name="identity",
         remove_extra_whitespaces=False,
-        user_defined_symbols=["<|own|>"],
+        user_defined_symbols=list(own),
         hard_vocab_limit=False,
         minloglevel=2,
     )
