@@ -11,7 +11,7 @@ import re
 import struct
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import BinaryIO
 
@@ -93,12 +93,14 @@ class Gguf:
         version: Of the format.
         entries: What they say of themselves, by key.
         tensors: By name.
+        begun_bytes: Of a file that is only begun how many bytes are there; None for all.
     """
 
     files: tuple[Path, ...]
     version: int
     entries: Mapping[str, Value]
     tensors: Mapping[str, GgufTensor]
+    begun_bytes: int | None = None
 
     def text(self, key: str, default: str = "") -> str:
         """The text of a key."""
@@ -115,8 +117,15 @@ class Gguf:
         value = self.entries.get(key)
         return value if isinstance(value, array) else []
 
+    def has_vector(self, name: str) -> bool:
+        """Is there a tensor of this name, and are its numbers there?"""
+        tensor = self.tensors.get(name)
+        if tensor is None or self.begun_bytes is None:
+            return tensor is not None
+        return tensor.start + tensor.nbytes <= self.begun_bytes
+
     def vector(self, name: str) -> tuple[float, ...]:
-        """The numbers of a short tensor that is there, such as `rope_freqs.weight`.
+        """The numbers of a short tensor for which `has_vector` is true.
 
         Raises:
             CheckpointError: It holds no numbers in 32 bits, too many, or can't be read.
@@ -226,7 +235,7 @@ def read_beginning(path: Path, most_bytes: int) -> Gguf:
     Raises:
         CheckpointError: It doesn't end within these bytes; or as `read_gguf` says.
     """
-    return _read_file(path, most_bytes=most_bytes)
+    return replace(_read_file(path, most_bytes=most_bytes), begun_bytes=most_bytes)
 
 
 def _read_file(path: Path, with_tensors: bool = True, most_bytes: int = _MOST_HEADER_BYTES) -> Gguf:

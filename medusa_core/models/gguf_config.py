@@ -92,7 +92,8 @@ def read_gguf_config(
     Args:
         path: The file.
         most_bytes: How many bytes of one file are there to be read; None for all of them, and for
-            all files of the model.
+            all files of the model. Where it ends before tensors that stretch positions, these
+            aren't told.
 
     Raises:
         CheckpointError: The file is damaged.
@@ -104,17 +105,30 @@ def read_gguf_config(
     for name, key in (_SIZES | _MORE).items():
         if (value := gguf.of_model(key)) is not None:
             raw[name] = _plain(value)
-    table = gguf.tensors.get("token_embd.weight")
-    if table is None:
-        raise CheckpointError(f"{path.name} holds no token vectors.", "Download it again.")
-    raw["vocab_size"] = table.shape[0]
-    raw["tie_word_embeddings"] = "output.weight" not in gguf.tensors
+    raw["vocab_size"] = _vocab_size(gguf, path)
+    raw["tie_word_embeddings"] = "output.weight" not in gguf.tensors and not _lacks_files(gguf)
     raw["head_dim"] = gguf.of_model("attention.key_length") or width_of_heads(raw)
     raw["attention_bias"] = "blk.0.attn_q.bias" in gguf.tensors
     raw["mlp_bias"] = "blk.0.ffn_up.bias" in gguf.tensors
     raw["rope_scaling"] = _scaling(gguf)
     raw |= settings_of(gguf, _told(raw))
     return _told(raw), _generation(gguf), _stored_types(gguf, of)
+
+
+def _vocab_size(gguf: Gguf, path: Path) -> int:
+    table = gguf.tensors.get("token_embd.weight")
+    if table is not None:
+        return table.shape[0]
+    tokens = gguf.texts("tokenizer.ggml.tokens")
+    if not tokens or not _lacks_files(gguf):
+        raise CheckpointError(f"{path.name} holds no token vectors.", "Download it again.")
+    return len(tokens)
+
+
+def _lacks_files(gguf: Gguf) -> bool:
+    """Is it the beginning of a model in several files, of which the others aren't there?"""
+    count = gguf.entries.get("split.count")
+    return gguf.begun_bytes is not None and isinstance(count, int) and count > 1
 
 
 def _told(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,7 +187,7 @@ def _ends(gguf: Gguf) -> list[int]:
 
 def _scaling(gguf: Gguf) -> dict[str, Any] | None:
     """How positions are stretched: by a tensor of factors, or as its keys say."""
-    if _FACTORS in gguf.tensors:
+    if gguf.has_vector(_FACTORS):
         return {"rope_type": "factors", "factors": list(gguf.vector(_FACTORS))}
     kind = gguf.of_model("rope.scaling.type")
     factor = gguf.of_model("rope.scaling.factor")

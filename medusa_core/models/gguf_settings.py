@@ -102,7 +102,7 @@ def _phi3(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
         "sliding_window": known.get("sliding_window") or None,
         "partial_rotary_factor": _turned_part(gguf, known),
     }
-    if _LONG not in gguf.tensors or _SHORT not in gguf.tensors:
+    if not gguf.has_vector(_LONG) or not gguf.has_vector(_SHORT):
         return settings
     old = gguf.of_model("rope.scaling.original_context_length")
     longer, shorter = gguf.vector(_LONG), gguf.vector(_SHORT)

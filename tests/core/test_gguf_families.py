@@ -31,9 +31,10 @@ from transformers import (
 )
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
-from medusa_core.errors import ModelError
+from medusa_core.errors import CheckpointError, ModelError
+from medusa_core.files.gguf import read_gguf
 from medusa_core.models.checkpoint import Checkpoint
-from medusa_core.models.config import read_config
+from medusa_core.models.config import parse_config, read_config
 from medusa_core.models.family import family_registry
 from medusa_core.models.gguf_config import read_gguf_config
 from medusa_core.models.gguf_names import ARCHITECTURES
@@ -231,6 +232,28 @@ def test_what_a_file_says_is_what_config_json_says(name: str, tmp_path: Path) ->
     assert found["rope_theta"] == rope["rope_theta"]
     for key, value in found.get("rope_scaling", {}).items():
         assert value == pytest.approx(rope[key]), key
+
+
+@pytest.mark.parametrize("name", ["llama 3, tied", "phi4, longer"])
+def test_a_file_that_is_only_begun_tells_its_sizes(name: str, tmp_path: Path) -> None:
+    _, path = saved(name, tmp_path)
+    whole, size = read_config(path), path.stat().st_size
+    header = min(tensor.start for tensor in read_gguf(path).tensors.values())
+    path.write_bytes(path.read_bytes()[:header] + bytes(size - header))  # as a sparse file reads
+    begun = parse_config(*read_gguf_config(path, header))
+    assert replace(begun, rope=whole.rope) == whole
+
+
+def test_the_first_of_several_files_tells_the_sizes(tmp_path: Path) -> None:
+    writer = gguf.GGUFWriter(tmp_path / "x.gguf", "llama")
+    writer.add_uint16("split.count", 2)
+    writer.add_token_list([f"token {number}" for number in range(40)])
+    finish(writer)
+    sizes, _, _ = read_gguf_config(tmp_path / "x.gguf", (tmp_path / "x.gguf").stat().st_size)
+    assert sizes["vocab_size"] == 40
+    assert not sizes["tie_word_embeddings"]
+    with pytest.raises(CheckpointError, match="no tensors"):
+        read_gguf_config(tmp_path / "x.gguf")
 
 
 def written(
