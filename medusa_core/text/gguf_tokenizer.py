@@ -59,6 +59,7 @@ _BOS_FIRST = (*_LLAMA3_NAMES, "tekken")  # where a file doesn't say
 _WHOLE = (*_LLAMA3_NAMES, "tekken")  # a word that is a token isn't merged
 # Phi 3's other special tokens swallow the line break that its template puts behind them.
 _NOT_SWALLOWING = frozenset({"<unk>", "<s>", "<|endoftext|>"})
+_MODELS = ("llama", "gpt2")
 _MOST_CHARS = 4096
 _TOKENS = "tokenizer.ggml.tokens"
 
@@ -75,6 +76,11 @@ def read_gguf_tokenizer(path: Path) -> tuple[RustTokenizer, bool]:
     """
     gguf = read_entries(path)
     model = gguf.text("tokenizer.ggml.model")
+    if model not in _MODELS:
+        raise TokenizerError(
+            f"{path.name} has a tokenizer of kind {model[:40]!r}, which isn't supported.",
+            "Supported are llama (SentencePiece) and gpt2 (byte-level BPE).",
+        )
     texts, kinds = gguf.texts(_TOKENS), gguf.numbers("tokenizer.ggml.token_type")
     if not texts or any(len(text) > _MOST_CHARS for text in texts):
         raise _damaged(path, "it holds no tokens, or far too long ones")
@@ -84,12 +90,7 @@ def read_gguf_tokenizer(path: Path) -> tuple[RustTokenizer, bool]:
     with tokenizer_errors(f"The tokenizer in {path.name} can't be read", "Download it again."):
         if model == "gpt2":
             return _byte_level(gguf, path, texts, kinds), True
-        if model == "llama":
-            return _sentencepiece(gguf, path, texts, kinds), False
-    raise TokenizerError(
-        f"{path.name} has a tokenizer of kind {model[:40]!r}, which isn't supported.",
-        "Supported are llama (SentencePiece) and gpt2 (byte-level BPE).",
-    )
+        return _sentencepiece(gguf, path, texts, kinds), False
 
 
 def special_tokens(path: Path) -> dict[str, str]:

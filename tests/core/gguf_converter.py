@@ -1,4 +1,7 @@
-"""Writes transformers' models as GGUF files, with the names, keys and orders of llama.cpp's own."""
+"""Writes transformers' models as GGUF files, with the names, keys and orders of llama.cpp's own.
+
+Their tokenizer is that of the tiny models.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from medusa_core.files.json_file import read_json
-from tests.core.gguf_files import finish
+from tests.core.gguf_files import add_as, add_byte_level, finish
+from tests.core.tiny import TEMPLATE, make_tokenizer
 
 # By `model_type` of config.json.
 _ARCHITECTURES = {
@@ -35,8 +39,14 @@ _GEMMAS = ("gemma2", "gemma3_text")
 _HAS_WINDOWS = ("gemma2", "gemma3_text", "phi3", "olmo3", "gpt_oss")
 
 
-def convert(folder: Path, to: Path) -> Path:
-    """Write a folder's model as a GGUF file in 32 bits."""
+def convert(folder: Path, to: Path, kind: str = "f32") -> Path:
+    """Write a folder's model as a GGUF file.
+
+    Args:
+        folder: In Hugging Face layout, one file of weights.
+        to: The file.
+        kind: GGUF's name of its matrices' type, in lower case; one that the package quantizes to.
+    """
     raw, tensors = read_json(folder / "config.json"), load_file(folder / "model.safetensors")
     architecture = _ARCHITECTURES[raw["model_type"]]
     writer = gguf.GGUFWriter(to, gguf.MODEL_ARCH_NAMES[architecture])
@@ -48,8 +58,10 @@ def convert(folder: Path, to: Path) -> Path:
         stem, _, ending = name.rpartition(".")
         theirs = names.get_name(stem)
         assert theirs is not None, name
-        writer.add_tensor(f"{theirs}.{ending}", tensor.float().contiguous().numpy())
-    writer.add_tokenizer_model("none")
+        add_as(writer, f"{theirs}.{ending}", tensor.float().contiguous().numpy(), kind)
+    make_tokenizer(raw["vocab_size"]).save(str(folder / "tokenizer.json"))
+    add_byte_level(writer, folder / "tokenizer.json", "gpt-2")
+    writer.add_chat_template(TEMPLATE)
     writer.add_eos_token_id(raw["eos_token_id"])
     finish(writer)
     return to

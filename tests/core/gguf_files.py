@@ -65,7 +65,7 @@ def write_as_gguf(
             if of.turns_pairs and stem.endswith(("attn_q", "attn_k")):
                 tensor = interleave_rows(tensor, config.head_dim)
             of_part = others.get(stem.rpartition(".")[2], kind)
-            _add(writer, theirs, tensor.contiguous().numpy(), of_part)
+            add_as(writer, theirs, tensor.contiguous().numpy(), of_part)
     finish(writer)
     return to
 
@@ -96,7 +96,8 @@ def write_split(path: Path, folder: Path) -> tuple[Path, Path]:
     return files[0], files[1]
 
 
-def _add(writer: gguf.GGUFWriter, name: str, numbers: np.ndarray, kind: str) -> None:
+def add_as(writer: gguf.GGUFWriter, name: str, numbers: np.ndarray, kind: str) -> None:
+    """Add a tensor; matrices in a type that the package quantizes to."""
     of = gguf.GGMLQuantizationType[kind.upper()]
     if numbers.ndim == 1 or kind == "f32":
         writer.add_tensor(name, numbers)

@@ -33,12 +33,14 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
 from medusa_core.errors import CheckpointError, ModelError
 from medusa_core.files.gguf import read_gguf
+from medusa_core.messages import WeightFormats
 from medusa_core.models.checkpoint import Checkpoint
 from medusa_core.models.config import parse_config, read_config
 from medusa_core.models.family import family_registry
 from medusa_core.models.gguf_config import read_gguf_config
 from medusa_core.models.gguf_names import ARCHITECTURES
 from medusa_core.models.rope import inverse_frequencies
+from medusa_core.target import LoadOptions, load_target
 from tests.core.gguf_converter import convert
 from tests.core.gguf_files import finish
 from tests.core.test_families import LLAMA3_ROPE, SIZES
@@ -130,6 +132,7 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         rope_parameters=YARN | {"truncate": False},
     ),
 }
+BLOCKS = ("llama", "mistral nemo", "qwen2", "gemma3", "granite", "olmo3", "phi4, longer", "smollm3")
 RUNS = tuple(n for n in CONFIGS if CONFIGS[n]().model_type in family_registry().names)
 
 
@@ -207,6 +210,36 @@ def test_logits_are_those_of_transformers(name: str, tmp_path: Path) -> None:
     theirs = peer_logits(peer, TOKEN_IDS)
     assert float(theirs.abs().max()) > 1
     torch.testing.assert_close(our_logits(runner_of(path), TOKEN_IDS), theirs, atol=1e-4, rtol=0)
+
+
+def rounded(peer: PreTrainedModel, kind: str) -> None:
+    """Give a model's matrices the numbers that blocks of a type hold."""
+    of = gguf.GGMLQuantizationType[kind.upper()]
+    with torch.no_grad():
+        for parameter in peer.parameters():
+            if parameter.dim() > 1:
+                stored = gguf.quants.quantize(parameter.numpy(), of)
+                numbers = gguf.quants.dequantize(stored, of).astype(np.float32)
+                parameter.copy_(torch.from_numpy(numbers))
+
+
+@pytest.mark.parametrize("kind", ["q8_0", "q4_0"])
+@pytest.mark.parametrize("name", BLOCKS)
+def test_blocks_give_the_scores_of_their_numbers(name: str, kind: str, tmp_path: Path) -> None:
+    peer = peer_of(name)
+    rounded(peer, kind)
+    peer.save_pretrained(tmp_path)
+    path = convert(tmp_path, tmp_path / "x.gguf", kind)
+    theirs = peer_logits(peer, TOKEN_IDS)
+    exactly = our_logits(runner_of(path), TOKEN_IDS)
+    torch.testing.assert_close(exactly, theirs, atol=1e-4, rtol=0)
+    target = load_target(path)
+    assert target.formats.keeps_blocks
+    assert target.weights_bytes <= target.plan.weights_bytes
+    # Inputs of blocks are rounded to 8 bits, so are numbers of bfloat16.
+    halved = load_target(path, None, LoadOptions("bfloat16", formats=WeightFormats("bf16")))
+    errors = [float((our_logits(one.runner, TOKEN_IDS) - theirs).std()) for one in (target, halved)]
+    assert errors[0] < 4 * errors[1]
 
 
 # What only some families have, by the names in their config.json.
