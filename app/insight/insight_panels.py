@@ -139,7 +139,10 @@ class Insight(QObject):
             panel.picture_requested.connect(lambda: self.files.ask_for_picture(panel.view))
             self.docks.add("Tree", panel)
             self._tell_model()
+        was_seen = self.docks.is_seen(self.tree)
         self.docks.show(self.tree)
+        if not was_seen:
+            self.timeline.show_richest()
         return self.tree
 
     def open_steps(self) -> StepsPanel:

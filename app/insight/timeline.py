@@ -80,6 +80,19 @@ class Timeline(QObject):
             self.track_changed.emit()
         self.moved.emit()
 
+    def show_richest(self) -> None:
+        """Of a finished answer whose last step is shown, show the one that brought most tokens.
+
+        The last step mostly ends the answer, and says least.
+        """
+        track = self.track
+        if track is None or track.done is None or self.index != self.last:
+            return
+        richest = max(range(len(track)), key=lambda index: track[index].num_kept)
+        if track[richest].num_kept > 1:
+            self.follows = False
+            self.go(richest)
+
     def go(self, index: int) -> None:
         """Show another step of this answer; the last one is followed from then on."""
         index = min(max(index, 0), max(self.last, 0))

@@ -98,6 +98,7 @@ def test_steps_are_played_and_paused(
     window, _ = answered
     panel = window.insight.open_tree()
     timeline = window.insight.timeline
+    timeline.go(timeline.last)
     panel.transport.play_button.click()
     assert timeline.is_playing
     assert timeline.index == 0
@@ -106,6 +107,22 @@ def test_steps_are_played_and_paused(
     panel.transport.play_button.click()
     assert not timeline.is_playing
     assert panel.transport.play_button.accessibleName() == "Play"
+
+
+def test_the_tree_of_a_finished_answer_opens_on_the_step_that_brought_most(
+    answered: tuple[MainWindow, AnswerMessage],
+) -> None:
+    window, answer = answered
+    timeline = window.insight.timeline
+    assert timeline.index == timeline.last
+    window.insight.open_tree()
+    assert timeline.track is not None
+    counts = [timeline.track[index].num_kept for index in range(timeline.last + 1)]
+    assert timeline.index == counts.index(max(counts)) != timeline.last
+    assert framed(answer) == [" two three. Four"]
+    timeline.go(timeline.last)
+    window.insight.open_tree()  # it is seen: what the user chose stays
+    assert timeline.index == timeline.last
 
 
 def test_with_the_last_panel_the_frame_goes_and_nothing_plays_on(
@@ -146,7 +163,8 @@ def test_followed_live_or_not_stays_so_for_the_next_answer(
 ) -> None:
     window, _ = answered
     panel = window.insight.open_tree()
-    panel.transport.follow_box.click()  # it is on
+    window.insight.timeline.follow(True)
+    panel.transport.follow_box.click()
     assert not window.insight.timeline.follows
     ask(qtbot, window, "More")
     assert not panel.transport.follow_box.isChecked()
