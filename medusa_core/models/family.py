@@ -205,6 +205,13 @@ def positive(raw: Mapping[str, Any], key: str, default: float | None) -> float |
     return float(value)
 
 
+def local_theta(raw: Mapping[str, Any], default: float | None) -> float | None:
+    """Base of the rotary frequencies of layers with a window, as new `config.json` files have it."""
+    told = raw.get("rope_parameters")
+    local = told.get("sliding_attention") if isinstance(told, Mapping) else None
+    return positive(local, "rope_theta", default) if isinstance(local, Mapping) else default
+
+
 def sliding_window(raw: Mapping[str, Any]) -> int | None:
     """The window of a `config.json`; null and nothing mean none."""
     window = raw.get("sliding_window")

@@ -17,7 +17,8 @@ from medusa_core.models.family import (
 )
 
 
-def _traits(raw: Mapping[str, Any]) -> Traits:
+def gemma_traits(raw: Mapping[str, Any], pattern: int) -> Traits:
+    """What Gemma 2 and 3 share; each `pattern`-th layer sees everything."""
     width = positive(raw, "hidden_size", 1.0) or 1.0
     scalar = positive(raw, "query_pre_attn_scalar", positive(raw, "head_dim", 256.0)) or 256.0
     bias = bool(raw.get("attention_bias", False))
@@ -31,9 +32,13 @@ def _traits(raw: Mapping[str, Any]) -> Traits:
         attention_scale=1 / math.sqrt(scalar),
         attention_cap=positive(raw, "attn_logit_softcapping", None),
         score_cap=positive(raw, "final_logit_softcapping", None),
-        windows=layer_windows(raw, layer_kinds(raw, 2)),
+        windows=layer_windows(raw, layer_kinds(raw, pattern)),
         is_tied=True,
     )
+
+
+def _traits(raw: Mapping[str, Any]) -> Traits:
+    return gemma_traits(raw, 2)
 
 
 SPEC = FamilySpec("gemma2", _traits)

@@ -11,6 +11,7 @@ from medusa_core.models.family import (
     Traits,
     layer_kinds,
     layer_windows,
+    local_theta,
     positive,
 )
 
@@ -23,17 +24,9 @@ def _traits(raw: Mapping[str, Any]) -> Traits:
         wide_qk_norm=True,
         norm_places=NormPlaces.BEHIND,
         windows=layer_windows(raw, layer_kinds(raw, 4)),
-        local_theta=_local_theta(raw),
+        local_theta=local_theta(raw, positive(raw, "rope_theta", 500000.0)),
         scales_local=False,
     )
-
-
-def _local_theta(raw: Mapping[str, Any]) -> float | None:
-    told = raw.get("rope_parameters")
-    local = told.get("sliding_attention") if isinstance(told, Mapping) else None
-    if isinstance(local, Mapping):
-        return positive(local, "rope_theta", 500000.0)
-    return positive(raw, "rope_theta", 500000.0)
 
 
 SPEC = FamilySpec("olmo3", _traits)
