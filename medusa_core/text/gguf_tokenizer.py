@@ -10,7 +10,7 @@ from tokenizers import Tokenizer as RustTokenizer
 from medusa_core.errors import TokenizerError
 from medusa_core.files.gguf import Gguf, read_entries
 from medusa_core.text.seam import tokenizer_errors
-from medusa_core.text.sentencepiece import Kind, Piece, build_sentencepiece
+from medusa_core.text.sentencepiece import MOST_PIECE_CHARS, Kind, Piece, build_sentencepiece
 
 _CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _WORDS = r"|[^\r\n\p{L}\p{N}]?\p{L}+"
@@ -60,6 +60,7 @@ _WHOLE = (*_LLAMA3_NAMES, "tekken")  # a word that is a token isn't merged
 # Phi 3's other special tokens swallow the line break that its template puts behind them.
 _NOT_SWALLOWING = frozenset({"<unk>", "<s>", "<|endoftext|>"})
 _MODELS = ("llama", "gpt2")
+_NAMED = {"bos_token": "bos", "eos_token": "eos", "unk_token": "unknown", "pad_token": "padding"}
 _MOST_CHARS = 4096
 _TOKENS = "tokenizer.ggml.tokens"
 
@@ -82,7 +83,8 @@ def read_gguf_tokenizer(path: Path) -> tuple[RustTokenizer, bool]:
             "Supported are llama (SentencePiece) and gpt2 (byte-level BPE).",
         )
     texts, kinds = gguf.texts(_TOKENS), gguf.numbers("tokenizer.ggml.token_type")
-    if not texts or any(len(text) > _MOST_CHARS for text in texts):
+    most = MOST_PIECE_CHARS if model == "llama" else _MOST_CHARS
+    if not texts or any(len(text) > most for text in texts):
         raise _damaged(path, "it holds no tokens, or far too long ones")
     if kinds and len(kinds) != len(texts):
         raise _damaged(path, "its tokens have other kinds than there are tokens")
@@ -93,22 +95,20 @@ def read_gguf_tokenizer(path: Path) -> tuple[RustTokenizer, bool]:
         return _sentencepiece(gguf, path, texts, kinds), False
 
 
-def special_tokens(path: Path) -> dict[str, str]:
-    """The texts of special tokens that chat templates name, such as `bos_token`."""
+def template_and_tokens(path: Path) -> tuple[str, dict[str, str]]:
+    """The chat template in a GGUF file, and the texts of tokens that it may name.
+
+    Returns:
+        The template, empty where there is none; and texts by names such as `bos_token`.
+    """
     gguf = read_entries(path)
     texts = gguf.texts(_TOKENS)
-    names = {"bos_token": "bos", "eos_token": "eos", "unk_token": "unknown", "pad_token": "padding"}
     found = {}
-    for name, key in names.items():
+    for name, key in _NAMED.items():
         number = gguf.entries.get(f"tokenizer.ggml.{key}_token_id")
         if isinstance(number, int) and 0 <= number < len(texts):
             found[name] = texts[number]
-    return found
-
-
-def chat_template(path: Path) -> str:
-    """The chat template in a GGUF file; empty where there is none."""
-    return read_entries(path).text("tokenizer.chat_template")
+    return gguf.text("tokenizer.chat_template"), found
 
 
 def _sentencepiece(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> RustTokenizer:

@@ -22,7 +22,7 @@ from medusa_core.errors import TokenizerError
 from medusa_core.text.seam import tokenizer_errors
 
 _MOST_BYTES = 64 << 20  # the largest published file has five
-_MOST_CHARS = 256  # of a piece: every place where it can be cut in two is tried
+MOST_PIECE_CHARS = 256  # of a piece: every place where it can be cut in two is tried
 _SPACE = "\u2581"
 _BPE = 2
 
@@ -151,8 +151,11 @@ def _merges(pieces: list[Piece], vocabulary: dict[str, int]) -> list[tuple[str, 
         if piece.kind not in (Kind.NORMAL, Kind.USER_DEFINED):
             continue
         text = piece.text
-        halves = ((text[:at], text[at:]) for at in range(1, len(text)))
-        pairs = [pair for pair in halves if pair[0] in vocabulary and pair[1] in vocabulary]
+        pairs = [
+            (first, second)
+            for at in range(1, len(text))
+            if (first := text[:at]) in vocabulary and (second := text[at:]) in vocabulary
+        ]
         pairs.sort(key=lambda pair: (vocabulary[pair[0]], vocabulary[pair[1]]))
         found += [(-piece.score, pair) for pair in pairs]
     found.sort(key=lambda entry: entry[0])
@@ -185,7 +188,7 @@ def _piece(data: bytes) -> Piece:
     for number, value in _fields(data):
         if number == 1 and isinstance(value, bytes):
             text = value.decode()
-            if len(text) > _MOST_CHARS:
+            if len(text) > MOST_PIECE_CHARS:
                 raise ValueError("a piece of it is too long")
         elif number == 2 and isinstance(value, bytes):
             (score,) = struct.unpack("<f", value)

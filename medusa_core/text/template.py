@@ -12,7 +12,7 @@ from medusa_core.errors import TemplateError
 from medusa_core.files.gguf import is_gguf
 from medusa_core.files.json_file import read_json
 from medusa_core.messages import ChatMessage, Role
-from medusa_core.text.gguf_tokenizer import chat_template, special_tokens
+from medusa_core.text.gguf_tokenizer import template_and_tokens
 from medusa_core.text.known_templates import is_shipped, known_template
 from medusa_core.text.rendering import MOST_SOURCE_CHARS, Rendering, too_long
 from medusa_core.text.template_process import TemplateProcess
@@ -109,7 +109,8 @@ def _named(templates: object) -> str | None:
 
 def _of_gguf(path: Path) -> tuple[str | None, dict[str, str]]:
     """Template and special tokens of a GGUF file."""
-    return chat_template(path) or None, special_tokens(path)
+    source, tokens = template_and_tokens(path)
+    return source or None, tokens
 
 
 def _of_folder(model_dir: Path) -> tuple[str | None, dict[str, str]]:

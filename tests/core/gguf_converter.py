@@ -109,6 +109,9 @@ def _add_rope(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
     if rope["rope_type"] == "longrope":
         writer.add_rope_scaling_type(gguf.RopeScalingType.LONGROPE)
         writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+        old = rope["original_max_position_embeddings"]
+        ratio = raw["max_position_embeddings"] / old
+        writer.add_rope_scaling_attn_factors(math.sqrt(1 + math.log(ratio) / math.log(old)))
         for length in ("long", "short"):
             factors = torch.tensor(rope[f"{length}_factor"], dtype=torch.float32)
             writer.add_tensor(f"rope_factors_{length}.weight", factors.numpy())

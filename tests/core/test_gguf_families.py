@@ -242,6 +242,28 @@ def test_blocks_give_the_scores_of_their_numbers(name: str, kind: str, tmp_path:
     assert errors[0] < 4 * errors[1]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in CONFIGS if name != "gpt-oss"])
+def test_llama_cpp_gives_the_scores_of_transformers(name: str, tmp_path: Path) -> None:
+    """The files are what llama.cpp takes them for; of GPT-OSS it rounds the bounds of yarn."""
+    llama_cpp = pytest.importorskip("llama_cpp", reason="llama-cpp-python isn't installed")
+    peer, path = saved(name, tmp_path)
+    model = llama_cpp.Llama(
+        str(path),
+        n_ctx=512,
+        logits_all=True,
+        flash_attn=False,
+        type_k=llama_cpp.GGML_TYPE_F32,
+        type_v=llama_cpp.GGML_TYPE_F32,
+        verbose=False,
+    )
+    model.eval(list(TOKEN_IDS))
+    found = torch.from_numpy(np.array(model.scores[: len(TOKEN_IDS)]))
+    # Its GELU is a table of numbers in 16 bits.
+    most = 0.02 if name.startswith("gemma") else 1e-3
+    torch.testing.assert_close(found, peer_logits(peer, TOKEN_IDS), atol=most, rtol=0)
+
+
 # What only some families have, by the names in their config.json.
 MORE = {
     "phi4, longer": {"original_max_position_embeddings"},
