@@ -206,7 +206,7 @@ def positive(raw: Mapping[str, Any], key: str, default: float | None) -> float |
 
 
 def local_theta(raw: Mapping[str, Any], default: float | None) -> float | None:
-    """Base of the rotary frequencies of layers with a window, as new `config.json` files have it."""
+    """Base of the rotary frequencies of layers with a window, in new `config.json` files."""
     told = raw.get("rope_parameters")
     local = told.get("sliding_attention") if isinstance(told, Mapping) else None
     return positive(local, "rope_theta", default) if isinstance(local, Mapping) else default
