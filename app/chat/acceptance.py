@@ -6,12 +6,14 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from app.markdown.legend import Legend, Mark, marks_of
+from app.settings.words import QT_TRANSLATE_NOOP
 from medusa_core.messages import TokenSource
 
-MEANING = (
+MEANING = QT_TRANSLATE_NOOP(
+    "Chat",
     "Of the steps in which a source guessed, the share in which one of its tokens was accepted, in "
     "the last answer. Head k guesses the k-th token after the one decided; it counts only where "
-    "all before it were right. A token that several guessed counts for each."
+    "all before it were right. A token that several guessed counts for each.",
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QPoint, QRect, Qt, QTimer, Signal
+from PySide6.QtCore import QCoreApplication, QPoint, QRect, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QGuiApplication
 from PySide6.QtWidgets import QLabel, QMenu, QVBoxLayout, QWidget
 
@@ -22,6 +22,7 @@ from app.markdown.formats import Marking
 from app.markdown.legend import mark_of
 from app.markdown.tokens import NO_TOKEN
 from app.qt_text import passed_on
+from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from app.theme.marks import mark_style
 from app.theme.tokens import Theme
@@ -30,7 +31,9 @@ from medusa_core.thinking import NOTHING_THOUGHT, without_thinking
 
 # Such an answer isn't at its end.
 _CUT = (StopReason.MAX_TOKENS, StopReason.CANCELLED, StopReason.CONTEXT)
-PLAIN_NOTE = "From here on the text is plain: there is too much of it to format."
+PLAIN_NOTE = QT_TRANSLATE_NOOP(
+    "Chat", "From here on the text is plain: there is too much of it to format."
+)
 
 
 class AnswerMessage(Message):
@@ -92,7 +95,7 @@ class AnswerMessage(Message):
         self._version = (0, 1)
         self._is_last = True
         self.request_id = request_id
-        self._lack = "Only answers of the chat can be gone on with."
+        self._lack = self.tr("Only answers of the chat can be gone on with.")
         self._hovered = NO_TOKEN
         self._marking = marking
         self._selected = range(0)
@@ -130,7 +133,7 @@ class AnswerMessage(Message):
             return
         self.is_laid_out = True
         appearance, rich = self._appearance, InertDocument()
-        self._view = TextView(rich, "Answer")
+        self._view = TextView(rich, self.tr("Answer"))
         self.view.head_code(appearance)
         style = mark_style(appearance.theme, appearance.scale, appearance.legend)
         self._document = AnswerDocument(rich, style, self._marking)
@@ -140,7 +143,7 @@ class AnswerMessage(Message):
         self._speaker.setObjectName("speaker")
         self._waiting = QLabel("…")
         self._waiting.setObjectName("waiting")
-        self._note = QLabel(PLAIN_NOTE)
+        self._note = QLabel(QCoreApplication.translate("Chat", PLAIN_NOTE))
         self._note.setObjectName("waiting")
         self._note.setWordWrap(True)
         # Fires once in each turn of the event loop.
@@ -205,7 +208,7 @@ class AnswerMessage(Message):
         self._end_thought(done)
         self._show_behind()
         self._announcer.finish()
-        self._waiting.setText("No text.")
+        self._waiting.setText(self.tr("No text."))
         self._show_text()
         self.row.show_figures(figures(done))
         self.row.show()
@@ -216,7 +219,7 @@ class AnswerMessage(Message):
         self._end_thought(None)
         self._show_behind()
         self._announcer.finish()
-        self._waiting.setText("No answer.")
+        self._waiting.setText(self.tr("No answer."))
         self._show_text()
 
     def show_text(self, text: str) -> None:
@@ -226,7 +229,7 @@ class AnswerMessage(Message):
         if self.fold is not None:
             self.fold.document.show_text(text)
         self._show_behind()
-        self._waiting.setText("No text.")
+        self._waiting.setText(self.tr("No text."))
         self._show_text()
         self.row.show()
 
@@ -249,7 +252,7 @@ class AnswerMessage(Message):
         was_cut = self.done is not None and self.done.stop_reason in _CUT
         self.row.offer(regenerates=True, continues=is_last and was_cut, branches=not is_last)
         self.row.continue_button.setEnabled(not lack)
-        self.row.continue_button.setToolTip(lack or "Go on with this answer")
+        self.row.continue_button.setToolTip(lack or self.tr("Go on with this answer"))
 
     def select_tokens(self, tokens: range) -> QRect | None:
         """Frame some tokens in the text, and no others.
@@ -384,14 +387,16 @@ class AnswerMessage(Message):
         menu = QMenu(self.view)
         menu.setToolTipsVisible(True)
         add_text_actions(menu, self.view, self.quoted.emit)
-        menu.addAction("Copy the answer", self.row.copy_button.click)
+        menu.addAction(self.tr("Copy the answer"), self.row.copy_button.click)
         menu.addSeparator()
         show = menu.addAction(
-            "Show this step (Ctrl+click, Enter)", lambda: self.token_pressed.emit(token)
+            self.tr("Show this step (Ctrl+click, Enter)"), lambda: self.token_pressed.emit(token)
         )
         show.setEnabled(token != NO_TOKEN)
-        again = menu.addAction("Reroll from here", lambda: self.reroll_requested.emit(token))
-        usual = "Keep what stands before this token and answer anew from here."
+        again = menu.addAction(
+            self.tr("Reroll from here"), lambda: self.reroll_requested.emit(token)
+        )
+        usual = self.tr("Keep what stands before this token and answer anew from here.")
         again.setToolTip(self._lack or usual)
         again.setEnabled(token != NO_TOKEN and self.done is not None and not self._lack)
         return menu

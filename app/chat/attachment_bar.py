@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Signal
+from PySide6.QtCore import QCoreApplication, QSize, Signal
 from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
@@ -138,4 +138,4 @@ def chip_text(attachment: Attachment) -> str:
     if len(name) > _NAME_CHARS:
         name = f"{name[: _NAME_CHARS // 2]}…{name[-_NAME_CHARS // 2 :]}"
     num_tokens = -(-len(attachment.text) // _CHARS_A_TOKEN)
-    return f"{name} · ≈ {num_tokens:,} tokens"
+    return QCoreApplication.translate("Chat", "{0} · ≈ {1:,} tokens").format(name, num_tokens)

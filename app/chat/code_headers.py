@@ -31,7 +31,7 @@ class CodeHeader(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.label = QLabel(self)
         self.label.setProperty("class", "figure")
-        self.button = CopyButton("Copy this code", appearance, "Copy", self)
+        self.button = CopyButton(self.tr("Copy this code"), appearance, self.tr("Copy"), self)
         self.button.clicked.connect(self._copy)
         self.row = row = QHBoxLayout(self)
         row.addWidget(self.label)

@@ -284,8 +284,8 @@ class Composer(QFrame):
         ink = theme.on_accent if enabled else theme.muted
         self.button.setEnabled(enabled)
         self.button.setIcon(self._appearance.icon("stop" if self._is_busy else "send", ink, 1.25))
-        self.button.setAccessibleName("Stop" if self._is_busy else "Send")
-        usual = "Stop the answer (Esc)" if self._is_busy else "Send (Enter)"
+        self.button.setAccessibleName(self.tr("Stop") if self._is_busy else self.tr("Send"))
+        usual = self.tr("Stop the answer (Esc)") if self._is_busy else self.tr("Send (Enter)")
         if self.reader.is_reading:
             usual = self.tr("A file is being read")
         self.button.setToolTip(self._locked or usual)

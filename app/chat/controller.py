@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from PySide6.QtCore import QObject, QRect, Signal
+from PySide6.QtCore import QCoreApplication, QObject, QRect, Signal
 
 from app.bridge import EngineBridge
 from app.chat.answer_message import AnswerMessage
@@ -19,6 +19,7 @@ from app.chat.running import Running
 from app.control.context_meter import ContextMeter, describe_cut
 from app.markdown.formats import Marking
 from app.model_keeper import ModelKeeper
+from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from medusa_core.conversation import Conversation, Turn, new_id
 from medusa_core.messages import (
@@ -42,11 +43,14 @@ from medusa_core.model_state import Phase
 
 log = logging.getLogger(__name__)
 
-CONTEXT_NOTICE = (
+CONTEXT_NOTICE = QT_TRANSLATE_NOOP(
+    "Chat",
     "The answer ends here because the model's context is full. Continue goes on with it; the "
-    "oldest messages are then left out, unless you chose otherwise under Context."
+    "oldest messages are then left out, unless you chose otherwise under Context.",
 )
-MODEL_NOTE = "It is tiny: expect simple stories and small talk rather than facts."
+MODEL_NOTE = QT_TRANSLATE_NOOP(
+    "Chat", "It is tiny: expect simple stories and small talk rather than facts."
+)
 
 
 class ChatController(QObject):
@@ -284,7 +288,7 @@ class ChatController(QObject):
         self.running.begin(self.conversation, turn)
         self.path.refresh()
         is_ready = self._keeper.status.phase is Phase.READY
-        self._say(turn, "Thinking …" if is_ready else "Waiting for the model …")
+        self._say(turn, self.tr("Thinking …") if is_ready else self.tr("Waiting for the model …"))
         page = self._page
         page.show_messages(True)
         page.conversation.follow_end()
@@ -314,7 +318,7 @@ class ChatController(QObject):
             match event:
                 case Progress():
                     text = event.text.rstrip(".…")
-                    stop = " · Esc stops" if event.stage == "prefill" else ""
+                    stop = self.tr(" · Esc stops") if event.stage == "prefill" else ""
                     said = f"{text} … {event.fraction:.0%}{stop}"
                     self._say(self.running[event.request_id][1], said)
                 case ContextCut() if self.running[event.request_id][0] is self.conversation:
@@ -361,7 +365,9 @@ class ChatController(QObject):
                 message.finish(done)
         if conversation is self.conversation:
             if done.stop_reason is StopReason.CONTEXT:
-                self._page.conversation.add(Notice(CONTEXT_NOTICE))
+                self._page.conversation.add(
+                    Notice(QCoreApplication.translate("Chat", CONTEXT_NOTICE))
+                )
             self._end()
             self.outbox.send()
 
@@ -381,7 +387,7 @@ class ChatController(QObject):
         if conversation is self.conversation:
             self._end()
         if isinstance(failed, EngineLost):
-            self._page.composer.lock("The engine has stopped: restart Medusa Chat")
+            self._page.composer.lock(self.tr("The engine has stopped: restart Medusa Chat"))
 
     def _take_back(self, conversation: Conversation, turn: Turn) -> None:
         """Nothing came of it: what was there before is shown, a new prompt can be sent again."""
@@ -420,16 +426,26 @@ class ChatController(QObject):
         self._page.header.show_model(self._keeper.choice)
         self._page.header.show_status(status)
         if status.phase is Phase.FAILED and status.failed is not None:
-            self._page.empty.show_model("The model could not be loaded.")
+            self._page.empty.show_model(self.tr("The model could not be loaded."))
             if status.failed.kind != "Cancelled":
                 self.errors.show_failure(status.failed, can_retry=True)
         elif status.phase is Phase.ASLEEP:
-            self._page.empty.show_model("The model is asleep; it wakes with your next message.")
+            self._page.empty.show_model(
+                self.tr("The model is asleep; it wakes with your next message.")
+            )
         elif status.loaded is not None:
-            note = f" {MODEL_NOTE}" if self._keeper.choice.is_demo else ""
-            self._page.empty.show_model(f"{self._keeper.choice.name} is ready.{note}")
+            note = (
+                " " + QCoreApplication.translate("Chat", MODEL_NOTE)
+                if self._keeper.choice.is_demo
+                else ""
+            )
+            self._page.empty.show_model(
+                self.tr("{0} is ready.{1}").format(self._keeper.choice.name, note)
+            )
             self._page.offer(status.loaded)
             self._page.strip.show_model(status.loaded, status.calibrated)
         else:
-            self._page.empty.show_model("The model is being loaded; you can write already.")
+            self._page.empty.show_model(
+                self.tr("The model is being loaded; you can write already.")
+            )
         self.path.show_model(str(self._keeper.choice.model_dir))

@@ -47,7 +47,7 @@ class ConversationView(QScrollArea):
     def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("conversation")
-        self.setAccessibleName("Conversation")
+        self.setAccessibleName(self.tr("Conversation"))
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -59,8 +59,8 @@ class ConversationView(QScrollArea):
         self._column, self._stack = self._build_column()
         self._jump = QToolButton(self)
         self._jump.setObjectName("jumpButton")
-        self._jump.setToolTip("Go to the end")
-        self._jump.setAccessibleName("Go to the end")
+        self._jump.setToolTip(self.tr("Go to the end"))
+        self._jump.setAccessibleName(self.tr("Go to the end"))
         self._jump.clicked.connect(self.follow_end)
         self._jump.hide()
         self._is_settling = False

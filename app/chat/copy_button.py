@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Qt, QTimer
+from PySide6.QtCore import QCoreApplication, QSize, Qt, QTimer
 from PySide6.QtWidgets import QToolButton, QWidget
 
+from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 
-COPIED = "Copied"
+COPIED = QT_TRANSLATE_NOOP("Chat", "Copied")
 _SHOWN_MS = 1_500
 
 
@@ -40,8 +41,8 @@ class CopyButton(QToolButton):
 
     def say_copied(self) -> None:
         """Say for a moment that it was copied."""
-        self.setText(COPIED)
-        self.setAccessibleName(COPIED)
+        self.setText(QCoreApplication.translate("Chat", COPIED))
+        self.setAccessibleName(QCoreApplication.translate("Chat", COPIED))
         self._end.start()
         self.restyle()
 
@@ -54,6 +55,6 @@ class CopyButton(QToolButton):
 
     def _show_usual(self) -> None:
         self.setText(self._usual)
-        self.setAccessibleName("Copy")
+        self.setAccessibleName(self.tr("Copy"))
         self.restyle()
         self.adjustSize()

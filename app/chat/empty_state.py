@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QCoreApplication, Qt, Signal
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
+from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 
 SUGGESTIONS = (
@@ -14,12 +15,13 @@ SUGGESTIONS = (
     "Write a podcast about the moon.",
 )
 
-HINT = (
+HINT = QT_TRANSLATE_NOOP(
+    "Chat",
     "A language model normally writes one token per step. Here small extra heads guess the next "
     "few tokens, the model checks all guesses in a single step and keeps those that it would "
     "have written itself. Text that was guessed right is tinted and underlined in the colour of "
     "its head; the strip at the bottom counts. The words are the model's either way — only "
-    "faster."
+    "faster.",
 )
 
 
@@ -40,7 +42,7 @@ class EmptyState(QWidget):
         super().__init__(parent)
         self.setObjectName("emptyState")
         self._appearance = appearance
-        self._title = _centred("What shall we talk about?", "heroTitle")
+        self._title = _centred(self.tr("What shall we talk about?"), "heroTitle")
         self._text = _centred("", "heroText")
         self._hint = QFrame(self)
         self._hint.setObjectName("hint")
@@ -61,7 +63,7 @@ class EmptyState(QWidget):
         column.addWidget(self._models_button, 0, Qt.AlignmentFlag.AlignCenter)
         column.addWidget(self._hint)
         column.addStretch(4)
-        self.show_model("The model is being loaded.")
+        self.show_model(self.tr("The model is being loaded."))
         self.restyle()
 
     def show_model(self, text: str) -> None:
@@ -84,7 +86,9 @@ class EmptyState(QWidget):
     def _fill_hint(self) -> None:
         title = QLabel(self.tr("What is this?"))
         title.setObjectName("hintTitle")
-        text = QLabel(f'<p style="line-height: 140%">{HINT}</p>')
+        text = QLabel(
+            '<p style="line-height: 140%">' + QCoreApplication.translate("Chat", HINT) + "</p>"
+        )
         text.setObjectName("hintText")
         text.setWordWrap(True)
         button = QPushButton(self.tr("Got it"))

@@ -40,21 +40,24 @@ class FigureRow(QWidget):
         self._appearance = appearance
         self._flow = FlowLayout(appearance.scale.px(0.3), self)
         self._labels = tuple(self._label() for _ in range(NUM_FIGURES))
-        self.copy_button = CopyButton("Copy the answer as Markdown", appearance)
+        self.copy_button = CopyButton(self.tr("Copy the answer as Markdown"), appearance)
         self.copy_button.clicked.connect(self.copy_requested)
         self.regenerate_button = self._button(
-            "Regenerate",
-            "Answer again (Ctrl+R). The rule Sample takes a new seed; Greedy gives the same "
-            "text with the drafter that is chosen now.",
+            self.tr("Regenerate"),
+            self.tr(
+                "Answer again (Ctrl+R). The rule Sample takes a new seed; Greedy gives the same "
+                "text with the drafter that is chosen now."
+            ),
         )
         self.regenerate_button.clicked.connect(self.regenerate_requested)
-        self.continue_button = self._button("Continue", "Go on with this answer")
+        self.continue_button = self._button(self.tr("Continue"), self.tr("Go on with this answer"))
         self.continue_button.clicked.connect(self.continue_requested)
         self.branch_button = self._button(
-            "Branch", "Go on from here; what followed stays, and ‹ › leads back to it"
+            self.tr("Branch"),
+            self.tr("Go on from here; what followed stays, and ‹ › leads back to it"),
         )
         self.branch_button.clicked.connect(self.branch_requested)
-        self.versions = VersionRow("answer", appearance)
+        self.versions = VersionRow(self.tr("answer"), appearance)
         for widget in (self.versions, self.copy_button, *self._buttons.values()):
             self._flow.addWidget(widget)
         self.offer(regenerates=False, continues=False, branches=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtCore import QCoreApplication, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import (
     QFrame,
@@ -28,10 +28,11 @@ from medusa_core.messages import DrafterChoice
 from medusa_core.model_choice import ModelChoice
 from medusa_core.model_state import ModelStatus, Phase
 
-RECORDING = (
+RECORDING = QT_TRANSLATE_NOOP(
+    "Chat",
     "Keep what the panels show of the last 20,000 steps: 12 to 31 MB by the size of the trees. "
     "With the built-in model that costs two to five hundredths of the speed, with a large one "
-    "nothing to speak of."
+    "nothing to speak of.",
 )
 SPEED_UP = QT_TRANSLATE_NOOP(
     "Header", "Who guesses the next tokens. Guesses make answers faster; the words are the same."
@@ -107,7 +108,7 @@ class Header(QFrame):
         self.record_action = QAction(self.tr("Record steps"), self.menu)
         self.record_action.setCheckable(True)
         self.record_action.setChecked(True)
-        self.record_action.setToolTip(wrapped(RECORDING))
+        self.record_action.setToolTip(wrapped(QCoreApplication.translate("Chat", RECORDING)))
         self.record_action.toggled.connect(self.recording_chosen)
         self._row = QHBoxLayout(self)
         self._build()
@@ -117,8 +118,11 @@ class Header(QFrame):
         """Say which model answers."""
         label = f"{choice.name} · {choice.note}" if choice.note else choice.name
         self.model_button.setText(label)
-        self.model_button.setAccessibleName(f"Model: {label}")
-        explain(self.model_button, f"{label}. Choose another model (Ctrl+Shift+M manages them).")
+        self.model_button.setAccessibleName(self.tr("Model: {0}").format(label))
+        explain(
+            self.model_button,
+            self.tr("{0}. Choose another model (Ctrl+Shift+M manages them).").format(label),
+        )
 
     def offer_models(
         self, choices: Sequence[ModelChoice], choose: ChooseModel, now: ModelChoice
@@ -166,7 +170,7 @@ class Header(QFrame):
         text = describe(status)
         note = "" if status.loaded is None else status.loaded.device_note
         self.state_label.setText(text)
-        self.state_label.setAccessibleName(f"Model: {text}")
+        self.state_label.setAccessibleName(self.tr("Model: {0}").format(text))
         explain(self.state_label, f"{text}. {note}".strip() if note else text)
 
     def restyle(self) -> None:
@@ -222,14 +226,29 @@ class Header(QFrame):
 def describe(status: ModelStatus) -> str:
     """The state of the model in a few words."""
     if status.phase is Phase.FAILED:
-        return "could not be loaded"
+        return QCoreApplication.translate("Chat", "could not be loaded")
     if status.phase is Phase.ASLEEP:
-        return "asleep: wakes with the next message"
+        return QCoreApplication.translate("Chat", "asleep: wakes with the next message")
     if status.loaded is None:
         return f"{status.text.rstrip('.…')} … {status.fraction:.0%}"
     loaded = status.loaded
-    heads = f"{loaded.num_heads} Medusa heads" if loaded.num_heads else "no heads"
+    heads = (
+        QCoreApplication.translate("Chat", "{0} Medusa heads").format(loaded.num_heads)
+        if loaded.num_heads
+        else QCoreApplication.translate("Chat", "no heads")
+    )
     count = loaded.num_parameters
     size = f"{count / 1e9:,.1f} B" if count >= 10**9 else f"{count / 1e6:,.1f} M"
-    device = loaded.device.upper() + (" (the card can't be used)" if loaded.device_note else "")
-    return " · ".join((f"{size} parameters", heads, loaded.quant, device))
+    device = loaded.device.upper() + (
+        QCoreApplication.translate("Chat", " (the card can't be used)")
+        if loaded.device_note
+        else ""
+    )
+    return " · ".join(
+        (
+            QCoreApplication.translate("Chat", "{0} parameters").format(size),
+            heads,
+            loaded.quant,
+            device,
+        )
+    )

@@ -134,7 +134,7 @@ class UserMessage(Message):
         text, appearance = self.text, self._appearance
         self._bubble = QFrame(self)
         self._bubble.setObjectName("bubble")
-        self._view = TextView(plain_document(text), "You", self._bubble)
+        self._view = TextView(plain_document(text), self.tr("You"), self._bubble)
         self._lines = self._view.toPlainText().split("\n")
         self._inner = QVBoxLayout(self._bubble)
         self._inner.addWidget(self._view)
@@ -173,9 +173,9 @@ class UserMessage(Message):
         """What can be done with it."""
         menu = QMenu(self._view)
         add_text_actions(menu, self._view, self.quoted.emit)
-        menu.addAction("Copy the message", self.row.copy_button.click)
+        menu.addAction(self.tr("Copy the message"), self.row.copy_button.click)
         menu.addSeparator()
-        menu.addAction("Edit", self.begin_edit)
+        menu.addAction(self.tr("Edit"), self.begin_edit)
         return menu
 
     def _show_menu(self, _position: int, place: QPoint) -> None:

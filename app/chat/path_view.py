@@ -173,7 +173,9 @@ class PathView(QObject):
         """Why an answer's tokens can't be gone on with."""
         if answer.model_key in ("", self.model_key):
             return ""
-        return f"{answer.model} wrote this answer: load it to go on with its tokens."
+        return self.tr("{0} wrote this answer: load it to go on with its tokens.").format(
+            answer.model
+        )
 
 
 def _fill(message: AnswerMessage, answer: Answer) -> None:

@@ -29,13 +29,13 @@ class PromptActions(QWidget):
     def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._appearance = appearance
-        self.versions = VersionRow("message", appearance)
-        self.copy_button = CopyButton("Copy the message", appearance)
+        self.versions = VersionRow(self.tr("message"), appearance)
+        self.copy_button = CopyButton(self.tr("Copy the message"), appearance)
         self.copy_button.clicked.connect(self.copy_requested)
         self.edit_button = QToolButton()
         self.edit_button.setProperty("class", "action")
-        self.edit_button.setAccessibleName("Edit")
-        self.edit_button.setToolTip("Edit and send again; this version stays")
+        self.edit_button.setAccessibleName(self.tr("Edit"))
+        self.edit_button.setToolTip(self.tr("Edit and send again; this version stays"))
         self.edit_button.clicked.connect(self.edit_requested)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from app.chat.composer import PromptEdit
+from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 
-NOTE = "What followed stays; you can go back to it with ‹ ›."
+NOTE = QT_TRANSLATE_NOOP("Chat", "What followed stays; you can go back to it with ‹ ›.")
 
 
 class PromptEditor(QWidget):
@@ -31,14 +32,14 @@ class PromptEditor(QWidget):
     def __init__(self, text: str, appearance: Appearance, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.edit = PromptEdit(self)
-        self.edit.setAccessibleName("Edited message")
+        self.edit.setAccessibleName(self.tr("Edited message"))
         self.edit.setPlainText(text)
         self.edit.installEventFilter(self)
         self.edit.submitted.connect(self._send)
-        self.send_button = QPushButton("Send")
+        self.send_button = QPushButton(self.tr("Send"))
         self.send_button.setObjectName("primaryButton")
-        self.cancel_button = QPushButton("Cancel")
-        note = QLabel(NOTE)
+        self.cancel_button = QPushButton(self.tr("Cancel"))
+        note = QLabel(QCoreApplication.translate("Chat", NOTE))
         note.setObjectName("composerNote")
         note.setWordWrap(True)
         buttons = QHBoxLayout()

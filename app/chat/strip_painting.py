@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRect, QSize, Qt
+from PySide6.QtCore import QCoreApplication, QRect, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
@@ -25,11 +25,13 @@ class StepBars(QWidget):
         self._appearance = appearance
         self._bars: tuple[StepBar, ...] = ()
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        self.setAccessibleName("Tokens per step")
+        self.setAccessibleName(self.tr("Tokens per step"))
         self.setToolTip(
             wrapped(
-                "One bar for each decoding step, as high as the tokens it gave: grey those that "
-                "the model chose itself, in colours the accepted ones by who guessed them."
+                self.tr(
+                    "One bar for each decoding step, as high as the tokens it gave: grey those "
+                    "that the model chose itself, in colours the accepted ones by who guessed them."
+                )
             )
         )
 
@@ -74,7 +76,7 @@ class HeadBars(QWidget):
         self._appearance = appearance
         self._rates: tuple[Rate, ...] = ()
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Expanding)
-        self.setAccessibleName("Acceptance by source")
+        self.setAccessibleName(self.tr("Acceptance by source"))
 
     def show_rates(self, rates: tuple[Rate, ...]) -> None:
         """Draw these, in this order."""
@@ -82,8 +84,9 @@ class HeadBars(QWidget):
             self.updateGeometry()
         self._rates = rates
         told = ", ".join(f"{rate.name}: {_share(rate)}" for rate in rates)
-        self.setAccessibleDescription(told or "no heads")
-        self.setToolTip(wrapped(f"{told}\n{MEANING}" if told else MEANING))
+        self.setAccessibleDescription(told or self.tr("no heads"))
+        meaning = QCoreApplication.translate("Chat", MEANING)
+        self.setToolTip(wrapped(f"{told}\n{meaning}" if told else meaning))
         self.update()
 
     def sizeHint(self) -> QSize:

@@ -6,7 +6,18 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from PySide6.QtCore import QEvent, QMimeData, QObject, QPoint, QPointF, QRectF, Qt, QUrl, Signal
+from PySide6.QtCore import (
+    QCoreApplication,
+    QEvent,
+    QMimeData,
+    QObject,
+    QPoint,
+    QPointF,
+    QRectF,
+    Qt,
+    QUrl,
+    Signal,
+)
 from PySide6.QtGui import (
     QColor,
     QContextMenuEvent,
@@ -266,9 +277,9 @@ def link_question(parent: QWidget, url: QUrl) -> QMessageBox:
     """The question whether to open a link, which shows where it really leads."""
     box = QMessageBox(parent)
     box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    box.setWindowTitle("Open this link?")
+    box.setWindowTitle(QCoreApplication.translate("Chat", "Open this link?"))
     box.setTextFormat(Qt.TextFormat.PlainText)
-    box.setText("Open this address in your browser?")
+    box.setText(QCoreApplication.translate("Chat", "Open this address in your browser?"))
     box.setInformativeText(url.toString(QUrl.ComponentFormattingOption.FullyEncoded))
     box.setStandardButtons(QMessageBox.StandardButton.Open | QMessageBox.StandardButton.Cancel)
     box.setDefaultButton(QMessageBox.StandardButton.Cancel)
@@ -295,4 +306,8 @@ def cut_for_view(text: str) -> str:
     shown = "\n".join(text[:_MOST_CHARS].split("\n")[:_MOST_LINES])
     num_more = len(text) - len(shown)
     cut = _LONG_LINE.sub("\\g<0>\n", shown)
-    return f"{cut}\n… and {num_more:,} more characters" if num_more else cut
+    return (
+        QCoreApplication.translate("Chat", "{0}\n… and {1:,} more characters").format(cut, num_more)
+        if num_more
+        else cut
+    )

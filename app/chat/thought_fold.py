@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QCoreApplication, QSize, Qt
 from PySide6.QtWidgets import QToolButton, QVBoxLayout, QWidget
 
 from app.chat.answer_document import AnswerDocument, what_is_thought
@@ -32,7 +32,7 @@ class ThoughtFold(QWidget):
         super().__init__(parent)
         self._appearance = appearance
         rich = InertDocument()
-        self.view = TextView(rich, "Thought")
+        self.view = TextView(rich, self.tr("Thought"))
         self.view.hide()
         self.document = AnswerDocument(rich, self._style(), marking, part=what_is_thought)
         self.button = QToolButton()
@@ -57,12 +57,18 @@ class ThoughtFold(QWidget):
     def show_time(self, is_open: bool, seconds: float) -> None:
         """Say how long was thought; 0 where that isn't known."""
         if is_open:
-            text = "Thinking…"
+            text = self.tr("Thinking…")
         else:
-            text = f"Thought for {_spelled(seconds)}" if seconds else "Thought"
+            text = (
+                self.tr("Thought for {0}").format(_spelled(seconds))
+                if seconds
+                else self.tr("Thought")
+            )
         self.button.setText(text)
         self.button.setAccessibleName(text)
-        self.button.setToolTip("Show what the model thought; it isn't sent back to the model")
+        self.button.setToolTip(
+            self.tr("Show what the model thought; it isn't sent back to the model")
+        )
 
     def restyle(self) -> None:
         """Take the sizes and colours of the theme."""
@@ -90,5 +96,9 @@ class ThoughtFold(QWidget):
 def _spelled(seconds: float) -> str:
     whole = round(seconds)
     if whole < 1:
-        return "less than a second"
-    return f"{whole} s" if whole < 100 else f"{whole // 60} min {whole % 60} s"
+        return QCoreApplication.translate("Chat", "less than a second")
+    return (
+        f"{whole} s"
+        if whole < 100
+        else QCoreApplication.translate("Chat", "{0} min {1} s").format(whole // 60, whole % 60)
+    )

@@ -29,8 +29,10 @@ class VersionRow(QWidget):
         self._appearance = appearance
         self._what = what
         self._place = 0
-        self.previous_button = self._button(f"Previous version of this {what}", -1)
-        self.next_button = self._button(f"Next version of this {what}", 1)
+        self.previous_button = self._button(
+            self.tr("Previous version of this {0}").format(what), -1
+        )
+        self.next_button = self._button(self.tr("Next version of this {0}").format(what), 1)
         self._label = QLabel(self)
         self._label.setProperty("class", "figure")
         row = QHBoxLayout(self)
@@ -51,7 +53,9 @@ class VersionRow(QWidget):
         self._place = place
         many = num_versions > 1
         self._label.setText(f"{place + 1}/{num_versions}" if many else "")
-        self._label.setAccessibleName(f"Version {place + 1} of {num_versions} of this {self._what}")
+        self._label.setAccessibleName(
+            self.tr("Version {0} of {1} of this {2}").format(place + 1, num_versions, self._what)
+        )
         self.previous_button.setEnabled(place > 0)
         self.next_button.setEnabled(place + 1 < num_versions)
         self.setVisible(many)

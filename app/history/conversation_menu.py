@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QCoreApplication, QPoint, Qt
 from PySide6.QtWidgets import QInputDialog, QLineEdit, QMenu, QMessageBox
 
 from medusa_core.api import ConversationInfo, Folder, History
@@ -34,17 +34,31 @@ class ConversationMenu:
         if not chosen:
             return menu
         if chosen[0].trashed_s is not None:
-            menu.addAction("Restore", self.restore_chosen)
-            menu.addAction("Delete for good …", lambda: self._delete(chosen))
+            menu.addAction(QCoreApplication.translate("History", "Restore"), self.restore_chosen)
+            menu.addAction(
+                QCoreApplication.translate("History", "Delete for good …"),
+                lambda: self._delete(chosen),
+            )
             return menu
         if len(chosen) == 1:
-            menu.addAction("Rename …", lambda: self.rename(chosen[0]))
+            menu.addAction(
+                QCoreApplication.translate("History", "Rename …"), lambda: self.rename(chosen[0])
+            )
         is_pinned = all(one.is_pinned for one in chosen)
-        menu.addAction("Unpin" if is_pinned else "Pin", lambda: self._pin(chosen, not is_pinned))
+        menu.addAction(
+            QCoreApplication.translate("History", "Unpin")
+            if is_pinned
+            else QCoreApplication.translate("History", "Pin"),
+            lambda: self._pin(chosen, not is_pinned),
+        )
         self._add_folders(menu, chosen)
-        menu.addAction("Export …", lambda: self._export(chosen))
+        menu.addAction(
+            QCoreApplication.translate("History", "Export …"), lambda: self._export(chosen)
+        )
         menu.addSeparator()
-        menu.addAction("Move to trash\tDel", self.trash_chosen)
+        menu.addAction(
+            QCoreApplication.translate("History", "Move to trash\tDel"), self.trash_chosen
+        )
         return menu
 
     @property
@@ -74,20 +88,28 @@ class ConversationMenu:
     def rename(self, one: ConversationInfo) -> None:
         """Ask for another title."""
         title, agreed = QInputDialog.getText(
-            self._keeper.sidebar, "Rename", "Title", QLineEdit.EchoMode.Normal, one.title
+            self._keeper.sidebar,
+            QCoreApplication.translate("History", "Rename"),
+            QCoreApplication.translate("History", "Title"),
+            QLineEdit.EchoMode.Normal,
+            one.title,
         )
         if agreed and title.strip():
             self._keeper.journal.write(lambda h: h.rename(one.id, title.strip()))
             self._keeper.refresh()
 
     def _add_folders(self, menu: QMenu, chosen: tuple[ConversationInfo, ...]) -> None:
-        into = menu.addMenu("Move to folder")
+        into = menu.addMenu(QCoreApplication.translate("History", "Move to folder"))
         for folder in self._keeper.folders():
             into.addAction(folder.name, partial(self._move, chosen, folder))
-        into.addAction("New folder …", lambda: self._move_to_new(chosen))
+        into.addAction(
+            QCoreApplication.translate("History", "New folder …"), lambda: self._move_to_new(chosen)
+        )
         if any(one.folder_id is not None for one in chosen):
             into.addSeparator()
-            into.addAction("No folder", lambda: self._move(chosen, None))
+            into.addAction(
+                QCoreApplication.translate("History", "No folder"), lambda: self._move(chosen, None)
+            )
 
     def _export(self, chosen: tuple[ConversationInfo, ...]) -> None:
         name = chosen[0].title if len(chosen) == 1 else "conversations"
@@ -105,7 +127,11 @@ class ConversationMenu:
         self._keeper.refresh()
 
     def _move_to_new(self, chosen: tuple[ConversationInfo, ...]) -> None:
-        name, agreed = QInputDialog.getText(self._keeper.sidebar, "New folder", "Name")
+        name, agreed = QInputDialog.getText(
+            self._keeper.sidebar,
+            QCoreApplication.translate("History", "New folder"),
+            QCoreApplication.translate("History", "Name"),
+        )
         if agreed and name.strip():
             folder = self._keeper.add_folder(name.strip())
             if folder is not None:
@@ -113,13 +139,21 @@ class ConversationMenu:
 
     def _delete(self, chosen: tuple[ConversationInfo, ...] | None) -> None:
         """Delete for good; nothing brings it back, so the usual answer is No."""
-        num = "everything in the trash" if chosen is None else _count(chosen)
+        num = (
+            QCoreApplication.translate("History", "everything in the trash")
+            if chosen is None
+            else _count(chosen)
+        )
         copies = self._keeper.history.set_aside()
-        told = f" Damaged copies of the history, which may hold it, go too ({len(copies)})."
+        told = QCoreApplication.translate(
+            "History", " Damaged copies of the history, which may hold it, go too ({0})."
+        ).format(len(copies))
         answer = QMessageBox.question(
             self._keeper.sidebar,
-            "Delete for good",
-            f"Delete {num} for good? It can't be brought back.{told if copies else ''}",
+            QCoreApplication.translate("History", "Delete for good"),
+            QCoreApplication.translate(
+                "History", "Delete {0} for good? It can't be brought back.{1}"
+            ).format(num, told if copies else ""),
             QMessageBox.StandardButton.Yes | QMessageBox.StandardButton.No,
             QMessageBox.StandardButton.No,
         )
@@ -140,4 +174,8 @@ def _move(conversation_id: str, folder_id: str | None, history: History) -> None
 
 
 def _count(chosen: tuple[ConversationInfo, ...]) -> str:
-    return f"“{chosen[0].title}”" if len(chosen) == 1 else f"{len(chosen)} conversations"
+    return (
+        f"“{chosen[0].title}”"
+        if len(chosen) == 1
+        else QCoreApplication.translate("History", "{0} conversations").format(len(chosen))
+    )

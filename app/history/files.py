@@ -7,20 +7,21 @@ import logging
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QCoreApplication, QObject, Signal
 from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
 
+from app.settings.words import QT_TRANSLATE_NOOP
 from medusa_core.api import ConversationFile, FileKind, History, export_gently
 from medusa_core.errors import MedusaError
 
 log = logging.getLogger(__name__)
 
 _KINDS = {
-    "Markdown (*.md)": FileKind.MARKDOWN,
-    "Web page (*.html)": FileKind.HTML,
-    "Everything, to be imported again (*.json)": FileKind.JSON,
+    QT_TRANSLATE_NOOP("History", "Markdown (*.md)"): FileKind.MARKDOWN,
+    QT_TRANSLATE_NOOP("History", "Web page (*.html)"): FileKind.HTML,
+    QT_TRANSLATE_NOOP("History", "Everything, to be imported again (*.json)"): FileKind.JSON,
 }
-_IMPORTED = "Conversations (*.json *.zip);;All files (*)"
+_IMPORTED = QT_TRANSLATE_NOOP("History", "Conversations (*.json *.zip);;All files (*)")
 
 
 class ConversationFiles(QObject):
@@ -44,18 +45,23 @@ class ConversationFiles(QObject):
     def menu(self) -> QMenu:
         """What can be done with all conversations."""
         menu = QMenu(self._window)
-        menu.addAction("Import …", self.ask_to_import)
-        menu.addAction("Export all …", lambda: self.ask_to_export(None, "conversations"))
+        menu.addAction(self.tr("Import …"), self.ask_to_import)
+        menu.addAction(self.tr("Export all …"), lambda: self.ask_to_export(None, "conversations"))
         return menu
 
     def ask_to_export(self, conversation_ids: Sequence[str] | None, name: str) -> None:
         """Ask for a file and write conversations into it; None for all."""
-        kinds = ";;".join((*_KINDS, "PDF (*.pdf)"))
+        kinds = {
+            QCoreApplication.translate("History", words): kind for words, kind in _KINDS.items()
+        }
         told, kind = QFileDialog.getSaveFileName(
-            self._window, "Export", f"{_file_name(name)}.md", kinds
+            self._window,
+            self.tr("Export"),
+            f"{_file_name(name)}.md",
+            ";;".join((*kinds, "PDF (*.pdf)")),
         )
         if told:
-            self._start(self.export(Path(told), _KINDS.get(kind), conversation_ids))
+            self._start(self.export(Path(told), kinds.get(kind), conversation_ids))
 
     async def export(
         self, path: Path, kind: FileKind | None, conversation_ids: Sequence[str] | None
@@ -79,12 +85,18 @@ class ConversationFiles(QObject):
         except MedusaError as error:
             self.failed.emit(error.message, error.hint)
             return
-        what = "conversation" if count == 1 else "conversations"
-        self.said.emit(f"{count} {what} written to {path.name}.")
+        told = (
+            self.tr("1 conversation written to {0}.").format(path.name)
+            if count == 1
+            else self.tr("{0} conversations written to {1}.").format(count, path.name)
+        )
+        self.said.emit(told)
 
     def ask_to_import(self) -> None:
         """Ask for files and take their conversations."""
-        told, _ = QFileDialog.getOpenFileNames(self._window, "Import", "", _IMPORTED)
+        told, _ = QFileDialog.getOpenFileNames(
+            self._window, self.tr("Import"), "", QCoreApplication.translate("History", _IMPORTED)
+        )
         if told:
             self._start(self.import_all([Path(name) for name in told]))
 
@@ -92,7 +104,7 @@ class ConversationFiles(QObject):
         """Take the conversations of files; says how many came, or what is wrong."""
         num_new = num_known = 0
         for path in paths:
-            self.said.emit(f"Reading {path.name} …")
+            self.said.emit(self.tr("Reading {0} …").format(path.name))
             try:
                 file = await asyncio.to_thread(ConversationFile, path)
                 with file:
@@ -102,8 +114,8 @@ class ConversationFiles(QObject):
                 continue
             num_new, num_known = num_new + taken.num_new, num_known + taken.num_known
         self.imported.emit()
-        known = f", {num_known} were here already" if num_known else ""
-        self.said.emit(f"{num_new} imported{known}.")
+        known = self.tr(", {0} were here already").format(num_known) if num_known else ""
+        self.said.emit(self.tr("{0} imported{1}.").format(num_new, known))
 
     def _start(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.ensure_future(work)

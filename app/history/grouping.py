@@ -6,7 +6,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
+from PySide6.QtCore import QCoreApplication
+
+from app.settings.words import QT_TRANSLATE_NOOP
 from medusa_core.api import ConversationInfo, Folder
+
+MONTHS = (
+    QT_TRANSLATE_NOOP("History", "January"),
+    QT_TRANSLATE_NOOP("History", "February"),
+    QT_TRANSLATE_NOOP("History", "March"),
+    QT_TRANSLATE_NOOP("History", "April"),
+    QT_TRANSLATE_NOOP("History", "May"),
+    QT_TRANSLATE_NOOP("History", "June"),
+    QT_TRANSLATE_NOOP("History", "July"),
+    QT_TRANSLATE_NOOP("History", "August"),
+    QT_TRANSLATE_NOOP("History", "September"),
+    QT_TRANSLATE_NOOP("History", "October"),
+    QT_TRANSLATE_NOOP("History", "November"),
+    QT_TRANSLATE_NOOP("History", "December"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +54,13 @@ def rows_of(
         now: The present, in the user's time zone.
     """
     names = {folder.id: Heading(folder.name, folder.id) for folder in folders}
-    groups: dict[Heading, list[ConversationInfo]] = {Heading("Pinned"): []}
+    groups: dict[Heading, list[ConversationInfo]] = {
+        Heading(QCoreApplication.translate("History", "Pinned")): []
+    }
     groups.update((heading, []) for heading in names.values())
     for one in conversations:
         if one.is_pinned:
-            heading = Heading("Pinned")
+            heading = Heading(QCoreApplication.translate("History", "Pinned"))
         elif one.folder_id in names:
             heading = names[one.folder_id]
         else:
@@ -57,11 +77,12 @@ def _day(day: date, today: date) -> str:
     """A name for when that was; what lies in the future was written under another clock."""
     age = (today - day).days
     if age <= 0:
-        return "Today"
+        return QCoreApplication.translate("History", "Today")
     if age == 1:
-        return "Yesterday"
+        return QCoreApplication.translate("History", "Yesterday")
     if age <= 7:
-        return "Last 7 days"
+        return QCoreApplication.translate("History", "Last 7 days")
     if age <= 30:
-        return "Last 30 days"
-    return day.strftime("%B %Y")
+        return QCoreApplication.translate("History", "Last 30 days")
+    month = QCoreApplication.translate("History", MONTHS[day.month - 1])
+    return f"{month} {day.year}"

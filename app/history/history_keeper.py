@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QCoreApplication, QObject, QTimer
 
 from app.chat.controller import ChatController
 from app.commands.matching import Entry, matching
@@ -17,6 +17,7 @@ from app.history.grouping import rows_of
 from app.history.journal import Journal
 from app.history.sidebar import Sidebar
 from app.history.stored import opened, state_of, stored_answer, stored_prompt, title_of
+from app.settings.words import QT_TRANSLATE_NOOP
 from medusa_core.api import ConversationInfo, Folder, History, Hit
 from medusa_core.conversation import Answer, Conversation, Turn
 from medusa_core.errors import MedusaError
@@ -27,7 +28,10 @@ T = TypeVar("T")
 SAVE_MS = 500
 _MOST_HITS = 60
 _MOST_IN_PALETTE = 500
-NOT_SAVED = "What you write and receive stays in this window, and is saved once that is possible."
+NOT_SAVED = QT_TRANSLATE_NOOP(
+    "History",
+    "What you write and receive stays in this window, and is saved once that is possible.",
+)
 
 
 class HistoryKeeper(QObject):
@@ -142,14 +146,18 @@ class HistoryKeeper(QObject):
         is_trash = self.sidebar.trash_button.isChecked()
         if text and not is_trash:
             hits = self._read(lambda: history.search(text, _MOST_HITS)) or ()
-            self.sidebar.show_rows(hits, "" if hits else f"Nothing was found for “{text}”.")
+            self.sidebar.show_rows(
+                hits, "" if hits else self.tr("Nothing was found for “{0}”.").format(text)
+            )
             return
         found = self._read(lambda: history.conversations(in_trash=is_trash)) or ()
         if is_trash:
-            self.sidebar.show_rows(found, "" if found else "The trash is empty.")
+            self.sidebar.show_rows(found, "" if found else self.tr("The trash is empty."))
             return
         rows = rows_of(found, self.folders(), datetime.now())
-        self.sidebar.show_rows(rows, "" if rows else "Your conversations will be listed here.")
+        self.sidebar.show_rows(
+            rows, "" if rows else self.tr("Your conversations will be listed here.")
+        )
         self._known.update(one.id for one in found)
         self._mark()
 
@@ -233,7 +241,8 @@ class HistoryKeeper(QObject):
             return None
 
     def _tell(self, message: str, hint: str) -> None:
-        self._chat.errors.show(message, f"{hint} {NOT_SAVED}".strip())
+        kept = QCoreApplication.translate("History", NOT_SAVED)
+        self._chat.errors.show(message, f"{hint} {kept}".strip())
 
     def _connect(self) -> None:
         chat, sidebar = self._chat, self.sidebar
@@ -254,7 +263,7 @@ class HistoryKeeper(QObject):
         self.files.imported.connect(self.refresh)
         self.files.said.connect(sidebar.say)
         self.files.failed.connect(chat.errors.show)
-        self.journal.recovered.connect(lambda: self.sidebar.say("All is saved again."))
+        self.journal.recovered.connect(lambda: self.sidebar.say(self.tr("All is saved again.")))
 
 
 def _append(answer_id: str, steps: tuple[StepDone, ...], history: History) -> None:

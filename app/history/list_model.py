@@ -68,8 +68,8 @@ class ListModel(QAbstractListModel):
 
     def _spoken(self, row: ListRow) -> str:
         if isinstance(row, Heading):
-            return f"Heading: {row.text}"
+            return self.tr("Heading: {0}").format(row.text)
         if isinstance(row, Hit):
             return f"{row.title}: {row.snippet}"
-        state = ", is being answered" if row.id in self.running else ""
-        return f"{row.title}{', pinned' if row.is_pinned else ''}{state}"
+        state = self.tr(", is being answered") if row.id in self.running else ""
+        return f"{row.title}{self.tr(', pinned') if row.is_pinned else ''}{state}"

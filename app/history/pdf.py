@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QIODevice, QMarginsF, QSaveFile
+from PySide6.QtCore import QCoreApplication, QIODevice, QMarginsF, QSaveFile
 from PySide6.QtGui import QPageLayout, QPageSize, QPdfWriter
 
 from app.chat.text_view import InertDocument
@@ -46,5 +46,8 @@ def export_pdf(history: History, path: Path, conversation_ids: Sequence[str] | N
 
 def _not_written(path: Path, file: QSaveFile) -> ConversationFileError:
     return ConversationFileError(
-        f"{path} can't be written: {file.errorString()}.", "Choose another folder, or make space."
+        QCoreApplication.translate("History", "{0} can't be written: {1}.").format(
+            path, file.errorString()
+        ),
+        QCoreApplication.translate("History", "Choose another folder, or make space."),
     )

@@ -105,10 +105,10 @@ class Sidebar(QWidget):
         self.search_edit.setPlaceholderText(self.tr("Search conversations"))
         self.search_edit.setAccessibleName(self.tr("Search conversations"))
         self.search_edit.setClearButtonEnabled(True)
-        self.new_button = _tool("New chat", "New chat (Ctrl+N)")
-        self.trash_button = _tool("Trash", "Show the trash")
+        self.new_button = _tool(self.tr("New chat"), self.tr("New chat (Ctrl+N)"))
+        self.trash_button = _tool(self.tr("Trash"), self.tr("Show the trash"))
         self.trash_button.setCheckable(True)
-        self.more_button = _tool("More", "Import and export")
+        self.more_button = _tool(self.tr("More"), self.tr("Import and export"))
         self.more_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.empty_button = QPushButton(self.tr("Empty trash …"))
         self.empty_button.hide()
@@ -196,7 +196,9 @@ class Sidebar(QWidget):
 
     def _show_trash(self, is_shown: bool) -> None:
         self.empty_button.setVisible(is_shown)
-        self.trash_button.setToolTip("Back to the conversations" if is_shown else "Show the trash")
+        self.trash_button.setToolTip(
+            self.tr("Back to the conversations") if is_shown else self.tr("Show the trash")
+        )
         self.trash_shown.emit(is_shown)
 
 

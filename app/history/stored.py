@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from PySide6.QtCore import QCoreApplication
+
 from medusa_core.api import (
     AnswerState,
     History,
@@ -47,7 +49,7 @@ def title_of(text: str) -> str:
     """A title of the first words of a text."""
     words = " ".join(text.split())
     if len(words) <= _TITLE_CHARS:
-        return words or "New chat"
+        return words or QCoreApplication.translate("History", "New chat")
     return words[:_TITLE_CHARS].rpartition(" ")[0] or words[:_TITLE_CHARS]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from PySide6.QtCore import QCoreApplication
+
 from app.insight.words import is_text, show_token
 from medusa_core.messages import Verified
 
@@ -92,18 +94,20 @@ def _bonus(cells: list[Cell], edited: int | None) -> int | None:
 def say(table: Agreement) -> str:
     """The table in a sentence or two."""
     if not table.cells:
-        return "Nothing verified yet."
+        return QCoreApplication.translate("Insight", "Nothing verified yet.")
     if table.num_judged == 0:
-        return f"One token: the model goes on with “{table.cells[0].output}”."
-    said = (
-        f"{table.num_agreeing:,} of {table.num_judged:,} outputs equal the next input, "
-        "all computed in one pass."
-    )
+        return QCoreApplication.translate(
+            "Insight", "One token: the model goes on with “{0}”."
+        ).format(table.cells[0].output)
+    said = QCoreApplication.translate(
+        "Insight", "{0:,} of {1:,} outputs equal the next input, all computed in one pass."
+    ).format(table.num_agreeing, table.num_judged)
     if table.bonus is None:
         return said
     cell = table.cells[table.bonus]
-    return (
-        f"{said} From your edit on, they part behind “{cell.text}” (token {table.bonus + 1:,}). "
-        f"There the model goes on with “{cell.output}”, the bonus token (★): it is what the model "
-        "writes behind all inputs up to there. In decoding, the inputs behind it would be dropped."
-    )
+    return QCoreApplication.translate(
+        "Insight",
+        "{0} From your edit on, they part behind “{1}” (token {2:,}). There "
+        "the model goes on with “{3}”, the bonus token (★): it is what the model writes behind "
+        "all inputs up to there. In decoding, the inputs behind it would be dropped.",
+    ).format(said, cell.text, table.bonus + 1, cell.output)

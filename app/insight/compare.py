@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QCoreApplication, Signal
 from PySide6.QtWidgets import (
     QDialog,
     QGridLayout,
@@ -20,6 +20,7 @@ from app.chat.answer_message import AnswerMessage
 from app.insight.compare_side import Side
 from app.insight.note import note
 from app.markdown.formats import Marking
+from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from medusa_core.messages import (
     Cancel,
@@ -36,9 +37,10 @@ from medusa_core.messages import (
     StepDone,
 )
 
-HELP = (
+HELP = QT_TRANSLATE_NOOP(
+    "Insight",
     "Both sides run on one engine, a step of one and a step of the other in turns. Each clock "
-    "counts only its own side's steps, and each side has half of the context."
+    "counts only its own side's steps, and each side has half of the context.",
 )
 
 
@@ -82,7 +84,7 @@ class CompareDialog(QDialog):
     ) -> None:
         # A window beside the main one: that must be able to come to the front, to show a step.
         super().__init__()
-        self.setWindowTitle("Compare")
+        self.setWindowTitle(self.tr("Compare"))
         self.setObjectName("compare")
         self._submit = submit
         self._make_id = make_id
@@ -96,8 +98,8 @@ class CompareDialog(QDialog):
         self.marking = Marking.HEADS
         self.sides = (Side("left", appearance), Side("right", appearance))
         self.edit = QLineEdit()
-        self.start_button = QPushButton("Start both")
-        self.stop_button = QPushButton("Stop")
+        self.start_button = QPushButton(self.tr("Start both"))
+        self.stop_button = QPushButton(self.tr("Stop"))
         self._verdict = note()
         self._build()
         self.resize(appearance.scale.px(72), appearance.scale.px(44))
@@ -227,8 +229,8 @@ class CompareDialog(QDialog):
 
     def _build(self) -> None:
         top = QHBoxLayout()
-        self.edit.setAccessibleName("Prompt for both")
-        self.edit.setPlaceholderText("One prompt for both sides")
+        self.edit.setAccessibleName(self.tr("Prompt for both"))
+        self.edit.setPlaceholderText(self.tr("One prompt for both sides"))
         self.edit.returnPressed.connect(self.start)
         self.start_button.setAutoDefault(False)
         self.start_button.clicked.connect(self.start)
@@ -242,12 +244,12 @@ class CompareDialog(QDialog):
             grid.addWidget(side, 0, column)
             grid.setColumnStretch(column, 1)
         self._verdict.setObjectName("verdict")
-        self._verdict.setAccessibleName("Verdict")
+        self._verdict.setAccessibleName(self.tr("Verdict"))
         column_ = QVBoxLayout(self)
         column_.addLayout(top)
         column_.addLayout(grid, 1)
         column_.addWidget(self._verdict)
-        column_.addWidget(note(HELP))
+        column_.addWidget(note(QCoreApplication.translate("Insight", HELP)))
 
 
 def verdict(left: GenerationDone | None, right: GenerationDone | None, is_exact: bool) -> str:
@@ -259,22 +261,31 @@ def verdict(left: GenerationDone | None, right: GenerationDone | None, is_exact:
         right.settings, drafter="", tree_rows=0
     )
     if not comparable:
-        return f"Different rules, so the texts may differ.{speed}"
+        return QCoreApplication.translate(
+            "Insight", "Different rules, so the texts may differ.{0}"
+        ).format(speed)
     if not is_exact:
-        return f"Under this rule guesses change the text, so the two may differ.{speed}"
+        return QCoreApplication.translate(
+            "Insight", "Under this rule guesses change the text, so the two may differ.{0}"
+        ).format(speed)
     if left.token_ids == right.token_ids:
-        return f"✓ The same {len(left.token_ids):,} tokens, as it must be.{speed}"
+        return QCoreApplication.translate(
+            "Insight", "✓ The same {0:,} tokens, as it must be.{1}"
+        ).format(len(left.token_ids), speed)
     num_same = 0
     for a, b in zip(left.token_ids, right.token_ids, strict=False):
         if a != b:
             break
         num_same += 1
     if num_same == min(len(left.token_ids), len(right.token_ids)):
-        return f"The same {num_same:,} tokens, as far as both go.{speed}"
-    return (
-        f"The texts part after {num_same:,} tokens. On devices that round differently by the "
-        f"number of rows, that happens where two scores are as good as equal.{speed}"
-    )
+        return QCoreApplication.translate(
+            "Insight", "The same {0:,} tokens, as far as both go.{1}"
+        ).format(num_same, speed)
+    return QCoreApplication.translate(
+        "Insight",
+        "The texts part after {0:,} tokens. On devices that round differently "
+        "by the number of rows, that happens where two scores are as good as equal.{1}",
+    ).format(num_same, speed)
 
 
 def _speed(left: GenerationDone, right: GenerationDone) -> str:
@@ -282,5 +293,9 @@ def _speed(left: GenerationDone, right: GenerationDone) -> str:
         return ""
     factor = right.decode_tokens_per_s / left.decode_tokens_per_s
     if factor < 1:
-        return f" The left side decoded {1 / factor:.2f}× faster."
-    return f" The right side decoded {factor:.2f}× faster."
+        return QCoreApplication.translate(
+            "Insight", " The left side decoded {0:.2f}× faster."
+        ).format(1 / factor)
+    return QCoreApplication.translate("Insight", " The right side decoded {0:.2f}× faster.").format(
+        factor
+    )

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QVBoxLayout, QWidg
 
 from app.chat.answer_message import AnswerMessage
 from app.chat.conversation_view import ConversationView
+from app.control.said import said
 from app.insight.words import micro
 from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
@@ -44,19 +45,24 @@ class Side(QWidget):
         self.clock_s = 0.0
         self.num_tokens = 0
         self.done: GenerationDone | None = None
-        self.drafter_box = _box(f"Drafter, {name}", {})
-        self.rule_box = _box(f"Rule, {name}", {})
+        self.drafter_box = _box(self.tr("Drafter, {0}").format(name), {})
+        self.rule_box = _box(self.tr("Rule, {0}").format(name), {})
         self._plain: set[str] = set()
-        rows = {rows: f"{rows} rows" if rows else "Best tree" for rows in ROWS}
-        self.rows_box = _box(f"Rows of the tree, {name}", rows)
-        self.rows_box.setToolTip("Tokens that one step verifies; plain decoding has no tree")
+        rows = {
+            rows: self.tr("{0} rows").format(rows) if rows else self.tr("Best tree")
+            for rows in ROWS
+        }
+        self.rows_box = _box(self.tr("Rows of the tree, {0}").format(name), rows)
+        self.rows_box.setToolTip(
+            self.tr("Tokens that one step verifies; plain decoding has no tree")
+        )
         self._clock = QLabel("—")
         self._clock.setObjectName("compareClock")
-        self._clock.setAccessibleName(f"Clock, {name}")
+        self._clock.setAccessibleName(self.tr("Clock, {0}").format(name))
         self._mode = QLabel()  # of this answer, whatever is chosen for the next
         self._mode.setObjectName("insightNote")
         self._view = ConversationView(appearance)
-        self._view.setAccessibleName(f"Answer, {name}")
+        self._view.setAccessibleName(self.tr("Answer, {0}").format(name))
         self._build()
 
     @property
@@ -102,7 +108,7 @@ class Side(QWidget):
         self.clock_s, self.num_tokens, self.done = 0.0, 0, None
         self._view.clear()
         answer = AnswerMessage(self.mode, marking, self._appearance, request_id)
-        answer.show_waiting("Waiting for its turn …")
+        answer.show_waiting(self.tr("Waiting for its turn …"))
         self._view.add(answer)
         self.answer = answer
         self._show_clock()
@@ -156,7 +162,9 @@ class Side(QWidget):
     def _show_clock(self) -> None:
         speed = self.num_tokens / self.clock_s if self.clock_s else 0.0
         self._clock.setText(
-            f"{micro(self.clock_s)} · {self.num_tokens:,} tokens · {speed:,.0f} tokens/s"
+            self.tr("{0} · {1:,} tokens · {2:,.0f} tokens/s").format(
+                micro(self.clock_s), self.num_tokens, speed
+            )
         )
         self._mode.setText("" if self.answer is None else self.answer.speaker)
 
@@ -175,7 +183,7 @@ def _fill(box: QComboBox, choices: Sequence[DrafterChoice | RuleChoice]) -> None
     box.blockSignals(True)
     box.clear()
     for choice in choices:
-        box.addItem(choice.label, choice.name)
+        box.addItem(said(choice.label), choice.name)
     box.setCurrentIndex(max(0, box.findData(chosen)))
     box.blockSignals(False)
     box.currentIndexChanged.emit(box.currentIndex())

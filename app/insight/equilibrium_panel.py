@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QEvent, QMimeData, QObject, Qt, Signal
+from PySide6.QtCore import QCoreApplication, QEvent, QMimeData, QObject, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
@@ -12,14 +12,16 @@ from app.insight.agreement import Agreement, agreement, say
 from app.insight.equilibrium_table import ROWS, EquilibriumTable
 from app.insight.note import note
 from app.insight.verifications import Verifications
+from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from medusa_core.messages import ChatMessage, Verified, Verify
 
-HELP = (
+HELP = QT_TRANSLATE_NOOP(
+    "Insight",
     "The model reads all inputs at once and says behind each what it would write next. Where that "
     "is the next input everywhere, the text is an equilibrium: the model writes it itself. "
     "Double-click an input (or press F2) to change it, and see where the outputs part. ␣ is a "
-    "space, ⏎ a line's end; most words begin with their space."
+    "space, ⏎ a line's end; most words begin with their space.",
 )
 
 
@@ -64,9 +66,9 @@ class EquilibriumPanel(QWidget):
         self._is_conversation = False  # what the table shows
         self.table = EquilibriumTable()
         self.edit = _TextEdit()
-        self._use_button = QPushButton("Verify the conversation")
-        self._verify_button = QPushButton("Verify this text")
-        self._next_button = QPushButton("Next difference")
+        self._use_button = QPushButton(self.tr("Verify the conversation"))
+        self._verify_button = QPushButton(self.tr("Verify this text"))
+        self._next_button = QPushButton(self.tr("Next difference"))
         self._said = note()
         self._column = QVBoxLayout(self)
         self._build()
@@ -87,7 +89,9 @@ class EquilibriumPanel(QWidget):
         """Read what has been said in the chat."""
         messages = self._conversation()
         if not messages:
-            self.refused.emit("There is no conversation yet.", "Ask something, or paste a text.")
+            self.refused.emit(
+                self.tr("There is no conversation yet."), self.tr("Ask something, or paste a text.")
+            )
             return
         self._is_conversation = True
         self._verifications.read(messages=messages)
@@ -130,7 +134,9 @@ class EquilibriumPanel(QWidget):
     def tell_of_answer(self) -> None:
         """The conversation has gone on: what is shown of it is no longer all."""
         if self._is_conversation and self.shown.cells:
-            self._said.setText(f"{say(self.shown)} The conversation has gone on since.")
+            self._said.setText(
+                self.tr("{0} The conversation has gone on since.").format(say(self.shown))
+            )
 
     def forget_conversation(self) -> None:
         """A new conversation has begun; a text of the user's own stays."""
@@ -139,7 +145,7 @@ class EquilibriumPanel(QWidget):
             self._fill(Agreement((), 0, None))
 
     def _say_waiting(self) -> None:
-        self._said.setText("Verifying …")
+        self._said.setText(self.tr("Verifying …"))
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         # As in the composer: Enter is for the whole text, Shift+Enter begins a line.
@@ -170,19 +176,19 @@ class EquilibriumPanel(QWidget):
         row = QHBoxLayout()
         row.addWidget(self._use_button)
         self.edit.setPlaceholderText(
-            "… or any text of yours; Enter verifies it, Shift+Enter starts a new line"
+            self.tr("… or any text of yours; Enter verifies it, Shift+Enter starts a new line")
         )
         self.edit.setObjectName("verifyText")
         self.edit.setTabChangesFocus(True)
         self.edit.installEventFilter(self)
-        self.edit.setAccessibleName("Text to verify")
+        self.edit.setAccessibleName(self.tr("Text to verify"))
         row.addWidget(self.edit, 1)
         row.addWidget(self._verify_button)
         row.addWidget(self._next_button)
         self._column.addLayout(row)
         self._column.addWidget(self.table)
         self._column.addWidget(self._said)
-        self._column.addWidget(note(HELP))
+        self._column.addWidget(note(QCoreApplication.translate("Insight", HELP)))
         self._column.addStretch(1)
 
     def _connect(self) -> None:

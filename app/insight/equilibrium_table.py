@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import (
     QAbstractItemModel,
+    QCoreApplication,
     QModelIndex,
     QPersistentModelIndex,
     Qt,
@@ -24,9 +25,14 @@ from PySide6.QtWidgets import (
 
 from app.insight.agreement import AGREES, DIFFERS, Agreement, Cell
 from app.insight.words import as_tip, as_typed, percent
+from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.tokens import Theme
 
-ROWS = ("Input", "Output", "Equal to the next input?")
+ROWS = (
+    QT_TRANSLATE_NOOP("Insight", "Input"),
+    QT_TRANSLATE_NOOP("Insight", "Output"),
+    QT_TRANSLATE_NOOP("Insight", "Equal to the next input?"),
+)
 INPUT, OUTPUT, MARK = range(3)
 BONUS = "★"
 _Index = QModelIndex | QPersistentModelIndex
@@ -50,10 +56,10 @@ class EquilibriumTable(QTableWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(len(ROWS), 0, parent)
         self.shown = Agreement((), 0, None)
-        self.setAccessibleName("Inputs and outputs")
+        self.setAccessibleName(self.tr("Inputs and outputs"))
         self.setItemDelegate(_Cells(self))
         self.setTabKeyNavigation(False)  # arrow keys do that; Tab leaves
-        self.setVerticalHeaderLabels(ROWS)
+        self.setVerticalHeaderLabels([QCoreApplication.translate("Insight", name) for name in ROWS])
         self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         triggers = QAbstractItemView.EditTrigger
@@ -97,10 +103,12 @@ class EquilibriumTable(QTableWidget):
     def _fill_column(self, place: int, cell: Cell, theme: Theme) -> None:
         is_bonus, differs = place == self.shown.bonus, cell.mark == DIFFERS
         output = f"{BONUS} {cell.output}" if is_bonus else cell.output
-        tip = f"The model gives “{cell.output}” {percent(cell.probability)} here."
+        tip = self.tr("The model gives “{0}” {1} here.").format(
+            cell.output, percent(cell.probability)
+        )
         for row, text in enumerate((cell.text, output, cell.mark)):
             item = QTableWidgetItem(text)
-            item.setToolTip(as_tip(tip) if row else f"Token {cell.token_id}")
+            item.setToolTip(as_tip(tip) if row else self.tr("Token {0}").format(cell.token_id))
             item.setTextAlignment(Qt.AlignmentFlag.AlignCenter)
             if row != INPUT:
                 item.setFlags(item.flags() & ~Qt.ItemFlag.ItemIsEditable)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QPoint, Signal
+from PySide6.QtCore import QCoreApplication, QObject, QPoint, Signal
 from PySide6.QtGui import QCursor
 from PySide6.QtWidgets import QMainWindow, QToolTip, QWidget
 
@@ -21,6 +21,7 @@ from app.insight.token_card import as_html, card_of
 from app.insight.trace_files import TraceFiles
 from app.insight.track import Track
 from app.model_keeper import ModelKeeper
+from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from medusa_core.conversation import new_id
 from medusa_core.messages import (
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from app.insight.tree_panel import TreePanel
 
 
-NOT_RECORDED = "The step of this token is not recorded, or no longer."
+NOT_RECORDED = QT_TRANSLATE_NOOP("Insight", "The step of this token is not recorded, or no longer.")
 
 
 class Insight(QObject):
@@ -137,7 +138,7 @@ class Insight(QObject):
             panel.open_requested.connect(self.files.ask_to_open)
             panel.save_requested.connect(self.files.ask_to_save)
             panel.picture_requested.connect(lambda: self.files.ask_for_picture(panel.view))
-            self.docks.add("Tree", panel)
+            self.docks.add(self.tr("Tree"), panel)
             self._tell_model()
         was_seen = self.docks.is_seen(self.tree)
         self.docks.show(self.tree)
@@ -151,7 +152,7 @@ class Insight(QObject):
             from app.insight.steps_panel import StepsPanel
 
             self.steps = StepsPanel(self.timeline, self._appearance)
-            self.docks.add("Steps", self.steps)
+            self.docks.add(self.tr("Steps"), self.steps)
             self._tell_model()
         self.docks.show(self.steps)
         return self.steps
@@ -168,7 +169,7 @@ class Insight(QObject):
                 self._appearance,
             )
             self.equilibrium.refused.connect(self._chat.errors.show)
-            self.docks.add("Equilibrium", self.equilibrium)
+            self.docks.add(self.tr("Equilibrium"), self.equilibrium)
         self.docks.show(self.equilibrium)
         return self.equilibrium
 
@@ -211,7 +212,7 @@ class Insight(QObject):
 
     def _say_saved(self, path: Path) -> None:
         if self.tree is not None:
-            self.tree.say(f"Saved as {path}.")
+            self.tree.say(self.tr("Saved as {0}.").format(path))
 
     def _use_rows(self, num_rows: int) -> None:
         self._chat.use_tree_rows(num_rows)
@@ -304,7 +305,9 @@ class Insight(QObject):
         index = None if track is None or token < 0 else track.step_of(token)
         if track is None or index is None:
             if token >= 0:
-                QToolTip.showText(QCursor.pos(), NOT_RECORDED, answer.view)
+                QToolTip.showText(
+                    QCursor.pos(), QCoreApplication.translate("Insight", NOT_RECORDED), answer.view
+                )
             return
         panel = self.open_tree()
         panel.window().raise_()  # a comparison has a window of its own

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from PySide6.QtCore import QCoreApplication
+
 from app.insight.words import show_token
+from app.settings.words import QT_TRANSLATE_NOOP
 from medusa_core.messages import TARGET, BestNode, StepTrace, TokenSource
 
 _Outline = tuple[list[int], list[int]]  # highest and lowest row of each column of a subtree
@@ -15,13 +18,13 @@ _Outline = tuple[list[int], list[int]]  # highest and lowest row of each column 
 class State(Enum):
     """Result of a node in its step."""
 
-    ROOT = "decided before"
-    ACCEPTED = "accepted"
-    MISMATCH = "the best guess where the model chose otherwise"
-    PASSED = "not what the model chose"
-    UNREACHED = "not reached"
-    GHOST = "chosen by the model"
-    PLANNED = "planned"
+    ROOT = QT_TRANSLATE_NOOP("Insight", "decided before")
+    ACCEPTED = QT_TRANSLATE_NOOP("Insight", "accepted")
+    MISMATCH = QT_TRANSLATE_NOOP("Insight", "the best guess where the model chose otherwise")
+    PASSED = QT_TRANSLATE_NOOP("Insight", "not what the model chose")
+    UNREACHED = QT_TRANSLATE_NOOP("Insight", "not reached")
+    GHOST = QT_TRANSLATE_NOOP("Insight", "chosen by the model")
+    PLANNED = QT_TRANSLATE_NOOP("Insight", "planned")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +120,23 @@ def lay_out_plan(best: Sequence[BestNode], num_rows: int, source: str) -> TreeLa
     chosen = best[: max(0, num_rows - 1)]
     parents = (-1, *(node.parent for node in chosen))
     rows, depths = _places(parents, ())
-    root = Node(0, -1, 0, rows[0], "last token", State.ROOT, TARGET, 1.0)
+    root = Node(
+        0,
+        -1,
+        0,
+        rows[0],
+        QCoreApplication.translate("Insight", "last token"),
+        State.ROOT,
+        TARGET,
+        1.0,
+    )
     drafts = (
         Node(
             index=index,
             parent=node.parent,
             depth=depths[index],
             row=rows[index],
-            text=f"guess {node.rank + 1}",
+            text=QCoreApplication.translate("Insight", "guess {0}").format(node.rank + 1),
             state=State.PLANNED,
             source=TokenSource(source, node.head),
             probability=node.chance,

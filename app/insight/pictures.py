@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QRect, QRectF
+from PySide6.QtCore import QBuffer, QByteArray, QCoreApplication, QIODevice, QRect, QRectF
 from PySide6.QtGui import QImage, QImageWriter, QPainter
 from PySide6.QtSvg import QSvgGenerator
 
@@ -35,7 +35,12 @@ def save_picture(view: TreeView, path: Path) -> None:
     """
     ending = path.suffix.lower()
     if ending not in (".svg", ".png"):
-        raise PictureError(f"“{path.name}” is no name of a picture.", "End it with .svg or .png.")
+        raise PictureError(
+            QCoreApplication.translate("Insight", "“{0}” is no name of a picture.").format(
+                path.name
+            ),
+            QCoreApplication.translate("Insight", "End it with .svg or .png."),
+        )
     rect = view.picture_rect()
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
@@ -45,8 +50,10 @@ def save_picture(view: TreeView, path: Path) -> None:
         path.write_bytes(buffer.data().data())
     except OSError as error:
         raise PictureError(
-            f"{path} can't be written: {error.strerror or error}.",
-            "Choose another folder, or make space.",
+            QCoreApplication.translate("Insight", "{0} can't be written: {1}.").format(
+                path, error.strerror or error
+            ),
+            QCoreApplication.translate("Insight", "Choose another folder, or make space."),
         ) from error
 
 
@@ -56,7 +63,7 @@ def _paint_svg(view: TreeView, buffer: QBuffer, rect: QRectF) -> None:
     generator.setOutputDevice(buffer)
     generator.setSize(size)
     generator.setViewBox(QRect(0, 0, size.width(), size.height()))
-    generator.setTitle("Token tree of one step")
+    generator.setTitle(QCoreApplication.translate("Insight", "Token tree of one step"))
     painter = QPainter(generator)
     view.paint_picture(painter, QRectF(0, 0, size.width(), size.height()))
     painter.end()

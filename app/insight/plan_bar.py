@@ -53,22 +53,24 @@ class PlanBar(QWidget):
         self._planned: Planned | None = None
         self._plain_step_s = 0.0
         self.slider = QSlider(Qt.Orientation.Horizontal)
-        self.slider.setAccessibleName("Rows of the tree")
-        self.slider.setToolTip("How many tokens one step verifies, the root included")
+        self.slider.setAccessibleName(self.tr("Rows of the tree"))
+        self.slider.setToolTip(self.tr("How many tokens one step verifies, the root included"))
         self._label = QLabel()
         self._label.setObjectName("stepLabel")
         self._label.setToolTip(
-            "τ is 1 (the model's own token) plus the chance of every node: the product of the "
-            "accuracies of the ranks on its path. The speed is τ ÷ the time of such a step, "
-            "measured on this machine."
+            self.tr(
+                "τ is 1 (the model's own token) plus the chance of every node: the product of the "
+                "accuracies of the ranks on its path. The speed is τ ÷ the time of such a step, "
+                "measured on this machine."
+            )
         )
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(QLabel("Rows"))
+        row.addWidget(QLabel(self.tr("Rows")))
         row.addWidget(self.slider, 1)
         row.addWidget(self._label)
-        self.use_box = QCheckBox("Use for the next answers")
-        self.use_box.setToolTip("Else the engine chooses what is fastest on this machine")
+        self.use_box = QCheckBox(self.tr("Use for the next answers"))
+        self.use_box.setToolTip(self.tr("Else the engine chooses what is fastest on this machine"))
         row.addWidget(self.use_box)
         self.slider.valueChanged.connect(self._changed)
         self.use_box.toggled.connect(lambda _on: self._tell())
@@ -95,14 +97,18 @@ class PlanBar(QWidget):
         planned = self._planned
         if planned is None or not planned.best_nodes:
             self._label.setText(
-                "not measured yet" if planned is None else "this model has no heads"
+                self.tr("not measured yet")
+                if planned is None
+                else self.tr("this model has no heads")
             )
         else:
             told = forecast(planned, self._plain_step_s, num_rows)
-            mark = " · the engine's choice" if num_rows == planned.tree_rows else ""
+            mark = self.tr(" · the engine's choice") if num_rows == planned.tree_rows else ""
             self._label.setText(
-                f"{num_rows} rows · expected {told.tokens:.2f} tokens/step · "
-                f"{told.tokens_per_s:,.0f} tokens/s · {told.factor:.2f}× plain{mark}"
+                self.tr(
+                    "{0} rows · expected {1:.2f} tokens/step · {2:,.0f} tokens/s · "
+                    "{3:.2f}× plain{4}"
+                ).format(num_rows, told.tokens, told.tokens_per_s, told.factor, mark)
             )
         self.slider.setAccessibleDescription(self._label.text())
         self.rows_changed.emit(num_rows)

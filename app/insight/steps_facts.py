@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from PySide6.QtCore import QCoreApplication
+
 from app.chat.figures import LEAST_STEP_S, speed_up
 from app.insight.steps_figures import PARTS, StepFigures
 from app.insight.words import micro
@@ -51,20 +53,34 @@ def say_answer(
     """
     tau, seconds = float(figures.tokens.mean()), float(figures.seconds.mean())
     around = max(0.0, seconds - float(figures.times.sum(axis=0).mean()))
-    times = f"{micro(seconds)}, {micro(around)} of it besides the four parts"
-    told = [f"τ {tau:.2f} tokens/step over {len(figures):,} steps; a step takes {times}."]
+    times = QCoreApplication.translate("Insight", "{0}, {1} of it besides the four parts").format(
+        micro(seconds), micro(around)
+    )
+    told = [
+        QCoreApplication.translate(
+            "Insight", "τ {0:.2f} tokens/step over {1:,} steps; a step takes {2}."
+        ).format(tau, len(figures), times)
+    ]
     if calibrated is not None and calibrated.plain_step_s >= LEAST_STEP_S:
         known = None if done is None else speed_up(done)  # as under the answer
         factor = known or tau * calibrated.plain_step_s / seconds
         plain = micro(calibrated.plain_step_s)
-        told.append(f"{factor:.2f}× plain decoding, whose steps take {plain}.")
+        told.append(
+            QCoreApplication.translate(
+                "Insight", "{0:.2f}× plain decoding, whose steps take {1}."
+            ).format(factor, plain)
+        )
     memory = memory_of(loaded)
     if memory is not None and loaded is not None:
         used = int(figures.context[-1])
         told.append(
-            f"Cache: {used:,} of {loaded.context_tokens:,} tokens, "
-            f"{used * memory.per_token:,.1f} of {memory.room:,.1f} MiB. "
-            f"Weights and heads: {memory.weights:,.0f} MiB."
+            QCoreApplication.translate(
+                "Insight",
+                "Cache: {0:,} of {1:,} tokens, {2:,.1f} of {3:,.1f} MiB. "
+                "Weights and heads: {4:,.0f} MiB.",
+            ).format(
+                used, loaded.context_tokens, used * memory.per_token, memory.room, memory.weights
+            )
         )
     return " ".join(told)
 
@@ -77,12 +93,22 @@ def say_step(figures: StepFigures, at: int, memory: Memory | None) -> tuple[str,
         at: Index of the step in them.
         memory: What the model takes; None where that isn't known.
     """
-    step = f"step {int(figures.numbers[at]):,}"
+    step = QCoreApplication.translate("Insight", "step {0:,}").format(int(figures.numbers[at]))
     parts = zip(PARTS, figures.times[:, at], strict=True)
-    used = "not known" if memory is None else f"{figures.context[at] * memory.per_token:.2f}"
+    used = (
+        QCoreApplication.translate("Insight", "not known")
+        if memory is None
+        else f"{figures.context[at] * memory.per_token:.2f}"
+    )
     return (
-        f"{step}: {int(figures.tokens[at])}, {int(figures.accepted[at])} of them accepted",
-        f"{step}: " + ", ".join(f"{name} {micro(seconds)}" for name, seconds in parts),
+        QCoreApplication.translate("Insight", "{0}: {1}, {2} of them accepted").format(
+            step, int(figures.tokens[at]), int(figures.accepted[at])
+        ),
+        f"{step}: "
+        + ", ".join(
+            QCoreApplication.translate("Insight", name) + f" {micro(seconds)}"
+            for name, seconds in parts
+        ),
         f"{step}: {figures.speeds()[at]:,.0f}",
         f"{step}: {used}",
     )

@@ -8,10 +8,16 @@ from numpy.typing import NDArray
 from app.chat.acceptance import AcceptanceTally, Rate
 from app.insight.track import Track
 from app.markdown.legend import Legend
+from app.settings.words import QT_TRANSLATE_NOOP
 from medusa_core.messages import StepTrace
 
 Floats = NDArray[np.float64]
-PARTS = ("draft", "verify", "accept", "commit")
+PARTS = (
+    QT_TRANSLATE_NOOP("Insight", "draft"),
+    QT_TRANSLATE_NOOP("Insight", "verify"),
+    QT_TRANSLATE_NOOP("Insight", "accept"),
+    QT_TRANSLATE_NOOP("Insight", "commit"),
+)
 _SMOOTHED = 9  # steps around each one whose speed is averaged
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pyqtgraph as pg
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import QCoreApplication, Qt, QTimer
 from PySide6.QtWidgets import QGridLayout, QVBoxLayout, QWidget
 
 from app.chat.acceptance import MEANING as RATES_MEANING
@@ -16,35 +16,43 @@ from app.insight.steps_facts import memory_of, say_answer, say_step
 from app.insight.steps_figures import PARTS, StepFigures
 from app.insight.timeline import Timeline
 from app.insight.transport import Transport
+from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from medusa_core.messages import Calibrated, ModelLoaded
 from medusa_core.model_state import ModelStatus
 
 REDRAW_MS = 400  # while steps come in: drawing slows the engine
-TOKENS_MEANING = (
+TOKENS_MEANING = QT_TRANSLATE_NOOP(
+    "Insight",
     "Tokens that each step gave: the accepted ones on the token that the model adds itself. "
-    "Plain decoding gives 1. The mean over all steps is τ."
+    "Plain decoding gives 1. The mean over all steps is τ.",
 )
-TIMES_MEANING = (
+TIMES_MEANING = QT_TRANSLATE_NOOP(
+    "Insight",
     "Where each step's time went, on top of each other: drafting, verifying all guesses in one "
-    "pass of the model, accepting, and keeping the accepted rows. In the title: the means."
+    "pass of the model, accepting, and keeping the accepted rows. In the title: the means.",
 )
-SPEED_MEANING = (
+SPEED_MEANING = QT_TRANSLATE_NOOP(
+    "Insight",
     "Tokens per second, averaged over the neighbouring steps. The dashed line is plain decoding "
-    "on this machine, measured after the model was loaded."
+    "on this machine, measured after the model was loaded.",
 )
-MEMORY_MEANING = (
+MEMORY_MEANING = QT_TRANSLATE_NOOP(
+    "Insight",
     "Keys and values of the conversation so far, which every step reads. The dashed line is the "
     "room that is set aside for them, full when the context is. The rest of the memory does not "
-    "change: the weights of the model and of its heads."
+    "change: the weights of the model and of its heads.",
 )
-COSTS_MEANING = (
+COSTS_MEANING = QT_TRANSLATE_NOOP(
+    "Insight",
     "T(n): time of one pass that verifies n rows, measured on this machine. The dot is what this "
-    "answer's trees have on average. Medusa gains where the curve is flat."
+    "answer's trees have on average. Medusa gains where the curve is flat.",
 )
-FACTS_MEANING = (
+FACTS_MEANING = QT_TRANSLATE_NOOP(
+    "Insight",
     "τ: tokens from decode steps ÷ decode steps. × plain: τ × time of a step of plain decoding ÷ "
-    "mean time of a step. Cache: keys and values of the conversation so far, and the room there is."
+    "mean time of a step. Cache: keys and values of the conversation so far, and the "
+    "room there is.",
 )
 
 
@@ -67,15 +75,30 @@ class StepsPanel(QWidget):
         self._model = ""
         self.figures = StepFigures(self._appearance.legend)
         self._transport = Transport(timeline, appearance)
-        self._tokens = TimePlot("Tokens per step", TOKENS_MEANING)
-        self._times = TimePlot("Step (µs)", TIMES_MEANING)
-        self._speed = TimePlot("Tokens per second", SPEED_MEANING)
-        self._memory = TimePlot("Memory of the cache (MiB)", MEMORY_MEANING)
-        self._rates = Plot("Guesses accepted, by source", RATES_MEANING)
-        self._costs = Plot("A pass of n rows, T(n) (µs)", COSTS_MEANING)
+        self._tokens = TimePlot(
+            self.tr("Tokens per step"), QCoreApplication.translate("Insight", TOKENS_MEANING)
+        )
+        self._times = TimePlot(
+            self.tr("Step (µs)"), QCoreApplication.translate("Insight", TIMES_MEANING)
+        )
+        self._speed = TimePlot(
+            self.tr("Tokens per second"), QCoreApplication.translate("Insight", SPEED_MEANING)
+        )
+        self._memory = TimePlot(
+            self.tr("Memory of the cache (MiB)"),
+            QCoreApplication.translate("Insight", MEMORY_MEANING),
+        )
+        self._rates = Plot(
+            self.tr("Guesses accepted, by source"),
+            QCoreApplication.translate("Chat", RATES_MEANING),
+        )
+        self._costs = Plot(
+            self.tr("A pass of n rows, T(n) (µs)"),
+            QCoreApplication.translate("Insight", COSTS_MEANING),
+        )
         self._over_time = (self._tokens, self._times, self._speed, self._memory)
         self.facts = note()
-        self.facts.setToolTip(FACTS_MEANING)
+        self.facts.setToolTip(QCoreApplication.translate("Insight", FACTS_MEANING))
         self._costs_drawn: object = None
         self._waiting: list[tuple[Plot, Callable[[], None]]] = []
         # A timer of its own: calls that are posted for later come all in one turn of the loop.
@@ -183,7 +206,9 @@ class StepsPanel(QWidget):
         theme, figures = self._appearance.theme, self.figures
         self._tokens.clear_curves()
         colours = (theme.target_bar, theme.agreed.line)
-        self._tokens.say(("the model's own", colours[0]), ("accepted", colours[1]))
+        self._tokens.say(
+            (self.tr("the model's own"), colours[0]), (self.tr("accepted"), colours[1])
+        )
         if len(figures):
             own = figures.tokens - figures.accepted
             self._tokens.stack(figures.numbers, np.stack([own, figures.accepted]), colours)
@@ -192,10 +217,10 @@ class StepsPanel(QWidget):
         self._times.clear_curves()
         colours = tuple(self._appearance.theme.series(part).line for part in range(1, 5))
         if not len(self.figures):
-            self._times.say(*zip(PARTS, colours, strict=True))
+            self._times.say(*zip(_parts(), colours, strict=True))
             return
         means = self.figures.times.mean(axis=1) * 1e6
-        named = (f"{name} {mean:.0f}" for name, mean in zip(PARTS, means, strict=True))
+        named = (f"{name} {mean:.0f}" for name, mean in zip(_parts(), means, strict=True))
         self._times.say(*zip(named, colours, strict=True))
         parts = self.figures.times * 1e6
         self._times.stack(self.figures.numbers, parts, colours)
@@ -240,7 +265,7 @@ class StepsPanel(QWidget):
         axis.setTicks([[(place, rate.name) for place, rate in enumerate(rates)]])
         self._rates.setYRange(0, 1)
         said = ", ".join(f"{rate.name} {rate.share:.0%}" for rate in rates)
-        self._rates.setAccessibleDescription(said or "nothing yet")
+        self._rates.setAccessibleDescription(said or self.tr("nothing yet"))
 
     def _draw_costs(self) -> None:
         theme, calibrated = self._appearance.theme, self._calibrated()
@@ -258,7 +283,7 @@ class StepsPanel(QWidget):
         self._costs.plot(rows, np.array(seconds) * 1e6, pen=pen, symbol="o", symbolSize=4)
         cost = float(np.interp(used, rows, seconds)) * 1e6
         self._costs.plot([used], [cost], symbol="o", symbolSize=12, symbolBrush=theme.accent)
-        self._costs.setAccessibleDescription(f"{used} rows take {cost:.0f} µs")
+        self._costs.setAccessibleDescription(self.tr("{0} rows take {1:.0f} µs").format(used, cost))
 
     def _rows_used(self) -> int:
         """Of this answer's trees on average; 0 before there are any."""
@@ -279,11 +304,13 @@ class StepsPanel(QWidget):
     def _say(self) -> str:
         track = self._timeline.track
         if not len(self.figures) or track is None:
-            return "No decoding steps yet: ask something."
+            return self.tr("No decoding steps yet: ask something.")
         said = say_answer(self.figures, track.done, self._calibrated(), self._loaded())
         if self._is_of_this_model():
             return said
-        return f"{said} Recorded with {track.model}, which isn't loaded: no comparison."
+        return self.tr("{0} Recorded with {1}, which isn't loaded: no comparison.").format(
+            said, track.model
+        )
 
     def _move_markers(self) -> None:
         step, figures = self._timeline.step, self.figures
@@ -291,7 +318,7 @@ class StepsPanel(QWidget):
         for plot in self._over_time:
             plot.mark(number)
         at = None if number is None else int(np.searchsorted(figures.numbers, number))
-        told = ("no step is shown",) * len(self._over_time)
+        told = (self.tr("no step is shown"),) * len(self._over_time)
         if at is not None and at < len(figures):
             told = say_step(figures, at, memory_of(self._loaded()))
         for plot, words in zip(self._over_time, told, strict=True):
@@ -301,3 +328,8 @@ class StepsPanel(QWidget):
         track = self._timeline.track
         if track is not None and len(track):
             self._timeline.go(number - track[0].step)
+
+
+def _parts() -> tuple[str, ...]:
+    """The parts of a step, in the window's language."""
+    return tuple(QCoreApplication.translate("Insight", name) for name in PARTS)

@@ -6,19 +6,28 @@ from collections.abc import Iterable
 from html import escape
 from typing import NamedTuple
 
+from PySide6.QtCore import QCoreApplication
+
+from app.control.said import said
 from app.insight.track import Track
 from app.insight.words import micro, origin, percent, show_token
 from app.markdown.legend import Legend
+from app.settings.words import QT_TRANSLATE_NOOP
 from medusa_core.messages import GIVEN, TARGET, RuleChoice, StepTrace, Verdict
 
 _NUMBERS = {
-    "margin": "lead over the next best",
-    "probability": "chance after temperature and filters",
-    "noise": "noise drawn at this place",
-    "entropy": "entropy (nats)",
-    "threshold": "needed to be accepted",
+    "margin": QT_TRANSLATE_NOOP("Insight", "lead over the next best"),
+    "probability": QT_TRANSLATE_NOOP("Insight", "chance after temperature and filters"),
+    "noise": QT_TRANSLATE_NOOP("Insight", "noise drawn at this place"),
+    "entropy": QT_TRANSLATE_NOOP("Insight", "entropy (nats)"),
+    "threshold": QT_TRANSLATE_NOOP("Insight", "needed to be accepted"),
 }
-_ORDINALS = ("first", "second", "third")
+_ORDINALS = (
+    QT_TRANSLATE_NOOP("Insight", "first"),
+    QT_TRANSLATE_NOOP("Insight", "second"),
+    QT_TRANSLATE_NOOP("Insight", "third"),
+    QT_TRANSLATE_NOOP("Insight", "{0}th"),
+)
 
 
 class Line(NamedTuple):
@@ -42,25 +51,54 @@ def card_of(track: Track, token: int, legend: Legend) -> tuple[Line, ...]:
     index = track.step_of(token)
     if index is None:
         if token < track.num_given:
-            return (Line("Token", "given: it was decided before"),)
+            return (
+                Line(
+                    QCoreApplication.translate("Insight", "Token"),
+                    QCoreApplication.translate("Insight", "given: it was decided before"),
+                ),
+            )
         is_lost = token < track.num_tokens
-        return (Line("Token", "its step left the buffer: newer ones needed the room"),) * is_lost
+        return (
+            Line(
+                QCoreApplication.translate("Insight", "Token"),
+                QCoreApplication.translate(
+                    "Insight", "its step left the buffer: newer ones needed the room"
+                ),
+            ),
+        ) * is_lost
     step = track[index]
     place = token - track.first_token(index)
     verdict = step.verdicts[place]
     is_accepted = place + 1 < len(step.path)
-    number = f"{step.step:,}" if step.step else "0 (reading the prompt)"
+    number = (
+        f"{step.step:,}"
+        if step.step
+        else QCoreApplication.translate("Insight", "0 (reading the prompt)")
+    )
     return (
-        Line("Token", f"{show_token(verdict.choice.text, verdict.choice.token_id)}"),
-        Line("Id", f"{verdict.choice.token_id}"),
+        Line(
+            QCoreApplication.translate("Insight", "Token"),
+            f"{show_token(verdict.choice.text, verdict.choice.token_id)}",
+        ),
+        Line(QCoreApplication.translate("Insight", "Id"), f"{verdict.choice.token_id}"),
         *_drafted(step, place, is_accepted, legend),
-        Line("Step", f"{number}, {_ordinal(place)} of {step.num_kept}"),
-        Line("Model's probability", percent(verdict.choice.probability)),
-        Line("Instead", _alternatives(verdict)),
-        Line("Rule", _rule(legend.rule(track.rule), verdict)),
+        Line(
+            QCoreApplication.translate("Insight", "Step"),
+            QCoreApplication.translate("Insight", "{0}, {1} of {2}").format(
+                number, _ordinal(place), step.num_kept
+            ),
+        ),
+        Line(
+            QCoreApplication.translate("Insight", "Model's probability"),
+            percent(verdict.choice.probability),
+        ),
+        Line(QCoreApplication.translate("Insight", "Instead"), _alternatives(verdict)),
+        Line(
+            QCoreApplication.translate("Insight", "Rule"), _rule(legend.rule(track.rule), verdict)
+        ),
         *_lead(legend.rule(track.rule), verdict),
-        *(Line(_NUMBERS.get(name, name).capitalize(), f"{x:.3g}") for name, x in verdict.numbers),
-        Line("Time of the step", _times(step)),
+        *(Line(_number(name), f"{x:.3g}") for name, x in verdict.numbers),
+        Line(QCoreApplication.translate("Insight", "Time of the step"), _times(step)),
     )
 
 
@@ -81,17 +119,39 @@ def as_text(lines: Iterable[Line]) -> str:
 
 def _drafted(step: StepTrace, place: int, is_accepted: bool, legend: Legend) -> tuple[Line, ...]:
     if not is_accepted:
-        own = "the model itself" + (" (bonus token)" if step.step else "")
-        return (Line("From", own),)
+        own = QCoreApplication.translate("Insight", "the model itself") + (
+            QCoreApplication.translate("Insight", " (bonus token)") if step.step else ""
+        )
+        return (Line(QCoreApplication.translate("Insight", "From"), own),)
     node = step.nodes[step.path[place + 1]]
     assert node.source not in (TARGET, GIVEN)
-    rank = f"{_ordinal(node.rank)} guess, {percent(node.probability)}"
-    known = (Line("Its guess", rank),) if node.probability is not None else ()
-    return (Line("From", f"{origin(node.source, legend)}, accepted"), *known)
+    rank = QCoreApplication.translate("Insight", "{0} guess, {1}").format(
+        _ordinal(node.rank), percent(node.probability)
+    )
+    known = (
+        (Line(QCoreApplication.translate("Insight", "Its guess"), rank),)
+        if node.probability is not None
+        else ()
+    )
+    return (
+        Line(
+            QCoreApplication.translate("Insight", "From"),
+            QCoreApplication.translate("Insight", "{0}, accepted").format(
+                origin(node.source, legend)
+            ),
+        ),
+        *known,
+    )
 
 
 def _ordinal(place: int) -> str:
-    return _ORDINALS[place] if place < len(_ORDINALS) else f"{place + 1}th"
+    word = _ORDINALS[min(place, len(_ORDINALS) - 1)]
+    return QCoreApplication.translate("Insight", word).format(place + 1)
+
+
+def _number(name: str) -> str:
+    told = QCoreApplication.translate("Insight", _NUMBERS.get(name, name))
+    return told[:1].upper() + told[1:]
 
 
 def _lead(rule: RuleChoice, verdict: Verdict) -> tuple[Line, ...]:
@@ -99,14 +159,23 @@ def _lead(rule: RuleChoice, verdict: Verdict) -> tuple[Line, ...]:
     choice, others = verdict.choice.probability, [o.probability for o in verdict.alternatives]
     if rule.draws or verdict.numbers or not others or not 0 < max(others) <= choice:
         return ()
-    return (Line("Lead over the next best", f"{choice / max(others):.3g} times as likely"),)
+    return (
+        Line(
+            QCoreApplication.translate("Insight", "Lead over the next best"),
+            QCoreApplication.translate("Insight", "{0:.3g} times as likely").format(
+                choice / max(others)
+            ),
+        ),
+    )
 
 
 def _rule(rule: RuleChoice, verdict: Verdict) -> str:
-    told, choice = f"{rule.label}: {rule.explanation}", verdict.choice
+    told, choice = f"{said(rule.label)}: {said(rule.explanation)}", verdict.choice
     is_likelier = any(other.probability > choice.probability for other in verdict.alternatives)
     if not rule.draws and is_likelier:  # its margin is told where penalties change scores
-        return f"{told} Likelier ones are not allowed here."
+        return QCoreApplication.translate(
+            "Insight", "{0} Likelier ones are not allowed here."
+        ).format(told)
     return told
 
 
@@ -119,9 +188,9 @@ def _alternatives(verdict: Verdict) -> str:
 
 def _times(step: StepTrace) -> str:
     parts = (
-        ("draft", step.times.draft_s),
-        ("verify", step.times.verify_s),
-        ("accept", step.times.accept_s),
-        ("commit", step.times.commit_s),
+        (QCoreApplication.translate("Insight", "draft"), step.times.draft_s),
+        (QCoreApplication.translate("Insight", "verify"), step.times.verify_s),
+        (QCoreApplication.translate("Insight", "accept"), step.times.accept_s),
+        (QCoreApplication.translate("Insight", "commit"), step.times.commit_s),
     )
     return f"{micro(step.step_s)}: " + ", ".join(f"{name} {micro(s)}" for name, s in parts)

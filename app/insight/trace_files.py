@@ -7,21 +7,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QCoreApplication, QObject, Signal
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.chat.error_board import ErrorBoard
 from app.insight.recordings import MAX_STEPS, Recordings
 from app.insight.timeline import Timeline
 from app.insight.track import Track
+from app.settings.words import QT_TRANSLATE_NOOP
 from medusa_core.api import Recording, read_trace, write_trace
 from medusa_core.errors import TraceError
 
 if TYPE_CHECKING:
     from app.insight.tree_view import TreeView
 
-TRACES = "Traces (*.json)"
-PICTURES = "Pictures (*.svg *.png)"
+TRACES = QT_TRANSLATE_NOOP("Insight", "Traces (*.json)")
+PICTURES = QT_TRANSLATE_NOOP("Insight", "Pictures (*.svg *.png)")
 LOADED = "file"  # request of a track that was read from a file
 
 
@@ -52,7 +53,9 @@ class TraceFiles(QObject):
 
     def ask_to_open(self) -> None:
         """Ask for a trace and open it."""
-        name, _ = QFileDialog.getOpenFileName(self._window, "Open a trace", "", TRACES)
+        name, _ = QFileDialog.getOpenFileName(
+            self._window, self.tr("Open a trace"), "", QCoreApplication.translate("Insight", TRACES)
+        )
         if name:
             self.open_trace(Path(name))
 
@@ -71,9 +74,14 @@ class TraceFiles(QObject):
         """Ask where to, and save the answer that is shown."""
         problem = self._unsavable()
         if problem:
-            self._errors.show("There is no whole recording to save.", problem)
+            self._errors.show(self.tr("There is no whole recording to save."), problem)
             return
-        name, _ = QFileDialog.getSaveFileName(self._window, "Save the trace", "trace.json", TRACES)
+        name, _ = QFileDialog.getSaveFileName(
+            self._window,
+            self.tr("Save the trace"),
+            "trace.json",
+            QCoreApplication.translate("Insight", TRACES),
+        )
         if name:
             path = Path(name)
             self.save_trace(path if path.suffix else path.with_suffix(".json"))
@@ -104,22 +112,27 @@ class TraceFiles(QObject):
         """Why the answer that is shown can't be saved; empty if it can."""
         track = self._timeline.track
         if track is None or not len(track):
-            return "Ask something first, with recording on."
+            return self.tr("Ask something first, with recording on.")
         if track.has_failed:
-            return "This answer broke off with an error; ask again."
+            return self.tr("This answer broke off with an error; ask again.")
         if track.done is None:
-            return "Wait for the end of the answer."
+            return self.tr("Wait for the end of the answer.")
         if track.num_dropped:
-            return "Its first steps have left the buffer: newer answers needed the room."
+            return self.tr("Its first steps have left the buffer: newer answers needed the room.")
         return ""
 
     def ask_for_picture(self, view: TreeView) -> None:
         """Ask where to, and save the tree that is drawn."""
         if not view.layout_shown.nodes:
-            self._errors.show("There is no tree to save.", "Ask something first.")
+            self._errors.show(self.tr("There is no tree to save."), self.tr("Ask something first."))
             return
         window = self._window
-        name, _ = QFileDialog.getSaveFileName(window, "Save the picture", "tree.svg", PICTURES)
+        name, _ = QFileDialog.getSaveFileName(
+            window,
+            self.tr("Save the picture"),
+            "tree.svg",
+            QCoreApplication.translate("Insight", PICTURES),
+        )
         if name:
             path = Path(name)
             self.save_picture(view, path if path.suffix else path.with_suffix(".svg"))
@@ -145,8 +158,10 @@ def _read(path: Path) -> Recording:
     recording = read_trace(path)
     if len(recording.steps) > MAX_STEPS:
         raise TraceError(
-            f"{path.name} has {len(recording.steps):,} steps; {MAX_STEPS:,} can be shown.",
-            "Record a shorter answer.",
+            QCoreApplication.translate(
+                "Insight", "{0} has {1:,} steps; {2:,} can be shown."
+            ).format(path.name, len(recording.steps), MAX_STEPS),
+            QCoreApplication.translate("Insight", "Record a shorter answer."),
         )
     return recording
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QCoreApplication, QSize, Qt
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QSlider, QToolButton, QWidget
 
 from app.insight.timeline import Timeline
@@ -25,14 +25,16 @@ class Transport(QWidget):
         super().__init__(parent)
         self._timeline = timeline
         self._appearance = appearance
-        self._back = _button("Step back")
-        self.play_button = _button("Play")
-        self._forward = _button("Step forward")
+        self._back = _button(self.tr("Step back"))
+        self.play_button = _button(self.tr("Play"))
+        self._forward = _button(self.tr("Step forward"))
         self.slider = QSlider(Qt.Orientation.Horizontal)
-        self.slider.setAccessibleName("Step")
-        self.slider.setToolTip("The step that is shown; arrow keys move by one, Page keys by ten")
-        self.follow_box = QCheckBox("Follow live")
-        self.follow_box.setToolTip("Show the newest step while an answer is written")
+        self.slider.setAccessibleName(self.tr("Step"))
+        self.slider.setToolTip(
+            self.tr("The step that is shown; arrow keys move by one, Page keys by ten")
+        )
+        self.follow_box = QCheckBox(self.tr("Follow live"))
+        self.follow_box.setToolTip(self.tr("Show the newest step while an answer is written"))
         self._label = QLabel()
         self._label.setObjectName("stepLabel")
         self._row = QHBoxLayout(self)
@@ -77,7 +79,7 @@ class Transport(QWidget):
         timeline.playing_changed.connect(self._playing_changed)
 
     def _playing_changed(self, on: bool) -> None:
-        name = "Pause" if on else "Play"
+        name = self.tr("Pause") if on else self.tr("Play")
         self.play_button.setAccessibleName(name)
         self.play_button.setToolTip(name)
         self.restyle()
@@ -94,21 +96,33 @@ class Transport(QWidget):
         step, track = timeline.step, timeline.track
         if step is None or track is None:
             lost = track is not None and track.num_dropped
-            self._label.setText("its steps left the buffer" if lost else "no steps yet")
+            self._label.setText(
+                self.tr("its steps left the buffer") if lost else self.tr("no steps yet")
+            )
         else:
             last = track[timeline.last].step
-            self._label.setText(f"step {step.step:,} of {last:,}: {say_step(step)}")
+            self._label.setText(
+                self.tr("step {0:,} of {1:,}: {2}").format(step.step, last, say_step(step))
+            )
         self.slider.setAccessibleDescription(self._label.text())
 
 
 def say_step(step: StepTrace) -> str:
     """What a step gave, in words."""
     if step.step == 0:
-        return "the prompt is read, one token"
+        return QCoreApplication.translate("Insight", "the prompt is read, one token")
     num_accepted = min(len(step.path) - 1, step.num_kept)
     own = step.num_kept - num_accepted
-    parts = [f"{num_accepted} accepted", *(["1 of the model's own"] if own else [])]
-    return f"{step.num_kept} {'token' if step.num_kept == 1 else 'tokens'} ({' + '.join(parts)})"
+    parts = [
+        QCoreApplication.translate("Insight", "{0} accepted").format(num_accepted),
+        *([QCoreApplication.translate("Insight", "1 of the model's own")] if own else []),
+    ]
+    told = (
+        QCoreApplication.translate("Insight", "{0} token ({1})")
+        if step.num_kept == 1
+        else QCoreApplication.translate("Insight", "{0} tokens ({1})")
+    )
+    return told.format(step.num_kept, " + ".join(parts))
 
 
 def _button(name: str) -> QToolButton:

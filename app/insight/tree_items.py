@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QCoreApplication, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
@@ -39,12 +39,15 @@ def place_of(node: Node, appearance: Appearance) -> QRectF:
 
 def describe(node: Node, legend: Legend) -> str:
     """A node in words."""
+    state = QCoreApplication.translate("Insight", node.state.value)
     if node.state is State.ROOT:
-        return f"{node.text}: {node.state.value}"
+        return f"{node.text}: {state}"
     known = "" if node.probability is None else f", {percent(node.probability)}"
     if node.state is State.GHOST:
-        return f"{node.text}: {node.state.value}{known}"
-    return f"{node.text}: {node.state.value}, from {origin(node.source, legend)}{known}"
+        return f"{node.text}: {state}{known}"
+    return QCoreApplication.translate("Insight", "{0}: {1}, from {2}{3}").format(
+        node.text, state, origin(node.source, legend), known
+    )
 
 
 class Lines(QGraphicsItem):

@@ -4,48 +4,63 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from PySide6.QtCore import QRectF, QSize
+from PySide6.QtCore import QCoreApplication, QRectF, QSize
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
+from app.control.said import said
 from app.flow_layout import FlowLayout
 from app.insight.layout import State
 from app.insight.tree_style import Badge, badge_width, look_of, paint_badge
 from app.markdown.legend import Legend, Mark
+from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from medusa_core.messages import SourceInfo
 
 Sample = State | Badge | str
 _STEP: tuple[tuple[Sample, str], ...] = (
-    (State.ACCEPTED, "accepted"),
-    (State.GHOST, "what the model chose itself"),
-    (State.MISMATCH, "the best guess there, but not chosen"),
-    (State.PASSED, "not chosen"),
-    (State.UNREACHED, "behind a wrong guess"),
+    (State.ACCEPTED, QT_TRANSLATE_NOOP("Insight", "accepted")),
+    (State.GHOST, QT_TRANSLATE_NOOP("Insight", "what the model chose itself")),
+    (State.MISMATCH, QT_TRANSLATE_NOOP("Insight", "the best guess there, but not chosen")),
+    (State.PASSED, QT_TRANSLATE_NOOP("Insight", "not chosen")),
+    (State.UNREACHED, QT_TRANSLATE_NOOP("Insight", "behind a wrong guess")),
 )
-_CHANCE = ("44%", "chance that the drafter, or the model, gave it; paler: less")
+_CHANCE = (
+    "44%",
+    QT_TRANSLATE_NOOP("Insight", "chance that the drafter, or the model, gave it; paler: less"),
+)
 Samples = tuple[tuple[Sample, str], ...]
 
 
 def step_samples(legend: Legend) -> Samples:
     """What the tree of a step shows."""
     badges = (_badge(info, legend) for info in legend.sources)
-    return (*_STEP, *badges, _CHANCE)
+    shown = (
+        (sample, QCoreApplication.translate("Insight", words))
+        for sample, words in (*_STEP, _CHANCE)
+    )
+    *states, chance = shown
+    return (*states, *badges, chance)
 
 
 def plan_samples(legend: Legend) -> Samples:
     """What a planned tree shows."""
     numbered = (_badge(info, legend) for info in legend.sources if info.is_numbered)
     return (
-        (State.PLANNED, "a row of the tree, for a guess"),
+        (State.PLANNED, QCoreApplication.translate("Insight", "a row of the tree, for a guess")),
         *numbered,
-        ("44%", "chance that it and all before it are right; paler: less"),
+        (
+            "44%",
+            QCoreApplication.translate(
+                "Insight", "chance that it and all before it are right; paler: less"
+            ),
+        ),
     )
 
 
 def _badge(info: SourceInfo, legend: Legend) -> tuple[Badge, str]:
     mark = Mark(info.name, 1)
-    return Badge(legend.badge(mark), mark), info.explanation
+    return Badge(legend.badge(mark), mark), said(info.explanation)
 
 
 class TreeLegend(QWidget):
@@ -65,7 +80,7 @@ class TreeLegend(QWidget):
         self._appearance = appearance
         self._samples = samples
         self._flow = FlowLayout(appearance.scale.px(0.9), self)
-        self.setAccessibleName("Legend")
+        self.setAccessibleName(self.tr("Legend"))
         self.refill()
 
     def refill(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QCoreApplication, QSize, Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QStackedWidget,
@@ -24,19 +24,22 @@ from app.insight.tree_items import describe
 from app.insight.tree_legend import TreeLegend, plan_samples, step_samples
 from app.insight.tree_table import TreeTable
 from app.insight.tree_view import TreeView
+from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from medusa_core.messages import Calibrated, Planned
 
 STEP, PLAN = 0, 1
 LIVE_MS = 250  # followed live: no eye reads trees faster, and drawing slows the engine
-STEP_HELP = (
+STEP_HELP = QT_TRANSLATE_NOOP(
+    "Insight",
     "From left to right: the last token, then guesses of what follows. One pass of the model "
-    "checks all of them."
+    "checks all of them.",
 )
-PLAN_HELP = (
+PLAN_HELP = QT_TRANSLATE_NOOP(
+    "Insight",
     "The guesses of the heads that pay most, by how often each has been right. More rows give more "
     "tokens in a step, but a step takes longer. The drafter Medusa heads uses this tree as it is, "
-    "those that grow a tree for each step use as many rows."
+    "those that grow a tree for each step use as many rows.",
 )
 
 
@@ -72,16 +75,19 @@ class TreePanel(QWidget):
         self._appearance = appearance
         self._planned: Planned | None = None
         self.tabs = QTabBar()
-        self.tabs.setAccessibleName("Which tree")
-        self.tabs.addTab("This step")
-        self.tabs.addTab("Planned tree")
+        self.tabs.setAccessibleName(self.tr("Which tree"))
+        self.tabs.addTab(self.tr("This step"))
+        self.tabs.addTab(self.tr("Planned tree"))
         self.view = TreeView(appearance)
         self.table = TreeTable(appearance.legend)
         self.transport = Transport(timeline, appearance)
         self.plan = PlanBar()
         self._bars = QStackedWidget()
         self._pictures = QStackedWidget()
-        self._help = (note(STEP_HELP), note(PLAN_HELP))
+        self._help = (
+            note(QCoreApplication.translate("Insight", STEP_HELP)),
+            note(QCoreApplication.translate("Insight", PLAN_HELP)),
+        )
         # Both words are there, one behind the other, and take the same room: a layout that changes
         # with an answer's first step would slow that answer.
         self._words = QStackedWidget()
@@ -92,7 +98,9 @@ class TreePanel(QWidget):
         self._timer.setInterval(LIVE_MS)
         self._timer.timeout.connect(self._refresh)
         self._buttons: list[tuple[QToolButton, str]] = []
-        self.table_button = self._button("Table", "List the nodes instead of drawing them")
+        self.table_button = self._button(
+            self.tr("Table"), self.tr("List the nodes instead of drawing them")
+        )
         self.table_button.setCheckable(True)
         self._column = QVBoxLayout(self)
         self._build()
@@ -140,16 +148,20 @@ class TreePanel(QWidget):
         tools = QHBoxLayout()
         tools.addWidget(self.tabs)
         tools.addStretch(1)
-        save = "Save this answer's steps as JSON"
+        save = self.tr("Save this answer's steps as JSON")
         for button in (
-            self._tool("minus", "Draw smaller (−)", lambda: self.view.zoom(-1)),
-            self._tool("plus", "Draw larger (+)", lambda: self.view.zoom(1)),
-            self._tool("fit", "Show the whole tree (0)", self.view.fit),
+            self._tool("minus", self.tr("Draw smaller (−)"), lambda: self.view.zoom(-1)),
+            self._tool("plus", self.tr("Draw larger (+)"), lambda: self.view.zoom(1)),
+            self._tool("fit", self.tr("Show the whole tree (0)"), self.view.fit),
             self.table_button,
-            self._button("Open …", "Open a recorded trace", self.open_requested.emit),
-            self._button("Save trace …", save, self.save_requested.emit),
             self._button(
-                "Save picture …", "Save this picture as SVG or PNG", self._ask_for_picture
+                self.tr("Open …"), self.tr("Open a recorded trace"), self.open_requested.emit
+            ),
+            self._button(self.tr("Save trace …"), save, self.save_requested.emit),
+            self._button(
+                self.tr("Save picture …"),
+                self.tr("Save this picture as SVG or PNG"),
+                self._ask_for_picture,
             ),
         ):
             tools.addWidget(button)
@@ -240,9 +252,8 @@ class TreePanel(QWidget):
         return lay_out_plan(best, self.plan.slider.value(), source)
 
     def _plan_help(self) -> str:
-        return (
-            PLAN_HELP if self._planned is None else f"{PLAN_HELP} {say_accuracies(self._planned)}"
-        )
+        told = QCoreApplication.translate("Insight", PLAN_HELP)
+        return told if self._planned is None else f"{told} {say_accuracies(self._planned)}"
 
     def _choose(self, index: int) -> None:
         layout = self._layout()
@@ -304,10 +315,26 @@ class TreePanel(QWidget):
 def say_accuracies(planned: Planned) -> str:
     """How often the heads' first guesses are right, in words; empty without heads."""
     rows = enumerate(planned.head_accuracies, 1)
-    firsts = ", ".join(f"head {k} {row[0]:.0%}" for k, row in rows if row)
+    firsts = ", ".join(
+        QCoreApplication.translate("Insight", "head {0} {1:.0%}").format(k, row[0])
+        for k, row in rows
+        if row
+    )
     if not firsts:
         return ""
-    near = f"near {planned.temperature:g}"
-    chance = f"at temperatures {near}" if planned.temperature else "without chance, as Greedy"
-    since = f" and in {planned.num_learned:,} steps since" if planned.num_learned else ""
-    return f"Right first guesses, {chance}: {firsts} (where the heads were measured{since})."
+    near = QCoreApplication.translate("Insight", "near {0:g}").format(planned.temperature)
+    chance = (
+        QCoreApplication.translate("Insight", "at temperatures {0}").format(near)
+        if planned.temperature
+        else QCoreApplication.translate("Insight", "without chance, as Greedy")
+    )
+    since = (
+        QCoreApplication.translate("Insight", " and in {0:,} steps since").format(
+            planned.num_learned
+        )
+        if planned.num_learned
+        else ""
+    )
+    return QCoreApplication.translate(
+        "Insight", "Right first guesses, {0}: {1} (where the heads were measured{2})."
+    ).format(chance, firsts, since)

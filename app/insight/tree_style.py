@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from PySide6.QtCore import QRectF, Qt
+from PySide6.QtCore import QCoreApplication, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 
 from app.insight.layout import Node, State
@@ -100,7 +100,11 @@ def badges_of(source: TokenSource, legend: Legend) -> tuple[Badge, ...]:
 
 def words_of(node: Node) -> str:
     """What a node's box says."""
-    return f"model chose {node.text}" if node.state is State.GHOST else node.text
+    return (
+        QCoreApplication.translate("Insight", "model chose {0}").format(node.text)
+        if node.state is State.GHOST
+        else node.text
+    )
 
 
 def note_of(node: Node) -> str:

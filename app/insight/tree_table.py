@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Signal
+from PySide6.QtCore import QCoreApplication, QSize, Signal
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
@@ -14,8 +14,18 @@ from PySide6.QtWidgets import (
 from app.insight.layout import State, TreeLayout
 from app.insight.words import origin, percent
 from app.markdown.legend import Legend
+from app.settings.words import QT_TRANSLATE_NOOP
 
-COLUMNS = ("Node", "Depth", "Token", "From", "Guess", "Probability", "Result", "After token")
+COLUMNS = (
+    QT_TRANSLATE_NOOP("Insight", "Node"),
+    QT_TRANSLATE_NOOP("Insight", "Depth"),
+    QT_TRANSLATE_NOOP("Insight", "Token"),
+    QT_TRANSLATE_NOOP("Insight", "From"),
+    QT_TRANSLATE_NOOP("Insight", "Guess"),
+    QT_TRANSLATE_NOOP("Insight", "Probability"),
+    QT_TRANSLATE_NOOP("Insight", "Result"),
+    QT_TRANSLATE_NOOP("Insight", "After token"),
+)
 
 
 class TreeTable(QTableWidget):
@@ -33,8 +43,10 @@ class TreeTable(QTableWidget):
     def __init__(self, legend: Legend, parent: QWidget | None = None) -> None:
         super().__init__(0, len(COLUMNS), parent)
         self._legend = legend
-        self.setAccessibleName("Nodes of the tree")
-        self.setHorizontalHeaderLabels(COLUMNS)
+        self.setAccessibleName(self.tr("Nodes of the tree"))
+        self.setHorizontalHeaderLabels(
+            [QCoreApplication.translate("Insight", name) for name in COLUMNS]
+        )
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
@@ -62,7 +74,7 @@ class TreeTable(QTableWidget):
                 origin(node.source, self._legend),
                 str(node.rank + 1) if node.rank >= 0 else "–",
                 percent(node.probability) if is_draft or node.state is State.GHOST else "–",
-                node.state.value,
+                QCoreApplication.translate("Insight", node.state.value),
                 texts.get(node.parent, "–"),
             )
             for column, text in enumerate(cells):

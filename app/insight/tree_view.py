@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from functools import partial
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QCoreApplication, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QGraphicsScene, QGraphicsView, QWidget
 
 from app.insight.layout import TreeLayout
 from app.insight.tree_items import Lines, NodeItem, describe, place_of
+from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 
 MOST_ZOOM = 4.0
 ZOOM_STEP = 1.25
 _ARROWS = (Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Up, Qt.Key.Key_Down)
 LEAST_EM = 9  # height; with less room the panel scrolls
-NOTHING = "No step to show yet: ask something."
+NOTHING = QT_TRANSLATE_NOOP("Insight", "No step to show yet: ask something.")
 _ZOOMS = {Qt.Key.Key_Plus: 1, Qt.Key.Key_Equal: 1, Qt.Key.Key_Minus: -1}
 LEAST_READABLE = 0.65  # a tree is shown whole down to this scale; beyond, it scrolls
 
@@ -44,7 +45,7 @@ class TreeView(QGraphicsView):
         scene.setItemIndexMethod(QGraphicsScene.ItemIndexMethod.NoIndex)
         self.setScene(scene)
         self.setObjectName("treeView")
-        self.setAccessibleName("Token tree")
+        self.setAccessibleName(self.tr("Token tree"))
         self.setRenderHint(QPainter.RenderHint.Antialiasing)
         self.setDragMode(QGraphicsView.DragMode.ScrollHandDrag)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -149,7 +150,9 @@ class TreeView(QGraphicsView):
 
     def _say_nothing(self) -> None:
         """Say why there is no tree."""
-        words = self.scene().addText(NOTHING, self._appearance.scale.font())
+        words = self.scene().addText(
+            QCoreApplication.translate("Insight", NOTHING), self._appearance.scale.font()
+        )
         words.setDefaultTextColor(QColor(self._appearance.theme.muted))
         self.scene().setSceneRect(words.boundingRect())
         self.resetTransform()

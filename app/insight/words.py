@@ -6,6 +6,8 @@ import re
 import sys
 from html import escape
 
+from PySide6.QtCore import QCoreApplication
+
 from app.markdown.legend import Legend, marks_of
 from medusa_core.messages import GIVEN, TARGET, TokenSource
 
@@ -25,7 +27,7 @@ def is_text(text: bytes) -> bool:
 def show_token(text: bytes, token_id: int, most_chars: int = _MOST_CHARS) -> str:
     """A token's text with its white space to be seen; what is no UTF-8 in hexadecimal."""
     if not text:
-        return f"‹special {token_id}›"
+        return QCoreApplication.translate("Insight", "‹special {0}›").format(token_id)
     try:
         decoded = text.decode()
     except UnicodeDecodeError:
@@ -55,14 +57,19 @@ def _char(written: str, code: int) -> str:
 def origin(source: TokenSource, legend: Legend) -> str:
     """Who a token came from."""
     if source == TARGET:
-        return "the model itself"
+        return QCoreApplication.translate("Insight", "the model itself")
     if source == GIVEN:
-        return "given"
+        return QCoreApplication.translate("Insight", "given")
     marks = marks_of(source)
-    names = " and ".join(map(legend.name, marks))
+    joint = QCoreApplication.translate("Insight", " and ")
+    names = joint.join(map(legend.name, marks))
     # A head's number says how far it looked.
     says_depth = any(legend.info(mark.source).is_numbered for mark in marks)
-    return names if says_depth else f"{names}, {source.head} ahead"
+    return (
+        names
+        if says_depth
+        else QCoreApplication.translate("Insight", "{0}, {1} ahead").format(names, source.head)
+    )
 
 
 def as_tip(text: str) -> str:

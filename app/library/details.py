@@ -81,7 +81,7 @@ class Details(QWidget):
         self.bar = MemoryBar(appearance)
         self._title = _label("", "modelName")
         self._note = _label("", "notice")
-        self.quant_box, self.context_box = _box("Weight format"), _box("Context")
+        self.quant_box, self.context_box = _box(self.tr("Weight format")), _box(self.tr("Context"))
         self.ram_box = QCheckBox(self.tr("Keep token vectors in RAM"))
         self.ram_box.setToolTip(
             self.tr("A step reads only a few of them; this frees memory on the card.")
@@ -107,7 +107,7 @@ class Details(QWidget):
     def show_subject(self, subject: Subject | None) -> None:
         """Show a model as it is best loaded, or nothing."""
         self._subject = subject
-        self._title.setText(subject.title if subject else "Choose a model")
+        self._title.setText(subject.title if subject else self.tr("Choose a model"))
         self._note.setText(subject.note if subject else "")
         is_known = subject is not None and subject.config is not None and self._budget is not None
         for widget in (self.quant_box, self.context_box, self.ram_box):
@@ -166,7 +166,7 @@ class Details(QWidget):
         self._offer_formats(config, subject.heads, budget, best)
         self.context_box.clear()
         for tokens in sorted({min(c, config.context_tokens) for c in _CONTEXTS}):
-            self.context_box.addItem(f"{tokens:,} tokens", tokens)
+            self.context_box.addItem(self.tr("{0:,} tokens").format(tokens), tokens)
         if keeps_choice and before[0] is not None:
             self.quant_box.setCurrentIndex(max(0, self.quant_box.findData(before[0])))
             self._choose_context(int(before[1] or 0))
@@ -182,7 +182,7 @@ class Details(QWidget):
         recommended = "" if best is None else best.formats.linears
         best_name = recommended or config.quantization
         best_name = f" ({best_name})" if best_name else ""
-        self.quant_box.addItem(f"Best for this computer{best_name}", recommended)
+        self.quant_box.addItem(self.tr("Best for this computer{0}").format(best_name), recommended)
         if config.quantization:
             return  # it comes in few bits and stays so
         model = self.quant_box.model()
@@ -222,19 +222,19 @@ class Details(QWidget):
         )
         if plan is None:
             unknown = self._subject is not None
-            self.verdict_label.setText("Reading sizes …" if unknown else "")
+            self.verdict_label.setText(self.tr("Reading sizes …") if unknown else "")
             return
         device = self._budget.name if self._budget else ""
-        ram = f", {gib(plan.ram_bytes)} in RAM" if plan.ram_bytes else ""
+        ram = self.tr(", {0} in RAM").format(gib(plan.ram_bytes)) if plan.ram_bytes else ""
         self.verdict_label.setText(f"{verdict(plan)} · {device}: {gib(plan.total_bytes)}{ram}")
-        self.shorten_button.setText(f"Fits if context ≤ {plan.max_context:,}")
+        self.shorten_button.setText(self.tr("Fits if context ≤ {0:,}").format(plan.max_context))
 
     def _shorten(self) -> None:
         if self.choice is None:
             return
         longest = self.choice.plan.max_context
         if self.context_box.findData(longest) < 0:
-            self.context_box.addItem(f"{longest:,} tokens", longest)
+            self.context_box.addItem(self.tr("{0:,} tokens").format(longest), longest)
         self.context_box.setCurrentIndex(self.context_box.findData(longest))
 
 

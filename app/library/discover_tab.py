@@ -213,7 +213,7 @@ class DiscoverTab(QWidget):
             offer.title,
             self._verdict(offer),
             on_disk(offer.download_bytes) if offer.download_bytes else "–",
-            offer.licence + (" · gated" if offer.is_gated else ""),
+            offer.licence + (self.tr(" · gated") if offer.is_gated else ""),
         )
 
     def _verdict(self, offer: Offer) -> str:
@@ -227,16 +227,22 @@ class DiscoverTab(QWidget):
         if offer is None:
             self.details.show_subject(None)
             return
-        heads = f"{offer.heads.num_heads} Medusa heads" if offer.heads.num_heads else ""
+        heads = (
+            self.tr("{0} Medusa heads").format(offer.heads.num_heads)
+            if offer.heads.num_heads
+            else ""
+        )
         repos = " + ".join(repo for repo, _ in offer.pair.repos)
-        pickle = "The heads are a pickle, which is converted once." if offer.is_pickled else ""
+        pickle = (
+            self.tr("The heads are a pickle, which is converted once.") if offer.is_pickled else ""
+        )
         note = "\n".join(part for part in (offer.note, heads, pickle, repos) if part)
         if offer.is_heads:
             shape = offer.heads
-            note = (
-                f"{shape.num_heads} Medusa heads for models {shape.hidden_size:,} wide. Once they "
-                f"are here, they can be chosen with such a model under Installed.\n{note}"
-            )
+            note = self.tr(
+                "{0} Medusa heads for models {1:,} wide. Once they are here, they can "
+                "be chosen with such a model under Installed.\n{2}"
+            ).format(shape.num_heads, shape.hidden_size, note)
         self.details.show_subject(Subject(offer.title, note, offer.config, offer.heads))
         if offer.is_heads:
             self.details.verdict_label.clear()

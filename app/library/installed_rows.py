@@ -37,7 +37,14 @@ def cells(item: Installed, budget: Budget | None, loaded: Path | None) -> tuple[
     if item.found.contents.storage == "gguf":
         types = item.config.quantization if item.config is not None else ""
         words = " · ".join(
-            part for part in (words, "GGUF", types.upper(), item.found.owner) if part
+            part
+            for part in (
+                words,
+                "GGUF",
+                types.upper(),
+                item.found.owner,
+            )
+            if part
         )
     if not item.is_complete:
         words = QCoreApplication.translate("Library", "incomplete")

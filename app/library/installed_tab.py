@@ -158,12 +158,14 @@ class InstalledTab(QWidget):
         if self.rows and self.table.currentRow() < 0:
             self.table.selectRow(0)
         total, kept = sum(item.nbytes for item in self.items), self._library.kept_bytes()
-        words = f" · quantized copies {on_disk(kept)}" if kept else ""
+        words = self.tr(" · quantized copies {0}").format(on_disk(kept)) if kept else ""
         self.kept_button.setEnabled(kept > 0)
         nothing = self.tr("Nothing is downloaded yet: see Discover, or import a model.")
         empty = "" if self.items else f"{nothing} "
         self.status_label.setText(
-            f"{empty}{on_disk(total)} · downloads go to {self._library.settings.cache_dir}{words}"
+            self.tr("{0}{1} · downloads go to {2}{3}").format(
+                empty, on_disk(total), self._library.settings.cache_dir, words
+            )
         )
         self._choose()
 
@@ -236,14 +238,16 @@ class InstalledTab(QWidget):
         item = self.chosen
         if item is None:
             return
-        self.status_label.setText(f"Verifying {item.name}: reading every byte …")
+        self.status_label.setText(self.tr("Verifying {0}: reading every byte …").format(item.name))
         try:
             problems = await self._library.verify(item)
         except MedusaError as error:
             self.status_label.setText(f"{error.message} {error.hint}")
             return
         self.status_label.setText(
-            f"{item.name}: {'; '.join(problems)}. Download it again to mend it."
+            self.tr("{0}: {1}. Download it again to mend it.").format(
+                item.name, "; ".join(problems)
+            )
             if problems
             else self.tr("Verified: all files are intact.")
         )
@@ -274,9 +278,9 @@ class InstalledTab(QWidget):
         self._library.forget_downloads(item)
         await self.refresh()
         self.status_label.setText(
-            f"{item.name} is deleted: {on_disk(freed)} are free again."
+            self.tr("{0} is deleted: {1} are free again.").format(item.name, on_disk(freed))
             if item.found.is_cached
-            else f"{item.name} is off the list; its files stay."
+            else self.tr("{0} is off the list; its files stay.").format(item.name)
         )
 
     def _reveal(self) -> None:
@@ -295,7 +299,7 @@ class InstalledTab(QWidget):
             self.add_folder(file)
 
     def _change_folder(self) -> None:
-        folder = QFileDialog.getExistingDirectory(self, "Where downloads go")
+        folder = QFileDialog.getExistingDirectory(self, self.tr("Where downloads go"))
         if folder:
             self.use_cache(folder)
 
@@ -306,7 +310,9 @@ class InstalledTab(QWidget):
     async def _remove_kept(self) -> None:
         freed = await self._library.remove_kept()
         self._show_items()
-        self.status_label.setText(f"The quantized copies are deleted: {on_disk(freed)} are free.")
+        self.status_label.setText(
+            self.tr("The quantized copies are deleted: {0} are free.").format(on_disk(freed))
+        )
 
     def add_folder(self, folder: str) -> None:
         """Take a folder among what is here."""

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Coroutine
 from typing import Any
 
-from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtCore import QCoreApplication, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -25,6 +25,7 @@ from app.library.asking import confirms
 from app.library.discover_tab import DiscoverTab
 from app.library.downloads_tab import DownloadsTab
 from app.library.installed_tab import InstalledTab
+from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from medusa_core.api import Job, Library, Offer, converting
 from medusa_core.errors import MedusaError
@@ -33,10 +34,11 @@ from medusa_core.model_choice import ModelChoice
 log = logging.getLogger(__name__)
 
 _SIZE = QSize(1200, 680)
-_PICKLE_QUESTION = (
+_PICKLE_QUESTION = QT_TRANSLATE_NOOP(
+    "Library",
     "The heads of this pair are published as a pickle, a kind of file that can run code when it is "
     "opened. Medusa Chat looks through it first, refuses everything but plain tensors, and "
-    "converts it once, in a process of its own."
+    "converts it once, in a process of its own.",
 )
 
 
@@ -150,10 +152,16 @@ class LibraryDialog(QDialog):
         self.tabs.setCurrentWidget(self.downloads)
 
     def _agrees_to_convert(self) -> bool:
-        return confirms(self, "Download and convert these heads?", _PICKLE_QUESTION)
+        return confirms(
+            self,
+            self.tr("Download and convert these heads?"),
+            QCoreApplication.translate("Library", _PICKLE_QUESTION),
+        )
 
     def _finished(self, job: Job) -> None:
-        self.notice_label.setText(f"{job.pair.model} is here: load it under Installed.")
+        self.notice_label.setText(
+            self.tr("{0} is here: load it under Installed.").format(job.pair.model)
+        )
         self._start(self.installed.refresh())
 
     def _load(self, choice: ModelChoice) -> None:

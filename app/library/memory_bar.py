@@ -69,13 +69,13 @@ class MemoryBar(QWidget):
         theme = self._appearance.theme
         lines = [theme.series(number).line for number in range(1, 6)]
         parts = (
-            ("other programs", plan.other_bytes, theme.target_bar),
-            ("runtime", plan.runtime_bytes, theme.muted),
-            ("weights", plan.weights_bytes, lines[0]),
-            ("heads", plan.heads_bytes, lines[1]),
-            ("KV cache", plan.kv_bytes, lines[2]),
-            ("scratch", plan.scratch_bytes, lines[3]),
-            ("free", max(0, plan.free_bytes), ""),
+            (self.tr("other programs"), plan.other_bytes, theme.target_bar),
+            (self.tr("runtime"), plan.runtime_bytes, theme.muted),
+            (self.tr("weights"), plan.weights_bytes, lines[0]),
+            (self.tr("heads"), plan.heads_bytes, lines[1]),
+            (self.tr("KV cache"), plan.kv_bytes, lines[2]),
+            (self.tr("scratch"), plan.scratch_bytes, lines[3]),
+            (self.tr("free"), max(0, plan.free_bytes), ""),
         )
         return tuple(Segment(*part) for part in parts)
 

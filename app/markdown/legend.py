@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from app.control.said import said
 from medusa_core.messages import RuleChoice, SourceInfo, TokenSource
 
 
@@ -72,7 +73,7 @@ class Legend:
     def name(self, mark: Mark) -> str:
         """A mark in words, such as "head 2" or "lookup"."""
         info = self.info(mark.source)
-        return f"{info.label} {mark.depth}" if info.is_numbered else info.label
+        return f"{said(info.label)} {mark.depth}" if info.is_numbered else said(info.label)
 
     def badge(self, mark: Mark) -> str:
         """A short name, such as "h2" or "lookup"."""

@@ -41,6 +41,45 @@
     </message>
 </context>
 <context>
+    <name>AnswerMessage</name>
+    <message>
+        <source>Only answers of the chat can be gone on with.</source>
+        <translation>Nur Antworten des Gesprächs lassen sich fortsetzen.</translation>
+    </message>
+    <message>
+        <source>Answer</source>
+        <translation>Antwort</translation>
+    </message>
+    <message>
+        <source>No text.</source>
+        <translation>Kein Text.</translation>
+    </message>
+    <message>
+        <source>No answer.</source>
+        <translation>Keine Antwort.</translation>
+    </message>
+    <message>
+        <source>Go on with this answer</source>
+        <translation>Diese Antwort fortsetzen</translation>
+    </message>
+    <message>
+        <source>Copy the answer</source>
+        <translation>Antwort kopieren</translation>
+    </message>
+    <message>
+        <source>Show this step (Ctrl+click, Enter)</source>
+        <translation>Diesen Schritt zeigen (Strg+Klick, Eingabe)</translation>
+    </message>
+    <message>
+        <source>Reroll from here</source>
+        <translation>Ab hier neu auslosen</translation>
+    </message>
+    <message>
+        <source>Keep what stands before this token and answer anew from here.</source>
+        <translation>Was vor diesem Token steht, bleibt; ab hier wird neu geantwortet.</translation>
+    </message>
+</context>
+<context>
     <name>AttachmentBar</name>
     <message>
         <source>Put the text into the message</source>
@@ -53,6 +92,134 @@
     <message>
         <source>Remove {name}</source>
         <translation>{name} entfernen</translation>
+    </message>
+</context>
+<context>
+    <name>Chat</name>
+    <message>
+        <source>Of the steps in which a source guessed, the share in which one of its tokens was accepted, in the last answer. Head k guesses the k-th token after the one decided; it counts only where all before it were right. A token that several guessed counts for each.</source>
+        <translation>Anteil der Schritte, in denen eines der geratenen Token angenommen wurde, an denen, in denen diese Quelle geraten hat; in der letzten Antwort. Kopf k rät das k-te Token nach dem entschiedenen; er zählt nur, wo alle davor richtig waren. Ein Token, das mehrere geraten haben, zählt für jede Quelle.</translation>
+    </message>
+    <message>
+        <source>From here on the text is plain: there is too much of it to format.</source>
+        <translation>Ab hier ist der Text unformatiert: Für Formate ist er zu lang.</translation>
+    </message>
+    <message>
+        <source>{0} · ≈ {1:,} tokens</source>
+        <translation>{0} · ≈ {1:,} Token</translation>
+    </message>
+    <message>
+        <source>The answer ends here because the model&apos;s context is full. Continue goes on with it; the oldest messages are then left out, unless you chose otherwise under Context.</source>
+        <translation>Die Antwort endet hier, weil der Kontext des Modells voll ist. „Fortsetzen“ führt sie weiter; dann fallen die ältesten Nachrichten weg, wenn Sie unter Kontext nichts anderes gewählt haben.</translation>
+    </message>
+    <message>
+        <source>It is tiny: expect simple stories and small talk rather than facts.</source>
+        <translation>Es ist winzig: Erwarten Sie einfache Geschichten und Plauderei, keine Fakten.</translation>
+    </message>
+    <message>
+        <source>Copied</source>
+        <translation>Kopiert</translation>
+    </message>
+    <message>
+        <source>A language model normally writes one token per step. Here small extra heads guess the next few tokens, the model checks all guesses in a single step and keeps those that it would have written itself. Text that was guessed right is tinted and underlined in the colour of its head; the strip at the bottom counts. The words are the model&apos;s either way — only faster.</source>
+        <translation>Ein Sprachmodell schreibt sonst ein Token je Schritt. Hier raten kleine Zusatzköpfe die nächsten Token voraus; das Modell prüft alle in einem einzigen Schritt und behält, was es selbst geschrieben hätte. Richtig geratener Text ist in der Farbe seines Kopfes getönt und unterstrichen; die Leiste unten zählt mit. Die Worte sind so oder so die des Modells – nur kommen sie schneller.</translation>
+    </message>
+    <message>
+        <source>Keep what the panels show of the last 20,000 steps: 12 to 31 MB by the size of the trees. With the built-in model that costs two to five hundredths of the speed, with a large one nothing to speak of.</source>
+        <translation>Behält, was die Ansichten von den letzten 20.000 Schritten zeigen: je nach Größe der Bäume 12 bis 31 MB. Beim eingebauten Modell kostet das zwei bis fünf Hundertstel des Tempos, bei einem großen kaum etwas.</translation>
+    </message>
+    <message>
+        <source>could not be loaded</source>
+        <translation>konnte nicht geladen werden</translation>
+    </message>
+    <message>
+        <source>asleep: wakes with the next message</source>
+        <translation>ruht: wacht mit der nächsten Nachricht auf</translation>
+    </message>
+    <message>
+        <source>{0} Medusa heads</source>
+        <translation>{0} Medusa-Köpfe</translation>
+    </message>
+    <message>
+        <source>no heads</source>
+        <translation>keine Köpfe</translation>
+    </message>
+    <message>
+        <source> (the card can&apos;t be used)</source>
+        <translation> (die Karte ist nicht nutzbar)</translation>
+    </message>
+    <message>
+        <source>{0} parameters</source>
+        <translation>{0} Parameter</translation>
+    </message>
+    <message>
+        <source>What followed stays; you can go back to it with ‹ ›.</source>
+        <translation>Was darauf folgte, bleibt; mit ‹ › kommen Sie dorthin zurück.</translation>
+    </message>
+    <message>
+        <source>Copy</source>
+        <translation>Kopieren</translation>
+    </message>
+    <message>
+        <source>Quote in the next message</source>
+        <translation>In der nächsten Nachricht zitieren</translation>
+    </message>
+    <message>
+        <source>Open this link?</source>
+        <translation>Diesen Link öffnen?</translation>
+    </message>
+    <message>
+        <source>Open this address in your browser?</source>
+        <translation>Diese Adresse im Browser öffnen?</translation>
+    </message>
+    <message>
+        <source>{0}
+… and {1:,} more characters</source>
+        <translation>{0}
+… und {1:,} weitere Zeichen</translation>
+    </message>
+    <message>
+        <source>less than a second</source>
+        <translation>weniger als eine Sekunde</translation>
+    </message>
+    <message>
+        <source>{0} min {1} s</source>
+        <translation>{0} min {1} s</translation>
+    </message>
+</context>
+<context>
+    <name>ChatController</name>
+    <message>
+        <source>Thinking …</source>
+        <translation>Denkt nach …</translation>
+    </message>
+    <message>
+        <source>Waiting for the model …</source>
+        <translation>Wartet auf das Modell …</translation>
+    </message>
+    <message>
+        <source> · Esc stops</source>
+        <translation> · Esc hält an</translation>
+    </message>
+    <message>
+        <source>The engine has stopped: restart Medusa Chat</source>
+        <translation>Das Rechenwerk steht still: Medusa Chat neu starten</translation>
+    </message>
+    <message>
+        <source>The model could not be loaded.</source>
+        <translation>Das Modell konnte nicht geladen werden.</translation>
+    </message>
+    <message>
+        <source>The model is asleep; it wakes with your next message.</source>
+        <translation>Das Modell ruht; es wacht mit Ihrer nächsten Nachricht auf.</translation>
+    </message>
+    <message>
+        <source>{0} is ready.{1}</source>
+        <translation>{0} ist bereit.{1}</translation>
+    </message>
+    <message>
+        <source>The model is being loaded; you can write already.</source>
+        <translation>Das Modell wird geladen; Sie können schon schreiben.</translation>
     </message>
 </context>
 <context>
@@ -71,6 +238,44 @@
     </message>
 </context>
 <context>
+    <name>CodeHeader</name>
+    <message>
+        <source>Copy this code</source>
+        <translation>Diesen Code kopieren</translation>
+    </message>
+    <message>
+        <source>Copy</source>
+        <translation>Kopieren</translation>
+    </message>
+</context>
+<context>
+    <name>CompareDialog</name>
+    <message>
+        <source>Compare</source>
+        <translation>Vergleichen</translation>
+    </message>
+    <message>
+        <source>Start both</source>
+        <translation>Beide starten</translation>
+    </message>
+    <message>
+        <source>Stop</source>
+        <translation>Anhalten</translation>
+    </message>
+    <message>
+        <source>Prompt for both</source>
+        <translation>Frage an beide</translation>
+    </message>
+    <message>
+        <source>One prompt for both sides</source>
+        <translation>Eine Frage an beide Seiten</translation>
+    </message>
+    <message>
+        <source>Verdict</source>
+        <translation>Ergebnis</translation>
+    </message>
+</context>
+<context>
     <name>Composer</name>
     <message>
         <source>Attach files</source>
@@ -83,6 +288,22 @@
     <message>
         <source>Pasted text</source>
         <translation>Eingefügter Text</translation>
+    </message>
+    <message>
+        <source>Stop</source>
+        <translation>Anhalten</translation>
+    </message>
+    <message>
+        <source>Send</source>
+        <translation>Senden</translation>
+    </message>
+    <message>
+        <source>Stop the answer (Esc)</source>
+        <translation>Antwort anhalten (Esc)</translation>
+    </message>
+    <message>
+        <source>Send (Enter)</source>
+        <translation>Senden (Eingabe)</translation>
     </message>
     <message>
         <source>A file is being read</source>
@@ -232,10 +453,67 @@
     </message>
 </context>
 <context>
+    <name>ConversationFiles</name>
+    <message>
+        <source>Import …</source>
+        <translation>Importieren …</translation>
+    </message>
+    <message>
+        <source>Export all …</source>
+        <translation>Alle exportieren …</translation>
+    </message>
+    <message>
+        <source>Export</source>
+        <translation>Exportieren</translation>
+    </message>
+    <message>
+        <source>1 conversation written to {0}.</source>
+        <translation>1 Gespräch nach {0} geschrieben.</translation>
+    </message>
+    <message>
+        <source>{0} conversations written to {1}.</source>
+        <translation>{0} Gespräche nach {1} geschrieben.</translation>
+    </message>
+    <message>
+        <source>Import</source>
+        <translation>Importieren</translation>
+    </message>
+    <message>
+        <source>Reading {0} …</source>
+        <translation>{0} wird gelesen …</translation>
+    </message>
+    <message>
+        <source>, {0} were here already</source>
+        <translation>, {0} waren schon hier</translation>
+    </message>
+    <message>
+        <source>{0} imported{1}.</source>
+        <translation>{0} importiert{1}.</translation>
+    </message>
+</context>
+<context>
     <name>ConversationListView</name>
     <message>
         <source>Conversations</source>
         <translation>Gespräche</translation>
+    </message>
+</context>
+<context>
+    <name>ConversationView</name>
+    <message>
+        <source>Conversation</source>
+        <translation>Gespräch</translation>
+    </message>
+    <message>
+        <source>Go to the end</source>
+        <translation>Ans Ende gehen</translation>
+    </message>
+</context>
+<context>
+    <name>CopyButton</name>
+    <message>
+        <source>Copy</source>
+        <translation>Kopieren</translation>
     </message>
 </context>
 <context>
@@ -280,6 +558,10 @@
 <context>
     <name>Details</name>
     <message>
+        <source>Weight format</source>
+        <translation>Format der Gewichte</translation>
+    </message>
+    <message>
         <source>Keep token vectors in RAM</source>
         <translation>Tokenvektoren im RAM halten</translation>
     </message>
@@ -288,8 +570,32 @@
         <translation>Ein Schritt liest nur wenige davon; das macht Speicher auf der Karte frei.</translation>
     </message>
     <message>
+        <source>Choose a model</source>
+        <translation>Wählen Sie ein Modell</translation>
+    </message>
+    <message>
         <source>Weights</source>
         <translation>Gewichte</translation>
+    </message>
+    <message>
+        <source>{0:,} tokens</source>
+        <translation>{0:,} Token</translation>
+    </message>
+    <message>
+        <source>Best for this computer{0}</source>
+        <translation>Am besten für diesen Computer{0}</translation>
+    </message>
+    <message>
+        <source>Reading sizes …</source>
+        <translation>Größen werden gelesen …</translation>
+    </message>
+    <message>
+        <source>, {0} in RAM</source>
+        <translation>, {0} im RAM</translation>
+    </message>
+    <message>
+        <source>Fits if context ≤ {0:,}</source>
+        <translation>Passt, wenn der Kontext ≤ {0:,} ist</translation>
     </message>
     <message>
         <source>Context</source>
@@ -432,6 +738,24 @@
         <source>Nothing on Hugging Face is called {0}.</source>
         <translation>Auf Hugging Face heißt nichts {0}.</translation>
     </message>
+    <message>
+        <source> · gated</source>
+        <translation> · mit Zugangsfrage</translation>
+    </message>
+    <message>
+        <source>{0} Medusa heads</source>
+        <translation>{0} Medusa-Köpfe</translation>
+    </message>
+    <message>
+        <source>The heads are a pickle, which is converted once.</source>
+        <translation>Die Köpfe sind eine Pickle-Datei, die einmal umgewandelt wird.</translation>
+    </message>
+    <message>
+        <source>{0} Medusa heads for models {1:,} wide. Once they are here, they can be chosen with such a model under Installed.
+{2}</source>
+        <translation>{0} Medusa-Köpfe für Modelle der Breite {1:,}. Sind sie einmal hier, lassen sie sich unter Installiert zu einem solchen Modell wählen.
+{2}</translation>
+    </message>
 </context>
 <context>
     <name>DownloadsTab</name>
@@ -479,8 +803,16 @@
 <context>
     <name>EmptyState</name>
     <message>
+        <source>What shall we talk about?</source>
+        <translation>Worüber sprechen wir?</translation>
+    </message>
+    <message>
         <source>See which larger models fit this computer …</source>
         <translation>Größere Modelle ansehen, die auf diesen Computer passen …</translation>
+    </message>
+    <message>
+        <source>The model is being loaded.</source>
+        <translation>Das Modell wird geladen.</translation>
     </message>
     <message>
         <source>What is this?</source>
@@ -496,6 +828,60 @@
     </message>
 </context>
 <context>
+    <name>EquilibriumPanel</name>
+    <message>
+        <source>Verify the conversation</source>
+        <translation>Gespräch prüfen</translation>
+    </message>
+    <message>
+        <source>Verify this text</source>
+        <translation>Diesen Text prüfen</translation>
+    </message>
+    <message>
+        <source>Next difference</source>
+        <translation>Nächster Unterschied</translation>
+    </message>
+    <message>
+        <source>There is no conversation yet.</source>
+        <translation>Es gibt noch kein Gespräch.</translation>
+    </message>
+    <message>
+        <source>Ask something, or paste a text.</source>
+        <translation>Fragen Sie etwas, oder fügen Sie einen Text ein.</translation>
+    </message>
+    <message>
+        <source>{0} The conversation has gone on since.</source>
+        <translation>{0} Das Gespräch ist seitdem weitergegangen.</translation>
+    </message>
+    <message>
+        <source>Verifying …</source>
+        <translation>Wird geprüft …</translation>
+    </message>
+    <message>
+        <source>… or any text of yours; Enter verifies it, Shift+Enter starts a new line</source>
+        <translation>… oder ein eigener Text; Eingabe prüft ihn, Umschalt+Eingabe beginnt eine neue Zeile</translation>
+    </message>
+    <message>
+        <source>Text to verify</source>
+        <translation>Text, der geprüft wird</translation>
+    </message>
+</context>
+<context>
+    <name>EquilibriumTable</name>
+    <message>
+        <source>Inputs and outputs</source>
+        <translation>Eingaben und Ausgaben</translation>
+    </message>
+    <message>
+        <source>The model gives “{0}” {1} here.</source>
+        <translation>Das Modell gibt „{0}“ hier {1}.</translation>
+    </message>
+    <message>
+        <source>Token {0}</source>
+        <translation>Token {0}</translation>
+    </message>
+</context>
+<context>
     <name>ErrorCard</name>
     <message>
         <source>Dismiss</source>
@@ -504,6 +890,41 @@
     <message>
         <source>Try again</source>
         <translation>Noch einmal</translation>
+    </message>
+</context>
+<context>
+    <name>FigureRow</name>
+    <message>
+        <source>Copy the answer as Markdown</source>
+        <translation>Antwort als Markdown kopieren</translation>
+    </message>
+    <message>
+        <source>Regenerate</source>
+        <translation>Neu antworten</translation>
+    </message>
+    <message>
+        <source>Answer again (Ctrl+R). The rule Sample takes a new seed; Greedy gives the same text with the drafter that is chosen now.</source>
+        <translation>Noch einmal antworten (Strg+R). Die Regel Sample nimmt einen neuen Startwert; Greedy ergibt denselben Text, vorausgeraten wie jetzt gewählt.</translation>
+    </message>
+    <message>
+        <source>Continue</source>
+        <translation>Fortsetzen</translation>
+    </message>
+    <message>
+        <source>Go on with this answer</source>
+        <translation>Diese Antwort fortsetzen</translation>
+    </message>
+    <message>
+        <source>Branch</source>
+        <translation>Abzweigen</translation>
+    </message>
+    <message>
+        <source>Go on from here; what followed stays, and ‹ › leads back to it</source>
+        <translation>Von hier weitermachen; was darauf folgte, bleibt, und ‹ › führt dorthin zurück</translation>
+    </message>
+    <message>
+        <source>answer</source>
+        <translation>Antwort</translation>
     </message>
 </context>
 <context>
@@ -679,6 +1100,17 @@
     </message>
 </context>
 <context>
+    <name>HeadBars</name>
+    <message>
+        <source>Acceptance by source</source>
+        <translation>Angenommen, nach Quelle</translation>
+    </message>
+    <message>
+        <source>no heads</source>
+        <translation>keine Köpfe</translation>
+    </message>
+</context>
+<context>
     <name>Header</name>
     <message>
         <source>Who guesses the next tokens. Guesses make answers faster; the words are the same.</source>
@@ -720,12 +1152,690 @@
         <source>Record steps</source>
         <translation>Schritte aufzeichnen</translation>
     </message>
+    <message>
+        <source>Model: {0}</source>
+        <translation>Modell: {0}</translation>
+    </message>
+    <message>
+        <source>{0}. Choose another model (Ctrl+Shift+M manages them).</source>
+        <translation>{0}. Anderes Modell wählen (Strg+Umschalt+M verwaltet sie).</translation>
+    </message>
+</context>
+<context>
+    <name>History</name>
+    <message>
+        <source>Restore</source>
+        <translation>Wiederherstellen</translation>
+    </message>
+    <message>
+        <source>Delete for good …</source>
+        <translation>Endgültig löschen …</translation>
+    </message>
+    <message>
+        <source>Rename …</source>
+        <translation>Umbenennen …</translation>
+    </message>
+    <message>
+        <source>Unpin</source>
+        <translation>Loslösen</translation>
+    </message>
+    <message>
+        <source>Pin</source>
+        <translation>Anheften</translation>
+    </message>
+    <message>
+        <source>Export …</source>
+        <translation>Exportieren …</translation>
+    </message>
+    <message>
+        <source>Move to trash	Del</source>
+        <translation>In den Papierkorb	Entf</translation>
+    </message>
+    <message>
+        <source>Rename</source>
+        <translation>Umbenennen</translation>
+    </message>
+    <message>
+        <source>Title</source>
+        <translation>Titel</translation>
+    </message>
+    <message>
+        <source>Move to folder</source>
+        <translation>In einen Ordner</translation>
+    </message>
+    <message>
+        <source>New folder …</source>
+        <translation>Neuer Ordner …</translation>
+    </message>
+    <message>
+        <source>No folder</source>
+        <translation>Kein Ordner</translation>
+    </message>
+    <message>
+        <source>New folder</source>
+        <translation>Neuer Ordner</translation>
+    </message>
+    <message>
+        <source>Name</source>
+        <translation>Name</translation>
+    </message>
+    <message>
+        <source>everything in the trash</source>
+        <translation>alles im Papierkorb</translation>
+    </message>
+    <message>
+        <source> Damaged copies of the history, which may hold it, go too ({0}).</source>
+        <translation> Beschädigte Kopien des Verlaufs, in denen es noch stehen kann, werden auch gelöscht ({0}).</translation>
+    </message>
+    <message>
+        <source>Delete for good</source>
+        <translation>Endgültig löschen</translation>
+    </message>
+    <message>
+        <source>Delete {0} for good? It can&apos;t be brought back.{1}</source>
+        <translation>Endgültig löschen: {0}? Das lässt sich nicht zurückholen.{1}</translation>
+    </message>
+    <message>
+        <source>{0} conversations</source>
+        <translation>{0} Gespräche</translation>
+    </message>
+    <message>
+        <source>Markdown (*.md)</source>
+        <translation>Markdown (*.md)</translation>
+    </message>
+    <message>
+        <source>Web page (*.html)</source>
+        <translation>Webseite (*.html)</translation>
+    </message>
+    <message>
+        <source>Everything, to be imported again (*.json)</source>
+        <translation>Alles, zum Wiedereinlesen (*.json)</translation>
+    </message>
+    <message>
+        <source>Conversations (*.json *.zip);;All files (*)</source>
+        <translation>Gespräche (*.json *.zip);;Alle Dateien (*)</translation>
+    </message>
+    <message>
+        <source>January</source>
+        <translation>Januar</translation>
+    </message>
+    <message>
+        <source>February</source>
+        <translation>Februar</translation>
+    </message>
+    <message>
+        <source>March</source>
+        <translation>März</translation>
+    </message>
+    <message>
+        <source>April</source>
+        <translation>April</translation>
+    </message>
+    <message>
+        <source>May</source>
+        <translation>Mai</translation>
+    </message>
+    <message>
+        <source>June</source>
+        <translation>Juni</translation>
+    </message>
+    <message>
+        <source>July</source>
+        <translation>Juli</translation>
+    </message>
+    <message>
+        <source>August</source>
+        <translation>August</translation>
+    </message>
+    <message>
+        <source>September</source>
+        <translation>September</translation>
+    </message>
+    <message>
+        <source>October</source>
+        <translation>Oktober</translation>
+    </message>
+    <message>
+        <source>November</source>
+        <translation>November</translation>
+    </message>
+    <message>
+        <source>December</source>
+        <translation>Dezember</translation>
+    </message>
+    <message>
+        <source>Pinned</source>
+        <translation>Angeheftet</translation>
+    </message>
+    <message>
+        <source>Today</source>
+        <translation>Heute</translation>
+    </message>
+    <message>
+        <source>Yesterday</source>
+        <translation>Gestern</translation>
+    </message>
+    <message>
+        <source>Last 7 days</source>
+        <translation>Letzte 7 Tage</translation>
+    </message>
+    <message>
+        <source>Last 30 days</source>
+        <translation>Letzte 30 Tage</translation>
+    </message>
+    <message>
+        <source>What you write and receive stays in this window, and is saved once that is possible.</source>
+        <translation>Was Sie schreiben und erhalten, bleibt in diesem Fenster und wird gesichert, sobald das möglich ist.</translation>
+    </message>
+    <message>
+        <source>{0} can&apos;t be written: {1}.</source>
+        <translation>{0} lässt sich nicht schreiben: {1}.</translation>
+    </message>
+    <message>
+        <source>Choose another folder, or make space.</source>
+        <translation>Wählen Sie einen anderen Ordner, oder schaffen Sie Platz.</translation>
+    </message>
+    <message>
+        <source>New chat</source>
+        <translation>Neues Gespräch</translation>
+    </message>
 </context>
 <context>
     <name>HistoryKeeper</name>
     <message>
+        <source>Nothing was found for “{0}”.</source>
+        <translation>Zu „{0}“ wurde nichts gefunden.</translation>
+    </message>
+    <message>
+        <source>The trash is empty.</source>
+        <translation>Der Papierkorb ist leer.</translation>
+    </message>
+    <message>
+        <source>Your conversations will be listed here.</source>
+        <translation>Hier stehen künftig Ihre Gespräche.</translation>
+    </message>
+    <message>
         <source>Conversation</source>
         <translation>Unterhaltung</translation>
+    </message>
+    <message>
+        <source>All is saved again.</source>
+        <translation>Alles ist wieder gesichert.</translation>
+    </message>
+</context>
+<context>
+    <name>Insight</name>
+    <message>
+        <source>Nothing verified yet.</source>
+        <translation>Noch nichts geprüft.</translation>
+    </message>
+    <message>
+        <source>One token: the model goes on with “{0}”.</source>
+        <translation>Ein Token: Das Modell fährt fort mit „{0}“.</translation>
+    </message>
+    <message>
+        <source>{0:,} of {1:,} outputs equal the next input, all computed in one pass.</source>
+        <translation>{0:,} von {1:,} Ausgaben sind gleich der nächsten Eingabe, alle in einem Durchlauf berechnet.</translation>
+    </message>
+    <message>
+        <source>{0} From your edit on, they part behind “{1}” (token {2:,}). There the model goes on with “{3}”, the bonus token (★): it is what the model writes behind all inputs up to there. In decoding, the inputs behind it would be dropped.</source>
+        <translation>{0} Ab Ihrer Änderung trennen sie sich hinter „{1}“ (Token {2:,}). Dort fährt das Modell mit „{3}“ fort, dem Zusatztoken (★): Das schreibt das Modell nach allen Eingaben bis dahin. Beim Antworten würden die Eingaben dahinter verworfen.</translation>
+    </message>
+    <message>
+        <source>Both sides run on one engine, a step of one and a step of the other in turns. Each clock counts only its own side&apos;s steps, and each side has half of the context.</source>
+        <translation>Beide Seiten rechnen abwechselnd, ein Schritt der einen, dann einer der anderen. Jede Uhr zählt nur die Schritte ihrer Seite, und jede Seite hat den halben Kontext.</translation>
+    </message>
+    <message>
+        <source>Different rules, so the texts may differ.{0}</source>
+        <translation>Verschiedene Regeln, also dürfen sich die Texte unterscheiden.{0}</translation>
+    </message>
+    <message>
+        <source>Under this rule guesses change the text, so the two may differ.{0}</source>
+        <translation>Bei dieser Regel verändert das Vorausraten den Text, also dürfen sich beide unterscheiden.{0}</translation>
+    </message>
+    <message>
+        <source>✓ The same {0:,} tokens, as it must be.{1}</source>
+        <translation>✓ Dieselben {0:,} Token, wie es sein muss.{1}</translation>
+    </message>
+    <message>
+        <source>The same {0:,} tokens, as far as both go.{1}</source>
+        <translation>Dieselben {0:,} Token, so weit beide reichen.{1}</translation>
+    </message>
+    <message>
+        <source>The texts part after {0:,} tokens. On devices that round differently by the number of rows, that happens where two scores are as good as equal.{1}</source>
+        <translation>Die Texte trennen sich nach {0:,} Token. Auf Geräten, die je nach Zahl der Zeilen anders runden, kommt das vor, wo zwei Werte so gut wie gleich sind.{1}</translation>
+    </message>
+    <message>
+        <source> The left side decoded {0:.2f}× faster.</source>
+        <translation> Die linke Seite war {0:.2f}× so schnell.</translation>
+    </message>
+    <message>
+        <source> The right side decoded {0:.2f}× faster.</source>
+        <translation> Die rechte Seite war {0:.2f}× so schnell.</translation>
+    </message>
+    <message>
+        <source>The model reads all inputs at once and says behind each what it would write next. Where that is the next input everywhere, the text is an equilibrium: the model writes it itself. Double-click an input (or press F2) to change it, and see where the outputs part. ␣ is a space, ⏎ a line&apos;s end; most words begin with their space.</source>
+        <translation>Das Modell liest alle Eingaben auf einmal und sagt hinter jeder, was es als Nächstes schriebe. Ist das überall die nächste Eingabe, dann ist der Text im Gleichgewicht: Das Modell schreibt ihn selbst. Ein Doppelklick (oder F2) ändert eine Eingabe; dann ist zu sehen, wo sich die Ausgaben trennen. ␣ ist ein Leerzeichen, ⏎ ein Zeilenende; die meisten Wörter beginnen mit ihrem Leerzeichen.</translation>
+    </message>
+    <message>
+        <source>Input</source>
+        <translation>Eingabe</translation>
+    </message>
+    <message>
+        <source>Output</source>
+        <translation>Ausgabe</translation>
+    </message>
+    <message>
+        <source>Equal to the next input?</source>
+        <translation>Gleich der nächsten Eingabe?</translation>
+    </message>
+    <message>
+        <source>The step of this token is not recorded, or no longer.</source>
+        <translation>Der Schritt dieses Tokens ist nicht aufgezeichnet, oder nicht mehr.</translation>
+    </message>
+    <message>
+        <source>Tree</source>
+        <translation>Baum</translation>
+    </message>
+    <message>
+        <source>Steps</source>
+        <translation>Schritte</translation>
+    </message>
+    <message>
+        <source>Equilibrium</source>
+        <translation>Gleichgewicht</translation>
+    </message>
+    <message>
+        <source>Saved as {0}.</source>
+        <translation>Gesichert als {0}.</translation>
+    </message>
+    <message>
+        <source>decided before</source>
+        <translation>vorher entschieden</translation>
+    </message>
+    <message>
+        <source>accepted</source>
+        <translation>angenommen</translation>
+    </message>
+    <message>
+        <source>the best guess where the model chose otherwise</source>
+        <translation>am besten geraten, wo das Modell anders wählte</translation>
+    </message>
+    <message>
+        <source>not what the model chose</source>
+        <translation>nicht das, was das Modell wählte</translation>
+    </message>
+    <message>
+        <source>not reached</source>
+        <translation>nicht erreicht</translation>
+    </message>
+    <message>
+        <source>chosen by the model</source>
+        <translation>vom Modell gewählt</translation>
+    </message>
+    <message>
+        <source>planned</source>
+        <translation>geplant</translation>
+    </message>
+    <message>
+        <source>last token</source>
+        <translation>letztes Token</translation>
+    </message>
+    <message>
+        <source>guess {0}</source>
+        <translation>Wahl {0}</translation>
+    </message>
+    <message>
+        <source>“{0}” is no name of a picture.</source>
+        <translation>„{0}“ ist kein Name für ein Bild.</translation>
+    </message>
+    <message>
+        <source>End it with .svg or .png.</source>
+        <translation>Er muss auf .svg oder .png enden.</translation>
+    </message>
+    <message>
+        <source>{0} can&apos;t be written: {1}.</source>
+        <translation>{0} lässt sich nicht schreiben: {1}.</translation>
+    </message>
+    <message>
+        <source>Choose another folder, or make space.</source>
+        <translation>Wählen Sie einen anderen Ordner, oder schaffen Sie Platz.</translation>
+    </message>
+    <message>
+        <source>Token tree of one step</source>
+        <translation>Tokenbaum eines Schrittes</translation>
+    </message>
+    <message>
+        <source>{0}, {1} of it besides the four parts</source>
+        <translation>{0}, davon {1} außerhalb der vier Teile</translation>
+    </message>
+    <message>
+        <source>τ {0:.2f} tokens/step over {1:,} steps; a step takes {2}.</source>
+        <translation>τ {0:.2f} Token/Schritt über {1:,} Schritte; ein Schritt dauert {2}.</translation>
+    </message>
+    <message>
+        <source>{0:.2f}× plain decoding, whose steps take {1}.</source>
+        <translation>{0:.2f}× so schnell wie ohne Vorausraten, wo ein Schritt {1} dauert.</translation>
+    </message>
+    <message>
+        <source>Cache: {0:,} of {1:,} tokens, {2:,.1f} of {3:,.1f} MiB. Weights and heads: {4:,.0f} MiB.</source>
+        <translation>Zwischenspeicher: {0:,} von {1:,} Token, {2:,.1f} von {3:,.1f} MiB. Gewichte und Köpfe: {4:,.0f} MiB.</translation>
+    </message>
+    <message>
+        <source>step {0:,}</source>
+        <translation>Schritt {0:,}</translation>
+    </message>
+    <message>
+        <source>not known</source>
+        <translation>nicht bekannt</translation>
+    </message>
+    <message>
+        <source>{0}: {1}, {2} of them accepted</source>
+        <translation>{0}: {1}, davon {2} angenommen</translation>
+    </message>
+    <message>
+        <source>draft</source>
+        <translation>raten</translation>
+    </message>
+    <message>
+        <source>verify</source>
+        <translation>prüfen</translation>
+    </message>
+    <message>
+        <source>accept</source>
+        <translation>annehmen</translation>
+    </message>
+    <message>
+        <source>commit</source>
+        <translation>behalten</translation>
+    </message>
+    <message>
+        <source>Tokens that each step gave: the accepted ones on the token that the model adds itself. Plain decoding gives 1. The mean over all steps is τ.</source>
+        <translation>Token, die jeder Schritt ergab: die angenommenen über dem, das das Modell selbst hinzufügt. Ohne Vorausraten ist es 1. Der Mittelwert über alle Schritte ist τ.</translation>
+    </message>
+    <message>
+        <source>Where each step&apos;s time went, on top of each other: drafting, verifying all guesses in one pass of the model, accepting, and keeping the accepted rows. In the title: the means.</source>
+        <translation>Wohin die Zeit jedes Schrittes ging, übereinander: Raten, Prüfen aller geratenen Token in einem Durchlauf des Modells, Annehmen und Behalten der angenommenen Zeilen. Im Titel: die Mittelwerte.</translation>
+    </message>
+    <message>
+        <source>Tokens per second, averaged over the neighbouring steps. The dashed line is plain decoding on this machine, measured after the model was loaded.</source>
+        <translation>Token je Sekunde, gemittelt über benachbarte Schritte. Die gestrichelte Linie ist das Tempo ohne Vorausraten auf diesem Rechner, gemessen nach dem Laden des Modells.</translation>
+    </message>
+    <message>
+        <source>Keys and values of the conversation so far, which every step reads. The dashed line is the room that is set aside for them, full when the context is. The rest of the memory does not change: the weights of the model and of its heads.</source>
+        <translation>Schlüssel und Werte des bisherigen Gesprächs, die jeder Schritt liest. Die gestrichelte Linie ist der Platz dafür; er ist voll, wenn der Kontext es ist. Der übrige Speicher bleibt gleich: die Gewichte des Modells und seiner Köpfe.</translation>
+    </message>
+    <message>
+        <source>T(n): time of one pass that verifies n rows, measured on this machine. The dot is what this answer&apos;s trees have on average. Medusa gains where the curve is flat.</source>
+        <translation>T(n): Zeit eines Durchlaufs, der n Zeilen prüft, auf diesem Rechner gemessen. Der Punkt zeigt, wie viele die Bäume dieser Antwort im Mittel haben. Medusa gewinnt, wo die Kurve flach ist.</translation>
+    </message>
+    <message>
+        <source>τ: tokens from decode steps ÷ decode steps. × plain: τ × time of a step of plain decoding ÷ mean time of a step. Cache: keys and values of the conversation so far, and the room there is.</source>
+        <translation>τ: Token aus Schritten ÷ Schritte. × einfach: τ × Zeit eines Schrittes ohne Vorausraten ÷ mittlere Zeit eines Schrittes. Zwischenspeicher: Schlüssel und Werte des bisherigen Gesprächs und der Platz dafür.</translation>
+    </message>
+    <message>
+        <source>lead over the next best</source>
+        <translation>Vorsprung vor dem nächstbesten</translation>
+    </message>
+    <message>
+        <source>chance after temperature and filters</source>
+        <translation>Wahrscheinlichkeit nach Temperatur und Filtern</translation>
+    </message>
+    <message>
+        <source>noise drawn at this place</source>
+        <translation>Hier ausgelostes Rauschen</translation>
+    </message>
+    <message>
+        <source>entropy (nats)</source>
+        <translation>Entropie (Nat)</translation>
+    </message>
+    <message>
+        <source>needed to be accepted</source>
+        <translation>Zum Annehmen nötig</translation>
+    </message>
+    <message>
+        <source>first</source>
+        <translation>erste</translation>
+    </message>
+    <message>
+        <source>second</source>
+        <translation>zweite</translation>
+    </message>
+    <message>
+        <source>third</source>
+        <translation>dritte</translation>
+    </message>
+    <message>
+        <source>{0}th</source>
+        <translation>{0}.</translation>
+    </message>
+    <message>
+        <source>Token</source>
+        <translation>Token</translation>
+    </message>
+    <message>
+        <source>given: it was decided before</source>
+        <translation>gegeben: Es war vorher entschieden</translation>
+    </message>
+    <message>
+        <source>its step left the buffer: newer ones needed the room</source>
+        <translation>Sein Schritt ist nicht mehr im Puffer: Neuere brauchten den Platz</translation>
+    </message>
+    <message>
+        <source>0 (reading the prompt)</source>
+        <translation>0 (Lesen der Frage)</translation>
+    </message>
+    <message>
+        <source>Id</source>
+        <translation>Nummer</translation>
+    </message>
+    <message>
+        <source>Step</source>
+        <translation>Schritt</translation>
+    </message>
+    <message>
+        <source>{0}, {1} of {2}</source>
+        <translation>{0}, Stelle: {1} von {2}</translation>
+    </message>
+    <message>
+        <source>Model&apos;s probability</source>
+        <translation>Wahrscheinlichkeit laut Modell</translation>
+    </message>
+    <message>
+        <source>Instead</source>
+        <translation>Stattdessen</translation>
+    </message>
+    <message>
+        <source>Rule</source>
+        <translation>Regel</translation>
+    </message>
+    <message>
+        <source>Time of the step</source>
+        <translation>Zeit des Schrittes</translation>
+    </message>
+    <message>
+        <source>the model itself</source>
+        <translation>vom Modell selbst</translation>
+    </message>
+    <message>
+        <source> (bonus token)</source>
+        <translation> (Zusatztoken)</translation>
+    </message>
+    <message>
+        <source>From</source>
+        <translation>Von</translation>
+    </message>
+    <message>
+        <source>{0} guess, {1}</source>
+        <translation>{0} Wahl, {1}</translation>
+    </message>
+    <message>
+        <source>Its guess</source>
+        <translation>Geraten als</translation>
+    </message>
+    <message>
+        <source>{0}, accepted</source>
+        <translation>{0}, angenommen</translation>
+    </message>
+    <message>
+        <source>Lead over the next best</source>
+        <translation>Vorsprung vor dem nächstbesten</translation>
+    </message>
+    <message>
+        <source>{0:.3g} times as likely</source>
+        <translation>{0:.3g}-mal so wahrscheinlich</translation>
+    </message>
+    <message>
+        <source>{0} Likelier ones are not allowed here.</source>
+        <translation>{0} Wahrscheinlichere sind hier nicht erlaubt.</translation>
+    </message>
+    <message>
+        <source>Traces (*.json)</source>
+        <translation>Aufzeichnungen (*.json)</translation>
+    </message>
+    <message>
+        <source>Pictures (*.svg *.png)</source>
+        <translation>Bilder (*.svg *.png)</translation>
+    </message>
+    <message>
+        <source>{0} has {1:,} steps; {2:,} can be shown.</source>
+        <translation>{0} hat {1:,} Schritte; {2:,} können gezeigt werden.</translation>
+    </message>
+    <message>
+        <source>Record a shorter answer.</source>
+        <translation>Zeichnen Sie eine kürzere Antwort auf.</translation>
+    </message>
+    <message>
+        <source>the prompt is read, one token</source>
+        <translation>die Frage wird gelesen, ein Token</translation>
+    </message>
+    <message>
+        <source>{0} accepted</source>
+        <translation>{0} angenommen</translation>
+    </message>
+    <message>
+        <source>1 of the model&apos;s own</source>
+        <translation>1 vom Modell selbst</translation>
+    </message>
+    <message>
+        <source>{0} token ({1})</source>
+        <translation>{0} Token ({1})</translation>
+    </message>
+    <message>
+        <source>{0} tokens ({1})</source>
+        <translation>{0} Token ({1})</translation>
+    </message>
+    <message>
+        <source>{0}: {1}, from {2}{3}</source>
+        <translation>{0}: {1}, von {2}{3}</translation>
+    </message>
+    <message>
+        <source>what the model chose itself</source>
+        <translation>was das Modell selbst wählte</translation>
+    </message>
+    <message>
+        <source>the best guess there, but not chosen</source>
+        <translation>dort am besten geraten, aber nicht gewählt</translation>
+    </message>
+    <message>
+        <source>not chosen</source>
+        <translation>nicht gewählt</translation>
+    </message>
+    <message>
+        <source>behind a wrong guess</source>
+        <translation>hinter falsch Geratenem</translation>
+    </message>
+    <message>
+        <source>chance that the drafter, or the model, gave it; paler: less</source>
+        <translation>Wahrscheinlichkeit nach dem, der riet, oder dem Modell; blasser: geringer</translation>
+    </message>
+    <message>
+        <source>a row of the tree, for a guess</source>
+        <translation>eine Zeile des Baumes, für ein geratenes Token</translation>
+    </message>
+    <message>
+        <source>chance that it and all before it are right; paler: less</source>
+        <translation>Wahrscheinlichkeit, dass es und alle davor richtig sind; blasser: geringer</translation>
+    </message>
+    <message>
+        <source>From left to right: the last token, then guesses of what follows. One pass of the model checks all of them.</source>
+        <translation>Von links nach rechts: das letzte Token, dann Geratenes, was folgen könnte. Ein Durchlauf des Modells prüft alles.</translation>
+    </message>
+    <message>
+        <source>The guesses of the heads that pay most, by how often each has been right. More rows give more tokens in a step, but a step takes longer. The drafter Medusa heads uses this tree as it is, those that grow a tree for each step use as many rows.</source>
+        <translation>Was die Köpfe raten und am meisten lohnt, danach, wie oft jeder richtig lag. Mehr Zeilen ergeben mehr Token in einem Schritt, aber er dauert länger. „Medusa-Köpfe“ nimmt diesen Baum, wie er ist; wo für jeden Schritt ein Baum wächst, hat er so viele Zeilen.</translation>
+    </message>
+    <message>
+        <source>head {0} {1:.0%}</source>
+        <translation>Kopf {0} {1:.0%}</translation>
+    </message>
+    <message>
+        <source>near {0:g}</source>
+        <translation>nahe {0:g}</translation>
+    </message>
+    <message>
+        <source>at temperatures {0}</source>
+        <translation>bei Temperaturen {0}</translation>
+    </message>
+    <message>
+        <source>without chance, as Greedy</source>
+        <translation>ohne Zufall, wie bei Greedy</translation>
+    </message>
+    <message>
+        <source> and in {0:,} steps since</source>
+        <translation> und in {0:,} Schritten seitdem</translation>
+    </message>
+    <message>
+        <source>Right first guesses, {0}: {1} (where the heads were measured{2}).</source>
+        <translation>Richtige erste Wahl, {0}: {1} (wo die Köpfe gemessen wurden{2}).</translation>
+    </message>
+    <message>
+        <source>model chose {0}</source>
+        <translation>Modell: {0}</translation>
+    </message>
+    <message>
+        <source>Node</source>
+        <translation>Knoten</translation>
+    </message>
+    <message>
+        <source>Depth</source>
+        <translation>Tiefe</translation>
+    </message>
+    <message>
+        <source>Guess</source>
+        <translation>Wahl</translation>
+    </message>
+    <message>
+        <source>Probability</source>
+        <translation>Wahrscheinlichkeit</translation>
+    </message>
+    <message>
+        <source>Result</source>
+        <translation>Ergebnis</translation>
+    </message>
+    <message>
+        <source>After token</source>
+        <translation>Nach Token</translation>
+    </message>
+    <message>
+        <source>No step to show yet: ask something.</source>
+        <translation>Noch kein Schritt zu zeigen: Fragen Sie etwas.</translation>
+    </message>
+    <message>
+        <source>‹special {0}›</source>
+        <translation>‹Sondertoken {0}›</translation>
+    </message>
+    <message>
+        <source>given</source>
+        <translation>gegeben</translation>
+    </message>
+    <message>
+        <source> and </source>
+        <translation> und </translation>
+    </message>
+    <message>
+        <source>{0}, {1} ahead</source>
+        <translation>{0}, {1} voraus</translation>
     </message>
 </context>
 <context>
@@ -787,8 +1897,16 @@
         <translation>GGUF-Datei…</translation>
     </message>
     <message>
+        <source> · quantized copies {0}</source>
+        <translation> · quantisierte Kopien {0}</translation>
+    </message>
+    <message>
         <source>Nothing is downloaded yet: see Discover, or import a model.</source>
         <translation>Noch ist nichts heruntergeladen: siehe Entdecken, oder importieren Sie ein Modell.</translation>
+    </message>
+    <message>
+        <source>{0}{1} · downloads go to {2}{3}</source>
+        <translation>{0}{1} · Downloads liegen in {2}{3}</translation>
     </message>
     <message>
         <source>Remove from list</source>
@@ -807,6 +1925,14 @@
         <translation>Passt vielleicht nicht. Trotzdem laden?</translation>
     </message>
     <message>
+        <source>Verifying {0}: reading every byte …</source>
+        <translation>{0} wird überprüft: Jedes Byte wird gelesen …</translation>
+    </message>
+    <message>
+        <source>{0}: {1}. Download it again to mend it.</source>
+        <translation>{0}: {1}. Ein neuer Download behebt das.</translation>
+    </message>
+    <message>
         <source>Verified: all files are intact.</source>
         <translation>Überprüft: Alle Dateien sind unversehrt.</translation>
     </message>
@@ -823,6 +1949,14 @@
         <translation>Es ist gerade geladen: Das eingebaute Modell tritt an seine Stelle.</translation>
     </message>
     <message>
+        <source>{0} is deleted: {1} are free again.</source>
+        <translation>{0} ist gelöscht: {1} sind wieder frei.</translation>
+    </message>
+    <message>
+        <source>{0} is off the list; its files stay.</source>
+        <translation>{0} steht nicht mehr in der Liste; die Dateien bleiben.</translation>
+    </message>
+    <message>
         <source>Folder of a model or of heads</source>
         <translation>Ordner eines Modells oder von Köpfen</translation>
     </message>
@@ -833,6 +1967,14 @@
     <message>
         <source>GGUF files (*.gguf)</source>
         <translation>GGUF-Dateien (*.gguf)</translation>
+    </message>
+    <message>
+        <source>Where downloads go</source>
+        <translation>Wohin Downloads kommen</translation>
+    </message>
+    <message>
+        <source>The quantized copies are deleted: {0} are free.</source>
+        <translation>Die quantisierten Kopien sind gelöscht: {0} sind frei.</translation>
     </message>
 </context>
 <context>
@@ -981,6 +2123,10 @@
         <source>({0}-bit)</source>
         <translation>({0} Bit)</translation>
     </message>
+    <message>
+        <source>The heads of this pair are published as a pickle, a kind of file that can run code when it is opened. Medusa Chat looks through it first, refuses everything but plain tensors, and converts it once, in a process of its own.</source>
+        <translation>Die Köpfe dieses Paares liegen als Pickle-Datei vor, einer Art von Datei, die beim Öffnen Code ausführen kann. Medusa Chat sieht sie vorher durch, weist alles außer reinen Tensoren ab und wandelt sie einmal um, in einem eigenen Prozess.</translation>
+    </message>
 </context>
 <context>
     <name>LibraryDialog</name>
@@ -1012,12 +2158,59 @@
         <source>Downloads</source>
         <translation>Downloads</translation>
     </message>
+    <message>
+        <source>Download and convert these heads?</source>
+        <translation>Diese Köpfe herunterladen und umwandeln?</translation>
+    </message>
+    <message>
+        <source>{0} is here: load it under Installed.</source>
+        <translation>{0} ist da: Laden lässt es sich unter Installiert.</translation>
+    </message>
+</context>
+<context>
+    <name>ListModel</name>
+    <message>
+        <source>Heading: {0}</source>
+        <translation>Überschrift: {0}</translation>
+    </message>
+    <message>
+        <source>, is being answered</source>
+        <translation>, wird beantwortet</translation>
+    </message>
 </context>
 <context>
     <name>MemoryBar</name>
     <message>
         <source>Memory</source>
         <translation>Speicher</translation>
+    </message>
+    <message>
+        <source>other programs</source>
+        <translation>andere Programme</translation>
+    </message>
+    <message>
+        <source>runtime</source>
+        <translation>Laufzeit</translation>
+    </message>
+    <message>
+        <source>weights</source>
+        <translation>Gewichte</translation>
+    </message>
+    <message>
+        <source>heads</source>
+        <translation>Köpfe</translation>
+    </message>
+    <message>
+        <source>KV cache</source>
+        <translation>KV-Cache</translation>
+    </message>
+    <message>
+        <source>scratch</source>
+        <translation>Zwischenwerte</translation>
+    </message>
+    <message>
+        <source>free</source>
+        <translation>frei</translation>
     </message>
 </context>
 <context>
@@ -1104,6 +2297,56 @@
     </message>
 </context>
 <context>
+    <name>PathView</name>
+    <message>
+        <source>{0} wrote this answer: load it to go on with its tokens.</source>
+        <translation>Diese Antwort schrieb {0}: Laden Sie es, um mit ihren Token weiterzumachen.</translation>
+    </message>
+</context>
+<context>
+    <name>PlanBar</name>
+    <message>
+        <source>Rows of the tree</source>
+        <translation>Zeilen des Baumes</translation>
+    </message>
+    <message>
+        <source>How many tokens one step verifies, the root included</source>
+        <translation>So viele Token prüft ein Schritt, die Wurzel eingeschlossen</translation>
+    </message>
+    <message>
+        <source>τ is 1 (the model&apos;s own token) plus the chance of every node: the product of the accuracies of the ranks on its path. The speed is τ ÷ the time of such a step, measured on this machine.</source>
+        <translation>τ ist 1 (das eigene Token des Modells) plus die Wahrscheinlichkeit jedes Knotens: das Produkt der Trefferquoten der Ränge auf seinem Weg. Das Tempo ist τ ÷ Zeit eines solchen Schrittes, auf diesem Rechner gemessen.</translation>
+    </message>
+    <message>
+        <source>Rows</source>
+        <translation>Zeilen</translation>
+    </message>
+    <message>
+        <source>Use for the next answers</source>
+        <translation>Für die nächsten Antworten nehmen</translation>
+    </message>
+    <message>
+        <source>Else the engine chooses what is fastest on this machine</source>
+        <translation>Sonst wird gewählt, was auf diesem Rechner am schnellsten ist</translation>
+    </message>
+    <message>
+        <source>not measured yet</source>
+        <translation>noch nicht gemessen</translation>
+    </message>
+    <message>
+        <source>this model has no heads</source>
+        <translation>dieses Modell hat keine Köpfe</translation>
+    </message>
+    <message>
+        <source> · the engine&apos;s choice</source>
+        <translation> · von selbst gewählt</translation>
+    </message>
+    <message>
+        <source>{0} rows · expected {1:.2f} tokens/step · {2:,.0f} tokens/s · {3:.2f}× plain{4}</source>
+        <translation>{0} Zeilen · erwartet {1:.2f} Token/Schritt · {2:,.0f} Token/s · {3:.2f}× einfach{4}</translation>
+    </message>
+</context>
+<context>
     <name>PresetBar</name>
     <message>
         <source>Your own settings</source>
@@ -1183,6 +2426,25 @@
     </message>
 </context>
 <context>
+    <name>PromptActions</name>
+    <message>
+        <source>message</source>
+        <translation>Nachricht</translation>
+    </message>
+    <message>
+        <source>Copy the message</source>
+        <translation>Nachricht kopieren</translation>
+    </message>
+    <message>
+        <source>Edit</source>
+        <translation>Bearbeiten</translation>
+    </message>
+    <message>
+        <source>Edit and send again; this version stays</source>
+        <translation>Bearbeiten und neu senden; diese Version bleibt</translation>
+    </message>
+</context>
+<context>
     <name>PromptEdit</name>
     <message>
         <source>Ask something…</source>
@@ -1195,6 +2457,21 @@
     <message>
         <source>Enter sends, Shift and Enter start a new line.</source>
         <translation>Eingabe sendet, Umschalt und Eingabe beginnen eine neue Zeile.</translation>
+    </message>
+</context>
+<context>
+    <name>PromptEditor</name>
+    <message>
+        <source>Edited message</source>
+        <translation>Bearbeitete Nachricht</translation>
+    </message>
+    <message>
+        <source>Send</source>
+        <translation>Senden</translation>
+    </message>
+    <message>
+        <source>Cancel</source>
+        <translation>Abbrechen</translation>
     </message>
 </context>
 <context>
@@ -1414,6 +2691,30 @@
     <message>
         <source>Lets rarer tokens come: for stories and ideas.</source>
         <translation>Lässt seltenere Token zu: für Geschichten und Einfälle.</translation>
+    </message>
+    <message>
+        <source>head</source>
+        <translation>Kopf</translation>
+    </message>
+    <message>
+        <source>guessed by a Medusa head; head k guesses k tokens ahead</source>
+        <translation>von einem Medusa-Kopf geraten; Kopf k rät k Token voraus</translation>
+    </message>
+    <message>
+        <source>lookup</source>
+        <translation>Nachschlagen</translation>
+    </message>
+    <message>
+        <source>found in the text so far</source>
+        <translation>im bisherigen Text gefunden</translation>
+    </message>
+    <message>
+        <source>phrases</source>
+        <translation>Wendungen</translation>
+    </message>
+    <message>
+        <source>what the model often says there</source>
+        <translation>was das Modell dort oft sagt</translation>
     </message>
     <message>
         <source>All methods</source>
@@ -1682,14 +2983,151 @@
     </message>
 </context>
 <context>
+    <name>Side</name>
+    <message>
+        <source>Drafter, {0}</source>
+        <translation>Vorausraten, {0}</translation>
+    </message>
+    <message>
+        <source>Rule, {0}</source>
+        <translation>Regel, {0}</translation>
+    </message>
+    <message>
+        <source>{0} rows</source>
+        <translation>{0} Zeilen</translation>
+    </message>
+    <message>
+        <source>Best tree</source>
+        <translation>Bester Baum</translation>
+    </message>
+    <message>
+        <source>Rows of the tree, {0}</source>
+        <translation>Zeilen des Baumes, {0}</translation>
+    </message>
+    <message>
+        <source>Tokens that one step verifies; plain decoding has no tree</source>
+        <translation>Token, die ein Schritt prüft; ohne Vorausraten gibt es keinen Baum</translation>
+    </message>
+    <message>
+        <source>Clock, {0}</source>
+        <translation>Uhr, {0}</translation>
+    </message>
+    <message>
+        <source>Answer, {0}</source>
+        <translation>Antwort, {0}</translation>
+    </message>
+    <message>
+        <source>Waiting for its turn …</source>
+        <translation>Wartet, bis sie dran ist …</translation>
+    </message>
+    <message>
+        <source>{0} · {1:,} tokens · {2:,.0f} tokens/s</source>
+        <translation>{0} · {1:,} Token · {2:,.0f} Token/s</translation>
+    </message>
+</context>
+<context>
     <name>Sidebar</name>
     <message>
         <source>Search conversations</source>
         <translation>Gespräche durchsuchen</translation>
     </message>
     <message>
+        <source>New chat</source>
+        <translation>Neues Gespräch</translation>
+    </message>
+    <message>
+        <source>New chat (Ctrl+N)</source>
+        <translation>Neues Gespräch (Strg+N)</translation>
+    </message>
+    <message>
+        <source>Trash</source>
+        <translation>Papierkorb</translation>
+    </message>
+    <message>
+        <source>Show the trash</source>
+        <translation>Papierkorb zeigen</translation>
+    </message>
+    <message>
+        <source>More</source>
+        <translation>Mehr</translation>
+    </message>
+    <message>
+        <source>Import and export</source>
+        <translation>Importieren und exportieren</translation>
+    </message>
+    <message>
         <source>Empty trash …</source>
         <translation>Papierkorb leeren …</translation>
+    </message>
+    <message>
+        <source>Back to the conversations</source>
+        <translation>Zurück zu den Gesprächen</translation>
+    </message>
+</context>
+<context>
+    <name>StepBars</name>
+    <message>
+        <source>Tokens per step</source>
+        <translation>Token je Schritt</translation>
+    </message>
+    <message>
+        <source>One bar for each decoding step, as high as the tokens it gave: grey those that the model chose itself, in colours the accepted ones by who guessed them.</source>
+        <translation>Ein Balken je Schritt, so hoch wie die Zahl seiner Token: grau, was das Modell selbst wählte, farbig das Angenommene, je nachdem, wer es geraten hat.</translation>
+    </message>
+</context>
+<context>
+    <name>StepsPanel</name>
+    <message>
+        <source>Tokens per step</source>
+        <translation>Token je Schritt</translation>
+    </message>
+    <message>
+        <source>Step (µs)</source>
+        <translation>Schritt (µs)</translation>
+    </message>
+    <message>
+        <source>Tokens per second</source>
+        <translation>Token je Sekunde</translation>
+    </message>
+    <message>
+        <source>Memory of the cache (MiB)</source>
+        <translation>Zwischenspeicher (MiB)</translation>
+    </message>
+    <message>
+        <source>Guesses accepted, by source</source>
+        <translation>Angenommen, nach Quelle</translation>
+    </message>
+    <message>
+        <source>A pass of n rows, T(n) (µs)</source>
+        <translation>Durchlauf mit n Zeilen, T(n) (µs)</translation>
+    </message>
+    <message>
+        <source>the model&apos;s own</source>
+        <translation>vom Modell selbst</translation>
+    </message>
+    <message>
+        <source>accepted</source>
+        <translation>angenommen</translation>
+    </message>
+    <message>
+        <source>nothing yet</source>
+        <translation>noch nichts</translation>
+    </message>
+    <message>
+        <source>{0} rows take {1:.0f} µs</source>
+        <translation>{0} Zeilen dauern {1:.0f} µs</translation>
+    </message>
+    <message>
+        <source>No decoding steps yet: ask something.</source>
+        <translation>Noch keine Schritte: Fragen Sie etwas.</translation>
+    </message>
+    <message>
+        <source>{0} Recorded with {1}, which isn&apos;t loaded: no comparison.</source>
+        <translation>{0} Aufgezeichnet mit {1}, das nicht geladen ist: kein Vergleich.</translation>
+    </message>
+    <message>
+        <source>no step is shown</source>
+        <translation>kein Schritt wird gezeigt</translation>
     </message>
 </context>
 <context>
@@ -1782,6 +3220,25 @@
     </message>
 </context>
 <context>
+    <name>ThoughtFold</name>
+    <message>
+        <source>Thought</source>
+        <translation>Gedacht</translation>
+    </message>
+    <message>
+        <source>Thinking…</source>
+        <translation>Denkt nach …</translation>
+    </message>
+    <message>
+        <source>Thought for {0}</source>
+        <translation>Nachgedacht: {0}</translation>
+    </message>
+    <message>
+        <source>Show what the model thought; it isn&apos;t sent back to the model</source>
+        <translation>Zeigen, was das Modell gedacht hat; es bekommt das nicht wieder zu lesen</translation>
+    </message>
+</context>
+<context>
     <name>TokenBox</name>
     <message>
         <source>Hub token</source>
@@ -1834,6 +3291,206 @@
     <message>
         <source>The token works: it is {0}’s.</source>
         <translation>Das Token gilt: Es gehört {0}.</translation>
+    </message>
+</context>
+<context>
+    <name>TraceFiles</name>
+    <message>
+        <source>Open a trace</source>
+        <translation>Aufzeichnung öffnen</translation>
+    </message>
+    <message>
+        <source>There is no whole recording to save.</source>
+        <translation>Es gibt keine ganze Aufzeichnung, die sich sichern ließe.</translation>
+    </message>
+    <message>
+        <source>Save the trace</source>
+        <translation>Aufzeichnung sichern</translation>
+    </message>
+    <message>
+        <source>Ask something first, with recording on.</source>
+        <translation>Fragen Sie erst etwas, während aufgezeichnet wird.</translation>
+    </message>
+    <message>
+        <source>This answer broke off with an error; ask again.</source>
+        <translation>Diese Antwort brach mit einem Fehler ab; fragen Sie noch einmal.</translation>
+    </message>
+    <message>
+        <source>Wait for the end of the answer.</source>
+        <translation>Warten Sie das Ende der Antwort ab.</translation>
+    </message>
+    <message>
+        <source>Its first steps have left the buffer: newer answers needed the room.</source>
+        <translation>Ihre ersten Schritte sind nicht mehr im Puffer: Neuere Antworten brauchten den Platz.</translation>
+    </message>
+    <message>
+        <source>There is no tree to save.</source>
+        <translation>Es gibt keinen Baum, der sich sichern ließe.</translation>
+    </message>
+    <message>
+        <source>Ask something first.</source>
+        <translation>Fragen Sie erst etwas.</translation>
+    </message>
+    <message>
+        <source>Save the picture</source>
+        <translation>Bild sichern</translation>
+    </message>
+</context>
+<context>
+    <name>Transport</name>
+    <message>
+        <source>Step back</source>
+        <translation>Schritt zurück</translation>
+    </message>
+    <message>
+        <source>Play</source>
+        <translation>Abspielen</translation>
+    </message>
+    <message>
+        <source>Step forward</source>
+        <translation>Schritt vor</translation>
+    </message>
+    <message>
+        <source>Step</source>
+        <translation>Schritt</translation>
+    </message>
+    <message>
+        <source>The step that is shown; arrow keys move by one, Page keys by ten</source>
+        <translation>Der gezeigte Schritt; Pfeiltasten gehen einen weiter, Bildtasten zehn</translation>
+    </message>
+    <message>
+        <source>Follow live</source>
+        <translation>Mitlaufen</translation>
+    </message>
+    <message>
+        <source>Show the newest step while an answer is written</source>
+        <translation>Während einer Antwort den neuesten Schritt zeigen</translation>
+    </message>
+    <message>
+        <source>Pause</source>
+        <translation>Anhalten</translation>
+    </message>
+    <message>
+        <source>its steps left the buffer</source>
+        <translation>die Schritte sind nicht mehr im Puffer</translation>
+    </message>
+    <message>
+        <source>no steps yet</source>
+        <translation>noch keine Schritte</translation>
+    </message>
+    <message>
+        <source>step {0:,} of {1:,}: {2}</source>
+        <translation>Schritt {0:,} von {1:,}: {2}</translation>
+    </message>
+</context>
+<context>
+    <name>TreeLegend</name>
+    <message>
+        <source>Legend</source>
+        <translation>Legende</translation>
+    </message>
+</context>
+<context>
+    <name>TreePanel</name>
+    <message>
+        <source>Which tree</source>
+        <translation>Welcher Baum</translation>
+    </message>
+    <message>
+        <source>This step</source>
+        <translation>Dieser Schritt</translation>
+    </message>
+    <message>
+        <source>Planned tree</source>
+        <translation>Geplanter Baum</translation>
+    </message>
+    <message>
+        <source>Table</source>
+        <translation>Tabelle</translation>
+    </message>
+    <message>
+        <source>List the nodes instead of drawing them</source>
+        <translation>Knoten auflisten, statt sie zu zeichnen</translation>
+    </message>
+    <message>
+        <source>Save this answer&apos;s steps as JSON</source>
+        <translation>Die Schritte dieser Antwort als JSON sichern</translation>
+    </message>
+    <message>
+        <source>Draw smaller (−)</source>
+        <translation>Kleiner zeichnen (−)</translation>
+    </message>
+    <message>
+        <source>Draw larger (+)</source>
+        <translation>Größer zeichnen (+)</translation>
+    </message>
+    <message>
+        <source>Show the whole tree (0)</source>
+        <translation>Den ganzen Baum zeigen (0)</translation>
+    </message>
+    <message>
+        <source>Open …</source>
+        <translation>Öffnen …</translation>
+    </message>
+    <message>
+        <source>Open a recorded trace</source>
+        <translation>Eine Aufzeichnung öffnen</translation>
+    </message>
+    <message>
+        <source>Save trace …</source>
+        <translation>Sichern …</translation>
+    </message>
+    <message>
+        <source>Save picture …</source>
+        <translation>Bild sichern …</translation>
+    </message>
+    <message>
+        <source>Save this picture as SVG or PNG</source>
+        <translation>Dieses Bild als SVG oder PNG sichern</translation>
+    </message>
+</context>
+<context>
+    <name>TreeTable</name>
+    <message>
+        <source>Nodes of the tree</source>
+        <translation>Knoten des Baumes</translation>
+    </message>
+</context>
+<context>
+    <name>TreeView</name>
+    <message>
+        <source>Token tree</source>
+        <translation>Tokenbaum</translation>
+    </message>
+</context>
+<context>
+    <name>UserMessage</name>
+    <message>
+        <source>You</source>
+        <translation>Sie</translation>
+    </message>
+    <message>
+        <source>Copy the message</source>
+        <translation>Nachricht kopieren</translation>
+    </message>
+    <message>
+        <source>Edit</source>
+        <translation>Bearbeiten</translation>
+    </message>
+</context>
+<context>
+    <name>VersionRow</name>
+    <message>
+        <source>Previous version of this {0}</source>
+        <translation>Vorige Version dieser {0}</translation>
+    </message>
+    <message>
+        <source>Next version of this {0}</source>
+        <translation>Nächste Version dieser {0}</translation>
+    </message>
+    <message>
+        <source>Version {0} of {1} of this {2}</source>
+        <translation>Version {0} von {1} dieser {2}</translation>
     </message>
 </context>
 <context>

@@ -17,7 +17,7 @@ from tests.app.driving import wait_ready
 from tests.tools.translations import compile_ts, extract, messages
 
 FOLDER = resources_dir() / "translations"
-FIELD = re.compile(r"\{\w*\}")
+FIELD = re.compile(r"\{[^{}]*\}")
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ import PySide6
 
 from medusa_core.chat_settings import SETTINGS
 from medusa_core.drafters.lineup import drafter_registry
+from medusa_core.drafters.source import source_registry
 from medusa_core.presets import BUILTIN
 from medusa_core.rules.rule import rule_registry
 from medusa_core.setting import When
@@ -37,11 +38,13 @@ def extract(path: Path) -> None:
 
 
 def declared_texts() -> tuple[str, ...]:
-    """What settings, presets, drafters and rules say of themselves, in English."""
+    """What settings, presets, sources, drafters and rules say of themselves, in English."""
     settings = SETTINGS.values()
     told = [text for s in settings for text in (s.label, s.meaning, s.drafting, s.off_text)]
     told += [when.value for when in When if when.value]
     told += [text for preset in BUILTIN for text in (preset.name, preset.meaning)]
+    infos = (spec.info for spec in source_registry().specs)
+    told += [text for info in infos for text in (info.label, info.explanation)]
     specs = (*drafter_registry().specs, *rule_registry().specs)
     told += [text for spec in specs for text in (spec.choice.label, spec.choice.explanation)]
     return tuple(dict.fromkeys(told))
