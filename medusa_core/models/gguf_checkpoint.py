@@ -19,6 +19,7 @@ from medusa_core.quant.block_types import block_type
 
 _DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 _TURNED = {"q_proj": "attention.head_count", "k_proj": "attention.head_count_kv"}
+_SENSES = ("v.", "a.", "mm.")  # in front of the names of what sees and hears
 _MOST_EXPERTS = 1 << 10
 _READ_ELSEWHERE = frozenset(
     ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
@@ -97,9 +98,9 @@ class GgufCheckpoint(Checkpoint):
 
 
 def _named(gguf: Gguf, of: Architecture) -> Iterator[tuple[str, GgufTensor]]:
-    """All tensors by Hugging Face's names, each expert's on its own."""
+    """All tensors of the text part by Hugging Face's names, each expert's on its own."""
     for theirs, tensor in gguf.tensors.items():
-        if theirs in _READ_ELSEWHERE:
+        if theirs in _READ_ELSEWHERE or theirs.startswith(_SENSES):
             continue
         name = hugging_face_name(theirs, of)
         if EACH_EXPERT not in name:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
@@ -61,6 +62,7 @@ _WHOLE = (*_LLAMA3_NAMES, "tekken")  # a word that is a token isn't merged
 _NOT_SWALLOWING = frozenset({"<unk>", "<s>", "<|endoftext|>"})
 _MODELS = ("llama", "gpt2")
 _NAMED = {"bos_token": "bos", "eos_token": "eos", "unk_token": "unknown", "pad_token": "padding"}
+_CALLED = ("name", "basename", "finetune")
 _MOST_CHARS = 4096
 _TOKENS = "tokenizer.ggml.tokens"
 
@@ -95,11 +97,26 @@ def read_gguf_tokenizer(path: Path) -> tuple[RustTokenizer, bool]:
         return _sentencepiece(gguf, path, texts, kinds), False
 
 
-def template_and_tokens(path: Path) -> tuple[str, dict[str, str]]:
-    """The chat template in a GGUF file, and the texts of tokens that it may name.
+@dataclass(frozen=True, slots=True)
+class GgufChat:
+    """What a GGUF file says of conversations.
 
-    Returns:
-        The template, empty where there is none; and texts by names such as `bos_token`.
+    Attributes:
+        template: The chat template; empty where there is none.
+        tokens: Texts of the tokens that it may name, by names such as `bos_token`.
+        names: What the model calls itself.
+    """
+
+    template: str
+    tokens: dict[str, str]
+    names: str
+
+
+def read_chat(path: Path) -> GgufChat:
+    """Read what a GGUF file says of conversations.
+
+    Raises:
+        CheckpointError: The file is damaged.
     """
     gguf = read_entries(path)
     texts = gguf.texts(_TOKENS)
@@ -108,7 +125,8 @@ def template_and_tokens(path: Path) -> tuple[str, dict[str, str]]:
         number = gguf.entries.get(f"tokenizer.ggml.{key}_token_id")
         if isinstance(number, int) and 0 <= number < len(texts):
             found[name] = texts[number]
-    return gguf.text("tokenizer.chat_template"), found
+    names = " ".join(gguf.text(f"general.{key}")[:_MOST_CHARS] for key in _CALLED)
+    return GgufChat(gguf.text("tokenizer.chat_template"), found, names)
 
 
 def _sentencepiece(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> RustTokenizer:

@@ -12,7 +12,7 @@ from medusa_core.errors import TemplateError
 from medusa_core.files.gguf import is_gguf
 from medusa_core.files.json_file import read_json
 from medusa_core.messages import ChatMessage, Role
-from medusa_core.text.gguf_tokenizer import template_and_tokens
+from medusa_core.text.gguf_tokenizer import read_chat
 from medusa_core.text.known_templates import is_shipped, known_template
 from medusa_core.text.rendering import MOST_SOURCE_CHARS, Rendering, too_long
 from medusa_core.text.template_process import TemplateProcess
@@ -59,9 +59,14 @@ class ChatTemplate:
         Raises:
             TemplateError: The model has none, or it doesn't parse.
         """
-        source, tokens = _of_gguf(model_dir) if is_gguf(model_dir) else _of_folder(model_dir)
+        if is_gguf(model_dir):
+            chat = read_chat(model_dir)
+            source, tokens, names = chat.template or None, chat.tokens, chat.names
+        else:
+            source, tokens = _of_folder(model_dir)
+            names = _names(model_dir) if source is None else ""
         if source is None:
-            source = known_template(model_dir, _names(model_dir), tokenizer)
+            source = known_template(model_dir, names, tokenizer)
         if source is None:
             raise TemplateError(
                 f"{model_dir.name} has no chat template.",
@@ -105,12 +110,6 @@ def _named(templates: object) -> str | None:
         default = [t for t in found if t.get("name") == "default"]
         templates = next((t["template"] for t in default or found), None)
     return templates if isinstance(templates, str) else None
-
-
-def _of_gguf(path: Path) -> tuple[str | None, dict[str, str]]:
-    """Template and special tokens of a GGUF file."""
-    source, tokens = template_and_tokens(path)
-    return source or None, tokens
 
 
 def _of_folder(model_dir: Path) -> tuple[str | None, dict[str, str]]:

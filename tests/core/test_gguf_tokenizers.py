@@ -14,7 +14,9 @@ from transformers import AddedToken, GemmaTokenizer, PreTrainedTokenizerFast
 from transformers.convert_slow_tokenizer import generate_merges
 
 from medusa_core.errors import TokenizerError
+from medusa_core.messages import ChatMessage, Role
 from medusa_core.text.detokenizer import Detokenizer
+from medusa_core.text.template import ChatTemplate
 from medusa_core.text.tokenizer import Tokenizer as OurTokenizer
 from tests.core.gguf_files import add_byte_level, finish
 from tests.core.test_sentencepiece import train as train_pieces
@@ -274,3 +276,16 @@ def test_phi_3s_special_tokens_swallow_the_line_break_behind_them(tmp_path: Path
     user, end = (peer.piece_to_id(text) for text in PHI3_SYMBOLS)
     assert ours.encode("<|user|>\nthe fox<|end|>\n") == [user, *ours.encode("the fox"), end]
     assert ours.encode("<s>\nthe")[1:] == ours.encode("\nthe")
+
+
+def test_a_file_without_a_template_is_known_by_what_it_calls_itself(tmp_path: Path) -> None:
+    train("gpt-2", tmp_path)
+    writer = gguf.GGUFWriter(tmp_path / "sha256-0123", "llama")  # as Ollama names it
+    writer.add_name("Vicuna 7B v1.5")
+    add_byte_level(writer, tmp_path / "tokenizer.json", "gpt-2")
+    writer.add_tensor("token_embd.weight", np.zeros((4, 4), np.float32))
+    finish(writer)
+    path = tmp_path / "sha256-0123"
+    turns = (ChatMessage(Role.USER, "Hi"),)
+    text = ChatTemplate.open(path, OurTokenizer.open(path)).render(turns)
+    assert text.endswith("USER: Hi ASSISTANT:")
