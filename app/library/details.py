@@ -180,7 +180,8 @@ class Details(QWidget):
     ) -> None:
         self.quant_box.clear()
         recommended = "" if best is None else best.formats.linears
-        best_name = recommended or config.quantization
+        is_kept = budget.hardware.device == "cpu"  # a card makes nf4 of a file's blocks
+        best_name = recommended or (config.quantization if is_kept else "")
         best_name = f" ({best_name})" if best_name else ""
         self.quant_box.addItem(self.tr("Best for this computer{0}").format(best_name), recommended)
         if config.quantization:

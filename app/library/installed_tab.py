@@ -119,18 +119,14 @@ class InstalledTab(QWidget):
         column = QVBoxLayout(left)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self.table, 1)
-        buttons = QHBoxLayout()
-        for button in (
-            self.verify_button,
-            self.delete_button,
-            self.reveal_button,
-            self.import_button,
-            self.folder_button,
-            self.kept_button,
-        ):
-            buttons.addWidget(button)
-        buttons.addStretch(1)
-        column.addLayout(buttons)
+        of_chosen = (self.verify_button, self.delete_button, self.reveal_button)
+        of_all = (self.import_button, self.folder_button, self.kept_button)
+        for row in (of_chosen, of_all):
+            buttons = QHBoxLayout()
+            for button in row:
+                buttons.addWidget(button)
+            buttons.addStretch(1)
+            column.addLayout(buttons)
         split = QSplitter()
         split.addWidget(left)
         split.addWidget(self.details)

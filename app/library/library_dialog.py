@@ -83,6 +83,7 @@ class LibraryDialog(QDialog):
         self.installed = InstalledTab(library, appearance)
         self.downloads = DownloadsTab(library)
         self.tabs = QTabWidget()
+        self.tabs.setUsesScrollButtons(False)  # three tabs have room, the chosen one in bold too
         self.offline_box = QCheckBox(self.tr("Offline: nothing leaves this computer"))
         self.settings_button = QPushButton(self.tr("Settings…"))
         self.settings_button.setToolTip(self.tr("Device, Hub token, download location, idle time"))

@@ -6,11 +6,14 @@ import html
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableWidget, QTableWidgetItem
+
+_LEAST_WIDTH = 200  # of the first column: a name can be told by so much
 
 
 class RowTable(QTableWidget):
-    """Text cells; the first column takes the room."""
+    """Text cells; the first column takes the room, and a readable width where there is none."""
 
     def __init__(self, name: str, columns: Sequence[str]) -> None:
         super().__init__(0, len(columns))
@@ -36,6 +39,20 @@ class RowTable(QTableWidget):
             self.show_row(row, cells)
         if rows and 0 <= chosen < len(rows):
             self.selectRow(chosen)
+        self._make_room()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        header, modes = self.horizontalHeader(), QHeaderView.ResizeMode
+        others = sum(header.sectionSize(column) for column in range(1, self.columnCount()))
+        if self.viewport().width() - others >= _LEAST_WIDTH:
+            header.setSectionResizeMode(0, modes.Stretch)
+        else:
+            header.setSectionResizeMode(0, modes.Interactive)
+            header.resizeSection(0, _LEAST_WIDTH)
 
     def show_row(self, row: int, cells: Sequence[str]) -> None:
         """Show one row's cells."""

@@ -55,8 +55,7 @@ def test_a_repository_of_files_offers_each_with_its_size(
 
     async def work() -> None:
         card(dialog, 8)
-        tab.search_edit.setText("pebble-GGUF")
-        tab.search_now()
+        tab.search_edit.setText("pebble-GGUF")  # which is looked for soon
         await until(lambda: any(offer.variants for offer in tab.offers))
         row = next(i for i, offer in enumerate(tab.offers) if offer.variants)
         tab.table.selectRow(row)
