@@ -222,7 +222,9 @@ def _race(args: argparse.Namespace, target: Target, prompts: Sequence[Prompt]) -
     if not modes:
         raise RequestError("There is no mode to run.", "Name some with --modes none,medusa.")
     for name in modes:
-        drafter_registry().get(name)
+        drafter = drafter_registry().get(name)
+        if not drafter.serves(target):
+            raise RequestError(f"{target.name} can't use the drafter {name!r}.", drafter.hint)
     peer_specs = {name: peer_registry().get(name) for name in peers}
     if peers and args.rule != "greedy":
         raise RequestError(

@@ -50,7 +50,9 @@ _RESET = "\x1b[0m"
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments that choose a model; shared with the benchmark."""
     parser.add_argument(
-        "--model", default="", help="folder, or repository in the cache (default: the demo model)"
+        "--model",
+        default="",
+        help="folder, GGUF file, or repository in the cache (default: the demo model)",
     )
     parser.add_argument("--heads", default="", help="folder or repository of Medusa heads")
     parser.add_argument("--dtype", choices=DTYPES, default="", help="default: best on the device")

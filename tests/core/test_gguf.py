@@ -188,3 +188,16 @@ def test_the_command_line_takes_a_file(
     assert json.loads(capsys.readouterr().out)["num_tokens"] == 5
     assert main(["plan", path]) == 0
     assert "as Q4_0 on" in capsys.readouterr().out
+
+
+def test_the_bench_takes_a_file_and_says_what_it_lacks(
+    pebbles: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prompts = tmp_path / "prompts.jsonl"
+    prompts.write_text('{"id": "a", "category": "b", "turns": ["Hello!"]}\n')
+    told = ["bench", "--model", str(pebbles["q4_0"]), "--prompts", str(prompts)]
+    told += ["--max-new-tokens", "8", "--repeats", "1"]
+    assert main(told) == 1
+    assert "drafter 'medusa'" in capsys.readouterr().err
+    assert main([*told, "--heads", str(demo_model()[1])]) == 0
+    assert "0 prompts skipped" in capsys.readouterr().out

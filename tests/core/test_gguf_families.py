@@ -44,6 +44,7 @@ from medusa_core.target import LoadOptions, load_target
 from tests.core.gguf_converter import convert
 from tests.core.gguf_files import finish
 from tests.core.test_families import LLAMA3_ROPE, SIZES
+from tests.core.test_hostile_gguf import check_mutations
 from tests.core.test_model_against_transformers import (
     TOKEN_IDS,
     our_logits,
@@ -261,6 +262,13 @@ def test_llama_cpp_gives_the_scores_of_transformers(name: str, tmp_path: Path) -
     # Its GELU is a table of numbers in 16 bits.
     most = 0.02 if name.startswith("gemma") else 1e-3
     torch.testing.assert_close(found, peer_logits(peer, TOKEN_IDS), atol=most, rtol=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["gemma3, longer", "phi4, longer", "qwen3moe", "gpt-oss", "olmo3"])
+def test_mutations_of_other_architectures_are_refused_or_load(name: str, tmp_path: Path) -> None:
+    _, path = saved(name, tmp_path)
+    assert check_mutations(path.read_bytes(), tmp_path, range(200)) > 60
 
 
 # What only some families have, by the names in their config.json.
