@@ -10,6 +10,7 @@ from typing import Any
 from medusa_core.messages import WeightFormats
 from medusa_core.resources import demo_heads_dir, demo_model_dir
 
+DEMO_NOTE = "small built-in demo"
 DEMO_NAME = "Llama-Pebble"
 
 
@@ -47,7 +48,7 @@ class ModelChoice:
 
 def demo_choice() -> ModelChoice:
     """The built-in model."""
-    return ModelChoice(DEMO_NAME, demo_model_dir(), demo_heads_dir(), note="small built-in demo")
+    return ModelChoice(DEMO_NAME, demo_model_dir(), demo_heads_dir(), note=DEMO_NOTE)
 
 
 def as_json(choice: ModelChoice) -> dict[str, Any]:

@@ -116,7 +116,7 @@ class Header(QFrame):
 
     def show_model(self, choice: ModelChoice) -> None:
         """Say which model answers."""
-        label = f"{choice.name} · {choice.note}" if choice.note else choice.name
+        label = f"{choice.name} · {said(choice.note)}" if choice.note else choice.name
         self.model_button.setText(label)
         self.model_button.setAccessibleName(self.tr("Model: {0}").format(label))
         explain(

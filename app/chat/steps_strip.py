@@ -187,7 +187,9 @@ class StepsStrip(QFrame):
         self.speed_label.setText(speed if tally.num_steps else "")
         self.mean_label.setText(mean if tally.num_steps else self.tr("no steps yet"))
         self._bars.setAccessibleDescription(
-            f"{self.speed_label.text()} {self.mean_label.text()}, {tally.num_steps:,} steps".strip()
+            self.tr("{0} {1}, {2:,} steps")
+            .format(self.speed_label.text(), self.mean_label.text(), tally.num_steps)
+            .strip()
         )
         self._bars.show_tally(tally)
         name = self._appearance.legend.name

@@ -2657,6 +2657,10 @@
         <translation>selbst</translation>
     </message>
     <message>
+        <source>small built-in demo</source>
+        <translation>kleines eingebautes Demomodell</translation>
+    </message>
+    <message>
         <source>Greedy always takes the likeliest token, so there is nothing to draw.</source>
         <translation>Greedy nimmt immer das wahrscheinlichste Token, es gibt nichts auszulosen.</translation>
     </message>
@@ -3183,6 +3187,10 @@
     <message>
         <source>no steps yet</source>
         <translation>noch keine Schritte</translation>
+    </message>
+    <message>
+        <source>{0} {1}, {2:,} steps</source>
+        <translation>{0} {1}, {2:,} Schritte</translation>
     </message>
 </context>
 <context>

@@ -1,0 +1,147 @@
+"""In a language that marks all it translates, nothing is shown without its mark."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+import pytest
+from PySide6.QtCore import QCoreApplication, QObject, QTranslator
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QApplication,
+    QComboBox,
+    QFontComboBox,
+    QLabel,
+    QLineEdit,
+    QPlainTextEdit,
+    QTableWidget,
+    QTabWidget,
+    QWidget,
+)
+from pytestqt.qtbot import QtBot
+
+from app.window import MainWindow
+from tests.app.conftest import Open
+from tests.app.driving import ask, wait_ready
+
+BEGIN, END = "⟦", "⟧"
+MARKED = re.compile(f"{BEGIN}[^{BEGIN}{END}]*{END}")
+WORD = re.compile(r"[^\W\d_]{3,}")
+# Names, units, and what is said in English to a model that knows nothing else.
+NAMES = re.compile(
+    r"medusa chat|llama-pebble|pebble|fake|deutsch|english|markdown|json|gguf|"
+    r"h1|lookup:|phrases:|tokens?/s|gib|mib|float32|fp32|cpu|gpu|ctrl|shift|return|esc|del|alt|"
+    r"write a bedtime story about a small bear|who are you|what is the capital of france|"
+    r"write a podcast about the moon",
+    re.IGNORECASE,
+)
+
+
+class Marks(QTranslator):
+    """A language in which each text stands between brackets."""
+
+    def translate(
+        self, context: str, source: str, disambiguation: str | None = None, n: int = -1
+    ) -> str:
+        # A number box's prefix and values would be read back.
+        return f"{BEGIN}{source}{END}"
+
+    def isEmpty(self) -> bool:
+        return False
+
+
+@pytest.fixture
+def marked(qapp: QApplication) -> Iterator[None]:
+    translator = Marks()
+    QCoreApplication.installTranslator(translator)
+    yield
+    QCoreApplication.removeTranslator(translator)
+
+
+def texts_of(widget: QObject) -> Iterable[str]:
+    """All that a widget shows or says of itself."""
+    if isinstance(widget, QAction):
+        yield from (widget.text(), widget.toolTip())
+    if not isinstance(widget, QWidget):
+        return
+    yield from (widget.toolTip(), widget.accessibleName(), widget.accessibleDescription())
+    if widget.isWindow():
+        yield widget.windowTitle()
+    match widget:
+        case QLabel() | QAbstractButton():
+            yield widget.text()
+        case QLineEdit() | QPlainTextEdit():
+            yield widget.placeholderText()
+        case QFontComboBox():
+            return
+        case QComboBox():
+            yield from (widget.itemText(row) for row in range(widget.count()))
+        case QTabWidget():
+            yield from (widget.tabText(tab) for tab in range(widget.count()))
+        case QTableWidget():
+            heads = [widget.horizontalHeaderItem(i) for i in range(widget.columnCount())]
+            heads += [widget.verticalHeaderItem(i) for i in range(widget.rowCount())]
+            yield from (head.text() for head in heads if head is not None)
+
+
+def unmarked(root: QObject) -> dict[str, str]:
+    """Texts with words in English, by the class that shows them."""
+    found: dict[str, str] = {}
+    for one in (root, *root.findChildren(QObject)):
+        for text in texts_of(one):
+            plain = re.sub(r"<[^>]*>|&\w+;|&", " ", text)
+            while MARKED.search(plain):
+                plain = MARKED.sub(" ", plain)
+            # A button's tip leaves out what stands behind a bracket in its action's text.
+            plain = plain.partition(BEGIN)[0]
+            if WORD.search(NAMES.sub(" ", plain)):
+                found[text] = f"{type(one).__name__} {one.objectName()}"
+    return found
+
+
+def opened(qtbot: QtBot, open_fake: Open) -> MainWindow:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    return window
+
+
+def test_a_text_that_is_not_translated_is_found(marked: None, qtbot: QtBot) -> None:
+    widget = QWidget()
+    qtbot.addWidget(widget)
+    for text in ("Not translated", QCoreApplication.translate("Any", "Translated"), "12 MiB"):
+        QLabel(text, widget)
+    assert list(unmarked(widget)) == ["Not translated"]
+
+
+def test_the_window_with_an_answer_and_its_panels(
+    marked: None, qtbot: QtBot, open_fake: Open
+) -> None:
+    window = opened(qtbot, open_fake)
+    ask(qtbot, window, "12")
+    window.insight.open_tree()
+    window.insight.open_steps()
+    window.insight.open_equilibrium()
+    window.page.show_panel(True)
+    found = unmarked(window)
+    assert found == {}
+
+
+def test_the_comparison(marked: None, qtbot: QtBot, open_fake: Open) -> None:
+    window = opened(qtbot, open_fake)
+    compare = window.insight.open_compare()
+    found = unmarked(compare)
+    compare.close()
+    assert found == {}
+
+
+def test_settings_palette_and_menus(marked: None, qtbot: QtBot, open_fake: Open) -> None:
+    window = opened(qtbot, open_fake)
+    before = set(QApplication.topLevelWidgets())
+    window.desk.show_settings()
+    window.desk.show_palette()
+    qtbot.waitUntil(lambda: bool(set(QApplication.topLevelWidgets()) - before))
+    found: dict[str, str] = {}
+    for widget in set(QApplication.topLevelWidgets()) - before:
+        found |= unmarked(widget)
+        widget.close()
+    assert found == {}
