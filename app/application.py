@@ -50,6 +50,7 @@ class Options:
 
     Attributes:
         theme: `system`, `light` or `dark`; None for the user's choice.
+        language: `system` or a code; None for the user's choice.
         platform: Qt's platform plugin, or None.
         is_verbose: Log DEBUG, which holds prompts and answers.
         open_library: Opens the library of models; None for this user's.
@@ -59,6 +60,7 @@ class Options:
     """
 
     theme: str | None = None
+    language: str | None = None
     platform: str | None = None
     is_verbose: bool = False
     open_library: OpenLibrary | None = None
@@ -116,7 +118,7 @@ def build(options: Options) -> Application:
     resources = resources_dir()
     app = QApplication.instance()
     assert app is not None
-    install_language(app, preferences.language, resources / "translations")
+    install_language(app, options.language or preferences.language, resources / "translations")
     appearance = Appearance(
         resources, ThemeChoice(theme), preferences.zoom, preferences.font_family
     )

@@ -126,17 +126,19 @@ class HeadBars(QWidget):
         colour = self._appearance.mark(rate.mark)
         thickness = scale.px(0.36)
         words = QRect(cell.left(), 0, cell.width(), cell.height() - 2 * thickness)
-        label = rate.name
+        share = _share(rate)
+        metrics, gap = painter.fontMetrics(), scale.px(0.5)
+        room = words.width() - metrics.horizontalAdvance(share) - 2 * gap
+        label = metrics.elidedText(rate.name, Qt.TextElideMode.ElideRight, room)
         # The label looks as a marked token does in the text.
-        advance = painter.fontMetrics().horizontalAdvance(label) + scale.px(0.5)
-        mark = QRect(words.left(), 0, advance, painter.fontMetrics().height())
+        advance = metrics.horizontalAdvance(label) + gap
+        mark = QRect(words.left(), 0, advance, metrics.height())
         mark.moveCenter(words.center())
         mark.moveLeft(words.left())
         painter.fillRect(mark, QColor(colour.tint))
         painter.fillRect(mark.left(), mark.bottom(), mark.width(), 2, QColor(colour.line))
         painter.setPen(QColor(theme.text))
         painter.drawText(mark, Qt.AlignmentFlag.AlignCenter, label)
-        share = _share(rate)
         painter.setPen(QColor(theme.muted))
         right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         painter.drawText(words, right, share)

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.control.said import said
 from app.library.memory_bar import MemoryBar
 from app.library.sizes import FIT_WORDS, gib, verdict
 from app.theme.appearance import Appearance
@@ -225,7 +226,7 @@ class Details(QWidget):
             unknown = self._subject is not None
             self.verdict_label.setText(self.tr("Reading sizes …") if unknown else "")
             return
-        device = self._budget.name if self._budget else ""
+        device = said(self._budget.name) if self._budget else ""
         ram = self.tr(", {0} in RAM").format(gib(plan.ram_bytes)) if plan.ram_bytes else ""
         self.verdict_label.setText(f"{verdict(plan)} · {device}: {gib(plan.total_bytes)}{ram}")
         self.shorten_button.setText(self.tr("Fits if context ≤ {0:,}").format(plan.max_context))

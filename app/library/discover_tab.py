@@ -85,7 +85,9 @@ class DiscoverTab(QWidget):
         for words, name in SORTS:
             self.sort_box.addItem(library_text(words), name)
         self.fits_box = QCheckBox(self.tr("Fits this computer"))
-        self.table = RowTable(self.tr("Models"), [library_text(name) for name in COLUMNS])
+        self.table = RowTable(
+            self.tr("Models"), [library_text(name) for name in COLUMNS], is_last_elided=True
+        )
         self.details = Details(appearance, self.tr("Download"))
         self.file_label = QLabel(self.tr("File"))
         self.file_box = QComboBox()

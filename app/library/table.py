@@ -15,7 +15,15 @@ _LEAST_WIDTH = 200  # of the first column: a name can be told by so much
 class RowTable(QTableWidget):
     """Text cells; the first column takes the room, and a readable width where there is none."""
 
-    def __init__(self, name: str, columns: Sequence[str]) -> None:
+    def __init__(self, name: str, columns: Sequence[str], *, is_last_elided: bool = False) -> None:
+        """Make a table without rows.
+
+        Args:
+            name: For those who can't see it.
+            columns: What stands above them.
+            is_last_elided: The last column, too, takes what room there is, and is cut where it
+                is longer: else a long text there would leave none for the first one.
+        """
         super().__init__(0, len(columns))
         self.setAccessibleName(name)
         self.setHorizontalHeaderLabels(list(columns))
@@ -30,6 +38,8 @@ class RowTable(QTableWidget):
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        if is_last_elided:
+            header.setSectionResizeMode(len(columns) - 1, QHeaderView.ResizeMode.Stretch)
 
     def show_rows(self, rows: Sequence[Sequence[str]]) -> None:
         """Show these cells; the chosen row stays chosen by its place."""

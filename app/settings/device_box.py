@@ -7,6 +7,7 @@ import asyncio
 from PySide6.QtGui import QStandardItemModel
 from PySide6.QtWidgets import QComboBox
 
+from app.control.said import said
 from app.settings.editors import Choose, Editor
 from medusa_core.api import DeviceOffer
 
@@ -24,7 +25,7 @@ class DeviceBox(QComboBox):
         self._asked: asyncio.Task[None] | None = None
         self.editor = Editor(self, self._show)
         self.setAccessibleName(self.tr("Run on"))
-        self.offer((DeviceOffer("", self.tr("Automatic")),))
+        self.addItem(self.tr("Automatic"), "")
         self.activated.connect(lambda _row: self._choose(choose))
 
     def ask(self) -> None:
@@ -37,10 +38,12 @@ class DeviceBox(QComboBox):
         self.clear()
         model = self.model()
         for row, offer in enumerate(offers):
-            self.addItem(offer.label, offer.device)
+            name = said(offer.label)
+            text = name if offer.device else self.tr("Automatic ({0})").format(name)
+            self.addItem(text, offer.device)
             if offer.lack and isinstance(model, QStandardItemModel):
                 model.item(row).setEnabled(False)
-                model.item(row).setToolTip(offer.lack)
+                model.item(row).setToolTip(said(offer.lack))
         self._show(self._device)
 
     async def _fill(self) -> None:

@@ -40,7 +40,7 @@ class DeviceOffer:
 
     Attributes:
         device: Torch device name; empty leaves the choice to the engine.
-        label: Its name for people.
+        label: Its name for people; of the engine's choice, that of the device it chose.
         lack: Why it can't be chosen; empty if it can.
     """
 

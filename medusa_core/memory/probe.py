@@ -11,17 +11,19 @@ from medusa_core.memory.budget import GIB, RUNTIME_BYTES, Budget, DeviceOffer
 from medusa_core.models.precision import choose_device, hardware_of
 
 # Torch and its libraries; the window's share is small beside them.
+OWN_MEMORY = "this computer's memory"  # the name of a budget that is no card's
+PROCESSOR, CARD, NO_CARD = "Processor", "Graphics card", "This torch finds no CUDA device."
 _CPU_RUNTIME_BYTES = GIB // 2
 
 
 def offered_devices() -> tuple[DeviceOffer, ...]:
     """What models can run on here: the engine's choice first, each card, and the processor."""
-    processor = DeviceOffer("cpu", "Processor")
+    processor = DeviceOffer("cpu", PROCESSOR)
     cards = tuple(_offered_card(index) for index in range(card.num_cards()))
     best = next((offer for offer in cards if not offer.lack), processor)
     if not cards:
-        cards = (DeviceOffer("cuda", "Graphics card", "This torch finds no CUDA device."),)
-    return (DeviceOffer("", f"Automatic ({best.label})"), *cards, processor)
+        cards = (DeviceOffer("cuda", CARD, NO_CARD),)
+    return (DeviceOffer("", best.label), *cards, processor)
 
 
 def _offered_card(index: int) -> DeviceOffer:
@@ -52,7 +54,7 @@ def live_budget(device: str = "", own_bytes: int = 0) -> Budget:
         runtime = 0
     else:
         memory = psutil.virtual_memory()
-        free, total, name = memory.available, memory.total, "this computer's memory"
+        free, total, name = memory.available, memory.total, OWN_MEMORY
         held = psutil.Process().memory_info().rss - own_bytes
         runtime = max(0, _CPU_RUNTIME_BYTES - held)
     return Budget(

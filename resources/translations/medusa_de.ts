@@ -613,6 +613,10 @@
         <translation>Automatisch</translation>
     </message>
     <message>
+        <source>Automatic ({0})</source>
+        <translation>Automatisch ({0})</translation>
+    </message>
+    <message>
         <source>{0} (not here)</source>
         <translation>{0} (nicht da)</translation>
     </message>
@@ -740,7 +744,7 @@
     </message>
     <message>
         <source> · gated</source>
-        <translation> · mit Zugangsfrage</translation>
+        <translation> · auf Antrag</translation>
     </message>
     <message>
         <source>{0} Medusa heads</source>
@@ -1543,11 +1547,11 @@
     </message>
     <message>
         <source>accept</source>
-        <translation>annehmen</translation>
+        <translation>wählen</translation>
     </message>
     <message>
         <source>commit</source>
-        <translation>behalten</translation>
+        <translation>halten</translation>
     </message>
     <message>
         <source>Tokens that each step gave: the accepted ones on the token that the model adds itself. Plain decoding gives 1. The mean over all steps is τ.</source>
@@ -2661,6 +2665,22 @@
         <translation>kleines eingebautes Demomodell</translation>
     </message>
     <message>
+        <source>this computer&apos;s memory</source>
+        <translation>Arbeitsspeicher</translation>
+    </message>
+    <message>
+        <source>Processor</source>
+        <translation>Prozessor</translation>
+    </message>
+    <message>
+        <source>Graphics card</source>
+        <translation>Grafikkarte</translation>
+    </message>
+    <message>
+        <source>This torch finds no CUDA device.</source>
+        <translation>Dieses torch findet kein CUDA-Gerät.</translation>
+    </message>
+    <message>
         <source>Greedy always takes the likeliest token, so there is nothing to draw.</source>
         <translation>Greedy nimmt immer das wahrscheinlichste Token, es gibt nichts auszulosen.</translation>
     </message>
@@ -2706,7 +2726,7 @@
     </message>
     <message>
         <source>lookup</source>
-        <translation>Nachschlagen</translation>
+        <translation>Textfund</translation>
     </message>
     <message>
         <source>found in the text so far</source>
@@ -2714,7 +2734,7 @@
     </message>
     <message>
         <source>phrases</source>
-        <translation>Wendungen</translation>
+        <translation>Phrasen</translation>
     </message>
     <message>
         <source>what the model often says there</source>
@@ -3087,7 +3107,7 @@
     </message>
     <message>
         <source>Step (µs)</source>
-        <translation>Schritt (µs)</translation>
+        <translation>Zeit (µs)</translation>
     </message>
     <message>
         <source>Tokens per second</source>

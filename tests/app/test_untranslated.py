@@ -1,5 +1,6 @@
 """In a language that marks all it translates, nothing is shown without its mark."""
 
+import asyncio
 import re
 from collections.abc import Iterable, Iterator
 
@@ -23,6 +24,9 @@ from pytestqt.qtbot import QtBot
 from app.window import MainWindow
 from tests.app.conftest import Open
 from tests.app.driving import ask, wait_ready
+from tests.app.library.conftest import Run, run
+
+__all__ = ["run"]
 
 BEGIN, END = "⟦", "⟧"
 MARKED = re.compile(f"{BEGIN}[^{BEGIN}{END}]*{END}")
@@ -99,6 +103,10 @@ def unmarked(root: QObject) -> dict[str, str]:
     return found
 
 
+def visible_windows() -> set[QWidget]:
+    return {one for one in QApplication.topLevelWidgets() if one.isVisible()}
+
+
 def opened(qtbot: QtBot, open_fake: Open) -> MainWindow:
     window, _ = open_fake()
     wait_ready(qtbot, window)
@@ -134,14 +142,19 @@ def test_the_comparison(marked: None, qtbot: QtBot, open_fake: Open) -> None:
     assert found == {}
 
 
-def test_settings_palette_and_menus(marked: None, qtbot: QtBot, open_fake: Open) -> None:
+def test_settings_palette_and_menus(marked: None, qtbot: QtBot, open_fake: Open, run: Run) -> None:
     window = opened(qtbot, open_fake)
-    before = set(QApplication.topLevelWidgets())
-    window.desk.show_settings()
-    window.desk.show_palette()
-    qtbot.waitUntil(lambda: bool(set(QApplication.topLevelWidgets()) - before))
-    found: dict[str, str] = {}
-    for widget in set(QApplication.topLevelWidgets()) - before:
-        found |= unmarked(widget)
-        widget.close()
-    assert found == {}
+    before = visible_windows()
+
+    async def show() -> None:
+        window.desk.show_settings()
+        window.desk.show_palette()
+        while len(visible_windows() - before) < 2 or asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.sleep(0.01)
+
+    run(show)
+    shown = visible_windows() - before
+    found = [unmarked(one) for one in shown]
+    for one in shown:
+        one.close()
+    assert found == [{}, {}]

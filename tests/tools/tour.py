@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import json
 import logging
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -325,11 +326,15 @@ def main() -> int:
     options = argparse.ArgumentParser(prog="python -m tests.tools.tour", description=__doc__)
     options.add_argument("folder", type=Path, metavar="DIR", help="takes pictures and index.json")
     options.add_argument("--theme", choices=("light", "dark"), help="default: both")
+    options.add_argument("--language", default="en", help="code of the window's language")
+    options.add_argument("--scale", type=float, default=1.0, help="pixels for each point")
     options.add_argument("--platform", default="offscreen", help="Qt's platform plugin")
     chosen = options.parse_args()
     themes = [ThemeChoice(chosen.theme)] if chosen.theme else [ThemeChoice.LIGHT, ThemeChoice.DARK]
+    os.environ["QT_SCALE_FACTOR"] = str(chosen.scale)  # Qt reads it at its start
     built = Options(
         theme=themes[0].value,
+        language=chosen.language,
         platform=chosen.platform,
         is_fresh=True,
         open_library=lambda: _library_in(chosen.folder / ".library"),

@@ -17,6 +17,7 @@ import PySide6
 from medusa_core.chat_settings import SETTINGS
 from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.drafters.source import source_registry
+from medusa_core.memory.probe import CARD, NO_CARD, OWN_MEMORY, PROCESSOR
 from medusa_core.model_choice import DEMO_NOTE
 from medusa_core.presets import BUILTIN
 from medusa_core.rules.rule import rule_registry
@@ -42,7 +43,7 @@ def declared_texts() -> tuple[str, ...]:
     """What the parts of the engine say of themselves, in English."""
     settings = SETTINGS.values()
     told = [text for s in settings for text in (s.label, s.meaning, s.drafting, s.off_text)]
-    told += [DEMO_NOTE]
+    told += [DEMO_NOTE, OWN_MEMORY, PROCESSOR, CARD, NO_CARD]
     told += [when.value for when in When if when.value]
     told += [text for preset in BUILTIN for text in (preset.name, preset.meaning)]
     infos = (spec.info for spec in source_registry().specs)

@@ -23,7 +23,7 @@ from tests.imagined_card.card import imagined_card
 
 def test_without_a_card_the_processor_is_what_there_is() -> None:
     automatic, absent, processor = offered_devices()
-    assert (automatic.device, automatic.label) == ("", "Automatic (Processor)")
+    assert (automatic.device, automatic.label) == ("", "Processor")
     assert absent.lack
     assert processor == DeviceOffer("cpu", "Processor")
 
@@ -33,7 +33,7 @@ def test_a_card_is_offered_by_its_name_and_taken_by_itself() -> None:
         automatic, offered, processor = offered_devices()
         name = card.name(torch.device("cuda:0"))
     assert offered == DeviceOffer("cuda:0", name)
-    assert automatic.label == f"Automatic ({name})"
+    assert automatic.label == name
     assert processor.device == "cpu"
 
 
@@ -44,7 +44,7 @@ def test_a_card_that_cannot_compute_says_why() -> None:
     with imagined_card((6, 1)), patch.object(card, "multiply", no_kernel):
         automatic, offered, _ = offered_devices()
     assert "compute capability 6.1" in offered.lack
-    assert automatic.label == "Automatic (Processor)"
+    assert automatic.label == "Processor"
 
 
 @pytest.mark.parametrize("row", [0, 2])
@@ -56,7 +56,7 @@ def test_another_device_is_kept_and_the_model_comes_to_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     offers = (
-        DeviceOffer("", "Automatic (GTX 1080)"),
+        DeviceOffer("", "GTX 1080"),
         DeviceOffer("cuda:0", "GTX 1080", "no kernels for it"),
         DeviceOffer("cpu", "Processor"),
     )
@@ -70,7 +70,7 @@ def test_another_device_is_kept_and_the_model_comes_to_it(
         window.desk.show_settings("Models")
         (box,) = window.findChildren(DeviceBox)
         await until(lambda: box.count() == 4)
-        labels = [*(o.label for o in offers), "cuda:7 (not here)"]
+        labels = ["Automatic (GTX 1080)", "GTX 1080", "Processor", "cuda:7 (not here)"]
         assert [box.itemText(n) for n in range(box.count())] == labels
         assert box.currentText() == labels[-1], "one that is gone can be left"
         model = box.model()
