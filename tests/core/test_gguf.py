@@ -19,6 +19,8 @@ from medusa_core.files.gguf import read_gguf
 from medusa_core.messages import ChatMessage, GenerateSettings, Role, WeightFormats
 from medusa_core.models.checkpoint import Checkpoint
 from medusa_core.models.config import read_config
+from medusa_core.quant.choice import StoredTypes, settle_formats
+from medusa_core.quant.format import Hardware
 from medusa_core.rules.rule import rule_registry
 from medusa_core.runner.native import NativeRunner
 from medusa_core.target import LoadOptions, load_target
@@ -115,10 +117,21 @@ def test_blocks_answer_as_their_numbers_do_but_for_ties(
     report_ties([tie] if tie is not None else [])
 
 
-def test_a_card_would_take_nf4_and_a_wish_is_followed(pebbles: dict[str, Path]) -> None:
-    target = load_target(pebbles["q8_0"], None, LoadOptions(formats=WeightFormats("int8")))
+@pytest.mark.parametrize("lm_head", ["", "int8"])
+def test_another_format_is_made_of_the_numbers(lm_head: str, pebbles: dict[str, Path]) -> None:
+    options = LoadOptions(formats=WeightFormats("int8", lm_head=lm_head))
+    target = load_target(pebbles["q8_0"], None, options)
     assert target.formats.linears.name == "int8"
     assert not target.formats.keeps_blocks
+    assert target.weights_bytes <= target.plan.weights_bytes <= 1.01 * target.weights_bytes
+    assert decode(target, plainly(SETTINGS), PROMPT).token_ids
+
+
+def test_a_card_takes_nf4() -> None:
+    stored = StoredTypes("q4_k", "q6_k")
+    on_card = settle_formats(WeightFormats(), "", Hardware("cuda", (8, 6)), stored)
+    assert (on_card.linears.name, on_card.lm_head.is_dense) == ("nf4", True)
+    assert not on_card.keeps_blocks
 
 
 @pytest.fixture(scope="module")

@@ -34,6 +34,8 @@ def _read(
 ) -> tuple[QuantSpec, dict[str, Tensor]]:
     from medusa_core.quant.joined import joined_format, led
 
+    if not formats.keeps_blocks:
+        return _made_anew(checkpoint, part, heads, formats)
     groups = []
     for _, pieces in groupby(part.pieces, lambda piece: checkpoint.dtype(f"{piece.name}.weight")):
         groups.append(_group(checkpoint, tuple(pieces), part.columns, heads, formats))
@@ -45,6 +47,25 @@ def _read(
     return joined_format([(spec, rows) for spec, rows, _ in groups]), tensors
 
 
+def _made_anew(
+    checkpoint: Checkpoint, part: LinearPart, heads: HeadRows, formats: PartFormats
+) -> tuple[QuantSpec, dict[str, Tensor]]:
+    """A part as numbers, in the format that was asked for."""
+    import torch
+
+    from medusa_core.models.rope import interleave_rows
+
+    found = []
+    for piece in part.pieces:
+        shape = (piece.of, part.columns)
+        numbers = checkpoint.tensor(f"{piece.name}.weight", shape, getattr(torch, formats.compute))
+        rows = piece.take(numbers)
+        found.append(interleave_rows(rows, *heads) if piece.turns else rows)
+    wanted = formats.lm_head if part.name == "lm_head" else formats.linears
+    spec = formats.fitting(wanted, part.rows, part.columns)
+    return spec, spec.quantize(torch.cat(found).to(formats.device))
+
+
 def _group(
     checkpoint: Checkpoint,
     pieces: tuple[Piece, ...],
@@ -52,11 +73,10 @@ def _group(
     heads: HeadRows,
     formats: PartFormats,
 ) -> tuple[QuantSpec, int, dict[str, Tensor]]:
-    """Pieces of one type: their format, rows and tensors."""
+    """Pieces of one type as they are stored: their format, rows and tensors."""
     import torch
 
     from medusa_core.models.rope import interleave_rows
-    from medusa_core.quant.block_types import block_type
     from medusa_core.quant.choice import dense_format_of
     from medusa_core.quant.in_blocks import weight_formats
 
@@ -68,15 +88,10 @@ def _group(
         found.append(interleave_rows(rows, *heads) if piece.turns else rows)
     stored, count = torch.cat(found), sum(piece.rows for piece in pieces)
     kind = checkpoint.dtype(f"{pieces[0].name}.weight")
-    if kind not in BLOCK_SIZES:
-        spec = dense_format_of(formats.compute)
-        return spec, count, spec.quantize(stored.to(getattr(torch, formats.compute)))
-    spec = weight_formats().get(kind)
-    if formats.keeps_blocks and spec.takes(count, columns, formats.device):
-        return spec, count, {"blocks": stored}
-    spec = formats.fitting(formats.linears, count, columns)
-    numbers = block_type(kind).dequantize(stored).to(getattr(torch, formats.compute))
-    return spec, count, spec.quantize(numbers.to(formats.device))
+    if kind in BLOCK_SIZES:
+        return weight_formats().get(kind), count, {"blocks": stored}
+    spec = dense_format_of(formats.compute)
+    return spec, count, spec.quantize(stored.to(getattr(torch, formats.compute)))
 
 
 SPEC = StoredSpec("gguf", _format_of, _holds, _read)
