@@ -200,7 +200,8 @@ def plan_target(
         PlanError: There is no room, and `ignores_plan` isn't set.
     """
     budget = live_budget(options.device)
-    wanted = min(options.context_tokens or _MOST_CONTEXT, config.context_tokens)
+    usual = min(_MOST_CONTEXT, config.usual_context)
+    wanted = min(options.context_tokens or usual, config.context_tokens)
     plan = plan_memory(config, heads, formats, budget, wanted)
     if plan.fit is not Fit.NO:
         return plan

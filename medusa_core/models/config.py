@@ -103,6 +103,13 @@ class ModelConfig:
     stored_types: tuple[tuple[str, str], ...] = ()
 
     @property
+    def usual_context(self) -> int:
+        """The context where nobody asks for more: of longrope the old one, with its factors."""
+        is_long = self.rope.kind == "longrope"
+        old = self.rope.original_context_tokens if is_long else self.context_tokens
+        return min(old, self.context_tokens)
+
+    @property
     def head_rows(self) -> HeadRows:
         """Rows of a query or key head."""
         return HeadRows(self.head_dim, int(self.head_dim * self.rope.share))

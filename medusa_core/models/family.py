@@ -132,7 +132,7 @@ _SHARED = "some of their layers share keys and values"
 _REFUSED = {
     **dict.fromkeys(("qwen3_5", "qwen3_5_text", "qwen3_next"), (_RECURRENT, "Choose Qwen3.")),
     **dict.fromkeys(("gemma4", "gemma4_text", "gemma3n"), (_SHARED, "Choose Gemma 3.")),
-    "granitemoehybrid": (_RECURRENT, "Choose Granite 3."),
+    "granitemoehybrid": ("most of them have layers that carry a state", "Choose Granite 3."),
     **dict.fromkeys(
         ("mamba", "mamba2", "falcon_mamba", "jamba", "rwkv"), (_RECURRENT, "Choose Llama.")
     ),

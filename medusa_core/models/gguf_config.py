@@ -79,7 +79,7 @@ def find_architecture(gguf: Gguf) -> Architecture:
     if not found.has_experts and gguf.of_model("expert_count"):
         raise ModelError(
             f"This model of architecture {gguf.architecture!r} has experts.",
-            "Of models with experts Qwen3-MoE and GPT-OSS are supported.",
+            "Choose a dense model, such as Qwen3 or Llama.",
         )
     return found
 

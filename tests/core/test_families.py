@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -257,6 +258,17 @@ def test_the_plan_knows_every_weight_to_the_byte(name: str, tmp_path: Path) -> N
     assert vectors > 0
     # A norm keeps its epsilon beside its weight.
     assert weights_bytes(config, formats) == model.nbytes + 4 * num_norms
+
+
+def test_within_the_old_context_longrope_reads_as_transformers_does(tmp_path: Path) -> None:
+    peer = peer_of("phi 4 mini")
+    peer.save_pretrained(tmp_path)
+    config = read_config(tmp_path)
+    assert (config.usual_context, config.context_tokens) == (64, 512)
+    usual = replace(config, context_tokens=config.usual_context)
+    for ids in (TOKEN_IDS[:5], TOKEN_IDS[:33], TOKEN_IDS[:64]):
+        ours = our_logits(runner_of(tmp_path, config=usual), ids)
+        torch.testing.assert_close(ours, peer_logits(peer, ids), atol=1e-4, rtol=0)
 
 
 @pytest.mark.parametrize("prefix", ["language_model.", "model.language_model."])

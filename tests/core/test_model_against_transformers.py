@@ -16,7 +16,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from medusa_core.messages import WeightFormats
 from medusa_core.models.attention import attend_by_products, attend_fused
 from medusa_core.models.checkpoint import Checkpoint
-from medusa_core.models.config import read_config
+from medusa_core.models.config import ModelConfig, read_config
 from medusa_core.models.decoder import build_decoder
 from medusa_core.models.precision import choose_precision, hardware_of
 from medusa_core.models.weights import CheckpointWeights
@@ -78,10 +78,12 @@ def peer_of(spec: TinySpec) -> LlamaForCausalLM:
     return model
 
 
-def runner_of(model_dir: Path, dtype: str = "float32") -> ResidentRunner:
-    """Our runner on a folder's weights."""
+def runner_of(
+    model_dir: Path, dtype: str = "float32", config: ModelConfig | None = None
+) -> ResidentRunner:
+    """Our runner on a folder's weights; sizes as its files say, or as they are given."""
     precision = choose_precision(dtype, "cpu")
-    config, checkpoint = read_config(model_dir), Checkpoint.open_model(model_dir)
+    config, checkpoint = config or read_config(model_dir), Checkpoint.open_model(model_dir)
     formats = settle_formats(WeightFormats(), dtype, hardware_of(precision.device))
     weights = CheckpointWeights(checkpoint, config, precision, formats)
     model = build_decoder(config, precision, checkpoint, weights)
