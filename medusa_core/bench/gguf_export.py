@@ -6,33 +6,26 @@ their rows are reordered, as they are for us.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from medusa_core.bench.random_blocks import random_blocks
 from medusa_core.errors import RequestError
 from medusa_core.models.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
+from medusa_core.models.gguf_names import ARCHITECTURES, hugging_face_name
 from medusa_core.models.rope import interleave_rows
-from medusa_core.quant.block_sizes import BLOCK_SIZES
 
-_NAMES = {
-    "input_layernorm": "attn_norm",
-    "self_attn.q_proj": "attn_q",
-    "self_attn.k_proj": "attn_k",
-    "self_attn.v_proj": "attn_v",
-    "self_attn.o_proj": "attn_output",
-    "post_attention_layernorm": "ffn_norm",
-    "mlp.gate_proj": "ffn_gate",
-    "mlp.up_proj": "ffn_up",
-    "mlp.down_proj": "ffn_down",
-}
-_TURNED = ("attn_q", "attn_k")
-
-
+# The architecture of each `model_type` that is written.
 _ARCHITECTURES = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3"}
+_PARTS = (
+    *("attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "attn_q_norm", "attn_k_norm"),
+    *("ffn_norm", "ffn_gate", "ffn_up", "ffn_down"),
+)
 
 
 def write_gguf(model_dir: Path, config: ModelConfig, to: Path) -> None:
@@ -48,12 +41,13 @@ def write_gguf(model_dir: Path, config: ModelConfig, to: Path) -> None:
     """
     if config.model_type != "llama":
         raise _unknown(config)
-    writer = _open(config, to)
-    for name, tensor in _tensors(Checkpoint.open_model(model_dir), config):
+    writer = open_writer(config, to)
+    writer.add_tokenizer_model("none")
+    for name, tensor in tensors_of(model_dir, config):
         # llama.cpp wants vectors in 32 bits.
         numbers = tensor.float() if tensor.dim() == 1 else tensor.half()
         writer.add_tensor(name, numbers.contiguous().numpy())
-    _finish(writer)
+    finish(writer)
 
 
 def write_random_gguf(config: ModelConfig, of: str, to: Path) -> None:
@@ -67,7 +61,8 @@ def write_random_gguf(config: ModelConfig, of: str, to: Path) -> None:
     Raises:
         RequestError: llama.cpp has no such model here, or the package gguf isn't installed.
     """
-    writer = _open(config, to)
+    writer = open_writer(config, to)
+    writer.add_tokenizer_model("none")
     kind = _gguf().GGMLQuantizationType[of.upper()]
     traits, inner = config.traits, config.num_heads * config.head_dim
     hidden, kv = config.hidden_size, config.num_kv_heads * config.head_dim
@@ -98,39 +93,7 @@ def write_random_gguf(config: ModelConfig, of: str, to: Path) -> None:
         for name in ("gate", "up"):
             matrix(f"{block}.ffn_{name}", config.intermediate_size, hidden)
         matrix(f"{block}.ffn_down", hidden, config.intermediate_size)
-    _finish(writer)
-
-
-def random_blocks(of: str, rows: int, columns: int) -> Tensor:
-    """Noise in blocks: random codes under scales of about 1/√columns.
-
-    Returns:
-        uint8 [rows, bytes of a row]
-
-    Raises:
-        RequestError: Such blocks aren't drawn here.
-    """
-    if of not in _SCALES:
-        raise RequestError(
-            f"No random weights are made of type {of}.", f"Choose one of {', '.join(_SCALES)}."
-        )
-    sizes = BLOCK_SIZES[of]
-    generator = torch.Generator().manual_seed(rows)
-    count = rows * columns // sizes.weights
-    drawn = torch.randint(0, 256, (min(count, _DRAWN), sizes.nbytes), generator=generator)
-    blocks = drawn.to(torch.uint8)
-    scale = torch.tensor([_SPREAD[of] / columns**0.5]).half().view(torch.uint8)
-    for at in _SCALES[of]:
-        blocks[:, at : at + 2] = scale
-    repeats = -(-count // len(blocks))
-    return blocks.repeat(repeats, 1)[:count].view(rows, -1)
-
-
-# Blocks that are drawn at most; larger matrices repeat them.
-_DRAWN = 1 << 17
-# Where a block's float16 scales lie, and what makes its numbers about as wide as one.
-_SCALES = {"q4_0": (0,), "q8_0": (0,), "q4_k": (0, 2), "q5_k": (0, 2), "q6_k": (208,)}
-_SPREAD = {"q4_0": 0.2, "q8_0": 0.013, "q4_k": 0.005, "q5_k": 0.002, "q6_k": 0.0007}
+    finish(writer)
 
 
 def _gguf() -> Any:
@@ -150,8 +113,12 @@ def _unknown(config: ModelConfig) -> RequestError:
     )
 
 
-def _open(config: ModelConfig, to: Path) -> Any:
-    """A writer that knows the sizes."""
+def open_writer(config: ModelConfig, to: Path) -> Any:
+    """A writer that knows the sizes.
+
+    Raises:
+        RequestError: Such models aren't written, or the package gguf isn't installed.
+    """
     architecture = _ARCHITECTURES.get(config.model_type)
     if architecture is None or config.rope.kind != "default":
         raise _unknown(config)
@@ -168,31 +135,28 @@ def _open(config: ModelConfig, to: Path) -> Any:
     writer.add_rope_freq_base(config.rope.theta)
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     writer.add_vocab_size(config.vocab_size)
-    writer.add_tokenizer_model("none")
     return writer
 
 
-def _finish(writer: Any) -> None:
+def finish(writer: Any) -> None:
+    """Write everything."""
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
 
 
-def _tensors(checkpoint: Checkpoint, config: ModelConfig) -> list[tuple[str, Tensor]]:
-    def read(name: str) -> Tensor:
-        return checkpoint.tensor(name, checkpoint.shape(name), torch.float32)
-
-    found = [
-        ("token_embd.weight", read("model.embed_tokens.weight")),
-        ("output_norm.weight", read("model.norm.weight")),
-    ]
-    if not config.tie_embeddings:
-        found.append(("output.weight", read("lm_head.weight")))
-    for layer in range(config.num_layers):
-        for ours, theirs in _NAMES.items():
-            tensor = read(f"model.layers.{layer}.{ours}.weight")
-            if theirs in _TURNED:
-                tensor = interleave_rows(tensor, config.head_dim)
-            found.append((f"blk.{layer}.{theirs}.weight", tensor))
-    return found
+def tensors_of(model_dir: Path, config: ModelConfig) -> Iterator[tuple[str, Tensor]]:
+    """A folder's tensors under GGUF's names and in its order, float32."""
+    checkpoint, of = (
+        Checkpoint.open_model(model_dir),
+        ARCHITECTURES[_ARCHITECTURES[config.model_type]],
+    )
+    blocks = [f"blk.{layer}.{part}" for layer in range(config.num_layers) for part in _PARTS]
+    stems = ("token_embd", "output_norm", "output", *blocks)
+    for theirs in (f"{stem}.{ending}" for stem in stems for ending in ("weight", "bias")):
+        ours = hugging_face_name(theirs, of)
+        if ours in checkpoint.names:
+            tensor = checkpoint.floats(ours, torch.float32)
+            is_turned = of.turns_pairs and theirs.split(".")[-2] in ("attn_q", "attn_k")
+            yield theirs, interleave_rows(tensor, *config.head_rows) if is_turned else tensor

@@ -11,7 +11,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from medusa_core.bench.gguf_export import random_blocks
+from medusa_core.bench.random_blocks import random_blocks
 from medusa_core.errors import RequestError
 from medusa_core.files.json_file import read_json
 from medusa_core.heads.medusa import Lent, MedusaHeads

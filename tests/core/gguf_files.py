@@ -8,19 +8,11 @@ from types import MappingProxyType
 
 import gguf
 import numpy as np
-import torch
 from tokenizers import Tokenizer as RustTokenizer
 
+from medusa_core.bench.gguf_export import finish, open_writer, tensors_of
 from medusa_core.files.json_file import read_json
-from medusa_core.models.checkpoint import Checkpoint
 from medusa_core.models.config import read_config
-from medusa_core.models.gguf_names import ARCHITECTURES, hugging_face_name
-from medusa_core.models.rope import interleave_rows
-
-_PARTS = (
-    *("attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "attn_q_norm", "attn_k_norm"),
-    *("ffn_norm", "ffn_gate", "ffn_up", "ffn_down"),
-)
 
 
 def write_as_gguf(
@@ -39,43 +31,14 @@ def write_as_gguf(
         pre: How its tokenizer splits texts.
         others: Types of some parts, by the last part of their names.
     """
-    config, checkpoint = read_config(model_dir), Checkpoint.open_model(model_dir)
-    architecture = {"llama": "llama", "qwen2": "qwen2", "qwen3": "qwen3"}[config.model_type]
-    of = ARCHITECTURES[architecture]
-    writer = gguf.GGUFWriter(to, architecture)
-    writer.add_context_length(config.context_tokens)
-    writer.add_embedding_length(config.hidden_size)
-    writer.add_block_count(config.num_layers)
-    writer.add_feed_forward_length(config.intermediate_size)
-    writer.add_head_count(config.num_heads)
-    writer.add_head_count_kv(config.num_kv_heads)
-    writer.add_key_length(config.head_dim)
-    writer.add_value_length(config.head_dim)
-    writer.add_rope_freq_base(config.rope.theta)
-    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    config = read_config(model_dir)
+    writer = open_writer(config, to)
     _add_tokenizer(writer, model_dir, config.eos_token_ids, pre)
-    blocks = [f"blk.{layer}.{part}" for layer in range(config.num_layers) for part in _PARTS]
-    for stem in ("token_embd", "output_norm", "output", *blocks):
-        for ending in ("weight", "bias"):
-            theirs = f"{stem}.{ending}"
-            ours = hugging_face_name(theirs, of)
-            if ours not in checkpoint.names:
-                continue
-            tensor = checkpoint.floats(ours, torch.float32)
-            if of.turns_pairs and stem.endswith(("attn_q", "attn_k")):
-                tensor = interleave_rows(tensor, config.head_dim)
-            of_part = others.get(stem.rpartition(".")[2], kind)
-            add_as(writer, theirs, tensor.contiguous().numpy(), of_part)
+    for name, tensor in tensors_of(model_dir, config):
+        of_part = others.get(name.split(".")[-2], kind)
+        add_as(writer, name, tensor.contiguous().numpy(), of_part)
     finish(writer)
     return to
-
-
-def finish(writer: gguf.GGUFWriter) -> None:
-    """Write everything."""
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
 
 
 def write_split(path: Path, folder: Path) -> tuple[Path, Path]:

@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from medusa_core.__main__ import main
 from medusa_core.api import demo_model
+from medusa_core.bench.gguf_export import finish
 from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.errors import CheckpointError, ModelError
 from medusa_core.files.gguf import read_gguf
@@ -26,7 +27,7 @@ from medusa_core.runner.native import NativeRunner
 from medusa_core.target import LoadOptions, load_target
 from medusa_core.text.template import ChatTemplate
 from medusa_core.text.tokenizer import Tokenizer
-from tests.core.gguf_files import finish, write_as_gguf, write_split
+from tests.core.gguf_files import write_as_gguf, write_split
 from tests.core.laws import Tie, check_same_but_for_ties, decode, plainly, user_says
 from tests.core.tiny import TinySpec, write_tiny
 

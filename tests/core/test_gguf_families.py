@@ -31,6 +31,7 @@ from transformers import (
 )
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
+from medusa_core.bench.gguf_export import finish
 from medusa_core.errors import CheckpointError, ModelError
 from medusa_core.files.gguf import read_gguf
 from medusa_core.messages import WeightFormats
@@ -42,7 +43,6 @@ from medusa_core.models.gguf_names import ARCHITECTURES
 from medusa_core.models.rope import inverse_frequencies
 from medusa_core.target import LoadOptions, load_target
 from tests.core.gguf_converter import convert
-from tests.core.gguf_files import finish
 from tests.core.test_families import LLAMA3_ROPE, SIZES
 from tests.core.test_hostile_gguf import check_mutations
 from tests.core.test_model_against_transformers import (

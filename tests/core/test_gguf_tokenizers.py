@@ -13,12 +13,13 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 from transformers import AddedToken, GemmaTokenizer, PreTrainedTokenizerFast
 from transformers.convert_slow_tokenizer import generate_merges
 
+from medusa_core.bench.gguf_export import finish
 from medusa_core.errors import TokenizerError
 from medusa_core.messages import ChatMessage, Role
 from medusa_core.text.detokenizer import Detokenizer
 from medusa_core.text.template import ChatTemplate
 from medusa_core.text.tokenizer import Tokenizer as OurTokenizer
-from tests.core.gguf_files import add_byte_level, finish
+from tests.core.gguf_files import add_byte_level
 from tests.core.test_sentencepiece import train as train_pieces
 
 # As the families' own tokenizer.json have them.

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from medusa_core.bench.gguf_export import finish
 from medusa_core.errors import CheckpointError, MedusaError
 from medusa_core.files.gguf import read_gguf
 from medusa_core.models.checkpoint import Checkpoint
@@ -18,7 +19,7 @@ from medusa_core.models.config import read_config
 from medusa_core.models.gguf_names import ARCHITECTURES, hugging_face_name
 from medusa_core.models.header import check_header
 from medusa_core.text.tokenizer import Tokenizer
-from tests.core.gguf_files import finish, write_as_gguf
+from tests.core.gguf_files import write_as_gguf
 from tests.core.tiny import TinySpec, write_tiny
 
 SPEC = TinySpec(hidden_size=64, intermediate_size=96, num_layers=1, seed=3)

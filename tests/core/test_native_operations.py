@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from medusa_core.bench.random_blocks import random_blocks
 from medusa_core.messages import NUM_ALTERNATIVES
 from medusa_core.native.binding import native_library, open_library
 from medusa_core.native.score_reader import Summary, TorchSummary
@@ -17,7 +18,6 @@ from medusa_core.quant.native_linear import NativeLinear, panel_weights, tile_we
 from medusa_core.rules.best_walk import BestWalk, best_walk
 from medusa_core.rules.rule import descend
 from medusa_core.tree.shape import TokenTree, TreeShape
-from tests.core.blocks import random_blocks
 from tests.core.natives import each_library, libraries
 
 # How far a result may be from the exact one, in parts of the largest number.

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from medusa_core.models.families.llama import llama_traits
 from medusa_core.models.family import FamilySpec, Traits, positive
 
 
 def _traits(raw: Mapping[str, Any]) -> Traits:
-    attention_bias = bool(raw.get("attention_bias", False))
-    return Traits(
-        qkv_bias=attention_bias,
-        output_bias=attention_bias,
-        mlp_bias=bool(raw.get("mlp_bias", False)),
+    return replace(
+        llama_traits(raw),
         embedding_scale=positive(raw, "embedding_multiplier", 1.0) or 1.0,
         residual_scale=positive(raw, "residual_multiplier", 1.0) or 1.0,
         score_divisor=positive(raw, "logits_scaling", 1.0) or 1.0,

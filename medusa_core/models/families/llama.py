@@ -8,7 +8,8 @@ from typing import Any
 from medusa_core.models.family import FamilySpec, Traits
 
 
-def _traits(raw: Mapping[str, Any]) -> Traits:
+def llama_traits(raw: Mapping[str, Any]) -> Traits:
+    """Its biases."""
     attention_bias = bool(raw.get("attention_bias", False))
     return Traits(
         qkv_bias=attention_bias,
@@ -17,4 +18,4 @@ def _traits(raw: Mapping[str, Any]) -> Traits:
     )
 
 
-SPEC = FamilySpec("llama", _traits)
+SPEC = FamilySpec("llama", llama_traits)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from medusa_core.errors import ModelError
+from medusa_core.models.families.llama import llama_traits
 from medusa_core.models.family import FamilySpec, Traits, sliding_window
 
 _EVERY = 4
 
 
 def _traits(raw: Mapping[str, Any]) -> Traits:
-    attention_bias = bool(raw.get("attention_bias", False))
-    return Traits(
-        qkv_bias=attention_bias,
-        output_bias=attention_bias,
-        mlp_bias=bool(raw.get("mlp_bias", False)),
+    return replace(
+        llama_traits(raw),
         window=sliding_window(raw) if raw.get("use_sliding_window") else None,
         unturned=_unturned(raw),
         is_tied=True,
