@@ -2,29 +2,12 @@
 
 import json
 import random
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import (
-    Gemma2Config,
-    Gemma3TextConfig,
-    GraniteConfig,
-    LlamaConfig,
-    MistralConfig,
-    Olmo2Config,
-    Olmo3Config,
-    Phi3Config,
-    PreTrainedModel,
-    Qwen2Config,
-    Qwen3Config,
-    SmolLM3Config,
-)
-from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
 from medusa_core.errors import CheckpointError, MedusaError, ModelError
 from medusa_core.memory.plan import weights_bytes
@@ -38,165 +21,13 @@ from medusa_core.runner.resident import ResidentRunner
 from medusa_core.runner.static import StaticRunner
 from medusa_core.tree.shape import TokenTree
 from tests.core.fakes import random_shape
+from tests.core.peers import CONFIGS, peer_of
 from tests.core.test_model_against_transformers import (
     TOKEN_IDS,
     our_logits,
     peer_logits,
     runner_of,
 )
-
-SIZES: dict[str, Any] = {
-    "vocab_size": 320,
-    "hidden_size": 32,
-    "intermediate_size": 64,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 512,
-    "initializer_range": 0.3,
-    "eos_token_id": 1,
-}
-LLAMA3_ROPE = {
-    "rope_type": "llama3",
-    "rope_theta": 500000.0,
-    "factor": 8.0,
-    "low_freq_factor": 1.0,
-    "high_freq_factor": 4.0,
-    "original_max_position_embeddings": 32,
-}
-# The models that people run, as their config.json describes them, with small sizes.
-CONFIGS: dict[str, Callable[[], Any]] = {
-    "llama 2, vicuna": lambda: LlamaConfig(**{**SIZES, "num_key_value_heads": 4}),
-    "llama 3": lambda: LlamaConfig(**SIZES, rope_parameters=LLAMA3_ROPE),
-    "llama 3.2": lambda: LlamaConfig(
-        **SIZES, rope_parameters=LLAMA3_ROPE, tie_word_embeddings=True, head_dim=16
-    ),
-    "tinyllama": lambda: LlamaConfig(**{**SIZES, "num_key_value_heads": 1}),
-    "yi": lambda: LlamaConfig(
-        **SIZES, rope_parameters={"rope_type": "default", "rope_theta": 5000000.0}
-    ),
-    "a longer llama 2": lambda: LlamaConfig(
-        **SIZES, rope_parameters={"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 4.0}
-    ),
-    "mistral": lambda: MistralConfig(**SIZES, sliding_window=128),
-    "mistral without a window": lambda: MistralConfig(**SIZES, sliding_window=None),
-    "mistral nemo": lambda: MistralConfig(**SIZES, sliding_window=None, head_dim=16),
-    "qwen 2.5": lambda: Qwen2Config(**SIZES),
-    "qwen 2.5, small": lambda: Qwen2Config(**SIZES, tie_word_embeddings=True),
-    "qwen 3": lambda: Qwen3Config(**SIZES, head_dim=16),
-    "qwen 3, small": lambda: Qwen3Config(**SIZES, head_dim=16, tie_word_embeddings=True),
-    "gemma 2": lambda: Gemma2Config(**SIZES, head_dim=16, sliding_window=24, pad_token_id=0),
-    "gemma 2 without caps": lambda: Gemma2Config(
-        **SIZES,
-        head_dim=16,
-        query_pre_attn_scalar=24,
-        sliding_window=16,
-        pad_token_id=0,
-        attn_logit_softcapping=None,
-        final_logit_softcapping=None,
-    ),
-    "gemma 2, wide": lambda: Gemma2Config(
-        **{**SIZES, "num_hidden_layers": 3}, head_dim=16, sliding_window=512, pad_token_id=0
-    ),
-    "gemma 3": lambda: Gemma3TextConfig(
-        **{**SIZES, "num_hidden_layers": 7}, head_dim=16, sliding_window=24, pad_token_id=0
-    ),
-    "gemma 3, longer": lambda: Gemma3TextConfig(
-        **{**SIZES, "num_hidden_layers": 6},
-        head_dim=16,
-        sliding_window=16,
-        pad_token_id=0,
-        rope_parameters={
-            "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
-            "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
-        },
-    ),
-    "gemma 3, grouped by all": lambda: Gemma3TextConfig(
-        **{**SIZES, "num_key_value_heads": 1}, head_dim=16, sliding_window=30, pad_token_id=0
-    ),
-    "olmo 2": lambda: Olmo2Config(**SIZES),
-    "olmo 2, every head its keys": lambda: Olmo2Config(**{**SIZES, "num_key_value_heads": 4}),
-    "olmo 2 with biases": lambda: Olmo2Config(**SIZES, attention_bias=True),
-    "olmo 3": lambda: Olmo3Config(**{**SIZES, "num_hidden_layers": 4}, sliding_window=24),
-    "olmo 3, one layer sees all": lambda: Olmo3Config(**SIZES, sliding_window=16),
-    "olmo 3, longer": lambda: Olmo3Config(
-        **{**SIZES, "num_hidden_layers": 4},
-        sliding_window=16,
-        rope_parameters={
-            "full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 5e5},
-            "sliding_attention": {"rope_type": "default", "rope_theta": 5e5},
-        },
-    ),
-    "granite": lambda: GraniteConfig(
-        **SIZES,
-        attention_multiplier=0.2,
-        embedding_multiplier=3.0,
-        residual_multiplier=0.4,
-        logits_scaling=2.0,
-    ),
-    "granite, tied": lambda: GraniteConfig(
-        **SIZES, attention_multiplier=0.3, embedding_multiplier=2.0, tie_word_embeddings=True
-    ),
-    "granite with biases": lambda: GraniteConfig(**SIZES, attention_bias=True, mlp_bias=True),
-    "smollm 3": lambda: SmolLM3Config(**{**SIZES, "num_hidden_layers": 5}, pad_token_id=0),
-    "smollm 3, untied": lambda: SmolLM3Config(
-        **SIZES, no_rope_layers=[0, 1], tie_word_embeddings=False, pad_token_id=0
-    ),
-    "smollm 3 with biases": lambda: SmolLM3Config(
-        **SIZES, attention_bias=True, mlp_bias=True, pad_token_id=0
-    ),
-    "phi 3": lambda: Phi3Config(**SIZES, pad_token_id=0),
-    "phi 3 with a window": lambda: Phi3Config(**SIZES, sliding_window=128, pad_token_id=0),
-    "phi 4 mini": lambda: Phi3Config(
-        **SIZES | {"num_attention_heads": 2, "num_key_value_heads": 1},
-        pad_token_id=0,
-        original_max_position_embeddings=64,
-        rope_parameters={
-            "rope_type": "longrope",
-            "rope_theta": 10000.0,
-            "partial_rotary_factor": 0.75,
-            "short_factor": [1.0, 1.1, 1.3, 1.5, 1.9, 2.3],
-            "long_factor": [1.0, 1.5, 2.5, 4.0, 7.0, 8.0],
-        },
-    ),
-    "qwen 3, longer": lambda: Qwen3Config(
-        **SIZES,
-        head_dim=16,
-        rope_parameters={
-            "rope_type": "yarn",
-            "rope_theta": 1e6,
-            "factor": 4.0,
-            "original_max_position_embeddings": 128,
-        },
-    ),
-    "llama, longer": lambda: LlamaConfig(
-        **SIZES,
-        rope_parameters={
-            "rope_type": "yarn",
-            "rope_theta": 1e4,
-            "factor": 8.0,
-            "beta_fast": 4.0,
-            "beta_slow": 0.5,
-            "mscale": 0.7,
-            "mscale_all_dim": 1.2,
-            "truncate": False,
-            "original_max_position_embeddings": 64,
-        },
-    ),
-    "qwen 3 with biases": lambda: Qwen3Config(**SIZES, head_dim=16, attention_bias=True),
-}
-
-
-def peer_of(name: str) -> PreTrainedModel:
-    """Transformers' model with random weights, norms and biases included."""
-    torch.manual_seed(random.Random(name).randrange(1000))
-    config = CONFIGS[name]()
-    model: PreTrainedModel = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)](config).eval()
-    with torch.no_grad():
-        for parameter_name, parameter in model.named_parameters():
-            if parameter_name.endswith("bias") or "norm" in parameter_name:
-                parameter.add_(torch.randn_like(parameter) * 0.2)
-    return model
 
 
 def test_every_family_is_compared() -> None:

@@ -1,6 +1,5 @@
 """GGUF files of every architecture: the tensors, sizes and scores of the models they hold."""
 
-import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +28,6 @@ from transformers import (
     Qwen3MoeConfig,
     SmolLM3Config,
 )
-from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
 from medusa_core.bench.gguf_export import finish
 from medusa_core.errors import CheckpointError, ModelError
@@ -43,7 +41,7 @@ from medusa_core.models.gguf_names import ARCHITECTURES
 from medusa_core.models.rope import inverse_frequencies
 from medusa_core.target import LoadOptions, load_target
 from tests.core.gguf_converter import convert
-from tests.core.test_families import LLAMA3_ROPE, SIZES
+from tests.core.peers import LLAMA3_ROPE, SIZES, make_peer
 from tests.core.test_hostile_gguf import check_mutations
 from tests.core.test_model_against_transformers import (
     TOKEN_IDS,
@@ -138,15 +136,8 @@ RUNS = tuple(n for n in CONFIGS if CONFIGS[n]().model_type in family_registry().
 
 
 def peer_of(name: str) -> PreTrainedModel:
-    """Transformers' model with random weights, norms and biases included."""
-    torch.manual_seed(random.Random(name).randrange(1000))
-    config = CONFIGS[name]()
-    model: PreTrainedModel = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)](config).eval()
-    with torch.no_grad():
-        for parameter_name, parameter in model.named_parameters():
-            if parameter_name.endswith("bias") or "norm" in parameter_name:
-                parameter.add_(torch.randn_like(parameter) * 0.2)
-    return model
+    """The model of one of `CONFIGS`."""
+    return make_peer(name, CONFIGS[name]())
 
 
 def saved(name: str, folder: Path) -> tuple[PreTrainedModel, Path]:
