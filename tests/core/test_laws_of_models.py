@@ -1,0 +1,166 @@
+"""Laws 1 to 3 over every family, and laws 1 and 2 over every stored type in the compiled step."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from medusa_core.bench.random_target import make_random
+from medusa_core.drafters.drafter import DrafterSpec
+from medusa_core.drafters.lineup import drafter_registry
+from medusa_core.messages import GenerateSettings, WeightFormats
+from medusa_core.models.config import parse_config
+from medusa_core.quant.block_types import BLOCK_TYPES
+from medusa_core.quant.in_blocks import weight_formats
+from medusa_core.rules.rule import RuleSpec, rule_registry
+from medusa_core.runner.native import NativeRunner
+from medusa_core.target import LoadOptions, Target, load_target
+from medusa_core.tree.phrase_table import write_phrases
+from tests.core.conftest import phrases_of
+from tests.core.fakes import oracle_spec
+from tests.core.laws import (
+    check_cache,
+    check_same_tokens,
+    check_sources,
+    decode,
+    plainly,
+    user_says,
+)
+from tests.core.peers import CONFIGS, peer_of
+from tests.core.tiny import ACCURACIES, TinySpec, random_heads, write_heads, write_text_files
+
+MESSAGES = user_says("as far as windows let it see")
+EXACT = [rule for rule in rule_registry().specs if rule.choice.is_exact]
+DRAFTERS = [spec for spec in drafter_registry().specs if spec.name != "none"]
+# One of every family; windows of theirs end within these texts.
+FIRST_OF_FAMILY = {CONFIGS[name]().model_type: name for name in reversed(CONFIGS)}
+# Wide enough for whole blocks of the largest types.
+IN_BLOCKS = parse_config(
+    {
+        "model_type": "llama",
+        "hidden_size": 256,
+        "intermediate_size": 512,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "vocab_size": 4096,
+        "max_position_embeddings": 512,
+        "rms_norm_eps": 1e-5,
+    },
+    {},
+)
+
+LoadFamily = Callable[[str], Target]
+LoadBlocks = Callable[[str], Target]
+
+
+@pytest.fixture(scope="module")
+def load_family(tmp_path_factory: pytest.TempPathFactory) -> LoadFamily:
+    """Targets of `CONFIGS` in float64, with heads and phrases, each once."""
+
+    @cache
+    def load(name: str) -> Target:
+        folder = tmp_path_factory.mktemp("family")
+        peer_of(name).save_pretrained(folder / "model")
+        write_text_files(folder / "model")
+        heads = write_heads(folder / "heads", random_heads(TinySpec()), ACCURACIES)
+        options = LoadOptions("float64")
+        write_phrases(phrases_of(load_target(folder / "model", options=options)), folder / "model")
+        return load_target(folder / "model", heads, options)
+
+    return load
+
+
+@pytest.fixture(scope="module")
+def load_blocks() -> LoadBlocks:
+    """Random targets in blocks of a type, with heads, each once."""
+
+    @cache
+    def load(of: str) -> Target:
+        options = LoadOptions(device="cpu", formats=WeightFormats(of))
+        return make_random(of, IN_BLOCKS, options, num_heads=3)
+
+    return load
+
+
+def settings_of(rule: RuleSpec, drafter: str = "none") -> GenerateSettings:
+    """Under the rule that draws, a setting that draws often."""
+    return GenerateSettings(
+        rule=rule.name, drafter=drafter, temperature=0.8, top_k=40, seed=3, max_new_tokens=40
+    )
+
+
+def truth_of(target: Target, settings: GenerateSettings) -> list[int]:
+    """The prompt and how it goes on, a little further than asked."""
+    plain = decode(target, replace(plainly(settings), max_new_tokens=48), MESSAGES)
+    return [*plain.prompt_ids, *plain.token_ids]
+
+
+@pytest.mark.parametrize("rule", EXACT, ids=lambda rule: rule.name)
+@pytest.mark.parametrize("name", CONFIGS)
+def test_laws_1_to_3_hold_with_an_oracle_on_every_family(
+    name: str, rule: RuleSpec, load_family: LoadFamily
+) -> None:
+    target, settings = load_family(name), settings_of(rule, "composite")
+    run = decode(
+        target,
+        settings,
+        MESSAGES,
+        drafter=oracle_spec(truth_of(target, settings)),
+        after_step=lambda session: check_cache(session, target, 1e-12),
+    )
+    plain = decode(target, plainly(settings), MESSAGES)
+    check_same_tokens(plain, run)
+    check_sources(run)
+    assert run.done.num_steps < plain.done.num_steps
+
+
+@pytest.mark.parametrize("rule", EXACT, ids=lambda rule: rule.name)
+@pytest.mark.parametrize("drafter", DRAFTERS, ids=lambda drafter: drafter.name)
+@pytest.mark.parametrize("family", FIRST_OF_FAMILY)
+def test_laws_1_and_2_no_drafter_changes_a_token_of_any_family(
+    family: str, drafter: DrafterSpec, rule: RuleSpec, load_family: LoadFamily
+) -> None:
+    target = load_family(FIRST_OF_FAMILY[family])
+    if not drafter.serves(target):
+        pytest.skip(f"{family} can't use {drafter.name}")
+    settings = settings_of(rule, drafter.name)
+    drafted = decode(target, settings, MESSAGES)
+    check_same_tokens(decode(target, plainly(settings), MESSAGES), drafted)
+    check_sources(drafted)
+
+
+def test_every_stored_type_is_a_weight_format() -> None:
+    assert set(BLOCK_TYPES) <= set(weight_formats().names)
+
+
+@pytest.mark.parametrize("rule", EXACT, ids=lambda rule: rule.name)
+@pytest.mark.parametrize("of", sorted(BLOCK_TYPES))
+def test_laws_1_and_2_no_drafter_changes_a_token_of_any_stored_type(
+    of: str, rule: RuleSpec, load_blocks: LoadBlocks
+) -> None:
+    target, settings = load_blocks(of), settings_of(rule)
+    assert target.formats.linears.name == of
+    plain = decode(target, settings, MESSAGES)
+    oracle = oracle_spec(truth_of(target, settings))
+    check_same_tokens(plain, decode(target, settings, MESSAGES, drafter=oracle))
+    for drafter in DRAFTERS:
+        if drafter.serves(target):
+            drafted = decode(target, replace(settings, drafter=drafter.name), MESSAGES)
+            check_same_tokens(plain, drafted)
+
+
+@pytest.mark.parametrize("of", sorted(BLOCK_TYPES))
+def test_law_3_the_cache_of_any_stored_type_is_one_that_never_drafted(
+    of: str, load_blocks: LoadBlocks
+) -> None:
+    target, settings = load_blocks(of), settings_of(EXACT[0])
+    tolerance = 0.0 if isinstance(target.runner, NativeRunner) else 1e-4
+    decode(
+        target,
+        settings,
+        MESSAGES,
+        drafter=oracle_spec(truth_of(target, settings)),
+        after_step=lambda session: check_cache(session, target, tolerance),
+    )
