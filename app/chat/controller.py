@@ -422,7 +422,8 @@ class ChatController(QObject):
     def _model_changed(self) -> None:
         status = self._keeper.status
         if status.loaded is not None:
-            self._appearance.legend.learn(status.loaded.sources, status.loaded.rules)
+            loaded = status.loaded
+            self._appearance.legend.learn(loaded.sources, loaded.rules, loaded.end_ids)
         self._page.header.show_model(self._keeper.choice)
         self._page.header.show_status(status)
         if status.phase is Phase.FAILED and status.failed is not None:

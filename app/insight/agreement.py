@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QCoreApplication
 
 from app.insight.words import is_text, show_token
+from app.settings.words import QT_TRANSLATE_NOOP
 from medusa_core.messages import Verified
 
-AGREES, DIFFERS, OPEN = "✓", "✗", "→"  # of our own fonts: many systems have no emoji
+# Of our own fonts: many systems have no emoji. The last is for what no model wrote.
+AGREES, DIFFERS, OPEN, GIVEN = "✓", "✗", "→", "·"
+Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +26,8 @@ class Cell:
         is_text: It has a text of its own, which can be edited; others can only be replaced.
         output: The target's output behind it.
         probability: What the target gave that.
-        mark: Does the next input equal the output? `OPEN` behind the last input.
+        mark: Does the next input equal the output? `OPEN` behind the last input, `GIVEN` where the
+            next input is the user's or the template's.
     """
 
     token_id: int
@@ -40,44 +45,55 @@ class Agreement:
     Attributes:
         cells: Its columns.
         num_agreeing: Outputs that equal the next input.
+        num_judged: Outputs that have a next input which the model wrote, or might have.
         bonus: Column of the last output that is right after an edit; None without an edit.
     """
 
     cells: tuple[Cell, ...]
     num_agreeing: int
+    num_judged: int
     bonus: int | None
 
-    @property
-    def num_judged(self) -> int:
-        """Outputs that have a next input."""
-        return max(0, len(self.cells) - 1)
+
+NOTHING = Agreement((), 0, 0, None)
 
 
-def agreement(verified: Verified, edited: int | None = None) -> Agreement:
+def agreement(
+    verified: Verified,
+    edited: int | None = None,
+    answers: Sequence[Span] = (),
+    end_ids: Container[int] = (),
+) -> Agreement:
     """Lay out a verified text.
 
     Args:
         verified: What the engine says.
         edited: First token that was changed; the outputs before it agreed with the text so far.
+        answers: Where the tokens lie that a model wrote: from, to; empty if all are judged.
+        end_ids: Tokens that end an answer.
     """
     tokens = verified.tokens
+    written = {place for start, stop in answers for place in range(start, stop)}
     cells = []
     for place, token in enumerate(tokens):
         following = tokens[place + 1].token_id if place + 1 < len(tokens) else None
         is_same = following == token.output.token_id
         mark = OPEN if following is None else AGREES if is_same else DIFFERS
+        if written and mark != OPEN and place + 1 not in written:
+            mark = GIVEN
         cells.append(
             Cell(
                 token.token_id,
-                show_token(token.text, token.token_id, most_chars=len(token.text) * 8),
+                show_token(token.text, token.token_id, end_ids, len(token.text) * 8),
                 is_text(token.text),
-                show_token(token.output.text, token.output.token_id),
+                show_token(token.output.text, token.output.token_id, end_ids),
                 token.output.probability,
                 mark,
             )
         )
     agreeing = sum(cell.mark == AGREES for cell in cells)
-    return Agreement(tuple(cells), agreeing, _bonus(cells, edited))
+    judged = agreeing + sum(cell.mark == DIFFERS for cell in cells)
+    return Agreement(tuple(cells), agreeing, judged, _bonus(cells, edited))
 
 
 def _bonus(cells: list[Cell], edited: int | None) -> int | None:
@@ -88,20 +104,29 @@ def _bonus(cells: list[Cell], edited: int | None) -> int | None:
     if edited is None:
         return None
     start = max(0, edited - 1)
-    return next((i for i in range(start, len(cells)) if cells[i].mark != AGREES), None)
+    return next((i for i in range(start, len(cells)) if cells[i].mark in (DIFFERS, OPEN)), None)
 
 
 def say(table: Agreement) -> str:
     """The table in a sentence or two."""
     if not table.cells:
         return QCoreApplication.translate("Insight", "Nothing verified yet.")
-    if table.num_judged == 0:
+    if len(table.cells) == 1:
         return QCoreApplication.translate(
             "Insight", "One token: the model goes on with “{0}”."
         ).format(table.cells[0].output)
-    said = QCoreApplication.translate(
-        "Insight", "{0:,} of {1:,} outputs equal the next input, all computed in one pass."
-    ).format(table.num_agreeing, table.num_judged)
+    told = (
+        QT_TRANSLATE_NOOP(
+            "Insight",
+            "{0:,} of the {1:,} tokens of answers are what the model puts there, all computed in "
+            "one pass; questions and the chat format's own tokens (·) aren't counted.",
+        )
+        if any(cell.mark == GIVEN for cell in table.cells)
+        else QT_TRANSLATE_NOOP(
+            "Insight", "{0:,} of {1:,} outputs equal the next input, all computed in one pass."
+        )
+    )
+    said = QCoreApplication.translate("Insight", told).format(table.num_agreeing, table.num_judged)
     if table.bonus is None:
         return said
     cell = table.cells[table.bonus]

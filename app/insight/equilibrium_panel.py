@@ -8,7 +8,7 @@ from PySide6.QtCore import QCoreApplication, QEvent, QMimeData, QObject, Qt, Sig
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
-from app.insight.agreement import Agreement, agreement, say
+from app.insight.agreement import NOTHING, Agreement, agreement, say
 from app.insight.equilibrium_table import ROWS, EquilibriumTable
 from app.insight.note import note
 from app.insight.verifications import Verifications
@@ -85,6 +85,12 @@ class EquilibriumPanel(QWidget):
         """What is said about the table."""
         return self._said.text()
 
+    def open(self) -> None:
+        """Begin with the conversation where there is one and nothing is shown yet."""
+        is_free = not self.shown.cells and not self._verifications.is_reading
+        if is_free and not self.edit.toPlainText() and self._conversation():
+            self.verify_conversation()
+
     def verify_conversation(self) -> None:
         """Read what has been said in the chat."""
         messages = self._conversation()
@@ -118,7 +124,9 @@ class EquilibriumPanel(QWidget):
         if self.table.is_editing:
             self._late = verified
             return
-        self._fill(agreement(verified, self._verifications.take(verified)))
+        edited = self._verifications.take(verified)
+        written, ends = self._verifications.written, self._appearance.legend.end_ids
+        self._fill(agreement(verified, edited, written, ends))
         last = len(self.shown.cells) - 1
         self.table.go_to(last if self.shown.bonus is None else self.shown.bonus)
         if self._verifications.go_on():
@@ -142,7 +150,7 @@ class EquilibriumPanel(QWidget):
         """A new conversation has begun; a text of the user's own stays."""
         if self._is_conversation:
             self._verifications.give_up()
-            self._fill(Agreement((), 0, None))
+            self._fill(NOTHING)
 
     def _say_waiting(self) -> None:
         self._said.setText(self.tr("Verifying …"))

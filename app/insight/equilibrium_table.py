@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.insight.agreement import AGREES, DIFFERS, Agreement, Cell
+from app.insight.agreement import DIFFERS, NOTHING, OPEN, Agreement, Cell
 from app.insight.words import as_tip, as_typed, percent
 from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.tokens import Theme
@@ -55,7 +55,7 @@ class EquilibriumTable(QTableWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(len(ROWS), 0, parent)
-        self.shown = Agreement((), 0, None)
+        self.shown: Agreement = NOTHING
         self.setAccessibleName(self.tr("Inputs and outputs"))
         self.setItemDelegate(_Cells(self))
         self.setTabKeyNavigation(False)  # arrow keys do that; Tab leaves
@@ -96,7 +96,9 @@ class EquilibriumTable(QTableWidget):
         """Go to the next column whose output isn't the next input, from the start at the end."""
         marks, here = [cell.mark for cell in self.shown.cells], self.currentColumn()
         order = [*range(here + 1, len(marks)), *range(here + 1)]
-        found = next((i for i in order if 0 <= i < len(marks) and marks[i] != AGREES), None)
+        found = next(
+            (i for i in order if 0 <= i < len(marks) and marks[i] in (DIFFERS, OPEN)), None
+        )
         if found is not None:
             self.go_to(found)
 

@@ -171,6 +171,7 @@ class Insight(QObject):
             self.equilibrium.refused.connect(self._chat.errors.show)
             self.docks.add(self.tr("Equilibrium"), self.equilibrium)
         self.docks.show(self.equilibrium)
+        self._fill_equilibrium()
         return self.equilibrium
 
     def open_compare(self) -> CompareDialog:
@@ -194,6 +195,13 @@ class Insight(QObject):
         self.compare.raise_()
         self.compare.edit.setFocus()
         return self.compare
+
+    def _fill_equilibrium(self) -> None:
+        """An open table without a text begins with the conversation, once a model is there."""
+        panel = self.equilibrium
+        is_ready = self._keeper.status.loaded is not None
+        if panel is not None and is_ready and self.docks.is_seen(panel):
+            panel.open()
 
     def _submit(self, command: Command) -> None:
         """Hand a command to the engine; a model that has fallen asleep is loaded first."""
@@ -225,6 +233,7 @@ class Insight(QObject):
             self.steps.show_status(status, self._keeper.choice.name)
         if self.compare is not None:
             self.compare.offer(status.loaded)
+        self._fill_equilibrium()
 
     def _restyle(self) -> None:
         for panel in (self.tree, self.steps, self.equilibrium, self.compare):

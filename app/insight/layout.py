@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -39,7 +39,8 @@ class Node:
         text: What it says.
         state: Its result.
         source: Who drafted it.
-        probability: What is known of its chance; None if nothing is.
+        probability: What its drafter gave it; None where that isn't known.
+        judged: What the model gave it; None where it wasn't asked or doesn't say.
         rank: Place among its drafter's guesses; −1 without.
     """
 
@@ -51,6 +52,7 @@ class Node:
     state: State
     source: TokenSource
     probability: float | None
+    judged: float | None = None
     rank: int = -1
 
 
@@ -69,26 +71,32 @@ class TreeLayout:
     num_columns: int = 0
 
 
-def lay_out_step(trace: StepTrace) -> TreeLayout:
+def lay_out_step(trace: StepTrace, end_ids: Container[int] = ()) -> TreeLayout:
     """The verified tree of a step, with the bonus token as an additional box (the ghost).
 
     Nodes beside the path were compared with the target's choice and are none of it; those further
     down were not reached.
+
+    Args:
+        trace: The step.
+        end_ids: Tokens that end an answer.
     """
     path = trace.path
     choice = trace.verdicts[-1].choice
     parents = (*trace.parents, path[-1])
     rows, depths = _places(parents, (*path, len(trace.parents)))
+    judged = _judged(trace)
     nodes = [
         Node(
             index=index,
             parent=told.parent,
             depth=depths[index],
             row=rows[index],
-            text=show_token(told.text, told.token_id),
+            text=show_token(told.text, told.token_id, end_ids),
             state=_state(index, trace),
             source=told.source,
             probability=told.probability,
+            judged=judged.get((told.parent, told.token_id)),
             rank=told.rank,
         )
         for index, told in enumerate(trace.nodes)
@@ -100,10 +108,11 @@ def lay_out_step(trace: StepTrace) -> TreeLayout:
             parent=path[-1],
             depth=depths[ghost],
             row=rows[ghost],
-            text=show_token(choice.text, choice.token_id),
+            text=show_token(choice.text, choice.token_id, end_ids),
             state=State.GHOST,
             source=TARGET,
-            probability=choice.probability,
+            probability=None,
+            judged=choice.probability,
         )
     )
     return TreeLayout(tuple(nodes), max(rows) + 1, max(depths) + 1)
@@ -145,6 +154,15 @@ def lay_out_plan(best: Sequence[BestNode], num_rows: int, source: str) -> TreeLa
         for index, node in enumerate(chosen, start=1)
     )
     return TreeLayout((root, *drafts), max(rows) + 1, max(depths) + 1)
+
+
+def _judged(trace: StepTrace) -> dict[tuple[int, int], float]:
+    """What the model gave its choice and the likeliest others, by the node before and the token."""
+    return {
+        (verdict.node, told.token_id): told.probability
+        for verdict in trace.verdicts
+        for told in (*verdict.alternatives, verdict.choice)
+    }
 
 
 def _state(index: int, trace: StepTrace) -> State:

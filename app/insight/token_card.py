@@ -78,7 +78,7 @@ def card_of(track: Track, token: int, legend: Legend) -> tuple[Line, ...]:
     return (
         Line(
             QCoreApplication.translate("Insight", "Token"),
-            f"{show_token(verdict.choice.text, verdict.choice.token_id)}",
+            show_token(verdict.choice.text, verdict.choice.token_id, legend.end_ids),
         ),
         Line(QCoreApplication.translate("Insight", "Id"), f"{verdict.choice.token_id}"),
         *_drafted(step, place, is_accepted, legend),
@@ -92,7 +92,7 @@ def card_of(track: Track, token: int, legend: Legend) -> tuple[Line, ...]:
             QCoreApplication.translate("Insight", "Model's probability"),
             percent(verdict.choice.probability),
         ),
-        Line(QCoreApplication.translate("Insight", "Instead"), _alternatives(verdict)),
+        Line(QCoreApplication.translate("Insight", "Instead"), _alternatives(verdict, legend)),
         Line(
             QCoreApplication.translate("Insight", "Rule"), _rule(legend.rule(track.rule), verdict)
         ),
@@ -179,9 +179,9 @@ def _rule(rule: RuleChoice, verdict: Verdict) -> str:
     return told
 
 
-def _alternatives(verdict: Verdict) -> str:
+def _alternatives(verdict: Verdict, legend: Legend) -> str:
     return "   ".join(
-        f"{show_token(other.text, other.token_id)} {percent(other.probability)}"
+        f"{show_token(other.text, other.token_id, legend.end_ids)} {percent(other.probability)}"
         for other in verdict.alternatives
     )
 

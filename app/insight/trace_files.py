@@ -37,7 +37,7 @@ class TraceFiles(QObject):
     opened = Signal()
     saved = Signal(object)
     # From the threads that read and write.
-    _read = Signal(object)
+    _read = Signal(str, object)
     _failed = Signal(str, str)
 
     def __init__(
@@ -61,11 +61,12 @@ class TraceFiles(QObject):
 
     def open_trace(self, path: Path) -> None:
         """Show a recorded answer, once it has been read; says why where that is impossible."""
-        self._apart(lambda: self._read.emit(_read(path)))
+        self._apart(lambda: self._read.emit(path.name, _read(path)))
 
-    def _show(self, recording: Recording) -> None:
+    def _show(self, name: str, recording: Recording) -> None:
         self._recordings.forget(LOADED)
         track = track_of(recording)
+        track.file = name
         self._recordings.put(track)
         self.opened.emit()
         self._timeline.show(track, 0)

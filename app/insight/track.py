@@ -16,6 +16,7 @@ class Track:
         model: Name of the target.
         rule: Name of the acceptance rule.
         done: How it ended; None while it is written.
+        file: Name of the file it was opened from; empty if it was recorded here.
         has_failed: It broke off with an error.
         num_given: Tokens of the answer that were given before its first step.
         num_dropped: Steps at its beginning that the ring buffer has given up.
@@ -34,6 +35,7 @@ class Track:
         self.model = model
         self.rule = rule
         self.done: GenerationDone | None = None
+        self.file = ""
         self.has_failed = False
         self.num_dropped = 0
         self.num_given = num_given

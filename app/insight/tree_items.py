@@ -42,11 +42,18 @@ def describe(node: Node, legend: Legend) -> str:
     state = QCoreApplication.translate("Insight", node.state.value)
     if node.state is State.ROOT:
         return f"{node.text}: {state}"
-    known = "" if node.probability is None else f", {percent(node.probability)}"
     if node.state is State.GHOST:
-        return f"{node.text}: {state}{known}"
-    return QCoreApplication.translate("Insight", "{0}: {1}, from {2}{3}").format(
+        return f"{node.text}: {state}" + (
+            "" if node.judged is None else f", {percent(node.judged)}"
+        )
+    known = "" if node.probability is None else f", {percent(node.probability)}"
+    told = QCoreApplication.translate("Insight", "{0}: {1}, from {2}{3}").format(
         node.text, state, origin(node.source, legend), known
+    )
+    if node.judged is None:
+        return told
+    return QCoreApplication.translate("Insight", "{0}; the model gave it {1}").format(
+        told, percent(node.judged)
     )
 
 

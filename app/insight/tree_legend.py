@@ -27,7 +27,7 @@ _STEP: tuple[tuple[Sample, str], ...] = (
 )
 _CHANCE = (
     "44%",
-    QT_TRANSLATE_NOOP("Insight", "chance that the drafter, or the model, gave it; paler: less"),
+    QT_TRANSLATE_NOOP("Insight", "chance that the drafter gave it; paler: less"),
 )
 Samples = tuple[tuple[Sample, str], ...]
 

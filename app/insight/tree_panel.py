@@ -205,6 +205,12 @@ class TreePanel(QWidget):
             self._show_what_there_is()
 
     def _show_what_there_is(self) -> None:
+        name, tip = self.tr("This step"), ""
+        track = self._timeline.track
+        if track is not None and track.file:
+            name, tip = track.file, self.tr("An opened trace: {0} answered").format(track.model)
+        self.tabs.setTabText(STEP, name)
+        self.tabs.setTabToolTip(STEP, tip)
         self._show_tab(PLAN if self._timeline.track is None else STEP)
 
     def _show_tab(self, tab: int) -> None:
@@ -246,7 +252,8 @@ class TreePanel(QWidget):
     def _layout(self) -> TreeLayout:
         if self.tabs.currentIndex() == STEP:
             step = self._timeline.step
-            return TreeLayout() if step is None else lay_out_step(step)
+            ends = self._appearance.legend.end_ids
+            return TreeLayout() if step is None else lay_out_step(step, ends)
         best = () if self._planned is None else self._planned.best_nodes
         source = "" if self._planned is None else self._planned.source
         return lay_out_plan(best, self.plan.slider.value(), source)

@@ -100,15 +100,17 @@ def badges_of(source: TokenSource, legend: Legend) -> tuple[Badge, ...]:
 
 def words_of(node: Node) -> str:
     """What a node's box says."""
-    return (
-        QCoreApplication.translate("Insight", "model chose {0}").format(node.text)
-        if node.state is State.GHOST
-        else node.text
+    if node.state is not State.GHOST:
+        return node.text
+    if node.judged is None:
+        return QCoreApplication.translate("Insight", "model chose {0}").format(node.text)
+    return QCoreApplication.translate("Insight", "model chose ({1:.0%}) {0}").format(
+        node.text, node.judged
     )
 
 
 def note_of(node: Node) -> str:
-    """How likely a node was, as its drafter or the target said; empty where nothing is known."""
+    """How likely its drafter held a node; empty where that isn't known, and for the model's own."""
     known = node.state is not State.ROOT and node.probability is not None
     return f"{node.probability:.0%}" if known else ""
 

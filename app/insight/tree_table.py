@@ -22,7 +22,8 @@ COLUMNS = (
     QT_TRANSLATE_NOOP("Insight", "Token"),
     QT_TRANSLATE_NOOP("Insight", "From"),
     QT_TRANSLATE_NOOP("Insight", "Guess"),
-    QT_TRANSLATE_NOOP("Insight", "Probability"),
+    QT_TRANSLATE_NOOP("Insight", "Drafter gave"),
+    QT_TRANSLATE_NOOP("Insight", "Model gave"),
     QT_TRANSLATE_NOOP("Insight", "Result"),
     QT_TRANSLATE_NOOP("Insight", "After token"),
 )
@@ -66,14 +67,14 @@ class TreeTable(QTableWidget):
         self.setRowCount(len(layout.nodes))
         texts = {node.index: node.text for node in layout.nodes}
         for row, node in enumerate(layout.nodes):
-            is_draft = node.state not in (State.ROOT, State.GHOST)
             cells = (
                 str(node.index) if node.state is not State.GHOST else "–",
                 str(node.depth),
                 node.text,
                 origin(node.source, self._legend),
                 str(node.rank + 1) if node.rank >= 0 else "–",
-                percent(node.probability) if is_draft or node.state is State.GHOST else "–",
+                percent(node.probability),
+                percent(node.judged),
                 QCoreApplication.translate("Insight", node.state.value),
                 texts.get(node.parent, "–"),
             )

@@ -39,11 +39,13 @@ class Verifications:
 
     Attributes:
         token_ids: The text that was verified last.
+        written: Where its tokens lie that a model wrote, as in `Verified`.
         is_reading: Another text is read; what is edited of this one is lost.
     """
 
     def __init__(self, submit: Callable[[Verify], None], make_id: Callable[[], str]) -> None:
         self.token_ids: tuple[int, ...] = ()
+        self.written: tuple[tuple[int, int], ...] = ()
         self._submit = submit
         self._make_id = make_id
         self._asked = ""  # the running request; empty without one
@@ -80,8 +82,10 @@ class Verifications:
         self.token_ids = tuple(token.token_id for token in verified.tokens)
         self._asked, self._edit = "", None
         if edit is None:
-            self._first = None
+            self._first, self.written = None, verified.answers
             return None
+        moved = (Edit(start, stop, "").behind(edit, num_more) for start, stop in self.written)
+        self.written = tuple((span.start, span.stop) for span in moved)
         first = edit.start if self._first is None else min(self._first, edit.start)
         self._waiting = [waiting.behind(edit, num_more) for waiting in self._waiting]
         self._first = first if self._waiting else None

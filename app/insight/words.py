@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Container
 from html import escape
 
 from PySide6.QtCore import QCoreApplication
@@ -24,8 +25,19 @@ def is_text(text: bytes) -> bool:
         return False
 
 
-def show_token(text: bytes, token_id: int, most_chars: int = _MOST_CHARS) -> str:
-    """A token's text with its white space to be seen; what is no UTF-8 in hexadecimal."""
+def show_token(
+    text: bytes, token_id: int, end_ids: Container[int] = (), most_chars: int = _MOST_CHARS
+) -> str:
+    """A token's text with its white space to be seen; what is no UTF-8 in hexadecimal.
+
+    Args:
+        text: Its bytes; empty for a special token.
+        token_id: It.
+        end_ids: Tokens that end an answer.
+        most_chars: More are cut.
+    """
+    if token_id in end_ids:
+        return QCoreApplication.translate("Insight", "‹end of answer›")
     if not text:
         return QCoreApplication.translate("Insight", "‹special {0}›").format(token_id)
     try:

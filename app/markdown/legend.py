@@ -32,11 +32,16 @@ def mark_of(source: TokenSource) -> Mark | None:
 
 
 class Legend:
-    """What came with the models that were loaded; a name it doesn't know stands for itself."""
+    """What came with the models that were loaded; a name it doesn't know stands for itself.
+
+    Attributes:
+        end_ids: Tokens that end an answer of the model that was loaded last.
+    """
 
     def __init__(
         self, sources: Iterable[SourceInfo] = (), rules: Iterable[RuleChoice] = ()
     ) -> None:
+        self.end_ids: frozenset[int] = frozenset()
         self._infos: dict[str, SourceInfo] = {}
         self._rules: dict[str, RuleChoice] = {}
         self.learn(sources, rules)
@@ -46,8 +51,14 @@ class Legend:
         """All sources that are known, in the engine's order."""
         return tuple(self._infos.values())
 
-    def learn(self, sources: Iterable[SourceInfo], rules: Iterable[RuleChoice]) -> None:
-        """Take what came with a model; what came with an earlier one stays known."""
+    def learn(
+        self,
+        sources: Iterable[SourceInfo],
+        rules: Iterable[RuleChoice],
+        end_ids: frozenset[int] = frozenset(),
+    ) -> None:
+        """Take what came with a model; names that came with an earlier one stay known."""
+        self.end_ids = end_ids
         self._infos |= {info.name: info for info in sources}
         self._rules |= {rule.name: rule for rule in rules}
 

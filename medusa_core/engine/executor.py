@@ -399,4 +399,5 @@ def _describe(command: LoadModel, target: Target, load_s: float) -> ModelLoaded:
         sources=tuple(spec.info for spec in source_registry().specs),
         load_s=load_s,
         device_note=target.device_note,
+        end_ids=target.eos_token_ids,
     )

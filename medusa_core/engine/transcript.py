@@ -26,11 +26,14 @@ class Transcript:
         prompt_ids: The conversation, up to where the answer begins.
         given_ids: Tokens of the answer that are given already; it goes on behind them.
         next_id: The token that followed them in the answer they are taken from, if any.
+        answers: Where tokens of answers lie in `token_ids`: from, to. Empty where the template
+            doesn't show them as they were written.
     """
 
     prompt_ids: list[int]
     given_ids: list[int]
     next_id: int | None
+    answers: tuple[tuple[int, int], ...] = ()
 
     @property
     def token_ids(self) -> list[int]:
@@ -58,10 +61,13 @@ def transcribe(
     turns = messages[:-1] if goes_on else messages
     if not turns or turns[-1].role is not Role.USER or not turns[-1].content.strip():
         raise RequestError("There is nothing to answer.", "Write a message first.")
-    prompt_ids = _prompt_ids(as_read(turns, target), target)
+    prompt_ids, answers = _prompt_ids(as_read(turns, target), target)
     given = _written_ids(messages[-1], target) if goes_on else []
     kept = _keep(given, messages[-1], keep_tokens, target)
-    transcript = Transcript(prompt_ids, kept, given[len(kept)] if len(kept) < len(given) else None)
+    if kept:
+        answers = (*answers, (len(prompt_ids), len(prompt_ids) + len(kept)))
+    next_id = given[len(kept)] if len(kept) < len(given) else None
+    transcript = Transcript(prompt_ids, kept, next_id, answers)
     _check_ids(transcript.token_ids, target)
     return transcript
 
@@ -90,7 +96,10 @@ def _keep(
     return given[:keep_tokens]
 
 
-def _prompt_ids(turns: Sequence[ChatMessage], target: Target) -> list[int]:
+def _prompt_ids(
+    turns: Sequence[ChatMessage], target: Target
+) -> tuple[list[int], tuple[tuple[int, int], ...]]:
+    """The turns' tokens, and where the answers among them lie."""
     written = {
         index: _written_ids(message, target)
         for index, message in enumerate(turns)
@@ -99,14 +108,17 @@ def _prompt_ids(turns: Sequence[ChatMessage], target: Target) -> list[int]:
     text = target.template.render(turns)
     segments = _segments(turns, written, text, target)
     token_ids: list[int] = []
+    answers = []
     for segment, index in zip(segments, (*written, None), strict=True):
         encode = target.tokenizer.encode if token_ids else target.tokenizer.encode_prompt
         token_ids += encode(segment)
         answer = [] if index is None else written[index]
         if answer and answer[-1] in target.eos_token_ids:
             answer = answer[:-1]  # the template ends its answers itself
+        if answer:
+            answers.append((len(token_ids), len(token_ids) + len(answer)))
         token_ids += answer
-    return token_ids
+    return token_ids, tuple(answers)
 
 
 def _segments(

@@ -41,7 +41,7 @@ def verify(
         RequestError: There is no text, it is too long, or a token isn't the target's.
     """
     admit(command.messages, GenerateSettings())
-    token_ids = _token_ids(command, target)
+    token_ids, answers = _read(command, target)
     started = time.perf_counter()
     with torch.inference_mode():
         for_chunk = partial(check_cancelled or _goes_on, command)
@@ -52,15 +52,34 @@ def verify(
         VerifiedToken(token_id, bytes_of(token_id), Alternative(best, bytes_of(best), chance))
         for token_id, (best, chance) in zip(token_ids, outputs, strict=True)
     )
-    return Verified(command.session_id, command.request_id, tokens, seconds)
+    return Verified(command.session_id, command.request_id, tokens, seconds, answers)
+
+
+def _read(command: Verify, target: Target) -> tuple[list[int], tuple[tuple[int, int], ...]]:
+    """The text's tokens, and where those of answers lie, the token that ends each included."""
+    if not command.messages:
+        return _token_ids(command, target), ()
+    transcript = transcribe(command.messages, None, target)
+    token_ids = transcript.token_ids
+    _check(token_ids, target)
+    ends = [
+        stop < len(token_ids) and token_ids[stop] in target.eos_token_ids
+        for _, stop in transcript.answers
+    ]
+    return token_ids, tuple(
+        (start, stop + has_end)
+        for (start, stop), has_end in zip(transcript.answers, ends, strict=True)
+    )
 
 
 def _token_ids(command: Verify, target: Target) -> list[int]:
-    if command.messages:
-        token_ids = transcribe(command.messages, None, target).token_ids
-    else:
-        encode = target.tokenizer.encode_within if command.before_ids else target.tokenizer.encode
-        token_ids = [*command.before_ids, *encode(command.text), *command.after_ids]
+    encode = target.tokenizer.encode_within if command.before_ids else target.tokenizer.encode
+    token_ids = [*command.before_ids, *encode(command.text), *command.after_ids]
+    _check(token_ids, target)
+    return token_ids
+
+
+def _check(token_ids: list[int], target: Target) -> None:
     if not token_ids:
         raise RequestError("There is nothing to verify.", "Write or paste a text first.")
     limit = target.config.context_tokens
@@ -77,7 +96,6 @@ def _token_ids(command: Verify, target: Target) -> list[int]:
             f"Token {foreign[0]} is none of {target.name}.",
             "The text was read by another model: verify it anew.",
         )
-    return token_ids
 
 
 def _outputs(

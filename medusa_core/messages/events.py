@@ -58,6 +58,7 @@ class ModelLoaded(Message):
         sources: All sources of drafts, in the order in which they are listed.
         load_s: Seconds from the command to this event.
         device_note: Why a card that is here isn't used; empty if none is passed over.
+        end_ids: Tokens that end an answer.
     """
 
     name: str
@@ -74,6 +75,7 @@ class ModelLoaded(Message):
     sources: tuple[SourceInfo, ...]
     load_s: float
     device_note: str = ""
+    end_ids: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +166,13 @@ class Verified(Message):
     Attributes:
         tokens: The text's tokens in order.
         seconds: Seconds of the forward pass, the scores included.
+        answers: Of a conversation, where the tokens lie that a model wrote: from, to. Empty for
+            other texts, or where that isn't known.
     """
 
     tokens: tuple[VerifiedToken, ...]
     seconds: float
+    answers: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

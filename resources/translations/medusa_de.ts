@@ -1378,6 +1378,10 @@
         <translation>Ein Token: Das Modell fährt fort mit „{0}“.</translation>
     </message>
     <message>
+        <source>{0:,} of the {1:,} tokens of answers are what the model puts there, all computed in one pass; questions and the chat format&apos;s own tokens (·) aren&apos;t counted.</source>
+        <translation>{0:,} der {1:,} Tokens von Antworten sind, was das Modell dorthin setzt, alle in einem Durchgang berechnet; Fragen und die Tokens des Chatformats (·) zählen nicht.</translation>
+    </message>
+    <message>
         <source>{0:,} of {1:,} outputs equal the next input, all computed in one pass.</source>
         <translation>{0:,} von {1:,} Ausgaben sind gleich der nächsten Eingabe, alle in einem Durchlauf berechnet.</translation>
     </message>
@@ -1734,6 +1738,10 @@
         <translation>{0}: {1}, von {2}{3}</translation>
     </message>
     <message>
+        <source>{0}; the model gave it {1}</source>
+        <translation>{0}; das Modell gab ihm {1}</translation>
+    </message>
+    <message>
         <source>what the model chose itself</source>
         <translation>was das Modell selbst wählte</translation>
     </message>
@@ -1750,8 +1758,8 @@
         <translation>hinter falsch Geratenem</translation>
     </message>
     <message>
-        <source>chance that the drafter, or the model, gave it; paler: less</source>
-        <translation>Wahrscheinlichkeit nach dem, der riet, oder dem Modell; blasser: geringer</translation>
+        <source>chance that the drafter gave it; paler: less</source>
+        <translation>Wahrscheinlichkeit nach dem, der riet; blasser: geringer</translation>
     </message>
     <message>
         <source>a row of the tree, for a guess</source>
@@ -1798,6 +1806,10 @@
         <translation>Modell: {0}</translation>
     </message>
     <message>
+        <source>model chose ({1:.0%}) {0}</source>
+        <translation>Modell wählte ({1:.0%}) {0}</translation>
+    </message>
+    <message>
         <source>Node</source>
         <translation>Knoten</translation>
     </message>
@@ -1810,8 +1822,12 @@
         <translation>Wahl</translation>
     </message>
     <message>
-        <source>Probability</source>
-        <translation>Wahrscheinlichkeit</translation>
+        <source>Drafter gave</source>
+        <translation>Laut Rater</translation>
+    </message>
+    <message>
+        <source>Model gave</source>
+        <translation>Laut Modell</translation>
     </message>
     <message>
         <source>Result</source>
@@ -1824,6 +1840,10 @@
     <message>
         <source>No step to show yet: ask something.</source>
         <translation>Noch kein Schritt zu zeigen: Fragen Sie etwas.</translation>
+    </message>
+    <message>
+        <source>‹end of answer›</source>
+        <translation>‹Ende der Antwort›</translation>
     </message>
     <message>
         <source>‹special {0}›</source>
@@ -3475,6 +3495,10 @@
     <message>
         <source>Save this picture as SVG or PNG</source>
         <translation>Dieses Bild als SVG oder PNG sichern</translation>
+    </message>
+    <message>
+        <source>An opened trace: {0} answered</source>
+        <translation>Eine geöffnete Aufzeichnung: {0} hat geantwortet</translation>
     </message>
 </context>
 <context>

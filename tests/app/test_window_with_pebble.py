@@ -248,13 +248,14 @@ def test_its_own_answer_is_an_equilibrium_until_a_token_is_changed(
     answer = ask(qtbot, window, STORY)
     assert answer.done is not None
     panel = window.insight.open_equilibrium()
-    panel.verify_conversation()
     qtbot.waitUntil(lambda: bool(panel.shown.cells), timeout=TIMEOUT_MS)
     written = [i for i in answer.done.token_ids if i != 1]  # EOS isn't read again
     cells = panel.shown.cells
     assert [cell.token_id for cell in cells[-len(written) :]] == written
     first = len(cells) - len(written)
     assert {cell.mark for cell in cells[first - 1 : -1]} == {"✓"}
+    assert {cell.mark for cell in cells[: first - 1]} == {"·"}, "nobody asked for the question"
+    assert (panel.shown.num_agreeing, panel.shown.num_judged) == (len(written), len(written))
     panel.replace(first + 20, " mountain")
     qtbot.waitUntil(lambda: panel.shown.bonus is not None, timeout=TIMEOUT_MS)
     assert panel.shown.bonus == first + 19

@@ -32,6 +32,23 @@ def test_a_greedy_answer_is_a_fixed_point(tiny: Target) -> None:
     assert [token.output.token_id for token in tokens[:-1]] == written
 
 
+def test_it_says_which_tokens_a_model_wrote(tiny: Target) -> None:
+    question, more = user_says("one")[0], user_says("and more?")[0]
+    first = generate(tiny, (question,), SETTINGS)
+    turns = (question, ChatMessage(Role.ASSISTANT, first.text, first.token_ids), more)
+    second = generate(tiny, turns, SETTINGS)
+    turns = (*turns, ChatMessage(Role.ASSISTANT, second.text, second.token_ids))
+    read = verify(replace(ASK, messages=turns), tiny)
+    ids = [token.token_id for token in read.tokens]
+    spans = [tuple(ids[start:stop]) for start, stop in read.answers]
+    end = min(tiny.eos_token_ids)
+    # The first one's end was written behind it; the last one's isn't read.
+    assert spans[0] in (first.token_ids, (*first.token_ids, end))
+    assert spans[0][-1] == end
+    assert spans[1] == tuple(i for i in second.token_ids if i != end)
+    assert verify(replace(ASK, text="no conversation"), tiny).answers == ()
+
+
 def test_outputs_are_the_targets_best_tokens(tiny: Target) -> None:
     read = verify(replace(ASK, text="one two three"), tiny)
     ids = [token.token_id for token in read.tokens]

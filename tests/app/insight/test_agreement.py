@@ -1,6 +1,6 @@
 """Outputs compared with inputs."""
 
-from app.insight.agreement import AGREES, DIFFERS, OPEN, agreement, say
+from app.insight.agreement import AGREES, DIFFERS, GIVEN, OPEN, agreement, say
 from medusa_core.messages import (
     Alternative,
     Verified,
@@ -20,6 +20,23 @@ def test_outputs_are_compared_with_the_next_input() -> None:
     assert [cell.mark for cell in table.cells] == [AGREES, DIFFERS, AGREES, OPEN]
     assert (table.num_agreeing, table.num_judged, table.bonus) == (2, 3, None)
     assert say(table).startswith("2 of 3 outputs")
+
+
+def test_of_a_conversation_answers_alone_are_counted() -> None:
+    text = verified((1, 9), (2, 9), (3, 4), (4, 9), (5, 9), (6, 9), (7, 9))
+    table = agreement(text, answers=((3, 5), (6, 7)))
+    marks = [cell.mark for cell in table.cells]
+    assert marks == [GIVEN, GIVEN, AGREES, DIFFERS, GIVEN, DIFFERS, OPEN]
+    assert (table.num_agreeing, table.num_judged) == (1, 3)
+    assert say(table).startswith("1 of the 3 tokens of answers")
+    edited = agreement(text, edited=1, answers=((3, 5), (6, 7)))
+    assert edited.bonus == 3, "a question that the model would not ask is no difference"
+
+
+def test_the_end_of_an_answer_is_called_so() -> None:
+    table = agreement(verified((1, 2), (2, 3)), end_ids=frozenset({2}))
+    assert [cell.text for cell in table.cells] == ["␣1", "‹end of answer›"]
+    assert table.cells[0].output == "‹end of answer›"
 
 
 def test_after_an_edit_the_first_output_that_differs_is_the_bonus() -> None:

@@ -67,6 +67,21 @@ def test_the_conversation_is_verified_and_an_input_edited(qtbot: QtBot, open_fak
     assert tints == [theme.agreed.tint, theme.danger_surface]
 
 
+def test_it_opens_with_the_conversation_and_not_over_a_text(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    ask(qtbot, window, "Hello")
+    panel = window.insight.open_equilibrium()
+    qtbot.waitUntil(lambda: bool(panel.shown.cells))
+    panel.edit.setPlainText("a text of mine")
+    panel.verify_text()
+    qtbot.waitUntil(lambda: len(panel.shown.cells) == 4)
+    window.insight.docks.hide(panel)
+    window.insight.open_equilibrium()
+    assert len(panel.shown.cells) == 4
+    assert len(engine.of_kind(Verify)) == 2
+
+
 def verify_gated(qtbot: QtBot, open_fake: Open, text: str) -> tuple[FakeEngine, EquilibriumPanel]:
     """A panel with a text, and an engine that waits at its gate from then on."""
     window, engine = open_fake(Script(verifies_at_once=False))

@@ -30,11 +30,17 @@ def test_a_trace_is_saved_opened_and_dropped(
     with qtbot.waitSignal(files.opened):
         files.open_trace(path)
     assert track_of(window).request_id == LOADED
+    tree = window.insight.tree
+    assert tree is not None
+    assert tree.tabs.tabText(STEP) == "trace.json"
+    assert "Llama-Pebble" in tree.tabs.tabToolTip(STEP)
     assert [track_of(window)[i].nodes for i in range(len(track_of(window)))] == steps
     window.insight.timeline.show(None)
     with qtbot.waitSignal(files.opened):
         window.dropEvent(dropped(path))
     assert track_of(window).request_id == LOADED
+    window.insight.timeline.show(None, 0)
+    assert tree.tabs.tabText(STEP) == "This step"
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"format": "other"}', "{}"])

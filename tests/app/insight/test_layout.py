@@ -30,10 +30,21 @@ def test_a_step_says_what_became_of_every_node() -> None:
     ]
     ghost = layout.nodes[-1]
     assert (ghost.parent, ghost.depth, ghost.text) == (1, 2, "‹F0 9F›")
-    assert ghost.probability == pytest.approx(0.5)
+    assert ghost.probability is None, "nobody drafted it"
+    assert ghost.judged == pytest.approx(0.5)
     assert layout.nodes[1].text == "␣cat"
     assert layout.nodes[1].probability == pytest.approx(0.25)
     assert layout.nodes[0].probability is None
+    # The model's choice and its five likeliest others; what wasn't reached wasn't asked for.
+    judged = [node.judged for node in layout.nodes]
+    assert judged == [None, 0.5, 0.125, 0.125, 0.125, None, 0.5]
+
+
+def test_the_end_of_an_answer_is_called_so() -> None:
+    texts = [node.text for node in lay_out_step(trace(1, (0, 1)), frozenset({7, 2})).nodes]
+    assert texts[-1] == "‹end of answer›"
+    assert texts[2] == "‹end of answer›"
+    assert texts[1] == "␣cat"
 
 
 @given(st.integers(1, 20).flatmap(lambda n: st.tuples(*[st.integers(0, i) for i in range(n)])))

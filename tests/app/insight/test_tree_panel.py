@@ -133,11 +133,11 @@ def test_arrows_walk_through_the_tree_and_say_where_they_are(
         said.append(view.accessibleDescription())
     assert said == [
         "One: decided before",
-        "␣two: accepted, from head 1, 25.0 %",
-        "␣three.: accepted, from head 2, 25.0 %",
+        "␣two: accepted, from head 1, 25.0 %; the model gave it 50.0 %",
+        "␣three.: accepted, from head 2, 25.0 %; the model gave it 50.0 %",
         "␣Four: chosen by the model, 50.0 %",
         "␣wrong: the best guess where the model chose otherwise, from head 3, 25.0 %",
-        "␣three.: accepted, from head 2, 25.0 %",
+        "␣three.: accepted, from head 2, 25.0 %; the model gave it 50.0 %",
     ]
 
 
@@ -147,8 +147,9 @@ def test_the_table_lists_the_nodes_and_chooses_the_same(
     window, _ = answered
     panel = open_step(window, 1)
     panel.table_button.click()
-    rows = [[panel.table.item(r, c).text() for c in range(8)] for r in range(5)]
-    assert rows[1] == ["1", "1", "␣two", "head 1", "1", "25.0 %", "accepted", "One"]
+    rows = [[panel.table.item(r, c).text() for c in range(9)] for r in range(5)]
+    assert rows[1] == ["1", "1", "␣two", "head 1", "1", "25.0 %", "50.0 %", "accepted", "One"]
+    assert rows[4][5:7] == ["—", "50.0 %"], "the model's own was drafted by nobody"
     assert rows[4][2:4] == ["␣Four", "the model itself"]
     panel.table.selectRow(2)
     assert panel.view.chosen == 2

@@ -43,5 +43,5 @@ def test_badges_tell_who_drafted_and_boxes_what() -> None:
     assert names == [["h2"], ["lookup"], ["h1", "lookup"], []]
     layout = lay_out_step(trace(1, (0, 1)))
     assert words_of(layout.nodes[1]) == "␣cat"
-    assert words_of(layout.nodes[-1]) == "model chose ‹F0 9F›"
-    assert [note_of(layout.nodes[k]) for k in (0, 1, -1)] == ["", "25%", "50%"]
+    assert words_of(layout.nodes[-1]) == "model chose (50%) ‹F0 9F›"
+    assert [note_of(layout.nodes[k]) for k in (0, 1, -1)] == ["", "25%", ""]
