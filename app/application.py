@@ -188,7 +188,7 @@ def run(options: Options, work: Work | None = None) -> int:
         application = build(options)
         application.bridge.arrived.connect(garbage.put_off)
         if work is None:
-            show_uncaught_errors(application.window.chat.errors.show, log_path)
+            show_uncaught_errors(application.window.chat.errors.show_error, log_path)
             instance.raise_requested.connect(application.window.desk.come_to_front)
         if has_crashed or options.continues:
             application.window.continue_last()
@@ -239,4 +239,4 @@ async def _offer_models(application: Application) -> None:
     try:
         await application.window.offer_installed()
     except MedusaError as error:
-        application.window.chat.errors.show(error.message, error.hint)
+        application.window.chat.errors.show_error(error.message, error.hint)

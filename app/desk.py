@@ -143,7 +143,7 @@ class Desk(QObject):
 
     def tell_of_crash(self) -> None:
         """The last run had no clean end: say so, and offer to look why."""
-        card = self._window.chat.errors.show(
+        card = self._window.chat.errors.show_error(
             self.tr("Medusa Chat didn't end properly last time."),
             self.tr("Your conversations are kept. The diagnostics may say what happened."),
         )

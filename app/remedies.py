@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
-from app.chat.message_widgets import ErrorCard
+from app.chat.error_card import ErrorCard
 from medusa_core.errors import MedusaError
 from medusa_core.messages import EngineLost, Failed
 

@@ -135,7 +135,7 @@ class MainWindow(QMainWindow):
         self.page.empty.show_hint(not preferences.has_read_hint)
         self.page.composer.setFocus()
         if presets.trouble is not None:
-            self.chat.errors.show(presets.trouble.message, presets.trouble.hint)
+            self.chat.errors.show_error(presets.trouble.message, presets.trouble.hint)
 
     def keep_history(self, history: History) -> None:
         """Keep what is said from now on, and list what was said before."""
@@ -219,7 +219,7 @@ class MainWindow(QMainWindow):
             try:
                 self.library = self._open_library()
             except MedusaError as error:
-                self.chat.errors.show(error.message, error.hint)
+                self.chat.errors.show_error(error.message, error.hint)
                 return None
             self.desk.open_library(self.library)
         return self.library
@@ -261,7 +261,7 @@ class MainWindow(QMainWindow):
         elif paths:
             self.page.composer.attach(paths)
         else:
-            self.chat.errors.show(
+            self.chat.errors.show_error(
                 "This can't be attached.", "Drop files that are on this computer."
             )
 
@@ -287,7 +287,7 @@ class MainWindow(QMainWindow):
         self.page.header.models_requested.connect(self.show_models)
         self.page.header.recording_chosen.connect(lambda on: self.settings.choose("records", on))
         self.page.panel_shown.connect(lambda is_open: self._remember(shows_panel=is_open))
-        self.page.control.presets.refused.connect(self.chat.errors.show)
+        self.page.control.presets.refused.connect(self.chat.errors.show_error)
         self.keeper.chosen.connect(self._remember_model)
 
     def _dismiss_hint(self) -> None:

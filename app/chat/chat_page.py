@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
 from app.chat.composer import Composer
 from app.chat.conversation_view import COLUMN_EM, ConversationView
 from app.chat.empty_state import EmptyState
+from app.chat.error_board import ErrorBoard
 from app.chat.find_bar import FindBar
 from app.chat.finder import Finder
 from app.chat.header import Header
@@ -48,6 +49,7 @@ class ChatPage(QWidget):
         find_bar: Where words are looked for in them.
         finder: Looks for them.
         conversation: The messages.
+        errors: What went wrong.
         composer: Where the user writes.
         strip: What the steps gave.
         context_label: How much of the context is used.
@@ -73,6 +75,7 @@ class ChatPage(QWidget):
         self.control.hide()
         self.empty = EmptyState(appearance)
         self.conversation = ConversationView(appearance)
+        self.errors = ErrorBoard(appearance)
         self.find_bar = FindBar(appearance)
         self.finder = Finder(self.find_bar, self.conversation, appearance)
         self.composer = Composer(appearance)
@@ -150,8 +153,8 @@ class ChatPage(QWidget):
         scale = self._appearance.scale
         for column in self._narrow:
             column.set_width(scale.px(COLUMN_EM), scale.px(1.2))
-        parts = (self.header, self.empty, self.find_bar, self.conversation, self.composer)
-        for part in (*parts, self.strip, self.control):
+        parts = (self.header, self.empty, self.find_bar, self.conversation, self.errors)
+        for part in (*parts, self.composer, self.strip, self.control):
             part.restyle()
         self._fit_panel()
 
@@ -207,6 +210,7 @@ class ChatPage(QWidget):
         column = QVBoxLayout(block)
         column.setContentsMargins(0, 0, 0, 8)
         column.setSpacing(4)
+        column.addWidget(self.errors)
         column.addWidget(self.composer)
         column.addLayout(notes)
         return block

@@ -10,7 +10,7 @@ from PySide6.QtCore import QCoreApplication, QObject, QRect, Signal
 from app.bridge import EngineBridge
 from app.chat.answer_message import AnswerMessage
 from app.chat.chat_page import ChatPage
-from app.chat.error_board import ErrorBoard
+from app.chat.error_board import About
 from app.chat.message_widgets import Notice
 from app.chat.outbox import Outbox
 from app.chat.path_view import PathView
@@ -106,7 +106,7 @@ class ChatController(QObject):
         self.conversation = Conversation(make_id)
         self.path = PathView(page.conversation, self.conversation, appearance)
         self.outbox = Outbox(page.composer, self.conversation.session_id)
-        self.errors = ErrorBoard(page, appearance)
+        self.errors = page.errors
         self.meter = ContextMeter(
             page, bridge, keeper, lambda: self.conversation.remembered(), lambda: self.is_busy
         )
@@ -257,7 +257,7 @@ class ChatController(QObject):
         page, path = self._page, self.path
         page.composer.send_requested.connect(self.send)
         self.outbox.ready.connect(self._send_queued)
-        page.composer.reader.failed.connect(self.errors.show)
+        page.composer.reader.failed.connect(self.errors.show_error)
         page.composer.stop_requested.connect(self.stop)
         page.empty.suggestion_chosen.connect(self.send)
         page.header.new_chat_requested.connect(self.new_chat)
@@ -279,6 +279,7 @@ class ChatController(QObject):
 
     def _begin(self, turn: Turn) -> None:
         """Show an empty answer and ask the engine to fill it."""
+        self.errors.settle(About.ANSWER)
         for message in self._page.conversation.messages:
             if isinstance(message, Notice):
                 self._page.conversation.remove(message)
@@ -383,7 +384,7 @@ class ChatController(QObject):
                 message.cut_short()
         else:
             self._take_back(conversation, turn)
-        self.errors.show_failure(failed)
+        self.errors.show_failure(failed, About.ANSWER)
         if conversation is self.conversation:
             self._end()
         if isinstance(failed, EngineLost):
@@ -396,6 +397,7 @@ class ChatController(QObject):
         if conversation is not self.conversation:
             return
         self.path.refresh()
+        self._page.show_messages(bool(self._page.conversation.messages))
         if not turn.prompt.answers:
             self._page.composer.give_back(turn.prompt.text, turn.prompt.attachments)
 
@@ -423,13 +425,14 @@ class ChatController(QObject):
         status = self._keeper.status
         if status.loaded is not None:
             loaded = status.loaded
+            self.errors.settle(About.MODEL)
             self._appearance.legend.learn(loaded.sources, loaded.rules, loaded.end_ids)
         self._page.header.show_model(self._keeper.choice)
         self._page.header.show_status(status)
         if status.phase is Phase.FAILED and status.failed is not None:
             self._page.empty.show_model(self.tr("The model could not be loaded."))
             if status.failed.kind != "Cancelled":
-                self.errors.show_failure(status.failed, can_retry=True)
+                self.errors.show_failure(status.failed, About.MODEL, can_retry=True)
         elif status.phase is Phase.ASLEEP:
             self._page.empty.show_model(
                 self.tr("The model is asleep; it wakes with your next message.")

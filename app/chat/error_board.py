@@ -1,18 +1,34 @@
-"""Errors in the conversation, until they are read."""
+"""Errors between the conversation and the composer, where they are seen, until they are read."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QObject, Signal
+from enum import Enum
+
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from app.chat.announcer import Announcer
-from app.chat.chat_page import ChatPage
-from app.chat.message_widgets import ErrorCard
+from app.chat.error_card import ErrorCard
 from app.theme.appearance import Appearance
 from medusa_core.messages import Failed
 
+MOST_EM = 16  # more than so high is scrolled
 
-class ErrorBoard(QObject):
-    """Shows errors at the end of the conversation, and takes them away again.
+
+class About(Enum):
+    """What an error is about: once that works again, the error is over."""
+
+    MODEL = "model"
+    ANSWER = "answer"
+    OTHER = "other"
+
+
+class ErrorBoard(QScrollArea):
+    """Shows errors, the newest last, and takes them away again.
+
+    Attributes:
+        cards: What is shown.
 
     Signals:
         retry_requested: What failed is to be tried again.
@@ -22,31 +38,88 @@ class ErrorBoard(QObject):
     retry_requested = Signal()
     failure_shown = Signal(object, object)
 
-    def __init__(self, page: ChatPage, appearance: Appearance) -> None:
-        super().__init__()
-        self._page = page
+    def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("errorBoard")
+        self.setAccessibleName(self.tr("Errors"))
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setWidgetResizable(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.cards: list[ErrorCard] = []
+        self._about: dict[ErrorCard, About] = {}
         self._appearance = appearance
+        column = QWidget()
+        column.setObjectName("errorColumn")
+        self._column = QVBoxLayout(column)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self.setWidget(column)
+        column.installEventFilter(self)
+        bar = self.verticalScrollBar()
+        bar.rangeChanged.connect(lambda _least, most: bar.setValue(most))  # to the newest
+        self.hide()
 
-    def show(self, message: str, hint: str, *, can_retry: bool = False) -> ErrorCard:
-        """Show an error, and read it aloud to those who listen; returns its card."""
+    def show_error(
+        self, message: str, hint: str, *, about: About = About.OTHER, can_retry: bool = False
+    ) -> ErrorCard:
+        """Show an error, and read it aloud to those who listen; returns its card.
+
+        The same error again takes the place of the one before.
+        """
+        for same in [one for one in self.cards if (one.message, one.hint) == (message, hint)]:
+            self._remove(same)
         card = ErrorCard(message, hint, self._appearance, can_retry=can_retry)
         card.dismissed.connect(lambda: self._remove(card))
         card.retry_requested.connect(lambda: self._retry(card))
         card.acted.connect(lambda: self._remove(card))
-        self._page.conversation.add(card)
-        self._page.show_messages(True)
+        self.cards.append(card)
+        self._about[card] = about
+        self._column.addWidget(card)
+        self.show()
+        self._fit()
         Announcer(card).say(f"{message} {hint}")
         return card
 
-    def show_failure(self, failed: Failed, *, can_retry: bool = False) -> None:
+    def show_failure(self, failed: Failed, about: About, *, can_retry: bool = False) -> None:
         """Show a failure of the engine; whoever knows a remedy puts it on the card."""
-        card = self.show(failed.message, failed.hint, can_retry=can_retry)
+        card = self.show_error(failed.message, failed.hint, about=about, can_retry=can_retry)
         self.failure_shown.emit(card, failed)
+
+    def settle(self, about: About) -> None:
+        """This works again: what was told of it is over."""
+        for card in [one for one in self.cards if self._about[one] is about]:
+            self._remove(card)
+
+    def restyle(self) -> None:
+        """Take the sizes and colours of the theme."""
+        self._column.setSpacing(self._appearance.scale.px(0.4))
+        for card in self.cards:
+            card.restyle()
+        self._fit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.LayoutRequest:  # a card has got another button
+            self._fit()
+        return super().eventFilter(watched, event)
+
+    def _fit(self) -> None:
+        """Be as high as the cards, as far as that leaves room for the conversation."""
+        width = self.viewport().width()
+        wanted = self._column.totalHeightForWidth(width) if self.cards else 0
+        self.setFixedHeight(min(wanted, self._appearance.scale.px(MOST_EM)))
 
     def _retry(self, card: ErrorCard) -> None:
         self._remove(card)
         self.retry_requested.emit()
 
     def _remove(self, card: ErrorCard) -> None:
-        self._page.conversation.remove(card)
-        self._page.show_messages(bool(self._page.conversation.messages))
+        self.cards.remove(card)
+        del self._about[card]
+        self._column.removeWidget(card)
+        card.hide()
+        card.deleteLater()
+        self.setVisible(bool(self.cards))
+        self._fit()

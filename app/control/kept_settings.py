@@ -44,7 +44,7 @@ class KeptSettings(QObject):
         except RequestError:  # it isn't written yet: the disk may be full
             return
         except MedusaError as error:
-            self._chat.errors.show(error.message, error.hint)
+            self._chat.errors.show_error(error.message, error.hint)
             return
         self._panel.show_settings(ChatSettings().with_json(_object(raw)))
 

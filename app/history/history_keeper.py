@@ -78,7 +78,7 @@ class HistoryKeeper(QObject):
         self.refresh()
         self._show_draft(self._read(history.draft) or "")
         if history.notice:
-            chat.errors.show(history.notice, "")
+            chat.errors.show_error(history.notice, "")
 
     # What is kept ---------------------------------------------------------------------------------
 
@@ -237,12 +237,12 @@ class HistoryKeeper(QObject):
         try:
             return read()
         except MedusaError as error:
-            self._chat.errors.show(error.message, error.hint)
+            self._chat.errors.show_error(error.message, error.hint)
             return None
 
     def _tell(self, message: str, hint: str) -> None:
         kept = QCoreApplication.translate("History", NOT_SAVED)
-        self._chat.errors.show(message, f"{hint} {kept}".strip())
+        self._chat.errors.show_error(message, f"{hint} {kept}".strip())
 
     def _connect(self) -> None:
         chat, sidebar = self._chat, self.sidebar
@@ -262,7 +262,7 @@ class HistoryKeeper(QObject):
         self.journal.failed.connect(self._tell)
         self.files.imported.connect(self.refresh)
         self.files.said.connect(sidebar.say)
-        self.files.failed.connect(chat.errors.show)
+        self.files.failed.connect(chat.errors.show_error)
         self.journal.recovered.connect(lambda: self.sidebar.say(self.tr("All is saved again.")))
 
 

@@ -168,7 +168,7 @@ class Insight(QObject):
                 self._make_id,
                 self._appearance,
             )
-            self.equilibrium.refused.connect(self._chat.errors.show)
+            self.equilibrium.refused.connect(self._chat.errors.show_error)
             self.docks.add(self.tr("Equilibrium"), self.equilibrium)
         self.docks.show(self.equilibrium)
         self._fill_equilibrium()

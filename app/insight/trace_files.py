@@ -49,7 +49,7 @@ class TraceFiles(QObject):
         self._recordings = recordings
         self._timeline = timeline
         self._read.connect(self._show)
-        self._failed.connect(errors.show)
+        self._failed.connect(errors.show_error)
 
     def ask_to_open(self) -> None:
         """Ask for a trace and open it."""
@@ -75,7 +75,7 @@ class TraceFiles(QObject):
         """Ask where to, and save the answer that is shown."""
         problem = self._unsavable()
         if problem:
-            self._errors.show(self.tr("There is no whole recording to save."), problem)
+            self._errors.show_error(self.tr("There is no whole recording to save."), problem)
             return
         name, _ = QFileDialog.getSaveFileName(
             self._window,
@@ -125,7 +125,9 @@ class TraceFiles(QObject):
     def ask_for_picture(self, view: TreeView) -> None:
         """Ask where to, and save the tree that is drawn."""
         if not view.layout_shown.nodes:
-            self._errors.show(self.tr("There is no tree to save."), self.tr("Ask something first."))
+            self._errors.show_error(
+                self.tr("There is no tree to save."), self.tr("Ask something first.")
+            )
             return
         window = self._window
         name, _ = QFileDialog.getSaveFileName(
@@ -145,7 +147,7 @@ class TraceFiles(QObject):
         try:
             save_picture(view, path)
         except PictureError as error:
-            self._errors.show(error.message, error.hint)
+            self._errors.show_error(error.message, error.hint)
         else:
             self.saved.emit(path)
 

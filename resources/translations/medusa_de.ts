@@ -886,7 +886,18 @@
     </message>
 </context>
 <context>
+    <name>ErrorBoard</name>
+    <message>
+        <source>Errors</source>
+        <translation>Fehler</translation>
+    </message>
+</context>
+<context>
     <name>ErrorCard</name>
+    <message>
+        <source>Error: {0} {1}</source>
+        <translation>Fehler: {0} {1}</translation>
+    </message>
     <message>
         <source>Dismiss</source>
         <translation>Ausblenden</translation>

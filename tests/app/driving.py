@@ -5,7 +5,8 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.chat.answer_message import AnswerMessage
-from app.chat.message_widgets import ErrorCard, UserMessage
+from app.chat.error_card import ErrorCard
+from app.chat.message_widgets import UserMessage
 from app.window import MainWindow
 
 TIMEOUT_MS = 60_000  # a real model on a machine that is busy with others
@@ -32,4 +33,4 @@ def user_messages(window: MainWindow) -> list[UserMessage]:
 
 def errors(window: MainWindow) -> list[ErrorCard]:
     """What the chat tells of failures."""
-    return [m for m in window.page.conversation.messages if isinstance(m, ErrorCard)]
+    return list(window.page.errors.cards)

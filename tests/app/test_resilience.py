@@ -11,7 +11,8 @@ from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.application import EXIT_RESTART
-from app.chat.message_widgets import ErrorCard
+from app.chat.error_board import About
+from app.chat.error_card import ErrorCard
 from app.crash import LAST_DUMP_NAME, CrashGuard
 from app.diagnostics_dialog import DiagnosticsDialog
 from app.logs import start_logging
@@ -179,7 +180,7 @@ def test_out_of_memory_offers_what_is_smaller(qtbot: QtBot, open_fake: Open, run
 
     async def work() -> None:
         failed = Failed("s", "r", "OutOfMemoryError", "No memory is left.", "")
-        window.chat.errors.show_failure(failed)
+        window.chat.errors.show_failure(failed, About.MODEL)
         await until(lambda: buttons(errors(window)[0]))
 
     run(work)
@@ -203,7 +204,7 @@ def test_smaller_choices_take_less_and_fit_where_anything_does() -> None:
 def test_a_card_that_was_lost_is_told_to_all(qtbot: QtBot, open_fake: Open) -> None:
     window, _ = open_fake()
     lost = EngineLost("s", "r", "EngineLost", "The card is lost.", "Restart.")
-    window.chat.errors.show_failure(lost)
+    window.chat.errors.show_failure(lost, About.ANSWER)
     assert "Save and restart" in buttons(errors(window)[0])
     assert EXIT_RESTART != 0
 
