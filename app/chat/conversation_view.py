@@ -9,10 +9,12 @@ at once and scroll smoothly.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from itertools import pairwise
 
 from PySide6.QtCore import QCoreApplication, QEvent, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
+    QApplication,
     QFrame,
     QHBoxLayout,
     QScrollArea,
@@ -69,6 +71,9 @@ class ConversationView(QScrollArea):
         self._later = QTimer(self)
         self._later.setInterval(_FRAME_MS)
         self._later.timeout.connect(self._lay_out_more)
+        app = QApplication.instance()
+        assert isinstance(app, QApplication)
+        app.focusChanged.connect(self._focus_changed)
         bar = self.verticalScrollBar()
         bar.rangeChanged.connect(self._range_changed)
         bar.valueChanged.connect(self._scrolled)
@@ -88,6 +93,8 @@ class ConversationView(QScrollArea):
             self._has_new = True
             self._later.start()
         self._stack.insertWidget(self._stack.count() - 1, message)
+        if message.is_laid_out:
+            self._order_focus(message)
         self.changed.emit()
 
     def remove(self, message: Message) -> None:
@@ -230,12 +237,26 @@ class ConversationView(QScrollArea):
             message.lay_out()
             message.setMinimumHeight(0)
             message.setMaximumHeight(_ANY_HEIGHT)
+            self._order_focus(message)
         self._settle()
         if self._follows_end:
             bar.setValue(bar.maximum())
         elif anchor is not None:
             bar.setValue(anchor.y() - before)
         self._is_settling = False
+
+    def _order_focus(self, message: Message) -> None:
+        """Let Tab go from message to message, in whatever order they were laid out."""
+        place = self._messages.index(message)
+        before = next((one for one in reversed(self._messages[:place]) if _focusable(one)), None)
+        chain = [_focusable(before)[-1] if before else self, *_focusable(message)]
+        for first, second in pairwise(chain):
+            self.setTabOrder(first, second)
+
+    def _focus_changed(self, _before: QWidget | None, now: QWidget | None) -> None:
+        """Show what Tab has come to from elsewhere; what was clicked is seen already."""
+        if now is not None and self.isAncestorOf(now) and now.visibleRegion().isEmpty():
+            self.ensureWidgetVisible(now)
 
     def _anchor(self, top: int) -> Message | None:
         """The first message that begins in the view; else the one that fills it."""
@@ -254,3 +275,9 @@ class ConversationView(QScrollArea):
         self._lay_out_seen()
         self._later.start()
         self._jump.setVisible(not self._follows_end)
+
+
+def _focusable(message: Message) -> list[QWidget]:
+    """What Tab stops at in a message; nothing before it is laid out."""
+    tab = Qt.FocusPolicy.TabFocus
+    return [one for one in message.findChildren(QWidget) if one.focusPolicy() & tab == tab]

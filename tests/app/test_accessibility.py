@@ -12,6 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from app.about import AboutDialog
 from app.chat.announcer import Announcer
+from app.chat.text_view import TextView
 from app.diagnostics_dialog import DiagnosticsDialog
 from app.library.library_dialog import LibraryDialog
 from app.settings.storage_page import StoragePage
@@ -20,6 +21,7 @@ from app.welcome.welcome_dialog import WelcomeDialog
 from medusa_core.api import Library, offline_hub_settings
 from tests.app.conftest import Open
 from tests.app.driving import ask, wait_ready
+from tests.app.fakes import Script
 from tests.app.library.conftest import Run, run
 from tests.app.library.managing import settle
 
@@ -118,6 +120,35 @@ def test_tab_goes_from_the_composer_through_what_is_seen_and_comes_back(
     assert QApplication.focusWidget() is start
     assert len(seen) == len(set(seen)) > 3
     assert all(widget.isVisible() and spoken(widget) for widget in seen)
+
+
+def test_tab_goes_from_message_to_message_and_shows_each(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake(Script(answer="One two three.\n\n" * 60))
+    wait_ready(qtbot, window)
+    for word in ("first", "second", "third"):
+        ask(qtbot, window, word)
+    view = window.page.conversation
+    bar = view.verticalScrollBar()
+    qtbot.waitUntil(lambda: all(message.is_laid_out for message in view.messages))
+    window.page.composer.edit.setFocus()
+    visited = []
+    for _ in range(60):
+        QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
+        now = QApplication.focusWidget()
+        if now is window.page.composer.edit:
+            break
+        if view.isAncestorOf(now):
+            assert not now.visibleRegion().isEmpty(), now.accessibleName()
+            visited += [n for n, one in enumerate(view.messages) if one.isAncestorOf(now)]
+    assert list(dict.fromkeys(visited)) == list(range(6)), "in the order of the conversation"
+    assert visited == sorted(visited)
+    # What is clicked is seen already: the page doesn't move under the mouse.
+    window.page.composer.edit.setFocus()
+    bar.setValue(bar.maximum() // 2)
+    half = bar.value()
+    seen = next(v for v in view.findChildren(TextView) if not v.visibleRegion().isEmpty())
+    seen.setFocus()
+    assert bar.value() == half
 
 
 def test_an_answer_is_announced_sentence_by_sentence(
