@@ -140,14 +140,12 @@ class MainWindow(QMainWindow):
     def keep_history(self, history: History) -> None:
         """Keep what is said from now on, and list what was said before."""
         composer = self.page.composer
-        self.history = HistoryKeeper(
-            self.chat, self.sidebar, history, lambda: composer.text, composer.set_text
-        )
+        self.history = HistoryKeeper(self.chat, self.sidebar, history, composer)
         self._kept_settings = KeptSettings(self.chat, self.page.control, self.history)
         self.titles = Titles(self.chat, self._bridge, self.keeper, self.history.journal)
         self.titles.named.connect(self.history.refresh)
         self.traces = TraceKeeper(self.insight, history, self.history.journal)
-        composer.edit.textChanged.connect(self._draft_pause.start)
+        composer.changed.connect(self._draft_pause.start)
         composer.queued_row.cancelled.connect(self._draft_pause.start)
         self._draft_pause.timeout.connect(self.history.keep_draft)
         self.desk.add_provider(self.history.entries)

@@ -150,7 +150,7 @@ class Composer(QFrame):
         self.queued_row = QueuedRow(appearance)
         self._row = QHBoxLayout()
         self._build()
-        self.attach_button.clicked.connect(self._ask_for_files)
+        self.attach_button.clicked.connect(self.ask_for_files)
         self.reader.read.connect(self._take)
         self.reader.finished.connect(self._refresh)
         self.files.changed.connect(self._refresh)
@@ -182,6 +182,7 @@ class Composer(QFrame):
         """Write for another conversation from now on, of which these files wait."""
         self._session_id = session_id
         self.files.show_all(attachments)
+        self._refresh()
 
     def attach(self, paths: Sequence[Path]) -> None:
         """Read files and attach them."""
@@ -233,12 +234,17 @@ class Composer(QFrame):
 
     def submit(self) -> None:
         """Send what is written, if anything is and it can be sent now."""
-        if self._locked or self.reader.is_reading or not self._has_something:
+        if self._locked or self.is_reading or not self._has_something:
             return
         if self._is_busy:
             self.queue_requested.emit(self.text)
         else:
             self.send_requested.emit(self.text)
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether files of the conversation that is written for are being read."""
+        return self.reader.is_reading(self._session_id)
 
     @property
     def _has_something(self) -> bool:
@@ -256,7 +262,8 @@ class Composer(QFrame):
         column.addWidget(self.files)
         column.addLayout(row)
 
-    def _ask_for_files(self) -> None:
+    def ask_for_files(self) -> None:
+        """Ask for files and attach them."""
         told, _ = QFileDialog.getOpenFileNames(self, self.tr("Attach files"))
         if told:
             self.attach([Path(name) for name in told])
@@ -279,14 +286,14 @@ class Composer(QFrame):
 
     def _refresh(self) -> None:
         theme = self._appearance.theme
-        is_ready = self._has_something and not self._locked and not self.reader.is_reading
+        is_ready = self._has_something and not self._locked and not self.is_reading
         enabled = self._is_busy or is_ready
         ink = theme.on_accent if enabled else theme.muted
         self.button.setEnabled(enabled)
         self.button.setIcon(self._appearance.icon("stop" if self._is_busy else "send", ink, 1.25))
         self.button.setAccessibleName(self.tr("Stop") if self._is_busy else self.tr("Send"))
         usual = self.tr("Stop the answer (Esc)") if self._is_busy else self.tr("Send (Enter)")
-        if self.reader.is_reading:
+        if self.is_reading:
             usual = self.tr("A file is being read")
         self.button.setToolTip(self._locked or usual)
 

@@ -18,7 +18,7 @@ class FileReader(QObject):
     Signals:
         read: The conversation that a file was meant for, and its text (an `Attachment`).
         failed: Why a file can't be attached, and what to do.
-        finished: All files that were asked for are read.
+        finished: All files that were asked for in a conversation are read.
     """
 
     read = Signal(str, object)
@@ -27,20 +27,19 @@ class FileReader(QObject):
 
     def __init__(self) -> None:
         super().__init__()
-        self._num_running = 0
+        self._running: list[str] = []  # the conversations that files are read for
         self._is_stopped = False
         self._ended.connect(self._end)
 
-    _ended = Signal()
+    _ended = Signal(str)
 
-    @property
-    def is_reading(self) -> bool:
-        """Whether files are being read."""
-        return self._num_running > 0
+    def is_reading(self, session_id: str) -> bool:
+        """Whether files of a conversation are being read."""
+        return session_id in self._running
 
     def start(self, session_id: str, paths: Sequence[Path]) -> None:
         """Read files for a conversation; returns at once."""
-        self._num_running += 1
+        self._running.append(session_id)
         work = (session_id, tuple(paths))
         threading.Thread(target=self._work, args=work, name="attachments").start()
 
@@ -56,9 +55,9 @@ class FileReader(QObject):
                 self.read.emit(session_id, read_attachment(path))
             except MedusaError as error:
                 self.failed.emit(error.message, error.hint)
-        self._ended.emit()
+        self._ended.emit(session_id)
 
-    def _end(self) -> None:
-        self._num_running -= 1
-        if not self._num_running:
+    def _end(self, session_id: str) -> None:
+        self._running.remove(session_id)
+        if session_id not in self._running:
             self.finished.emit()

@@ -41,6 +41,11 @@ class Outbox(QObject):
         """What waits for the answer that is being written."""
         return "" if self._queued is None else self._queued.text
 
+    @property
+    def attachments(self) -> tuple[Attachment, ...]:
+        """The files of that."""
+        return () if self._queued is None else self._queued.attachments
+
     def queue(self, text: str) -> None:
         """Wait until the answer that is being written has ended; joins what waits already."""
         before = self._queued or Queued("", ())

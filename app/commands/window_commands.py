@@ -71,6 +71,9 @@ class WindowCommands(QObject):
                 "send", self.tr("Send"), section, window.page.composer.submit, ("Ctrl+Return",)
             ),
             Command(
+                "attach", self.tr("Attach files…"), section, window.page.composer.ask_for_files, ()
+            ),
+            Command(
                 "regenerate",
                 self.tr("Write the answer again"),
                 section,

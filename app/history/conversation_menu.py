@@ -6,8 +6,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication, QPoint, Qt
-from PySide6.QtWidgets import QInputDialog, QLineEdit, QMenu, QMessageBox
+from PySide6.QtWidgets import QInputDialog, QLineEdit, QMenu
 
+from app.widgets.asking import confirms
 from medusa_core.api import ConversationInfo, Folder, History
 
 if TYPE_CHECKING:
@@ -148,16 +149,9 @@ class ConversationMenu:
         told = QCoreApplication.translate(
             "History", " Damaged copies of the history, which may hold it, go too ({0})."
         ).format(len(copies))
-        answer = QMessageBox.question(
-            self._keeper.sidebar,
-            QCoreApplication.translate("History", "Delete for good"),
-            QCoreApplication.translate(
-                "History", "Delete {0} for good? It can't be brought back.{1}"
-            ).format(num, told if copies else ""),
-            QMessageBox.StandardButton.Yes | QMessageBox.StandardButton.No,
-            QMessageBox.StandardButton.No,
-        )
-        if answer is QMessageBox.StandardButton.Yes:
+        asked = QCoreApplication.translate("History", "Delete {0} for good?").format(num)
+        more = QCoreApplication.translate("History", "It can't be brought back.")
+        if confirms(self._keeper.sidebar, asked, more + (told if copies else "")):
             ids = None if chosen is None else tuple(one.id for one in chosen)
             self._keeper.journal.write(lambda h: h.empty_trash(ids))
             if copies:

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from PySide6.QtCore import QCoreApplication, QObject, QTimer
 
+from app.chat.composer import Composer
 from app.chat.controller import ChatController
 from app.commands.matching import Entry, matching
 from app.history.conversation_menu import ConversationMenu
@@ -18,7 +19,7 @@ from app.history.journal import Journal
 from app.history.sidebar import Sidebar
 from app.history.stored import opened, state_of, stored_answer, stored_prompt, title_of
 from app.settings.words import QT_TRANSLATE_NOOP
-from medusa_core.api import ConversationInfo, Folder, History, Hit
+from medusa_core.api import Attachment, ConversationInfo, Folder, History, Hit
 from medusa_core.conversation import Answer, Conversation, Turn
 from medusa_core.errors import MedusaError
 from medusa_core.messages import StepDone
@@ -49,8 +50,7 @@ class HistoryKeeper(QObject):
         chat: ChatController,
         sidebar: Sidebar,
         history: History,
-        draft_text: Callable[[], str],
-        show_draft: Callable[[str], None],
+        composer: Composer,
     ) -> None:
         """Begin to keep.
 
@@ -58,12 +58,12 @@ class HistoryKeeper(QObject):
             chat: What is said.
             sidebar: The list.
             history: Where it is kept.
-            draft_text: What is written and not sent.
-            show_draft: Puts that back.
+            composer: Where what isn't sent is written.
         """
         super().__init__()
         self._chat, self.sidebar, self.history = chat, sidebar, history
-        self._draft_text, self._show_draft = draft_text, show_draft
+        self._composer = composer
+        self._kept_files: tuple[Attachment, ...] = ()
         self.journal = Journal(history)
         self._known: set[str] = set()
         self._grown: dict[str, list[StepDone]] = {}
@@ -76,7 +76,7 @@ class HistoryKeeper(QObject):
         self._save.timeout.connect(self.save)
         self._connect()
         self.refresh()
-        self._show_draft(self._read(history.draft) or "")
+        self._show_draft("")
         if history.notice:
             chat.errors.show_error(history.notice, "")
 
@@ -93,8 +93,13 @@ class HistoryKeeper(QObject):
     def keep_draft(self) -> None:
         """Keep what is written and not sent."""
         draft_id = self._shown_id if self._shown_id in self._known else ""
-        text = "\n\n".join(filter(None, (self._chat.outbox.text, self._draft_text())))
+        outbox, composer = self._chat.outbox, self._composer
+        text = "\n\n".join(filter(None, (outbox.text, composer.text)))
         self.journal.write(lambda h: h.set_draft(draft_id, text))
+        files = (*outbox.attachments, *composer.files.attachments)
+        if files != self._kept_files:  # which may be long
+            self._kept_files = files
+            self.journal.write(lambda h: h.set_draft_files(draft_id, files))
 
     def close(self) -> None:
         """Keep the rest, and close the history."""
@@ -110,6 +115,7 @@ class HistoryKeeper(QObject):
             title = title_of(turn.prompt.text)
             write(lambda h: h.begin(name, title))
             write(lambda h: h.set_draft("", ""))
+            write(lambda h: h.set_draft_files("", ()))
         if turn.prompt.answers == [turn.answer]:
             prompt = stored_prompt(conversation, turn.prompt)
             write(lambda h: h.add_prompt(prompt))
@@ -215,13 +221,21 @@ class HistoryKeeper(QObject):
 
     def _chat_begun(self) -> None:
         before = self._shown_id
-        text = self._draft_text()
+        text = self._composer.text
         draft_id = before if before in self._known else ""
         self.journal.write(lambda h: h.set_draft(draft_id, text))
         self._shown_id = self._chat.conversation.session_id
         now_id = self._shown_id if self._shown_id in self._known else ""
-        self._show_draft(self._read(lambda: self.history.draft(now_id)) or "")
+        self._show_draft(now_id)
         self._mark()
+
+    def _show_draft(self, draft_id: str) -> None:
+        """Put back what was written for a conversation, and not sent."""
+        self._composer.set_text(self._read(lambda: self.history.draft(draft_id)) or "")
+        if not self._composer.files.attachments:  # those of this window are at hand
+            files = self._read(lambda: self.history.draft_files(draft_id)) or ()
+            self._composer.files.show_all(files)
+        self._kept_files = self._composer.files.attachments
 
     def _mark(self) -> None:
         self.sidebar.model.mark_running(self._chat.running.session_ids)

@@ -22,13 +22,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.library.asking import confirms
 from app.library.details import Details, Subject
 from app.library.discover_tab import SPLIT
 from app.library.installed_rows import COLUMNS, cells
 from app.library.sizes import library_text, on_disk, verdict
 from app.library.table import RowTable
 from app.theme.appearance import Appearance
+from app.widgets.asking import confirms
 from medusa_core.api import Budget, Installed, InstalledKind, Library
 from medusa_core.errors import MedusaError
 from medusa_core.messages import Fit, HeadsShape

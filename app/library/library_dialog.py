@@ -21,12 +21,12 @@ from PySide6.QtWidgets import (
 )
 
 from app.commands.closing import close_by_key
-from app.library.asking import confirms
 from app.library.discover_tab import DiscoverTab
 from app.library.downloads_tab import DownloadsTab
 from app.library.installed_tab import InstalledTab
 from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
+from app.widgets.asking import confirms
 from medusa_core.api import Job, Library, Offer, converting
 from medusa_core.errors import MedusaError
 from medusa_core.model_choice import ModelChoice

@@ -84,4 +84,16 @@ CREATE VIRTUAL TABLE title_words USING fts5 (
 );
 """
 
-MIGRATIONS: tuple[Migration, ...] = (_VERSION_1,)
+_VERSION_2 = """
+CREATE TABLE draft_files (
+    number INTEGER PRIMARY KEY,
+    conversation_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    media_type TEXT NOT NULL,
+    text TEXT NOT NULL,
+    num_bytes INTEGER NOT NULL
+) STRICT;
+CREATE INDEX draft_files_by_conversation ON draft_files (conversation_id);
+"""
+
+MIGRATIONS: tuple[Migration, ...] = (_VERSION_1, _VERSION_2)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
+from medusa_core.attachments.attachment import Attachment
 from medusa_core.errors import RequestError
 from medusa_core.history.folding import fold
 from medusa_core.history.part import Part, clean
@@ -197,6 +199,44 @@ class Shelf(Part):
                     "INSERT INTO drafts (conversation_id, text) VALUES (?, ?)",
                     *(conversation_id, clean(text)),
                 )
+
+    def draft_files(self, conversation_id: str = "") -> tuple[Attachment, ...]:
+        """The files of what was written and not sent.
+
+        Raises:
+            StorageError: The history can't be read.
+        """
+        rows = self._database.rows(
+            "SELECT name, media_type, text, num_bytes FROM draft_files"
+            " WHERE conversation_id = ? ORDER BY number",
+            conversation_id,
+        )
+        return tuple(Attachment(*row) for row in rows)
+
+    def set_draft_files(self, conversation_id: str, files: Sequence[Attachment]) -> None:
+        """Keep the files of what was written and not sent, instead of those before.
+
+        Raises:
+            StorageError: It can't be written.
+        """
+        with self._database.transaction():
+            self._database.write(
+                "DELETE FROM draft_files WHERE conversation_id = ?", conversation_id
+            )
+            self._database.write_many(
+                "INSERT INTO draft_files (conversation_id, name, media_type, text, num_bytes)"
+                " VALUES (?, ?, ?, ?, ?)",
+                [
+                    (
+                        conversation_id,
+                        clean(one.name),
+                        one.media_type,
+                        clean(one.text),
+                        one.num_bytes,
+                    )
+                    for one in files
+                ],
+            )
 
     def settings(self, conversation_id: str) -> str:
         """What was kept by `set_settings`.

@@ -93,7 +93,8 @@ class Trash(Part):
         write("DELETE FROM title_words WHERE rowid = ?", number)
         write("DELETE FROM messages WHERE conversation = ?", number)
         write("DELETE FROM conversations WHERE number = ?", number)
-        write("DELETE FROM drafts WHERE conversation_id = ?", name)
+        for table in ("drafts", "draft_files"):
+            write(f"DELETE FROM {table} WHERE conversation_id = ?", name)
 
     def _beside(self, ending: str) -> tuple[Path, ...]:
         path = self._database.path

@@ -1243,12 +1243,12 @@
         <translation> Beschädigte Kopien des Verlaufs, in denen es noch stehen kann, werden auch gelöscht ({0}).</translation>
     </message>
     <message>
-        <source>Delete for good</source>
-        <translation>Endgültig löschen</translation>
+        <source>Delete {0} for good?</source>
+        <translation>{0} endgültig löschen?</translation>
     </message>
     <message>
-        <source>Delete {0} for good? It can&apos;t be brought back.{1}</source>
-        <translation>Endgültig löschen: {0}? Das lässt sich nicht zurückholen.{1}</translation>
+        <source>It can&apos;t be brought back.</source>
+        <translation>Das lässt sich nicht rückgängig machen.</translation>
     </message>
     <message>
         <source>{0} conversations</source>
@@ -3627,6 +3627,10 @@ Richtig Geratenes ist getönt und unterstrichen, sodass Sie zusehen können.</tr
     <message>
         <source>Send</source>
         <translation>Senden</translation>
+    </message>
+    <message>
+        <source>Attach files…</source>
+        <translation>Dateien anhängen …</translation>
     </message>
     <message>
         <source>Write the answer again</source>

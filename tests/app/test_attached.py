@@ -1,5 +1,7 @@
 """Files that go with a message, and messages that wait for an answer."""
 
+import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,13 +11,14 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPlainTextEdit, QToolButton
 from pytestqt.qtbot import QtBot
 
+from app.chat import file_reader
 from app.chat.attachment_bar import chip_text
 from app.chat.composer import LONG_TEXT_CHARS
 from app.window import MainWindow
-from medusa_core.api import Attachment
+from medusa_core.api import Attachment, read_attachment
 from medusa_core.messages import Generate
 from tests.app.conftest import Open
-from tests.app.driving import errors, user_messages, wait_ready
+from tests.app.driving import ask, errors, user_messages, wait_ready
 from tests.app.fakes import LONG, Script
 from tests.app.history.conftest import OpenKept, open_kept  # noqa: F401
 
@@ -32,7 +35,7 @@ def files(*paths: Path) -> QMimeData:
 
 def attach(qtbot: QtBot, window: MainWindow, path: Path) -> None:
     paste(window, files(path))
-    qtbot.waitUntil(lambda: not window.page.composer.reader.is_reading, timeout=60_000)
+    qtbot.waitUntil(lambda: not window.page.composer.is_reading, timeout=60_000)
 
 
 @pytest.fixture
@@ -201,6 +204,56 @@ def test_unsent_files_stay_with_their_conversation(
     assert len(window.page.composer.files.attachments) == 1
 
 
+def test_only_the_chat_that_a_file_is_read_for_waits_for_it(
+    qtbot: QtBot, open_fake: Open, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    first, composer = window.chat.conversation, window.page.composer
+    gate = threading.Event()
+
+    def read_later(path: Path) -> Attachment:
+        assert gate.wait(60)
+        return read_attachment(path)
+
+    monkeypatch.setattr(file_reader, "read_attachment", read_later)
+    composer.attach([notes])
+    composer.set_text("With a file")
+    assert not composer.button.isEnabled()
+    window.chat.new_chat()
+    composer.set_text("Meanwhile")
+    assert composer.button.isEnabled()
+    window.chat.open(first)
+    assert not composer.button.isEnabled()
+    gate.set()
+    qtbot.waitUntil(composer.button.isEnabled)
+    assert [one.name for one in composer.files.attachments] == ["notes.py"]
+
+
+def test_files_of_what_is_not_sent_outlive_a_crash(
+    qtbot: QtBot,
+    open_kept: OpenKept,  # noqa: F811
+    notes: Path,
+) -> None:
+    window, _ = open_kept()
+    ask(qtbot, window, "first")
+    attach(qtbot, window, notes)
+    window.page.composer.set_text("about this")
+    assert window.history is not None
+    history, name = window.history.history, window.chat.conversation.session_id
+    qtbot.waitUntil(lambda: bool(history.draft_files(name)))
+    later, _ = open_kept()
+    assert later.history is not None
+    (info,) = later.history.history.conversations()
+    later.history.open(info)
+    assert later.page.composer.text == "about this"
+    assert [one.text for one in later.page.composer.files.attachments] == [notes.read_text()]
+    later.page.composer.submit()
+    qtbot.waitUntil(lambda: not later.chat.is_busy)
+    kept = later.history.history
+    qtbot.waitUntil(lambda: kept.draft_files(name) == ())
+
+
 def test_a_file_read_late_goes_to_the_conversation_it_was_meant_for(
     qtbot: QtBot, open_fake: Open, notes: Path
 ) -> None:
@@ -209,7 +262,8 @@ def test_a_file_read_late_goes_to_the_conversation_it_was_meant_for(
     first, composer = window.chat.conversation, window.page.composer
     composer.attach([notes])
     window.chat.new_chat()
-    qtbot.waitUntil(lambda: not composer.reader.is_reading, timeout=60_000)
+    reads = partial(composer.reader.is_reading, first.session_id)
+    qtbot.waitUntil(lambda: not reads(), timeout=60_000)
     assert composer.files.attachments == ()
     window.chat.open(first)
     assert [one.name for one in composer.files.attachments] == ["notes.py"]
@@ -272,5 +326,5 @@ def test_a_closed_window_reads_no_further_files(qtbot: QtBot, open_fake: Open, n
     reader.read.connect(lambda _, attachment: read.append(attachment))
     window.close()
     window.page.composer.attach([notes])
-    qtbot.waitUntil(lambda: not reader.is_reading, timeout=60_000)
+    qtbot.waitUntil(lambda: not window.page.composer.is_reading, timeout=60_000)
     assert read == []

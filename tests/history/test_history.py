@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from medusa_core.attachments.attachment import Attachment
 from medusa_core.errors import RequestError
 from medusa_core.history.history import History
 from medusa_core.history.records import AnswerState, StoredAnswer
@@ -85,6 +86,9 @@ def test_folders_pins_titles_drafts_and_settings_are_kept(history: History, tmp_
     history.rename("tea", "Mine")
     history.rename("tea", "Made by a model", by_user=False)
     history.set_draft("", "not sent")
+    code = Attachment("b.py", "text/x-python", "b = 1", 5)
+    files = (code, Attachment("a.txt", "text/plain", "", 0))
+    history.set_draft_files("tea", files)
     history.set_settings("tea", '{"a": 1}')
     history = again(history, tmp_path / "history.db")
     tea = history.conversation("tea")
@@ -95,8 +99,10 @@ def test_folders_pins_titles_drafts_and_settings_are_kept(history: History, tmp_
     assert (history.draft(), history.settings("tea")) == ("not sent", '{"a": 1}')
     history.remove_folder(folder.id)
     assert history.conversation("tea").folder_id is None
+    assert (history.draft_files("tea"), history.draft_files()) == (files, ())
     history.set_draft("", "")
-    assert history.draft() == ""
+    history.set_draft_files("tea", ())
+    assert (history.draft(), history.draft_files("tea")) == ("", ())
     history.close()
 
 
@@ -143,6 +149,8 @@ def test_what_was_in_an_emptied_trash_is_in_no_file(history: History, tmp_path: 
     path = tmp_path / "history.db"
     history.put_trace("ships-1", b"trace of the lighthouse")
     history.set_draft("ships", "draft of the lighthouse")
+    lighthouse = Attachment("lighthouse.txt", "text/plain", "lighthouse", 10)
+    history.set_draft_files("ships", (lighthouse,))
     (tmp_path / "history.db.backup-1").write_bytes(path.read_bytes())
     (tmp_path / "history.db.damaged-1").write_bytes(path.read_bytes())
     told: list[tuple[str, ...]] = []

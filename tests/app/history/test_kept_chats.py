@@ -188,7 +188,7 @@ def test_the_trash_gives_back_or_deletes_for_good(
     click(window, "restore")
     assert window.history is not None
     window.history._menu.restore_chosen()
-    monkeypatch.setattr(QMessageBox, "question", lambda *_: QMessageBox.StandardButton.Yes)
+    monkeypatch.setattr(QMessageBox, "exec", lambda _: QMessageBox.StandardButton.Yes)
     window.sidebar.empty_button.click()
     assert window.sidebar.notice_label.text() == "The trash is empty."
     window.sidebar.trash_button.click()

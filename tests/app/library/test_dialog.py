@@ -243,11 +243,11 @@ def test_a_pickle_is_converted_only_with_consent(
 
     async def work() -> None:
         no = QMessageBox.StandardButton.No
-        monkeypatch.setattr(QMessageBox, "question", lambda *_: no)
+        monkeypatch.setattr(QMessageBox, "exec", lambda _: no)
         dialog.download(offer)
         assert dialog.downloads.jobs == ()
         yes = QMessageBox.StandardButton.Yes
-        monkeypatch.setattr(QMessageBox, "question", lambda *_: yes)
+        monkeypatch.setattr(QMessageBox, "exec", lambda _: yes)
         dialog.download(offer)
         await until(lambda: dialog.downloads.jobs[0].state.is_over)
         assert dialog.downloads.jobs[0].state is JobState.READY, dialog.downloads.jobs[0].reason

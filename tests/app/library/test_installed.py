@@ -49,7 +49,7 @@ def test_installed_models_are_listed_verified_and_deleted(
         tab.verify_button.click()
         await until(lambda: "Download it again" in tab.status_label.text())
         yes = QMessageBox.StandardButton.Yes
-        monkeypatch.setattr(QMessageBox, "question", lambda *_: yes)
+        monkeypatch.setattr(QMessageBox, "exec", lambda _: yes)
         tab.delete_button.click()
         await until(lambda: "are free again" in tab.status_label.text())
         assert len(tab.items) == 2

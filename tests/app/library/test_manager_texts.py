@@ -82,18 +82,17 @@ def test_deleting_the_loaded_model_warns_unloads_and_forgets_its_download(
     published: LoopbackHub,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: list[tuple[str, object]] = []
+    asked: list[str] = []
     loaded: list[ModelChoice] = []
     dialog.load_requested.connect(loaded.append)
     yes = QMessageBox.StandardButton.Yes
 
-    def question(
-        _parent: object, _title: str, text: str, _buttons: object, usual: object
-    ) -> object:
-        asked.append((text, usual))
+    def answer(box: QMessageBox) -> object:
+        asked.append(f"{box.text()} {box.informativeText()}")
+        assert box.defaultButton() is box.button(QMessageBox.StandardButton.No)
         return yes
 
-    monkeypatch.setattr(QMessageBox, "question", question)
+    monkeypatch.setattr(QMessageBox, "exec", answer)
     tab = dialog.installed
 
     async def work() -> None:
@@ -108,9 +107,8 @@ def test_deleting_the_loaded_model_warns_unloads_and_forgets_its_download(
         await library.downloads.close()
 
     run(work)
-    ((text, usual),) = asked
+    (text,) = asked
     assert "It is loaded now" in text
-    assert usual is QMessageBox.StandardButton.No
     assert loaded == [demo_choice()]
     assert library.downloads.jobs == ()
 

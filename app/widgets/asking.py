@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 
@@ -17,5 +18,12 @@ def confirms(parent: QWidget, question: str, more: str = "") -> bool:
         Whether the user said Yes.
     """
     no, yes = QMessageBox.StandardButton.No, QMessageBox.StandardButton.Yes
-    answer = QMessageBox.question(parent, question, f"{question}\n\n{more}".strip(), yes | no, no)
-    return answer is yes
+    box = QMessageBox(parent)  # without an icon: the standard ones are of no theme
+    box.setWindowTitle(question)
+    box.setTextFormat(Qt.TextFormat.PlainText)
+    box.setText(question)
+    box.setInformativeText(more)
+    box.setStandardButtons(yes | no)
+    box.setDefaultButton(no)
+    box.setEscapeButton(no)
+    return box.exec() == yes
