@@ -28,6 +28,7 @@ class ChatSettings:
         seed: Key of the noise of rules that draw; None for a new one with each answer.
         stop: Strings that end an answer.
         overflow: What is done with a conversation that is too long.
+        thinks: Whether a model that may think before it answers does; None for its usual.
     """
 
     system_prompt: str = ""
@@ -124,6 +125,7 @@ class ChatSettings:
         )
     )  # fmt: skip
     overflow: Overflow = Overflow.ROLLING
+    thinks: bool | None = None
 
     def generate_settings(self, seed: int) -> GenerateSettings:
         """What the engine gets.
@@ -172,6 +174,12 @@ def _seed(value: Any) -> int | None:
     return value
 
 
+def _choice(value: Any) -> bool | None:
+    if value is not None and not isinstance(value, bool):
+        raise ValueError(f"{value!r} is neither yes nor no")
+    return value
+
+
 def _stops(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or len(value) > _MOST_STOPS:
         raise ValueError("it is no list, or too long")
@@ -195,5 +203,6 @@ _READERS: dict[str, Read] = {
     "seed": _seed,
     "stop": _stops,
     "overflow": Overflow,
+    "thinks": _choice,
     **{name: setting.read for name, setting in SETTINGS.items()},
 }

@@ -47,6 +47,8 @@ class Answer:
         done: How it ended; None while it is written or when it failed.
         is_running: It is being written.
         created_s: Seconds since 1970.
+        begins_inside: The prompt ended with `<think>`, so it begins as a thought; known for answers
+            of this run of the program. Of older ones their text says it, where they came to an end.
     """
 
     id: str
@@ -61,6 +63,7 @@ class Answer:
     done: GenerationDone | None = None
     is_running: bool = False
     created_s: float = 0.0
+    begins_inside: bool = False
 
     def all_steps(self) -> tuple[StepDone, ...]:
         """What the engine told of its steps."""
@@ -75,10 +78,10 @@ class Answer:
     @property
     def remembered(self) -> ChatMessage:
         """What the model reads of it later on: what was thought is left out."""
-        if find_thinking(self.text) == NOTHING_THOUGHT:
+        if find_thinking(self.text, self.begins_inside) == NOTHING_THOUGHT:
             return self.message
         # Its tokens spell the thought as well, so the text alone is passed on.
-        return ChatMessage(Role.ASSISTANT, without_thinking(self.text))
+        return ChatMessage(Role.ASSISTANT, without_thinking(self.text, self.begins_inside))
 
 
 @dataclass(slots=True)

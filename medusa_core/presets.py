@@ -6,13 +6,14 @@ import json
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from medusa_core.chat_settings import ChatSettings
 from medusa_core.errors import MedusaError, PresetError
 from medusa_core.files.json_file import read_json
+from medusa_core.messages import Advice
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +50,7 @@ class Preset:
     @property
     def is_builtin(self) -> bool:
         """Whether it comes with the program."""
-        return self in BUILTIN
+        return bool(self.meaning)
 
     def applied(self, settings: ChatSettings) -> ChatSettings:
         """These settings under the preset."""
@@ -75,12 +76,25 @@ BUILTIN = (
 )
 
 
+RECOMMENDED = Preset(
+    "Recommended",
+    {**_SAMPLING, "rule": "sample"},
+    "As the makers of this model advise to sample from it.",
+)
+
+
+def recommended(advice: Advice) -> Preset:
+    """The preset of a model whose makers give advice."""
+    return replace(RECOMMENDED, values={**RECOMMENDED.values, **advice._asdict()})
+
+
 class Presets:
     """The presets of this user, kept in a file; what can't be written is kept until the end.
 
     Attributes:
         own: The user's presets, by name.
-        new_chats: What new conversations begin with.
+        new_chats: What new conversations begin with, where the user chose that.
+        advised: The preset of the model at hand; None where its makers give no advice.
         trouble: What was wrong with the file, to be told once; or None.
     """
 
@@ -93,13 +107,26 @@ class Presets:
         self._path = None if folder is None else folder / FILE_NAME
         self.own: dict[str, Preset] = {}
         self.new_chats = ChatSettings()
+        self.advised: Preset | None = None
         self.trouble: PresetError | None = None
         self._load()
 
     @property
     def all(self) -> tuple[Preset, ...]:
-        """All presets, those of the program first."""
-        return (*BUILTIN, *sorted(self.own.values(), key=lambda preset: preset.name.casefold()))
+        """All presets, those of the model and of the program first."""
+        advised = () if self.advised is None else (self.advised,)
+        return (
+            *advised,
+            *BUILTIN,
+            *sorted(self.own.values(), key=lambda preset: preset.name.casefold()),
+        )
+
+    @property
+    def beginning(self) -> ChatSettings:
+        """What a new conversation begins with: the user's choice, else the makers' advice."""
+        if self.advised is None or self.new_chats != ChatSettings():
+            return self.new_chats
+        return self.advised.applied(self.new_chats)
 
     def matching(self, settings: ChatSettings) -> Preset | None:
         """The preset that changes nothing of these settings."""
@@ -145,7 +172,7 @@ class Presets:
 
     def unused_name(self, name: str) -> str:
         """The name, with a number behind it where it is in use."""
-        used = {preset.name.casefold() for preset in self.all}
+        used = {preset.name.casefold() for preset in (*self.all, RECOMMENDED)}
         stem = name.strip()[: _MOST_NAME_CHARS - 5] or "Preset"
         names = (stem, *(f"{stem} {number}" for number in range(2, _MOST_PRESETS + 10)))
         return next(name for name in names if name.casefold() not in used)
@@ -180,7 +207,7 @@ class Presets:
             raise PresetError(
                 "That is no name for a preset.", f"Choose 1 to {_MOST_NAME_CHARS} characters."
             )
-        if name.casefold() in {preset.name.casefold() for preset in BUILTIN}:
+        if name.casefold() in {preset.name.casefold() for preset in (*BUILTIN, RECOMMENDED)}:
             raise PresetError(
                 f"{name} comes with Medusa Chat and can't be changed.", "Choose another name."
             )

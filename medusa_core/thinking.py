@@ -34,14 +34,20 @@ class Thinking(NamedTuple):
 NOTHING_THOUGHT = Thinking(0, 0, 0, False)
 
 
-def find_thinking(text: str) -> Thinking:
+def find_thinking(text: str, begins_inside: bool = False) -> Thinking:
     """Where an answer's thought stands; `NOTHING_THOUGHT` if it has none.
 
     A text that may become a `<think>` with its next characters counts as one that has begun.
 
     Args:
         text: The answer, or what there is of it.
+        begins_inside: The prompt ended with `<think>`.
     """
+    if begins_inside and not text.lstrip().startswith(OPEN):
+        end = text.find(CLOSE)
+        if end < 0:
+            return Thinking(0, len(text), len(text), is_open=True)
+        return Thinking(0, end, _after_spaces(text, end + len(CLOSE)), is_open=False)
     lead = _LEAD.match(text)
     first = lead.end() if lead is not None else 0
     if text.startswith(OPEN, first):
@@ -58,9 +64,9 @@ def find_thinking(text: str) -> Thinking:
     return Thinking(0, late.start(), _after_spaces(text, late.end()), is_open=False)
 
 
-def without_thinking(text: str) -> str:
+def without_thinking(text: str, begins_inside: bool = False) -> str:
     """What was said, without what was thought before it; empty if all of it is thought."""
-    found = find_thinking(text)
+    found = find_thinking(text, begins_inside)
     return text if found == NOTHING_THOUGHT else text[found.said :]
 
 

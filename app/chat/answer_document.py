@@ -94,6 +94,7 @@ class AnswerDocument:
         self._text = ""
         self._start = 0
         self.thinking = NOTHING_THOUGHT
+        self.begins_inside = False
 
     @property
     def document(self) -> QTextDocument:
@@ -273,7 +274,7 @@ class AnswerDocument:
     def _read_part(self) -> None:
         """Read what is to be shown of the text as it is now."""
         if self.thinking == NOTHING_THOUGHT or self.thinking.is_open:
-            self.thinking = find_thinking(self._text)
+            self.thinking = find_thinking(self._text, self.begins_inside)
         start, end = self._part(self._text, self.thinking)
         if start != self._start or end < len(self._reader.text):
             self._begin_at(start)

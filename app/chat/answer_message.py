@@ -74,6 +74,7 @@ class AnswerMessage(Message):
         *,
         text: str = "",
         fill: Callable[[AnswerMessage], object] | None = None,
+        begins_inside: bool = False,
     ) -> None:
         """Make a message.
 
@@ -85,12 +86,14 @@ class AnswerMessage(Message):
             parent: Qt's.
             text: The answer, where it is complete.
             fill: Fills it when it is laid out; without, it is laid out at once.
+            begins_inside: It begins within a thought.
         """
         super().__init__(parent)
         self.is_laid_out = False
         self.speaker = speaker
         self._text = text
         self._fill = fill
+        self._begins_inside = begins_inside
         self._searched: str | None = None
         self._version = (0, 1)
         self._is_last = True
@@ -137,6 +140,7 @@ class AnswerMessage(Message):
         self.view.head_code(appearance)
         style = mark_style(appearance.theme, appearance.scale, appearance.legend)
         self._document = AnswerDocument(rich, style, self._marking)
+        self._document.begins_inside = self._begins_inside
         self.view.spell_by(self.document.selected_text)
         self._row = FigureRow(appearance)
         self._speaker = QLabel(self.speaker)
@@ -159,6 +163,10 @@ class AnswerMessage(Message):
         self.set_place(is_last=self._is_last, lack=self._lack)
         self.select_tokens(self._selected)
 
+    def begin_inside(self) -> None:
+        """What comes begins within a thought."""
+        self._begins_inside = self.document.begins_inside = True
+
     @property
     def has_text(self) -> bool:
         """Whether anything of the answer can be read yet."""
@@ -169,7 +177,7 @@ class AnswerMessage(Message):
         if self.is_laid_out:
             return self.view.toPlainText()
         if self._searched is None:
-            self._searched = rendered_text(without_thinking(self._text))
+            self._searched = rendered_text(without_thinking(self._text, self._begins_inside))
         return self._searched
 
     def highlight(self, words: str, number: int, theme: Theme) -> QRect | None:
@@ -315,6 +323,7 @@ class AnswerMessage(Message):
             return
         if self.fold is None:
             self.fold = ThoughtFold(self._marking, self._appearance)
+            self.fold.document.begins_inside = self.document.begins_inside
             self._column.insertWidget(2, self.fold)
             steps = tuple(self._steps)
         self.fold.append(steps)

@@ -337,11 +337,16 @@ class ChatController(QObject):
         if not steps:
             return
         conversation, turn = self.running[steps[0].request_id]
+        loaded = self._keeper.status.loaded
+        if not turn.answer.steps and loaded is not None and turn.answer.given is None:
+            turn.answer.begins_inside = loaded.thinking.opens(turn.answer.settings.thinks)
         turn.answer.steps.extend(steps)
         self.grew.emit(turn.answer, tuple(steps))
         message = self.path.message_of(turn.answer.id)
         if conversation is not self.conversation or message is None:
             return
+        if turn.answer.begins_inside:
+            message.begin_inside()
         message.append(tuple(steps))
         if steps[0].step == 0:
             self._page.strip.begin()

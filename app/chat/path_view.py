@@ -153,6 +153,7 @@ class PathView(QObject):
             answer.id,
             text=answer.text,
             fill=None if answer.is_running else lambda m: _fill(m, answer),
+            begins_inside=answer.begins_inside,
         )
         message.done = answer.done
         if answer.is_running:

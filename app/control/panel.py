@@ -38,7 +38,7 @@ from medusa_core.messages import (
     Overflow,
     RuleChoice,
 )
-from medusa_core.presets import Preset, Presets
+from medusa_core.presets import Preset, Presets, recommended
 from medusa_core.setting import Group as Kind
 
 POLICIES = {
@@ -60,6 +60,11 @@ POLICIES = {
         QT_TRANSLATE_NOOP("ControlPanel", "A chat that is too long isn't answered."),
     ),
 }
+THINKS = {
+    None: QT_TRANSLATE_NOOP("ControlPanel", "Thinks as is usual for it"),
+    True: QT_TRANSLATE_NOOP("ControlPanel", "Thinks before it answers"),
+    False: QT_TRANSLATE_NOOP("ControlPanel", "Answers at once"),
+}
 # Names of groups, by which they are found; those of declared settings are marked there.
 SYSTEM, CONTEXT, TEMPLATE = (
     QT_TRANSLATE_NOOP("ControlPanel", "System prompt"),
@@ -80,6 +85,7 @@ class ControlPanel(QFrame):
         system_edit: What the model is told before the conversation.
         rule_box: How tokens are chosen.
         drafter_box: Who guesses tokens.
+        thinks_box: Whether the model thinks first; seen where it can be told.
         policy_box: What is done with a conversation that is too long.
         numbers: All settings that are numbers.
         template: The rendered prompt.
@@ -99,7 +105,8 @@ class ControlPanel(QFrame):
         self._appearance = appearance
         self._kept = presets
         self._make_seed = make_seed
-        self._settings = presets.new_chats
+        self._settings = presets.beginning
+        self._is_fresh = True  # nothing was chosen yet: the model may say how to begin
         self._rules: dict[str, RuleChoice] = {}
         self._drafters: dict[str, DrafterChoice] = {}
         self._title = QLabel(self.tr("This chat"))
@@ -115,6 +122,7 @@ class ControlPanel(QFrame):
         self.rule_box = _box(self.tr("Sampling"))
         self.drafter_box = _box(self.tr("Speed-up"))
         self.policy_box = _box(self.tr("When the chat is too long"))
+        self.thinks_box = _box(self.tr("Thinking before an answer"))
         self.numbers = Numbers(appearance)
         self.seed_box = SeedBox()
         self.stop_edit = TextBox(
@@ -137,12 +145,14 @@ class ControlPanel(QFrame):
 
     def show_settings(self, settings: ChatSettings) -> None:
         """Take the settings of another conversation."""
+        self._is_fresh = False
         if settings != self._settings:
             self._take(settings)
 
     def begin_chat(self) -> None:
         """Take the settings that new conversations begin with."""
-        self.show_settings(self._kept.new_chats)
+        self.show_settings(self._kept.beginning)
+        self._is_fresh = True
 
     def generate_settings(self) -> GenerateSettings:
         """What the next answer is decoded with; a rule that draws gets a new seed.
@@ -168,6 +178,10 @@ class ControlPanel(QFrame):
         self._drafters = {drafter.name: drafter for drafter in loaded.drafters}
         _offer(self.rule_box, loaded.rules)
         _offer(self.drafter_box, loaded.drafters)
+        self.thinks_box.setVisible(loaded.thinking.can_switch)
+        self._kept.advised = None if loaded.advice is None else recommended(loaded.advice)
+        if self._is_fresh:
+            self._settings = self._kept.beginning
         self._show()
 
     @property
@@ -230,6 +244,9 @@ class ControlPanel(QFrame):
         self.policy_box.activated.connect(
             lambda: self._change(overflow=self.policy_box.currentData())
         )
+        self.thinks_box.activated.connect(
+            lambda: self._change(thinks=self.thinks_box.currentData())
+        )
         self.seed_box.chosen.connect(lambda: self._change(seed=self.seed_box.seed))
         self.numbers.chosen.connect(self.choose_number)
 
@@ -242,6 +259,7 @@ class ControlPanel(QFrame):
 
     def _take(self, settings: ChatSettings) -> None:
         if settings != self._settings:
+            self._is_fresh = False
             self._settings = settings
             self._show()
             self.changed.emit()
@@ -260,6 +278,7 @@ class ControlPanel(QFrame):
             explain(box, "" if choice is None else said(choice.explanation))
         self.policy_box.setCurrentIndex(self.policy_box.findData(settings.overflow))
         explain(self.policy_box, self.tr(POLICIES[settings.overflow][1]))
+        self.thinks_box.setCurrentIndex(list(THINKS).index(settings.thinks))
         self.numbers.show_settings(settings)
         notes = self.numbers.grey(self.rule, self.drafter)
         for kind, note in notes.items():
@@ -276,6 +295,15 @@ class ControlPanel(QFrame):
             self.policy_box.addItem(self.tr(label), policy)
             tip = wrapped(self.tr(meaning))
             self.policy_box.setItemData(self.policy_box.count() - 1, tip, _TOOLTIP)
+        for thinks, label in THINKS.items():
+            self.thinks_box.addItem(self.tr(label), thinks)
+        explain(
+            self.thinks_box,
+            self.tr(
+                "This model can think before it answers: slower, and better at hard questions."
+            ),
+        )
+        self.thinks_box.hide()
         self._seed_row = Row(
             self.tr("Seed"),
             self.seed_box,
@@ -290,7 +318,7 @@ class ControlPanel(QFrame):
         stop = self.tr("An answer ends where it reaches one of these; \\n is a new line.")
         explain(self.stop_edit, stop)
         number_rows = self.numbers.of
-        self._add_group(SYSTEM, (self.system_edit,))
+        self._add_group(SYSTEM, (self.system_edit, self.thinks_box))
         sampling = (self.rule_box, *number_rows(Kind.SAMPLING), self._seed_row)
         self._add_group(Kind.SAMPLING.value, sampling)
         self._add_group(Kind.LENGTH.value, (*number_rows(Kind.LENGTH), self.stop_edit))

@@ -32,6 +32,8 @@ def count(command: Count, target: Target) -> Counted:
         return Counted(*ids, num_tokens, num_tokens, limit, None, error.message, "")
     prompt = ""
     if command.wants_prompt:
-        prompt = target.template.render(as_read(fitted.messages, target))
+        prompt = target.template.render(
+            as_read(fitted.messages, target), thinks=command.settings.thinks
+        )
     num_read = len(fitted.transcript.token_ids)
     return Counted(*ids, fitted.num_tokens, num_read, limit, fitted.cut, "", prompt)

@@ -400,4 +400,6 @@ def _describe(command: LoadModel, target: Target, load_s: float) -> ModelLoaded:
         load_s=load_s,
         device_note=target.device_note,
         end_ids=target.eos_token_ids,
+        advice=target.config.advice,
+        thinking=target.template.thinking,
     )

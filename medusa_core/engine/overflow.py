@@ -62,7 +62,7 @@ def fit(
     policy = settings.overflow
     turns = None if policy is Overflow.STOP else _Turns(messages, target)
     if turns is None or turns.num_tokens <= _SURELY_TOO_LONG * limit:
-        whole = transcribe(messages, keep_tokens, target)
+        whole = transcribe(messages, keep_tokens, target, settings.thinks)
         num_tokens = len(whole.token_ids)
         if num_tokens + _least_room(messages, settings, limit) <= limit:
             return Fitted(tuple(messages), whole, num_tokens, None)
@@ -98,7 +98,7 @@ def _cut(
     last = len(turns.exchanges) - 1
     while True:
         kept = turns.kept(head, first)
-        transcript = transcribe(kept, keep_tokens, target)
+        transcript = transcribe(kept, keep_tokens, target, settings.thinks)
         num_read = len(transcript.token_ids)
         if num_read + least <= limit or (first == last and head == 0):
             break

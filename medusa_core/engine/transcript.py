@@ -7,14 +7,16 @@ rendered with a mark in the place of each answer, and the answer's own tokens ar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from medusa_core.errors import RequestError, TemplateError, TokenizerError
 from medusa_core.messages import ChatMessage, Role
 from medusa_core.target import Target
 from medusa_core.text.detokenizer import Detokenizer
 
+Render = Callable[[Sequence[ChatMessage]], str]
 _MARK = "\ue0a7{}\ue0a8"  # of the private use area: no text means anything by it
 
 
@@ -45,6 +47,7 @@ def transcribe(
     messages: Sequence[ChatMessage],
     keep_tokens: int | None,
     target: Target,
+    thinks: bool | None = None,
 ) -> Transcript:
     """The token ids of a conversation, however long it is.
 
@@ -52,6 +55,7 @@ def transcribe(
         messages: The turns; an assistant's message at the end is an answer to go on with.
         keep_tokens: How many tokens of that answer to keep; None for all.
         target: Its tokenizer and template are used.
+        thinks: Whether to think before the answer; None for the template's usual.
 
     Raises:
         RequestError: There is nothing to answer.
@@ -61,7 +65,7 @@ def transcribe(
     turns = messages[:-1] if goes_on else messages
     if not turns or turns[-1].role is not Role.USER or not turns[-1].content.strip():
         raise RequestError("There is nothing to answer.", "Write a message first.")
-    prompt_ids, answers = _prompt_ids(as_read(turns, target), target)
+    prompt_ids, answers = _prompt_ids(as_read(turns, target), target, thinks)
     given = _written_ids(messages[-1], target) if goes_on else []
     kept = _keep(given, messages[-1], keep_tokens, target)
     if kept:
@@ -97,7 +101,7 @@ def _keep(
 
 
 def _prompt_ids(
-    turns: Sequence[ChatMessage], target: Target
+    turns: Sequence[ChatMessage], target: Target, thinks: bool | None
 ) -> tuple[list[int], tuple[tuple[int, int], ...]]:
     """The turns' tokens, and where the answers among them lie."""
     written = {
@@ -105,8 +109,8 @@ def _prompt_ids(
         for index, message in enumerate(turns)
         if message.role is Role.ASSISTANT and message.token_ids
     }
-    text = target.template.render(turns)
-    segments = _segments(turns, written, text, target)
+    render = partial(target.template.render, thinks=thinks)
+    segments = _segments(turns, written, render)
     token_ids: list[int] = []
     answers = []
     for segment, index in zip(segments, (*written, None), strict=True):
@@ -122,18 +126,19 @@ def _prompt_ids(
 
 
 def _segments(
-    turns: Sequence[ChatMessage], written: dict[int, list[int]], text: str, target: Target
+    turns: Sequence[ChatMessage], written: dict[int, list[int]], render: Render
 ) -> list[str]:
     """What the template writes before, between and behind the answers in `written`.
 
     Empties `written` if the template doesn't show the answers as they are.
     """
+    text = render(turns)
     marks = {index: _MARK.format(index) for index in written}
     marked = [
         ChatMessage(role, marks.get(index, content))
         for index, (role, content, _) in enumerate(turns)
     ]
-    segments = _split(target.template.render(marked), marks.values())
+    segments = _split(render(marked), marks.values())
     if len(segments) != len(marks) + 1 or not _shows(text, segments, [turns[i] for i in marks]):
         written.clear()
         return [text]
@@ -142,12 +147,12 @@ def _segments(
     # Many templates put a space or a line break before an answer that they did not write
     # when they asked for it: the model read the latter. Where the first and the last answer have
     # the same space there, so have the others: each would cost a rendering.
-    ends = {_space(_opening(n, marks, marked, target), segments[n]) for n in {0, len(marks) - 1}}
+    ends = {_space(_opening(n, marks, marked, render), segments[n]) for n in {0, len(marks) - 1}}
     for place in range(len(marks)):
         if len(ends) == 1:
             ((here, asked),) = ends
         else:
-            here, asked = _space(_opening(place, marks, marked, target), segments[place])
+            here, asked = _space(_opening(place, marks, marked, render), segments[place])
         text = segments[place].rstrip()
         if here is not None and segments[place] == text + here:
             segments[place] = text + asked
@@ -155,11 +160,11 @@ def _segments(
 
 
 def _opening(
-    place: int, marks: dict[int, str], marked: Sequence[ChatMessage], target: Target
+    place: int, marks: dict[int, str], marked: Sequence[ChatMessage], render: Render
 ) -> str:
     """What the template wrote between the answer before this one and where this one begins."""
     indices = list(marks)
-    opened = target.template.render(marked[: indices[place]])
+    opened = render(marked[: indices[place]])
     return opened.rpartition(marks[indices[place - 1]])[2] if place else opened
 
 

@@ -10,6 +10,8 @@ from medusa_core.messages import GenerateSettings, Overflow, WeightFormats
 from medusa_core.quant.in_blocks import weight_formats
 from medusa_core.setting import Group, Setting
 
+_THINKS = {"usual": None, "on": True, "off": False}
+
 
 def add_rule_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments for the rule and all that it reads; shared with the benchmark."""
@@ -25,6 +27,12 @@ def add_rule_arguments(parser: argparse.ArgumentParser) -> None:
         choices=[policy.value for policy in Overflow],
         default=defaults.overflow.value,
         help="of a prompt that is too long: refuse it, or leave out the oldest or the middle turns",
+    )
+    parser.add_argument(
+        "--thinking",
+        choices=list(_THINKS),
+        default="usual",
+        help="whether a model that may think before it answers does",
     )
     for name, setting in SETTINGS.items():
         if setting.group is not Group.LENGTH:  # each command line has its own longest answer
@@ -92,6 +100,7 @@ def settings_of(
         seed=args.seed,
         stop=stop,
         overflow=Overflow(args.overflow),
+        thinks=_THINKS[args.thinking],
     )
 
 

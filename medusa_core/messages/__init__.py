@@ -35,7 +35,9 @@ from medusa_core.messages.events import (
 )
 from medusa_core.messages.records import (
     GIVEN,
+    NO_SWITCH,
     TARGET,
+    Advice,
     ChatMessage,
     Cut,
     DrafterChoice,
@@ -50,6 +52,7 @@ from medusa_core.messages.records import (
     SourceInfo,
     StepTimes,
     StopReason,
+    ThinkingSwitch,
     TokenSource,
     WeightFormats,
 )
@@ -67,8 +70,10 @@ from medusa_core.messages.traces import (
 __all__ = [
     "GIVEN",
     "NO_ODDS",
+    "NO_SWITCH",
     "NUM_ALTERNATIVES",
     "TARGET",
+    "Advice",
     "Alternative",
     "BestNode",
     "Calibrate",
@@ -105,6 +110,7 @@ __all__ = [
     "StepTimes",
     "StepTrace",
     "StopReason",
+    "ThinkingSwitch",
     "TokenSource",
     "TraceNode",
     "Unload",

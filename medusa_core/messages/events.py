@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from medusa_core.messages.records import (
+    NO_SWITCH,
+    Advice,
     Cut,
     DrafterChoice,
     GenerateSettings,
@@ -15,6 +17,7 @@ from medusa_core.messages.records import (
     SourceInfo,
     StepTimes,
     StopReason,
+    ThinkingSwitch,
     TokenSource,
 )
 from medusa_core.messages.traces import Alternative, StepTrace
@@ -59,6 +62,8 @@ class ModelLoaded(Message):
         load_s: Seconds from the command to this event.
         device_note: Why a card that is here isn't used; empty if none is passed over.
         end_ids: Tokens that end an answer.
+        advice: How its makers advise to sample; None where they don't.
+        thinking: What its template does about thoughts before the answer.
     """
 
     name: str
@@ -76,6 +81,8 @@ class ModelLoaded(Message):
     load_s: float
     device_note: str = ""
     end_ids: frozenset[int] = frozenset()
+    advice: Advice | None = None
+    thinking: ThinkingSwitch = NO_SWITCH
 
 
 @dataclass(frozen=True, slots=True)

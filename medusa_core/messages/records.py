@@ -168,6 +168,8 @@ class GenerateSettings:
         overflow: `stop` refuses a conversation that is too long. The others leave messages out,
             but never a system prompt or the last message: `rolling` the oldest ones, `middle` those
             behind the first quarter. They also keep an eighth of the context free for the answer.
+        thinks: Whether a model that may think before it answers does; None for its template's
+            usual. Other models don't mind.
     """
 
     drafter: str = "medusa"
@@ -189,6 +191,46 @@ class GenerateSettings:
     stop: tuple[str, ...] = ()
     tree_rows: int = 0
     overflow: Overflow = Overflow.STOP
+    thinks: bool | None = None
+
+
+class ThinkingSwitch(NamedTuple):
+    """What a model's template does about thoughts before the answer.
+
+    Attributes:
+        can_switch: It can be told whether to think.
+        opens_usually: Not told, it opens a thought at the end of the prompt: answers begin in it.
+        opens_if_told: Told to think, it does.
+    """
+
+    can_switch: bool = False
+    opens_usually: bool = False
+    opens_if_told: bool = False
+
+    def opens(self, thinks: bool | None) -> bool:
+        """Whether an answer begins within a thought, under this setting."""
+        return self.opens_usually if thinks is None else thinks and self.opens_if_told
+
+
+NO_SWITCH = ThinkingSwitch()
+
+
+class Advice(NamedTuple):
+    """How the makers of a model advise to sample from it.
+
+    Attributes:
+        temperature: As in `GenerateSettings`.
+        top_k: As there.
+        top_p: As there.
+        min_p: As there.
+        repetition_penalty: As there.
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
 
 
 class Fit(str, Enum):

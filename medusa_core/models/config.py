@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 from medusa_core.errors import ModelError
 from medusa_core.files.gguf import is_gguf
 from medusa_core.files.json_file import read_json
+from medusa_core.messages import Advice
+from medusa_core.models.advice import read_advice
 from medusa_core.models.family import Traits, find_family
 from medusa_core.models.gguf_config import read_gguf_config, usual_type
 from medusa_core.models.stored import stored_registry
@@ -101,6 +103,7 @@ class ModelConfig:
     eos_token_ids: tuple[int, ...]
     quantization: str = ""
     stored_types: tuple[tuple[str, str], ...] = ()
+    advice: Advice | None = None
 
     @property
     def usual_context(self) -> int:
@@ -167,6 +170,7 @@ def parse_config(
     hidden_size = _size(raw, "hidden_size", _MOST_WIDTH)
     num_heads = _size(raw, "num_attention_heads", _MOST_HEADS)
     config = ModelConfig(
+        advice=read_advice(generation),
         model_type=family.name,
         vocab_size=_size(raw, "vocab_size", _MOST_TOKENS),
         hidden_size=hidden_size,

@@ -142,6 +142,7 @@ def _generation(gguf: Gguf) -> dict[str, Any]:
         value = gguf.entries.get(f"general.sampling.{key}")
         if isinstance(value, int | float) and not isinstance(value, bool):
             found[name] = _plain(value)
+            found["do_sample"] = True
     return found
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jinja2
+from jinja2 import meta
 from jinja2.ext import LoopControlExtension
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -20,11 +21,19 @@ from medusa_core.errors import TemplateError
 
 MOST_CHARS = 1 << 22  # of a prompt: ten times the longest context of any model that fits a card
 MOST_SOURCE_CHARS = 1 << 19  # of a template: ten times the longest published
+# What templates call the variable that says whether to think before the answer: Qwen 3, SmolLM3 and
+# others; Granite.
+_SWITCHES = ("enable_thinking", "thinking")
 _MEND = "Mend the model's chat_template.jinja, or choose another model."
 
 
 class Rendering:
-    """A compiled chat template."""
+    """A compiled chat template.
+
+    Attributes:
+        switch: The variable that says whether the model thinks before it answers; empty if the
+            template asks for none.
+    """
 
     def __init__(self, source: str, special_tokens: Mapping[str, str]) -> None:
         """Compile a template.
@@ -36,7 +45,10 @@ class Rendering:
         if len(source) > MOST_SOURCE_CHARS:
             raise too_long(len(source))
         try:
-            self._template = _environment().from_string(source)
+            environment = _environment()
+            parsed = environment.parse(source)
+            asked = meta.find_undeclared_variables(parsed)
+            self._template = environment.from_string(parsed)
         except jinja2.TemplateSyntaxError as error:
             raise TemplateError(
                 f"The chat template is wrong in line {error.lineno}: {error.message}.",
@@ -46,21 +58,29 @@ class Rendering:
             raise TemplateError(
                 f"The chat template can't be read: {_name(error)}.", _MEND
             ) from error
+        self.switch = next((name for name in _SWITCHES if name in asked), "")
 
-    def render(self, turns: Sequence[tuple[str, str]], opens_answer: bool) -> str:
+    def render(
+        self, turns: Sequence[tuple[str, str]], opens_answer: bool, thinks: bool | None = None
+    ) -> str:
         """The prompt of a conversation.
 
         Args:
             turns: Roles and contents, oldest first.
             opens_answer: End with the marker that asks for the assistant's answer.
+            thinks: Whether to think before the answer; None for what the template takes for usual.
 
         Raises:
             TemplateError: The template refuses the conversation, fails, or writes too much.
         """
         messages = [{"role": role, "content": content} for role, content in turns]
+        told = {self.switch: thinks} if self.switch and thinks is not None else {}
         try:
             return self._written(
-                messages=messages, add_generation_prompt=opens_answer, **self._special_tokens
+                messages=messages,
+                add_generation_prompt=opens_answer,
+                **self._special_tokens,
+                **told,
             )
         except TemplateError:
             raise

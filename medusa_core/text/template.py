@@ -11,12 +11,13 @@ from typing import Any
 from medusa_core.errors import TemplateError
 from medusa_core.files.gguf import is_gguf
 from medusa_core.files.json_file import read_json
-from medusa_core.messages import ChatMessage, Role
+from medusa_core.messages import ChatMessage, Role, ThinkingSwitch
 from medusa_core.text.gguf_tokenizer import read_chat
 from medusa_core.text.known_templates import is_shipped, known_template
 from medusa_core.text.rendering import MOST_SOURCE_CHARS, Rendering, too_long
 from medusa_core.text.template_process import TemplateProcess
 from medusa_core.text.tokenizer import Tokenizer
+from medusa_core.thinking import OPEN
 
 _MOST_NAME_CHARS = 1000  # patterns are looked for in it
 _NUM_KEPT = 64  # openings of the turns of a conversation or two
@@ -33,9 +34,15 @@ class ChatTemplate:
         """
         kind = Rendering if is_shipped(source) else TemplateProcess
         rendering = kind(source, special_tokens)
+        self._can_switch = bool(rendering.switch)
 
-        def render(turns: tuple[tuple[str, str], ...], opens_answer: bool, _: datetime.date) -> str:
-            return rendering.render(turns, opens_answer)
+        def render(
+            turns: tuple[tuple[str, str], ...],
+            opens_answer: bool,
+            thinks: bool | None,
+            _: datetime.date,
+        ) -> str:
+            return rendering.render(turns, opens_answer, thinks)
 
         # Each turn of a conversation renders the openings of all earlier ones again.
         self._kept = lru_cache(maxsize=_NUM_KEPT)(render)
@@ -49,6 +56,16 @@ class ChatTemplate:
         except TemplateError:
             return False
         return True
+
+    @cached_property
+    def thinking(self) -> ThinkingSwitch:
+        """What it does about thoughts before the answer."""
+        begun = (ChatMessage(Role.USER, "a"),)
+
+        def opens(thinks: bool | None) -> bool:
+            return self.render(begun, thinks=thinks).rstrip().endswith(OPEN)
+
+        return ThinkingSwitch(self._can_switch, opens(None), opens(True))
 
     @classmethod
     def open(cls, model_dir: Path, tokenizer: Tokenizer) -> ChatTemplate:
@@ -74,12 +91,19 @@ class ChatTemplate:
             )
         return cls(source, tokens)
 
-    def render(self, messages: Sequence[ChatMessage], opens_answer: bool = True) -> str:
+    def render(
+        self,
+        messages: Sequence[ChatMessage],
+        opens_answer: bool = True,
+        thinks: bool | None = None,
+    ) -> str:
         """The prompt of a conversation.
 
         Args:
             messages: The turns, oldest first.
             opens_answer: End with the marker that asks for the assistant's answer.
+            thinks: Whether to think before the answer; None for what the template takes for usual.
+                Templates that know no such choice don't mind.
 
         Raises:
             TemplateError: The template refuses the conversation or fails.
@@ -87,7 +111,8 @@ class ChatTemplate:
         # By text alone: hashing the answers' tokens would take longer than all else here.
         # The date takes part: a template may write it.
         turns = tuple([(role._value_, content) for role, content, _ in messages])
-        text = self._kept(turns, opens_answer, datetime.date.today())
+        told = thinks if self._can_switch else None
+        text = self._kept(turns, opens_answer, told, datetime.date.today())
         _check_characters(text)
         return text
 

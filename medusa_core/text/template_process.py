@@ -30,7 +30,11 @@ _HINT = "Choose another model, or mend this one's chat_template.jinja."
 
 
 class TemplateProcess:
-    """Renders as `Rendering` does, within bounds of time and memory."""
+    """Renders as `Rendering` does, within bounds of time and memory.
+
+    Attributes:
+        switch: As of `Rendering`.
+    """
 
     def __init__(
         self, source: str, special_tokens: Mapping[str, str], most_s: float = _MOST_S
@@ -50,16 +54,20 @@ class TemplateProcess:
         self._patience = Patience(most_s)
         self._child: Child | None = None
         self._end: Callable[[], object] = _nothing_to_end
+        self.switch = ""
         self._begin()
 
-    def render(self, turns: Sequence[tuple[str, str]], opens_answer: bool) -> str:
+    def render(
+        self, turns: Sequence[tuple[str, str]], opens_answer: bool, thinks: bool | None = None
+    ) -> str:
         """The prompt of a conversation; see `Rendering`.
 
         Raises:
             TemplateError: The template refuses it, fails, or takes too much time or memory.
         """
         child = self._child or self._begin()
-        answer = self._ask(child, {"turns": turns, "opens_answer": opens_answer})
+        question = {"turns": turns, "opens_answer": opens_answer, "thinks": thinks}
+        answer = self._ask(child, question)
         return str(answer["text"])
 
     def _begin(self) -> Child:
@@ -73,7 +81,7 @@ class TemplateProcess:
             ) from error
         self._end = weakref.finalize(self, child.close)
         self._hear(child, _START_S)
-        self._ask(child, self._template)
+        self.switch = str(self._ask(child, self._template)["switch"])
         return child
 
     def _ask(self, child: Child, question: object) -> dict[str, Any]:

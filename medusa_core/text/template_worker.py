@@ -29,9 +29,9 @@ def main() -> int:
             try:
                 if rendering is None:
                     rendering = Rendering(asked["source"], asked["special_tokens"])
-                    answer: dict[str, Any] = {}
+                    answer: dict[str, Any] = {"switch": rendering.switch}
                 else:
-                    answer = {"text": rendering.render(asked["turns"], asked["opens_answer"])}
+                    answer = {"text": rendering.render(**asked)}
             except TemplateError as error:
                 answer = {"error": error.message, "hint": error.hint}
             line.say(**answer)

@@ -364,6 +364,18 @@
         <translation>Ein zu langes Gespräch wird nicht beantwortet.</translation>
     </message>
     <message>
+        <source>Thinks as is usual for it</source>
+        <translation>Denkt nach, wie es üblich ist</translation>
+    </message>
+    <message>
+        <source>Thinks before it answers</source>
+        <translation>Denkt nach, bevor es antwortet</translation>
+    </message>
+    <message>
+        <source>Answers at once</source>
+        <translation>Antwortet sofort</translation>
+    </message>
+    <message>
         <source>System prompt</source>
         <translation>Systemanweisung</translation>
     </message>
@@ -412,6 +424,10 @@
         <translation>Wenn das Gespräch zu lang ist</translation>
     </message>
     <message>
+        <source>Thinking before an answer</source>
+        <translation>Nachdenken vor der Antwort</translation>
+    </message>
+    <message>
         <source>Stop strings</source>
         <translation>Endtexte</translation>
     </message>
@@ -422,6 +438,10 @@
     <message>
         <source>Greedy draws nothing, so it needs no seed.</source>
         <translation>Greedy lost nichts aus und braucht keinen Startwert.</translation>
+    </message>
+    <message>
+        <source>This model can think before it answers: slower, and better at hard questions.</source>
+        <translation>Dieses Modell kann nachdenken, bevor es antwortet: langsamer, und besser bei schwierigen Fragen.</translation>
     </message>
     <message>
         <source>Seed</source>
@@ -2746,6 +2766,14 @@
     <message>
         <source>Lets rarer tokens come: for stories and ideas.</source>
         <translation>Lässt seltenere Token zu: für Geschichten und Einfälle.</translation>
+    </message>
+    <message>
+        <source>Recommended</source>
+        <translation>Empfohlen</translation>
+    </message>
+    <message>
+        <source>As the makers of this model advise to sample from it.</source>
+        <translation>Wie die Hersteller dieses Modells empfehlen, daraus zu ziehen.</translation>
     </message>
     <message>
         <source>head</source>

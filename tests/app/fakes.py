@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from medusa_core.messages import (
+    NO_SWITCH,
     TARGET,
+    Advice,
     Alternative,
     BestNode,
     Calibrate,
@@ -33,6 +35,7 @@ from medusa_core.messages import (
     StepTimes,
     StepTrace,
     StopReason,
+    ThinkingSwitch,
     TokenSource,
     Unload,
     Unloaded,
@@ -72,6 +75,8 @@ class Script:
         calibrates: Whether step costs can be measured.
         verifies_at_once: Whether a verification doesn't wait for the gate.
         learned_rows: Rows of the best tree after an answer; 0 where nothing is learned.
+        advice: As of the model that is loaded.
+        thinking: As of that.
     """
 
     answer: str = "One two three. Four five six seven eight nine ten."
@@ -84,6 +89,8 @@ class Script:
     calibrates: bool = True
     verifies_at_once: bool = True
     learned_rows: int = 0
+    advice: Advice | None = None
+    thinking: ThinkingSwitch = NO_SWITCH
 
 
 def words(text: str) -> tuple[bytes, ...]:
@@ -287,6 +294,8 @@ class FakeEngine:
                 rules=RULES,
                 sources=SOURCES,
                 load_s=0.1,
+                advice=self.script.advice,
+                thinking=self.script.thinking,
             )
         )
 

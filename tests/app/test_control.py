@@ -14,6 +14,7 @@ from app.chat.message_widgets import Notice
 from app.window import MainWindow
 from medusa_core.chat_settings import SETTINGS, ChatSettings
 from medusa_core.messages import (
+    Advice,
     ChatMessage,
     ContextCut,
     Count,
@@ -23,11 +24,14 @@ from medusa_core.messages import (
     Overflow,
     Progress,
     Role,
+    ThinkingSwitch,
 )
 from medusa_core.presets import Presets
 from tests.app.conftest import Open
 from tests.app.driving import ask, errors, wait_ready
 from tests.app.fakes import FakeEngine, Script
+
+THOUGHT = "Let me see.\n</think>\n\nFour."
 
 
 @pytest.fixture
@@ -385,3 +389,46 @@ def test_memory_that_is_not_known_is_not_told(qtbot: QtBot, ready: Ready) -> Non
     watch = MemoryWatch(window.page.strip, window.keeper, fail)
     watch.look()
     qtbot.waitUntil(lambda: window.page.strip.memory_label.text() == "")
+
+
+def test_a_new_chat_begins_as_the_makers_advise(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake(Script(advice=Advice(0.6, 20, 0.95)))
+    wait_ready(qtbot, window)
+    panel = window.page.control
+    assert panel.presets.box.currentText() == "Recommended"
+    ask(qtbot, window, "Hello")
+    answered = window.chat.conversation.turns[-1].answer
+    assert (answered.settings.rule, answered.settings.top_k) == ("sample", 20)
+    panel.choose_rule("greedy")
+    assert window.keeper.status.loaded is not None
+    panel.offer(window.keeper.status.loaded)
+    assert panel.settings().rule == "greedy", "what was chosen stays, whatever model comes"
+    window.chat.new_chat()
+    assert panel.settings().rule == "sample"
+
+
+def test_thinking_is_switched_where_the_model_can(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake(Script(thinking=ThinkingSwitch(True, True, True), answer=THOUGHT))
+    wait_ready(qtbot, window)
+    window.page.show_panel(True)
+    box = window.page.control.thinks_box
+    assert box.isVisible()
+    ask(qtbot, window, "Hello")
+    message = window.chat.answers[-1]
+    assert message.fold is not None
+    assert message.fold.document.text.startswith("Let me see")
+    assert message.view.toPlainText() == "Four."
+    box.setCurrentIndex(2)
+    box.activated.emit(2)
+    ask(qtbot, window, "Again")
+    command = engine.of_kind(Generate)[-1]
+    assert isinstance(command, Generate)
+    assert command.settings.thinks is False
+    assert command.messages[1].content == "Four.", "what was thought isn't sent back"
+
+
+def test_a_model_without_the_switch_shows_none(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    window.page.show_panel(True)
+    assert not window.page.control.thinks_box.isVisible()

@@ -1,9 +1,15 @@
 """Where an answer's thought ends and what is said begins."""
 
+from dataclasses import replace
+
 import pytest
 
+from medusa_core.chat_settings import ChatSettings
 from medusa_core.conversation import Conversation
-from medusa_core.messages import ChatMessage, GenerateSettings, Role
+from medusa_core.engine.overflow import fit
+from medusa_core.messages import ChatMessage, GenerateSettings, Role, ThinkingSwitch
+from medusa_core.target import Target
+from medusa_core.text.template import ChatTemplate
 from medusa_core.thinking import NOTHING_THOUGHT, find_thinking, without_thinking
 
 
@@ -23,6 +29,60 @@ def test_a_thought_is_found(text: str, thought: str, said: str, is_open: bool) -
     assert text[found.start : found.end] == thought
     assert without_thinking(text) == said
     assert found.is_open is is_open
+
+
+def test_an_answer_that_begins_inside_is_thought_until_it_ends() -> None:
+    assert find_thinking("so far", begins_inside=True) == (0, 6, 6, True)
+    assert without_thinking("a\n</think>\n\nb", begins_inside=True) == "b"
+    assert without_thinking("a </think> b", begins_inside=True) == "b"
+    assert without_thinking("<think>a</think>b", begins_inside=True) == "b"
+
+
+SWITCHED = (
+    "{% for m in messages %}{{ m.role }}:{{ m.content }}\n{% endfor %}"
+    "{% if add_generation_prompt %}assistant:"
+    "{% if enable_thinking is defined and not enable_thinking %}<think>\n\n</think>\n\n"
+    "{% endif %}{% endif %}"
+)
+TURNS = (ChatMessage(Role.USER, "a"),)
+
+
+def test_a_template_is_told_whether_to_think() -> None:
+    template = ChatTemplate(SWITCHED, {})
+    assert template.thinking == ThinkingSwitch(can_switch=True)
+    usual = template.render(TURNS)
+    assert template.render(TURNS, thinks=True) == usual
+    assert template.render(TURNS, thinks=False) == usual + "<think>\n\n</think>\n\n"
+
+
+def test_a_template_may_open_the_thought_itself() -> None:
+    opens = SWITCHED.replace("{% endif %}{% endif %}", "{% else %}<think>\n{% endif %}{% endif %}")
+    switch = ChatTemplate(opens, {}).thinking
+    assert switch == (True, True, True)
+    assert [switch.opens(thinks) for thinks in (None, True, False)] == [True, True, False]
+    granite = "{% if thinking %}Think.{% endif %}{{ messages[0].content }}"
+    told = ChatTemplate(granite, {})
+    assert told.thinking == (True, False, False)
+    assert told.render(TURNS, thinks=True) == "Think.a"
+
+
+def test_a_template_without_a_switch_does_not_mind() -> None:
+    # A variable of its own, or of a message, is none.
+    source = "{% set thinking = 1 %}{{ messages[0].content }}{{ messages[0].thinking }}"
+    template = ChatTemplate(source, {})
+    assert not template.thinking.can_switch
+    assert template.render(TURNS, thinks=False) == template.render(TURNS) == "a"
+
+
+def test_the_switch_is_a_setting_of_the_answer(tiny: Target) -> None:
+    target = replace(tiny, template=ChatTemplate(SWITCHED, {}))
+    lengths = [
+        len(fit(TURNS, None, target, GenerateSettings(thinks=thinks)).transcript.token_ids)
+        for thinks in (None, True, False)
+    ]
+    assert lengths[0] == lengths[1] < lengths[2]
+    assert ChatSettings().with_json({"thinks": False}).generate_settings(0).thinks is False
+    assert ChatSettings().with_json({"thinks": "yes"}).thinks is None
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.drafters.source import source_registry
 from medusa_core.memory.probe import CARD, NO_CARD, OWN_MEMORY, PROCESSOR
 from medusa_core.model_choice import DEMO_NOTE
-from medusa_core.presets import BUILTIN
+from medusa_core.presets import BUILTIN, RECOMMENDED
 from medusa_core.rules.rule import rule_registry
 from medusa_core.setting import When
 
@@ -45,7 +45,7 @@ def declared_texts() -> tuple[str, ...]:
     told = [text for s in settings for text in (s.label, s.meaning, s.drafting, s.off_text)]
     told += [DEMO_NOTE, OWN_MEMORY, PROCESSOR, CARD, NO_CARD]
     told += [when.value for when in When if when.value]
-    told += [text for preset in BUILTIN for text in (preset.name, preset.meaning)]
+    told += [text for preset in (*BUILTIN, RECOMMENDED) for text in (preset.name, preset.meaning)]
     infos = (spec.info for spec in source_registry().specs)
     told += [text for info in infos for text in (info.label, info.explanation)]
     specs = (*drafter_registry().specs, *rule_registry().specs)

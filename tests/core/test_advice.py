@@ -1,0 +1,51 @@
+"""How the makers of a model advise to sample, and what becomes of it."""
+
+from pathlib import Path
+
+import pytest
+
+from medusa_core.chat_settings import ChatSettings
+from medusa_core.errors import PresetError
+from medusa_core.messages import Advice
+from medusa_core.models.advice import read_advice
+from medusa_core.presets import BUILTIN, Presets, recommended
+
+QWEN3 = {"do_sample": True, "temperature": 0.6, "top_k": 20, "top_p": 0.95}
+
+
+def test_the_makers_numbers_are_read() -> None:
+    assert read_advice(QWEN3) == Advice(0.6, 20, 0.95)
+    gemma3 = {"do_sample": True, "top_k": 64, "top_p": 0.95}
+    assert read_advice(gemma3) == Advice(1.0, 64, 0.95), "of temperature they say nothing"
+
+
+@pytest.mark.parametrize("generation", [{}, {"temperature": 0.6}, {"do_sample": False, "top_k": 5}])
+def test_who_does_not_sample_advises_nothing(generation: dict[str, object]) -> None:
+    assert read_advice(generation) is None
+
+
+@pytest.mark.parametrize("value", [-1, "hot", float("nan"), [0.6], 1e9, True])
+def test_a_senseless_number_is_left_out(value: object) -> None:
+    assert read_advice({**QWEN3, "temperature": value}) == Advice(1.0, 20, 0.95)
+
+
+def test_new_chats_begin_as_advised_unless_the_user_chose() -> None:
+    presets = Presets(None)
+    assert presets.beginning == ChatSettings()
+    presets.advised = recommended(Advice(0.6, 20, 0.95))
+    begun = presets.beginning
+    assert (begun.rule, begun.temperature, begun.top_k, begun.top_p) == ("sample", 0.6, 20, 0.95)
+    matching = presets.matching(begun)
+    assert matching is not None
+    assert matching.name == "Recommended"
+    assert matching.is_builtin
+    presets.use_for_new_chats(ChatSettings(temperature=1.2))
+    assert presets.beginning.temperature == 1.2
+
+
+def test_the_advice_is_no_name_for_a_preset_of_ones_own(tmp_path: Path) -> None:
+    presets = Presets(tmp_path)
+    with pytest.raises(PresetError):
+        presets.save("recommended", ChatSettings())
+    assert presets.duplicate(recommended(Advice())).name == "Recommended 2"
+    assert presets.all[: len(BUILTIN)] == BUILTIN
