@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from medusa_core.doctor.check import Check
     from medusa_core.doctor.doctor import run_checks
     from medusa_core.doctor.report import compose_report
+    from medusa_core.forecast import Forecast, Pace, forecast, measure_pace, paced_by
     from medusa_core.hub.whoami import whoami
     from medusa_core.library import Installed, InstalledKind, Library, Offer
     from medusa_core.load_offers import LoadOffer, smaller_loads
@@ -82,6 +83,9 @@ _LATER = {
     ),
     "MemoryNow": "medusa_core.memory.now",
     "ModelConfig": "medusa_core.models.config",
+    **dict.fromkeys(
+        ("Forecast", "Pace", "forecast", "measure_pace", "paced_by"), "medusa_core.forecast"
+    ),
     **dict.fromkeys(("LoadOffer", "smaller_loads"), "medusa_core.load_offers"),
     "Check": "medusa_core.doctor.check",
     **dict.fromkeys(("component_licences", "component_versions"), "medusa_core.components"),
@@ -239,6 +243,7 @@ __all__ = [
     "EventSink",
     "FileKind",
     "Folder",
+    "Forecast",
     "History",
     "Hit",
     "HubSettings",
@@ -251,6 +256,7 @@ __all__ = [
     "MemoryNow",
     "ModelConfig",
     "Offer",
+    "Pace",
     "Pair",
     "Places",
     "Recording",
@@ -266,16 +272,19 @@ __all__ = [
     "demo_model",
     "export",
     "export_gently",
+    "forecast",
     "format_bits",
     "format_label",
     "has_saved_token",
     "is_trace",
     "kept_models_dir",
+    "measure_pace",
     "memory_now",
     "messages",
     "offered_devices",
     "offline_hub_settings",
     "open_history",
+    "paced_by",
     "pack_trace",
     "path_to",
     "places",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
-from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtCore import QCoreApplication, QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QStandardItemModel
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -19,14 +20,19 @@ from PySide6.QtWidgets import (
 
 from app.control.said import said
 from app.library.memory_bar import MemoryBar
-from app.library.sizes import FIT_WORDS, gib, verdict
+from app.library.sizes import FIT_WORDS, gib, speed, verdict
 from app.theme.appearance import Appearance
 from medusa_core.api import (
     Budget,
     Choice,
+    Forecast,
     ModelConfig,
+    Pace,
     choices,
+    forecast,
     format_label,
+    measure_pace,
+    paced_by,
     plan_choice,
     recommend,
 )
@@ -61,6 +67,7 @@ class Details(QWidget):
         context_box: Longest prompt plus answer.
         ram_box: Keep the token vectors in RAM.
         verdict_label: Whether it fits.
+        forecast_label: How fast it would be here.
         shorten_button: Takes the longest context that fits.
         action_button: What can be done with it.
         choice: What is chosen now; None while the sizes are unknown.
@@ -88,6 +95,8 @@ class Details(QWidget):
             self.tr("A step reads only a few of them; this frees memory on the card.")
         )
         self.verdict_label = _label("", "verdict")
+        self.forecast_label = _label("", "notice")
+        self._timing: asyncio.Task[None] | None = None
         self.shorten_button = QPushButton()
         self.action_button = QPushButton(action)
         self.action_button.setObjectName("primaryButton")
@@ -130,6 +139,11 @@ class Details(QWidget):
         self.ram_box.setChecked(formats.embedding_in_ram)
         self._replan()
 
+    def close_work(self) -> None:
+        """Wait no longer for what is timed."""
+        if self._timing is not None:
+            self._timing.cancel()
+
     def restyle(self) -> None:
         """Take the colours of the theme."""
         self.bar.restyle()
@@ -149,6 +163,7 @@ class Details(QWidget):
         fit_row.addWidget(self.verdict_label, 1)
         fit_row.addWidget(self.shorten_button)
         column.addLayout(fit_row)
+        column.addWidget(self.forecast_label)
         column.addStretch(1)
         column.addWidget(self.action_button, 0, Qt.AlignmentFlag.AlignRight)
 
@@ -219,6 +234,7 @@ class Details(QWidget):
     def _show_choice(self) -> None:
         plan = self.choice.plan if self.choice else None
         self.bar.show_plan(plan)
+        self.forecast_label.clear()
         self.shorten_button.setVisible(
             plan is not None and plan.fit is Fit.NO and plan.max_context > 0
         )
@@ -230,6 +246,30 @@ class Details(QWidget):
         ram = self.tr(", {0} in RAM").format(gib(plan.ram_bytes)) if plan.ram_bytes else ""
         self.verdict_label.setText(f"{verdict(plan)} · {device}: {gib(plan.total_bytes)}{ram}")
         self.shorten_button.setText(self.tr("Fits if context ≤ {0:,}").format(plan.max_context))
+        if plan.is_live and plan.fit is not Fit.NO:
+            self._forecast()
+
+    def _forecast(self) -> None:
+        """Say how fast it would be here, once this computer is timed; one at a time."""
+        if self._timing is None or self._timing.done():
+            try:
+                self._timing = asyncio.ensure_future(self._tell_forecast())
+            except RuntimeError:  # no event loop runs: nobody waits for it
+                self._timing = None
+
+    async def _tell_forecast(self) -> None:
+        timed: tuple[str, Pace] | None = None
+        while (choice := self.choice) is not None and self._subject and self._budget:
+            config, heads = self._subject.config, self._subject.heads
+            if config is None:
+                return
+            quant = paced_by(choice.formats, config, self._budget)
+            if timed is not None and timed[0] == quant:
+                told = forecast(config, heads, choice.formats, self._budget, timed[1])
+                self.forecast_label.setText(forecast_words(told, bool(heads.num_heads)))
+                return
+            device = self._budget.hardware.device
+            timed = quant, await asyncio.to_thread(measure_pace, device, quant)
 
     def _shorten(self) -> None:
         if self.choice is None:
@@ -238,6 +278,19 @@ class Details(QWidget):
         if self.context_box.findData(longest) < 0:
             self.context_box.addItem(self.tr("{0:,} tokens").format(longest), longest)
         self.context_box.setCurrentIndex(self.context_box.findData(longest))
+
+
+def forecast_words(told: Forecast, has_heads: bool) -> str:
+    """How fast a model would be, and who would guess for it."""
+    if not has_heads:
+        return QCoreApplication.translate(
+            "Library",
+            "About {0} tokens/s here (an estimate). It has no heads: guesses come from the chat's "
+            "own text.",
+        ).format(speed(told.plain_tokens_per_s))
+    return QCoreApplication.translate(
+        "Library", "About {0} tokens/s here with its heads, {1} without (an estimate)."
+    ).format(speed(told.tokens_per_s), speed(told.plain_tokens_per_s))
 
 
 def _label(text: str, name: str) -> QLabel:

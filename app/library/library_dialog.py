@@ -114,6 +114,8 @@ class LibraryDialog(QDialog):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         self.discover.close_work()
+        for tab in (self.discover, self.installed):
+            tab.details.close_work()
         super().closeEvent(event)
 
     def _build(self) -> None:

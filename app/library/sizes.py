@@ -32,6 +32,11 @@ def on_disk(nbytes: int) -> str:
     return f"{nbytes / 1e6:.0f} MB" if nbytes >= 10**6 else f"{nbytes / 1e3:.0f} kB"
 
 
+def speed(tokens_per_s: float) -> str:
+    """Tokens a second, as exactly as an estimate is worth."""
+    return f"{tokens_per_s:.0f}" if tokens_per_s >= 10 else f"{tokens_per_s:.1f}"
+
+
 def duration(seconds: float) -> str:
     """A time that is left."""
     if seconds < 90:

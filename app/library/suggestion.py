@@ -35,10 +35,14 @@ def fit_words(config: ModelConfig | None, heads: HeadsShape, budget: Budget | No
 
 
 def in_order(offers: Sequence[Offer], budget: Budget | None) -> tuple[Offer, ...]:
-    """As they come; with a card, the small ones of the catalog last."""
+    """As they come; with a card, of the catalog those with heads first and small ones last."""
     if not has_card(budget):
         return tuple(offers)
-    return tuple(sorted(offers, key=lambda one: one.is_curated and _is_quick(one)))
+
+    def place(offer: Offer) -> int:
+        return 0 if not offer.is_curated or offer.heads.num_heads else 1 + _is_quick(offer)
+
+    return tuple(sorted(offers, key=place))
 
 
 def suggested(offers: Sequence[Offer], budget: Budget | None) -> Offer | None:

@@ -7,9 +7,15 @@ from dataclasses import dataclass
 
 from medusa_core.files.json_file import read_json
 from medusa_core.hub.job import Pair
-from medusa_core.messages import HeadsShape
+from medusa_core.memory.plan import heads_bytes, weights_bytes
+from medusa_core.messages import HeadsShape, WeightFormats
 from medusa_core.models.config import ModelConfig, parse_config
+from medusa_core.quant.choice import settle_formats
+from medusa_core.quant.format import Hardware
 from medusa_core.resources import resources_dir, shapes_dir
+
+# What models are published in.
+_PUBLISHED = settle_formats(WeightFormats("bf16"), "bfloat16", Hardware("cpu"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +31,7 @@ class CatalogPair:
         note: Who it is for.
         config: Sizes of the model.
         heads: Sizes of the heads.
-        download_bytes: About what is fetched.
+        download_bytes: About what is fetched: the weights in 16 bits.
     """
 
     title: str
@@ -42,13 +48,14 @@ class CatalogPair:
 def read_catalog() -> tuple[CatalogPair, ...]:
     """All pairs, the smallest first."""
     raw = json.loads((resources_dir() / "catalog.json").read_text(encoding="utf-8"))
-    return tuple(_pair(entry) for entry in raw["pairs"])
+    return tuple(sorted(map(_pair, raw["pairs"]), key=lambda pair: pair.download_bytes))
 
 
 def _pair(entry: dict[str, object]) -> CatalogPair:
     config = parse_config(read_json(shapes_dir() / f"{entry['shape']}.json"), {})
     num_heads = int(str(entry["num_heads"]))
     heads = HeadsShape(num_heads, 1, config.vocab_size, config.hidden_size)
+    heads = heads if num_heads else HeadsShape()
     return CatalogPair(
         title=str(entry["title"]),
         pair=Pair(str(entry["model"]), str(entry["heads"])),
@@ -57,6 +64,6 @@ def _pair(entry: dict[str, object]) -> CatalogPair:
         is_pickled=bool(entry["is_pickled"]),
         note=str(entry["note"]),
         config=config,
-        heads=heads if num_heads else HeadsShape(),
-        download_bytes=int(float(str(entry["download_gb"])) * 1e9),
+        heads=heads,
+        download_bytes=weights_bytes(config, _PUBLISHED) + heads_bytes(config, heads, _PUBLISHED),
     )

@@ -2182,6 +2182,14 @@
         <source>The heads of this pair are published as a pickle, a kind of file that can run code when it is opened. Medusa Chat looks through it first, refuses everything but plain tensors, and converts it once, in a process of its own.</source>
         <translation>Die Köpfe dieses Paares liegen als Pickle-Datei vor, einer Art von Datei, die beim Öffnen Code ausführen kann. Medusa Chat sieht sie vorher durch, weist alles außer reinen Tensoren ab und wandelt sie einmal um, in einem eigenen Prozess.</translation>
     </message>
+    <message>
+        <source>About {0} tokens/s here (an estimate). It has no heads: guesses come from the chat&apos;s own text.</source>
+        <translation>Etwa {0} Tokens/s auf diesem Gerät (geschätzt). Es hat keine Köpfe: Geraten wird aus dem Text des Chats selbst.</translation>
+    </message>
+    <message>
+        <source>About {0} tokens/s here with its heads, {1} without (an estimate).</source>
+        <translation>Etwa {0} Tokens/s auf diesem Gerät mit seinen Köpfen, {1} ohne (geschätzt).</translation>
+    </message>
 </context>
 <context>
     <name>LibraryDialog</name>

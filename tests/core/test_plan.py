@@ -80,6 +80,10 @@ def test_parameters_are_counted_as_published() -> None:
         "qwen3-4b": 4_022_468_096,
         "llama-3.2-3b": 3_212_749_824,
         "tinyllama": 1_100_048_384,
+        "llama-3.1-8b": 8_030_261_248,
+        "smollm3-3b": 3_075_098_624,
+        "phi-4-mini": 3_836_021_760,
+        "gemma-3-4b": 3_880_099_328,  # its text part
     }
     assert set(shape_names()) == set(expected)
     budget = imagined_card(80)

@@ -7,10 +7,11 @@ import pytest
 from PySide6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
 
+from app.library import details
 from app.library.library_dialog import LibraryDialog
 from app.library.sizes import verdict
 from app.theme.appearance import Appearance
-from medusa_core.api import HubSettings, JobState, Library, Offer, Pair, demo_model
+from medusa_core.api import HubSettings, JobState, Library, Offer, Pace, Pair, demo_model
 from medusa_core.memory.budget import Budget, imagined_card
 from medusa_core.memory.plan import plan_memory
 from medusa_core.messages import HeadsShape, WeightFormats
@@ -40,16 +41,37 @@ def test_verdicts_are_read_at_once() -> None:
     assert said(2).endswith("more than the 2.00 GiB here")
 
 
-def test_a_computer_without_a_card_is_offered_small_models_first(dialog: LibraryDialog) -> None:
-    card(dialog, 24)
-    assert "7B" in column(dialog, 0)[0]
-    processor = Budget("RAM", Hardware("cpu"), 16 * GIB, 2 * GIB, 0, is_live=True)
+def test_a_computer_without_a_card_is_offered_small_models_first(
+    run: Run, dialog: LibraryDialog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed: list[str] = []
+
+    def measure(_device: str, quant: str) -> Pace:
+        timed.append(quant)
+        return Pace(((1, 10e9), (16, 5e9)))
+
+    monkeypatch.setattr(details, "measure_pace", measure)
     fresh = dialog.discover
-    fresh._budget = None
-    fresh.set_budget(processor)
-    assert "0.5B" in column(dialog, 0)[0]
-    assert fresh.chosen is not None
-    assert 2e9 < fresh.chosen.download_bytes < 4e9
+
+    async def work() -> None:
+        card(dialog, 24)
+        assert "7B" in column(dialog, 0)[0]
+        assert fresh.details.forecast_label.text() == "", "an imagined card can't be timed"
+        processor = Budget("RAM", Hardware("cpu"), 16 * GIB, 2 * GIB, 0, is_live=True)
+        fresh._budget = None
+        fresh.set_budget(processor)
+        assert "0.5B" in column(dialog, 0)[0]
+        assert fresh.chosen is not None
+        assert 2e9 < fresh.chosen.download_bytes < 4e9
+        label = fresh.details.forecast_label
+        await until(lambda: "tokens/s here (an estimate). It has no heads" in label.text())
+        row = column(dialog, 0).index("Vicuna 7B v1.3 with Medusa")
+        fresh.table.selectRow(row)
+        await until(lambda: "with its heads" in label.text())
+        await settle(dialog)
+
+    run(work)
+    assert set(timed) == {"q4"}
 
 
 def test_the_built_in_model_is_listed_loaded_and_never_deleted(

@@ -1,0 +1,186 @@
+"""What to expect of a model on this computer before it is fetched: an estimate, and named one.
+
+A step of few rows takes as long as its weights take to be read. So a device is timed with layers of
+zeros in the model's weight format, too large for its caches, at several row counts; what a step of
+the model takes follows from its bytes. Attention, which a long conversation makes slower, and
+norms are left out.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+import torch
+
+from medusa_core.memory.budget import Budget
+from medusa_core.memory.plan import embedding_bytes, heads_bytes, weights_bytes
+from medusa_core.messages import HeadsShape, WeightFormats
+from medusa_core.models.config import ModelConfig
+from medusa_core.native.binding import native_library
+from medusa_core.native.pool import Workers
+from medusa_core.quant.choice import PartFormats, settle_formats
+from medusa_core.quant.format import QuantSpec
+from medusa_core.quant.in_blocks import weight_formats
+from medusa_core.quant.linear import QuantLinear
+from medusa_core.quant.native_linear import NativeLinear
+from medusa_core.tree.presets import typical_table
+
+_ROWS = (1, 2, 4, 8, 16)
+_WIDTH = 4096
+_NBYTES = 200 << 20  # more than the caches of most processors hold
+_REPEATS = 3
+
+
+class Pace(NamedTuple):
+    """How fast a device reads weights in a format.
+
+    Attributes:
+        rates: Bytes a second while so many rows pass, by rising row counts.
+    """
+
+    rates: tuple[tuple[int, float], ...]
+
+    def step_s(self, nbytes: int, rows: int) -> float:
+        """Seconds to read so many bytes for so many rows; between measured counts in a line."""
+        times = [(count, nbytes / rate) for count, rate in self.rates]
+        for (low, before), (high, after) in pairwise(times):
+            if rows <= high:
+                return before + (after - before) * (rows - low) / (high - low)
+        return times[-1][1] * rows / times[-1][0]
+
+
+class Forecast(NamedTuple):
+    """What to expect of a model on a device, at the beginning of a conversation.
+
+    Attributes:
+        plain_tokens_per_s: Without guesses.
+        tokens_per_s: With its heads, if they are right as often as Medusa's usually are; as many
+            as plainly where there are none, or where no tree pays.
+        tree_rows: Rows of the tree that gives most; 1 where none pays.
+    """
+
+    plain_tokens_per_s: float
+    tokens_per_s: float
+    tree_rows: int
+
+
+def forecast(
+    config: ModelConfig,
+    heads: HeadsShape,
+    wanted: WeightFormats,
+    budget: Budget,
+    pace: Pace,
+) -> Forecast:
+    """Estimate the speed of a model.
+
+    Args:
+        config: Its sizes.
+        heads: Sizes of its heads.
+        wanted: As what its weights are loaded.
+        budget: The device.
+        pace: Measured there, in the format of its linear layers.
+
+    Raises:
+        RequestError: The formats don't go together.
+    """
+    formats = settle_formats(wanted, "", budget.hardware, config.stored)
+    nbytes = _read_bytes(config, formats)
+    plain_s = pace.step_s(nbytes, 1)
+    best = (1 / plain_s, 1)
+    if heads.num_heads:
+        table = typical_table(heads.num_heads)
+        heads_s = pace.step_s(heads_bytes(config, heads, formats), 1)
+        for rows in range(2, 2 * _ROWS[-1] + 1):
+            tokens = table.expected_length(table.tree(rows))
+            best = max(best, (tokens / (pace.step_s(nbytes, rows) + heads_s), rows))
+    return Forecast(1 / plain_s, *best)
+
+
+def paced_by(wanted: WeightFormats, config: ModelConfig, budget: Budget) -> str:
+    """The weight format whose pace decides; see `measure_pace`.
+
+    Raises:
+        RequestError: The formats don't go together.
+    """
+    return settle_formats(wanted, "", budget.hardware, config.stored).linears.name
+
+
+@lru_cache(maxsize=32)
+def measure_pace(device: str, quant: str) -> Pace:
+    """Time a device with weights in a format; takes about a second, once.
+
+    Args:
+        device: Torch device name.
+        quant: Name of a weight format.
+
+    Raises:
+        RequestError: There is no such format.
+    """
+    spec = weight_formats().get(quant)
+    layers = _layers(spec, device)
+    nbytes = spec.nbytes(_WIDTH, _WIDTH, torch.device(device).type) * len(layers)
+    workers = _share_workers(layers)
+    rates = []
+    with torch.inference_mode():
+        for rows in _ROWS:
+            x = torch.ones(rows, _WIDTH, dtype=_compute(device), device=device)
+            seconds = min(_seconds(layers, x) for _ in range(_REPEATS))
+            rates.append((rows, nbytes / seconds))
+    del workers
+    return Pace(tuple(rates))
+
+
+def _layers(spec: QuantSpec, device: str) -> list[QuantLinear]:
+    """Layers of zeros: what they hold doesn't change what they take."""
+    kind = torch.device(device).type
+    compute = _compute(device)
+    name = str(compute).removeprefix("torch.")
+    count = max(1, _NBYTES // spec.nbytes(_WIDTH, _WIDTH, kind))
+    tensors = {
+        part: torch.zeros(shape, dtype=getattr(torch, dtype), device=device)
+        for part, (dtype, shape) in spec.tensors(_WIDTH, _WIDTH, name).items()
+    }
+    return [spec.build(tensors, _WIDTH, None, compute) for _ in range(count)]
+
+
+def _compute(device: str) -> torch.dtype:
+    return torch.float32 if torch.device(device).type == "cpu" else torch.float16
+
+
+def _share_workers(layers: list[QuantLinear]) -> Workers | None:
+    """The threads that a model would have; whoever measures keeps them meanwhile."""
+    library = native_library()
+    compiled = [layer for layer in layers if isinstance(layer, NativeLinear)]
+    if library is None or not compiled:
+        return None
+    workers = Workers(library)
+    count = max(1, min(torch.get_num_threads(), os.cpu_count() or 1))
+    workers.use(count, count)
+    for layer in compiled:
+        layer.share_workers(workers)
+    return workers
+
+
+def _seconds(layers: list[QuantLinear], x: torch.Tensor) -> float:
+    _wait(x)
+    started = time.perf_counter()
+    for layer in layers:
+        layer(x)
+    _wait(x)
+    return time.perf_counter() - started
+
+
+def _wait(x: torch.Tensor) -> None:
+    if x.device.type == "cuda":
+        torch.cuda.synchronize(x.device)
+
+
+def _read_bytes(config: ModelConfig, formats: PartFormats) -> int:
+    """What a step reads of the weights: of token vectors of their own next to nothing."""
+    nbytes = weights_bytes(config, formats)
+    shares = formats.shares_embedding(config.tie_embeddings)
+    return nbytes if shares else nbytes - embedding_bytes(config, formats)

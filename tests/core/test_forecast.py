@@ -1,0 +1,69 @@
+"""What is said of a model's speed before it is fetched."""
+
+from dataclasses import replace
+
+import pytest
+
+from medusa_core.bench.random_target import shape_config
+from medusa_core.errors import RequestError
+from medusa_core.forecast import Pace, forecast, measure_pace, paced_by
+from medusa_core.memory.plan import embedding_bytes, weights_bytes
+from medusa_core.memory.probe import live_budget
+from medusa_core.messages import HeadsShape, WeightFormats
+from medusa_core.quant.choice import settle_formats
+
+GB = 10**9
+# Reads 10 GB/s for one row; each further row takes a tenth of that step more.
+PACE = Pace(tuple((rows, 10 * GB / (1 + 0.1 * (rows - 1))) for rows in (1, 2, 4, 8, 16)))
+FREE_ROWS = Pace(tuple((rows, 10.0 * GB) for rows in (1, 2, 4, 8, 16)))
+DEAR_ROWS = Pace(tuple((rows, 10 * GB / rows) for rows in (1, 2, 4, 8, 16)))
+Q4 = WeightFormats("q4")
+
+
+def test_a_step_takes_what_its_weights_take_to_be_read() -> None:
+    budget, config = live_budget("cpu"), shape_config("vicuna-7b")
+    told = forecast(config, HeadsShape(), Q4, budget, PACE)
+    formats = settle_formats(Q4, "", budget.hardware, config.stored)
+    read = weights_bytes(config, formats) - embedding_bytes(config, formats)
+    assert told.plain_tokens_per_s == pytest.approx(10 * GB / read)
+    assert told.tokens_per_s == told.plain_tokens_per_s
+    assert told.tree_rows == 1
+
+
+def test_tied_token_vectors_are_read_as_the_last_projection() -> None:
+    budget = live_budget("cpu")
+    tied = replace(shape_config("qwen3-4b"), tie_embeddings=True)
+    apart = replace(tied, tie_embeddings=False)
+    speeds = [forecast(c, HeadsShape(), WeightFormats("fp32"), budget, PACE) for c in (tied, apart)]
+    assert speeds[0].plain_tokens_per_s == pytest.approx(speeds[1].plain_tokens_per_s)
+
+
+def test_heads_help_as_far_as_rows_are_cheap() -> None:
+    budget, config = live_budget("cpu"), shape_config("vicuna-7b")
+    heads = HeadsShape(3, 1, config.vocab_size, config.hidden_size)
+    told = {
+        name: forecast(config, heads, Q4, budget, pace)
+        for name, pace in (("usual", PACE), ("free", FREE_ROWS), ("dear", DEAR_ROWS))
+    }
+    assert told["free"].tree_rows > told["usual"].tree_rows > told["dear"].tree_rows == 1
+    assert told["free"].tokens_per_s > told["usual"].tokens_per_s > told["usual"].plain_tokens_per_s
+    assert told["dear"].tokens_per_s == told["dear"].plain_tokens_per_s
+
+
+def test_between_measured_counts_a_step_grows_evenly_and_beyond_them_by_row() -> None:
+    times = [PACE.step_s(10 * GB, rows) for rows in (1, 2, 3, 4, 6, 16, 32)]
+    assert times == pytest.approx([1.0, 1.1, 1.2, 1.3, 1.5, 2.5, 5.0])
+
+
+@pytest.mark.parametrize("quant", ["q4", "q4_k", "int8", "bf16"])
+def test_a_processor_is_timed_in_every_format(quant: str) -> None:
+    pace = measure_pace(
+        "cpu", paced_by(WeightFormats(quant), shape_config("qwen3-4b"), live_budget("cpu"))
+    )
+    assert [rows for rows, _ in pace.rates] == [1, 2, 4, 8, 16]
+    assert all(1e7 < rate < 1e13 for _, rate in pace.rates)
+
+
+def test_a_format_that_is_none_is_refused() -> None:
+    with pytest.raises(RequestError):
+        measure_pace("cpu", "q3.5")
