@@ -34,6 +34,8 @@ def cells(item: Installed, budget: Budget | None, loaded: Path | None) -> tuple[
         loaded: Folder of the model that answers.
     """
     words = library_text(KIND_WORDS[item.kind])
+    if item.config is not None and item.config.packing is not None:
+        words = f"{words} · {item.config.packing.label}"
     if item.found.contents.storage == "gguf":
         types = item.config.quantization if item.config is not None else ""
         words = " · ".join(

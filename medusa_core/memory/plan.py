@@ -189,8 +189,10 @@ def _part_bytes(part: LinearPart, config: ModelConfig, formats: PartFormats) -> 
 
 def _stored_bytes(part: LinearPart, config: ModelConfig, formats: PartFormats) -> int:
     """Bytes of a part whose pieces stay in the blocks that a file holds."""
-    types, total = dict(config.stored_types), 0
-    for kind, pieces in groupby(part.pieces, lambda piece: types.get(f"{piece.name}.weight", "")):
+    total = 0
+    for kind, pieces in groupby(
+        part.pieces, lambda piece: config.stored_type(f"{piece.name}.weight")
+    ):
         rows = sum(piece.rows for piece in pieces)
         spec = weight_formats().get(kind) if kind else dense_format_of(formats.compute)
         total += formats.fitting(spec, rows, part.columns).nbytes(
@@ -201,7 +203,7 @@ def _stored_bytes(part: LinearPart, config: ModelConfig, formats: PartFormats) -
 
 def _format_of(part: LinearPart, config: ModelConfig, formats: PartFormats) -> QuantSpec:
     """What a part of a checkpoint that is quantized already has is settled."""
-    if not config.quantization or config.stored_types:
+    if not config.quantization or config.holds_blocks:
         return formats.linears
     is_whole = len(part.pieces) == 1 and not part.pieces[0].turns
     return quant_registry().get(config.quantization if is_whole else "nf4")

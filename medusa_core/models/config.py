@@ -6,6 +6,7 @@ import math
 import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,8 @@ from medusa_core.messages import Advice
 from medusa_core.models.advice import read_advice
 from medusa_core.models.family import Traits, find_family
 from medusa_core.models.gguf_config import read_gguf_config, usual_type
-from medusa_core.models.stored import stored_registry
+from medusa_core.models.packing import Packing
+from medusa_core.models.stored import StoredFormat, stored_registry
 from medusa_core.quant.choice import NO_TYPES, StoredTypes
 
 # Several times what the largest published models have; more is a damaged file.
@@ -103,6 +105,7 @@ class ModelConfig:
     eos_token_ids: tuple[int, ...]
     quantization: str = ""
     stored_types: tuple[tuple[str, str], ...] = ()
+    packing: Packing | None = None
     advice: Advice | None = None
 
     @property
@@ -120,9 +123,21 @@ class ModelConfig:
     @property
     def stored(self) -> StoredTypes:
         """What its file holds in blocks."""
-        types = dict(self.stored_types)
+        if not self.holds_blocks:
+            return NO_TYPES
         last = "model.embed_tokens.weight" if self.tie_embeddings else "lm_head.weight"
-        return StoredTypes(self.quantization, types.get(last, "")) if types else NO_TYPES
+        return StoredTypes(self.quantization, self.stored_type(last))
+
+    @property
+    def holds_blocks(self) -> bool:
+        """Whether its files hold weights in blocks, or packed so that they become blocks."""
+        return bool(self.stored_types) or self.packing is not None
+
+    def stored_type(self, name: str) -> str:
+        """The type of a matrix in blocks, by its tensor's name; empty for plain numbers."""
+        if self.packing is not None:
+            return self.packing.type_of(name)
+        return _types(self.stored_types).get(name, "")
 
     @property
     def row_sizes(self) -> tuple[int, int, int]:
@@ -169,6 +184,7 @@ def parse_config(
     context = _size(raw, "max_position_embeddings", _MOST_CONTEXT, 2048)
     hidden_size = _size(raw, "hidden_size", _MOST_WIDTH)
     num_heads = _size(raw, "num_attention_heads", _MOST_HEADS)
+    stored = _read_quantization(raw)
     config = ModelConfig(
         advice=read_advice(generation),
         model_type=family.name,
@@ -185,7 +201,8 @@ def parse_config(
         tie_embeddings=bool(raw.get("tie_word_embeddings", traits.is_tied)),
         traits=traits,
         eos_token_ids=_read_eos(raw, generation),
-        quantization=usual_type(stored_types or {}) or _read_quantization(raw),
+        quantization=usual_type(stored_types or {}) or stored.linears,
+        packing=stored.packing,
         stored_types=tuple(sorted((stored_types or {}).items())),
     )
     _check(config, raw)
@@ -290,7 +307,12 @@ def _factors(scaling: Mapping[str, Any], key: str) -> tuple[float, ...]:
     return tuple(map(float, factors))
 
 
-def _read_quantization(raw: Mapping[str, Any]) -> str:
+@lru_cache(maxsize=16)
+def _types(stored_types: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    return dict(stored_types)
+
+
+def _read_quantization(raw: Mapping[str, Any]) -> StoredFormat:
     """The weight format that a `config.json` says its weights have; empty for plain numbers.
 
     Raises:
@@ -298,15 +320,15 @@ def _read_quantization(raw: Mapping[str, Any]) -> str:
     """
     said = raw.get("quantization_config")
     if not said:
-        return ""
+        return StoredFormat("")
     method = said.get("quant_method", "bitsandbytes") if isinstance(said, Mapping) else said
     for spec in stored_registry().specs:
-        if spec.name == method:
+        if spec.name == method and isinstance(said, Mapping):
             return spec.format_of(said)
     raise ModelError(
         f"The checkpoint is quantized already ({_text(method)}).",
-        f"Of quantized ones {', '.join(stored_registry().names)} (nf4) are supported: choose that, "
-        "or the unquantized version of this model.",
+        f"Of quantized ones {', '.join(stored_registry().names)} are supported: choose one of "
+        "these, or the unquantized version of this model.",
     )
 
 

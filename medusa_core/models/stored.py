@@ -9,19 +9,32 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from medusa_core.models import stored_formats
+from medusa_core.models.packing import Packing
 from medusa_core.registry import Registry
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from medusa_core.models.checkpoint import Checkpoint
-    from medusa_core.models.config import HeadRows
+    from medusa_core.models.config import ModelConfig
     from medusa_core.models.parts import LinearPart
     from medusa_core.quant.choice import PartFormats
     from medusa_core.quant.format import QuantSpec
+
+
+class StoredFormat(NamedTuple):
+    """What a `quantization_config` means.
+
+    Attributes:
+        linears: The weight format of most linear layers.
+        packing: How whole numbers are packed; None where a file's tensors say it all.
+    """
+
+    linears: str
+    packing: Packing | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +43,18 @@ class StoredSpec:
 
     Attributes:
         name: `quant_method` in the `quantization_config` of a `config.json`.
-        format_of: The weight format that such an object means; a ModelError where it isn't
-            supported.
+        format_of: What such an object means; a ModelError where it isn't supported.
         holds: Is this part quantized in the checkpoint? A CheckpointError where some of it is.
         read: A part as it was quantized, repacked for where it is to run: its weight format, and
-            its tensors in that. Given the checkpoint, the part, the rows of a head, and the formats
+            its tensors in that. Given the checkpoint, the part, the configuration, and the formats
             that were asked for.
     """
 
     name: str
-    format_of: Callable[[Mapping[str, Any]], str]
+    format_of: Callable[[Mapping[str, Any]], StoredFormat]
     holds: Callable[[Checkpoint, LinearPart], bool]
     read: Callable[
-        [Checkpoint, LinearPart, HeadRows, PartFormats], tuple[QuantSpec, dict[str, Tensor]]
+        [Checkpoint, LinearPart, ModelConfig, PartFormats], tuple[QuantSpec, dict[str, Tensor]]
     ]
 
 

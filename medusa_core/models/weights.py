@@ -135,7 +135,7 @@ class CheckpointWeights:
         """The format of a part, and its tensors in it."""
         stored = stored_as(self._checkpoint, part)
         if stored is not None:
-            return stored.read(self._checkpoint, part, self._config.head_rows, self._formats)
+            return stored.read(self._checkpoint, part, self._config, self._formats)
         spec = self._formats.fitting(wanted, part.rows, part.columns)
         weights = [self._piece(piece, part.columns) for piece in part.pieces]
         weight = weights[0] if len(weights) == 1 else torch.cat(weights)

@@ -171,7 +171,9 @@ def _table(
     best: Choice | None,
     budget: Budget,
 ) -> str:
-    plan, stored = choice.plan, config.quantization.upper()
+    plan = choice.plan
+    packing = config.packing
+    stored = config.quantization.upper() if packing is None else packing.label
     lines = [
         f"{model} as {_name(choice, stored)} on {budget.name}, context {plan.context_tokens:,}",
         "",

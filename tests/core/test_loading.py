@@ -193,7 +193,7 @@ def test_a_checkpoint_in_4_bits_loads_as_it_is(
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        ({"quant_method": "gptq", "bits": 4}, "gptq"),
+        ({"quant_method": "hqq", "bits": 4}, "hqq"),
         ({"quant_method": "bitsandbytes", "load_in_8bit": True}, "not nf4"),
         (
             {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "fp4"},

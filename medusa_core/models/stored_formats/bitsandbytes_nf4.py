@@ -7,24 +7,24 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from medusa_core.errors import ModelError
-from medusa_core.models.stored import StoredSpec
+from medusa_core.models.stored import StoredFormat, StoredSpec
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from medusa_core.models.checkpoint import Checkpoint
-    from medusa_core.models.config import HeadRows
+    from medusa_core.models.config import ModelConfig
     from medusa_core.models.parts import LinearPart
     from medusa_core.quant.choice import PartFormats
     from medusa_core.quant.format import QuantSpec
 
 
-def _format_of(said: Mapping[str, Any]) -> str:
+def _format_of(said: Mapping[str, Any]) -> StoredFormat:
     if not said.get("load_in_4bit") or said.get("bnb_4bit_quant_type", "fp4") != "nf4":
         raise _unsupported("bitsandbytes, but not nf4")
     if (storage := said.get("bnb_4bit_quant_storage", "uint8")) != "uint8":
         raise _unsupported(f"stored as {reprlib.repr(storage)}")
-    return "nf4-dq" if said.get("bnb_4bit_use_double_quant") else "nf4"
+    return StoredFormat("nf4-dq" if said.get("bnb_4bit_use_double_quant") else "nf4")
 
 
 def _unsupported(how: str) -> ModelError:
@@ -41,11 +41,11 @@ def _holds(checkpoint: Checkpoint, part: LinearPart) -> bool:
 
 
 def _read(
-    checkpoint: Checkpoint, part: LinearPart, heads: HeadRows, formats: PartFormats
+    checkpoint: Checkpoint, part: LinearPart, config: ModelConfig, formats: PartFormats
 ) -> tuple[QuantSpec, dict[str, Tensor]]:
     from medusa_core.models.prequantized import fused_tensors
 
-    return fused_tensors(checkpoint, part, heads, formats)
+    return fused_tensors(checkpoint, part, config.head_rows, formats)
 
 
 SPEC = StoredSpec("bitsandbytes", _format_of, _holds, _read)

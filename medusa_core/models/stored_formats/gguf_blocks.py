@@ -7,20 +7,20 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from medusa_core.errors import ModelError
-from medusa_core.models.stored import StoredSpec
+from medusa_core.models.stored import StoredFormat, StoredSpec
 from medusa_core.quant.block_sizes import BLOCK_SIZES
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from medusa_core.models.checkpoint import Checkpoint
-    from medusa_core.models.config import HeadRows
+    from medusa_core.models.config import HeadRows, ModelConfig
     from medusa_core.models.parts import LinearPart, Piece
     from medusa_core.quant.choice import PartFormats
     from medusa_core.quant.format import QuantSpec
 
 
-def _format_of(_: Mapping[str, Any]) -> str:
+def _format_of(_: Mapping[str, Any]) -> StoredFormat:
     raise ModelError("Only GGUF files hold such weights.", "Download config.json again.")
 
 
@@ -30,10 +30,11 @@ def _holds(checkpoint: Checkpoint, part: LinearPart) -> bool:
 
 
 def _read(
-    checkpoint: Checkpoint, part: LinearPart, heads: HeadRows, formats: PartFormats
+    checkpoint: Checkpoint, part: LinearPart, config: ModelConfig, formats: PartFormats
 ) -> tuple[QuantSpec, dict[str, Tensor]]:
     from medusa_core.quant.joined import joined_format, led
 
+    heads = config.head_rows
     if not formats.keeps_blocks:
         return _made_anew(checkpoint, part, heads, formats)
     groups = []
