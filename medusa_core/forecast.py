@@ -17,7 +17,7 @@ from typing import NamedTuple
 import torch
 
 from medusa_core.memory.budget import Budget
-from medusa_core.memory.plan import embedding_bytes, heads_bytes, weights_bytes
+from medusa_core.memory.plan import embedding_bytes, experts_bytes, heads_bytes, weights_bytes
 from medusa_core.messages import HeadsShape, WeightFormats
 from medusa_core.models.config import ModelConfig
 from medusa_core.native.binding import native_library
@@ -88,15 +88,15 @@ def forecast(
         RequestError: The formats don't go together.
     """
     formats = settle_formats(wanted, "", budget.hardware, config.stored)
-    nbytes = _read_bytes(config, formats)
-    plain_s = pace.step_s(nbytes, 1)
+    plain_s = pace.step_s(_read_bytes(config, formats, 1), 1)
     best = (1 / plain_s, 1)
     if heads.num_heads:
         table = typical_table(heads.num_heads)
         heads_s = pace.step_s(heads_bytes(config, heads, formats), 1)
         for rows in range(2, 2 * _ROWS[-1] + 1):
             tokens = table.expected_length(table.tree(rows))
-            best = max(best, (tokens / (pace.step_s(nbytes, rows) + heads_s), rows))
+            step_s = pace.step_s(_read_bytes(config, formats, rows), rows)
+            best = max(best, (tokens / (step_s + heads_s), rows))
     return Forecast(1 / plain_s, *best)
 
 
@@ -179,8 +179,16 @@ def _wait(x: torch.Tensor) -> None:
         torch.cuda.synchronize(x.device)
 
 
-def _read_bytes(config: ModelConfig, formats: PartFormats) -> int:
-    """What a step reads of the weights: of token vectors of their own next to nothing."""
+def _read_bytes(config: ModelConfig, formats: PartFormats, rows: int) -> int:
+    """What a step reads of the weights: of token vectors of their own next to nothing.
+
+    Of experts those that its rows choose, as many different ones as chance has it.
+    """
     nbytes = weights_bytes(config, formats)
-    shares = formats.shares_embedding(config.tie_embeddings)
-    return nbytes if shares else nbytes - embedding_bytes(config, formats)
+    if not formats.shares_embedding(config.tie_embeddings):
+        nbytes -= embedding_bytes(config, formats)
+    experts = config.traits.experts
+    if experts is None:
+        return nbytes
+    unread = (1 - experts.chosen / experts.count) ** rows
+    return round(nbytes - unread * experts_bytes(config, formats))

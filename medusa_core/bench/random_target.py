@@ -61,7 +61,7 @@ class RandomWeights:
         return self._counted(table.to(embedding_device(self._formats, self._precision), dtype))
 
     def linear(self, part: LinearPart) -> QuantLinear:
-        spec = self._formats.fitting(self._formats.linears, part.rows, part.columns)
+        spec = part.fitting(self._formats.linears, self._formats)
         bias = None
         if part.has_bias:
             bias = torch.zeros(

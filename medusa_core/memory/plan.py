@@ -15,7 +15,7 @@ from medusa_core.memory.budget import GIB, Budget
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.family import find_family
-from medusa_core.models.parts import LinearPart, block_parts, lm_head_part
+from medusa_core.models.parts import LinearPart, block_parts, kinds_of_blocks, lm_head_part
 from medusa_core.native.lanes import fits_lanes
 from medusa_core.quant.choice import PartFormats, dense_format_of
 from medusa_core.quant.format import QuantSpec, quant_registry
@@ -75,14 +75,14 @@ def plan_memory(
 def weights_bytes(config: ModelConfig, formats: PartFormats) -> int:
     """Bytes of the target's weights, the token vectors included."""
     item = max(4, _ITEMSIZE[formats.compute])  # norms are computed in 32 bits at least
-    block = block_parts(config, 0)  # all are alike, but for what a file holds in blocks
-    linears = [
-        sum(_part_bytes(part, config, formats) for part in block_parts(config, index).linears)
-        for index in range(config.num_layers if formats.keeps_blocks else 1)
-    ]
-    in_linears = sum(linears) * config.num_layers // len(linears)
+    # What a file holds in blocks may differ from layer to layer.
+    every = ((block_parts(config, index), 1) for index in range(config.num_layers))
+    in_linears = sum(
+        count * sum(_part_bytes(part, config, formats) for part in block.linears)
+        for block, count in (every if formats.keeps_blocks else kinds_of_blocks(config))
+    )
     # A norm keeps its epsilon beside its weight.
-    vectors = sum(size + 1 for size in block.vectors.values()) * item
+    vectors = sum(size + 1 for size in block_parts(config, 0).vectors.values()) * item
     last_norm = (config.hidden_size + 1) * item
     lm_head = 0
     if not formats.shares_embedding(config.tie_embeddings):
@@ -99,6 +99,13 @@ def weights_bytes(config: ModelConfig, formats: PartFormats) -> int:
         + lm_head
         + embedding_bytes(config, formats)
     )
+
+
+def experts_bytes(config: ModelConfig, formats: PartFormats) -> int:
+    """Bytes of all experts among the weights."""
+    layers = (block_parts(config, index) for index in range(config.num_layers))
+    parts = (part for block in layers for mlp in block.experts for part in mlp.linears)
+    return sum(_part_bytes(part, config, formats) for part in parts)
 
 
 def embedding_bytes(config: ModelConfig, formats: PartFormats) -> int:
@@ -210,8 +217,7 @@ def _format_of(part: LinearPart, config: ModelConfig, formats: PartFormats) -> Q
 
 
 def _matrix_bytes(part: LinearPart, spec: QuantSpec, formats: PartFormats) -> int:
-    fitting = formats.fitting(spec, part.rows, part.columns)
-    return fitting.nbytes(part.rows, part.columns, formats.device)
+    return part.fitting(spec, formats).nbytes(part.rows, part.columns, formats.device)
 
 
 def _bias_itemsize(formats: PartFormats) -> int:

@@ -180,6 +180,7 @@ def parse_config(
     """
     raw = _text_part(raw)
     family = find_family(_text(raw.get("model_type", "")))
+    raw = raw if family.as_usual is None else family.as_usual(raw)
     traits = family.traits(raw)
     context = _size(raw, "max_position_embeddings", _MOST_CONTEXT, 2048)
     hidden_size = _size(raw, "hidden_size", _MOST_WIDTH)

@@ -166,6 +166,7 @@ class Decoder:
 
 def _read_block(config: ModelConfig, weights: Weights, index: int) -> Block:
     parts = block_parts(config, index)
+    assert parts.mlp is not None  # experts aren't usual
     hidden, eps = config.hidden_size, config.rms_norm_eps
     return Block(
         attention_norm=RmsNorm(weights.vector(f"{parts.prefix}.input_layernorm", hidden), eps),
@@ -175,8 +176,8 @@ def _read_block(config: ModelConfig, weights: Weights, index: int) -> Block:
         else None,
         output=weights.linear(parts.output),
         mlp_norm=RmsNorm(weights.vector(f"{parts.prefix}.post_attention_layernorm", hidden), eps),
-        gate_up=weights.linear(parts.gate_up),
-        down=weights.linear(parts.down),
+        gate_up=weights.linear(parts.mlp.gate_up),
+        down=weights.linear(parts.mlp.down),
     )
 
 
@@ -202,8 +203,8 @@ def decoder_of(config: ModelConfig) -> type[Decoder]:
     return TraitsDecoder
 
 
-# Written by old programs, and computed anew by all; and what belongs to others.
-_HARMLESS = re.compile(r".*rotary_emb\.inv_freq|medusa_heads?\..*")
+# Written by old programs, and computed anew by all; and what belongs to others, or guesses only.
+_HARMLESS = re.compile(r".*rotary_emb\.inv_freq|medusa_heads?\..*|model\.mtp_layers\..*")
 
 
 def build_decoder(

@@ -35,6 +35,25 @@ class Activation(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Experts:
+    """MLPs of which each row passes through a few, chosen by a router.
+
+    Attributes:
+        count: All of a layer.
+        chosen: How many a row passes through.
+        width: Numbers between an expert's two halves.
+        normalises: The chosen ones' shares add up to one.
+        plain_layers: Layers that have one MLP instead.
+    """
+
+    count: int
+    chosen: int
+    width: int
+    normalises: bool = True
+    plain_layers: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Traits:
     """What one checkpoint has beyond what all families share.
 
@@ -62,6 +81,9 @@ class Traits:
         unturned: Layers whose queries and keys aren't turned by their position.
         is_tied: The projection to the vocabulary is the token vectors, where `config.json` says
             nothing.
+        experts: What most layers have in the place of an MLP; None for one MLP.
+        query_growth: By this times log(1 + how often the old context fits before a position),
+            queries grow; 0 for not at all.
     """
 
     qkv_bias: bool = False
@@ -84,6 +106,8 @@ class Traits:
     scales_local: bool = True
     unturned: frozenset[int] = frozenset()
     is_tied: bool = False
+    experts: Experts | None = None
+    query_growth: float = 0.0
 
     @property
     def is_usual(self) -> bool:
@@ -112,12 +136,15 @@ class FamilySpec:
         decoder: Imports and gives the decoder of a family that traits don't describe; None for one
             that follows them. The compiled step declines what isn't usual.
         parts: The parts of its block of that number, if traits don't describe them.
+        as_usual: A `config.json` of it with the usual names for what it calls otherwise; may refuse
+            what can't be run.
     """
 
     name: str
     traits: Callable[[Mapping[str, Any]], Traits]
     decoder: Callable[[], type[Decoder]] | None = None
     parts: Callable[[ModelConfig, int], BlockParts] | None = None
+    as_usual: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
 
 
 @cache
@@ -132,7 +159,6 @@ _SHARED = "some of their layers share keys and values"
 _REFUSED = {
     **dict.fromkeys(("qwen3_5", "qwen3_5_text", "qwen3_next"), (_RECURRENT, "Choose Qwen3.")),
     **dict.fromkeys(("gemma4", "gemma4_text", "gemma3n"), (_SHARED, "Choose Gemma 3.")),
-    "granitemoehybrid": ("most of them have layers that carry a state", "Choose Granite 3."),
     **dict.fromkeys(
         ("mamba", "mamba2", "falcon_mamba", "jamba", "rwkv"), (_RECURRENT, "Choose Llama.")
     ),
@@ -187,6 +213,22 @@ def layer_kinds(raw: Mapping[str, Any], pattern: int, default: int = 0) -> tuple
             "Layers of other kinds, such as recurrent ones, aren't supported.",
         )
     return tuple(kinds)
+
+
+def whole(raw: Mapping[str, Any], key: str, most: int, default: int) -> int:
+    """A whole number from 1 on of a `config.json`; null and nothing mean the default.
+
+    Raises:
+        ModelError: It is something else.
+    """
+    value = raw.get(key)
+    value = default if value is None else value
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= most:
+        raise ModelError(
+            f"config.json: {key} is {reprlib.repr(value)}, not a whole number from 1 to {most:,}.",
+            "Download config.json again.",
+        )
+    return value
 
 
 def positive(raw: Mapping[str, Any], key: str, default: float | None) -> float | None:

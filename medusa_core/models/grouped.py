@@ -137,7 +137,7 @@ def read_packed(
         blocks = torch.cat([one.blocks(packing.kind) for one in found])
         return weight_formats().get(packing.kind), {"blocks": blocks}
     wanted = formats.lm_head if part.name == "lm_head" else formats.linears
-    spec = formats.fitting(wanted, part.rows, part.columns)
+    spec = part.fitting(wanted, formats)
     numbers = torch.cat([one.numbers() for one in found]).to(getattr(torch, formats.compute))
     return spec, spec.quantize(numbers.to(formats.device))
 

@@ -50,7 +50,7 @@ def _kept_tensors(config: ModelConfig, formats: PartFormats) -> Iterator[tuple[s
 def _part_tensors(
     part: LinearPart, wanted: QuantSpec, formats: PartFormats
 ) -> Iterator[tuple[str, TensorKind]]:
-    spec = formats.fitting(wanted, part.rows, part.columns)
+    spec = part.fitting(wanted, formats)
     kinds = spec.tensors(part.rows, part.columns, formats.compute)
     if part.has_bias:
         kinds["bias"] = (formats.compute, (part.rows,))

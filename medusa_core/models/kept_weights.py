@@ -56,7 +56,7 @@ class KeptWeights:
         return self._linear(part, self._formats.linears)
 
     def _linear(self, part: LinearPart, wanted: QuantSpec) -> QuantLinear:
-        spec = self._formats.fitting(wanted, part.rows, part.columns)
+        spec = part.fitting(wanted, self._formats)
         keys = spec.tensors(part.rows, part.columns, self._formats.compute)
         device, place = self._precision.device, f"{part.name}/{spec.name}"
         try:

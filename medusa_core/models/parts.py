@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Required, TypedDict
 
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.family import NormPlaces, find_family
 
 if TYPE_CHECKING:
     from torch import Tensor  # a plan needs no torch
+
+    from medusa_core.quant.choice import PartFormats
+    from medusa_core.quant.format import QuantSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +53,36 @@ class LinearPart:
         pieces: Tensors of a checkpoint, one below the other.
         columns: Columns of all of them.
         has_bias: Each piece has a bias.
+        stays_dense: It is kept as plain numbers in any weight format.
     """
 
     name: str
     pieces: tuple[Piece, ...]
     columns: int
     has_bias: bool = False
+    stays_dense: bool = False
 
     @property
     def rows(self) -> int:
         """Rows of all pieces."""
         return sum(piece.rows for piece in self.pieces)
+
+    def fitting(self, wanted: QuantSpec, formats: PartFormats) -> QuantSpec:
+        """The weight format that it takes where one is wanted."""
+        wanted = formats.dense if self.stays_dense else wanted
+        return formats.fitting(wanted, self.rows, self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class MlpParts:
+    """The linear parts of an MLP."""
+
+    gate_up: LinearPart
+    down: LinearPart
+
+    @property
+    def linears(self) -> tuple[LinearPart, ...]:
+        return (self.gate_up, self.down)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +92,26 @@ class BlockParts:
     Attributes:
         prefix: What the names of its tensors begin with.
         vectors: Sizes of its norms, by name.
+        qkv: Projections to queries, keys and values.
+        output: The projection behind attention.
+        mlp: What every row passes through; None where it passes through experts.
+        router: Chooses experts; None without them.
+        experts: They; empty without.
     """
 
     prefix: str
     vectors: dict[str, int]
     qkv: LinearPart
     output: LinearPart
-    gate_up: LinearPart
-    down: LinearPart
+    mlp: MlpParts | None
+    router: LinearPart | None = None
+    experts: tuple[MlpParts, ...] = ()
 
     @property
     def linears(self) -> tuple[LinearPart, ...]:
-        return (self.qkv, self.output, self.gate_up, self.down)
+        mlps = self.experts if self.mlp is None else (self.mlp, *self.experts)
+        router = () if self.router is None else (self.router,)
+        return (self.qkv, self.output, *router, *(part for mlp in mlps for part in mlp.linears))
 
 
 def block_parts(config: ModelConfig, index: int) -> BlockParts:
@@ -92,7 +123,7 @@ def block_parts(config: ModelConfig, index: int) -> BlockParts:
 def shared_parts(config: ModelConfig, index: int) -> BlockParts:
     """The parts of a block of Llama and its relatives."""
     prefix, name = f"model.layers.{index}", f"layers.{index}"
-    attention, mlp = f"{prefix}.self_attn", f"{prefix}.mlp"
+    attention = f"{prefix}.self_attn"
     hidden, traits = config.hidden_size, config.traits
     inner, kv = config.num_heads * config.head_dim, config.num_kv_heads * config.head_dim
     qkv = (
@@ -100,9 +131,7 @@ def shared_parts(config: ModelConfig, index: int) -> BlockParts:
         Piece(f"{attention}.k_proj", kv, turns=True),
         Piece(f"{attention}.v_proj", kv),
     )
-    gate_up = tuple(Piece(f"{mlp}.{p}_proj", config.intermediate_size) for p in ("gate", "up"))
     output = (Piece(f"{attention}.o_proj", hidden),)
-    down = (Piece(f"{mlp}.down_proj", hidden),)
     norms = dict.fromkeys((f"{prefix}.{name}" for name in norm_names(traits.norm_places)), hidden)
     if traits.qk_norm:
         norms |= dict.fromkeys((f"{attention}.{name}_norm" for name in ("q", "k")), config.head_dim)
@@ -113,8 +142,48 @@ def shared_parts(config: ModelConfig, index: int) -> BlockParts:
         vectors=norms,
         qkv=LinearPart(f"{name}.qkv", qkv, hidden, traits.qkv_bias),
         output=LinearPart(f"{name}.output", output, inner, traits.output_bias),
-        gate_up=LinearPart(f"{name}.gate_up", gate_up, hidden, traits.mlp_bias),
-        down=LinearPart(f"{name}.down", down, config.intermediate_size, traits.mlp_bias),
+        **_mlps(config, index),
+    )
+
+
+class _Mlps(TypedDict, total=False):
+    mlp: Required[MlpParts | None]
+    router: LinearPart
+    experts: tuple[MlpParts, ...]
+
+
+def _mlps(config: ModelConfig, index: int) -> _Mlps:
+    """The one MLP of a block, or its experts and what chooses them."""
+    name, mlp = f"layers.{index}", f"model.layers.{index}.mlp"
+    experts = config.traits.experts
+    if experts is None or index in experts.plain_layers:
+        return {"mlp": mlp_parts(config, name, mlp, config.intermediate_size)}
+    router = (Piece(f"{mlp}.gate", experts.count),)
+    return {
+        "mlp": None,
+        "router": LinearPart(f"{name}.router", router, config.hidden_size, stays_dense=True),
+        "experts": tuple(
+            mlp_parts(config, f"{name}.experts.{number}", f"{mlp}.experts.{number}", experts.width)
+            for number in range(experts.count)
+        ),
+    }
+
+
+def mlp_parts(config: ModelConfig, name: str, prefix: str, width: int) -> MlpParts:
+    """An MLP of so many numbers between its two halves.
+
+    Args:
+        config: Of the target.
+        name: What it is called here.
+        prefix: What the names of its tensors begin with.
+        width: How wide it is.
+    """
+    hidden, has_bias = config.hidden_size, config.traits.mlp_bias
+    gate_up = tuple(Piece(f"{prefix}.{part}_proj", width) for part in ("gate", "up"))
+    down = (Piece(f"{prefix}.down_proj", hidden),)
+    return MlpParts(
+        LinearPart(f"{name}.gate_up", gate_up, hidden, has_bias),
+        LinearPart(f"{name}.down", down, width, has_bias),
     )
 
 
@@ -135,9 +204,20 @@ def lm_head_part(config: ModelConfig) -> LinearPart:
 
 
 def num_linear_parameters(config: ModelConfig) -> int:
-    """Weights of the linear parts of all blocks, which are alike."""
-    parts = block_parts(config, 0).linears
-    return config.num_layers * sum(part.rows * part.columns for part in parts)
+    """Weights of the linear parts of all blocks."""
+    return sum(
+        count * sum(part.rows * part.columns for part in block.linears)
+        for block, count in kinds_of_blocks(config)
+    )
+
+
+def kinds_of_blocks(config: ModelConfig) -> Iterator[tuple[BlockParts, int]]:
+    """One block of every kind, and how many there are of it."""
+    experts, count = config.traits.experts, config.num_layers
+    plain = set() if experts is None else experts.plain_layers & set(range(count))
+    for layers in (plain, set(range(count)) - plain):
+        if layers:
+            yield block_parts(config, min(layers)), len(layers)
 
 
 EMBEDDING = "model.embed_tokens"

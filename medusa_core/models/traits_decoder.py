@@ -11,15 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
+from medusa_core.models.activation import active_of
 from medusa_core.models.attention import by_kv_head, by_row
 from medusa_core.models.config import ModelConfig, RopeConfig
-from medusa_core.models.decoder import LINEARS, Decoder, LayerCache
-from medusa_core.models.family import Activation, NormPlaces
+from medusa_core.models.decoder import Decoder, LayerCache
+from medusa_core.models.experts import ExpertMlps, Mlp
+from medusa_core.models.family import NormPlaces
 from medusa_core.models.norm import RmsNorm
-from medusa_core.models.parts import block_parts, norm_names
+from medusa_core.models.parts import BlockParts, MlpParts, block_parts, norm_names
 from medusa_core.models.precision import Precision
 from medusa_core.models.rope import Rope, interleave_rows, rotate
 from medusa_core.models.weights import Weights
@@ -36,8 +37,7 @@ class TraitsBlock:
         k_norm: Of keys, likewise.
         qkv: The fused projections.
         output: The projection behind attention.
-        gate_up: The fused projections of the MLP.
-        down: Its last one.
+        mlp: What follows attention: one MLP, or experts.
     """
 
     norms: tuple[RmsNorm | None, RmsNorm | None, RmsNorm | None, RmsNorm | None]
@@ -45,8 +45,7 @@ class TraitsBlock:
     k_norm: RmsNorm | None
     qkv: QuantLinear
     output: QuantLinear
-    gate_up: QuantLinear
-    down: QuantLinear
+    mlp: Mlp | ExpertMlps
 
 
 @dataclass(slots=True)
@@ -74,6 +73,7 @@ class TraitsDecoder(Decoder):
     def __init__(self, config: ModelConfig, precision: Precision, weights: Weights) -> None:
         self._own: list[TraitsBlock] = []
         super().__init__(config, precision, weights)
+        self._active = active_of(config.traits.activation)
         self._local_rope = Rope(_local(config), precision.scores, precision.device)
         self._pass: _Pass | None = None
 
@@ -82,8 +82,8 @@ class TraitsDecoder(Decoder):
 
     @property
     def linears(self) -> list[QuantLinear]:
-        of_blocks = [getattr(block, name) for block in self._own for name in LINEARS]
-        return [*of_blocks, self.lm_head]
+        of_blocks = [(block.qkv, block.output, *block.mlp.linears) for block in self._own]
+        return [*(linear for block in of_blocks for linear in block), self.lm_head]
 
     def logits(self, hidden: Tensor) -> Tensor:
         traits = self.config.traits
@@ -107,6 +107,8 @@ class TraitsDecoder(Decoder):
             more = scale * math.sqrt(self.config.head_dim)
             for factors in (turned, still) if local is turned else (turned, local, still):
                 factors[:, : self.config.num_heads] *= more
+        if self.config.traits.query_growth:
+            turned[:, : self.config.num_heads] *= self._growth(positions)[:, None, None]
         self._pass = _Pass(positions, turned, local, still)
         return turned
 
@@ -139,8 +141,7 @@ class TraitsDecoder(Decoder):
             mixed = _attend_capped(scored, keys, values, mask, cap)
         x = self._add(x, weights.output(mixed.to(x.dtype)), behind)
         normed = x if before_mlp is None else before_mlp(x)
-        gate, up = weights.gate_up(normed).chunk(2, dim=-1)
-        return self._add(x, weights.down(_active(gate, traits.activation) * up), behind_mlp)
+        return self._add(x, weights.mlp(normed, self._active), behind_mlp)
 
     def _add(self, x: Tensor, half: Tensor, norm: RmsNorm | None) -> Tensor:
         """Rows plus what half a block made of them. [n, hidden]"""
@@ -150,6 +151,12 @@ class TraitsDecoder(Decoder):
     def _scaled(self, vectors: Tensor) -> Tensor:
         scale = self.config.traits.embedding_scale
         return vectors if scale == 1 else vectors * torch.tensor(scale, dtype=vectors.dtype)
+
+    def _growth(self, positions: Tensor) -> Tensor:
+        """What queries are multiplied with, by their positions. [n]"""
+        old = self.config.rope.original_context_tokens
+        rounds = torch.div(positions, old, rounding_mode="floor")
+        return 1 + self.config.traits.query_growth * torch.log1p(rounds.to(self._scores_dtype))
 
     def _factors(self, index: int, now: _Pass) -> Tensor:
         traits = self.config.traits
@@ -210,9 +217,18 @@ class TraitsDecoder(Decoder):
             k_norm=k_norm,
             qkv=weights.linear(parts.qkv),
             output=weights.linear(parts.output),
-            gate_up=weights.linear(parts.gate_up),
-            down=weights.linear(parts.down),
+            mlp=self._read_mlp(weights, parts),
         )
+
+    def _read_mlp(self, weights: Weights, parts: BlockParts) -> Mlp | ExpertMlps:
+        def read(mlp: MlpParts) -> Mlp:
+            return Mlp(weights.linear(mlp.gate_up), weights.linear(mlp.down))
+
+        experts = self.config.traits.experts
+        if parts.mlp is not None or experts is None or parts.router is None:
+            assert parts.mlp is not None
+            return read(parts.mlp)
+        return ExpertMlps(experts, weights.linear(parts.router), list(map(read, parts.experts)))
 
     def _read_qk_norms(
         self, weights: Weights, prefix: str
@@ -238,10 +254,6 @@ def _local(config: ModelConfig) -> ModelConfig:
 def _capped(scores: Tensor, cap: float | None) -> Tensor:
     """Scores within ±cap, smoothly."""
     return scores if cap is None else torch.tanh(scores / cap) * cap
-
-
-def _active(gate: Tensor, activation: Activation) -> Tensor:
-    return F.silu(gate) if activation is Activation.SILU else F.gelu(gate, approximate="tanh")
 
 
 def _attend_capped(

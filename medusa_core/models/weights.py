@@ -136,7 +136,7 @@ class CheckpointWeights:
         stored = stored_as(self._checkpoint, part)
         if stored is not None:
             return stored.read(self._checkpoint, part, self._config, self._formats)
-        spec = self._formats.fitting(wanted, part.rows, part.columns)
+        spec = part.fitting(wanted, self._formats)
         weights = [self._piece(piece, part.columns) for piece in part.pieces]
         weight = weights[0] if len(weights) == 1 else torch.cat(weights)
         del weights

@@ -58,6 +58,11 @@ class PartFormats:
     cache: str
     keeps_blocks: bool = False
 
+    @property
+    def dense(self) -> QuantSpec:
+        """Plain numbers of the dtype that is computed in."""
+        return dense_format_of(self.compute)
+
     def shares_embedding(self, is_tied: bool) -> bool:
         """Are the projection to the vocabulary and the token vectors one tensor in memory?"""
         alike = self.lm_head is self.embedding and self.lm_head.is_dense

@@ -9,7 +9,9 @@ from transformers import (
     Gemma2Config,
     Gemma3TextConfig,
     GraniteConfig,
+    GraniteMoeHybridConfig,
     LlamaConfig,
+    Ministral3Config,
     MistralConfig,
     Olmo2Config,
     Olmo3Config,
@@ -17,6 +19,7 @@ from transformers import (
     PreTrainedModel,
     Qwen2Config,
     Qwen3Config,
+    Qwen3MoeConfig,
     SmolLM3Config,
 )
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
@@ -39,6 +42,25 @@ LLAMA3_ROPE = {
     "low_freq_factor": 1.0,
     "high_freq_factor": 4.0,
     "original_max_position_embeddings": 32,
+}
+EXPERTS = {"num_experts": 6, "moe_intermediate_size": 24}
+GRANITE4 = {
+    "num_local_experts": 0,
+    "shared_intermediate_size": 48,
+    "layer_types": ["attention", "attention"],
+    "position_embedding_type": "rope",
+    "mamba_n_heads": 8,
+    "mamba_d_head": 8,
+}
+# The old context is short, so that queries grow within the texts of the tests.
+GROWING = {
+    "rope_type": "yarn",
+    "rope_theta": 1e6,
+    "factor": 16.0,
+    "original_max_position_embeddings": 16,
+    "mscale": 1.0,
+    "mscale_all_dim": 1.0,
+    "llama_4_scaling_beta": 0.1,
 }
 # The models that people run, as their config.json describes them, with small sizes.
 CONFIGS: dict[str, Callable[[], Any]] = {
@@ -160,7 +182,55 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         },
     ),
     "qwen 3 with biases": lambda: Qwen3Config(**SIZES, head_dim=16, attention_bias=True),
+    "qwen 3 with experts": lambda: Qwen3MoeConfig(
+        **SIZES,
+        **EXPERTS,
+        head_dim=16,
+        num_experts_per_tok=2,
+        norm_topk_prob=True,
+    ),
+    "qwen 3 with experts, some layers without": lambda: Qwen3MoeConfig(
+        **{**SIZES, "num_hidden_layers": 4},
+        **EXPERTS,
+        head_dim=16,
+        num_experts_per_tok=3,
+        norm_topk_prob=False,
+        mlp_only_layers=[3],
+        decoder_sparse_step=2,
+        tie_word_embeddings=True,
+    ),
+    "qwen 3 with experts, all chosen": lambda: Qwen3MoeConfig(
+        **SIZES, **EXPERTS, head_dim=16, num_experts_per_tok=6, attention_bias=True
+    ),
+    "granite 4": lambda: GraniteMoeHybridConfig(**SIZES, **GRANITE4),
+    "granite 4 without turns": lambda: GraniteMoeHybridConfig(
+        **SIZES, **{**GRANITE4, "position_embedding_type": "nope"}, tie_word_embeddings=True
+    ),
+    "granite 4 with factors": lambda: GraniteMoeHybridConfig(
+        **SIZES,
+        **GRANITE4,
+        attention_multiplier=0.2,
+        embedding_multiplier=3.0,
+        residual_multiplier=0.4,
+        logits_scaling=2.0,
+        attention_bias=True,
+    ),
+    "ministral 3": lambda: Ministral3Config(
+        **SIZES, head_dim=16, sliding_window=None, rope_parameters=GROWING
+    ),
+    "ministral 3, tied": lambda: Ministral3Config(
+        **SIZES,
+        head_dim=8,
+        sliding_window=None,
+        tie_word_embeddings=True,
+        rope_parameters={**GROWING, "llama_4_scaling_beta": 0.5, "factor": 2.0},
+    ),
+    "ministral 3 with a window": lambda: Ministral3Config(
+        **SIZES, head_dim=16, sliding_window=128, rope_parameters=GROWING
+    ),
 }
+# Families that are another one under their own name.
+RENAMED = {"mimo": "qwen 2.5"}
 
 
 def make_peer(name: str, config: Any) -> PreTrainedModel:

@@ -21,7 +21,7 @@ from medusa_core.runner.resident import ResidentRunner
 from medusa_core.runner.static import StaticRunner
 from medusa_core.tree.shape import TokenTree
 from tests.core.fakes import random_shape
-from tests.core.peers import CONFIGS, peer_of
+from tests.core.peers import CONFIGS, RENAMED, peer_of
 from tests.core.test_model_against_transformers import (
     TOKEN_IDS,
     our_logits,
@@ -32,7 +32,18 @@ from tests.core.test_model_against_transformers import (
 
 def test_every_family_is_compared() -> None:
     compared = {CONFIGS[name]().model_type for name in CONFIGS}
-    assert compared == set(family_registry().names)
+    assert compared | set(RENAMED) == set(family_registry().names)
+
+
+@pytest.mark.parametrize("model_type", RENAMED)
+def test_a_family_under_another_name_is_the_same(model_type: str, tmp_path: Path) -> None:
+    saved(RENAMED[model_type], tmp_path / "one")
+    renamed = saved(RENAMED[model_type], tmp_path / "two", model_type=model_type)
+    tensors = load_file(renamed / "model.safetensors")
+    guessers = {"model.mtp_layers.0.input_proj.weight": torch.ones(4, 4)}
+    save_file(tensors | guessers, renamed / "model.safetensors")
+    wanted = our_logits(runner_of(tmp_path / "one"), TOKEN_IDS)
+    assert our_logits(runner_of(renamed), TOKEN_IDS).equal(wanted)
 
 
 @pytest.mark.parametrize("max_shard_size", ["1GB", "30KB"], ids=["single", "sharded"])

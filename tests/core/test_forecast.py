@@ -1,5 +1,6 @@
 """What is said of a model's speed before it is fetched."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -7,10 +8,12 @@ import pytest
 from medusa_core.bench.random_target import shape_config
 from medusa_core.errors import RequestError
 from medusa_core.forecast import Pace, forecast, measure_pace, paced_by
-from medusa_core.memory.plan import embedding_bytes, weights_bytes
+from medusa_core.memory.plan import embedding_bytes, experts_bytes, weights_bytes
 from medusa_core.memory.probe import live_budget
 from medusa_core.messages import HeadsShape, WeightFormats
+from medusa_core.models.config import parse_config
 from medusa_core.quant.choice import settle_formats
+from medusa_core.resources import shapes_dir
 
 GB = 10**9
 # Reads 10 GB/s for one row; each further row takes a tenth of that step more.
@@ -48,6 +51,20 @@ def test_heads_help_as_far_as_rows_are_cheap() -> None:
     assert told["free"].tree_rows > told["usual"].tree_rows > told["dear"].tree_rows == 1
     assert told["free"].tokens_per_s > told["usual"].tokens_per_s > told["usual"].plain_tokens_per_s
     assert told["dear"].tokens_per_s == told["dear"].plain_tokens_per_s
+
+
+def test_of_experts_those_are_read_that_rows_choose() -> None:
+    budget = live_budget("cpu")
+    raw = json.loads((shapes_dir() / "qwen3-4b.json").read_text(encoding="utf-8"))
+    told = {"num_experts": 16, "num_experts_per_tok": 4, "moe_intermediate_size": 768}
+    config = parse_config(raw | told | {"model_type": "qwen3_moe"}, {})
+    wanted = WeightFormats("fp32")
+    formats = settle_formats(wanted, "", budget.hardware, config.stored)
+    rest = weights_bytes(config, formats) - experts_bytes(config, formats)
+    read = rest + experts_bytes(config, formats) / 4
+    read -= 0 if formats.shares_embedding(True) else embedding_bytes(config, formats)
+    speed = forecast(config, HeadsShape(), wanted, budget, PACE).plain_tokens_per_s
+    assert speed == pytest.approx(10 * GB / read)
 
 
 def test_between_measured_counts_a_step_grows_evenly_and_beyond_them_by_row() -> None:

@@ -112,7 +112,7 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         head_dim=16,
         num_experts=6,
         num_experts_per_tok=2,
-        moe_intermediate_size=24,
+        moe_intermediate_size=32,
         norm_topk_prob=True,
     ),
     "ministral3": lambda: Ministral3Config(
@@ -131,7 +131,18 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         rope_parameters=YARN | {"truncate": False},
     ),
 }
-BLOCKS = ("llama", "mistral nemo", "qwen2", "gemma3", "granite", "olmo3", "phi4, longer", "smollm3")
+BLOCKS = (
+    "qwen3moe",
+    "ministral3",
+    "llama",
+    "mistral nemo",
+    "qwen2",
+    "gemma3",
+    "granite",
+    "olmo3",
+    "phi4, longer",
+    "smollm3",
+)
 RUNS = tuple(n for n in CONFIGS if CONFIGS[n]().model_type in family_registry().names)
 
 

@@ -10,7 +10,8 @@ from medusa_core.models.families.llama import llama_traits
 from medusa_core.models.family import FamilySpec, Traits, positive
 
 
-def _traits(raw: Mapping[str, Any]) -> Traits:
+def granite_traits(raw: Mapping[str, Any]) -> Traits:
+    """Its factors, and Llama's biases."""
     return replace(
         llama_traits(raw),
         embedding_scale=positive(raw, "embedding_multiplier", 1.0) or 1.0,
@@ -20,4 +21,4 @@ def _traits(raw: Mapping[str, Any]) -> Traits:
     )
 
 
-SPEC = FamilySpec("granite", _traits)
+SPEC = FamilySpec("granite", granite_traits)

@@ -20,7 +20,7 @@ def _parts(config: ModelConfig, index: int) -> BlockParts:
     """The shared parts, as rows of the tensors that hold several of them."""
     from dataclasses import replace
 
-    from medusa_core.models.parts import LinearPart, Piece, shared_parts
+    from medusa_core.models.parts import LinearPart, MlpParts, Piece, shared_parts
 
     def fused(part: LinearPart, name: str) -> LinearPart:
         pieces, first = [], 0
@@ -30,10 +30,12 @@ def _parts(config: ModelConfig, index: int) -> BlockParts:
         return replace(part, pieces=tuple(pieces))
 
     parts = shared_parts(config, index)
+    assert parts.mlp is not None
+    gate_up = fused(parts.mlp.gate_up, f"{parts.prefix}.mlp.gate_up_proj")
     return replace(
         parts,
         qkv=fused(parts.qkv, f"{parts.prefix}.self_attn.qkv_proj"),
-        gate_up=fused(parts.gate_up, f"{parts.prefix}.mlp.gate_up_proj"),
+        mlp=MlpParts(gate_up, parts.mlp.down),
     )
 
 

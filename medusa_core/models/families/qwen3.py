@@ -8,7 +8,8 @@ from typing import Any
 from medusa_core.models.family import FamilySpec, Traits, sliding_window
 
 
-def _traits(raw: Mapping[str, Any]) -> Traits:
+def qwen3_traits(raw: Mapping[str, Any]) -> Traits:
+    """Norms of heads, biases and a window."""
     attention_bias = bool(raw.get("attention_bias", False))
     return Traits(
         qkv_bias=attention_bias,
@@ -18,4 +19,4 @@ def _traits(raw: Mapping[str, Any]) -> Traits:
     )
 
 
-SPEC = FamilySpec("qwen3", _traits)
+SPEC = FamilySpec("qwen3", qwen3_traits)

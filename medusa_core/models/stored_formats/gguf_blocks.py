@@ -63,7 +63,7 @@ def _made_anew(
         rows = piece.take(numbers)
         found.append(interleave_rows(rows, *heads) if piece.turns else rows)
     wanted = formats.lm_head if part.name == "lm_head" else formats.linears
-    spec = formats.fitting(wanted, part.rows, part.columns)
+    spec = part.fitting(wanted, formats)
     return spec, spec.quantize(torch.cat(found).to(formats.device))
 
 

@@ -32,6 +32,7 @@ def test_an_imported_file_is_listed_with_its_type_and_loaded(
         row = [item.folder for item in tab.rows].index(pebble)
         tab.table.selectRow(row)
         assert tab.table.item(row, 1).text() == "model · GGUF · Q4_0"
+        assert "made anew as nf4" in tab.details.verdict_label.text(), "a card loses a little"
         assert [action.text() for action in tab.import_button.menu().actions()] == [
             "Folder…",
             "GGUF file…",

@@ -1,0 +1,76 @@
+"""MLPs of which each row passes through a few: rows are grouped by expert, each is read once.
+
+Source: Shazeer et al. 2017, "Outrageously Large Neural Networks"; of Qwen 3 (Qwen Team 2025) the
+order: shares of all experts, of these the largest, which may be made to add up to one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from medusa_core.models.activation import Active
+from medusa_core.models.family import Experts
+from medusa_core.quant.linear import QuantLinear
+
+
+@dataclass(frozen=True, slots=True)
+class Mlp:
+    """An MLP.
+
+    Attributes:
+        gate_up: Its fused projections.
+        down: Its last one.
+    """
+
+    gate_up: QuantLinear
+    down: QuantLinear
+
+    def __call__(self, x: Tensor, active: Active) -> Tensor:
+        """[n, hidden] → [n, hidden]"""
+        gate, up = self.gate_up(x).chunk(2, dim=-1)
+        return self.down(active(gate) * up)
+
+    @property
+    def linears(self) -> tuple[QuantLinear, ...]:
+        return (self.gate_up, self.down)
+
+
+class ExpertMlps:
+    """The experts of a block and their router.
+
+    Attributes:
+        linears: All linear layers.
+    """
+
+    def __init__(self, told: Experts, router: QuantLinear, mlps: Sequence[Mlp]) -> None:
+        self._told = told
+        self._router = router
+        self._mlps = tuple(mlps)
+        self.linears = (router, *(linear for mlp in self._mlps for linear in mlp.linears))
+
+    def __call__(self, x: Tensor, active: Active) -> Tensor:
+        """[n, hidden] → [n, hidden]
+
+        A row's experts are added in the order of their numbers, so that its result doesn't depend
+        on the rows beside it.
+        """
+        shares, chosen = self._shares(x)
+        y = torch.zeros_like(x)
+        for number in torch.unique(chosen).tolist():
+            rows, place = torch.nonzero(chosen == number, as_tuple=True)
+            made = self._mlps[number](x.index_select(0, rows), active)
+            y.index_add_(0, rows, made * shares[rows, place, None])
+        return y
+
+    def _shares(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Of every row its experts and their shares. [n, chosen] each"""
+        scores = self._router(x)
+        wide = torch.promote_types(scores.dtype, torch.float32)
+        shares, chosen = torch.softmax(scores, dim=-1, dtype=wide).topk(self._told.chosen, dim=-1)
+        if self._told.normalises:
+            shares = shares / shares.sum(dim=-1, keepdim=True)
+        return shares.to(x.dtype), chosen

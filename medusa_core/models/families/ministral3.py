@@ -1,0 +1,20 @@
+"""Ministral 3: Mistral whose queries grow with their position."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from medusa_core.models.family import FamilySpec, Traits, positive, sliding_window
+
+
+def _traits(raw: Mapping[str, Any]) -> Traits:
+    rope = raw.get("rope_parameters") or raw.get("rope_scaling") or {}
+    told = rope if isinstance(rope, Mapping) else {}
+    return Traits(
+        window=sliding_window(raw),
+        query_growth=positive(told, "llama_4_scaling_beta", 0.0) or 0.0,
+    )
+
+
+SPEC = FamilySpec("ministral3", _traits)

@@ -1,0 +1,46 @@
+"""Qwen 3 with experts: Qwen 3 whose rows pass through a few of many MLPs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from medusa_core.errors import ModelError
+from medusa_core.models.families.qwen3 import qwen3_traits
+from medusa_core.models.family import Experts, FamilySpec, Traits, whole
+
+_MOST = 1 << 12
+
+
+def _traits(raw: Mapping[str, Any]) -> Traits:
+    count = whole(raw, "num_experts", _MOST, whole(raw, "num_local_experts", _MOST, 128))
+    chosen = whole(raw, "num_experts_per_tok", _MOST, 8)
+    if chosen > count:
+        raise ModelError(
+            f"config.json: each token takes {chosen} of {count} experts.",
+            "Download config.json again.",
+        )
+    experts = Experts(
+        count,
+        chosen,
+        whole(raw, "moe_intermediate_size", 1 << 20, 768),
+        bool(raw.get("norm_topk_prob", False)),
+        _plain_layers(raw),
+    )
+    return replace(qwen3_traits(raw), experts=experts)
+
+
+def _plain_layers(raw: Mapping[str, Any]) -> frozenset[int]:
+    """Layers without experts: those that are listed, and between every `decoder_sparse_step`-th."""
+    step, count = whole(raw, "decoder_sparse_step", 1 << 10, 1), raw.get("num_hidden_layers")
+    listed = raw.get("mlp_only_layers") or []
+    if not isinstance(listed, list) or not all(isinstance(index, int) for index in listed):
+        raise ModelError(
+            "config.json: mlp_only_layers is no list of layers.", "Download config.json again."
+        )
+    layers = range(count) if isinstance(count, int) and 0 < count < 1 << 10 else ()
+    return frozenset(index for index in layers if (index + 1) % step or index in listed)
+
+
+SPEC = FamilySpec("qwen3_moe", _traits)
