@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.commands.closing import close_by_key
+from app.engine_said import engine_said, error_said
 from app.library.table import RowTable
 from app.theme.appearance import Appearance
 
@@ -105,7 +106,7 @@ class DiagnosticsDialog(QDialog):
         works, fails = self.tr("yes"), self.tr("no")
         self.table.show_rows(
             [
-                (f"{one.message} {one.hint}".strip(), one.name, works if one.ok else fails)
+                (error_said(one), engine_said(one.name), works if one.ok else fails)
                 for one in sorted(checks, key=lambda check: check.ok)
             ]
         )

@@ -17,6 +17,7 @@ from app.chat.path_view import PathView
 from app.chat.queued_row import Queued
 from app.chat.running import Running
 from app.control.context_meter import ContextMeter, describe_cut
+from app.engine_said import engine_said
 from app.markdown.formats import Marking
 from app.model_keeper import ModelKeeper
 from app.settings.words import QT_TRANSLATE_NOOP
@@ -318,7 +319,7 @@ class ChatController(QObject):
             self._take_steps(steps.pop(event.request_id, []))
             match event:
                 case Progress():
-                    text = event.text.rstrip(".…")
+                    text = engine_said(event.text).rstrip(".…")
                     stop = self.tr(" · Esc stops") if event.stage == "prefill" else ""
                     said = f"{text} … {event.fraction:.0%}{stop}"
                     self._say(self.running[event.request_id][1], said)

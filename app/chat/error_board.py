@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from app.chat.announcer import Announcer
 from app.chat.error_card import ErrorCard
+from app.engine_said import engine_said
 from app.theme.appearance import Appearance
 from medusa_core.messages import Failed
 
@@ -65,6 +66,7 @@ class ErrorBoard(QScrollArea):
 
         The same error again takes the place of the one before.
         """
+        message, hint = engine_said(message), engine_said(hint)
         for same in [one for one in self.cards if (one.message, one.hint) == (message, hint)]:
             self._remove(same)
         card = ErrorCard(message, hint, self._appearance, can_retry=can_retry)

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.control.said import said
+from app.engine_said import engine_said
 from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from app.widgets.elided import ElidedBox, ElidedButton, ElidedLabel
@@ -230,7 +231,7 @@ def describe(status: ModelStatus) -> str:
     if status.phase is Phase.ASLEEP:
         return QCoreApplication.translate("Chat", "asleep: wakes with the next message")
     if status.loaded is None:
-        return f"{status.text.rstrip('.…')} … {status.fraction:.0%}"
+        return f"{engine_said(status.text).rstrip('.…')} … {status.fraction:.0%}"
     loaded = status.loaded
     heads = (
         QCoreApplication.translate("Chat", "{0} Medusa heads").format(loaded.num_heads)

@@ -9,6 +9,7 @@ from PySide6.QtCore import QCoreApplication, QObject, QTimer
 from app.bridge import EngineBridge
 from app.chat.chat_page import ChatPage
 from app.control.panel import TEMPLATE, ControlPanel
+from app.engine_said import engine_said
 from app.model_keeper import ModelKeeper
 from medusa_core.api import with_attachments
 from medusa_core.conversation import new_id
@@ -82,7 +83,7 @@ class ContextMeter(QObject):
             if isinstance(event, Counted):
                 self._show(event)
             elif isinstance(event, Failed):
-                self._panel.template.show_error(event.message, event.hint)
+                self._panel.template.show_error(engine_said(event.message), engine_said(event.hint))
                 if event.kind == "TemplateError":
                     self._page.warn_context(self.tr("The chat template can't write this chat."))
 

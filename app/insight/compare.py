@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.chat.answer_message import AnswerMessage
+from app.engine_said import error_said
 from app.insight.compare_side import Side
 from app.insight.note import note
 from app.markdown.formats import Marking
@@ -213,7 +214,7 @@ class CompareDialog(QDialog):
         else:
             if side.answer is not None:
                 side.answer.cut_short()
-            self._failures.append(f"{event.message} {event.hint}".strip())
+            self._failures.append(error_said(event))
         if not self._asked:
             failed = " ".join(dict.fromkeys(self._failures))  # both sides may fail alike
             left, right = (side.done for side in self.sides)

@@ -19,8 +19,9 @@ from PySide6.QtWidgets import (
 )
 
 from app.control.said import said
+from app.engine_said import engine_said
 from app.library.memory_bar import MemoryBar
-from app.library.sizes import FIT_WORDS, gib, speed, verdict
+from app.library.sizes import FIT_WORDS, gib, library_text, speed, verdict
 from app.theme.appearance import Appearance
 from medusa_core.api import (
     Budget,
@@ -205,8 +206,8 @@ class Details(QWidget):
         model = self.quant_box.model()
         for choice in choices(config, heads, budget, 2048):
             name = choice.formats.linears
-            words = choice.lack or FIT_WORDS[choice.plan.fit]
-            self.quant_box.addItem(f"{format_label(name)} · {words}", name)
+            words = engine_said(choice.lack) or library_text(FIT_WORDS[choice.plan.fit])
+            self.quant_box.addItem(f"{said(format_label(name))} · {words}", name)
             if choice.lack and isinstance(model, QStandardItemModel):
                 item = model.item(self.quant_box.count() - 1)
                 item.setEnabled(False)

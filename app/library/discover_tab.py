@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.engine_said import engine_said, error_said
 from app.library.details import Details, Subject
 from app.library.sizes import library_text, on_disk
 from app.library.suggestion import fit_words, fits, in_order, suggested
@@ -171,7 +172,9 @@ class DiscoverTab(QWidget):
             found = await self._library.search(words, sort)  # type: ignore[arg-type]
         except MedusaError as error:
             left = self.tr("The list is from before.") if self.offers else ""
-            self.status_label.setText(" ".join((error.message, left, error.hint)))
+            self.status_label.setText(
+                " ".join((engine_said(error.message), left, engine_said(error.hint)))
+            )
             return
         if words != self.search_edit.text().strip():
             return  # the user has gone on typing
@@ -238,7 +241,7 @@ class DiscoverTab(QWidget):
         pickle = (
             self.tr("The heads are a pickle, which is converted once.") if offer.is_pickled else ""
         )
-        note = "\n".join(part for part in (offer.note, heads, pickle, repos) if part)
+        note = "\n".join(part for part in (engine_said(offer.note), heads, pickle, repos) if part)
         if offer.is_heads:
             shape = offer.heads
             note = self.tr(
@@ -276,10 +279,10 @@ class DiscoverTab(QWidget):
         try:
             known = await self._library.look_at(offer)
         except MedusaError as error:
-            self._refused[offer.title] = error.message
+            self._refused[offer.title] = engine_said(error.message)
             self._show_offers()
             if self.chosen == offer:
-                refused = Subject(offer.title, f"{error.message} {error.hint}", None, HeadsShape())
+                refused = Subject(offer.title, error_said(error), None, HeadsShape())
                 self.details.show_subject(refused)
                 self.details.verdict_label.clear()
                 self.details.action_button.setEnabled(False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QDoubleSpinBox, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
+from app.engine_said import engine_said
 from app.library.sizes import duration, library_text, on_disk
 from app.library.table import RowTable
 from app.settings.words import QT_TRANSLATE_NOOP
@@ -129,7 +130,12 @@ class DownloadsTab(QWidget):
         self.pause_button.setText(self._pause_word(failed, can_resume))
         self.cancel_button.setEnabled(not is_over)
         self.forget_button.setEnabled(job is not None and is_over)
-        words = "" if job is None else job.says or f"{job.reason} {job.hint}".strip()
+        words = (
+            ""
+            if job is None
+            else engine_said(job.says)
+            or f"{engine_said(job.reason)} {engine_said(job.hint)}".strip()
+        )
         self.reason_label.setText(words)
 
     def _pause_word(self, failed: bool, can_resume: bool) -> str:

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.engine_said import error_said
 from app.library.details import Details, Subject
 from app.library.discover_tab import SPLIT
 from app.library.installed_rows import COLUMNS, cells
@@ -104,7 +105,7 @@ class InstalledTab(QWidget):
             self.items = await self._library.installed()
             self.rows = (*self.items, self._library.built_in())
         except MedusaError as error:
-            self.status_label.setText(f"{error.message} {error.hint}")
+            self.status_label.setText(error_said(error))
             return
         self._show_items()
         self.listed.emit()
@@ -238,7 +239,7 @@ class InstalledTab(QWidget):
         try:
             problems = await self._library.verify(item)
         except MedusaError as error:
-            self.status_label.setText(f"{error.message} {error.hint}")
+            self.status_label.setText(error_said(error))
             return
         self.status_label.setText(
             self.tr("{0}: {1}. Download it again to mend it.").format(
@@ -269,7 +270,7 @@ class InstalledTab(QWidget):
         try:
             freed = await self._library.remove(item)
         except MedusaError as error:
-            self.status_label.setText(f"{error.message} {error.hint}")
+            self.status_label.setText(error_said(error))
             return
         self._library.forget_downloads(item)
         await self.refresh()
@@ -315,7 +316,7 @@ class InstalledTab(QWidget):
         try:
             self._library.add_folder(folder)
         except MedusaError as error:
-            self.status_label.setText(f"{error.message} {error.hint}")
+            self.status_label.setText(error_said(error))
             return
         self._start(self.refresh())
 

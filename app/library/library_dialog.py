@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.commands.closing import close_by_key
+from app.engine_said import error_said
 from app.library.discover_tab import DiscoverTab
 from app.library.downloads_tab import DownloadsTab
 from app.library.installed_tab import InstalledTab
@@ -147,7 +148,7 @@ class LibraryDialog(QDialog):
         try:
             job = self.library.downloads.add(pair)
         except MedusaError as error:  # a full disk, which can't hold the download either
-            self.notice_label.setText(f"{error.message} {error.hint}")
+            self.notice_label.setText(error_said(error))
             return
         log.info("download %d of %s", job.id, offer.pair)
         self.downloads.show_jobs()
@@ -186,7 +187,7 @@ class LibraryDialog(QDialog):
         try:
             budget = await self.library.budget(self._own_bytes, self._device)
         except MedusaError as error:
-            self.notice_label.setText(f"{error.message} {error.hint}")
+            self.notice_label.setText(error_said(error))
             return
         self.discover.set_budget(budget)
         self.installed.set_budget(budget)

@@ -7,6 +7,7 @@ import asyncio
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
+from app.engine_said import error_said
 from app.flow_layout import FlowLayout
 from medusa_core.api import HubSettings, has_saved_token, remove_user_token, save_user_token, whoami
 from medusa_core.errors import MedusaError
@@ -106,6 +107,6 @@ class TokenBox(QWidget):
         try:
             name = await asyncio.to_thread(whoami, self._settings, token)
         except MedusaError as error:
-            self.note.setText(f"{error.message} {error.hint}".strip())
+            self.note.setText(error_said(error))
             return
         self.note.setText(self.tr("The token works: it is {0}’s.").format(name))

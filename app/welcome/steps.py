@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.engine_said import error_said
 from app.library.sizes import on_disk
 from app.library.suggestion import fit_words, fits, in_order, suggested
 from app.library.table import RowTable
@@ -125,7 +126,7 @@ class ModelStep(Step):
         try:
             self.show_budget(library, await library.budget())
         except MedusaError as error:
-            self.note.setText(f"{error.message} {error.hint}")
+            self.note.setText(error_said(error))
 
     def _show(self, budget: Budget | None) -> None:
         built_in = ("Llama-Pebble", self.tr("Built in, ready"), "–")

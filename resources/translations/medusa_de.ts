@@ -856,6 +856,2333 @@
     </message>
 </context>
 <context>
+    <name>Engine</name>
+    <message>
+        <source>8 bits with zeros of their own</source>
+        <translation>8 Bit mit eigenen Nullpunkten</translation>
+    </message>
+    <message>
+        <source>A kept trace is damaged: {0}.</source>
+        <translation>Eine behaltene Aufzeichnung ist beschädigt: {0}.</translation>
+    </message>
+    <message>
+        <source>A layer before them is missing: download the heads again.</source>
+        <translation>Eine Schicht davor fehlt: Laden Sie die Köpfe neu herunter.</translation>
+    </message>
+    <message>
+        <source>A logit bias is no finite number.</source>
+        <translation>Ein Zuschlag auf ein Token ist keine endliche Zahl.</translation>
+    </message>
+    <message>
+        <source>A long context. Its owner asks who you are.</source>
+        <translation>Langer Kontext. Der Eigentümer fragt, wer Sie sind.</translation>
+    </message>
+    <message>
+        <source>A place in the answer is negative.</source>
+        <translation>Eine Stelle in der Antwort ist negativ.</translation>
+    </message>
+    <message>
+        <source>A projection has shape {0}, not [vocabulary, {1}].</source>
+        <translation>Eine Projektion hat die Form {0} statt [Vokabular, {1}].</translation>
+    </message>
+    <message>
+        <source>A repetition penalty of {0} makes no sense.</source>
+        <translation>Ein Wiederholungsabzug von {0} ergibt keinen Sinn.</translation>
+    </message>
+    <message>
+        <source>A temperature of {0} makes no sense.</source>
+        <translation>Eine Temperatur von {0} ergibt keinen Sinn.</translation>
+    </message>
+    <message>
+        <source>A tensor is quantized to {0} in blocks of {1}.</source>
+        <translation>Ein Tensor ist in {0} mit Blöcken von {1} quantisiert.</translation>
+    </message>
+    <message>
+        <source>A tree can&apos;t have {0} rows.</source>
+        <translation>Ein Baum kann nicht {0} Zeilen haben.</translation>
+    </message>
+    <message>
+        <source>A tree path must hold at least one rank, none of them negative.</source>
+        <translation>Ein Pfad im Baum braucht mindestens einen Rang, und keiner darf negativ sein.</translation>
+    </message>
+    <message>
+        <source>A {0} model has no place for {1} of the tensors: {2}.</source>
+        <translation>Ein Modell der Art {0} hat für {1} der Tensoren keinen Platz: {2}.</translation>
+    </message>
+    <message>
+        <source>A {0} of {1} makes no sense.</source>
+        <translation>{0} von {1} ergibt keinen Sinn.</translation>
+    </message>
+    <message>
+        <source>Accept its terms at {0}, then enter a token of your account.</source>
+        <translation>Nehmen Sie die Bedingungen unter {0} an und geben Sie dann ein Token Ihres Kontos ein.</translation>
+    </message>
+    <message>
+        <source>Agree to its conversion if you trust where it comes from.</source>
+        <translation>Stimmen Sie der Umwandlung zu, wenn Sie der Herkunft vertrauen.</translation>
+    </message>
+    <message>
+        <source>An answer of at most {0} tokens makes no sense.</source>
+        <translation>Eine Antwort von höchstens {0} Token ergibt keinen Sinn.</translation>
+    </message>
+    <message>
+        <source>Another program is using {0}.</source>
+        <translation>Ein anderes Programm benutzt {0}.</translation>
+    </message>
+    <message>
+        <source>Answers that are written at once share the context of {0} tokens: shorten the message, or load the model with a longer context.</source>
+        <translation>Antworten, die zugleich entstehen, teilen sich den Kontext von {0} Token: Kürzen Sie die Nachricht, oder laden Sie das Modell mit längerem Kontext.</translation>
+    </message>
+    <message>
+        <source>Attach files one by one.</source>
+        <translation>Hängen Sie Dateien einzeln an.</translation>
+    </message>
+    <message>
+        <source>Attach text, code, a PDF or a Word document (.docx).</source>
+        <translation>Hängen Sie Text, Programmtext, ein PDF oder ein Word-Dokument (.docx) an.</translation>
+    </message>
+    <message>
+        <source>Attach the part that matters.</source>
+        <translation>Hängen Sie den Teil an, auf den es ankommt.</translation>
+    </message>
+    <message>
+        <source>Ban the token instead.</source>
+        <translation>Verbieten Sie stattdessen das Token.</translation>
+    </message>
+    <message>
+        <source>Built-in model</source>
+        <translation>Eingebautes Modell</translation>
+    </message>
+    <message>
+        <source>Calibrate the model first.</source>
+        <translation>Vermessen Sie zuerst das Modell.</translation>
+    </message>
+    <message>
+        <source>Can&apos;t reach {0}. Are you online?</source>
+        <translation>{0} ist nicht zu erreichen. Sind Sie online?</translation>
+    </message>
+    <message>
+        <source>Check that user and assistant turns alternate, or leave out the system prompt.</source>
+        <translation>Prüfen Sie, ob Frage und Antwort sich abwechseln, oder lassen Sie den Systemprompt weg.</translation>
+    </message>
+    <message>
+        <source>Check the disk.</source>
+        <translation>Prüfen Sie den Datenträger.</translation>
+    </message>
+    <message>
+        <source>Check the driver with nvidia-smi, or choose the device cpu.</source>
+        <translation>Prüfen Sie den Treiber mit nvidia-smi, oder wählen Sie das Gerät cpu.</translation>
+    </message>
+    <message>
+        <source>Check the name; private ones need a token.</source>
+        <translation>Prüfen Sie den Namen; private brauchen ein Token.</translation>
+    </message>
+    <message>
+        <source>Check the network connection, and resume the download later: nothing is lost.</source>
+        <translation>Prüfen Sie die Netzverbindung und setzen Sie später fort: Nichts ist verloren.</translation>
+    </message>
+    <message>
+        <source>Choose 0 (off) or more.</source>
+        <translation>Wählen Sie 0 (aus) oder mehr.</translation>
+    </message>
+    <message>
+        <source>Choose 1 or more, or 0 for what the context leaves.</source>
+        <translation>Wählen Sie 1 oder mehr, oder 0 für das, was der Kontext übrig lässt.</translation>
+    </message>
+    <message>
+        <source>Choose 1 to {0} characters.</source>
+        <translation>Wählen Sie 1 bis {0} Zeichen.</translation>
+    </message>
+    <message>
+        <source>Choose 1 to {0}, or 0 for the fastest count.</source>
+        <translation>Wählen Sie 1 bis {0}, oder 0 für die schnellste Zahl.</translation>
+    </message>
+    <message>
+        <source>Choose 1 to {0}, or 0 to let the engine choose.</source>
+        <translation>Wählen Sie 1 bis {0}, oder 0, damit das Programm wählt.</translation>
+    </message>
+    <message>
+        <source>Choose 1 to {0}.</source>
+        <translation>Wählen Sie 1 bis {0}.</translation>
+    </message>
+    <message>
+        <source>Choose 4 bits</source>
+        <translation>Wählen Sie 4 Bit</translation>
+    </message>
+    <message>
+        <source>Choose 4 bits or 8</source>
+        <translation>Wählen Sie 4 oder 8 Bit</translation>
+    </message>
+    <message>
+        <source>Choose Granite 3, or a Granite 4 that does.</source>
+        <translation>Wählen Sie Granite 3, oder ein Granite 4, das dies tut.</translation>
+    </message>
+    <message>
+        <source>Choose Granite 4 micro, 1B or 350M without the letter h, or Granite 3.</source>
+        <translation>Wählen Sie Granite 4 micro, 1B oder 350M ohne den Buchstaben h, oder Granite 3.</translation>
+    </message>
+    <message>
+        <source>Choose a Llama-family model, or download config.json again.</source>
+        <translation>Wählen Sie ein Modell der Llama-Familie, oder laden Sie config.json neu herunter.</translation>
+    </message>
+    <message>
+        <source>Choose a chat model: a base model doesn&apos;t know how to answer.</source>
+        <translation>Wählen Sie ein Chat-Modell: Ein Basismodell weiß nicht, wie man antwortet.</translation>
+    </message>
+    <message>
+        <source>Choose a dense format for the embedding, or keep it in RAM.</source>
+        <translation>Wählen Sie für die Tokenvektoren ein ungerundetes Format, oder lassen Sie sie im Arbeitsspeicher.</translation>
+    </message>
+    <message>
+        <source>Choose a dense model, such as Qwen3 or Llama.</source>
+        <translation>Wählen Sie ein Modell ohne Experten, etwa Qwen3 oder Llama.</translation>
+    </message>
+    <message>
+        <source>Choose a file of conversations: ours, ChatGPT&apos;s conversations.json, or one of LM Studio.</source>
+        <translation>Wählen Sie eine Datei mit Gesprächen: eine von hier, die conversations.json von ChatGPT oder eine von LM Studio.</translation>
+    </message>
+    <message>
+        <source>Choose a file that does.</source>
+        <translation>Wählen Sie eine Datei, die das tut.</translation>
+    </message>
+    <message>
+        <source>Choose a file that was exported here.</source>
+        <translation>Wählen Sie eine Datei, die hier exportiert wurde.</translation>
+    </message>
+    <message>
+        <source>Choose a file with weights of {0}.</source>
+        <translation>Wählen Sie eine Datei mit Gewichten der Art {0}.</translation>
+    </message>
+    <message>
+        <source>Choose a folder in Hugging Face layout, or a file that ends in .gguf.</source>
+        <translation>Wählen Sie einen Ordner in der Anordnung von Hugging Face oder eine Datei, die auf .gguf endet.</translation>
+    </message>
+    <message>
+        <source>Choose a folder in Hugging Face layout, or download the model again.</source>
+        <translation>Wählen Sie einen Ordner in der Anordnung von Hugging Face, oder laden Sie das Modell neu herunter.</translation>
+    </message>
+    <message>
+        <source>Choose a folder in Hugging Face layout, or download the model.</source>
+        <translation>Wählen Sie einen Ordner in der Anordnung von Hugging Face, oder laden Sie das Modell herunter.</translation>
+    </message>
+    <message>
+        <source>Choose a folder with Medusa heads, or go without heads.</source>
+        <translation>Wählen Sie einen Ordner mit Medusa-Köpfen, oder verzichten Sie auf Köpfe.</translation>
+    </message>
+    <message>
+        <source>Choose a folder with config.json and safetensors files.</source>
+        <translation>Wählen Sie einen Ordner mit config.json und safetensors-Dateien.</translation>
+    </message>
+    <message>
+        <source>Choose a number.</source>
+        <translation>Wählen Sie eine Zahl.</translation>
+    </message>
+    <message>
+        <source>Choose a recorded trace.</source>
+        <translation>Wählen Sie eine Aufzeichnung.</translation>
+    </message>
+    <message>
+        <source>Choose a repository with .safetensors files.</source>
+        <translation>Wählen Sie ein Repository mit .safetensors-Dateien.</translation>
+    </message>
+    <message>
+        <source>Choose a smaller weight format or a smaller model, or close other programs.</source>
+        <translation>Wählen Sie ein kleineres Gewichtsformat oder ein kleineres Modell, oder schließen Sie andere Programme.</translation>
+    </message>
+    <message>
+        <source>Choose a smaller weight format such as nf4-dq, keep the token vectors in RAM, or close other programs.</source>
+        <translation>Wählen Sie ein kleineres Gewichtsformat wie nf4-dq, lassen Sie die Tokenvektoren im Arbeitsspeicher, oder schließen Sie andere Programme.</translation>
+    </message>
+    <message>
+        <source>Choose a version of this model that was made without desc_act, or a GGUF file.</source>
+        <translation>Wählen Sie eine Fassung dieses Modells, die ohne desc_act entstand, oder eine GGUF-Datei.</translation>
+    </message>
+    <message>
+        <source>Choose another checkpoint.</source>
+        <translation>Wählen Sie einen anderen Checkpoint.</translation>
+    </message>
+    <message>
+        <source>Choose another file.</source>
+        <translation>Wählen Sie eine andere Datei.</translation>
+    </message>
+    <message>
+        <source>Choose another folder for models, or look at the rights of this one.</source>
+        <translation>Wählen Sie einen anderen Ordner für Modelle, oder sehen Sie nach den Rechten dieses Ordners.</translation>
+    </message>
+    <message>
+        <source>Choose another folder, or make space.</source>
+        <translation>Wählen Sie einen anderen Ordner, oder schaffen Sie Platz.</translation>
+    </message>
+    <message>
+        <source>Choose another folder.</source>
+        <translation>Wählen Sie einen anderen Ordner.</translation>
+    </message>
+    <message>
+        <source>Choose another model, or mend this one&apos;s chat_template.jinja.</source>
+        <translation>Wählen Sie ein anderes Modell, oder berichtigen Sie die chat_template.jinja dieses Modells.</translation>
+    </message>
+    <message>
+        <source>Choose another model, such as a Llama.</source>
+        <translation>Wählen Sie ein anderes Modell, etwa ein Llama.</translation>
+    </message>
+    <message>
+        <source>Choose another name.</source>
+        <translation>Wählen Sie einen anderen Namen.</translation>
+    </message>
+    <message>
+        <source>Choose another one</source>
+        <translation>Wählen Sie etwas anderes</translation>
+    </message>
+    <message>
+        <source>Choose another one.</source>
+        <translation>Wählen Sie etwas anderes.</translation>
+    </message>
+    <message>
+        <source>Choose another repository.</source>
+        <translation>Wählen Sie ein anderes Repository.</translation>
+    </message>
+    <message>
+        <source>Choose another weight format.</source>
+        <translation>Wählen Sie ein anderes Gewichtsformat.</translation>
+    </message>
+    <message>
+        <source>Choose another.</source>
+        <translation>Wählen Sie etwas anderes.</translation>
+    </message>
+    <message>
+        <source>Choose cpu, cuda or cuda:N.</source>
+        <translation>Wählen Sie cpu, cuda oder cuda:N.</translation>
+    </message>
+    <message>
+        <source>Choose groups of 32 to 128</source>
+        <translation>Wählen Sie Gruppen von 32 bis 128</translation>
+    </message>
+    <message>
+        <source>Choose groups, or a scale a row</source>
+        <translation>Wählen Sie Gruppen, oder einen Faktor je Zeile</translation>
+    </message>
+    <message>
+        <source>Choose heads for this model, or the drafter &apos;ngram&apos; or &apos;none&apos;.</source>
+        <translation>Wählen Sie Köpfe für dieses Modell, oder „ngram“ oder „none“ als Vorausraten.</translation>
+    </message>
+    <message>
+        <source>Choose heads in one of the formats {0}.</source>
+        <translation>Wählen Sie Köpfe in einem der Formate {0}.</translation>
+    </message>
+    <message>
+        <source>Choose nf4, or the unquantized version of this model.</source>
+        <translation>Wählen Sie nf4, oder die unquantisierte Fassung dieses Modells.</translation>
+    </message>
+    <message>
+        <source>Choose one above 0, at most 1.</source>
+        <translation>Wählen Sie eine Zahl über 0, höchstens 1.</translation>
+    </message>
+    <message>
+        <source>Choose one above 0, such as 0.3.</source>
+        <translation>Wählen Sie eine Zahl über 0, etwa 0,3.</translation>
+    </message>
+    <message>
+        <source>Choose one between -2 and 2; 0 is off.</source>
+        <translation>Wählen Sie eine Zahl zwischen -2 und 2; 0 ist aus.</translation>
+    </message>
+    <message>
+        <source>Choose one between 0 and 1.</source>
+        <translation>Wählen Sie eine Zahl zwischen 0 und 1.</translation>
+    </message>
+    <message>
+        <source>Choose one between 0.1 and 2, or the greedy rule for none.</source>
+        <translation>Wählen Sie eine Zahl zwischen 0,1 und 2, oder die Regel greedy für keine.</translation>
+    </message>
+    <message>
+        <source>Choose one between 1 (off) and 2.</source>
+        <translation>Wählen Sie eine Zahl zwischen 1 (aus) und 2.</translation>
+    </message>
+    <message>
+        <source>Choose one from 0 (off) to 1.</source>
+        <translation>Wählen Sie eine Zahl von 0 (aus) bis 1.</translation>
+    </message>
+    <message>
+        <source>Choose one of {0}.</source>
+        <translation>Zur Wahl stehen {0}.</translation>
+    </message>
+    <message>
+        <source>Choose one whose layers are alike.</source>
+        <translation>Wählen Sie eines, dessen Schichten gleich sind.</translation>
+    </message>
+    <message>
+        <source>Choose one with one scheme for all layers</source>
+        <translation>Wählen Sie eines mit einem Verfahren für alle Schichten</translation>
+    </message>
+    <message>
+        <source>Choose one without it</source>
+        <translation>Wählen Sie eines ohne das</translation>
+    </message>
+    <message>
+        <source>Choose one without that</source>
+        <translation>Wählen Sie eines ohne das</translation>
+    </message>
+    <message>
+        <source>Choose one: --file {0}, for example.</source>
+        <translation>Wählen Sie eine: zum Beispiel --file {0}.</translation>
+    </message>
+    <message>
+        <source>Choose one: {0}.</source>
+        <translation>Wählen Sie eines: {0}.</translation>
+    </message>
+    <message>
+        <source>Choose q4, int8 or nf4.</source>
+        <translation>Wählen Sie q4, int8 oder nf4.</translation>
+    </message>
+    <message>
+        <source>Choose the device cpu, or install a torch for this card.</source>
+        <translation>Wählen Sie das Gerät cpu, oder installieren Sie ein torch für diese Karte.</translation>
+    </message>
+    <message>
+        <source>Choose the dtype {0}, or leave it open.</source>
+        <translation>Wählen Sie den Zahlentyp {0}, oder lassen Sie ihn offen.</translation>
+    </message>
+    <message>
+        <source>Choose the file with the weights alone.</source>
+        <translation>Wählen Sie die Datei, die nur die Gewichte enthält.</translation>
+    </message>
+    <message>
+        <source>Choose the format gptq</source>
+        <translation>Wählen Sie das Format gptq</translation>
+    </message>
+    <message>
+        <source>Choose the heads that were trained for this model.</source>
+        <translation>Wählen Sie die Köpfe, die für dieses Modell trainiert wurden.</translation>
+    </message>
+    <message>
+        <source>Choose the unquantized version of this model.</source>
+        <translation>Wählen Sie die unquantisierte Fassung dieses Modells.</translation>
+    </message>
+    <message>
+        <source>Choose the version gemm</source>
+        <translation>Wählen Sie die Version gemm</translation>
+    </message>
+    <message>
+        <source>Choose v0.1, v2 or vllm instead.</source>
+        <translation>Wählen Sie stattdessen v0.1, v2 oder vllm.</translation>
+    </message>
+    <message>
+        <source>Choose whole numbers of 4 or 8 bits</source>
+        <translation>Wählen Sie ganze Zahlen von 4 oder 8 Bit</translation>
+    </message>
+    <message>
+        <source>Close Medusa Chat and start it again: it sets the file aside and keeps what it can.</source>
+        <translation>Schließen Sie Medusa Chat und starten Sie es neu: Es legt die Datei beiseite und behält, was es kann.</translation>
+    </message>
+    <message>
+        <source>Close other programs and try again.</source>
+        <translation>Schließen Sie andere Programme und versuchen Sie es noch einmal.</translation>
+    </message>
+    <message>
+        <source>Close other programs before you load a large model.</source>
+        <translation>Schließen Sie andere Programme, bevor Sie ein großes Modell laden.</translation>
+    </message>
+    <message>
+        <source>Close other programs first.</source>
+        <translation>Schließen Sie zuerst andere Programme.</translation>
+    </message>
+    <message>
+        <source>Close other programs, or choose a shorter context or a smaller model.</source>
+        <translation>Schließen Sie andere Programme, oder wählen Sie einen kürzeren Kontext oder ein kleineres Modell.</translation>
+    </message>
+    <message>
+        <source>Close other programs, start a new chat, or choose a smaller model.</source>
+        <translation>Schließen Sie andere Programme, beginnen Sie ein neues Gespräch, oder wählen Sie ein kleineres Modell.</translation>
+    </message>
+    <message>
+        <source>Close the other program, then try again.</source>
+        <translation>Schließen Sie das andere Programm und versuchen Sie es dann noch einmal.</translation>
+    </message>
+    <message>
+        <source>Close the programs that use it, and try again.</source>
+        <translation>Schließen Sie die Programme, die es benutzen, und versuchen Sie es noch einmal.</translation>
+    </message>
+    <message>
+        <source>Close the programs that use it.</source>
+        <translation>Schließen Sie die Programme, die es benutzen.</translation>
+    </message>
+    <message>
+        <source>Compiled library</source>
+        <translation>Übersetzte Bibliothek</translation>
+    </message>
+    <message>
+        <source>Convert them to v0.1 or vllm.</source>
+        <translation>Wandeln Sie sie in v0.1 oder vllm um.</translation>
+    </message>
+    <message>
+        <source>Convert them to vllm.</source>
+        <translation>Wandeln Sie sie in vllm um.</translation>
+    </message>
+    <message>
+        <source>Copy the text that you need and paste it instead.</source>
+        <translation>Kopieren Sie den Text, den Sie brauchen, und fügen Sie ihn stattdessen ein.</translation>
+    </message>
+    <message>
+        <source>Delete the file: the model runs without it, somewhat slower.</source>
+        <translation>Löschen Sie die Datei: Das Modell läuft auch ohne sie, etwas langsamer.</translation>
+    </message>
+    <message>
+        <source>Don&apos;t use this download.</source>
+        <translation>Verwenden Sie diesen Download nicht.</translation>
+    </message>
+    <message>
+        <source>Download config.json again</source>
+        <translation>Laden Sie config.json neu herunter</translation>
+    </message>
+    <message>
+        <source>Download config.json again.</source>
+        <translation>Laden Sie config.json neu herunter.</translation>
+    </message>
+    <message>
+        <source>Download it again.</source>
+        <translation>Laden Sie es neu herunter.</translation>
+    </message>
+    <message>
+        <source>Download the file again.</source>
+        <translation>Laden Sie die Datei neu herunter.</translation>
+    </message>
+    <message>
+        <source>Download the heads again, or delete the file.</source>
+        <translation>Laden Sie die Köpfe neu herunter, oder löschen Sie die Datei.</translation>
+    </message>
+    <message>
+        <source>Download the heads again.</source>
+        <translation>Laden Sie die Köpfe neu herunter.</translation>
+    </message>
+    <message>
+        <source>Download the model again, or mend its chat_template.jinja.</source>
+        <translation>Laden Sie das Modell neu herunter, oder berichtigen Sie seine chat_template.jinja.</translation>
+    </message>
+    <message>
+        <source>Download the model again.</source>
+        <translation>Laden Sie das Modell neu herunter.</translation>
+    </message>
+    <message>
+        <source>Download them again.</source>
+        <translation>Laden Sie sie neu herunter.</translation>
+    </message>
+    <message>
+        <source>Download tokenizer.json again.</source>
+        <translation>Laden Sie tokenizer.json neu herunter.</translation>
+    </message>
+    <message>
+        <source>Every path needs all of its prefixes in the tree.</source>
+        <translation>Jeder Pfad braucht alle seine Anfänge im Baum.</translation>
+    </message>
+    <message>
+        <source>Every token is banned.</source>
+        <translation>Alle Token sind verboten.</translation>
+    </message>
+    <message>
+        <source>Everything works without it, only slower; a graphics card doesn&apos;t need it.</source>
+        <translation>Alles geht auch ohne sie, nur langsamer; eine Grafikkarte braucht sie nicht.</translation>
+    </message>
+    <message>
+        <source>Export fewer conversations at once, or choose another file.</source>
+        <translation>Exportieren Sie weniger Gespräche auf einmal, oder wählen Sie eine andere Datei.</translation>
+    </message>
+    <message>
+        <source>For a laptop, with a long context. Its owner asks who you are.</source>
+        <translation>Für einen Laptop, mit langem Kontext. Der Eigentümer fragt, wer Sie sind.</translation>
+    </message>
+    <message>
+        <source>For a laptop: six languages, and it can think before it answers.</source>
+        <translation>Für einen Laptop: sechs Sprachen, und es kann vor der Antwort nachdenken.</translation>
+    </message>
+    <message>
+        <source>For cards with 12 GB and more.</source>
+        <translation>Für Karten mit 12 GB und mehr.</translation>
+    </message>
+    <message>
+        <source>GGUF models of architecture {0} aren&apos;t supported: {1}.</source>
+        <translation>GGUF-Modelle der Architektur {0} werden nicht unterstützt: {1}.</translation>
+    </message>
+    <message>
+        <source>Get the weights as safetensors instead.</source>
+        <translation>Besorgen Sie stattdessen die Gewichte als safetensors.</translation>
+    </message>
+    <message>
+        <source>Get them as safetensors; or, if you trust where they come from, convert them once: python -m medusa_core convert {0}</source>
+        <translation>Besorgen Sie sie als safetensors; oder, wenn Sie der Herkunft vertrauen, wandeln Sie sie einmal um: python -m medusa_core convert {0}</translation>
+    </message>
+    <message>
+        <source>Give yourself the right to write there, or start with --data-dir FOLDER.</source>
+        <translation>Geben Sie sich dort das Recht zu schreiben, oder starten Sie mit --data-dir ORDNER.</translation>
+    </message>
+    <message>
+        <source>Good for a computer without a graphics card. English.</source>
+        <translation>Gut für einen Computer ohne Grafikkarte. Englisch.</translation>
+    </message>
+    <message>
+        <source>Good for a computer without a graphics card. Many languages.</source>
+        <translation>Gut für einen Computer ohne Grafikkarte. Viele Sprachen.</translation>
+    </message>
+    <message>
+        <source>Heads aren&apos;t written as {0}.</source>
+        <translation>Köpfe werden nicht als {0} geschrieben.</translation>
+    </message>
+    <message>
+        <source>Heads {0} are not numbered from 0 on.</source>
+        <translation>Die Köpfe {0} sind nicht von 0 an nummeriert.</translation>
+    </message>
+    <message>
+        <source>Hugging Face doesn&apos;t know your token.</source>
+        <translation>Hugging Face kennt Ihr Token nicht.</translation>
+    </message>
+    <message>
+        <source>Import it in the model manager, or name it with --model.</source>
+        <translation>Importieren Sie sie in der Modellverwaltung, oder nennen Sie sie mit --model.</translation>
+    </message>
+    <message>
+        <source>In the format {0} they have no place: choose other heads, or download again.</source>
+        <translation>Im Format {0} haben sie keinen Platz: Wählen Sie andere Köpfe, oder laden Sie neu herunter.</translation>
+    </message>
+    <message>
+        <source>In use: {0}.</source>
+        <translation>In Benutzung: {0}.</translation>
+    </message>
+    <message>
+        <source>Install Medusa Chat again: python3 installer run</source>
+        <translation>Installieren Sie Medusa Chat neu: python3 installer run</translation>
+    </message>
+    <message>
+        <source>Install a PyTorch for this card: python3 installer run</source>
+        <translation>Installieren Sie ein PyTorch für diese Karte: python3 installer run</translation>
+    </message>
+    <message>
+        <source>Installed are: {0}.</source>
+        <translation>Installiert sind: {0}.</translation>
+    </message>
+    <message>
+        <source>It can&apos;t be checked before it is opened. On a computer where that does no harm, open it with torch.load(..., weights_only=True) and save it with safetensors.torch.</source>
+        <translation>Es lässt sich vor dem Öffnen nicht prüfen. Öffnen Sie es auf einem Computer, auf dem es keinen Schaden anrichtet, mit torch.load(..., weights_only=True) und speichern Sie es mit safetensors.torch.</translation>
+    </message>
+    <message>
+        <source>It fits with a context of {0} tokens; or choose a smaller weight format.</source>
+        <translation>Mit einem Kontext von {0} Token passt es; oder wählen Sie ein kleineres Gewichtsformat.</translation>
+    </message>
+    <message>
+        <source>It has {0}.</source>
+        <translation>Es hat {0}.</translation>
+    </message>
+    <message>
+        <source>It is damaged or made to fill memory: don&apos;t use it.</source>
+        <translation>Es ist beschädigt oder dazu gemacht, den Speicher zu füllen: Verwenden Sie es nicht.</translation>
+    </message>
+    <message>
+        <source>It is damaged, or made to mislead: download it again, or don&apos;t use it.</source>
+        <translation>Es ist beschädigt oder soll täuschen: Laden Sie es neu herunter, oder verwenden Sie es nicht.</translation>
+    </message>
+    <message>
+        <source>It is damaged: download the model again.</source>
+        <translation>Es ist beschädigt: Laden Sie das Modell neu herunter.</translation>
+    </message>
+    <message>
+        <source>It is switched off: MEDUSA_NATIVE is 0.</source>
+        <translation>Sie ist abgeschaltet: MEDUSA_NATIVE ist 0.</translation>
+    </message>
+    <message>
+        <source>It is there already.</source>
+        <translation>Es ist schon da.</translation>
+    </message>
+    <message>
+        <source>It may also be the proxy or HF_ENDPOINT: {0}.</source>
+        <translation>Es kann auch am Proxy oder an HF_ENDPOINT liegen: {0}.</translation>
+    </message>
+    <message>
+        <source>It may be made to harm. Copy the text that you need instead.</source>
+        <translation>Es könnte dazu gemacht sein zu schaden. Kopieren Sie stattdessen den Text, den Sie brauchen.</translation>
+    </message>
+    <message>
+        <source>It may have been cut off while it was copied: copy or record it again.</source>
+        <translation>Vielleicht wurde sie beim Kopieren abgeschnitten: Kopieren Sie sie neu oder zeichnen Sie neu auf.</translation>
+    </message>
+    <message>
+        <source>It still holds what was deleted: remove it yourself.</source>
+        <translation>Darin steht noch, was gelöscht wurde: Entfernen Sie es selbst.</translation>
+    </message>
+    <message>
+        <source>It was changed after it was written: export it again.</source>
+        <translation>Sie wurde nach dem Schreiben verändert: Exportieren Sie neu.</translation>
+    </message>
+    <message>
+        <source>It was changed after it was written: record the answer again.</source>
+        <translation>Sie wurde nach dem Schreiben verändert: Zeichnen Sie die Antwort neu auf.</translation>
+    </message>
+    <message>
+        <source>It was changed: export it again.</source>
+        <translation>Sie wurde verändert: Exportieren Sie neu.</translation>
+    </message>
+    <message>
+        <source>It was deleted: begin a new one.</source>
+        <translation>Es wurde gelöscht: Beginnen Sie ein neues.</translation>
+    </message>
+    <message>
+        <source>Its tokens belong to another model or to another text: ask again instead.</source>
+        <translation>Ihre Token gehören zu einem anderen Modell oder zu einem anderen Text: Fragen Sie stattdessen noch einmal.</translation>
+    </message>
+    <message>
+        <source>Its weights are missing in {0}.</source>
+        <translation>Die Gewichte fehlen in {0}.</translation>
+    </message>
+    <message>
+        <source>Keep them as &apos;rooted&apos;, or train heads without it.</source>
+        <translation>Lassen Sie sie als „rooted“, oder trainieren Sie Köpfe ohne das.</translation>
+    </message>
+    <message>
+        <source>Layers of other kinds, such as recurrent ones, aren&apos;t supported.</source>
+        <translation>Schichten anderer Art, etwa rekurrente, werden nicht unterstützt.</translation>
+    </message>
+    <message>
+        <source>Leave some for the answer.</source>
+        <translation>Lassen Sie etwas für die Antwort übrig.</translation>
+    </message>
+    <message>
+        <source>Leave the revision out.</source>
+        <translation>Lassen Sie die Revision weg.</translation>
+    </message>
+    <message>
+        <source>Let the download finish, or download the model again.</source>
+        <translation>Warten Sie das Ende des Downloads ab, oder laden Sie das Modell neu herunter.</translation>
+    </message>
+    <message>
+        <source>Llama-Pebble is here.</source>
+        <translation>Llama-Pebble ist da.</translation>
+    </message>
+    <message>
+        <source>Load Medusa heads for this model, or choose the drafter &apos;ngram&apos; or &apos;none&apos;.</source>
+        <translation>Laden Sie Medusa-Köpfe für dieses Modell, oder wählen Sie „ngram“ oder „none“ als Vorausraten.</translation>
+    </message>
+    <message>
+        <source>Load a model first.</source>
+        <translation>Laden Sie zuerst ein Modell.</translation>
+    </message>
+    <message>
+        <source>Long context in little memory.</source>
+        <translation>Langer Kontext bei wenig Speicher.</translation>
+    </message>
+    <message>
+        <source>Look for a version in safetensors; or, if you trust the author, download with --convert, which looks through them first.</source>
+        <translation>Suchen Sie eine Fassung in safetensors; oder, wenn Sie dem Autor vertrauen, laden Sie mit --convert herunter, das sie zuerst durchsieht.</translation>
+    </message>
+    <message>
+        <source>Make its phrase table (python -m medusa_core train phrases), or choose another drafter.</source>
+        <translation>Erzeugen Sie seine Tabelle der Wendungen (python -m medusa_core train phrases), oder wählen Sie ein anderes Vorausraten.</translation>
+    </message>
+    <message>
+        <source>Make room on it, then try again.</source>
+        <translation>Schaffen Sie dort Platz und versuchen Sie es dann noch einmal.</translation>
+    </message>
+    <message>
+        <source>Make room on the disk, or choose another folder; then resume.</source>
+        <translation>Schaffen Sie Platz auf dem Datenträger, oder wählen Sie einen anderen Ordner; setzen Sie dann fort.</translation>
+    </message>
+    <message>
+        <source>Make room on the disk, or choose another folder; until then it is kept in memory.</source>
+        <translation>Schaffen Sie Platz auf dem Datenträger, oder wählen Sie einen anderen Ordner; bis dahin bleibt es im Arbeitsspeicher.</translation>
+    </message>
+    <message>
+        <source>Make room, or choose another folder; then resume: nothing is lost.</source>
+        <translation>Schaffen Sie Platz, oder wählen Sie einen anderen Ordner; setzen Sie dann fort: Nichts ist verloren.</translation>
+    </message>
+    <message>
+        <source>Make room: below 2 GB downloads pause, and a full disk keeps nothing.</source>
+        <translation>Schaffen Sie Platz: Unter 2 GB pausieren Downloads, und auf einem vollen Datenträger bleibt nichts.</translation>
+    </message>
+    <message>
+        <source>Make space, or convert into a folder on another disk.</source>
+        <translation>Schaffen Sie Platz, oder wandeln Sie in einen Ordner auf einem anderen Datenträger um.</translation>
+    </message>
+    <message>
+        <source>Make space, or use the model where it is.</source>
+        <translation>Schaffen Sie Platz, oder verwenden Sie das Modell dort, wo es ist.</translation>
+    </message>
+    <message>
+        <source>Many languages, and it can think before it answers.</source>
+        <translation>Viele Sprachen, und es kann vor der Antwort nachdenken.</translation>
+    </message>
+    <message>
+        <source>Many languages. Its text part is loaded, not the one that sees. Its owner asks who you are.</source>
+        <translation>Viele Sprachen. Geladen wird der Teil für Text, nicht der, der sieht. Der Eigentümer fragt, wer Sie sind.</translation>
+    </message>
+    <message>
+        <source>Mend the model&apos;s chat_template.jinja, or choose another model.</source>
+        <translation>Berichtigen Sie die chat_template.jinja des Modells, oder wählen Sie ein anderes Modell.</translation>
+    </message>
+    <message>
+        <source>Models of type {0} aren&apos;t supported.</source>
+        <translation>Modelle der Art {0} werden nicht unterstützt.</translation>
+    </message>
+    <message>
+        <source>Models of type {0} aren&apos;t supported: {1}.</source>
+        <translation>Modelle der Art {0} werden nicht unterstützt: {1}.</translation>
+    </message>
+    <message>
+        <source>Models run on: {0}.</source>
+        <translation>Modelle laufen auf: {0}.</translation>
+    </message>
+    <message>
+        <source>Move it away.</source>
+        <translation>Legen Sie es woandershin.</translation>
+    </message>
+    <message>
+        <source>Name a file or a folder that does.</source>
+        <translation>Nennen Sie eine Datei oder einen Ordner, bei dem es so ist.</translation>
+    </message>
+    <message>
+        <source>Name a folder with {0}, {1} or {2}.</source>
+        <translation>Nennen Sie einen Ordner mit {0}, {1} oder {2}.</translation>
+    </message>
+    <message>
+        <source>Name it .json, .md or .html.</source>
+        <translation>Der Name muss auf .json, .md oder .html enden.</translation>
+    </message>
+    <message>
+        <source>Name the model with --model, or convert to v2.</source>
+        <translation>Nennen Sie das Modell mit --model, oder wandeln Sie in v2 um.</translation>
+    </message>
+    <message>
+        <source>Name the model with --model.</source>
+        <translation>Nennen Sie das Modell mit --model.</translation>
+    </message>
+    <message>
+        <source>Needs {0} GB more on the disk with {1} (2 GB is kept free).</source>
+        <translation>Braucht {0} GB mehr auf dem Datenträger mit {1} (2 GB bleiben frei).</translation>
+    </message>
+    <message>
+        <source>No conversation is kept yet.</source>
+        <translation>Noch ist kein Gespräch behalten.</translation>
+    </message>
+    <message>
+        <source>No memory for a KV cache of {0} tokens.</source>
+        <translation>Kein Speicher für einen KV-Cache von {0} Token.</translation>
+    </message>
+    <message>
+        <source>No memory for {0}.</source>
+        <translation>Kein Speicher für {0}.</translation>
+    </message>
+    <message>
+        <source>No model is loaded.</source>
+        <translation>Es ist kein Modell geladen.</translation>
+    </message>
+    <message>
+        <source>No model.safetensors in {0}.</source>
+        <translation>In {0} gibt es keine model.safetensors.</translation>
+    </message>
+    <message>
+        <source>No pickled heads or weights in {0}.</source>
+        <translation>In {0} gibt es keine Köpfe oder Gewichte als Pickle.</translation>
+    </message>
+    <message>
+        <source>No process can be started for the chat template: {0}.</source>
+        <translation>Für die Chat-Vorlage lässt sich kein Prozess starten: {0}.</translation>
+    </message>
+    <message>
+        <source>No process can be started to read it: {0}.</source>
+        <translation>Zum Lesen lässt sich kein Prozess starten: {0}.</translation>
+    </message>
+    <message>
+        <source>No process can be started to read {0}: {1}.</source>
+        <translation>Zum Lesen von {0} lässt sich kein Prozess starten: {1}.</translation>
+    </message>
+    <message>
+        <source>No runner can compute this model.</source>
+        <translation>Nichts hier kann dieses Modell rechnen.</translation>
+    </message>
+    <message>
+        <source>No weight file holds {0} of the tensors that the index names, such as {1}.</source>
+        <translation>Keine Gewichtsdatei enthält {0} der Tensoren, die das Verzeichnis nennt, etwa {1}.</translation>
+    </message>
+    <message>
+        <source>No {0} in {1}.</source>
+        <translation>Kein {0} in {1}.</translation>
+    </message>
+    <message>
+        <source>Not installed: {0}.</source>
+        <translation>Nicht installiert: {0}.</translation>
+    </message>
+    <message>
+        <source>Nothing needs conversion there.</source>
+        <translation>Dort muss nichts umgewandelt werden.</translation>
+    </message>
+    <message>
+        <source>Nothing was changed there; look at the links among its folders.</source>
+        <translation>Nichts wurde dort verändert; sehen Sie nach den Verknüpfungen unter den Ordnern.</translation>
+    </message>
+    <message>
+        <source>Nothing was changed. Check HF_ENDPOINT and the proxy, or try again later.</source>
+        <translation>Nichts wurde verändert. Prüfen Sie HF_ENDPOINT und den Proxy, oder versuchen Sie es später noch einmal.</translation>
+    </message>
+    <message>
+        <source>Nothing was changed. Get the weights as safetensors instead.</source>
+        <translation>Nichts wurde verändert. Besorgen Sie stattdessen die Gewichte als safetensors.</translation>
+    </message>
+    <message>
+        <source>Nothing was changed. It may have run out of memory: close other programs and try again.</source>
+        <translation>Nichts wurde verändert. Vielleicht fehlte Speicher: Schließen Sie andere Programme und versuchen Sie es noch einmal.</translation>
+    </message>
+    <message>
+        <source>Of quantized ones {0} are supported: choose one of these, or the unquantized version of this model.</source>
+        <translation>Von den quantisierten werden {0} unterstützt: Wählen Sie eines davon, oder die unquantisierte Fassung dieses Modells.</translation>
+    </message>
+    <message>
+        <source>Of {0} only some tensors are quantized.</source>
+        <translation>Von {0} sind nur einige Tensoren quantisiert.</translation>
+    </message>
+    <message>
+        <source>Offline mode is on: nothing is asked of the Hub.</source>
+        <translation>Der Offline-Modus ist an: Das Hub wird nichts gefragt.</translation>
+    </message>
+    <message>
+        <source>One conversation of the file is too large, or the file is damaged.</source>
+        <translation>Ein Gespräch in der Datei ist zu groß, oder die Datei ist beschädigt.</translation>
+    </message>
+    <message>
+        <source>Only GGUF files hold such weights.</source>
+        <translation>Solche Gewichte gibt es nur in GGUF-Dateien.</translation>
+    </message>
+    <message>
+        <source>Only nf4 in blocks of {0} is supported.</source>
+        <translation>Unterstützt wird nur nf4 in Blöcken von {0}.</translation>
+    </message>
+    <message>
+        <source>Only such ones can be streamed: get the model&apos;s tokenizer.json.</source>
+        <translation>Nur solche lassen sich Stück für Stück zeigen: Besorgen Sie die tokenizer.json des Modells.</translation>
+    </message>
+    <message>
+        <source>Only what lies in the cache is removed; remove other folders yourself.</source>
+        <translation>Entfernt wird nur, was im Cache liegt; andere Ordner entfernen Sie selbst.</translation>
+    </message>
+    <message>
+        <source>Open it in a reader and save or print it to a new PDF.</source>
+        <translation>Öffnen Sie es in einem Betrachter und speichern oder drucken Sie es als neues PDF.</translation>
+    </message>
+    <message>
+        <source>Open it in a word processor and save it anew.</source>
+        <translation>Öffnen Sie es in einer Textverarbeitung und speichern Sie es neu.</translation>
+    </message>
+    <message>
+        <source>Optional pieces</source>
+        <translation>Zusätzliche Teile</translation>
+    </message>
+    <message>
+        <source>Parts are missing: record it again.</source>
+        <translation>Es fehlen Teile: Zeichnen Sie neu auf.</translation>
+    </message>
+    <message>
+        <source>Places count from 0.</source>
+        <translation>Stellen zählen ab 0.</translation>
+    </message>
+    <message>
+        <source>Put them into the same folder.</source>
+        <translation>Legen Sie sie in denselben Ordner.</translation>
+    </message>
+    <message>
+        <source>PyTorch can&apos;t be loaded: {0}.</source>
+        <translation>PyTorch lässt sich nicht laden: {0}.</translation>
+    </message>
+    <message>
+        <source>PyTorch multiplies wrongly here.</source>
+        <translation>PyTorch rechnet hier falsch.</translation>
+    </message>
+    <message>
+        <source>Python {0} on {1} {2}</source>
+        <translation>Python {0} auf {1} {2}</translation>
+    </message>
+    <message>
+        <source>Reading the heads of {0}</source>
+        <translation>Liest die Köpfe von {0}</translation>
+    </message>
+    <message>
+        <source>Reading the weights of {0}</source>
+        <translation>Liest die Gewichte von {0}</translation>
+    </message>
+    <message>
+        <source>Reading {0} of {1} tokens</source>
+        <translation>Liest {0} von {1} Token</translation>
+    </message>
+    <message>
+        <source>Record it again.</source>
+        <translation>Zeichnen Sie neu auf.</translation>
+    </message>
+    <message>
+        <source>Record the answer again.</source>
+        <translation>Zeichnen Sie die Antwort neu auf.</translation>
+    </message>
+    <message>
+        <source>Remove the file and add the folders again.</source>
+        <translation>Entfernen Sie die Datei und fügen Sie die Ordner neu hinzu.</translation>
+    </message>
+    <message>
+        <source>Rename one of the two folders.</source>
+        <translation>Benennen Sie einen der beiden Ordner um.</translation>
+    </message>
+    <message>
+        <source>Rope scaling has {0} factors for {1} pairs.</source>
+        <translation>Die gestreckten Positionen haben {0} Faktoren für {1} Paare.</translation>
+    </message>
+    <message>
+        <source>Rope scaling of type {0} isn&apos;t supported.</source>
+        <translation>Das Strecken der Positionen nach Art {0} wird nicht unterstützt.</translation>
+    </message>
+    <message>
+        <source>Run text recognition (OCR) over it and attach the result.</source>
+        <translation>Lassen Sie eine Texterkennung (OCR) darüberlaufen und hängen Sie das Ergebnis an.</translation>
+    </message>
+    <message>
+        <source>Save a copy without a password and attach that.</source>
+        <translation>Speichern Sie eine Kopie ohne Passwort und hängen Sie diese an.</translation>
+    </message>
+    <message>
+        <source>Save another one in Settings, Models; get it from huggingface.co/settings/tokens.</source>
+        <translation>Speichern Sie ein anderes unter Einstellungen, Modelle; Sie bekommen es unter huggingface.co/settings/tokens.</translation>
+    </message>
+    <message>
+        <source>Save it anew as .docx, without a password.</source>
+        <translation>Speichern Sie es neu als .docx, ohne Passwort.</translation>
+    </message>
+    <message>
+        <source>See that the disk is connected and has room, then try again.</source>
+        <translation>Sehen Sie nach, ob der Datenträger angeschlossen ist und Platz hat, und versuchen Sie es dann noch einmal.</translation>
+    </message>
+    <message>
+        <source>See that you may write to {0} and to the files in it.</source>
+        <translation>Sehen Sie nach, ob Sie in {0} und in die Dateien darin schreiben dürfen.</translation>
+    </message>
+    <message>
+        <source>See that you may write to {0}, and that the disk has room.</source>
+        <translation>Sehen Sie nach, ob Sie in {0} schreiben dürfen und ob der Datenträger Platz hat.</translation>
+    </message>
+    <message>
+        <source>Shorten it, or load the model with a longer context.</source>
+        <translation>Kürzen Sie sie, oder laden Sie das Modell mit längerem Kontext.</translation>
+    </message>
+    <message>
+        <source>Shorten it.</source>
+        <translation>Kürzen Sie es.</translation>
+    </message>
+    <message>
+        <source>Shorten the message, start a new chat, or let the oldest messages go (Context, in the chat&apos;s settings).</source>
+        <translation>Kürzen Sie die Nachricht, beginnen Sie ein neues Gespräch, oder lassen Sie die ältesten Nachrichten gehen (Kontext, in den Einstellungen des Gesprächs).</translation>
+    </message>
+    <message>
+        <source>Small, and good at reasoning and code.</source>
+        <translation>Klein, und gut im Schließen und Programmieren.</translation>
+    </message>
+    <message>
+        <source>Small, with a long context. Its owner asks who you are.</source>
+        <translation>Klein, mit langem Kontext. Der Eigentümer fragt, wer Sie sind.</translation>
+    </message>
+    <message>
+        <source>Start Medusa Chat again.</source>
+        <translation>Starten Sie Medusa Chat neu.</translation>
+    </message>
+    <message>
+        <source>Start Medusa Chat again: the file is set aside, and what can be read is saved.</source>
+        <translation>Starten Sie Medusa Chat neu: Die Datei wird beiseitegelegt, und was lesbar ist, wird gerettet.</translation>
+    </message>
+    <message>
+        <source>Start a new chat if this one is very long; else choose another model.</source>
+        <translation>Beginnen Sie ein neues Gespräch, wenn dieses sehr lang ist; sonst wählen Sie ein anderes Modell.</translation>
+    </message>
+    <message>
+        <source>Start the download anew.</source>
+        <translation>Beginnen Sie den Download von vorn.</translation>
+    </message>
+    <message>
+        <source>Start the download anew: it takes the new version.</source>
+        <translation>Beginnen Sie den Download von vorn: Er nimmt dann die neue Fassung.</translation>
+    </message>
+    <message>
+        <source>Starting the engine</source>
+        <translation>Startet das Rechenwerk</translation>
+    </message>
+    <message>
+        <source>Supported are default, linear, dynamic, llama3, yarn and longrope.</source>
+        <translation>Unterstützt werden default, linear, dynamic, llama3, yarn und longrope.</translation>
+    </message>
+    <message>
+        <source>Supported are llama (SentencePiece) and gpt2 (byte-level BPE).</source>
+        <translation>Unterstützt werden llama (SentencePiece) und gpt2 (BPE mit Bytes).</translation>
+    </message>
+    <message>
+        <source>Supported are {0}.</source>
+        <translation>Unterstützt werden {0}.</translation>
+    </message>
+    <message>
+        <source>Supported are {0}: Llama, Vicuna, TinyLlama, Yi, Mistral, Qwen2, Qwen3, Gemma 2 and 3, OLMo 2 and 3, Granite, SmolLM3 and their relatives.</source>
+        <translation>Unterstützt werden {0}: Llama, Vicuna, TinyLlama, Yi, Mistral, Qwen2, Qwen3, Gemma 2 und 3, OLMo 2 und 3, Granite, SmolLM3 und ihre Verwandten.</translation>
+    </message>
+    <message>
+        <source>Switch it off in the model manager, or unset HF_HUB_OFFLINE.</source>
+        <translation>Schalten Sie ihn in der Modellverwaltung aus, oder löschen Sie HF_HUB_OFFLINE.</translation>
+    </message>
+    <message>
+        <source>Take it out of the message, or mend the model&apos;s chat_template.jinja.</source>
+        <translation>Nehmen Sie es aus der Nachricht, oder berichtigen Sie die chat_template.jinja des Modells.</translation>
+    </message>
+    <message>
+        <source>Tensors need nothing of the kind. Don&apos;t open this file with any program.</source>
+        <translation>Tensoren brauchen nichts dergleichen. Öffnen Sie diese Datei mit keinem Programm.</translation>
+    </message>
+    <message>
+        <source>Tensors that belong to no Medusa head: {0}.</source>
+        <translation>Tensoren, die zu keinem Medusa-Kopf gehören: {0}.</translation>
+    </message>
+    <message>
+        <source>Tensors that belong to no layer of their head: {0}.</source>
+        <translation>Tensoren, die zu keiner Schicht ihres Kopfes gehören: {0}.</translation>
+    </message>
+    <message>
+        <source>That is no name for a preset.</source>
+        <translation>Das ist kein Name für eine Vorgabe.</translation>
+    </message>
+    <message>
+        <source>The Hub failed ({0}).</source>
+        <translation>Das Hub ist gescheitert ({0}).</translation>
+    </message>
+    <message>
+        <source>The Hub&apos;s answer about {0} can&apos;t be read: {1}.</source>
+        <translation>Die Antwort des Hubs zu {0} ist nicht lesbar: {1}.</translation>
+    </message>
+    <message>
+        <source>The activation {0} isn&apos;t supported; only {1} is.</source>
+        <translation>Die Aktivierung {0} wird nicht unterstützt; nur {1} wird es.</translation>
+    </message>
+    <message>
+        <source>The answer can&apos;t be taken up again at token {0}.</source>
+        <translation>Die Antwort lässt sich bei Token {0} nicht wieder aufnehmen.</translation>
+    </message>
+    <message>
+        <source>The chat template broke the process that renders it.</source>
+        <translation>Die Chat-Vorlage hat den Prozess zerstört, der sie ausführt.</translation>
+    </message>
+    <message>
+        <source>The chat template can&apos;t be read: {0}.</source>
+        <translation>Die Chat-Vorlage ist nicht lesbar: {0}.</translation>
+    </message>
+    <message>
+        <source>The chat template doesn&apos;t come to an end.</source>
+        <translation>Die Chat-Vorlage kommt zu keinem Ende.</translation>
+    </message>
+    <message>
+        <source>The chat template fails{0}: {1}.</source>
+        <translation>Die Chat-Vorlage scheitert{0}: {1}.</translation>
+    </message>
+    <message>
+        <source>The chat template has {0} characters; {1} are the most.</source>
+        <translation>Die Chat-Vorlage hat {0} Zeichen; {1} sind das Höchste.</translation>
+    </message>
+    <message>
+        <source>The chat template is wrong in line {0}: {1}.</source>
+        <translation>Die Chat-Vorlage ist in Zeile {0} falsch: {1}.</translation>
+    </message>
+    <message>
+        <source>The chat template of {0} writes nothing.</source>
+        <translation>Die Chat-Vorlage von {0} schreibt nichts.</translation>
+    </message>
+    <message>
+        <source>The chat template refuses this conversation{0}: {1}.</source>
+        <translation>Die Chat-Vorlage lehnt dieses Gespräch ab{0}: {1}.</translation>
+    </message>
+    <message>
+        <source>The chat template takes too much memory.</source>
+        <translation>Die Chat-Vorlage braucht zu viel Speicher.</translation>
+    </message>
+    <message>
+        <source>The chat template writes more than {0} characters.</source>
+        <translation>Die Chat-Vorlage schreibt mehr als {0} Zeichen.</translation>
+    </message>
+    <message>
+        <source>The checkpoint is quantized already ({0}).</source>
+        <translation>Der Checkpoint ist schon quantisiert ({0}).</translation>
+    </message>
+    <message>
+        <source>The context can&apos;t be shared by {0} answers.</source>
+        <translation>Der Kontext lässt sich nicht auf {0} Antworten verteilen.</translation>
+    </message>
+    <message>
+        <source>The conversation is not in the history any more.</source>
+        <translation>Das Gespräch ist nicht mehr im Verlauf.</translation>
+    </message>
+    <message>
+        <source>The conversation “{0}” can&apos;t be read: {1}.</source>
+        <translation>Das Gespräch „{0}“ ist nicht lesbar: {1}.</translation>
+    </message>
+    <message>
+        <source>The conversion has done nothing for {0} s and was stopped.</source>
+        <translation>Die Umwandlung hat {0} s lang nichts getan und wurde beendet.</translation>
+    </message>
+    <message>
+        <source>The conversion needs {0} bytes of disk; {1} are free.</source>
+        <translation>Die Umwandlung braucht {0} Bytes auf dem Datenträger; frei sind {1}.</translation>
+    </message>
+    <message>
+        <source>The converter ended unexpectedly ({0}).</source>
+        <translation>Der Umwandler endete unerwartet ({0}).</translation>
+    </message>
+    <message>
+        <source>The device ran out of memory.</source>
+        <translation>Dem Gerät ging der Speicher aus.</translation>
+    </message>
+    <message>
+        <source>The disk failed while {0} was read or written.</source>
+        <translation>Der Datenträger versagte, als {0} gelesen oder geschrieben wurde.</translation>
+    </message>
+    <message>
+        <source>The disk is full: {0} can&apos;t be written.</source>
+        <translation>Der Datenträger ist voll: {0} lässt sich nicht schreiben.</translation>
+    </message>
+    <message>
+        <source>The download is incomplete, or this is another kind of model.</source>
+        <translation>Der Download ist unvollständig, oder es ist eine andere Art von Modell.</translation>
+    </message>
+    <message>
+        <source>The engine ended a request without an answer.</source>
+        <translation>Das Programm beendete eine Anfrage ohne Antwort.</translation>
+    </message>
+    <message>
+        <source>The engine failed: {0}.</source>
+        <translation>Das Programm ist gescheitert: {0}.</translation>
+    </message>
+    <message>
+        <source>The factors of rope scaling aren&apos;t numbers.</source>
+        <translation>Die Faktoren der gestreckten Positionen sind keine Zahlen.</translation>
+    </message>
+    <message>
+        <source>The file has version {0}; this program reads version {1}.</source>
+        <translation>Die Datei hat Version {0}; dieses Programm liest Version {1}.</translation>
+    </message>
+    <message>
+        <source>The file holds a number beyond all bounds.</source>
+        <translation>Die Datei enthält eine Zahl jenseits aller Grenzen.</translation>
+    </message>
+    <message>
+        <source>The file holds no conversations that can be read.</source>
+        <translation>Die Datei enthält keine lesbaren Gespräche.</translation>
+    </message>
+    <message>
+        <source>The file is damaged, or was changed: export the conversation again.</source>
+        <translation>Die Datei ist beschädigt oder wurde verändert: Exportieren Sie das Gespräch neu.</translation>
+    </message>
+    <message>
+        <source>The file is no complete JSON file: {0}.</source>
+        <translation>Die Datei ist keine vollständige JSON-Datei: {0}.</translation>
+    </message>
+    <message>
+        <source>The file is no valid one: {0}.</source>
+        <translation>Die Datei ist nicht gültig: {0}.</translation>
+    </message>
+    <message>
+        <source>The heads are for a hidden size of {0}, the model has {1}.</source>
+        <translation>Die Köpfe sind für die Breite {0}, das Modell hat {1}.</translation>
+    </message>
+    <message>
+        <source>The heads differ in their layers.</source>
+        <translation>Die Köpfe unterscheiden sich in ihren Schichten.</translation>
+    </message>
+    <message>
+        <source>The heads have a vocabulary of {0}, the model {1}.</source>
+        <translation>Die Köpfe haben ein Vokabular von {0}, das Modell von {1}.</translation>
+    </message>
+    <message>
+        <source>The heads hold no weights.</source>
+        <translation>Die Köpfe enthalten keine Gewichte.</translation>
+    </message>
+    <message>
+        <source>The kept model holds {0}, which it has no place for.</source>
+        <translation>Das behaltene Modell enthält {0}, wofür es keinen Platz hat.</translation>
+    </message>
+    <message>
+        <source>The kept model&apos;s {0} is {1} of {2}, not {3} of {4}.</source>
+        <translation>{0} des behaltenen Modells ist {1} von {2}, nicht {3} von {4}.</translation>
+    </message>
+    <message>
+        <source>The kept model&apos;s {0} isn&apos;t what was kept.</source>
+        <translation>{0} des behaltenen Modells ist nicht, was behalten wurde.</translation>
+    </message>
+    <message>
+        <source>The last message alone</source>
+        <translation>Die letzte Nachricht allein</translation>
+    </message>
+    <message>
+        <source>The layers of this model differ in their sizes.</source>
+        <translation>Die Schichten dieses Modells sind verschieden groß.</translation>
+    </message>
+    <message>
+        <source>The list of folders {0} can&apos;t be read: {1}.</source>
+        <translation>Die Liste der Ordner {0} ist nicht lesbar: {1}.</translation>
+    </message>
+    <message>
+        <source>The list of folders {0} can&apos;t be written: {1}.</source>
+        <translation>Die Liste der Ordner {0} lässt sich nicht schreiben: {1}.</translation>
+    </message>
+    <message>
+        <source>The message belongs to another conversation.</source>
+        <translation>Die Nachricht gehört zu einem anderen Gespräch.</translation>
+    </message>
+    <message>
+        <source>The model&apos;s scores are not numbers (NaN or infinite).</source>
+        <translation>Die Bewertungen des Modells sind keine Zahlen (NaN oder unendlich).</translation>
+    </message>
+    <message>
+        <source>The numbers in {0} are not little-endian.</source>
+        <translation>Die Zahlen in {0} haben nicht die übliche Bytefolge (little-endian).</translation>
+    </message>
+    <message>
+        <source>The pair that Medusa was published with; about 3.6 GB of an 8 GB card in 4 bits.</source>
+        <translation>Das Paar, mit dem Medusa veröffentlicht wurde; in 4 Bit etwa 3,6 GB einer Karte mit 8 GB.</translation>
+    </message>
+    <message>
+        <source>The pickle in {0} has {1} bytes; more than {2} are not read.</source>
+        <translation>Das Pickle in {0} hat {1} Bytes; mehr als {2} werden nicht gelesen.</translation>
+    </message>
+    <message>
+        <source>The prompt holds half a character (U+{0}).</source>
+        <translation>Der Prompt enthält ein halbes Zeichen (U+{0}).</translation>
+    </message>
+    <message>
+        <source>The residual layers are not all {0} wide.</source>
+        <translation>Die Zwischenschichten sind nicht alle {0} breit.</translation>
+    </message>
+    <message>
+        <source>The smallest: quick on any processor, simple answers.</source>
+        <translation>Das kleinste: schnell auf jedem Prozessor, einfache Antworten.</translation>
+    </message>
+    <message>
+        <source>The statistics of a quantized tensor are damaged ({0}).</source>
+        <translation>Die Angaben zu einem quantisierten Tensor sind beschädigt ({0}).</translation>
+    </message>
+    <message>
+        <source>The statistics of a quantized tensor don&apos;t fit {0} rows of {1} numbers.</source>
+        <translation>Die Angaben zu einem quantisierten Tensor passen nicht zu {0} Zeilen von {1} Zahlen.</translation>
+    </message>
+    <message>
+        <source>The tensors of {0} unfold to more than its size explains, or than there is room.</source>
+        <translation>Die Tensoren von {0} entfalten sich zu mehr, als seine Größe erklärt oder als Platz ist.</translation>
+    </message>
+    <message>
+        <source>The text has {0} tokens, but {1} reads {2}.</source>
+        <translation>Der Text hat {0} Token, aber {1} liest {2}.</translation>
+    </message>
+    <message>
+        <source>The text was read by another model: verify it anew.</source>
+        <translation>Den Text hat ein anderes Modell gelesen: Prüfen Sie ihn neu.</translation>
+    </message>
+    <message>
+        <source>The tokenizer belongs to another model; download both again.</source>
+        <translation>Der Tokenizer gehört zu einem anderen Modell; laden Sie beides neu herunter.</translation>
+    </message>
+    <message>
+        <source>The tokenizer gives token {0}, but {1} knows only {2}.</source>
+        <translation>Der Tokenizer ergibt Token {0}, aber {1} kennt nur {2}.</translation>
+    </message>
+    <message>
+        <source>The tokenizer in {0} is damaged: {1}.</source>
+        <translation>Der Tokenizer in {0} ist beschädigt: {1}.</translation>
+    </message>
+    <message>
+        <source>The tokenizer numbers its tokens up to {0}.</source>
+        <translation>Der Tokenizer nummeriert seine Token bis {0}.</translation>
+    </message>
+    <message>
+        <source>The tree lacks the parents of {0} nodes, such as {1}.</source>
+        <translation>Dem Baum fehlen die Eltern von {0} Knoten, etwa {1}.</translation>
+    </message>
+    <message>
+        <source>The weights and config.json belong to different models; download both again.</source>
+        <translation>Gewichte und config.json gehören zu verschiedenen Modellen; laden Sie beides neu herunter.</translation>
+    </message>
+    <message>
+        <source>The weights are damaged or overflow in this dtype: try float32, or download again.</source>
+        <translation>Die Gewichte sind beschädigt oder laufen in diesem Zahlentyp über: Versuchen Sie float32, oder laden Sie neu herunter.</translation>
+    </message>
+    <message>
+        <source>The weights are packed in a way that isn&apos;t supported ({0}: {1}).</source>
+        <translation>Die Gewichte sind auf eine Weise gepackt, die nicht unterstützt wird ({0}: {1}).</translation>
+    </message>
+    <message>
+        <source>The weights lack the tensor lm_head.weight.</source>
+        <translation>Den Gewichten fehlt der Tensor lm_head.weight.</translation>
+    </message>
+    <message>
+        <source>The weights lack the tensor {0}.</source>
+        <translation>Den Gewichten fehlt der Tensor {0}.</translation>
+    </message>
+    <message>
+        <source>The {0} is not in the history any more.</source>
+        <translation>{0} ist nicht mehr im Verlauf.</translation>
+    </message>
+    <message>
+        <source>There are too many stop strings, or one is too long.</source>
+        <translation>Es gibt zu viele Stoppzeichenfolgen, oder eine ist zu lang.</translation>
+    </message>
+    <message>
+        <source>There is a preset {0} already.</source>
+        <translation>Eine Vorgabe {0} gibt es schon.</translation>
+    </message>
+    <message>
+        <source>There is no device {0}.</source>
+        <translation>Ein Gerät {0} gibt es nicht.</translation>
+    </message>
+    <message>
+        <source>There is no dtype {0}.</source>
+        <translation>Einen Zahlentyp {0} gibt es nicht.</translation>
+    </message>
+    <message>
+        <source>There is no file {0}.</source>
+        <translation>Eine Datei {0} gibt es nicht.</translation>
+    </message>
+    <message>
+        <source>There is no repository {0}, or you may not see it.</source>
+        <translation>Ein Repository {0} gibt es nicht, oder Sie dürfen es nicht sehen.</translation>
+    </message>
+    <message>
+        <source>There is none that this processor ({0}) can run.</source>
+        <translation>Es gibt keine, die dieser Prozessor ({0}) ausführen kann.</translation>
+    </message>
+    <message>
+        <source>There is nothing to answer.</source>
+        <translation>Es gibt nichts zu beantworten.</translation>
+    </message>
+    <message>
+        <source>There is nothing to verify.</source>
+        <translation>Es gibt nichts zu prüfen.</translation>
+    </message>
+    <message>
+        <source>There isn&apos;t enough memory to read {0}.</source>
+        <translation>Zum Lesen von {0} reicht der Speicher nicht.</translation>
+    </message>
+    <message>
+        <source>These heads are a pickle ({0}), which can run code when it is opened.</source>
+        <translation>Diese Köpfe sind ein Pickle ({0}), das beim Öffnen Programme ausführen kann.</translation>
+    </message>
+    <message>
+        <source>These heads don&apos;t share the model&apos;s projection; v2 has no place for them.</source>
+        <translation>Diese Köpfe teilen die Projektion des Modells nicht; v2 hat keinen Platz für sie.</translation>
+    </message>
+    <message>
+        <source>These heads draft from a reduced vocabulary, which v0.1 can&apos;t say.</source>
+        <translation>Diese Köpfe raten aus einem kleineren Vokabular, was v0.1 nicht sagen kann.</translation>
+    </message>
+    <message>
+        <source>These heads have projections of their own, which &apos;rooted&apos; has no place for.</source>
+        <translation>Diese Köpfe haben eigene Projektionen, für die „rooted“ keinen Platz hat.</translation>
+    </message>
+    <message>
+        <source>These heads read the root&apos;s vector, which other programs don&apos;t give theirs.</source>
+        <translation>Diese Köpfe lesen den Vektor der Wurzel, den andere Programme ihren nicht geben.</translation>
+    </message>
+    <message>
+        <source>These heads share the model&apos;s projection; v0.1 needs one for each.</source>
+        <translation>Diese Köpfe teilen die Projektion des Modells; v0.1 braucht für jeden eine.</translation>
+    </message>
+    <message>
+        <source>These heads share the model&apos;s projection; vLLM needs one for each.</source>
+        <translation>Diese Köpfe teilen die Projektion des Modells; vLLM braucht für jeden eine.</translation>
+    </message>
+    <message>
+        <source>These weights hold a model beside the heads.</source>
+        <translation>Diese Gewichte enthalten neben den Köpfen ein Modell.</translation>
+    </message>
+    <message>
+        <source>This Granite doesn&apos;t turn queries and keys by position, which isn&apos;t supported.</source>
+        <translation>Dieses Granite dreht Anfragen und Schlüssel nicht nach ihrer Stelle, was nicht unterstützt wird.</translation>
+    </message>
+    <message>
+        <source>This Granite has experts, which aren&apos;t supported in its family.</source>
+        <translation>Dieses Granite hat Experten, die in seiner Familie nicht unterstützt werden.</translation>
+    </message>
+    <message>
+        <source>This Granite has layers that carry a state, which can&apos;t be taken back when drafts are rejected.</source>
+        <translation>Dieses Granite hat Schichten mit einem Zustand, der sich nicht zurücknehmen lässt, wenn Geratenes verworfen wird.</translation>
+    </message>
+    <message>
+        <source>This PDF holds no text; it may be scanned.</source>
+        <translation>Dieses PDF enthält keinen Text; vielleicht ist es eingescannt.</translation>
+    </message>
+    <message>
+        <source>This PDF is damaged.</source>
+        <translation>Dieses PDF ist beschädigt.</translation>
+    </message>
+    <message>
+        <source>This PDF is protected by a password.</source>
+        <translation>Dieses PDF ist durch ein Passwort geschützt.</translation>
+    </message>
+    <message>
+        <source>This PDF unpacks to far more than a page holds.</source>
+        <translation>Dieses PDF entpackt sich zu weit mehr, als eine Seite fasst.</translation>
+    </message>
+    <message>
+        <source>This Word document is damaged or protected.</source>
+        <translation>Dieses Word-Dokument ist beschädigt oder geschützt.</translation>
+    </message>
+    <message>
+        <source>This can&apos;t be checked: {0}.</source>
+        <translation>Das lässt sich nicht prüfen: {0}.</translation>
+    </message>
+    <message>
+        <source>This can&apos;t be written: {0}.</source>
+        <translation>Das lässt sich nicht schreiben: {0}.</translation>
+    </message>
+    <message>
+        <source>This chat</source>
+        <translation>Dieses Gespräch</translation>
+    </message>
+    <message>
+        <source>This conversation is still being answered.</source>
+        <translation>Dieses Gespräch wird noch beantwortet.</translation>
+    </message>
+    <message>
+        <source>This document defines entities, which no Word document does.</source>
+        <translation>Dieses Dokument legt Entitäten fest, was kein Word-Dokument tut.</translation>
+    </message>
+    <message>
+        <source>This document unpacks to far more than it seems to hold.</source>
+        <translation>Dieses Dokument entpackt sich zu weit mehr, als es zu enthalten scheint.</translation>
+    </message>
+    <message>
+        <source>This file broke the process that reads it.</source>
+        <translation>Diese Datei hat den Prozess zerstört, der sie liest.</translation>
+    </message>
+    <message>
+        <source>This file holds more than {0} characters; no model here reads so much.</source>
+        <translation>Diese Datei enthält mehr als {0} Zeichen; so viel liest hier kein Modell.</translation>
+    </message>
+    <message>
+        <source>This file holds no presets that can be read.</source>
+        <translation>Diese Datei enthält keine lesbaren Vorgaben.</translation>
+    </message>
+    <message>
+        <source>This file holds no text.</source>
+        <translation>Diese Datei enthält keinen Text.</translation>
+    </message>
+    <message>
+        <source>This file is larger than {0} MB.</source>
+        <translation>Diese Datei ist größer als {0} MB.</translation>
+    </message>
+    <message>
+        <source>This file isn&apos;t text.</source>
+        <translation>Diese Datei ist kein Text.</translation>
+    </message>
+    <message>
+        <source>This file takes too long to read.</source>
+        <translation>Das Lesen dieser Datei dauert zu lange.</translation>
+    </message>
+    <message>
+        <source>This file takes too much memory to read.</source>
+        <translation>Das Lesen dieser Datei braucht zu viel Speicher.</translation>
+    </message>
+    <message>
+        <source>This model needs {0} GiB more than {1} has free.</source>
+        <translation>Dieses Modell braucht {0} GiB mehr, als auf {1} frei ist.</translation>
+    </message>
+    <message>
+        <source>This model of architecture {0} has experts.</source>
+        <translation>Dieses Modell der Architektur {0} hat Experten.</translation>
+    </message>
+    <message>
+        <source>This torch finds no CUDA device.</source>
+        <translation>Dieses torch findet kein CUDA-Gerät.</translation>
+    </message>
+    <message>
+        <source>Those of Medusa Chat are still there; the damaged file is now {0}.</source>
+        <translation>Die von Medusa Chat sind noch da; die beschädigte Datei heißt jetzt {0}.</translation>
+    </message>
+    <message>
+        <source>Token ids belong to one model: look them up again after changing it.</source>
+        <translation>Token-Nummern gehören zu einem Modell: Sehen Sie sie nach einem Wechsel neu nach.</translation>
+    </message>
+    <message>
+        <source>Token vectors can&apos;t be {0}: they are looked up, not multiplied.</source>
+        <translation>Tokenvektoren können nicht {0} sein: Sie werden nachgeschlagen, nicht multipliziert.</translation>
+    </message>
+    <message>
+        <source>Token {0} is none of the model&apos;s {1}.</source>
+        <translation>Token {0} ist keines der {1} des Modells.</translation>
+    </message>
+    <message>
+        <source>Token {0} is none of {1}.</source>
+        <translation>Token {0} ist keines von {1}.</translation>
+    </message>
+    <message>
+        <source>Try again later, or over another network.</source>
+        <translation>Versuchen Sie es später noch einmal, oder über ein anderes Netz.</translation>
+    </message>
+    <message>
+        <source>Try again later.</source>
+        <translation>Versuchen Sie es später noch einmal.</translation>
+    </message>
+    <message>
+        <source>Try again.</source>
+        <translation>Versuchen Sie es noch einmal.</translation>
+    </message>
+    <message>
+        <source>Try again; the log has the details.</source>
+        <translation>Versuchen Sie es noch einmal; Näheres steht im Protokoll.</translation>
+    </message>
+    <message>
+        <source>Two weight files hold the tensor {0}.</source>
+        <translation>Zwei Gewichtsdateien enthalten den Tensor {0}.</translation>
+    </message>
+    <message>
+        <source>Type it again, or save the file it comes from as UTF-8.</source>
+        <translation>Tippen Sie es neu, oder speichern Sie die Datei, aus der es kommt, als UTF-8.</translation>
+    </message>
+    <message>
+        <source>Unset MEDUSA_NATIVE; answers on the processor are slower without it.</source>
+        <translation>Löschen Sie MEDUSA_NATIVE; ohne sie sind Antworten auf dem Prozessor langsamer.</translation>
+    </message>
+    <message>
+        <source>Update Medusa Chat, or record the answer again.</source>
+        <translation>Aktualisieren Sie Medusa Chat, oder zeichnen Sie die Antwort neu auf.</translation>
+    </message>
+    <message>
+        <source>Update Medusa Chat.</source>
+        <translation>Aktualisieren Sie Medusa Chat.</translation>
+    </message>
+    <message>
+        <source>Update Medusa Chat; nothing in the file was changed.</source>
+        <translation>Aktualisieren Sie Medusa Chat; in der Datei wurde nichts verändert.</translation>
+    </message>
+    <message>
+        <source>Use Python 3.11, 3.12 or 3.13.</source>
+        <translation>Nehmen Sie Python 3.11, 3.12 oder 3.13.</translation>
+    </message>
+    <message>
+        <source>Use fewer.</source>
+        <translation>Nehmen Sie weniger.</translation>
+    </message>
+    <message>
+        <source>Use it as it is.</source>
+        <translation>Verwenden Sie es, wie es ist.</translation>
+    </message>
+    <message>
+        <source>Wait for the answer, or stop it.</source>
+        <translation>Warten Sie auf die Antwort, oder halten Sie sie an.</translation>
+    </message>
+    <message>
+        <source>Wait for the answers that are being written, or load the model with a longer context.</source>
+        <translation>Warten Sie auf die Antworten, die gerade entstehen, oder laden Sie das Modell mit längerem Kontext.</translation>
+    </message>
+    <message>
+        <source>Weights of type {0} are read from GGUF files, not made.</source>
+        <translation>Gewichte der Art {0} werden aus GGUF-Dateien gelesen, nicht erzeugt.</translation>
+    </message>
+    <message>
+        <source>Weights of type {0} aren&apos;t supported.</source>
+        <translation>Gewichte der Art {0} werden nicht unterstützt.</translation>
+    </message>
+    <message>
+        <source>What a step costs is not known.</source>
+        <translation>Was ein Schritt kostet, ist nicht bekannt.</translation>
+    </message>
+    <message>
+        <source>Without them it would be another model: choose a checkpoint of a supported kind.</source>
+        <translation>Ohne sie wäre es ein anderes Modell: Wählen Sie einen Checkpoint einer unterstützten Art.</translation>
+    </message>
+    <message>
+        <source>Write a branch, a tag or a commit.</source>
+        <translation>Schreiben Sie einen Zweig, eine Marke oder einen Commit.</translation>
+    </message>
+    <message>
+        <source>Write a message first.</source>
+        <translation>Schreiben Sie zuerst eine Nachricht.</translation>
+    </message>
+    <message>
+        <source>Write or paste a text first.</source>
+        <translation>Schreiben Sie zuerst einen Text, oder fügen Sie ihn ein.</translation>
+    </message>
+    <message>
+        <source>Write owner/name.</source>
+        <translation>Schreiben Sie Eigentümer/Name.</translation>
+    </message>
+    <message>
+        <source>Your presets can&apos;t be read.</source>
+        <translation>Ihre Vorgaben sind nicht lesbar.</translation>
+    </message>
+    <message>
+        <source>a download that isn&apos;t finished</source>
+        <translation>ein Download, der nicht fertig ist</translation>
+    </message>
+    <message>
+        <source>an exception can&apos;t be read</source>
+        <translation>eine Ausnahme ist nicht lesbar</translation>
+    </message>
+    <message>
+        <source>columns in another order, actorder</source>
+        <translation>Spalten in anderer Reihenfolge, actorder</translation>
+    </message>
+    <message>
+        <source>columns in another order, desc_act</source>
+        <translation>Spalten in anderer Reihenfolge, desc_act</translation>
+    </message>
+    <message>
+        <source>config.json: each token takes {0} of {1} experts.</source>
+        <translation>config.json: Jedes Token nimmt {0} von {1} Experten.</translation>
+    </message>
+    <message>
+        <source>config.json: layer_types isn&apos;t a list of full_attention and sliding_attention.</source>
+        <translation>config.json: layer_types ist keine Liste von full_attention und sliding_attention.</translation>
+    </message>
+    <message>
+        <source>config.json: mlp_only_layers is no list of layers.</source>
+        <translation>config.json: mlp_only_layers ist keine Liste von Schichten.</translation>
+    </message>
+    <message>
+        <source>config.json: no_rope_layers is no list of 0 and 1.</source>
+        <translation>config.json: no_rope_layers ist keine Liste von 0 und 1.</translation>
+    </message>
+    <message>
+        <source>config.json: rope_scaling is no object.</source>
+        <translation>config.json: rope_scaling ist kein Objekt.</translation>
+    </message>
+    <message>
+        <source>config.json: sliding_window is {0}.</source>
+        <translation>config.json: sliding_window ist {0}.</translation>
+    </message>
+    <message>
+        <source>config.json: {0} is {1}, not a positive number.</source>
+        <translation>config.json: {0} ist {1}, keine positive Zahl.</translation>
+    </message>
+    <message>
+        <source>config.json: {0} is {1}, not a whole number from 1 to {2}.</source>
+        <translation>config.json: {0} ist {1}, keine ganze Zahl von 1 bis {2}.</translation>
+    </message>
+    <message>
+        <source>config.json: {0} is {1}.</source>
+        <translation>config.json: {0} ist {1}.</translation>
+    </message>
+    <message>
+        <source>delta is {0}.</source>
+        <translation>delta ist {0}.</translation>
+    </message>
+    <message>
+        <source>eos_token_id {0} is neither a number nor a short list of numbers.</source>
+        <translation>eos_token_id {0} ist weder eine Zahl noch eine kurze Liste von Zahlen.</translation>
+    </message>
+    <message>
+        <source>epsilon is {0}.</source>
+        <translation>epsilon ist {0}.</translation>
+    </message>
+    <message>
+        <source>groups of {0}</source>
+        <translation>Gruppen von {0}</translation>
+    </message>
+    <message>
+        <source>head_dim {0} is odd; rotary embedding needs pairs.</source>
+        <translation>head_dim {0} ist ungerade; gedreht werden Paare.</translation>
+    </message>
+    <message>
+        <source>its layers share keys and values</source>
+        <translation>seine Schichten teilen Schlüssel und Werte</translation>
+    </message>
+    <message>
+        <source>its list of exceptions can&apos;t be read</source>
+        <translation>die Liste der Ausnahmen ist nicht lesbar</translation>
+    </message>
+    <message>
+        <source>its {0} is no whole number</source>
+        <translation>{0} ist keine ganze Zahl</translation>
+    </message>
+    <message>
+        <source>min-p is {0}.</source>
+        <translation>min-p ist {0}.</translation>
+    </message>
+    <message>
+        <source>no files</source>
+        <translation>keine Dateien</translation>
+    </message>
+    <message>
+        <source>no kernels for it</source>
+        <translation>dafür gibt es keine Programme</translation>
+    </message>
+    <message>
+        <source>no working driver</source>
+        <translation>kein funktionierender Treiber</translation>
+    </message>
+    <message>
+        <source>one scale for a matrix</source>
+        <translation>ein Faktor für eine ganze Matrix</translation>
+    </message>
+    <message>
+        <source>several schemes</source>
+        <translation>mehrere Verfahren</translation>
+    </message>
+    <message>
+        <source>some of its layers are recurrent, and a tree of drafts has no state for each branch</source>
+        <translation>einige seiner Schichten sind rekurrent, und ein Baum hat nicht für jeden Zweig einen Zustand</translation>
+    </message>
+    <message>
+        <source>some of their layers carry a state that can&apos;t be taken back when drafts are rejected</source>
+        <translation>einige ihrer Schichten tragen einen Zustand, der sich nicht zurücknehmen lässt, wenn Geratenes verworfen wird</translation>
+    </message>
+    <message>
+        <source>some of their layers share keys and values</source>
+        <translation>einige ihrer Schichten teilen Schlüssel und Werte</translation>
+    </message>
+    <message>
+        <source>the answer took longer than {0} s</source>
+        <translation>die Antwort dauerte länger als {0} s</translation>
+    </message>
+    <message>
+        <source>the last projection, too</source>
+        <translation>auch die letzte Projektion</translation>
+    </message>
+    <message>
+        <source>token_map has shape {0}, the heads draft from {1} tokens.</source>
+        <translation>token_map hat die Form {0}, die Köpfe raten aus {1} Token.</translation>
+    </message>
+    <message>
+        <source>token_map names a token twice, or none.</source>
+        <translation>token_map nennt ein Token zweimal, oder keines.</translation>
+    </message>
+    <message>
+        <source>tokenizer.json is missing in {0}.</source>
+        <translation>tokenizer.json fehlt in {0}.</translation>
+    </message>
+    <message>
+        <source>top-k is {0}.</source>
+        <translation>top-k ist {0}.</translation>
+    </message>
+    <message>
+        <source>top-p is {0}.</source>
+        <translation>top-p ist {0}.</translation>
+    </message>
+    <message>
+        <source>{0} (made when it is needed)</source>
+        <translation>{0} (entsteht, wenn er gebraucht wird)</translation>
+    </message>
+    <message>
+        <source>{0} GB are free.</source>
+        <translation>{0} GB sind frei.</translation>
+    </message>
+    <message>
+        <source>{0} MB, undamaged.</source>
+        <translation>{0} MB, unbeschädigt.</translation>
+    </message>
+    <message>
+        <source>{0} arrived damaged twice: its hash isn&apos;t what {1} says.</source>
+        <translation>{0} kam zweimal beschädigt an: Die Prüfsumme ist nicht die, die {1} nennt.</translation>
+    </message>
+    <message>
+        <source>{0} attention heads can&apos;t share {1} KV heads evenly.</source>
+        <translation>{0} Aufmerksamkeitsköpfe können sich {1} KV-Köpfe nicht gleichmäßig teilen.</translation>
+    </message>
+    <message>
+        <source>{0} broke the process that reads it.</source>
+        <translation>{0} hat den Prozess zerstört, der es liest.</translation>
+    </message>
+    <message>
+        <source>{0} bytes instead of {1}</source>
+        <translation>{0} Bytes statt {1}</translation>
+    </message>
+    <message>
+        <source>{0} can&apos;t be copied to {1}: {2}.</source>
+        <translation>{0} lässt sich nicht nach {1} kopieren: {2}.</translation>
+    </message>
+    <message>
+        <source>{0} can&apos;t be deleted: {1}.</source>
+        <translation>{0} lässt sich nicht löschen: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} can&apos;t be fetched: {1}.</source>
+        <translation>{0} lässt sich nicht holen: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} can&apos;t be locked: {1}.</source>
+        <translation>{0} lässt sich nicht sperren: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} can&apos;t be opened or written.</source>
+        <translation>{0} lässt sich nicht öffnen oder schreiben.</translation>
+    </message>
+    <message>
+        <source>{0} can&apos;t be opened: {1}.</source>
+        <translation>{0} lässt sich nicht öffnen: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} can&apos;t be read as JSON: {1}.</source>
+        <translation>{0} ist nicht als JSON lesbar: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} can&apos;t be read as UTF-8 text: {1}.</source>
+        <translation>{0} ist nicht als Text in UTF-8 lesbar: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} can&apos;t be read or written: {1}.</source>
+        <translation>{0} lässt sich nicht lesen oder schreiben: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} can&apos;t be read: {1}.</source>
+        <translation>{0} ist nicht lesbar: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} can&apos;t be removed: {1}.</source>
+        <translation>{0} lässt sich nicht entfernen: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} can&apos;t be written: {1}.</source>
+        <translation>{0} lässt sich nicht schreiben: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} can&apos;t use the drafter {1}.</source>
+        <translation>{0} kann das Vorausraten {1} nicht nutzen.</translation>
+    </message>
+    <message>
+        <source>{0} comes with Medusa Chat and can&apos;t be changed.</source>
+        <translation>{0} gehört zu Medusa Chat und lässt sich nicht ändern.</translation>
+    </message>
+    <message>
+        <source>{0} contradicts itself: in step {1}, {2}.</source>
+        <translation>{0} widerspricht sich: in Schritt {1}, {2}.</translation>
+    </message>
+    <message>
+        <source>{0} contradicts itself: {1}.</source>
+        <translation>{0} widerspricht sich: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} couldn&apos;t be read within {1} seconds.</source>
+        <translation>{0} war in {1} Sekunden nicht zu lesen.</translation>
+    </message>
+    <message>
+        <source>{0} declares a storage as torch never does.</source>
+        <translation>{0} sagt einen Speicher an, wie es torch nie tut.</translation>
+    </message>
+    <message>
+        <source>{0} declares {1} bytes for storage {2}, but has {3}.</source>
+        <translation>{0} sagt {1} Bytes für den Speicher {2} an, hat aber {3}.</translation>
+    </message>
+    <message>
+        <source>{0} decodes by {1}; only byte-level BPE and SentencePiece with bytes can be streamed.</source>
+        <translation>{0} entschlüsselt mit {1}; Stück für Stück zeigen lassen sich nur BPE mit Bytes und SentencePiece mit Bytes.</translation>
+    </message>
+    <message>
+        <source>{0} doesn&apos;t exist.</source>
+        <translation>{0} gibt es nicht.</translation>
+    </message>
+    <message>
+        <source>{0} doesn&apos;t say what to write.</source>
+        <translation>{0} sagt nicht, was zu schreiben ist.</translation>
+    </message>
+    <message>
+        <source>{0} doesn&apos;t say what token {1} is.</source>
+        <translation>{0} sagt nicht, was Token {1} ist.</translation>
+    </message>
+    <message>
+        <source>{0} exists already.</source>
+        <translation>{0} gibt es schon.</translation>
+    </message>
+    <message>
+        <source>{0} has a token id beyond every vocabulary.</source>
+        <translation>{0} hat eine Token-Nummer jenseits jedes Vokabulars.</translation>
+    </message>
+    <message>
+        <source>{0} has a token that no text can have: {1}.</source>
+        <translation>{0} hat ein Token, das kein Text haben kann: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} has a tokenizer of kind {1}, which isn&apos;t supported.</source>
+        <translation>{0} hat einen Tokenizer der Art {1}, die nicht unterstützt wird.</translation>
+    </message>
+    <message>
+        <source>{0} has become shorter.</source>
+        <translation>{0} ist kürzer geworden.</translation>
+    </message>
+    <message>
+        <source>{0} has changed on the Hub while it was fetched.</source>
+        <translation>{0} hat sich auf dem Hub geändert, während es geholt wurde.</translation>
+    </message>
+    <message>
+        <source>{0} has its columns in another order (g_idx).</source>
+        <translation>{0} hat seine Spalten in anderer Reihenfolge (g_idx).</translation>
+    </message>
+    <message>
+        <source>{0} has more than {1} pickle instructions.</source>
+        <translation>{0} hat mehr als {1} Pickle-Anweisungen.</translation>
+    </message>
+    <message>
+        <source>{0} has no GGUF file {1}, or not all of it.</source>
+        <translation>{0} hat keine GGUF-Datei {1}, oder nicht die ganze.</translation>
+    </message>
+    <message>
+        <source>{0} has no Medusa heads.</source>
+        <translation>{0} hat keine Medusa-Köpfe.</translation>
+    </message>
+    <message>
+        <source>{0} has no chat template.</source>
+        <translation>{0} hat keine Chat-Vorlage.</translation>
+    </message>
+    <message>
+        <source>{0} has no header that can be read.</source>
+        <translation>{0} hat keinen lesbaren Kopf.</translation>
+    </message>
+    <message>
+        <source>{0} has no phrase table.</source>
+        <translation>{0} hat keine Tabelle der Wendungen.</translation>
+    </message>
+    <message>
+        <source>{0} has no revision {1} in the cache.</source>
+        <translation>{0} hat keine Revision {1} im Cache.</translation>
+    </message>
+    <message>
+        <source>{0} has no such revision.</source>
+        <translation>{0} hat keine solche Revision.</translation>
+    </message>
+    <message>
+        <source>{0} has no weight_map.</source>
+        <translation>{0} hat keine weight_map.</translation>
+    </message>
+    <message>
+        <source>{0} has no {1} any more.</source>
+        <translation>{0} hat {1} nicht mehr.</translation>
+    </message>
+    <message>
+        <source>{0} has no {1}.</source>
+        <translation>{0} hat kein {1}.</translation>
+    </message>
+    <message>
+        <source>{0} has shape {1}, but config.json asks for {2}.</source>
+        <translation>{0} hat die Form {1}, aber config.json verlangt {2}.</translation>
+    </message>
+    <message>
+        <source>{0} has shape {1}, which isn&apos;t one for each expert.</source>
+        <translation>{0} hat die Form {1}, also nicht eine für jeden Experten.</translation>
+    </message>
+    <message>
+        <source>{0} has the unknown setting {1}.</source>
+        <translation>{0} hat die unbekannte Einstellung {1}.</translation>
+    </message>
+    <message>
+        <source>{0} has {1} bytes; such files have at most {2}.</source>
+        <translation>{0} hat {1} Bytes; solche Dateien haben höchstens {2}.</translation>
+    </message>
+    <message>
+        <source>{0} has {1} members; more than {2} are not read.</source>
+        <translation>{0} hat {1} Teile; mehr als {2} werden nicht gelesen.</translation>
+    </message>
+    <message>
+        <source>{0} has {1} rows, which aren&apos;t those of {2} heads.</source>
+        <translation>{0} hat {1} Zeilen, die nicht die von {2} Köpfen sind.</translation>
+    </message>
+    <message>
+        <source>{0} holds half a character at {1}, which isn&apos;t text.</source>
+        <translation>{0} enthält bei {1} ein halbes Zeichen, das kein Text ist.</translation>
+    </message>
+    <message>
+        <source>{0} holds neither a model nor heads.</source>
+        <translation>{0} enthält weder ein Modell noch Köpfe.</translation>
+    </message>
+    <message>
+        <source>{0} holds no JSON object.</source>
+        <translation>{0} enthält kein JSON-Objekt.</translation>
+    </message>
+    <message>
+        <source>{0} holds no preset.</source>
+        <translation>{0} enthält keine Vorgabe.</translation>
+    </message>
+    <message>
+        <source>{0} holds no tensors by name.</source>
+        <translation>{0} enthält keine Tensoren mit Namen.</translation>
+    </message>
+    <message>
+        <source>{0} holds no tensors.</source>
+        <translation>{0} enthält keine Tensoren.</translation>
+    </message>
+    <message>
+        <source>{0} holds no token vectors.</source>
+        <translation>{0} enthält keine Tokenvektoren.</translation>
+    </message>
+    <message>
+        <source>{0} holds no weights.</source>
+        <translation>{0} enthält keine Gewichte.</translation>
+    </message>
+    <message>
+        <source>{0} holds only pickles such as {1}, which can run code when they are opened.</source>
+        <translation>{0} enthält nur Pickles wie {1}, die beim Öffnen Programme ausführen können.</translation>
+    </message>
+    <message>
+        <source>{0} holds safetensors already.</source>
+        <translation>{0} enthält schon safetensors.</translation>
+    </message>
+    <message>
+        <source>{0} holds {1} GGUF files, of which one is enough.</source>
+        <translation>{0} enthält {1} GGUF-Dateien, von denen eine genügt.</translation>
+    </message>
+    <message>
+        <source>{0} holds {1} weights in {2} groups, but config.json asks for {3} in {4}.</source>
+        <translation>{0} enthält {1} Gewichte in {2} Gruppen, aber config.json verlangt {3} in {4}.</translation>
+    </message>
+    <message>
+        <source>{0} holds {1}, not floating-point numbers.</source>
+        <translation>{0} enthält {1}, keine Gleitkommazahlen.</translation>
+    </message>
+    <message>
+        <source>{0} holds {1}, not whole numbers.</source>
+        <translation>{0} enthält {1}, keine ganzen Zahlen.</translation>
+    </message>
+    <message>
+        <source>{0} holds {1}, which is no tensor ({2}).</source>
+        <translation>{0} enthält {1}, das kein Tensor ist ({2}).</translation>
+    </message>
+    <message>
+        <source>{0} holds {1}, which isn&apos;t supported.</source>
+        <translation>{0} enthält {1}, was nicht unterstützt wird.</translation>
+    </message>
+    <message>
+        <source>{0} holds {1}, which no file of tensors has.</source>
+        <translation>{0} enthält {1}, was keine Datei mit Tensoren hat.</translation>
+    </message>
+    <message>
+        <source>{0} in {1} is of a kind that safetensors doesn&apos;t hold ({2}).</source>
+        <translation>{0} in {1} ist von einer Art, die safetensors nicht fasst ({2}).</translation>
+    </message>
+    <message>
+        <source>{0} is a GGUF file, which loads as it is.</source>
+        <translation>{0} ist eine GGUF-Datei, die geladen wird, wie sie ist.</translation>
+    </message>
+    <message>
+        <source>{0} is a file, not a folder.</source>
+        <translation>{0} ist eine Datei, kein Ordner.</translation>
+    </message>
+    <message>
+        <source>{0} is a pickle, which can run code when it is opened.</source>
+        <translation>{0} ist ein Pickle, das beim Öffnen Programme ausführen kann.</translation>
+    </message>
+    <message>
+        <source>{0} is a pickle, which can run code: get the safetensors version instead, or convert it once: python -m medusa_core convert {1}</source>
+        <translation>{0} ist ein Pickle, das Programme ausführen kann: Besorgen Sie stattdessen die Fassung in safetensors, oder wandeln Sie es einmal um: python -m medusa_core convert {1}</translation>
+    </message>
+    <message>
+        <source>{0} is a trace of version {1}; this program reads version {2}.</source>
+        <translation>{0} ist eine Aufzeichnung der Version {1}; dieses Programm liest Version {2}.</translation>
+    </message>
+    <message>
+        <source>{0} is compressed or encrypted; what it unfolds to isn&apos;t known.</source>
+        <translation>{0} ist gepackt oder verschlüsselt; wozu es sich entfaltet, ist nicht bekannt.</translation>
+    </message>
+    <message>
+        <source>{0} is damaged or incomplete: {1}.</source>
+        <translation>{0} ist beschädigt oder unvollständig: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} is damaged.</source>
+        <translation>{0} ist beschädigt.</translation>
+    </message>
+    <message>
+        <source>{0} is damaged: its pickle can&apos;t be read ({1}).</source>
+        <translation>{0} ist beschädigt: Das Pickle darin ist nicht lesbar ({1}).</translation>
+    </message>
+    <message>
+        <source>{0} is damaged: {1}.</source>
+        <translation>{0} ist beschädigt: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} is gated: its owner asks who you are.</source>
+        <translation>{0} ist geschützt: Der Eigentümer fragt, wer Sie sind.</translation>
+    </message>
+    <message>
+        <source>{0} is in torch&apos;s format from before version 1.6, a bare pickle.</source>
+        <translation>{0} hat das Format von torch vor Version 1.6, ein bloßes Pickle.</translation>
+    </message>
+    <message>
+        <source>{0} is installed in several revisions.</source>
+        <translation>{0} ist in mehreren Revisionen installiert.</translation>
+    </message>
+    <message>
+        <source>{0} is larger than {1} MiB.</source>
+        <translation>{0} ist größer als {1} MiB.</translation>
+    </message>
+    <message>
+        <source>{0} is missing in {1}.</source>
+        <translation>{0} fehlt in {1}.</translation>
+    </message>
+    <message>
+        <source>{0} is neither a folder nor a GGUF file.</source>
+        <translation>{0} ist weder ein Ordner noch eine GGUF-Datei.</translation>
+    </message>
+    <message>
+        <source>{0} is no BPE model with bytes.</source>
+        <translation>{0} ist kein BPE-Modell mit Bytes.</translation>
+    </message>
+    <message>
+        <source>{0} is no GGUF file that can be read: {1}.</source>
+        <translation>{0} ist keine lesbare GGUF-Datei: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} is no complete JSON file: {1}.</source>
+        <translation>{0} ist keine vollständige JSON-Datei: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} is no name of a repository.</source>
+        <translation>{0} ist kein Name eines Repositorys.</translation>
+    </message>
+    <message>
+        <source>{0} is no name of a revision.</source>
+        <translation>{0} ist kein Name einer Revision.</translation>
+    </message>
+    <message>
+        <source>{0} is no trace of Medusa Chat.</source>
+        <translation>{0} ist keine Aufzeichnung von Medusa Chat.</translation>
+    </message>
+    <message>
+        <source>{0} is no valid trace: {1}.</source>
+        <translation>{0} ist keine gültige Aufzeichnung: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} is packed, but config.json says nothing of that.</source>
+        <translation>{0} ist gepackt, aber config.json sagt nichts davon.</translation>
+    </message>
+    <message>
+        <source>{0} is quantized to another size than config.json asks for.</source>
+        <translation>{0} ist auf eine andere Größe quantisiert, als config.json verlangt.</translation>
+    </message>
+    <message>
+        <source>{0} is safetensors already.</source>
+        <translation>{0} ist schon safetensors.</translation>
+    </message>
+    <message>
+        <source>{0} is {1} of {2}, no matrix of 32-bit words.</source>
+        <translation>{0} ist {1} von {2}, keine Matrix aus Wörtern von 32 Bit.</translation>
+    </message>
+    <message>
+        <source>{0} is {1}, not a file that torch saved.</source>
+        <translation>{0} ist {1}, keine Datei, die torch gespeichert hat.</translation>
+    </message>
+    <message>
+        <source>{0} is {1}…, not {2}…</source>
+        <translation>{0} ist {1}…, nicht {2}…</translation>
+    </message>
+    <message>
+        <source>{0} isn&apos;t a file.</source>
+        <translation>{0} ist keine Datei.</translation>
+    </message>
+    <message>
+        <source>{0} isn&apos;t complete: {1}.</source>
+        <translation>{0} ist nicht vollständig: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} isn&apos;t in the cache {1}.</source>
+        <translation>{0} ist nicht im Cache {1}.</translation>
+    </message>
+    <message>
+        <source>{0} isn&apos;t in the list of folders.</source>
+        <translation>{0} ist nicht in der Liste der Ordner.</translation>
+    </message>
+    <message>
+        <source>{0} isn&apos;t quantized to nf4 in blocks of {1}.</source>
+        <translation>{0} ist nicht in nf4 mit Blöcken von {1} quantisiert.</translation>
+    </message>
+    <message>
+        <source>{0} lacks the tensor {1} that the index places there.</source>
+        <translation>{0} fehlt der Tensor {1}, den das Verzeichnis dort nennt.</translation>
+    </message>
+    <message>
+        <source>{0} lacks {1} bytes for a copy.</source>
+        <translation>{0} fehlen {1} Bytes für eine Kopie.</translation>
+    </message>
+    <message>
+        <source>{0} leads out of the cache {1}.</source>
+        <translation>{0} führt aus dem Cache {1} hinaus.</translation>
+    </message>
+    <message>
+        <source>{0} names a file outside of its folder: {1}.</source>
+        <translation>{0} nennt eine Datei außerhalb seines Ordners: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} needs {1} tokens; {2}&apos;s limit is {3} with its answer.</source>
+        <translation>{0} braucht {1} Token; die Grenze von {2} ist {3} mit der Antwort.</translation>
+    </message>
+    <message>
+        <source>{0} of {1} GiB are free.</source>
+        <translation>{0} von {1} GiB sind frei.</translation>
+    </message>
+    <message>
+        <source>{0} of {1} files of this model are missing, such as {2}.</source>
+        <translation>{0} von {1} Dateien dieses Modells fehlen, etwa {2}.</translation>
+    </message>
+    <message>
+        <source>{0} of {1} is damaged: {2}.</source>
+        <translation>{0} von {1} ist beschädigt: {2}.</translation>
+    </message>
+    <message>
+        <source>{0} of {1} is no JSON object.</source>
+        <translation>{0} von {1} ist kein JSON-Objekt.</translation>
+    </message>
+    <message>
+        <source>{0} of {1} is no JSON.</source>
+        <translation>{0} von {1} ist kein JSON.</translation>
+    </message>
+    <message>
+        <source>{0} of {1} weight files are missing, such as {2}.</source>
+        <translation>{0} von {1} Gewichtsdateien fehlen, etwa {2}.</translation>
+    </message>
+    <message>
+        <source>{0} promises {1} bytes, but has {2}.</source>
+        <translation>{0} verspricht {1} Bytes, hat aber {2}.</translation>
+    </message>
+    <message>
+        <source>{0} rows don&apos;t fit behind {1} of {2} slots.</source>
+        <translation>{0} Zeilen passen nicht hinter {1} von {2} Plätzen.</translation>
+    </message>
+    <message>
+        <source>{0} splits texts in the way {1}, which isn&apos;t supported.</source>
+        <translation>{0} teilt Texte auf die Weise {1}, die nicht unterstützt wird.</translation>
+    </message>
+    <message>
+        <source>{0} takes too much memory to be read.</source>
+        <translation>{0} braucht zum Lesen zu viel Speicher.</translation>
+    </message>
+    <message>
+        <source>{0} threads make no sense here.</source>
+        <translation>{0} Threads ergeben hier keinen Sinn.</translation>
+    </message>
+    <message>
+        <source>{0} tokens need room in the cache, but of {1} only {2} are free.</source>
+        <translation>{0} Token brauchen Platz im Cache, aber von {1} sind nur {2} frei.</translation>
+    </message>
+    <message>
+        <source>{0} uses pickle instructions that torch doesn&apos;t write for tensors: {1}.</source>
+        <translation>{0} benutzt Pickle-Anweisungen, die torch für Tensoren nicht schreibt: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} was made by a newer version of Medusa Chat.</source>
+        <translation>{0} wurde von einer neueren Version von Medusa Chat geschrieben.</translation>
+    </message>
+    <message>
+        <source>{0} weights can&apos;t be computed with in {1}.</source>
+        <translation>Mit {0}-Gewichten lässt sich nicht in {1} rechnen.</translation>
+    </message>
+    <message>
+        <source>{0} would call {1} when it is opened.</source>
+        <translation>{0} würde beim Öffnen {1} aufrufen.</translation>
+    </message>
+    <message>
+        <source>{0}, a GGUF file, or the unquantized version of this model.</source>
+        <translation>{0}, eine GGUF-Datei, oder die unquantisierte Fassung dieses Modells.</translation>
+    </message>
+    <message>
+        <source>{0}: something follows the end of its pickle.</source>
+        <translation>{0}: Hinter dem Ende des Pickles folgt etwas.</translation>
+    </message>
+    <message>
+        <source>{0}: the setting {1} is {2}.</source>
+        <translation>{0}: Die Einstellung {1} ist {2}.</translation>
+    </message>
+    <message>
+        <source>{0}: {1} is of type {2}, which isn&apos;t supported.</source>
+        <translation>{0}: {1} ist von der Art {2}, die nicht unterstützt wird.</translation>
+    </message>
+    <message>
+        <source>{0}{1} isn&apos;t installed.</source>
+        <translation>{0}{1} ist nicht installiert.</translation>
+    </message>
+</context>
+<context>
     <name>EquilibriumPanel</name>
     <message>
         <source>Verify the conversation</source>
@@ -2890,6 +5217,86 @@
     <message>
         <source>Also keeps guesses that are merely likely: more of them, in other words.</source>
         <translation>Behält auch, was bloß wahrscheinlich ist: mehr davon, in anderen Worten.</translation>
+    </message>
+    <message>
+        <source>16-bit (bfloat16)</source>
+        <translation>16 Bit (bfloat16)</translation>
+    </message>
+    <message>
+        <source>16-bit (float16)</source>
+        <translation>16 Bit (float16)</translation>
+    </message>
+    <message>
+        <source>32-bit</source>
+        <translation>32 Bit</translation>
+    </message>
+    <message>
+        <source>64-bit</source>
+        <translation>64 Bit</translation>
+    </message>
+    <message>
+        <source>8-bit</source>
+        <translation>8 Bit</translation>
+    </message>
+    <message>
+        <source>IQ4_NL</source>
+        <translation>IQ4_NL</translation>
+    </message>
+    <message>
+        <source>MXFP4</source>
+        <translation>MXFP4</translation>
+    </message>
+    <message>
+        <source>4-bit (nf4)</source>
+        <translation>4 Bit (nf4)</translation>
+    </message>
+    <message>
+        <source>4-bit (nf4, double-quantized)</source>
+        <translation>4 Bit (nf4, doppelt quantisiert)</translation>
+    </message>
+    <message>
+        <source>Q2_K</source>
+        <translation>Q2_K</translation>
+    </message>
+    <message>
+        <source>Q3_K</source>
+        <translation>Q3_K</translation>
+    </message>
+    <message>
+        <source>4-bit (q4)</source>
+        <translation>4 Bit (q4)</translation>
+    </message>
+    <message>
+        <source>Q4_0</source>
+        <translation>Q4_0</translation>
+    </message>
+    <message>
+        <source>Q4_1</source>
+        <translation>Q4_1</translation>
+    </message>
+    <message>
+        <source>Q4_K</source>
+        <translation>Q4_K</translation>
+    </message>
+    <message>
+        <source>Q5_0</source>
+        <translation>Q5_0</translation>
+    </message>
+    <message>
+        <source>Q5_1</source>
+        <translation>Q5_1</translation>
+    </message>
+    <message>
+        <source>Q5_K</source>
+        <translation>Q5_K</translation>
+    </message>
+    <message>
+        <source>Q6_K</source>
+        <translation>Q6_K</translation>
+    </message>
+    <message>
+        <source>Q8_0</source>
+        <translation>Q8_0</translation>
     </message>
 </context>
 <context>

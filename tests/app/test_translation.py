@@ -1,5 +1,6 @@
 """German: every text that can be translated is, and the window is shown in it."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,13 +11,27 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.commands.window_commands import MENU
+from app.engine_said import engine_said
 from app.translation import chosen_language, install_language
-from medusa_core.api import resources_dir
+from medusa_core.api import read_attachment, read_trace, resources_dir
+from medusa_core.chat_settings import ChatSettings
+from medusa_core.errors import MedusaError
+from medusa_core.files.gguf import read_gguf
+from medusa_core.messages import WeightFormats
+from medusa_core.models.config import read_config
+from medusa_core.presets import Presets
+from medusa_core.quant.choice import settle_formats
+from medusa_core.quant.format import Hardware
 from tests.app.conftest import Open
 from tests.app.driving import wait_ready
+from tests.tools.engine_texts import FILE, engine_texts
 from tests.tools.translations import compile_ts, extract, messages
 
 FOLDER = resources_dir() / "translations"
+MAMBA = (
+    "Modelle der Art 'mamba' werden nicht unterstützt: einige ihrer Schichten teilen Schlüssel "
+    "und Werte."
+)
 FIELD = re.compile(r"\{[^{}]*\}")
 
 
@@ -44,6 +59,50 @@ def test_every_text_has_a_german_one_with_the_same_fields(tmp_path: Path) -> Non
 def test_what_is_compiled_is_what_is_translated(tmp_path: Path) -> None:
     compile_ts(FOLDER / "medusa_de.ts", tmp_path / "de.qm")
     assert (tmp_path / "de.qm").read_bytes() == (FOLDER / "medusa_de.qm").read_bytes()
+
+
+def test_the_list_of_the_engines_texts_is_that_of_its_source() -> None:
+    assert tuple(json.loads(FILE.read_text(encoding="utf-8"))) == engine_texts()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("No model is loaded.", "Es ist kein Modell geladen."),
+        ("a/b has no chat template.", "a/b hat keine Chat-Vorlage."),
+        (
+            "Models of type 'mamba' aren't supported: some of their layers share keys and values.",
+            MAMBA,
+        ),
+        ("{0} isn't a file.", "{0} ist keine Datei."),
+        ("Nobody wrote this.", "Nobody wrote this."),
+        ("", ""),
+    ],
+)
+def test_what_the_engine_says_is_told_in_german(german: None, text: str, told: str) -> None:
+    assert engine_said(text) == told
+
+
+def test_errors_of_the_engine_are_told_in_german(german: None, tmp_path: Path) -> None:
+    told = []
+    for work in (
+        lambda: read_config(tmp_path),
+        lambda: read_trace(tmp_path / "missing.json"),
+        lambda: read_attachment(tmp_path),
+        lambda: Presets(tmp_path).save("exact", ChatSettings()),
+        lambda: read_gguf(tmp_path / "x.gguf"),
+        lambda: settle_formats(WeightFormats(), "float12", Hardware("cpu")),
+    ):
+        with pytest.raises(MedusaError) as caught:
+            work()
+        told.append((caught.value.message, caught.value.hint))
+    for message, hint in told:
+        assert engine_said(message) != message
+        assert not hint or engine_said(hint) != hint
+
+
+def test_in_english_texts_stay_as_they_are() -> None:
+    assert engine_said("a/b has no chat template.") == "a/b has no chat template."
 
 
 def test_the_systems_language_is_taken_unless_another_one_is_chosen() -> None:

@@ -21,12 +21,17 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
+from app.diagnostics_dialog import DiagnosticsDialog
+from app.library.library_dialog import LibraryDialog
+from app.theme.appearance import Appearance
 from app.window import MainWindow
+from medusa_core.doctor.check import Check
 from tests.app.conftest import Open
 from tests.app.driving import ask, wait_ready
-from tests.app.library.conftest import Run, run
+from tests.app.library.conftest import Run, dialog, hub, library, run, settings
+from tests.app.library.managing import card, settle, until
 
-__all__ = ["run"]
+__all__ = ["dialog", "hub", "library", "run", "settings"]
 
 BEGIN, END = "⟦", "⟧"
 MARKED = re.compile(f"{BEGIN}[^{BEGIN}{END}]*{END}")
@@ -35,6 +40,7 @@ WORD = re.compile(r"[^\W\d_]{3,}")
 NAMES = re.compile(
     r"medusa chat|llama-pebble|pebble|fake|deutsch|english|markdown|json|gguf|"
     r"h1|lookup:|phrases:|tokens?/s|gib|mib|float32|fp32|cpu|gpu|ctrl|shift|return|esc|del|alt|"
+    r"/[\w/.-]+|medusa|vicuna|llama|qwen|mistral|gemma|phi|smollm|instruct|mini|nf4|with|huggingfacetb|"
     r"write a bedtime story about a small bear|who are you|what is the capital of france|"
     r"write a podcast about the moon",
     re.IGNORECASE,
@@ -158,3 +164,43 @@ def test_settings_palette_and_menus(marked: None, qtbot: QtBot, open_fake: Open,
     for one in shown:
         one.close()
     assert found == [{}, {}]
+
+
+def test_an_error_of_the_engine(marked: None, qtbot: QtBot, open_fake: Open) -> None:
+    window = opened(qtbot, open_fake)
+    window.page.errors.show_error("No model is loaded.", "Load a model first.", can_retry=True)
+    found = unmarked(window)
+    assert found == {}
+
+
+def test_the_model_manager(marked: None, run: Run, dialog: LibraryDialog) -> None:
+    async def work() -> None:
+        card(dialog, 8)
+        await dialog.installed.refresh()
+        await settle(dialog)
+        for row in range(dialog.discover.table.rowCount()):
+            dialog.discover.table.selectRow(row)
+
+    run(work)
+    for index in range(dialog.tabs.count()):
+        dialog.tabs.setCurrentIndex(index)
+        found = unmarked(dialog)
+        assert found == {}, dialog.tabs.tabText(index)
+
+
+def test_diagnostics(marked: None, qtbot: QtBot, appearance: Appearance, run: Run) -> None:
+    checks = (
+        Check("Compiled library", True, "In use: avx2."),
+        Check("Device", False, "This torch finds no CUDA device.", "Choose another."),
+    )
+    report = DiagnosticsDialog(lambda: checks, lambda _: "", appearance)
+    qtbot.addWidget(report)
+    report.show()
+
+    async def work() -> None:
+        report.look()
+        await until(lambda: report.table.rowCount() == len(checks))
+
+    run(work)
+    found = unmarked(report)
+    assert found == {}

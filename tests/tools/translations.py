@@ -6,6 +6,7 @@ in `resources/translations/medusa_XX.ts`, by hand or with Qt Linguist; then run 
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -20,8 +21,10 @@ from medusa_core.drafters.source import source_registry
 from medusa_core.memory.probe import CARD, NO_CARD, OWN_MEMORY, PROCESSOR
 from medusa_core.model_choice import DEMO_NOTE
 from medusa_core.presets import BUILTIN, RECOMMENDED
+from medusa_core.quant.in_blocks import weight_formats
 from medusa_core.rules.rule import rule_registry
 from medusa_core.setting import When
+from tests.tools.engine_texts import FILE, engine_texts
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "resources" / "translations"
@@ -33,7 +36,8 @@ def extract(path: Path) -> None:
     sources = sorted(str(one.relative_to(ROOT)) for one in (ROOT / "app").rglob("*.py"))
     with TemporaryDirectory() as folder:
         declared = Path(folder) / "declared.py"
-        calls = (f"QT_TRANSLATE_NOOP('Setting', {text!r})\n" for text in declared_texts())
+        calls = [f"QT_TRANSLATE_NOOP('Setting', {text!r})\n" for text in declared_texts()]
+        calls += [f"QT_TRANSLATE_NOOP('Engine', {text!r})\n" for text in engine_texts()]
         declared.write_text("".join(calls), encoding="utf-8")
         texts = (*sources, str(declared))
         _run("lupdate", "-no-obsolete", "-locations", "none", *texts, "-ts", str(path))
@@ -50,6 +54,7 @@ def declared_texts() -> tuple[str, ...]:
     told += [text for info in infos for text in (info.label, info.explanation)]
     specs = (*drafter_registry().specs, *rule_registry().specs)
     told += [text for spec in specs for text in (spec.choice.label, spec.choice.explanation)]
+    told += [spec.label for spec in weight_formats().specs]
     return tuple(dict.fromkeys(told))
 
 
@@ -77,6 +82,7 @@ def _run(tool: str, *arguments: str) -> None:
 
 def main() -> int:
     """Update and compile all languages; 1 if a text isn't translated."""
+    FILE.write_text(json.dumps(engine_texts(), ensure_ascii=False, indent=0), encoding="utf-8")
     missing = 0
     for path in sorted(FOLDER.glob("medusa_*.ts")):
         extract(path)

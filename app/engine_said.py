@@ -1,0 +1,74 @@
+"""What the engine tells people, in the window's language.
+
+The engine knows neither Qt nor languages: its errors, checks and progress are English texts with
+values in them. The list of their templates is read out of its source
+(`tests/tools/engine_texts.py`); a text is told by the template that it is made of.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from typing import NamedTuple, Protocol
+
+from PySide6.QtCore import QCoreApplication
+
+from medusa_core.api import resources_dir
+
+_CONTEXT = "Engine"
+_VALUE = re.compile(r"\{\d+\}")
+_LIST = "translations/engine_texts.json"
+
+
+class Told(Protocol):
+    """An error, or what else has a message and a hint."""
+
+    @property
+    def message(self) -> str: ...
+    @property
+    def hint(self) -> str: ...
+
+
+class _Template(NamedTuple):
+    text: str
+    parts: tuple[str, ...]
+    pattern: re.Pattern[str]
+
+
+def engine_said(text: str) -> str:
+    """A text of the engine in the window's language; as it is where nobody translated it."""
+    told = QCoreApplication.translate(_CONTEXT, text)
+    if told != text or not _is_translated():
+        return told
+    for template in _templates():
+        if all(part in text for part in template.parts):
+            found = template.pattern.fullmatch(text)
+            if found is not None:
+                values = (engine_said(value) if " " in value else value for value in found.groups())
+                return QCoreApplication.translate(_CONTEXT, template.text).format(*values)
+    return text
+
+
+def error_said(error: Told) -> str:
+    """An error's message and hint in one text."""
+    return f"{engine_said(error.message)} {engine_said(error.hint)}".strip()
+
+
+def _is_translated() -> bool:
+    sample = "Try again."
+    return QCoreApplication.translate(_CONTEXT, sample) != sample
+
+
+@cache
+def _templates() -> tuple[_Template, ...]:
+    """All that have values, those with most words of their own first."""
+    texts = json.loads((resources_dir() / _LIST).read_text(encoding="utf-8"))
+    found = [_template(text) for text in texts if _VALUE.search(text)]
+    return tuple(sorted(found, key=lambda one: -sum(map(len, one.parts))))
+
+
+def _template(text: str) -> _Template:
+    parts = tuple(_VALUE.split(text))
+    pattern = "(.+?)".join(map(re.escape, parts))
+    return _Template(text, parts, re.compile(pattern, re.DOTALL))

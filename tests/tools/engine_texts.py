@@ -1,0 +1,108 @@
+"""The texts that the engine tells people, read out of its source: of errors, checks and progress.
+
+A text with values is a template, such as `{0} has no chat template.`.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FILE = ROOT / "resources" / "translations" / "engine_texts.json"
+# What only the command line tells, in English.
+_NOT_SHOWN = (
+    *("bench", "generate", "training", "plan", "prompts.py", "registry.py", "hub/library_cli.py"),
+    *("hub/download_cli.py", "heads/cli.py"),
+)
+_TELLERS = ("Check", "Progress", "unsupported", "tell", "_tell")
+_TOLD = ("message", "hint", "text")
+_CALLED = {
+    *("message", "hint", "said", "why", "what", "instead", "reason", "note", "lack", "text"),
+    *("_RECURRENT", "_SHARED"),
+}
+Parts = tuple[str | None, ...]  # None stands for a value
+
+
+def engine_texts() -> tuple[str, ...]:
+    """All templates, in alphabetical order."""
+    found = set()
+    package = ROOT / "medusa_core"
+    for path in sorted(package.rglob("*.py")):
+        if not path.relative_to(package).as_posix().startswith(_NOT_SHOWN):
+            found |= set(_texts(ast.parse(path.read_text(encoding="utf-8"))))
+    catalog = json.loads((ROOT / "resources" / "catalog.json").read_text(encoding="utf-8"))
+    found |= {pair["note"] for pair in catalog["pairs"]}
+    return tuple(sorted(found))
+
+
+def _texts(module: ast.Module) -> Iterator[str]:
+    constants = {
+        target.id: node.value.value
+        for node in module.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        for target in node.targets
+        if isinstance(target, ast.Name) and isinstance(node.value.value, str)
+    }
+    for node in ast.walk(module):
+        for told in _told(node):
+            for parts in _alternatives(told, constants):
+                text = _template(parts)
+                if _is_sentence(text):
+                    yield text
+
+
+def _told(node: ast.AST) -> list[ast.expr]:
+    """The expressions in which a text for people may stand."""
+    if isinstance(node, ast.Call) and _tells(node):
+        return [*node.args[:6], *(k.value for k in node.keywords if k.arg in _TOLD)]
+    if isinstance(node, ast.Assign):
+        names = [name for target in node.targets for name in _names(target)]
+        values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+        return list(values) if set(names) & _CALLED else []
+    return []
+
+
+def _names(target: ast.expr) -> list[str]:
+    parts = target.elts if isinstance(target, ast.Tuple) else [target]
+    return [part.id for part in parts if isinstance(part, ast.Name)]
+
+
+def _tells(call: ast.Call) -> bool:
+    name = getattr(call.func, "id", getattr(call.func, "attr", ""))
+    is_error = name.endswith("Error") and not hasattr(builtins, name)
+    return is_error or name in _TELLERS
+
+
+def _alternatives(node: ast.expr, constants: Mapping[str, str]) -> list[Parts]:
+    """All that a text may be made of."""
+    match node:
+        case ast.Constant(value=str() as text):
+            return [(text,)]
+        case ast.Name(id=name) if name in constants:
+            return [(constants[name],)]
+        case ast.JoinedStr(values=values):
+            return [tuple(one.value if isinstance(one, ast.Constant) else None for one in values)]
+        case ast.IfExp(body=body, orelse=orelse):
+            return _alternatives(body, constants) + _alternatives(orelse, constants)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            pairs = ((a, b) for a in _alternatives(left, constants) for b in (right,))
+            return [(*a, *c) for a, b in pairs for c in _alternatives(b, constants)]
+    return [(None,)]
+
+
+def _template(parts: Parts) -> str:
+    text, number = "", 0
+    for part in parts:
+        text += f"{{{number}}}" if part is None else part
+        number += part is None
+    return text
+
+
+def _is_sentence(text: str) -> bool:
+    """More than a value or a name: words, and a place for them to end."""
+    words = [word for word in text.split() if any(char.isalpha() for char in word)]
+    return len(words) > 1
