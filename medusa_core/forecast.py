@@ -9,13 +9,13 @@ norms are left out.
 from __future__ import annotations
 
 import os
-import time
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import NamedTuple
 
 import torch
 
+from medusa_core import card
 from medusa_core.memory.budget import Budget
 from medusa_core.memory.plan import embedding_bytes, experts_bytes, heads_bytes, weights_bytes
 from medusa_core.messages import HeadsShape, WeightFormats
@@ -128,7 +128,8 @@ def measure_pace(device: str, quant: str) -> Pace:
     with torch.inference_mode():
         for rows in _ROWS:
             x = torch.ones(rows, _WIDTH, dtype=_compute(device), device=device)
-            seconds = min(_seconds(layers, x) for _ in range(_REPEATS))
+            work = partial(_run, layers, x)
+            seconds = min(card.seconds_of(work, x.device) for _ in range(_REPEATS))
             rates.append((rows, nbytes / seconds))
     del workers
     return Pace(tuple(rates))
@@ -165,18 +166,9 @@ def _share_workers(layers: list[QuantLinear]) -> Workers | None:
     return workers
 
 
-def _seconds(layers: list[QuantLinear], x: torch.Tensor) -> float:
-    _wait(x)
-    started = time.perf_counter()
+def _run(layers: list[QuantLinear], x: torch.Tensor) -> None:
     for layer in layers:
         layer(x)
-    _wait(x)
-    return time.perf_counter() - started
-
-
-def _wait(x: torch.Tensor) -> None:
-    if x.device.type == "cuda":
-        torch.cuda.synchronize(x.device)
 
 
 def _read_bytes(config: ModelConfig, formats: PartFormats, rows: int) -> int:

@@ -55,6 +55,9 @@ class RandomWeights:
             torch.ones(size, dtype=self._precision.compute, device=self._precision.device)
         )
 
+    def named(self, name: str, size: int) -> Tensor:
+        return self.vector(name, size)
+
     def embedding(self) -> Tensor:
         table = self.matrix(self._config.vocab_size, self._config.hidden_size)
         dtype = DTYPES[self._formats.embedding.compute[0]]

@@ -82,7 +82,8 @@ def weights_bytes(config: ModelConfig, formats: PartFormats) -> int:
         for block, count in (every if formats.keeps_blocks else kinds_of_blocks(config))
     )
     # A norm keeps its epsilon beside its weight.
-    vectors = sum(size + 1 for size in block_parts(config, 0).vectors.values()) * item
+    block = block_parts(config, 0)
+    vectors = (sum(size + 1 for size in block.vectors.values()) + sum(block.more.values())) * item
     last_norm = (config.hidden_size + 1) * item
     lm_head = 0
     if not formats.shares_embedding(config.tie_embeddings):

@@ -1,20 +1,36 @@
-"""What the gate of an MLP passes through."""
+"""What the two halves of an MLP's first projection become."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from medusa_core.models.family import Activation
+from medusa_core.models.family import Activation, Traits
 
-Active = Callable[[Tensor], Tensor]
+Active = Callable[[Tensor, Tensor], Tensor]
+_SLOPE = 1.702  # of the bounded gate's sigmoid
 
 
-def active_of(activation: Activation) -> Active:
-    """The function of an activation."""
-    if activation is Activation.SILU:
-        return F.silu
-    return partial(F.gelu, approximate="tanh")
+def active_of(traits: Traits) -> Active:
+    """The function of gate and up. [n, width] each"""
+    if traits.activation is Activation.BOUNDED:
+        return partial(_bounded, bound=traits.activation_bound)
+    return _silu if traits.activation is Activation.SILU else _gelu
+
+
+def _silu(gate: Tensor, up: Tensor) -> Tensor:
+    return F.silu(gate) * up
+
+
+def _gelu(gate: Tensor, up: Tensor) -> Tensor:
+    return F.gelu(gate, approximate="tanh") * up
+
+
+def _bounded(gate: Tensor, up: Tensor, bound: float) -> Tensor:
+    """Of GPT-OSS (OpenAI 2025): both halves stay within a bound, and up is one more."""
+    gate = gate.clamp(max=bound)
+    return (up.clamp(-bound, bound) + 1) * (gate * torch.sigmoid(gate * _SLOPE))

@@ -24,7 +24,7 @@ _TEXT_PARTS = (("language_model.", ""), ("model.language_model.", "model."))
 EachPiece = Callable[[memoryview], None]
 
 _INDEX = "model.safetensors.index.json"
-_DTYPES = {
+DTYPES = {
     "F64": torch.float64,
     "F32": torch.float32,
     "F16": torch.float16,
@@ -66,10 +66,10 @@ class Checkpoint:
             return GgufCheckpoint.open_gguf(model_dir)
         index = model_dir / _INDEX
         if index.exists():
-            return cls(_read_index(model_dir, index))
+            return _opened(_read_index(model_dir, index))
         single = model_dir / "model.safetensors"
         if single.exists():
-            return cls.open_file(single)
+            return _opened(dict.fromkeys(read_header(single), single))
         pickles = sorted(path.name for path in model_dir.glob("*.bin"))
         raise CheckpointError(
             f"No model.safetensors in {model_dir}.",
@@ -100,7 +100,7 @@ class Checkpoint:
     def dtype(self, name: str) -> str:
         """Name of a tensor's dtype, without reading it; that of the format where torch has none."""
         entry = self._entry(name)
-        return str(_DTYPES.get(entry.dtype, entry.dtype)).removeprefix("torch.")
+        return str(DTYPES.get(entry.dtype, entry.dtype)).removeprefix("torch.")
 
     def tensor(self, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
         """Read a tensor.
@@ -191,7 +191,7 @@ class Checkpoint:
     def _raw(self, name: str, each_piece: EachPiece) -> Tensor:
         self._read.add(name)
         entry = self._entry(name)
-        dtype = _DTYPES.get(entry.dtype)
+        dtype = DTYPES.get(entry.dtype)
         if dtype is None:
             raise CheckpointError(
                 f"{name} holds {entry.dtype}, which isn't supported.",
@@ -212,6 +212,13 @@ class Checkpoint:
                 "Download the model again.",
             )
         return entry
+
+
+def _opened(files: dict[str, Path]) -> Checkpoint:
+    """The tensors of some files."""
+    from medusa_core.models.stacked import StackedCheckpoint, is_stacked
+
+    return StackedCheckpoint(files) if is_stacked(frozenset(files)) else Checkpoint(files)
 
 
 def _text_names(names: Iterable[str]) -> dict[str, str]:

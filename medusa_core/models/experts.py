@@ -32,7 +32,7 @@ class Mlp:
     def __call__(self, x: Tensor, active: Active) -> Tensor:
         """[n, hidden] → [n, hidden]"""
         gate, up = self.gate_up(x).chunk(2, dim=-1)
-        return self.down(active(gate) * up)
+        return self.down(active(gate, up))
 
     @property
     def linears(self) -> tuple[QuantLinear, ...]:
@@ -68,9 +68,12 @@ class ExpertMlps:
 
     def _shares(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Of every row its experts and their shares. [n, chosen] each"""
-        scores = self._router(x)
+        scores, told = self._router(x), self._told
         wide = torch.promote_types(scores.dtype, torch.float32)
-        shares, chosen = torch.softmax(scores, dim=-1, dtype=wide).topk(self._told.chosen, dim=-1)
-        if self._told.normalises:
+        if told.chooses_first:
+            best, chosen = scores.to(wide).topk(told.chosen, dim=-1)
+            return torch.softmax(best, dim=-1).to(x.dtype), chosen
+        shares, chosen = torch.softmax(scores, dim=-1, dtype=wide).topk(told.chosen, dim=-1)
+        if told.normalises:
             shares = shares / shares.sum(dim=-1, keepdim=True)
         return shares.to(x.dtype), chosen

@@ -32,6 +32,7 @@ class Activation(str, Enum):
 
     SILU = "silu"
     GELU_TANH = "gelu_pytorch_tanh"
+    BOUNDED = "bounded"  # GPT-OSS calls it silu
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,8 @@ class Experts:
         width: Numbers between an expert's two halves.
         normalises: The chosen ones' shares add up to one.
         plain_layers: Layers that have one MLP instead.
+        chooses_first: Shares are those among the chosen ones, not among all.
+        router: What the router's tensor is called.
     """
 
     count: int
@@ -51,6 +54,8 @@ class Experts:
     width: int
     normalises: bool = True
     plain_layers: frozenset[int] = frozenset()
+    chooses_first: bool = False
+    router: str = "gate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,8 @@ class Traits:
         is_tied: The projection to the vocabulary is the token vectors, where `config.json` says
             nothing.
         experts: What most layers have in the place of an MLP; None for one MLP.
+        has_sinks: Every query head has a score of its own that takes attention from all rows.
+        activation_bound: Of `Activation.BOUNDED`.
         query_growth: By this times log(1 + how often the old context fits before a position),
             queries grow; 0 for not at all.
     """
@@ -107,6 +114,8 @@ class Traits:
     unturned: frozenset[int] = frozenset()
     is_tied: bool = False
     experts: Experts | None = None
+    has_sinks: bool = False
+    activation_bound: float = 0.0
     query_growth: float = 0.0
 
     @property

@@ -39,7 +39,7 @@ def _kept_tensors(config: ModelConfig, formats: PartFormats) -> Iterator[tuple[s
     yield FINAL_NORM, (compute, (hidden,))
     for index in range(config.num_layers):
         block = block_parts(config, index)
-        for name, size in block.vectors.items():
+        for name, size in (block.vectors | dict(block.more)).items():
             yield name, (compute, (size,))
         for part in block.linears:
             yield from _part_tensors(part, formats.linears, formats)

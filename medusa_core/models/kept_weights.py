@@ -49,6 +49,9 @@ class KeptWeights:
     def vector(self, name: str, size: int) -> Tensor:
         return self._tensor(name, self._precision.device)
 
+    def named(self, name: str, size: int) -> Tensor:
+        return self.vector(name, size)
+
     def embedding(self) -> Tensor:
         return self._tensor(EMBEDDING, embedding_device(self._formats, self._precision))
 

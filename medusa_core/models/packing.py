@@ -13,7 +13,8 @@ from typing import Any
 from medusa_core.errors import ModelError
 
 LEAST_GROUP = 32
-_LINEAR = re.compile(r"model\.layers\.\d+\..+_proj\.weight")
+_LINEAR = r"model\.layers\.\d+\..+_proj\.weight"
+EXPERTS = r"model\.layers\.\d+\.mlp\.experts\..+_proj\.weight"
 _MOST_NAMES, _LONGEST_NAME = 10_000, 500
 
 
@@ -28,6 +29,8 @@ class Packing:
         is_symmetric: Zero is the middle of the codes.
         zero_shift: What a stored zero lacks: GPTQ's first version stores one less.
         left_out: Names of parts that stay plain numbers; those that begin with `re:` are patterns.
+        blocks: The type of blocks that files hold; empty where it follows from the rest.
+        names: A pattern of the tensors that are packed.
     """
 
     method: str
@@ -36,10 +39,14 @@ class Packing:
     is_symmetric: bool
     zero_shift: int = 0
     left_out: tuple[str, ...] = ()
+    blocks: str = ""
+    names: str = _LINEAR
 
     @property
     def kind(self) -> str:
         """The type of blocks that holds the same numbers: a zero of its own takes more bits."""
+        if self.blocks:
+            return self.blocks
         return "q4_0" if self.bits == 4 and self.is_symmetric else "q8_0"
 
     @property
@@ -54,12 +61,14 @@ class Packing:
         Args:
             name: Such as `model.layers.0.mlp.up_proj.weight`.
         """
-        is_packed = _LINEAR.fullmatch(name) and not self._leaves_out(name.removesuffix(".weight"))
+        is_packed = re.fullmatch(self.names, name) and not self._leaves_out(
+            name.removesuffix(".weight")
+        )
         return self.kind if is_packed else ""
 
     def _leaves_out(self, name: str) -> bool:
         return any(
-            re.match(one[3:], name) if one.startswith("re:") else one == name or f".{one}." in name
+            re.match(one[3:], name) if one.startswith("re:") else one == name
             for one in self.left_out
         )
 

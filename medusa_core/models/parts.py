@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Required, TypedDict
 
 from medusa_core.models.config import ModelConfig
@@ -92,6 +92,7 @@ class BlockParts:
     Attributes:
         prefix: What the names of its tensors begin with.
         vectors: Sizes of its norms, by name.
+        more: Sizes of its other vectors, by the whole names of their tensors.
         qkv: Projections to queries, keys and values.
         output: The projection behind attention.
         mlp: What every row passes through; None where it passes through experts.
@@ -106,6 +107,7 @@ class BlockParts:
     mlp: MlpParts | None
     router: LinearPart | None = None
     experts: tuple[MlpParts, ...] = ()
+    more: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def linears(self) -> tuple[LinearPart, ...]:
@@ -142,6 +144,7 @@ def shared_parts(config: ModelConfig, index: int) -> BlockParts:
         vectors=norms,
         qkv=LinearPart(f"{name}.qkv", qkv, hidden, traits.qkv_bias),
         output=LinearPart(f"{name}.output", output, inner, traits.output_bias),
+        more={f"{attention}.sinks": config.num_heads} if traits.has_sinks else {},
         **_mlps(config, index),
     )
 
@@ -158,10 +161,11 @@ def _mlps(config: ModelConfig, index: int) -> _Mlps:
     experts = config.traits.experts
     if experts is None or index in experts.plain_layers:
         return {"mlp": mlp_parts(config, name, mlp, config.intermediate_size)}
-    router = (Piece(f"{mlp}.gate", experts.count),)
+    router = (Piece(f"{mlp}.{experts.router}", experts.count),)
+    has_bias, width = config.traits.mlp_bias, config.hidden_size
     return {
         "mlp": None,
-        "router": LinearPart(f"{name}.router", router, config.hidden_size, stays_dense=True),
+        "router": LinearPart(f"{name}.router", router, width, has_bias, stays_dense=True),
         "experts": tuple(
             mlp_parts(config, f"{name}.experts.{number}", f"{mlp}.experts.{number}", experts.width)
             for number in range(experts.count)

@@ -34,6 +34,7 @@ class TraitsBlock:
     Attributes:
         norms: Before attention, behind it, before the MLP, behind it.
         q_norm: Of queries: of each head, or of all at once.
+        sinks: The scores of each query head that stand for no row. [q heads]
         k_norm: Of keys, likewise.
         qkv: The fused projections.
         output: The projection behind attention.
@@ -43,6 +44,7 @@ class TraitsBlock:
     norms: tuple[RmsNorm | None, RmsNorm | None, RmsNorm | None, RmsNorm | None]
     q_norm: RmsNorm | None
     k_norm: RmsNorm | None
+    sinks: Tensor | None
     qkv: QuantLinear
     output: QuantLinear
     mlp: Mlp | ExpertMlps
@@ -72,8 +74,9 @@ class TraitsDecoder(Decoder):
 
     def __init__(self, config: ModelConfig, precision: Precision, weights: Weights) -> None:
         self._own: list[TraitsBlock] = []
+        self._precision_scores = precision.scores
         super().__init__(config, precision, weights)
-        self._active = active_of(config.traits.activation)
+        self._active = active_of(config.traits)
         self._local_rope = Rope(_local(config), precision.scores, precision.device)
         self._pass: _Pass | None = None
 
@@ -135,7 +138,9 @@ class TraitsDecoder(Decoder):
             q, x = q[only_row : only_row + 1], x[only_row : only_row + 1]
             mask = None if mask is None else mask[only_row :: len(rotations)]
         cap, scored = traits.attention_cap, q.to(self._scores_dtype)
-        if cap is None:
+        if weights.sinks is not None:
+            mixed = _attend_with_sinks(scored, keys, values, mask, weights.sinks)
+        elif cap is None:
             mixed = self._attend(scored, keys, values, mask)
         else:
             mixed = _attend_capped(scored, keys, values, mask, cap)
@@ -215,10 +220,17 @@ class TraitsDecoder(Decoder):
             norms=placed,
             q_norm=q_norm,
             k_norm=k_norm,
+            sinks=self._read_sinks(weights, parts),
             qkv=weights.linear(parts.qkv),
             output=weights.linear(parts.output),
             mlp=self._read_mlp(weights, parts),
         )
+
+    def _read_sinks(self, weights: Weights, parts: BlockParts) -> Tensor | None:
+        if not self.config.traits.has_sinks:
+            return None
+        name = f"{parts.prefix}.self_attn.sinks"
+        return weights.named(name, self.config.num_heads).to(self._precision_scores)
 
     def _read_mlp(self, weights: Weights, parts: BlockParts) -> Mlp | ExpertMlps:
         def read(mlp: MlpParts) -> Mlp:
@@ -254,6 +266,19 @@ def _local(config: ModelConfig) -> ModelConfig:
 def _capped(scores: Tensor, cap: float | None) -> Tensor:
     """Scores within ±cap, smoothly."""
     return scores if cap is None else torch.tanh(scores / cap) * cap
+
+
+def _attend_with_sinks(
+    q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, sinks: Tensor
+) -> Tensor:
+    """As `attend_by_products`; a part of the weights goes to no row (GPT-OSS, OpenAI 2025)."""
+    num_kv, num_rows = len(keys), len(q)
+    grouped = by_kv_head(q, num_kv)
+    scores = torch.bmm(grouped, keys.transpose(1, 2))
+    scores = scores if mask is None else scores + mask
+    sink = sinks.view(num_kv, -1, 1).repeat_interleave(num_rows, dim=1)
+    weights = torch.softmax(torch.cat([scores, sink], dim=-1), dim=-1)[..., :-1]
+    return by_row(torch.bmm(weights, values), num_rows)
 
 
 def _attend_capped(

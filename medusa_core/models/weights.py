@@ -41,6 +41,9 @@ class Weights(Protocol):
     def vector(self, name: str, size: int) -> Tensor:
         """A norm's weight, in the compute dtype. [size]"""
 
+    def named(self, name: str, size: int) -> Tensor:
+        """A vector by the whole name of its tensor, in the compute dtype. [size]"""
+
     def embedding(self) -> Tensor:
         """The token vectors. [vocabulary, hidden]"""
 
@@ -85,6 +88,9 @@ class CheckpointWeights:
     def vector(self, name: str, size: int) -> Tensor:
         return self._counted(self._vector(f"{name}.weight", size), name)
 
+    def named(self, name: str, size: int) -> Tensor:
+        return self._counted(self._vector(name, size), name)
+
     def embedding(self) -> Tensor:
         config, formats = self._config, self._formats
         shape = (config.vocab_size, config.hidden_size)
@@ -94,7 +100,8 @@ class CheckpointWeights:
         return self._counted(table, EMBEDDING)
 
     def linear(self, part: LinearPart) -> QuantLinear:
-        layer = self._layer(part, self._formats.linears)
+        formats = self._formats  # where blocks are kept, so are plain numbers
+        layer = self._layer(part, formats.dense if formats.keeps_blocks else formats.linears)
         self.nbytes += layer.nbytes
         return layer
 

@@ -33,6 +33,8 @@ Q4_K = TileSizes(5, 288, 64)
 Q5_K = TileSizes(6, 544, 64)
 Q6_K = TileSizes(7, 416, 32)
 WIDE = TileSizes(8, 768)
+MXFP4 = TileSizes(9, 272)
+IQ4_NL = TileSizes(10, 288)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +63,8 @@ BLOCK_SIZES = {
     "q5_0": BlockSizes(32, 22, Q8_0),
     "q5_1": BlockSizes(32, 24, WIDE),
     "q8_0": BlockSizes(32, 34, Q8_0),
-    "iq4_nl": BlockSizes(32, 18, Q8_0),
-    "mxfp4": BlockSizes(32, 17, WIDE),
+    "iq4_nl": BlockSizes(32, 18, IQ4_NL),
+    "mxfp4": BlockSizes(32, 17, MXFP4),
     "q2_k": BlockSizes(256, 84, WIDE),
     "q3_k": BlockSizes(256, 110, Q6_K),
     "q4_k": BlockSizes(256, 144, Q4_K),

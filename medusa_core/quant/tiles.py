@@ -10,6 +10,8 @@ from torch import Tensor
 
 from medusa_core.quant.block_sizes import (
     BLOCK,
+    IQ4_NL,
+    MXFP4,
     Q4_0,
     Q4_K,
     Q5_K,
@@ -23,6 +25,7 @@ from medusa_core.quant.block_sizes import (
 from medusa_core.quant.block_types import Blocks, BlockType
 
 _SLAB = 1 << 23  # weights that are laid out at a time: a few bytes of scratch for each
+_AS_STORED = (Q4_0, MXFP4, IQ4_NL)
 _OFFSETS = {Q8_0: 128, Q6_K: 32, WIDE: 128}
 
 
@@ -53,10 +56,12 @@ def lay_out(of: BlockType, stored: Tensor) -> Tensor:
 def _tiles(of: BlockType, stored: Tensor) -> Tensor:
     """[rows, bytes of a row] → uint8 [tiles, bytes of a tile]"""
     kind = of.sizes.tiles
-    if kind is Q4_0:  # nibbles lie as the kernel wants them
+    if kind in _AS_STORED:  # nibbles lie as the kernel wants them
         blocks = stored.view(len(stored), -1, of.sizes.nbytes)
-        scales = _beside(blocks[..., :2].contiguous().view(torch.float16).squeeze(-1))
-        return torch.cat([scales, _words(blocks[..., 2:])], dim=2).flatten(1)
+        scales = blocks[..., : -BLOCK // 2].contiguous()
+        numbers = scales if kind is MXFP4 else scales.view(torch.float16)
+        both = [_beside(numbers.squeeze(-1)), _words(blocks[..., -BLOCK // 2 :])]
+        return torch.cat(both, dim=2).flatten(1)
     found = of.blocks(stored)
     codes = found.codes
     if kind in _OFFSETS and found.offset != _OFFSETS[kind]:

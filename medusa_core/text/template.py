@@ -63,7 +63,10 @@ class ChatTemplate:
         begun = (ChatMessage(Role.USER, "a"),)
 
         def opens(thinks: bool | None) -> bool:
-            return self.render(begun, thinks=thinks).rstrip().endswith(OPEN)
+            try:
+                return self.render(begun, thinks=thinks).rstrip().endswith(OPEN)
+            except TemplateError:  # which the first message will tell
+                return False
 
         return ThinkingSwitch(self._can_switch, opens(None), opens(True))
 

@@ -2974,6 +2974,10 @@
         <translation>{0} ist beschädigt.</translation>
     </message>
     <message>
+        <source>{0} is damaged: its blocks and scales don&apos;t fit each other.</source>
+        <translation>{0} ist beschädigt: Seine Blöcke und Faktoren passen nicht zueinander.</translation>
+    </message>
+    <message>
         <source>{0} is damaged: its pickle can&apos;t be read ({1}).</source>
         <translation>{0} ist beschädigt: Das Pickle darin ist nicht lesbar ({1}).</translation>
     </message>

@@ -8,6 +8,7 @@ import torch
 from transformers import (
     Gemma2Config,
     Gemma3TextConfig,
+    GptOssConfig,
     GraniteConfig,
     GraniteMoeHybridConfig,
     LlamaConfig,
@@ -44,6 +45,13 @@ LLAMA3_ROPE = {
     "original_max_position_embeddings": 32,
 }
 EXPERTS = {"num_experts": 6, "moe_intermediate_size": 24}
+GPT_OSS = {
+    "num_local_experts": 4,
+    "num_experts_per_tok": 2,
+    "head_dim": 16,
+    "sliding_window": 24,
+    "pad_token_id": 0,
+}
 GRANITE4 = {
     "num_local_experts": 0,
     "shared_intermediate_size": 48,
@@ -227,6 +235,23 @@ CONFIGS: dict[str, Callable[[], Any]] = {
     ),
     "ministral 3 with a window": lambda: Ministral3Config(
         **SIZES, head_dim=16, sliding_window=128, rope_parameters=GROWING
+    ),
+    "gpt-oss": lambda: GptOssConfig(**{**SIZES, "num_hidden_layers": 3}, **GPT_OSS),
+    "gpt-oss, longer": lambda: GptOssConfig(
+        **SIZES,
+        **{**GPT_OSS, "num_local_experts": 3, "num_experts_per_tok": 3, "swiglu_limit": 1.0},
+        rope_parameters={
+            "rope_type": "yarn",
+            "rope_theta": 150000.0,
+            "factor": 4.0,
+            "beta_fast": 32.0,
+            "beta_slow": 1.0,
+            "truncate": False,
+            "original_max_position_embeddings": 64,
+        },
+    ),
+    "gpt-oss, every head its keys": lambda: GptOssConfig(
+        **{**SIZES, "num_key_value_heads": 4}, **{**GPT_OSS, "num_experts_per_tok": 1}
     ),
 }
 # Families that are another one under their own name.

@@ -5,6 +5,7 @@ Source: the layout "gemm" that AutoAWQ writes (Lin et al. 2023, "AWQ").
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,8 @@ def _format_of(said: Mapping[str, Any]) -> StoredFormat:
     if (bits := whole(said, "bits", whole(said, "w_bit", 4, _METHOD), _METHOD)) != 4:
         raise unsupported(_METHOD, f"{bits} bits", "Choose 4 bits")
     group = whole(said, "group_size", whole(said, "q_group_size", 128, _METHOD), _METHOD)
-    left_out = names(said.get("modules_to_not_convert"), _METHOD)
+    plain = names(said.get("modules_to_not_convert"), _METHOD)
+    left_out = tuple(f"re:.*{re.escape(part)}" for part in plain)  # parts of names
     packing = checked(Packing(_METHOD, 4, max(0, group), False, left_out=left_out))
     return StoredFormat(packing.kind, packing)
 

@@ -30,13 +30,16 @@ typedef struct {
 INLINE int is_halved(int kind) { return kind == Q6_K || kind == WIDE; }
 INLINE int has_least(int kind) { return kind == Q4_K || kind == Q5_K || kind == WIDE; }
 INLINE int is_super(int kind) { return kind == Q4_K || kind == Q5_K || kind == Q6_K; }
+INLINE int has_table(int kind) { return kind == MXFP4 || kind == IQ4_NL; }
 INLINE int offset_of(int kind) {
-    return kind == Q4_0 ? 8 : kind == Q6_K ? 32 : kind == Q8_0 || kind == WIDE ? 128 : 0;
+    if (kind == Q8_0 || kind == WIDE || kind == IQ4_NL) return 128;
+    return kind == Q4_0 ? 8 : kind == MXFP4 ? 12 : kind == Q6_K ? 32 : 0;
 }
 
 /* The largest code, and how many words stand for four inputs. */
 INLINE int most_of(int kind) {
-    return kind == Q6_K ? 63 : kind == Q5_K ? 31 : offset_of(kind) == 128 ? 255 : 15;
+    if (offset_of(kind) == 128) return 255;
+    return kind == Q6_K ? 63 : kind == Q5_K ? 31 : kind == MXFP4 ? 24 : 15;
 }
 INLINE int each_of(int kind) { return most_of(kind) > 127 ? numbers_beside(BYTE) : CODES_EACH; }
 
@@ -48,11 +51,12 @@ INLINE int fields(int kind) {
 }
 
 INLINE int code_bytes(int kind) {
-    return TILE * BLOCK / 8 * (kind == Q4_0 || kind == Q4_K ? 4 : kind == Q6_K ? 6 : 8);
+    int bits = kind == Q4_0 || kind == Q4_K || has_table(kind) ? 4 : kind == Q6_K ? 6 : 8;
+    return TILE * BLOCK / 8 * bits;
 }
 
 /* Bytes of a block's scales in a tile, and of what stands before eight blocks. */
-INLINE int scale_bytes(int kind) { return TILE * (kind == WIDE ? 16 : 2); }
+INLINE int scale_bytes(int kind) { return TILE * (kind == WIDE ? 16 : kind == MXFP4 ? 1 : 2); }
 INLINE int super_bytes(int kind) { return TILE * (kind == Q6_K ? 2 : is_super(kind) ? 4 : 0); }
 
 static int64_t tile_bytes(const Linear *layer) {
@@ -134,6 +138,19 @@ INLINE Lanes load_signed_bytes(const uint8_t *from) {
 
 INLINE Words load_codes(const uint8_t *from) { return *(const Words *)from; }
 
+/* Twice the numbers of MXFP4, 12 more; and those of IQ4_NL, 128 more. */
+static const uint8_t TABLES[2][16] = {
+    {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0},
+    {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241},
+};
+
+/* 2^(e − 128) of sixteen bytes e, the smallest two denormal. */
+INLINE Lanes load_exponents(const uint8_t *from) {
+    Words e = __builtin_convertvector(*(const Bytes *)from, Words);
+    Signed is_small = e < 2;
+    return choose(is_small, (Lanes)(((Words){0} + 0x00200000u) << (e & 1)), (Lanes)((e - 1) << 23));
+}
+
 /* A block's codes as eight words of four, each a byte. */
 INLINE void unpack(const uint8_t *from, Words codes[WORDS], int kind) {
     Words low = (Words){0} + 0x0f0f0f0fu;
@@ -146,6 +163,8 @@ INLINE void unpack(const uint8_t *from, Words codes[WORDS], int kind) {
         codes[i] = both & low;
         codes[i + WORDS / 2] = (both >> 4) & low;
     }
+    if (has_table(kind))
+        for (int i = 0; i < WORDS; i++) codes[i] = look_up(codes[i], TABLES[kind == IQ4_NL]);
     if (kind != Q6_K) return;
     for (int i = 0; i < WORDS; i++) {
         Words high = load_codes(from + (WORDS / 2 + i / 4) * 64);
@@ -161,8 +180,10 @@ typedef struct {
 
 INLINE Scales scales_of(const uint8_t *from, Lanes d, Lanes m, int kind) {
     Scales s;
-    if (kind == Q4_0 || kind == Q8_0) {
+    if (kind == Q4_0 || kind == Q8_0 || kind == IQ4_NL) {
         s.scale[0] = load_float16(from);
+    } else if (kind == MXFP4) {
+        s.scale[0] = load_exponents(from);
     } else if (kind == Q4_K || kind == Q5_K) {
         s.scale[0] = d * load_bytes(from);
         s.least[0] = m * load_bytes(from + TILE);
@@ -259,10 +280,12 @@ typedef void Rows_of_tile(const Job *job, int32_t row, int32_t index, int32_t ro
         rows_of_tile(job, row, index, rows, kind);                                                 \
     }
 KIND(Q4_0) KIND(Q8_0) KIND(Q4_K) KIND(Q5_K) KIND(Q6_K) KIND(WIDE)
+KIND(MXFP4) KIND(IQ4_NL)
 #undef KIND
 
 static Rows_of_tile *const TILES[] = {tile_of_Q4_0, tile_of_Q8_0, tile_of_Q4_K,
-                                      tile_of_Q5_K, tile_of_Q6_K, tile_of_WIDE};
+                                      tile_of_Q5_K, tile_of_Q6_K, tile_of_WIDE,
+                                      tile_of_MXFP4, tile_of_IQ4_NL};
 
 static void piece(void *context, int32_t index, int32_t worker) {
     const Job *job = context;

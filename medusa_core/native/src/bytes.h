@@ -9,7 +9,7 @@
 
 #if defined(__AVX2__)
 #include <immintrin.h>
-#elif defined(__ARM_FEATURE_DOTPROD)
+#elif defined(__aarch64__)
 #include <arm_neon.h>
 #endif
 
@@ -20,6 +20,35 @@
 #endif
 
 INLINE uint32_t bits_of(float x) { return ((Words)all(x))[0]; }
+
+/* Of every byte, which is a place below 16, what the table has there. */
+INLINE Words look_up(Words places, const uint8_t table[16]) {
+#if defined(__AVX512BW__)
+    __m512i whole = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)table));
+    return (Words)_mm512_shuffle_epi8(whole, (__m512i)places);
+#elif defined(__AVX2__)
+    __m256i half = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table));
+    union {
+        Words whole;
+        __m256i half[2];
+    } found = {places};
+    for (int h = 0; h < 2; h++) found.half[h] = _mm256_shuffle_epi8(half, found.half[h]);
+    return found.whole;
+#else
+    union {
+        Words whole;
+        uint8_t bytes[64];
+    } found = {places};
+#if defined(__aarch64__)
+    uint8x16_t numbers = vld1q_u8(table);
+    for (int i = 0; i < 64; i += 16)
+        vst1q_u8(found.bytes + i, vqtbl1q_u8(numbers, vld1q_u8(found.bytes + i)));
+#else
+    for (int i = 0; i < 64; i++) found.bytes[i] = table[found.bytes[i]];
+#endif
+    return found.whole;
+#endif
+}
 
 /* To the nearest whole number, ties to even; for |x| below 2^22. */
 INLINE Signed to_whole(Lanes x) {
