@@ -14,9 +14,6 @@ from medusa_core.quant.choice import settle_formats
 from medusa_core.quant.format import Hardware
 from medusa_core.resources import resources_dir, shapes_dir
 
-# What models are published in.
-_PUBLISHED = settle_formats(WeightFormats("bf16"), "bfloat16", Hardware("cpu"))
-
 
 @dataclass(frozen=True, slots=True)
 class CatalogPair:
@@ -31,7 +28,7 @@ class CatalogPair:
         note: Who it is for.
         config: Sizes of the model.
         heads: Sizes of the heads.
-        download_bytes: About what is fetched: the weights in 16 bits.
+        download_bytes: About what is fetched: the weights as they are published.
     """
 
     title: str
@@ -56,6 +53,8 @@ def _pair(entry: dict[str, object]) -> CatalogPair:
     num_heads = int(str(entry["num_heads"]))
     heads = HeadsShape(num_heads, 1, config.vocab_size, config.hidden_size)
     heads = heads if num_heads else HeadsShape()
+    published = WeightFormats() if config.holds_blocks else WeightFormats("bf16")
+    formats = settle_formats(published, "bfloat16", Hardware("cpu"), config.stored)
     return CatalogPair(
         title=str(entry["title"]),
         pair=Pair(str(entry["model"]), str(entry["heads"])),
@@ -65,5 +64,5 @@ def _pair(entry: dict[str, object]) -> CatalogPair:
         note=str(entry["note"]),
         config=config,
         heads=heads,
-        download_bytes=weights_bytes(config, _PUBLISHED) + heads_bytes(config, heads, _PUBLISHED),
+        download_bytes=weights_bytes(config, formats) + heads_bytes(config, heads, formats),
     )

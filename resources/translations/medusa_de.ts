@@ -1386,6 +1386,10 @@
         <translation>Exportieren Sie weniger Gespräche auf einmal, oder wählen Sie eine andere Datei.</translation>
     </message>
     <message>
+        <source>For 16 GB of memory and more: it reads an eighth of its experts for each token.</source>
+        <translation>Für 16 GB Speicher und mehr: Für jedes Token liest es ein Achtel seiner Experten.</translation>
+    </message>
+    <message>
         <source>For a laptop, with a long context. Its owner asks who you are.</source>
         <translation>Für einen Laptop, mit langem Kontext. Der Eigentümer fragt, wer Sie sind.</translation>
     </message>
@@ -1600,6 +1604,10 @@
     <message>
         <source>Make space, or use the model where it is.</source>
         <translation>Schaffen Sie Platz, oder verwenden Sie das Modell dort, wo es ist.</translation>
+    </message>
+    <message>
+        <source>Many languages and a long context. Its text part is loaded, not the one that sees.</source>
+        <translation>Viele Sprachen und ein langer Kontext. Geladen wird der Teil für Text, nicht der, der sieht.</translation>
     </message>
     <message>
         <source>Many languages, and it can think before it answers.</source>

@@ -81,6 +81,8 @@ def test_parameters_are_counted_as_published() -> None:
         "llama-3.2-3b": 3_212_749_824,
         "tinyllama": 1_100_048_384,
         "llama-3.1-8b": 8_030_261_248,
+        "gpt-oss-20b": 20_914_757_184,
+        "ministral-3-8b": 8_489_553_920,
         "smollm3-3b": 3_075_098_624,
         "phi-4-mini": 3_836_021_760,
         "gemma-3-4b": 3_880_263_168,  # its text part

@@ -20,6 +20,7 @@ from medusa_core.memory.plan import weights_bytes
 from medusa_core.messages import Fit, HeadsShape, WeightFormats
 from medusa_core.models.config import read_config
 from medusa_core.quant.choice import settle_formats
+from medusa_core.quant.format import Hardware
 from tests.core.tiny import TinySpec, random_heads, write_heads, write_tiny
 from tests.hub.conftest import REPOSITORY, LoopbackHub, random_file
 
@@ -113,12 +114,15 @@ def test_the_catalog_is_whole_and_its_heads_fit() -> None:
         assert entry.licence
         assert entry.note
         assert "/" in entry.pair.model
-        dense = settle_formats(WeightFormats("bf16"), "", imagined_card(8).hardware)
+        published = WeightFormats() if entry.config.holds_blocks else WeightFormats("bf16")
+        formats = settle_formats(published, "bfloat16", Hardware("cpu"), entry.config.stored)
         assert entry.download_bytes == pytest.approx(
-            weights_bytes(entry.config, dense) + 1.48e9 * bool(entry.heads.num_heads), rel=0.15
+            weights_bytes(entry.config, formats) + 1.48e9 * bool(entry.heads.num_heads), rel=0.15
         )
         if entry.heads.num_heads:
             assert misfit(entry.config, entry.heads) == ""
+    sizes = {entry.title: entry.download_bytes / 1e9 for entry in catalog}
+    assert sizes["GPT-OSS 20B"] == pytest.approx(13.8, rel=0.01), "as its files are"
 
 
 def command(hub: LoopbackHub, cache: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
