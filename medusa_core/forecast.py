@@ -16,6 +16,7 @@ from typing import NamedTuple
 import torch
 
 from medusa_core import card
+from medusa_core.errors import OutOfMemoryError
 from medusa_core.memory.budget import Budget
 from medusa_core.memory.plan import embedding_bytes, experts_bytes, heads_bytes, weights_bytes
 from medusa_core.messages import HeadsShape, WeightFormats
@@ -118,9 +119,18 @@ def measure_pace(device: str, quant: str) -> Pace:
         quant: Name of a weight format.
 
     Raises:
+        OutOfMemoryError: There is no room to time it.
         RequestError: There is no such format.
     """
-    spec = weight_formats().get(quant)
+    try:
+        return _measured(device, weight_formats().get(quant))
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        raise OutOfMemoryError(
+            "There is no room to estimate the speed.", "Close other programs first."
+        ) from error
+
+
+def _measured(device: str, spec: QuantSpec) -> Pace:
     layers = _layers(spec, device)
     nbytes = spec.nbytes(_WIDTH, _WIDTH, torch.device(device).type) * len(layers)
     workers = _share_workers(layers)

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.control.said import said
-from app.engine_said import engine_said
+from app.engine_said import engine_said, error_said
 from app.library.memory_bar import MemoryBar
 from app.library.sizes import FIT_WORDS, gib, library_text, speed, verdict
 from app.theme.appearance import Appearance
@@ -37,6 +37,7 @@ from medusa_core.api import (
     plan_choice,
     recommend,
 )
+from medusa_core.errors import MedusaError
 from medusa_core.messages import Fit, HeadsShape, WeightFormats
 
 _CONTEXTS = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
@@ -254,24 +255,29 @@ class Details(QWidget):
     def _forecast(self) -> None:
         """Say how fast it would be here, once this computer is timed; one at a time."""
         if self._timing is None or self._timing.done():
-            try:
-                self._timing = asyncio.ensure_future(self._tell_forecast())
-            except RuntimeError:  # no event loop runs: nobody waits for it
-                self._timing = None
+            self._timing = asyncio.ensure_future(self._tell_forecast())
 
     async def _tell_forecast(self) -> None:
+        try:
+            told = await self._timed()
+        except MedusaError as error:
+            told = error_said(error)
+        self.forecast_label.setText(told)
+
+    async def _timed(self) -> str:
+        """The forecast in words, of what is chosen by the time that its format is timed."""
         timed: tuple[str, Pace] | None = None
         while (choice := self.choice) is not None and self._subject and self._budget:
             config, heads = self._subject.config, self._subject.heads
             if config is None:
-                return
+                break
             quant = paced_by(choice.formats, config, self._budget)
             if timed is not None and timed[0] == quant:
                 told = forecast(config, heads, choice.formats, self._budget, timed[1])
-                self.forecast_label.setText(forecast_words(told, bool(heads.num_heads)))
-                return
+                return forecast_words(told, bool(heads.num_heads))
             device = self._budget.hardware.device
             timed = quant, await asyncio.to_thread(measure_pace, device, quant)
+        return ""
 
     def _loss(self) -> str:
         """What a model in few bits loses on a card, whose kernels know other ones."""

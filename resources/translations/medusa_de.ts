@@ -2250,6 +2250,10 @@
         <translation>Ein Repository {0} gibt es nicht, oder Sie dürfen es nicht sehen.</translation>
     </message>
     <message>
+        <source>There is no room to estimate the speed.</source>
+        <translation>Für die Schätzung der Geschwindigkeit ist kein Platz.</translation>
+    </message>
+    <message>
         <source>There is none that this processor ({0}) can run.</source>
         <translation>Es gibt keine, die dieser Prozessor ({0}) ausführen kann.</translation>
     </message>
