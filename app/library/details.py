@@ -247,7 +247,7 @@ class Details(QWidget):
         device = said(self._budget.name) if self._budget else ""
         ram = self.tr(", {0} in RAM").format(gib(plan.ram_bytes)) if plan.ram_bytes else ""
         told = f"{verdict(plan)} · {device}: {gib(plan.total_bytes)}{ram}"
-        self.verdict_label.setText(f"{told}\n{self._loss()}".strip())
+        self.verdict_label.setText("\n".join(filter(None, (told, self._blindness(), self._loss()))))
         self.shorten_button.setText(self.tr("Fits if context ≤ {0:,}").format(plan.max_context))
         if plan.is_live and plan.fit is not Fit.NO:
             self._forecast()
@@ -278,6 +278,13 @@ class Details(QWidget):
             device = self._budget.hardware.device
             timed = quant, await asyncio.to_thread(measure_pace, device, quant)
         return ""
+
+    def _blindness(self) -> str:
+        """What isn't loaded of a model that could also see."""
+        config = None if self._subject is None else self._subject.config
+        if config is None or not config.sees:
+            return ""
+        return self.tr("Its text part is loaded; pictures can't be shown to it here.")
 
     def _loss(self) -> str:
         """What a model in few bits loses on a card, whose kernels know other ones."""

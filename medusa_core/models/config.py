@@ -86,7 +86,7 @@ class ModelConfig:
 
     `quantization` is the format that the checkpoint's linear layers have already, or empty; of a
     GGUF file the type that most have. `stored_types` then has that of every matrix in blocks, by
-    its tensor's name.
+    its tensor's name. `sees`: it could also look at pictures; that part isn't loaded.
     """
 
     model_type: str
@@ -107,6 +107,7 @@ class ModelConfig:
     stored_types: tuple[tuple[str, str], ...] = ()
     packing: Packing | None = None
     advice: Advice | None = None
+    sees: bool = False
 
     @property
     def usual_context(self) -> int:
@@ -178,6 +179,7 @@ def parse_config(
     Raises:
         ModelError: It describes something that this engine doesn't run.
     """
+    sees = isinstance(raw.get("vision_config"), Mapping)
     raw = _text_part(raw)
     family = find_family(_text(raw.get("model_type", "")))
     raw = raw if family.as_usual is None else family.as_usual(raw)
@@ -188,6 +190,7 @@ def parse_config(
     stored = _read_quantization(raw)
     config = ModelConfig(
         advice=read_advice(generation),
+        sees=sees,
         model_type=family.name,
         vocab_size=_size(raw, "vocab_size", _MOST_TOKENS),
         hidden_size=hidden_size,

@@ -618,6 +618,10 @@
         <translation>Passt, wenn der Kontext ≤ {0:,} ist</translation>
     </message>
     <message>
+        <source>Its text part is loaded; pictures can&apos;t be shown to it here.</source>
+        <translation>Geladen wird sein Teil für Text; Bilder lassen sich ihm hier nicht zeigen.</translation>
+    </message>
+    <message>
         <source>On a card its weights are made anew as nf4, which loses a little more: 2 % more bits per byte than in the file, measured on the demo model.</source>
         <translation>Auf einer Karte werden seine Gewichte neu als nf4 gebildet, was noch etwas verliert: 2 % mehr Bits je Byte als in der Datei, gemessen am Demo-Modell.</translation>
     </message>

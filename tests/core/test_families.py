@@ -132,6 +132,7 @@ def test_of_a_model_that_also_sees_the_text_part_is_read(prefix: str, tmp_path: 
         json.dumps({"model_type": "gemma3", "text_config": text, "vision_config": {"a": 1}})
     )
     assert our_logits(runner_of(tmp_path), TOKEN_IDS).equal(wanted)
+    assert read_config(tmp_path).sees
 
 
 def saved(name: str, folder: Path, **changes: object) -> Path:

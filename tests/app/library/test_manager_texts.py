@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
 
 from app.library import details
+from app.library.details import Subject
 from app.library.library_dialog import LibraryDialog
 from app.library.sizes import verdict
 from app.theme.appearance import Appearance
@@ -214,3 +215,13 @@ def test_downloads_wait_while_offline_and_go_on_afterwards(
         await library.downloads.close()
 
     run(work)
+
+
+def test_of_a_model_that_also_sees_the_rest_is_named(dialog: LibraryDialog) -> None:
+    config = replace(shape_config("gemma-3-4b"), sees=True)
+    details = dialog.discover.details
+    details.set_budget(imagined_card(24))
+    details.show_subject(Subject("Gemma", "", config, HeadsShape()))
+    assert "pictures can't be shown" in details.verdict_label.text()
+    details.show_subject(Subject("Plain", "", replace(config, sees=False), HeadsShape()))
+    assert "pictures" not in details.verdict_label.text()
