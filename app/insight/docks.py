@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtWidgets import QDockWidget, QFrame, QMainWindow, QScrollArea, QWidget
 
+from app.insight.dock_title import DockTitle
 from app.theme.appearance import Appearance
 
 DOCK_EM = 28  # height when the first is opened
@@ -40,6 +41,7 @@ class Docks(QObject):
         dock = QDockWidget(title, self._window)
         dock.setObjectName(f"dock{title}")
         dock.setWidget(scroller)
+        dock.setTitleBarWidget(DockTitle(dock, self._appearance))
         # Once the dock is where it goes to, too.
         dock.visibilityChanged.connect(lambda _on: QTimer.singleShot(0, self, self.changed.emit))
         self._window.addDockWidget(Qt.DockWidgetArea.BottomDockWidgetArea, dock)
@@ -75,6 +77,13 @@ class Docks(QObject):
         for dock in self._docks.values():
             dock.setFloating(True)
             dock.show()
+
+    def restyle(self) -> None:
+        """Take the sizes and colours of the theme."""
+        for dock in self._docks.values():
+            title = dock.titleBarWidget()
+            assert isinstance(title, DockTitle)
+            title.restyle()
 
     def paint_now(self) -> None:
         """Draw what is open without waiting for the loop; for measurements."""

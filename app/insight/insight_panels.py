@@ -236,6 +236,7 @@ class Insight(QObject):
         self._fill_equilibrium()
 
     def _restyle(self) -> None:
+        self.docks.restyle()
         for panel in (self.tree, self.steps, self.equilibrium, self.compare):
             if panel is not None:
                 panel.restyle()

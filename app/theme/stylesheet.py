@@ -33,8 +33,6 @@ def render_stylesheet(template: str, theme: Theme, scale: FontScale, icons: Path
         code_family=CODE_FAMILY,
         chevron=(icons / "chevron.svg").as_posix(),
         check=(icons / f"tick-{theme.name}.svg").as_posix(),
-        dock_close=(icons / f"dock-close-{theme.name}.svg").as_posix(),
-        dock_float=(icons / f"dock-float-{theme.name}.svg").as_posix(),
         info=(icons / f"dialog-info-{theme.name}.svg").as_posix(),
         question=(icons / f"dialog-question-{theme.name}.svg").as_posix(),
         warning=(icons / f"dialog-warning-{theme.name}.svg").as_posix(),

@@ -790,6 +790,25 @@
     </message>
 </context>
 <context>
+    <name>DockTitle</name>
+    <message>
+        <source>Close {0}</source>
+        <translation>{0} schließen</translation>
+    </message>
+    <message>
+        <source>Close</source>
+        <translation>Schließen</translation>
+    </message>
+    <message>
+        <source>Put it back</source>
+        <translation>Zurück ins Fenster</translation>
+    </message>
+    <message>
+        <source>Show it in a window of its own</source>
+        <translation>In einem eigenen Fenster zeigen</translation>
+    </message>
+</context>
+<context>
     <name>DownloadsTab</name>
     <message>
         <source>Downloads</source>

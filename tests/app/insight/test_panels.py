@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from app.chat.answer_message import AnswerMessage
+from app.insight.dock_title import DockTitle
 from app.insight.tree_panel import PLAN, STEP
 from app.window import MainWindow
 from medusa_core.messages import (
@@ -175,3 +176,21 @@ def start_compare(window: MainWindow) -> None:
     dialog.edit.setText("Hello")
     assert dialog.start_button.isEnabled()
     dialog.start_button.click()
+
+
+def test_a_panels_title_parts_it_from_the_window_and_closes_it(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    panel = window.insight.open_tree()
+    title = window.findChild(DockTitle)
+    assert title is not None
+    assert min(title.close_button.width(), title.close_button.height()) >= 20
+    title.float_button.click()
+    assert panel.window() is not window
+    assert title.float_button.accessibleName() == "Put it back"
+    title.float_button.click()
+    assert panel.window() is window
+    title.close_button.click()
+    assert not panel.isVisible()
