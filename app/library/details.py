@@ -198,7 +198,7 @@ class Details(QWidget):
     ) -> None:
         self.quant_box.clear()
         recommended = "" if best is None else best.formats.linears
-        is_kept = budget.hardware.device == "cpu"  # a card makes nf4 of a file's blocks
+        is_kept = budget.hardware.device == "cpu"  # a card makes others of a file's blocks
         best_name = recommended or (config.quantization if is_kept else "")
         best_name = f" ({best_name})" if best_name else ""
         self.quant_box.addItem(self.tr("Best for this computer{0}").format(best_name), recommended)
@@ -292,7 +292,10 @@ class Details(QWidget):
         is_card = budget is not None and budget.hardware.device != "cpu"
         if not is_card or subject is None or subject.config is None:
             return ""
-        if not subject.config.holds_blocks:
+        config, choice = subject.config, self.choice
+        if not config.holds_blocks or budget is None or choice is None:
+            return ""
+        if not paced_by(choice.formats, config, budget).startswith("nf4"):
             return ""
         return self.tr(
             "On a card its weights are made anew as nf4, which loses a little more: 2 % more bits "

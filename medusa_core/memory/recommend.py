@@ -105,7 +105,7 @@ def recommend(config: ModelConfig, heads: HeadsShape, budget: Budget) -> Choice 
 def _candidates(config: ModelConfig, budget: Budget) -> Iterator[WeightFormats]:
     dense = settle_formats(WeightFormats(), "", budget.hardware, config.stored)
     is_small = weights_bytes(config, dense) <= _SMALL_BYTES
-    if is_small or (config.holds_blocks and budget.hardware.device == "cpu"):
+    if is_small or config.holds_blocks:
         yield WeightFormats()
     if budget.hardware.compiles and not config.quantization:
         yield WeightFormats("q4", lm_head="int8")

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 from medusa_core.errors import RequestError
 from medusa_core.messages import WeightFormats
+from medusa_core.quant.block_sizes import BLOCK_SIZES
 from medusa_core.quant.format import Hardware, QuantSpec, quant_registry
 from medusa_core.quant.in_blocks import weight_formats
 
+_MOST_NF4_BITS = 5  # of a weight in a file, scales included: finer ones would lose too much in nf4
 DTYPES = ("float64", "float32", "bfloat16", "float16")
 
 
@@ -93,7 +95,7 @@ def settle_formats(
         dtype: Name of the compute dtype asked for; empty for the best.
         hardware: What they are to run on.
         stored: What a file holds in blocks. A CPU keeps it where no other format is asked for;
-            cards take nf4.
+            cards take nf4, or int8 where the file has more bits.
 
     Raises:
         RequestError: There is no such format or dtype, or they don't fit each other.
@@ -101,7 +103,7 @@ def settle_formats(
     registry = weight_formats()
     keeps_blocks = bool(stored.linears) and not wanted.linears and hardware.device == "cpu"
     if stored.linears and not wanted.linears:
-        linears_name = stored.linears if keeps_blocks else "nf4"
+        linears_name = stored.linears if keeps_blocks else _card_format(stored.linears)
         lm_head_name = wanted.lm_head or (stored.lm_head if keeps_blocks else "")
         wanted = wanted._replace(linears=linears_name, lm_head=lm_head_name)
     linears = registry.get(wanted.linears) if wanted.linears else None
@@ -139,6 +141,12 @@ def settle_formats(
     for spec in (chosen.linears, chosen.lm_head, chosen.heads):
         _check(spec, compute)
     return chosen
+
+
+def _card_format(stored: str) -> str:
+    """What a card makes of blocks: its kernels know nf4 and int8."""
+    sizes = BLOCK_SIZES[stored]
+    return "int8" if 8 * sizes.nbytes / sizes.weights > _MOST_NF4_BITS else "nf4"
 
 
 def dense_format_of(compute: str) -> QuantSpec:

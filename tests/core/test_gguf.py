@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from shutil import copytree
 
@@ -14,10 +15,13 @@ from safetensors.torch import load_file, save_file
 from medusa_core.__main__ import main
 from medusa_core.api import demo_model
 from medusa_core.bench.gguf_export import finish
+from medusa_core.bench.random_target import shape_config
 from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.errors import CheckpointError, ModelError
 from medusa_core.files.gguf import read_gguf
-from medusa_core.messages import ChatMessage, GenerateSettings, Role, WeightFormats
+from medusa_core.memory.budget import imagined_card
+from medusa_core.memory.recommend import recommend
+from medusa_core.messages import ChatMessage, GenerateSettings, HeadsShape, Role, WeightFormats
 from medusa_core.models.checkpoint import Checkpoint
 from medusa_core.models.config import read_config
 from medusa_core.quant.choice import StoredTypes, settle_formats
@@ -128,11 +132,24 @@ def test_another_format_is_made_of_the_numbers(lm_head: str, pebbles: dict[str, 
     assert decode(target, plainly(SETTINGS), PROMPT).token_ids
 
 
-def test_a_card_takes_nf4() -> None:
-    stored = StoredTypes("q4_k", "q6_k")
-    on_card = settle_formats(WeightFormats(), "", Hardware("cuda", (8, 6)), stored)
-    assert (on_card.linears.name, on_card.lm_head.is_dense) == ("nf4", True)
+@pytest.mark.parametrize(
+    ("stored", "taken"),
+    [("q4_0", "nf4"), ("q4_k", "nf4"), ("mxfp4", "nf4"), ("q5_k", "int8"), ("q8_0", "int8")],
+)
+def test_a_card_takes_what_its_kernels_know(stored: str, taken: str) -> None:
+    card = Hardware("cuda", (8, 6))
+    on_card = settle_formats(WeightFormats(), "", card, StoredTypes(stored, "q6_k"))
+    assert (on_card.linears.name, on_card.lm_head.is_dense) == (taken, True)
     assert not on_card.keeps_blocks
+
+
+def test_a_small_card_takes_finer_files_in_4_bits() -> None:
+    types = {f"model.layers.{n}.self_attn.q_proj.weight": "q8_0" for n in range(32)}
+    config = replace(
+        shape_config("vicuna-7b"), quantization="q8_0", stored_types=tuple(sorted(types.items()))
+    )
+    found = [recommend(config, HeadsShape(), imagined_card(size)) for size in (12, 6)]
+    assert [None if one is None else one.formats.linears for one in found] == ["", "nf4-dq"]
 
 
 @pytest.fixture(scope="module")
