@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt, QTimer, Signal
 
+from app.settings.words import QT_TRANSLATE_NOOP
 from medusa_core.api import Engine, EventSink
 from medusa_core.errors import EngineError
 from medusa_core.messages import (
@@ -44,8 +45,10 @@ _WATCH_MS = 1_000
 # What ends a command.
 _LAST = (Calibrated, Counted, Failed, GenerationDone, ModelLoaded, Unloaded, Verified)
 _DIED = (
-    "The engine stopped working and was started again.",
-    "The model is loaded anew; ask again. The diagnostics (Help) have the details.",
+    QT_TRANSLATE_NOOP("Engine", "The engine stopped working and was started again."),
+    QT_TRANSLATE_NOOP(
+        "Engine", "The model is loaded anew; ask again. The diagnostics (Help) have the details."
+    ),
 )
 _SHARE = 0.05  # of its time the window may spend on showing events
 _MEMORY = 0.8  # of what showing took before: single tokens take less than what comes after them

@@ -31,6 +31,7 @@ _INSTRUCTIONS = {
     "avx2vnni": ("avx2", "fma3", "avx_vnni"),
     "avx2": ("avx2", "fma3"),
 }
+_CPU_FILE, _DOT_PRODUCTS = Path("/proc/cpuinfo"), "asimddp"
 # A second library is taken where it needs less than this part of the first one's time.
 _CLEARLY, _TURNS = 0.8, 100
 
@@ -137,11 +138,23 @@ def library_suffix(system: str = sys.platform) -> str:
 
 def instruction_sets() -> list[str]:
     """Those that this CPU has, of which there are libraries; mostly the best first."""
+    if system_name() == "linux-aarch64":
+        return ["neondot", "neon"] if _DOT_PRODUCTS in _arm_features() else ["neon"]
     if system_name().endswith("aarch64"):
-        return ["neon"]
+        return ["neon"]  # of all Apple's, with dot products
     # torch 2.11 can't say: no library then.
     has: Mapping[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
     return [name for name, needed in _INSTRUCTIONS.items() if all(has.get(one) for one in needed)]
+
+
+def _arm_features() -> list[str]:
+    """What Linux says that this CPU can do; nothing where it doesn't say."""
+    try:
+        told = _CPU_FILE.read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return []
+    lines = (line.partition(":") for line in told.splitlines())
+    return next((words.split() for name, _, words in lines if name.strip() == "Features"), [])
 
 
 def open_library(path: Path) -> ctypes.CDLL:

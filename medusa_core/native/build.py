@@ -19,9 +19,9 @@ from pathlib import Path
 from medusa_core.native.binding import library_suffix
 from medusa_core.resources import native_dir
 
-_SOURCES = Path(__file__).parent / "src"
+SOURCES = Path(__file__).parent / "src"
 SOURCES_HASH = "sources.sha256"  # beside what ships: of what it was built
-_FLAGS = (
+FLAGS = (
     *("-O3", "-std=c11", "-shared", "-fPIC", "-s", "-fno-sanitize=all", "-fno-math-errno"),
     *("-Wall", "-Wextra", "-Werror", "-Wno-psabi"),
     # Products and sums are fused where the sources say so, and nowhere else.
@@ -41,10 +41,11 @@ _X86 = {
     "avx512vnni": "x86_64_v4+avx512vnni",
     "avx512bf16": "x86_64_v4+avx512bf16+avx512vnni",
 }
+ARM = {"neon": "generic", "neondot": "generic+dotprod"}
 # System, what zig calls it, and for each instruction set what zig calls the CPU.
 _BUILDS = (
     ("linux", "linux-x86_64", "x86_64-linux-gnu.2.17", _X86),
-    ("linux", "linux-aarch64", "aarch64-linux-gnu.2.17", {"neon": "generic"}),
+    ("linux", "linux-aarch64", "aarch64-linux-gnu.2.17", ARM),
     ("win32", "windows-x86_64", "x86_64-windows-gnu", _X86),
     ("darwin", "macos-aarch64", "aarch64-macos.11.0", {"neon": "apple_m1"}),
 )
@@ -95,7 +96,7 @@ def build(to: Path, only: str = "") -> list[Path]:
     with tempfile.TemporaryDirectory() as scratch:
         # By names alone, within a copy: where the sources lie must not get into the libraries.
         sources = Path(scratch) / "src"
-        shutil.copytree(_SOURCES, sources)
+        shutil.copytree(SOURCES, sources)
         for system, folder, target, instruction_sets in _BUILDS:
             if only not in ("", folder):
                 continue
@@ -125,14 +126,14 @@ def build_sanitized(path: Path, cpu: str = "native") -> None:
     compiler = shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         raise FileNotFoundError("neither gcc nor clang is here: apt-get install gcc")
-    files = sorted(str(file) for file in _SOURCES.glob("*.c"))
+    files = sorted(str(file) for file in SOURCES.glob("*.c"))
     command = [compiler, *_SANITIZED, f"-march={cpu}", "-o", str(path), *files, "-lm"]
     subprocess.run(command, check=True)
 
 
-def hash_of_sources(folder: Path = _SOURCES) -> str:
+def hash_of_sources(folder: Path = SOURCES) -> str:
     """One hash of all sources and flags."""
-    whole = hashlib.sha256(" ".join(_FLAGS).encode())
+    whole = hashlib.sha256(" ".join(FLAGS).encode())
     for path in sorted(folder.iterdir()):
         whole.update(path.name.encode() + b"\0" + path.read_bytes())
     return whole.hexdigest()
@@ -140,7 +141,7 @@ def hash_of_sources(folder: Path = _SOURCES) -> str:
 
 def _compile(sources: Path, path: Path, target: str, cpu: str) -> None:
     files = sorted(file.name for file in sources.glob("*.c"))
-    command = [sys.executable, "-m", "ziglang", "cc", *_FLAGS, "-target", target, f"-mcpu={cpu}"]
+    command = [sys.executable, "-m", "ziglang", "cc", *FLAGS, "-target", target, f"-mcpu={cpu}"]
     subprocess.run([*command, "-o", path.name, *files], cwd=sources, check=True)
 
 

@@ -3220,6 +3220,14 @@
         <source>{0}{1} isn&apos;t installed.</source>
         <translation>{0}{1} ist nicht installiert.</translation>
     </message>
+    <message>
+        <source>The engine stopped working and was started again.</source>
+        <translation>Das Rechenwerk blieb stehen und wurde neu gestartet.</translation>
+    </message>
+    <message>
+        <source>The model is loaded anew; ask again. The diagnostics (Help) have the details.</source>
+        <translation>Das Modell wird neu geladen; fragen Sie noch einmal. Näheres steht in der Diagnose (Hilfe).</translation>
+    </message>
 </context>
 <context>
     <name>EquilibriumPanel</name>

@@ -134,8 +134,27 @@ def test_a_cpu_gets_the_libraries_that_it_can_run(
     monkeypatch.setattr(native, "system_name", lambda: "linux-x86_64")
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
     assert native.instruction_sets() == names
-    monkeypatch.setattr(native, "system_name", lambda: "linux-aarch64")
+    monkeypatch.setattr(native, "system_name", lambda: "macos-aarch64")
     assert native.instruction_sets() == ["neon"]
+
+
+@pytest.mark.parametrize(
+    ("told", "names"),
+    [
+        ("processor\t: 0\nFeatures\t: fp asimd asimddp\n", ["neondot", "neon"]),
+        ("processor\t: 0\nFeatures\t: fp asimd\n", ["neon"]),
+        ("", ["neon"]),
+        (None, ["neon"]),
+    ],
+)
+def test_an_arm_cpu_multiplies_bytes_where_it_can(
+    told: str | None, names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if told is not None:
+        (tmp_path / "cpuinfo").write_text(told)
+    monkeypatch.setattr(native, "system_name", lambda: "linux-aarch64")
+    monkeypatch.setattr(native, "_CPU_FILE", tmp_path / "cpuinfo")
+    assert native.instruction_sets() == names
 
 
 class Multiplier:
