@@ -51,6 +51,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--oracle",
         help="with --shape, a simulation: drafts are right as often as its published heads'",
     )
+    parser.add_argument(
+        "--sessions",
+        type=int,
+        help="with --step-cost: so many conversations in one pass, against one alone",
+    )
     parser.add_argument("--num-heads", type=int, default=3, help="random Medusa heads of --shape")
     add_model_arguments(parser)
     parser.add_argument("--limit", type=int, help="most prompts, in turns from each category")
@@ -136,6 +141,8 @@ def _step_cost(args: argparse.Namespace) -> dict[str, object]:
     from medusa_core.bench.step_cost import as_json, measure_step_report, step_table
     from medusa_core.drafters.lineup import drafter_registry
 
+    if args.sessions is not None:
+        return _sessions(args)
     if args.shape and args.peers:
         return _step_race(args)
     target = _random(args) if args.shape else open_target(args)
@@ -143,6 +150,16 @@ def _step_cost(args: argparse.Namespace) -> dict[str, object]:
     report = measure_step_report(target, modes, args.max_new_tokens)
     print(step_table(report))
     return as_json(report)
+
+
+def _sessions(args: argparse.Namespace) -> dict[str, object]:
+    from medusa_core.bench.sessions import ROOM, measure_sessions, sessions_text
+
+    args.num_heads, args.context = 0, args.sessions * ROOM
+    target = _random(args) if args.shape else open_target(args)
+    report = measure_sessions(target, args.sessions, _tell)
+    print(sessions_text(report))
+    return asdict(report)
 
 
 def _step_race(args: argparse.Namespace) -> dict[str, object]:

@@ -13,6 +13,7 @@ import torch
 from medusa_core.bench.llamacpp import LlamaCpp
 from medusa_core.bench.step_cost import copy_gb_per_s, read_bytes
 from medusa_core.kv.size import row_bytes
+from medusa_core.runner.runner import PlacedTree
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
 
@@ -129,7 +130,7 @@ class _Ours:
     def step_s(self, rows: int) -> float:
         runner = self._target.runner
         started = time.perf_counter()
-        runner.logits(runner.verify(self._trees[rows], self._kv))
+        runner.logits(runner.verify(PlacedTree(self._trees[rows], self._kv)))
         return time.perf_counter() - started
 
 

@@ -18,6 +18,7 @@ from medusa_core.engine.admission import check_threads
 from medusa_core.engine.counting import count
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
+from medusa_core.engine.together import step_together, those_together
 from medusa_core.engine.verification import verify
 from medusa_core.errors import (
     Cancelled,
@@ -107,21 +108,37 @@ class Executor:
             self._fail(command, error)
 
     def work(self) -> None:
-        """Let the answer whose turn it is do one piece of work, or measure after the last."""
+        """Let whose turn it is do one piece of work, or measure after the last answer.
+
+        Answers that decode do so together.
+        """
         if not self._running:
             self.handle(self._waiting.pop(0))
             return
-        generation = self._running.pop(0)
-        try:
-            self._tell_all(generation.advance())
-            if generation.is_done:
-                self._tell_plan(generation.request, generation.request.settings)
-        except BaseException as error:  # noqa: BLE001 - the thread must outlive any answer
+        together = those_together(self._running)
+        self._running = [one for one in self._running if one not in together]
+        failed: list[Generation] = []
+
+        def fail(generation: Generation, error: BaseException) -> None:
+            failed.append(generation)
             self._forget(generation.request.session_id)
             self._fail(generation.request, error)
-            return
-        if not generation.is_done:
-            self._running.append(generation)
+
+        if len(together) > 1:
+            runner = self._need_target()[0].runner
+            step_together(runner, together, self._tell_work, fail)
+        else:
+            try:
+                self._tell_work(together[0], together[0].advance())
+            except BaseException as error:  # noqa: BLE001 - the thread must outlive any answer
+                fail(together[0], error)
+        if not self._is_lost:
+            self._running += [one for one in together if one not in failed and not one.is_done]
+
+    def _tell_work(self, generation: Generation, events: Iterable[Event]) -> None:
+        self._tell_all(events)
+        if generation.is_done:
+            self._tell_plan(generation.request, generation.request.settings)
 
     def close(self) -> None:
         """End all answers and free the model; of a lost device nothing more is asked."""

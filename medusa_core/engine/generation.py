@@ -13,7 +13,7 @@ from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.drafters.observation import Observation
 from medusa_core.engine.admission import admit
 from medusa_core.engine.answer import Answer, Kept
-from medusa_core.engine.loop import Step, decode_step
+from medusa_core.engine.loop import Drafted, Step, Verified, draft, settle, verify
 from medusa_core.engine.overflow import fit
 from medusa_core.engine.recorder import Recorder
 from medusa_core.engine.session import Session
@@ -37,6 +37,7 @@ from medusa_core.pace.learning import Guesses, StepYield
 from medusa_core.pace.tuner import Tuner
 from medusa_core.rules.rule import Numbers, RuleSpec, rule_registry
 from medusa_core.rules.shaping import check_tokens
+from medusa_core.runner.runner import PlacedTree
 from medusa_core.target import Target
 from medusa_core.text.detokenizer import Detokenizer
 from medusa_core.tree.shape import TokenTree, TreeShape
@@ -107,6 +108,10 @@ class Generation:
         is_open = request.settings.tree_rows == 0 and drafter.drafts
         self._governor = tuner.governor(request.settings, len(self._read_ids)) if is_open else None
         self._num_rested = 0
+        self._drafting = self._drafter
+        self._drafted: Drafted | None = None
+        self._step_started = 0.0
+        self._sharers = 1
         self._tuner = tuner
         self._guesses: list[tuple[int, Guesses]] = []
         self._yields: list[StepYield] = []
@@ -148,9 +153,38 @@ class Generation:
                 self._make_room(len(self._session.token_ids))
             except OutOfMemoryError:  # other answers have it; this one ends as if that were all
                 return self._end(StopReason.CONTEXT)
-        if self._session.kv.length < len(self._session.token_ids) - 1:
+        if not self.is_decoding:
             return self._reread_chunk()
-        return self._decode()
+        placed = self.draft()
+        (verified,) = verify(self._target.runner, [placed], self.request.records)
+        return self.conclude(verified)
+
+    @property
+    def is_decoding(self) -> bool:
+        """The next piece of work is a decoding step, which may share its pass with others'."""
+        session = self._session
+        has_read = len(session.token_ids) >= len(self._read_ids)
+        has_rows = session.kv.length >= len(session.token_ids) - 1
+        return not self.is_done and has_read and has_rows and not self._lacks_room
+
+    @torch.inference_mode()
+    def draft(self, sharers: int = 1) -> PlacedTree:
+        """Begin a decoding step: the tree to be verified, and its cache.
+
+        Args:
+            sharers: How many answers decode a step in the pass, this one among them.
+        """
+        self._step_started = time.perf_counter()
+        self._sharers = sharers
+        session, governor = self._session, self._governor
+        rests = governor is not None and sharers == 1 and not governor.drafts
+        self._drafting = self._plain if rests else self._drafter
+        # A path longer than the budget could not be kept: no rows for it near the end.
+        most = min(self._settings.tree_rows, session.kv.capacity - session.kv.length)
+        if sharers > 1:
+            most = min(most, self._tuner.shared_rows(self.request.settings, most, sharers))
+        self._drafted = draft(self._drafting, self._context, most)
+        return PlacedTree(self._drafted.proposal.tree, session.kv)
 
     def cancel(self) -> tuple[Event, ...]:
         """End the answer as it is; the last event is `GenerationDone`."""
@@ -220,37 +254,43 @@ class Generation:
         numbers = self._numbers(step)
         return self._conclude(step, numbers, self._keep(step), num_rows, self._prefill_s)
 
-    def _decode(self) -> tuple[Event, ...]:
-        started = time.perf_counter()
-        session, governor = self._session, self._governor
-        drafter = self._drafter if governor is None or governor.drafts else self._plain
+    @torch.inference_mode()
+    def conclude(self, verified: Verified) -> tuple[Event, ...]:
+        """End a decoding step.
+
+        Args:
+            verified: What the target says of the tree of `draft`.
+
+        Returns:
+            As `advance` does.
+        """
+        session, drafted = self._session, self._drafted
+        assert drafted is not None  # by `draft`
         place = len(session.token_ids)
-        step = decode_step(
-            self._target.runner,
-            session.kv,
-            drafter,
-            self._rule,
-            self._context,
-            # A path longer than the budget could not be kept: no rows for it near the end.
-            min(self._settings.tree_rows, session.kv.capacity - session.kv.length),
-        )
+        step = settle(drafted, verified, self._rule, session.kv, self._context)
         numbers = self._numbers(step)
         kept = self._keep(step)
         self._accept_lengths.append(len(kept.pieces))
-        step_s = time.perf_counter() - started
+        step_s = time.perf_counter() - self._step_started
         self._decode_s += step_s
-        if governor is not None:
-            self._num_rested += not governor.drafts
-            governor.add(len(kept.pieces), step_s)
-        guesses, num_rows = step.proposal.guesses, step.proposal.tree.shape.num_nodes
-        if guesses:
-            self._guesses.append((place, guesses))
-        if drafter is self._drafter:
-            num_accepted = len(step.acceptance.nodes)
-            self._yields.append(StepYield(step.proposal.promised, num_accepted, num_rows, step_s))
-        told = self._conclude(step, numbers, kept, num_rows, step_s)
-        self._decode_s += time.perf_counter() - started - step_s  # telling takes time, too
+        self._learn_of(step, kept, place, step_s)
+        told = self._conclude(step, numbers, kept, step.proposal.tree.shape.num_nodes, step_s)
+        # telling takes time, too
+        self._decode_s += time.perf_counter() - self._step_started - step_s
         return told
+
+    def _learn_of(self, step: Step, kept: Kept, place: int, step_s: float) -> None:
+        """What the step says of guesses, and, where the pass was its own, of its time."""
+        if step.proposal.guesses:
+            self._guesses.append((place, step.proposal.guesses))
+        if self._sharers > 1:
+            return
+        if self._governor is not None:
+            self._num_rested += not self._governor.drafts
+            self._governor.add(len(kept.pieces), step_s)
+        if self._drafting is self._drafter:
+            num_accepted, num_rows = len(step.acceptance.nodes), step.proposal.tree.shape.num_nodes
+            self._yields.append(StepYield(step.proposal.promised, num_accepted, num_rows, step_s))
 
     def _keep(self, step: Step) -> Kept:
         """Take the run into the answer and the session; what is cut leaves no rows behind."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from medusa_core.drafters.drafter import Drafter
 from medusa_core.kv.cache import KvCache
 from medusa_core.messages import StepTimes
 from medusa_core.rules.rule import Rule
-from medusa_core.runner.runner import Runner
+from medusa_core.runner.runner import PlacedTree, Runner
 from medusa_core.types import Acceptance, Proposal, WalkContext
 
 
@@ -37,6 +39,27 @@ class Step(NamedTuple):
     times: StepTimes
 
 
+class Drafted(NamedTuple):
+    """A tree to be verified, and how long drafting it took."""
+
+    proposal: Proposal
+    draft_s: float
+
+
+class Verified(NamedTuple):
+    """What a forward pass says of one tree, and how long the pass took.
+
+    Attributes:
+        states: The target's state at every node. [n, hidden]
+        logits: Its scores there. [n, vocabulary]
+        verify_s: Seconds of the pass, in which other trees may have been verified, too.
+    """
+
+    states: Tensor
+    logits: Tensor
+    verify_s: float
+
+
 def decode_step(
     runner: Runner,
     kv: KvCache,
@@ -58,22 +81,49 @@ def decode_step(
     Returns:
         The step; the caller tells the drafter by `observe` once it knows what is kept.
     """
+    drafted = draft(drafter, context, max_rows)
+    (verified,) = verify(runner, [PlacedTree(drafted.proposal.tree, kv)], context.reads)
+    return settle(drafted, verified, rule, kv, context)
+
+
+def draft(drafter: Drafter, context: WalkContext, max_rows: int) -> Drafted:
+    """The first part of a step: a tree under the last decided token."""
     started = time.perf_counter()
     proposal = drafter.propose(context.history[-1], max_rows)
-    drafted = time.perf_counter()
-    states = runner.verify(proposal.tree, kv)
+    return Drafted(proposal, time.perf_counter() - started)
+
+
+def verify(runner: Runner, placed: Sequence[PlacedTree], reads: bool) -> list[Verified]:
+    """The second part, of any number of sequences at once: one forward pass over all their trees.
+
+    Args:
+        runner: Runs the target.
+        placed: The trees, each with its cache.
+        reads: A trace will be made of one of them.
+    """
+    started = time.perf_counter()
+    states = runner.verify(*placed)
     logits = runner.logits(states)
-    if context.reads:  # a trace reads them again, and a card is waited for once
+    if reads:  # a trace reads them again, and a card is waited for once
         logits = logits.cpu()
-    verified = time.perf_counter()
+    verify_s = time.perf_counter() - started
+    counts = [tree.shape.num_nodes for tree, _ in placed]
+    pairs = zip(torch.split(states, counts), torch.split(logits, counts), strict=True)
+    return [Verified(*pair, verify_s) for pair in pairs]
+
+
+def settle(
+    drafted: Drafted, verified: Verified, rule: Rule, kv: KvCache, context: WalkContext
+) -> Step:
+    """The last part: what is accepted, and its rows kept; arguments as in `decode_step`."""
+    proposal, (states, logits, verify_s) = drafted.proposal, verified
+    started = time.perf_counter()
     acceptance = rule.walk(proposal.tree, logits, context)
     accepted = time.perf_counter()
     kv.commit((0, *acceptance.nodes))
     token_ids = tuple(map(proposal.tree.token_ids.__getitem__, acceptance.nodes))
     last = acceptance.nodes[-1] if acceptance.nodes else 0
     committed = time.perf_counter()
-    times = StepTimes(
-        drafted - started, verified - drafted, accepted - verified, committed - accepted
-    )
+    times = StepTimes(drafted.draft_s, verify_s, accepted - started, committed - accepted)
     run = (*token_ids, acceptance.bonus_id)
     return Step(proposal, acceptance, run, logits, states, last, times)

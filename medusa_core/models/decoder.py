@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -35,6 +35,20 @@ class LayerCache(Protocol):
 
     def write(self, layer: int, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Store the reserved rows of one layer; see `kv.tensor.TensorCache.write`."""
+
+
+class SequenceRows(NamedTuple):
+    """The rows of one sequence in a pass.
+
+    Attributes:
+        rows: Which of the pass they are.
+        mask: Additive attention mask, or None; see `attend_by_products`.
+        kv: Cache with as many rows reserved; takes their keys and values.
+    """
+
+    rows: slice
+    mask: Tensor | None
+    kv: LayerCache
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +144,7 @@ class Decoder:
         index: int,
         x: Tensor,
         rotations: Tensor,
-        mask: Tensor | None,
-        kv: LayerCache,
+        sequences: Sequence[SequenceRows],
         only_row: int | None = None,
     ) -> Tensor:
         """Run one block.
@@ -140,9 +153,9 @@ class Decoder:
             index: Which block.
             x: [n, hidden]
             rotations: From `rotations`, for the rows' positions.
-            mask: Additive attention mask, or None; see `attend_by_products`.
-            kv: Cache with n rows reserved; takes the block's keys and values.
-            only_row: The one row that goes on; of the others only keys and values are needed.
+            sequences: Whose the rows are, in their order.
+            only_row: The one row of a single sequence that goes on; of the others only keys and
+                values are needed.
 
         Returns:
             [n, hidden], or [1, hidden]
@@ -151,17 +164,51 @@ class Decoder:
         qkv = weights.qkv(weights.attention_norm(x))
         if weights.qk_norm is not None:
             qkv = weights.qk_norm(qkv)
-        turned = rotate(qkv, rotations)
-        num_q = self.config.num_heads
-        q, fresh = turned[:, :num_q], turned[:, num_q:]
-        keys, values = (part.to(self._scores_dtype) for part in kv.write(index, fresh))
+        mixed = self.mixed(index, rotate(qkv, rotations), sequences, only_row)
         if only_row is not None:
-            q, x = q[only_row : only_row + 1], x[only_row : only_row + 1]
-            mask = None if mask is None else mask[only_row :: len(rotations)]
-        mixed = self._attend(q.to(self._scores_dtype), keys, values, mask)
+            x = x[only_row : only_row + 1]
         x = weights.output.plus(mixed.to(x.dtype), x)
         gate, up = weights.gate_up(weights.mlp_norm(x)).chunk(2, dim=-1)
         return weights.down.plus(F.silu(gate).mul_(up), x)
+
+    def mixed(
+        self, index: int, turned: Tensor, sequences: Sequence[SequenceRows], only_row: int | None
+    ) -> Tensor:
+        """What each row takes from its sequence in one layer.
+
+        Args:
+            index: Which layer.
+            turned: Queries, keys and values. [n, q heads + 2 · kv heads, head_dim]
+            sequences: As in `block`.
+            only_row: As in `block`.
+
+        Returns:
+            [n, q heads · head_dim], or [1, q heads · head_dim]
+        """
+        found = [self._mixed_of(index, turned[its.rows], its, only_row) for its in sequences]
+        return found[0] if len(found) == 1 else torch.cat(found)
+
+    def _mixed_of(
+        self, index: int, turned: Tensor, its: SequenceRows, only_row: int | None
+    ) -> Tensor:
+        num_q = self.config.num_heads
+        q, fresh = turned[:, :num_q], turned[:, num_q:]
+        keys, values = (part.to(self._scores_dtype) for part in its.kv.write(index, fresh))
+        mask = self.mask_of(index, its, keys.shape[1])
+        if only_row is not None:
+            q = q[only_row : only_row + 1]
+            mask = None if mask is None else mask[only_row :: len(turned)]
+        return self.attend(index, q.to(self._scores_dtype), keys, values, mask)
+
+    def mask_of(self, index: int, its: SequenceRows, width: int) -> Tensor | None:
+        """The mask of a sequence's rows in one layer, over `width` slots."""
+        return its.mask
+
+    def attend(
+        self, index: int, q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
+    ) -> Tensor:
+        """Attention of one layer; see `attend_by_products`."""
+        return self._attend(q, keys, values, mask)
 
 
 def _read_block(config: ModelConfig, weights: Weights, index: int) -> Block:

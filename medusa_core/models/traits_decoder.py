@@ -16,7 +16,7 @@ from torch import Tensor
 from medusa_core.models.activation import active_of
 from medusa_core.models.attention import by_kv_head, by_row
 from medusa_core.models.config import ModelConfig, RopeConfig
-from medusa_core.models.decoder import Decoder, LayerCache
+from medusa_core.models.decoder import Decoder, SequenceRows
 from medusa_core.models.experts import ExpertMlps, Mlp
 from medusa_core.models.family import NormPlaces
 from medusa_core.models.norm import RmsNorm
@@ -59,14 +59,14 @@ class _Pass:
         turned: Factors of layers that are turned as the configuration says; see `Rope.rotations`.
         local: Of layers with a window.
         still: Of layers that aren't turned: they are scaled alone.
-        masks: Additive masks of layers with a window, by window.
+        masks: Additive masks of layers with a window, by window and sequence.
     """
 
     positions: Tensor
     turned: Tensor
     local: Tensor
     still: Tensor
-    masks: dict[int, Tensor] = field(default_factory=dict)
+    masks: dict[tuple[int, int | None], Tensor] = field(default_factory=dict)
 
 
 class TraitsDecoder(Decoder):
@@ -120,33 +120,30 @@ class TraitsDecoder(Decoder):
         index: int,
         x: Tensor,
         rotations: Tensor,
-        mask: Tensor | None,
-        kv: LayerCache,
+        sequences: Sequence[SequenceRows],
         only_row: int | None = None,
     ) -> Tensor:
-        now, weights, traits = self._pass, self._own[index], self.config.traits
+        now, weights = self._pass, self._own[index]
         assert now is not None  # of `rotations`
         before, behind, before_mlp, behind_mlp = weights.norms
         normed = x if before is None else before(x)
         qkv = self._normed(weights, weights.qkv(normed))
-        turned = rotate(qkv, self._factors(index, now))
-        num_q = self.config.num_heads
-        q, fresh = turned[:, :num_q], turned[:, num_q:]
-        keys, values = (part.to(self._scores_dtype) for part in kv.write(index, fresh))
-        mask = self._mask(index, now, mask, keys.shape[1])
+        mixed = self.mixed(index, rotate(qkv, self._factors(index, now)), sequences, only_row)
         if only_row is not None:
-            q, x = q[only_row : only_row + 1], x[only_row : only_row + 1]
-            mask = None if mask is None else mask[only_row :: len(rotations)]
-        cap, scored = traits.attention_cap, q.to(self._scores_dtype)
-        if weights.sinks is not None:
-            mixed = _attend_with_sinks(scored, keys, values, mask, weights.sinks)
-        elif cap is None:
-            mixed = self._attend(scored, keys, values, mask)
-        else:
-            mixed = _attend_capped(scored, keys, values, mask, cap)
+            x = x[only_row : only_row + 1]
         x = self._add(x, weights.output(mixed.to(x.dtype)), behind)
         normed = x if before_mlp is None else before_mlp(x)
         return self._add(x, weights.mlp(normed, self._active), behind_mlp)
+
+    def attend(
+        self, index: int, q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
+    ) -> Tensor:
+        sinks, cap = self._own[index].sinks, self.config.traits.attention_cap
+        if sinks is not None:
+            return _attend_with_sinks(q, keys, values, mask, sinks)
+        if cap is not None:
+            return _attend_capped(q, keys, values, mask, cap)
+        return super().attend(index, q, keys, values, mask)
 
     def _add(self, x: Tensor, half: Tensor, norm: RmsNorm | None) -> Tensor:
         """Rows plus what half a block made of them. [n, hidden]"""
@@ -169,24 +166,27 @@ class TraitsDecoder(Decoder):
             return now.still
         return now.local if traits.windows and traits.windows[index] else now.turned
 
-    def _mask(self, index: int, now: _Pass, mask: Tensor | None, width: int) -> Tensor | None:
+    def mask_of(self, index: int, its: SequenceRows, width: int) -> Tensor | None:
         """A layer's mask: rows further back than its window aren't seen.
 
         Committed rows stand in the columns of their positions, and the rows of a pass behind them:
         those are never further back than any window.
         """
-        windows = self.config.traits.windows
+        windows, now = self.config.traits.windows, self._pass
         window = windows[index] if windows else None
         if window is None:
-            return mask
-        if window not in now.masks:
-            columns = torch.arange(width, device=now.positions.device)
-            hidden = columns <= (now.positions - window)[:, None]
+            return its.mask
+        assert now is not None  # of `rotations`
+        key = (window, its.rows.start)
+        if key not in now.masks:
+            positions = now.positions[its.rows]
+            columns = torch.arange(width, device=positions.device)
+            hidden = columns <= (positions - window)[:, None]
             group = self.config.num_heads // self.config.num_kv_heads
             lost = torch.zeros(hidden.shape, dtype=self._scores_dtype, device=hidden.device)
             lost = lost.masked_fill_(hidden, float("-inf")).repeat(group, 1)
-            now.masks[window] = lost if mask is None else mask + lost
-        return now.masks[window]
+            now.masks[key] = lost if its.mask is None else its.mask + lost
+        return now.masks[key]
 
     def _normed(self, weights: TraitsBlock, qkv: Tensor) -> Tensor:
         """Queries and keys normalised, each head on its own or all at once."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctypes import POINTER, Structure, c_double, c_float, c_int32, c_int64, c_uint64, c_void_p
 
 # Goes up with every change of a structure or a signature, here and in abi.c.
-ABI_VERSION = 4
+ABI_VERSION = 5
 
 
 class PoolStruct(Structure):
@@ -81,21 +81,34 @@ class CacheStruct(Structure):
     )
 
 
-class PassStruct(Structure):
-    """`Pass` of decoder.h, its `Rows` of attention.h first."""
+class SequenceStruct(Structure):
+    """`Sequence` of decoder.h, its `Rows` of attention.h first."""
 
     _fields_ = (
         ("rows", c_int32),
         ("length", c_int32),
         ("parents", c_void_p),
         ("depths", c_void_p),
-        ("token_ids", c_void_p),
         ("cache", c_void_p),
+    )
+
+
+class PassStruct(Structure):
+    """`Pass` of decoder.h."""
+
+    _fields_ = (
+        ("sequences", c_void_p),
+        ("token_ids", c_void_p),
         ("turns", c_void_p),
-        ("first_wanted", c_int32),
-        ("workers", c_int32),
+        ("taps", c_void_p),
         ("scratch", c_void_p),
         ("hidden", c_void_p),
+        ("num_sequences", c_int32),
+        ("rows", c_int32),
+        ("first_wanted", c_int32),
+        ("workers", c_int32),
+        ("num_taps", c_int32),
+        ("reserved", c_int32),
     )
 
 
@@ -184,6 +197,7 @@ STRUCTS: tuple[type[Structure], ...] = (
     BlockStruct,
     DecoderStruct,
     CacheStruct,
+    SequenceStruct,
     PassStruct,
     HeadsStruct,
     PhrasesStruct,

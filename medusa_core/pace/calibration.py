@@ -15,6 +15,7 @@ from medusa_core.kv.cache import KvCache
 from medusa_core.messages import GenerateSettings
 from medusa_core.pace.costs import MOST_ROWS, StepCosts, usual_s
 from medusa_core.rules.rule import Rule, rule_registry
+from medusa_core.runner.runner import PlacedTree
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
 from medusa_core.types import RowBudget, WalkContext
@@ -101,7 +102,7 @@ class _Steps:
     def state(self) -> Tensor:
         """The target's state at a root. [1, hidden]"""
         kv = self._caches[self._lengths[0]]
-        return self.target.runner.verify(self._trees[1], kv)
+        return self.target.runner.verify(PlacedTree(self._trees[1], kv))
 
     def costs(self) -> StepCosts:
         """Of the row counts that were reached."""
@@ -177,7 +178,7 @@ def _filled_tree(target: Target, rows: int) -> TokenTree:
 
 def _step_s(target: Target, rule: Rule, tree: TokenTree, kv: KvCache) -> float:
     started = time.perf_counter()
-    logits = target.runner.logits(target.runner.verify(tree, kv))
+    logits = target.runner.logits(target.runner.verify(PlacedTree(tree, kv)))
     # The rule's choice also waits for the device.
     rule.walk(tree, logits, WalkContext((0,) * (kv.length + 1), 0))
     return time.perf_counter() - started

@@ -63,7 +63,12 @@ class StepCosts:
         return self.step_s(num_rows, length) + self.drafting_s(num_heads, draws)
 
     def best_rows(
-        self, depths: Sequence[int], values: Sequence[float], length: int, draws: bool = False
+        self,
+        depths: Sequence[int],
+        values: Sequence[float],
+        length: int,
+        draws: bool = False,
+        sharers: int = 1,
     ) -> int:
         """The row count with the most tokens per second: the largest τ(n) / step time.
 
@@ -75,16 +80,18 @@ class StepCosts:
             values: The chance that the whole path to each node is right.
             length: Committed rows of the cache.
             draws: Whether chance chooses.
+            sharers: How many sequences have such a tree in the pass.
 
         Returns:
-            Rows, root included; 1 where no tree pays.
+            Rows of one tree, root included; 1 where no tree pays.
         """
-        speeds, expected, deepest = [1 / self.plain_s(length)], 1.0, 0
+        speeds, expected, deepest = [1 / self.step_s(sharers, length)], 1.0, 0
         for num_rows, (depth, value) in enumerate(zip(depths, values, strict=True), start=2):
-            if num_rows > self.most_rows:
+            if num_rows * sharers > self.most_rows:
                 break
             expected, deepest = expected + value, max(deepest, depth)
-            speeds.append(expected / self.tree_s(num_rows, deepest, length, draws))
+            pass_s = self.step_s(num_rows * sharers, length)
+            speeds.append(expected / (pass_s + sharers * self.drafting_s(deepest, draws)))
         enough = _AS_FAST * max(speeds)
         return next(rows for rows, speed in enumerate(speeds, start=1) if speed >= enough)
 

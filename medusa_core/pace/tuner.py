@@ -97,6 +97,26 @@ class Tuner:
         # Where no tree seems to pay, the smallest is tried: the governor knows better, later.
         return max(2, rows)
 
+    def shared_rows(self, settings: GenerateSettings, length: int, sharers: int) -> int:
+        """Rows of a tree, root included, where so many answers decode in one pass.
+
+        Each row of every one of them makes the pass longer for all.
+
+        Args:
+            settings: How the answer is decoded.
+            length: Committed rows that it is decoded behind, about.
+            sharers: How many answers there are, this one among them.
+        """
+        spec = drafter_registry().get(settings.drafter)
+        most = max(1, MOST_ROWS // sharers)
+        if self.costs is None or not spec.drafts:
+            return most
+        order = _order(spec.accuracies(self.target_for(settings)))
+        share = self._yields_of(settings).share
+        values = [share * value for value in order.values]
+        draws = _bucket(settings) > 0
+        return min(most, self.costs.best_rows(order.depths, values, length, draws, sharers))
+
     def plan(self, session_id: str, request_id: str, settings: GenerateSettings) -> Planned:
         """Which trees the heads get under some settings, behind a short cache.
 

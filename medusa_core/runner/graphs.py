@@ -11,6 +11,7 @@ from medusa_core import card
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
 from medusa_core.runner.resident import ResidentRunner
+from medusa_core.runner.runner import PlacedTree
 from medusa_core.runner.static import StaticRunner
 from medusa_core.tree.shape import TokenTree, TreeShape
 
@@ -61,7 +62,7 @@ class _Step:
 
     def run(self) -> None:
         for tree in self._trees:
-            self._runner.verify(tree, self._kv)
+            self._runner.verify(PlacedTree(tree, self._kv))
 
     def seconds(self, device: torch.device) -> float:
         return card.seconds_of(self.run, device)

@@ -10,6 +10,7 @@ import ctypes
 from array import array
 from collections.abc import Sequence
 from ctypes import addressof
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,13 +20,28 @@ from medusa_core.kv.panel_cache import PanelCache
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
 from medusa_core.native.pool import Pool, Workers
-from medusa_core.native.structs import PassStruct
+from medusa_core.native.structs import PassStruct, SequenceStruct
 from medusa_core.quant.native_linear import NativeLinear
 from medusa_core.runner.compiled_decoder import NativeDecoder, native_decoder
-from medusa_core.runner.runner import RunnerSpec
-from medusa_core.tree.shape import TokenTree
+from medusa_core.runner.runner import PlacedTree, RunnerSpec
 
 _MOST_CHAINS = 64
+
+
+class _Rows(NamedTuple):
+    """The rows of one sequence in a pass.
+
+    Attributes:
+        token_ids: Their tokens.
+        parents: Of each row the one before it, −1 for what follows the committed rows. int32
+        depths: How many rows come before each. int32
+        kv: The cache that they stand behind.
+    """
+
+    token_ids: Sequence[int]
+    parents: array[int]
+    depths: array[int]
+    kv: KvCache
 
 
 class NativeRunner:
@@ -34,6 +50,7 @@ class NativeRunner:
     Attributes:
         hidden_dtype: Dtype of the states.
         cache_dtype: Dtype of keys and values.
+        taps: As `Runner` has them.
         workers: The threads that compute.
     """
 
@@ -41,6 +58,7 @@ class NativeRunner:
         self.hidden_dtype = torch.float32
         self.cache_dtype = precision.compute
         assert isinstance(model.lm_head, NativeLinear)  # else there is no NativeDecoder
+        self.taps: tuple[int, ...] = ()
         self._model = model
         self._lm_head = model.lm_head
         self._native = native
@@ -62,61 +80,64 @@ class NativeRunner:
     def new_cache(self, capacity: int, memory: Tensor | None = None) -> PanelCache:
         return PanelCache(self._library, self._model.config, self.cache_dtype, capacity, memory)
 
-    def verify(self, tree: TokenTree, kv: KvCache) -> Tensor:
-        shape = tree.shape
-        return self._forward(
-            tree.token_ids, shape.parent_array, shape.depth_array, kv, 0, self.workers.decoding
-        )
+    def tap(self, layers: Sequence[int]) -> None:
+        self.taps = tuple(layers)
+
+    def verify(self, *placed: PlacedTree) -> Tensor:
+        rows = [
+            _Rows(tree.token_ids, tree.shape.parent_array, tree.shape.depth_array, kv)
+            for tree, kv in placed
+        ]
+        return self._forward(rows, 0, self.workers.decoding)
 
     def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
         count = len(token_ids)
-        parents, depths = self._chain(count)
+        rows = _Rows(token_ids, *self._chain(count), kv)
         pool = self.workers.prefill if count > 1 else self.workers.decoding
-        hidden = self._forward(token_ids, parents, depths, kv, count - 1 if only_last else 0, pool)
+        hidden = self._forward([rows], count - 1 if only_last else 0, pool)
         kv.commit(range(count))
         return hidden
 
-    def logits(self, hidden: Tensor) -> Tensor:
+    def logits(self, states: Tensor) -> Tensor:
+        hidden = states[:, : self._model.config.hidden_size].contiguous()
         return self._lm_head.run(hidden, self.workers.decoding)
 
-    def _forward(
-        self,
-        token_ids: Sequence[int],
-        parents: array[int],
-        depths: array[int],
-        kv: KvCache,
-        first_wanted: int,
-        pool: Pool,
-    ) -> Tensor:
-        assert isinstance(kv, PanelCache)  # from new_cache
-        count = len(token_ids)
-        kv.reserve(count)
-        self._make_ready(count, kv, pool.num_workers)
-        hidden = torch.empty(count - first_wanted, self._model.config.hidden_size)
+    def _forward(self, parts: Sequence[_Rows], first_wanted: int, pool: Pool) -> Tensor:
+        """Compute rows of some sequences; states of all from `first_wanted` on."""
+        token_ids = [token_id for part in parts for token_id in part.token_ids]
+        count, sequences = len(token_ids), (SequenceStruct * len(parts))()
+        for sequence, (its_ids, parents, depths, kv) in zip(sequences, parts, strict=True):
+            assert isinstance(kv, PanelCache)  # from new_cache
+            kv.reserve(len(its_ids))
+            sequence.rows, sequence.length = len(its_ids), kv.length
+            sequence.parents = parents.buffer_info()[0]
+            sequence.depths = depths.buffer_info()[0]
+            sequence.cache = kv.address
+        self._make_ready(count, max(part.kv.capacity for part in parts))
+        width = (1 + len(self.taps)) * self._model.config.hidden_size
+        states = torch.empty(count - first_wanted, width)
         ids = (ctypes.c_int64 * count)(*token_ids)
+        taps = (ctypes.c_int32 * len(self.taps))(*self.taps)
         told = self._pass
-        told.rows = count
-        told.length = kv.length
-        told.parents = parents.buffer_info()[0]
-        told.depths = depths.buffer_info()[0]
-        told.token_ids = addressof(ids)
-        told.cache = kv.address
+        told.sequences, told.num_sequences = addressof(sequences), len(parts)
+        told.rows, told.token_ids = count, addressof(ids)
+        told.taps, told.num_taps = addressof(taps), len(taps)
         told.turns = self._turns.data_ptr()
         told.first_wanted = first_wanted
         told.workers = pool.num_workers
         told.scratch = self._scratch.data_ptr()
-        told.hidden = hidden.data_ptr()
+        told.hidden = states.data_ptr()
         self._library.forward(self._native.address, self._pass_address, pool.awake())
-        return hidden
+        return states
 
-    def _make_ready(self, num_rows: int, kv: KvCache, num_workers: int) -> None:
+    def _make_ready(self, num_rows: int, num_slots: int) -> None:
         """Room to work in, and the angles of all positions."""
-        if kv.capacity > self._num_positions:
-            self._num_positions = kv.capacity
-            self._turns = torch.view_as_real(self._model.turns(kv.capacity)).contiguous()
+        if num_slots > self._num_positions:
+            self._num_positions = num_slots
+            self._turns = torch.view_as_real(self._model.turns(num_slots)).contiguous()
         most_rows, most_slots = self._scratch_for
-        if num_rows > most_rows or kv.capacity > most_slots:
-            self._scratch_for = (max(num_rows, most_rows), max(kv.capacity, most_slots))
+        if num_rows > most_rows or num_slots > most_slots:
+            self._scratch_for = (max(num_rows, most_rows), max(num_slots, most_slots))
             workers = max(self.workers.decoding.num_workers, self.workers.prefill.num_workers)
             floats = self._native.scratch_floats(*self._scratch_for, workers)
             self._scratch = torch.empty(floats)

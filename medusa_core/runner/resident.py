@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
 
 from medusa_core.kv.cache import KvCache
 from medusa_core.kv.tensor import TensorCache
-from medusa_core.models.decoder import Decoder
+from medusa_core.models.decoder import Decoder, SequenceRows
 from medusa_core.models.precision import Precision
 from medusa_core.native.binding import native_library
 from medusa_core.native.pool import Workers
 from medusa_core.quant.native_linear import NativeLinear
-from medusa_core.runner.rows import RowLayout, additive_mask, place_rows
-from medusa_core.runner.runner import RunnerSpec
-from medusa_core.tree.shape import TokenTree
+from medusa_core.runner.rows import RowLayout, Rows, SomeRows, additive_mask, place_rows
+from medusa_core.runner.runner import PlacedTree, RunnerSpec
 
 ROUND_ROWS = 8  # rows of a chunk of prefill on a CPU come in multiples of this
 
@@ -27,6 +26,7 @@ class ResidentRunner:
     def __init__(self, model: Decoder, precision: Precision) -> None:
         self.hidden_dtype = precision.compute
         self.cache_dtype = precision.cache
+        self.taps: tuple[int, ...] = ()
         self._prefill_threads = 0
         self._model = model
         self._precision = precision
@@ -43,8 +43,15 @@ class ResidentRunner:
     def new_cache(self, capacity: int, memory: Tensor | None = None) -> TensorCache:
         return TensorCache(self._model.config, self._precision, capacity, memory=memory)
 
-    def verify(self, tree: TokenTree, kv: KvCache) -> Tensor:
-        return self._forward(tree.token_ids, RowLayout.of_tree(tree.shape), kv)
+    def tap(self, layers: Sequence[int]) -> None:
+        self.taps = tuple(layers)
+
+    def verify(self, *placed: PlacedTree) -> Tensor:
+        parts = [
+            SomeRows(tree.token_ids, RowLayout.of_tree(tree.shape), kv.length)
+            for tree, kv in placed
+        ]
+        return self._forward(parts, [kv for _, kv in placed])
 
     def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
         count = len(token_ids)
@@ -54,7 +61,8 @@ class ResidentRunner:
         if count > 1 and self._prefill_threads > num_threads:
             torch.set_num_threads(self._prefill_threads)
         try:
-            hidden = self._forward(ids, layout, kv, count - 1 if only_last else None)
+            rows = SomeRows(ids, layout, kv.length)
+            hidden = self._forward([rows], [kv], count - 1 if only_last else None)
         finally:
             torch.set_num_threads(num_threads)
         kv.commit(range(count))
@@ -72,30 +80,45 @@ class ResidentRunner:
             return token_ids
         return [*token_ids, *[token_ids[-1]] * pad]
 
-    def logits(self, hidden: Tensor) -> Tensor:
-        return self._model.logits(hidden)
+    def logits(self, states: Tensor) -> Tensor:
+        return self._model.logits(states[:, : self._model.config.hidden_size])
 
     def _forward(
-        self, token_ids: Sequence[int], layout: RowLayout, kv: KvCache, only_row: int | None = None
+        self, parts: Sequence[SomeRows], caches: Sequence[KvCache], only_row: int | None = None
     ) -> Tensor:
-        assert isinstance(kv, TensorCache)  # from new_cache
         model = self._model
-        kv.reserve(len(token_ids))
-        rows = place_rows(
-            token_ids, layout, kv.length, self._precision.device, model.far_vectors(token_ids)
-        )
-        rotations = model.rotations(
-            rows.positions, max(kv.capacity, kv.length + max(layout.offsets) + 1)
-        )
-        mask = None
-        if rows.sees is not None:
-            mask = additive_mask(rows.sees, kv.length, self._group, self._precision.scores)
+        token_ids = [token_id for part in parts for token_id in part.token_ids]
+        rows = place_rows(parts, self._precision.device, model.far_vectors(token_ids))
+        sequences = list(self._sequences(parts, caches, rows))
+        last_places = (part.length + max(part.layout.offsets) + 1 for part in parts)
+        slots = max(*(kv.capacity for kv in caches), *last_places)
+        rotations = model.rotations(rows.positions, slots)
         x = model.embed(rows.token_ids) if rows.vectors is None else rows.vectors
-        last = model.config.num_layers - 1
+        kept = slice(None) if only_row is None else slice(only_row, only_row + 1)
+        last, tapped = model.config.num_layers - 1, []
         for index in range(last):
-            x = model.block(index, x, rotations, mask, kv)
-        x = model.block(last, x, rotations, mask, kv, only_row)
-        return model.final_norm(x)
+            tapped += [x[kept]] * (index in self.taps)
+            x = model.block(index, x, rotations, sequences)
+        tapped += [x[kept]] * (last in self.taps)
+        x = model.block(last, x, rotations, sequences, only_row)
+        tapped += [x] * (last + 1 in self.taps)
+        final = model.final_norm(x)
+        return torch.cat([final, *tapped], dim=-1) if tapped else final
+
+    def _sequences(
+        self, parts: Sequence[SomeRows], caches: Sequence[KvCache], rows: Rows
+    ) -> Iterator[SequenceRows]:
+        """Which rows are whose, with slots for them and their masks."""
+        start = 0
+        for part, kv, sees in zip(parts, caches, rows.sees, strict=True):
+            assert isinstance(kv, TensorCache)  # from new_cache
+            count = len(part.token_ids)
+            kv.reserve(count)
+            mask = None
+            if sees is not None:
+                mask = additive_mask(sees, part.length, self._group, self._precision.scores)
+            yield SequenceRows(slice(start, start + count), mask, kv)
+            start += count
 
 
 def _share_workers(model: Decoder) -> Workers | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -44,6 +45,20 @@ class RowLayout:
         return cls(range(num_rows), None)
 
 
+class SomeRows(NamedTuple):
+    """Rows of one sequence before they are placed.
+
+    Attributes:
+        token_ids: Their tokens.
+        layout: Their places.
+        length: Committed rows before them.
+    """
+
+    token_ids: Sequence[int]
+    layout: RowLayout
+    length: int
+
+
 @dataclass(frozen=True, slots=True)
 class Rows:
     """The rows of one pass where it is computed.
@@ -52,13 +67,13 @@ class Rows:
         token_ids: [n], int64
         positions: [n], int64
         vectors: Their token vectors, where those lie elsewhere; else None. [n, hidden]
-        sees: Which row sees which, or None for a single row. [n, n], bool
+        sees: Of each sequence which of its rows sees which, or None for a single row. [n, n], bool
     """
 
     token_ids: Tensor
     positions: Tensor
     vectors: Tensor | None
-    sees: Tensor | None
+    sees: tuple[Tensor | None, ...]
 
 
 def lines_of(shape: TreeShape) -> list[int]:
@@ -70,32 +85,38 @@ def lines_of(shape: TreeShape) -> list[int]:
 
 
 def place_rows(
-    token_ids: Sequence[int],
-    layout: RowLayout,
-    length: int,
-    device: torch.device,
-    vectors: Tensor | None = None,
+    parts: Sequence[SomeRows], device: torch.device, vectors: Tensor | None = None
 ) -> Rows:
     """Bring rows to a device by one copy.
 
     Args:
-        token_ids: Their tokens.
-        layout: Their places.
-        length: Committed rows before them.
+        parts: Those of each sequence.
         device: Where they are computed.
         vectors: Their token vectors, where those don't lie on the device.
     """
-    count = len(token_ids)
-    words = [] if layout.sees is None or count == 1 else words_of(layout.sees, count)
-    numbers = [*token_ids, *(length + offset for offset in layout.offsets), *words]
+    token_ids = [token_id for part in parts for token_id in part.token_ids]
+    positions = [part.length + offset for part in parts for offset in part.layout.offsets]
+    words = [_told(part) for part in parts]
+    numbers = [*token_ids, *positions, *(word for some in words for word in some)]
     told, placed = _upload(torch.tensor(numbers), vectors, device)
-    if count == 1:
-        sees = None
-    elif words:
-        sees = seen_by(told[2 * count :].view(count, -1))
-    else:
-        sees = torch.ones(count, count, dtype=torch.bool, device=device).tril_()
-    return Rows(told[:count], told[count : 2 * count], placed, sees)
+    count, at = len(token_ids), 2 * len(token_ids)
+    sees: list[Tensor | None] = []
+    for part, some in zip(parts, words, strict=True):
+        num_rows = len(part.token_ids)
+        if num_rows == 1:
+            sees.append(None)
+        elif some:
+            sees.append(seen_by(told[at : at + len(some)].view(num_rows, -1)))
+        else:
+            sees.append(torch.ones(num_rows, num_rows, dtype=torch.bool, device=device).tril_())
+        at += len(some)
+    return Rows(told[:count], told[count : 2 * count], placed, tuple(sees))
+
+
+def _told(part: SomeRows) -> list[int]:
+    """The words that say what rows see; none where that is known without."""
+    lines = part.layout.sees
+    return [] if lines is None or len(lines) == 1 else words_of(lines, len(lines))
 
 
 def words_of(sees: Sequence[int], num_rows: int) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -15,16 +15,30 @@ from medusa_core.models.precision import Precision
 from medusa_core.tree.shape import TokenTree
 
 
+class PlacedTree(NamedTuple):
+    """A token tree, and the cache that its root stands behind."""
+
+    tree: TokenTree
+    kv: KvCache
+
+
 class Runner(Protocol):
     """Runs forward passes; rows of a pass are written behind the committed rows of a cache.
 
     Attributes:
         hidden_dtype: Dtype of the states.
         cache_dtype: Dtype of keys and values.
+        taps: Layers, rising, of which a state also tells what enters them; the number of layers
+            stands for what leaves the last. A state has 1 + taps parts of the hidden size, the one
+            behind the final norm first.
     """
 
     hidden_dtype: torch.dtype
     cache_dtype: torch.dtype
+    taps: tuple[int, ...]
+
+    def tap(self, layers: Sequence[int]) -> None:
+        """Tell in all states from now on what enters some layers."""
 
     def use_threads(self, decoding: int, prefill: int) -> None:
         """Compute with so many CPU threads."""
@@ -40,15 +54,16 @@ class Runner(Protocol):
             OutOfMemoryError: The device has no room for it.
         """
 
-    def verify(self, tree: TokenTree, kv: KvCache) -> Tensor:
-        """Compute all nodes of a tree at once.
+    def verify(self, *placed: PlacedTree) -> Tensor:
+        """Compute all nodes of some trees at once, each behind its own cache.
+
+        The layers read their weights once for all rows; what one tree is doesn't change another.
 
         Args:
-            tree: Root and draft nodes; row i of the result is node i.
-            kv: Takes the nodes' rows, uncommitted.
+            placed: Trees with different caches, which take the nodes' rows, uncommitted.
 
         Returns:
-            Hidden states after the final norm. [n, hidden]
+            States of the first tree's nodes, then of the next one's. [n, (1 + taps) · hidden]
         """
 
     def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
@@ -60,11 +75,11 @@ class Runner(Protocol):
             only_last: Only the last token's state is wanted.
 
         Returns:
-            Hidden states after the final norm. [n, hidden], or [1, hidden]
+            Their states. [n, (1 + taps) · hidden], or [1, (1 + taps) · hidden]
         """
 
-    def logits(self, hidden: Tensor) -> Tensor:
-        """The target's scores. [n, hidden] → [n, vocabulary]"""
+    def logits(self, states: Tensor) -> Tensor:
+        """The target's scores. [n, (1 + taps) · hidden] → [n, vocabulary]"""
 
 
 @dataclass(frozen=True, slots=True)

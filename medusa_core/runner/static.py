@@ -17,15 +17,13 @@ import torch
 from torch import Tensor
 
 from medusa_core import card
-from medusa_core.kv.cache import KvCache
 from medusa_core.kv.size import whole_rows
 from medusa_core.kv.tensor import TensorCache
-from medusa_core.models.decoder import Decoder
+from medusa_core.models.decoder import Decoder, SequenceRows
 from medusa_core.models.precision import Precision
 from medusa_core.runner.resident import ResidentRunner
 from medusa_core.runner.rows import lines_of, num_words, padded_width, seen_by, words_of
-from medusa_core.runner.runner import RunnerSpec
-from medusa_core.tree.shape import TokenTree
+from medusa_core.runner.runner import PlacedTree, RunnerSpec
 
 log = logging.getLogger(__name__)
 
@@ -41,12 +39,12 @@ class _Step:
     Attributes:
         inputs: Token ids, positions and slots of all rows, then of each the words that say which
             rows it sees, then the length. [(3 + words) · rows + 1], int64
-        hidden: Takes the states after the final norm. [rows, hidden]
+        states: Takes the states. [rows, (1 + taps) · hidden]
         graph: Its capture, or None to run it operation by operation.
     """
 
     inputs: Tensor
-    hidden: Tensor
+    states: Tensor
     graph: card.Graph | None
 
 
@@ -75,7 +73,14 @@ class StaticRunner(ResidentRunner):
     def new_cache(self, capacity: int, memory: Tensor | None = None) -> TensorCache:
         return TensorCache(self._model.config, self._precision, capacity, 1, memory)
 
-    def verify(self, tree: TokenTree, kv: KvCache) -> Tensor:
+    def tap(self, layers: Sequence[int]) -> None:
+        super().tap(layers)
+        self._steps.clear()
+
+    def verify(self, *placed: PlacedTree) -> Tensor:
+        if len(placed) > 1:  # nothing is prepared for every mix of trees
+            return super().verify(*placed)
+        ((tree, kv),) = placed
         assert isinstance(kv, TensorCache)  # from new_cache
         count = tree.shape.num_nodes
         rows = _bucket(count, ROW_BUCKETS)
@@ -94,7 +99,7 @@ class StaticRunner(ResidentRunner):
         else:
             step.graph.replay()
         # The buffer is the next step's, too, maybe another session's.
-        return step.hidden[:count].clone()
+        return step.states[:count].clone()
 
     def _compute(self, step: _Step, rows: int, width: int, kv: TensorCache) -> None:
         """The step itself: shapes are fixed, and all that varies comes from `inputs`."""
@@ -104,9 +109,18 @@ class StaticRunner(ResidentRunner):
         mask = self._mask(step, slots, width)
         rotations = model.rotations(positions, kv.capacity)
         x = model.embed(ids)
+        sequences, size = [SequenceRows(slice(None), mask, kv)], model.config.hidden_size
+        states = step.states.view(rows, -1, size)
         for index in range(model.config.num_layers):
-            x = model.block(index, x, rotations, mask, kv)
-        step.hidden.copy_(model.final_norm(x))
+            self._keep_tapped(index, x, states)
+            x = model.block(index, x, rotations, sequences)
+        self._keep_tapped(model.config.num_layers, x, states)
+        states[:, 0].copy_(model.final_norm(x))
+
+    def _keep_tapped(self, index: int, x: Tensor, states: Tensor) -> None:
+        """Keep what enters a layer where that is wanted. [rows, 1 + taps, hidden]"""
+        if index in self.taps:
+            states[:, 1 + self.taps.index(index)].copy_(x)
 
     def _mask(self, step: _Step, slots: Tensor, width: int) -> Tensor:
         """Committed slots are seen by all rows, the rows' own as the tree says."""
@@ -135,15 +149,14 @@ class StaticRunner(ResidentRunner):
         inputs = torch.zeros((3 + num_words(rows)) * rows + 1, dtype=torch.int64, device=device)
         inputs[2 * rows : 3 * rows] = kv.capacity
         inputs[-1] = 1
+        width_of_states = (1 + len(self.taps)) * self._model.config.hidden_size
         step = _Step(
             inputs=inputs,
-            hidden=torch.empty(
-                rows, self._model.config.hidden_size, dtype=precision.compute, device=device
-            ),
+            states=torch.empty(rows, width_of_states, dtype=precision.compute, device=device),
             graph=None,
         )
         graph = self._capture(step, rows, width, kv) if self._captures else None
-        return _Step(step.inputs, step.hidden, graph)
+        return _Step(step.inputs, step.states, graph)
 
     def _capture(self, step: _Step, rows: int, width: int, kv: TensorCache) -> card.Graph | None:
         """Record the step; without a graph where something in it can't be recorded."""

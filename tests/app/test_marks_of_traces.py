@@ -27,10 +27,9 @@ from medusa_core.messages import (
     TokenSource,
 )
 from medusa_core.pace.tuner import Tuner
-from medusa_core.runner.runner import Runner
+from medusa_core.runner.runner import PlacedTree, Runner
 from medusa_core.target import LoadOptions, Target, load_target
 from medusa_core.text.tokenizer import Tokenizer
-from medusa_core.tree.shape import TokenTree
 from tests.app.markdown_samples import (
     SPELLED_OUT,
     TEMPLATES,
@@ -61,6 +60,7 @@ class ScriptedRunner:
     """Chooses the tokens of a script, whatever it reads: a state is its place in the text."""
 
     hidden_dtype = cache_dtype = torch.float32
+    taps = ()
 
     def __init__(self, honest: Runner, script: Sequence[int], vocab_size: int) -> None:
         self._honest = honest
@@ -73,7 +73,11 @@ class ScriptedRunner:
     def new_cache(self, capacity: int, memory: Tensor | None = None) -> KvCache:
         return self._honest.new_cache(capacity, memory)
 
-    def verify(self, tree: TokenTree, kv: KvCache) -> Tensor:
+    def tap(self, layers: Sequence[int]) -> None:
+        """Its states are places."""
+
+    def verify(self, *placed: PlacedTree) -> Tensor:
+        ((tree, kv),) = placed
         kv.reserve(tree.shape.num_nodes)
         return torch.tensor([[float(kv.length + depth + 1)] for depth in tree.shape.depths])
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from medusa_core.kv.cache import KvCache
 from medusa_core.kv.tensor import TensorCache
 from medusa_core.messages import GenerateSettings
 from medusa_core.models.config import ModelConfig
@@ -15,7 +14,8 @@ from medusa_core.rules.greedy import Greedy
 from medusa_core.rules.rule import Numbers, Path, Rule, RuleSpec, rule_registry
 from medusa_core.rules.shaping import Shaping
 from medusa_core.runner.resident import ResidentRunner
-from medusa_core.runner.rows import RowLayout
+from medusa_core.runner.rows import RowLayout, SomeRows
+from medusa_core.runner.runner import PlacedTree
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
 from medusa_core.types import Acceptance, Chance, WalkContext
@@ -87,8 +87,12 @@ class FaultyRunner(ResidentRunner):
         precision: Precision = self._precision
         return self._cache(config, precision, capacity, memory=memory)
 
-    def verify(self, tree: TokenTree, kv: KvCache) -> Tensor:
-        return self._forward(tree.token_ids, self._layout(RowLayout.of_tree(tree.shape)), kv)
+    def verify(self, *placed: PlacedTree) -> Tensor:
+        parts = [
+            SomeRows(tree.token_ids, self._layout(RowLayout.of_tree(tree.shape)), kv.length)
+            for tree, kv in placed
+        ]
+        return self._forward(parts, [kv for _, kv in placed])
 
 
 class WrongStateRunner(FaultyRunner):
@@ -99,8 +103,8 @@ class WrongStateRunner(FaultyRunner):
         self._right = torch.empty(0)
         self._wrong = torch.empty(0)
 
-    def verify(self, tree: TokenTree, kv: KvCache) -> Tensor:
-        self._right = super().verify(tree, kv)
+    def verify(self, *placed: PlacedTree) -> Tensor:
+        self._right = super().verify(*placed)
         self._wrong = self._right.roll(1, dims=0)
         return self._wrong
 

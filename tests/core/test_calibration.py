@@ -20,6 +20,7 @@ from medusa_core.pace.calibration import LENGTHS, ROW_COUNTS, measure_costs
 from medusa_core.pace.calibration_store import CalibrationStore, calibration_key, costs_of
 from medusa_core.pace.costs import StepCosts
 from medusa_core.pace.tuner import Tuner
+from medusa_core.runner.runner import PlacedTree
 from medusa_core.target import Target
 from medusa_core.tree.presets import TreeTable
 from medusa_core.tree.search import best_paths, grow
@@ -231,9 +232,9 @@ def test_a_machine_that_is_slow_for_a_moment_makes_nothing_look_dear(
         is_slow = begins * first_draft_s <= now_s < (begins + 1.5) * first_draft_s
         now_s += seconds * (2.0 if is_slow else 1.0)
 
-    def slow_verify(tree: TokenTree, kv: KvCache) -> Tensor:
-        pass_by(1e-4 * tree.shape.num_nodes)
-        return verify(tree, kv)
+    def slow_verify(*placed: PlacedTree) -> Tensor:
+        pass_by(1e-4 * sum(tree.shape.num_nodes for tree, _ in placed))
+        return verify(*placed)
 
     def slow_start(self: HeadsSource, root_id: int, most_rows: int) -> None:
         nonlocal first_draft_s

@@ -18,6 +18,7 @@ from medusa_core.models.parts import block_parts
 from medusa_core.models.precision import hardware_of
 from medusa_core.quant.choice import settle_formats
 from medusa_core.runner.resident import ResidentRunner
+from medusa_core.runner.runner import PlacedTree
 from medusa_core.runner.static import StaticRunner
 from medusa_core.tree.shape import TokenTree
 from tests.core.fakes import random_shape
@@ -77,7 +78,7 @@ def test_trees_and_chunks_are_paths_run_alone_at_the_edges_of_windows(
         with torch.inference_mode():
             kv = runner.new_cache(64)
             runner.extend(TOKEN_IDS[:num_prefix], kv)
-            rows = runner.logits(runner.verify(tree, kv))
+            rows = runner.logits(runner.verify(PlacedTree(tree, kv)))
             kept = shape.path_to(8)
             kv.commit(kept)  # what was rejected leaves nothing behind
             path = [tree.token_ids[node] for node in kept]

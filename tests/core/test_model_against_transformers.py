@@ -22,6 +22,7 @@ from medusa_core.models.precision import choose_precision, hardware_of
 from medusa_core.models.weights import CheckpointWeights
 from medusa_core.quant.choice import settle_formats
 from medusa_core.runner.resident import ResidentRunner
+from medusa_core.runner.runner import PlacedTree
 from medusa_core.tree.shape import TokenTree
 from tests.core.conftest import LoadTarget
 from tests.core.fakes import random_shape
@@ -148,7 +149,7 @@ def test_every_tree_row_is_its_path_run_alone(name: str, load: LoadTarget) -> No
             kv = runner.new_cache(64)
             if prefix:
                 runner.extend(prefix, kv)
-            rows = runner.logits(runner.verify(tree, kv))
+            rows = runner.logits(runner.verify(PlacedTree(tree, kv)))
         for node in range(shape.num_nodes):
             path = [tree.token_ids[step] for step in shape.path_to(node)]
             alone = our_logits(runner, [*prefix, *path])[-1]
@@ -164,7 +165,7 @@ def test_tree_rows_are_those_of_transformers(tmp_path: Path) -> None:
     with torch.inference_mode():
         kv = runner.new_cache(64)
         runner.extend(TOKEN_IDS[:9], kv)
-        rows = runner.logits(runner.verify(tree, kv))
+        rows = runner.logits(runner.verify(PlacedTree(tree, kv)))
     for node in range(12):
         path = [tree.token_ids[step] for step in shape.path_to(node)]
         theirs = peer_logits(peer, [*TOKEN_IDS[:9], *path])[-1]

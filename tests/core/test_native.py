@@ -17,6 +17,7 @@ from medusa_core.rules.rule import rule_registry
 from medusa_core.runner.compiled_decoder import NativeDecoder
 from medusa_core.runner.native import NativeRunner
 from medusa_core.runner.resident import ResidentRunner
+from medusa_core.runner.runner import PlacedTree
 from medusa_core.target import LoadOptions, Target, load_target
 from medusa_core.tree.shape import TokenTree, TreeShape
 from tests.core.conftest import FAMILIES, LoadTarget
@@ -56,8 +57,8 @@ def test_it_agrees_with_the_runner_of_torch_operations(
     for checked in (runner, eager):
         kv, states = state(checked)
         exact_kv, exact_states = state(exact)
-        rows = torch.cat([states, checked.verify(TREE, kv)]).double()
-        exact_rows = torch.cat([exact_states, exact.verify(TREE, exact_kv)])
+        rows = torch.cat([states, checked.verify(PlacedTree(TREE, kv))]).double()
+        exact_rows = torch.cat([exact_states, exact.verify(PlacedTree(TREE, exact_kv))])
         errors.append(((rows - exact_rows).norm() / exact_rows.norm()).item())
     ours, torchs = errors
     assert ours <= (1e-5 if dtype == "float32" else 0.05)
@@ -75,7 +76,7 @@ def test_chunks_trees_and_threads_change_no_bit(name: str, dtype: str, load: Loa
     assert torch.equal(pieces.committed(), whole.committed())
     assert torch.equal(runner.extend(IDS, runner.new_cache(61), only_last=True), states[-1:])
     before = whole.committed()
-    nodes = runner.verify(TREE, whole)
+    nodes = runner.verify(PlacedTree(TREE, whole))
     assert torch.equal(whole.committed(), before)
     for node in range(SHAPE.num_nodes):
         path = [TREE.token_ids[n] for n in SHAPE.path_to(node)]
@@ -83,7 +84,7 @@ def test_chunks_trees_and_threads_change_no_bit(name: str, dtype: str, load: Loa
     try:
         runner.use_threads(2, 3)
         assert torch.equal(state(runner)[1], states)
-        assert torch.equal(runner.verify(TREE, whole), nodes)
+        assert torch.equal(runner.verify(PlacedTree(TREE, whole)), nodes)
     finally:
         runner.use_threads(1, 1)
 
@@ -112,12 +113,12 @@ def test_every_cpu_attends_alike_wherever_a_tree_begins(
     runner = NativeRunner(model, target.precision, NativeDecoder(library, model))
     exact = load("qwen3", "float64").runner
     kv, _ = state(runner, IDS[:length])
-    nodes = runner.verify(TREE, kv)
+    nodes = runner.verify(PlacedTree(TREE, kv))
     for node in range(SHAPE.num_nodes):
         branch = [TREE.token_ids[n] for n in SHAPE.path_to(node)]
         assert torch.equal(state(runner, IDS[:length] + branch)[1][-1], nodes[node])
     exact_kv, _ = state(exact, IDS[:length])
-    exact_nodes = exact.verify(TREE, exact_kv)
+    exact_nodes = exact.verify(PlacedTree(TREE, exact_kv))
     error = ((nodes.double() - exact_nodes).norm() / exact_nodes.norm()).item()
     assert error <= (1e-5 if dtype == "float32" else 0.05)
     leaf = SHAPE.path_to(SHAPE.paths.index((0, 1, 0)))
@@ -131,7 +132,7 @@ def test_every_cpu_attends_alike_wherever_a_tree_begins(
     assert torch.equal(kv.committed(), kept)
     kv.commit(())
     assert torch.equal(kv.committed(), kept)
-    assert torch.equal(runner.verify(TREE, kv), runner.verify(TREE, plain))
+    assert torch.equal(runner.verify(PlacedTree(TREE, kv)), runner.verify(PlacedTree(TREE, plain)))
 
 
 def test_a_cache_shows_the_keys_and_values_that_it_holds(load: LoadTarget) -> None:
@@ -146,7 +147,7 @@ def test_a_cache_shows_the_keys_and_values_that_it_holds(load: LoadTarget) -> No
 def test_the_kept_rows_of_a_tree_are_those_of_its_path(load: LoadTarget) -> None:
     runner = runner_of(load, "pebble", "bfloat16")
     kv, _ = state(runner)
-    runner.verify(TREE, kv)
+    runner.verify(PlacedTree(TREE, kv))
     path = SHAPE.path_to(SHAPE.paths.index((0, 1, 0)))
     kv.commit(path)
     plain, _ = state(runner, IDS + [TREE.token_ids[node] for node in path])

@@ -22,8 +22,8 @@ from medusa_core.messages import (
 )
 from medusa_core.pace.tuner import Tuner
 from medusa_core.runner.resident import ResidentRunner
+from medusa_core.runner.runner import PlacedTree
 from medusa_core.target import Target
-from medusa_core.tree.shape import TokenTree
 from tests.core.conftest import LoadTarget
 from tests.core.laws import check_cache, decode, plain_states, user_says
 
@@ -42,9 +42,9 @@ class CountingRunner(ResidentRunner):
         self.num_prefilled += len(token_ids)
         return super().extend(token_ids, kv, only_last)
 
-    def verify(self, tree: TokenTree, kv: KvCache) -> Tensor:
-        self.num_verified += tree.shape.num_nodes
-        return super().verify(tree, kv)
+    def verify(self, *placed: PlacedTree) -> Tensor:
+        self.num_verified += sum(tree.shape.num_nodes for tree, _ in placed)
+        return super().verify(*placed)
 
 
 def counted(target: Target) -> tuple[Target, CountingRunner]:

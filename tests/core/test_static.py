@@ -10,6 +10,7 @@ from medusa_core.kv.pool import CachePool
 from medusa_core.messages import GenerateSettings
 from medusa_core.rules.rule import rule_registry
 from medusa_core.runner.resident import ResidentRunner
+from medusa_core.runner.runner import PlacedTree
 from medusa_core.runner.static import LENGTH_BUCKETS, ROW_BUCKETS, StaticRunner
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
@@ -43,7 +44,7 @@ def test_every_row_is_what_it_is_without_padding(
     for each, kv in pairs:
         each.extend(IDS, kv)
     for _ in range(3):  # a step's buffers serve again
-        rows = [each.verify(tree_of(num_rows), kv) for each, kv in pairs]
+        rows = [each.verify(PlacedTree(tree_of(num_rows), kv)) for each, kv in pairs]
         assert rows[0].shape == rows[1].shape
         assert (rows[0] - rows[1]).abs().max() < 1e-12
         kept = TreeShape.from_paths(tree_of(num_rows).shape.paths[1:]).path_to(num_rows - 1)
@@ -80,7 +81,9 @@ def test_the_tree_fits_to_the_last_slot(load: LoadTarget) -> None:
     resident = ResidentRunner(target.runner._model, target.precision)
     exact = resident.new_cache(len(IDS) + 3)
     resident.extend(IDS, exact)
-    difference = runner.verify(tree_of(3), kv) - resident.verify(tree_of(3), exact)
+    difference = runner.verify(PlacedTree(tree_of(3), kv)) - resident.verify(
+        PlacedTree(tree_of(3), exact)
+    )
     assert difference.abs().max() < 1e-12
 
 
@@ -92,13 +95,13 @@ def test_caches_grow_and_sessions_take_turns(load: LoadTarget) -> None:
     caches.reverse()  # behind the one that grows there is room
     for offset, kv in enumerate(caches):
         runner.extend(IDS[offset:], kv)
-    first = [runner.verify(tree_of(5), kv) for kv in caches]
+    first = [runner.verify(PlacedTree(tree_of(5), kv)) for kv in caches]
     assert (first[0] - first[1]).abs().max() > 1e-3
-    again = [runner.verify(tree_of(5), kv) for kv in caches]
+    again = [runner.verify(PlacedTree(tree_of(5), kv)) for kv in caches]
     assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
     assert pool.grown(runner.new_cache, caches[0], 600) is caches[0]
     assert caches[0].capacity > LENGTH_BUCKETS[0]
-    assert (runner.verify(tree_of(5), caches[0]) - first[0]).abs().max() < 1e-12
+    assert (runner.verify(PlacedTree(tree_of(5), caches[0])) - first[0]).abs().max() < 1e-12
 
 
 def test_few_steps_are_prepared(load: LoadTarget) -> None:
@@ -106,7 +109,7 @@ def test_few_steps_are_prepared(load: LoadTarget) -> None:
     kv = runner.new_cache(200)
     runner.extend(IDS, kv)
     for num_rows in range(1, 13):
-        runner.verify(tree_of(num_rows), kv)
+        runner.verify(PlacedTree(tree_of(num_rows), kv))
     assert len(runner._steps) == 4  # of 1, 4, 8 and 16 rows
     assert list(ROW_BUCKETS) == sorted(ROW_BUCKETS)
     assert list(LENGTH_BUCKETS) == sorted(LENGTH_BUCKETS)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from medusa_core.errors import HeadsError, RequestError
-from medusa_core.runner.rows import RowLayout, additive_mask, place_rows
+from medusa_core.runner.rows import RowLayout, SomeRows, additive_mask, place_rows
 from medusa_core.tree.presets import TreeTable, read_tree_table
 from medusa_core.tree.search import best_paths, expected_length
 from medusa_core.tree.shape import TokenTree, TreeShape
@@ -103,17 +103,18 @@ def test_rows_show_the_prefix_and_the_ancestors_to_every_query_head(
     shape: TreeShape, length: int
 ) -> None:
     count = shape.num_nodes
-    rows = place_rows(range(count), RowLayout.of_tree(shape), length, CPU)
+    rows = place_rows([SomeRows(range(count), RowLayout.of_tree(shape), length)], CPU)
     assert rows.token_ids.tolist() == list(range(count))
     assert rows.positions.tolist() == [length + depth for depth in shape.depths]
+    (seen,) = rows.sees
     if count == 1:
-        assert rows.sees is None
+        assert seen is None
         return
-    assert rows.sees is not None
-    assert rows.sees.tolist() == [list(row) for row in shape.mask]
-    sees = torch.cat([torch.ones(count, length).bool(), rows.sees], dim=1)
+    assert seen is not None
+    assert seen.tolist() == [list(row) for row in shape.mask]
+    sees = torch.cat([torch.ones(count, length).bool(), seen], dim=1)
     expected = torch.zeros(sees.shape).masked_fill_(~sees, float("-inf"))
-    mask = additive_mask(rows.sees, length, 2, torch.float32)
+    mask = additive_mask(seen, length, 2, torch.float32)
     assert torch.equal(mask, expected.repeat(2, 1))
 
 
@@ -121,13 +122,14 @@ def test_rows_show_the_prefix_and_the_ancestors_to_every_query_head(
 def test_trees_of_more_rows_than_a_word_has_bits_see_their_ancestors(count: int) -> None:
     parents = (-1, *((7 * node) % node for node in range(1, count)))
     shape = TreeShape(tuple((0,) * node for node in range(count)), parents)
-    rows = place_rows(range(count), RowLayout.of_tree(shape), 5, CPU)
-    assert rows.sees is not None
-    assert rows.sees.tolist() == [list(row) for row in shape.mask]
+    rows = place_rows([SomeRows(range(count), RowLayout.of_tree(shape), 5)], CPU)
+    (seen,) = rows.sees
+    assert seen is not None
+    assert seen.tolist() == [list(row) for row in shape.mask]
 
 
 def test_chains_see_what_came_before() -> None:
-    sees = place_rows(range(4), RowLayout.of_chain(4), 2, CPU).sees
+    (sees,) = place_rows([SomeRows(range(4), RowLayout.of_chain(4), 2)], CPU).sees
     assert sees is not None
     mask = additive_mask(sees, 2, 1, torch.float32)
     assert torch.equal(mask == 0, torch.ones(4, 6).tril(diagonal=2).bool())

@@ -9,6 +9,7 @@ import torch
 
 from medusa_core.runner.resident import ResidentRunner
 from medusa_core.runner.rows import additive_mask
+from medusa_core.runner.runner import PlacedTree
 from medusa_core.runner.static import StaticRunner
 from medusa_core.target import LoadOptions, Target, load_target
 from medusa_core.tree.shape import TokenTree, TreeShape
@@ -63,7 +64,7 @@ def states(target: Target, runner: ResidentRunner) -> list[torch.Tensor]:
     found = []
     for length in LENGTHS:
         kv.length = length
-        found += [runner.verify(tree, kv).cpu() for tree in trees()]
+        found += [runner.verify(PlacedTree(tree, kv)).cpu() for tree in trees()]
     return found
 
 

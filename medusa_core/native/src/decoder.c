@@ -47,14 +47,15 @@ static void norm(const float *x, const float *weight, int32_t size, float eps, f
     for (int32_t i = 0; i < size; i += LANES) store(y + i, load(x + i) * scale * load(weight + i));
 }
 
-static void norm_rows(const float *x, const float *weight, const Decoder *d, int32_t rows,
-                      float *y) {
+/* y: a row every `stride` floats. */
+static void norm_rows(const float *x, const float *weight, const Decoder *d, int32_t rows, float *y,
+                      int64_t stride) {
     for (int64_t r = 0; r < rows; r++)
-        norm(x + r * d->hidden, weight, d->hidden, d->eps, y + r * d->hidden);
+        norm(x + r * d->hidden, weight, d->hidden, d->eps, y + r * stride);
 }
 
 static void embed(const Decoder *d, const Pass *pass, float *x) {
-    for (int64_t r = 0; r < pass->rows.rows; r++) {
+    for (int64_t r = 0; r < pass->rows; r++) {
         int64_t from = pass->token_ids[r] * d->hidden;
         float *to = x + r * d->hidden;
         for (int32_t i = 0; i < d->hidden; i += LANES)
@@ -73,14 +74,15 @@ static void turn(const float *from, const float *turns, int32_t size, float scal
     }
 }
 
-/* Norm and turn queries and keys; keys and values go to their slots. */
-static void place(const Decoder *d, const Block *block, const Pass *pass, float *qkv,
-                  int32_t layer) {
+/* Norm and turn queries and keys of a sequence; keys and values go to their slots. */
+static void place(const Decoder *d, const Block *block, const Sequence *sequence,
+                  const float *all_turns, float *qkv, int32_t layer) {
+    const Rows *rows = &sequence->rows;
     int32_t size = d->head_dim, num_turned = d->heads + d->kv_heads;
     float scale = 1.0f / __builtin_sqrtf((float)size);
-    for (int32_t r = 0; r < pass->rows.rows; r++) {
-        int64_t slot = pass->rows.length + r;
-        const float *turns = pass->turns + (int64_t)(pass->rows.length + pass->rows.depths[r]) * size;
+    for (int32_t r = 0; r < rows->rows; r++) {
+        int64_t slot = rows->length + r;
+        const float *turns = all_turns + (int64_t)(rows->length + rows->depths[r]) * size;
         float *row = qkv + r * qkv_width(d);
         for (int32_t h = 0; h < num_turned; h++) {
             float *head = row + h * size;
@@ -89,9 +91,36 @@ static void place(const Decoder *d, const Block *block, const Pass *pass, float 
             turn(head, turns, size, h < d->heads ? scale : 1.0f, head);
         }
         for (int32_t h = 0; h < d->kv_heads; h++) {
-            put_key(pass->cache, layer, h, slot, row + (d->heads + h) * size);
-            put_value(pass->cache, layer, h, slot, row + (num_turned + h) * size);
+            put_key(sequence->cache, layer, h, slot, row + (d->heads + h) * size);
+            put_value(sequence->cache, layer, h, slot, row + (num_turned + h) * size);
         }
+    }
+}
+
+/* Every sequence's rows over its own cache. */
+static void attend_all(const Decoder *d, const Pass *pass, Pool *pool, int32_t layer, int32_t first,
+                       const Desk *desk) {
+    int64_t width = qkv_width(d), mixed = (int64_t)d->heads * d->head_dim, before = 0;
+    for (int32_t s = 0; s < pass->num_sequences; s++) {
+        const Sequence *sequence = pass->sequences + s;
+        const Rows *rows = &sequence->rows;
+        float *qkv = desk->qkv + before * width;
+        place(d, d->blocks + layer, sequence, pass->turns, qkv, layer);
+        attend(pool, sequence->cache, layer, d->heads, rows, first, qkv, (int32_t)width,
+               desk->mixed + before * mixed, desk->attention,
+               attention_scratch(d->head_dim, rows->length, rows->rows));
+        before += rows->rows;
+    }
+}
+
+/* What enters a layer, for those who asked. */
+static void tell(const Decoder *d, const Pass *pass, int32_t layer, const float *x) {
+    int64_t hidden = d->hidden, first = pass->first_wanted;
+    for (int32_t t = 0; t < pass->num_taps; t++) {
+        if (pass->taps[t] != layer) continue;
+        for (int64_t r = first; r < pass->rows; r++)
+            __builtin_memcpy(pass->hidden + ((r - first) * (1 + pass->num_taps) + 1 + t) * hidden,
+                             x + r * hidden, (size_t)hidden * sizeof *x);
     }
 }
 
@@ -107,27 +136,27 @@ static void activate(const float *gate_up, int32_t inner, int32_t rows, float *y
 
 void forward(const Decoder *d, const Pass *pass, Pool *pool) {
     Desk desk;
-    int32_t rows = pass->rows.rows;
-    int64_t attention = attention_scratch(d->head_dim, pass->rows.length, rows);
+    int32_t rows = pass->rows;
     set_out(d, pass->scratch, rows, &desk);
     embed(d, pass, desk.x);
     for (int32_t l = 0; l < d->layers; l++) {
         const Block *block = d->blocks + l;
-        norm_rows(desk.x, block->attention_norm, d, rows, desk.normed);
+        tell(d, pass, l, desk.x);
+        norm_rows(desk.x, block->attention_norm, d, rows, desk.normed, d->hidden);
         linear(pool, &block->qkv, desk.normed, desk.packed, rows, NULL, desk.qkv);
-        place(d, block, pass, desk.qkv, l);
         int32_t first = l == d->layers - 1 ? pass->first_wanted : 0;
         int32_t wanted = rows - first;
-        attend(pool, pass->cache, l, d->heads, &pass->rows, first, desk.qkv, (int32_t)qkv_width(d),
-               desk.mixed, desk.attention, attention);
+        attend_all(d, pass, pool, l, first, &desk);
         float *x = desk.x + (int64_t)first * d->hidden;
         linear(pool, &block->output, desk.mixed + (int64_t)first * d->heads * d->head_dim,
-                desk.packed, wanted, x, x);
-        norm_rows(x, block->mlp_norm, d, wanted, desk.normed);
+               desk.packed, wanted, x, x);
+        norm_rows(x, block->mlp_norm, d, wanted, desk.normed, d->hidden);
         linear(pool, &block->gate_up, desk.normed, desk.packed, wanted, NULL, desk.gate_up);
         activate(desk.gate_up, d->inner, wanted, desk.active);
         linear(pool, &block->down, desk.active, desk.packed, wanted, x, x);
     }
-    int64_t first = pass->first_wanted;
-    norm_rows(desk.x + first * d->hidden, d->final_norm, d, rows - pass->first_wanted, pass->hidden);
+    tell(d, pass, d->layers, desk.x);
+    int64_t first = pass->first_wanted, width = (int64_t)(1 + pass->num_taps) * d->hidden;
+    norm_rows(desk.x + first * d->hidden, d->final_norm, d, rows - pass->first_wanted, pass->hidden,
+              width);
 }

@@ -27,15 +27,24 @@ typedef struct {
     int32_t reserved;
 } Decoder;
 
+/* The rows of one sequence in a pass, and the cache that they stand behind. */
 typedef struct {
     Rows rows;
-    const int64_t *token_ids;
     const Cache *cache;
+} Sequence;
+
+/* Rows of one or more sequences. What a row has to do with others is its sequence's alone. */
+typedef struct {
+    const Sequence *sequences;
+    const int64_t *token_ids; /* of all rows, those of a sequence together */
     const float *turns; /* cosine and sine of every position and pair. [positions, head_dim / 2, 2] */
-    int32_t first_wanted; /* rows before it only leave keys and values behind */
-    int32_t workers;
+    const int32_t *taps; /* layers, rising: what enters them is told, too; `layers` is behind all */
     float *scratch;
-    float *hidden; /* takes the wanted rows, after the final norm. [wanted, hidden] */
+    float *hidden; /* takes the wanted rows: after the final norm, then what enters each tapped
+                      layer. [wanted, 1 + taps, hidden] */
+    int32_t num_sequences, rows;
+    int32_t first_wanted; /* rows before it only leave keys and values behind; else 0 */
+    int32_t workers, num_taps, reserved;
 } Pass;
 
 /* Floats of scratch that a pass needs. */

@@ -1,0 +1,252 @@
+"""Law 7: answers that share a pass don't change each other's tokens."""
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+from torch import Tensor
+
+from medusa_core.drafters.drafter import DrafterSpec
+from medusa_core.drafters.lineup import drafter_registry, drafters_for
+from medusa_core.engine.executor import Executor
+from medusa_core.engine.generation import Generation
+from medusa_core.engine.session import Session
+from medusa_core.engine.together import step_together, those_together
+from medusa_core.messages import (
+    Event,
+    Failed,
+    Generate,
+    GenerateSettings,
+    GenerationDone,
+    LoadModel,
+    StepDone,
+)
+from medusa_core.pace.tuner import Tuner
+from medusa_core.resources import demo_heads_dir, demo_model_dir
+from medusa_core.rules.rule import rule_registry
+from medusa_core.runner.native import NativeRunner
+from medusa_core.runner.resident import ResidentRunner
+from medusa_core.runner.runner import PlacedTree
+from medusa_core.target import Target
+from tests.core import faults
+from tests.core.conftest import TARGET_NAMES, LoadTarget
+from tests.core.fakes import oracle_spec
+from tests.core.laws import check_cache, decode, plainly, user_says
+from tests.core.test_laws import TOLERANCE, prompts_of, settings_for
+
+_AT_ONCE = 4  # for more the caches of tiny targets have no room
+EXACT = [rule for rule in rule_registry().specs if rule.choice.is_exact]
+
+
+def requests_of(name: str, drafters: Sequence[DrafterSpec], num_tokens: int) -> list[Generate]:
+    """One request for every drafter and exact rule, each with a prompt and settings of its own."""
+    prompts = prompts_of(name)
+    found = []
+    for number, (drafter, rule) in enumerate((d, r) for d in drafters for r in EXACT):
+        settings = settings_for(rule, num_tokens)
+        its = replace(settings[number % len(settings)], drafter=drafter.name, tree_rows=12)
+        found.append(Generate(str(number), "", prompts[number % len(prompts)], its))
+    return found
+
+
+def batched(requests: Sequence[Generate], size: int) -> Iterator[Sequence[Generate]]:
+    """So many at a time; the last ones may come twice."""
+    for start in range(0, len(requests) - size + 1, size):
+        yield requests[start : start + size]
+    yield requests[-size:]
+
+
+def decode_together(
+    target: Target,
+    requests: Sequence[Generate],
+    honest: Target | None = None,
+    drafters: Mapping[str, DrafterSpec] | None = None,
+) -> tuple[list[GenerationDone], int]:
+    """All answers, decoded together, and how many there were in the largest pass.
+
+    Args:
+        target: Decodes.
+        requests: For what.
+        honest: Where given, the caches are compared with its own after every step.
+        drafters: By session, where they are others than the settings name.
+    """
+    tuner = Tuner(target)
+    sessions = {request.session_id: Session(target) for request in requests}
+    running = [
+        Generation(r, target, sessions[r.session_id], tuner, (drafters or {}).get(r.session_id))
+        for r in requests
+    ]
+    done: dict[str, GenerationDone] = {}
+    largest = 0
+
+    def tell(_: Generation, events: Sequence[Event]) -> None:
+        done.update({e.session_id: e for e in events if isinstance(e, GenerationDone)})
+
+    def fail(_: Generation, error: BaseException) -> None:
+        raise error
+
+    while running:
+        together = those_together(running)
+        largest = max(largest, len(together))
+        if len(together) == 1:
+            tell(together[0], together[0].advance())
+        else:
+            step_together(target.runner, together, tell, fail)
+            if honest is not None:
+                tolerance = 0.0 if isinstance(honest.runner, NativeRunner) else TOLERANCE["float64"]
+                for one in together:
+                    check_cache(sessions[one.request.session_id], honest, tolerance)
+        rest = [one for one in running if one not in together]
+        running = [one for one in (*rest, *together) if not one.is_done]
+    for session in sessions.values():
+        session.close()
+    return [done[request.session_id] for request in requests], largest
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", TARGET_NAMES)
+def test_answers_that_share_a_pass_are_those_that_each_would_be_alone(
+    name: str, dtype: str, load: LoadTarget
+) -> None:
+    target = load(name, dtype)
+    if dtype == "float32" and not isinstance(target.runner, NativeRunner):
+        pytest.skip("equal but for ties, which float64 shows exactly")
+    requests = requests_of(name, drafters_for(target), 24)
+    random.Random(3).shuffle(requests)
+    for some in batched(requests, _AT_ONCE):
+        together, largest = decode_together(target, some)
+        assert largest == len(some)
+        for request, done in zip(some, together, strict=True):
+            alone = decode(target, request.settings, request.messages)
+            assert done.token_ids == alone.token_ids, request.settings
+            assert done.text == alone.done.text
+
+
+@pytest.mark.parametrize("name", TARGET_NAMES)
+def test_law_3_holds_for_every_cache_of_a_shared_pass(name: str, load: LoadTarget) -> None:
+    target = load(name, "float64")
+    for some in batched(requests_of(name, drafters_for(target), 12), _AT_ONCE):
+        decode_together(target, some, honest=target)
+
+
+class Crossed(ResidentRunner):
+    """Gives every session the states of the next one."""
+
+    def __init__(self, honest: Target) -> None:
+        super().__init__(honest.runner._model, honest.precision)
+
+    def verify(self, *placed: PlacedTree) -> Tensor:
+        states = super().verify(*placed)
+        return states.roll(len(states) // len(placed), dims=0)
+
+
+FAULTS: dict[str, Callable[[Target], Target]] = {
+    "siblings see each other": lambda honest: faults.with_layout(honest, faults.sibling_mask),
+    "positions are off by one": lambda honest: faults.with_layout(honest, faults.shifted_positions),
+    "states are crossed": lambda honest: replace(honest, runner=Crossed(honest)),
+    "rows are committed in the wrong order": lambda honest: faults.with_cache(
+        honest, faults.ReversedCommit
+    ),
+}
+
+
+def oracles(honest: Target) -> tuple[list[Generate], dict[str, DrafterSpec]]:
+    """Requests with the oracle for each: true tokens at random ranks among wrong ones."""
+    requests = requests_of("grouped", [drafter_registry().get("none")], 40)
+    requests += [replace(r, session_id=f"{r.session_id} again") for r in requests]
+    drafters = {}
+    for number, request in enumerate(requests):
+        longer = replace(request.settings, max_new_tokens=48)
+        plain = decode(honest, longer, request.messages)
+        truth = [*plain.prompt_ids, *plain.token_ids]
+        drafters[request.session_id] = oracle_spec(truth, seed=number)
+    return [
+        replace(r, settings=replace(r.settings, drafter="medusa", tree_rows=24)) for r in requests
+    ], drafters
+
+
+def test_drafts_in_shared_passes_are_accepted_at_every_depth(load: LoadTarget) -> None:
+    honest = load("grouped", "float64")
+    requests, drafters = oracles(honest)
+    together, _ = decode_together(honest, requests, honest=honest, drafters=drafters)
+    for request, done in zip(requests, together, strict=True):
+        assert (
+            done.token_ids == decode(honest, plainly(request.settings), request.messages).token_ids
+        )
+        assert max(done.accept_lengths) >= 3
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_in_shared_passes_is_caught(fault: str, load: LoadTarget) -> None:
+    honest = load("grouped", "float64")
+    requests, drafters = oracles(honest)
+    together, _ = decode_together(FAULTS[fault](honest), requests, drafters=drafters)
+    alone = [decode(honest, plainly(r.settings), r.messages).token_ids for r in requests]
+    assert [done.token_ids for done in together] != alone
+
+
+class Desk:
+    """An executor with what it told."""
+
+    def __init__(self) -> None:
+        self.told: list[Event] = []
+        self.executor = Executor(self.told.append, lambda _: False)
+        self.executor.handle(LoadModel("", "load", demo_model_dir(), demo_heads_dir()))
+
+    def answer(self, requests: Sequence[Generate]) -> dict[str, GenerationDone]:
+        """Let the engine answer all requests at once."""
+        for request in requests:
+            self.executor.handle(request)
+        while self.executor.has_work:
+            self.executor.work()
+        return {e.session_id: e for e in self.told if isinstance(e, GenerationDone)}
+
+
+def test_the_engine_lets_what_waits_decode_together() -> None:
+    desk = Desk()
+    texts = random.Random(1).sample([m[0].content for m in prompts_of("pebble")], 4)
+    requests = [
+        Generate(str(i), "r", user_says(text), GenerateSettings(max_new_tokens=30), shares=4)
+        for i, text in enumerate(texts)
+    ]
+    alone = {r.session_id: desk.answer([r])[r.session_id].token_ids for r in requests}
+    desk.told.clear()
+    together = {name: done.token_ids for name, done in desk.answer(requests).items()}
+    assert together == alone
+    owners = [event.session_id for event in desk.told if isinstance(event, StepDone)]
+    assert len(set(owners[-8:])) > 1  # they took their steps side by side
+
+
+@pytest.mark.expects_errors
+def test_who_fails_in_a_shared_pass_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = Desk()
+    draft = Generation.draft
+
+    def breaks(self: Generation, sharers: int = 1) -> object:
+        if self.request.session_id == "1":
+            raise ValueError("a broken drafter")
+        return draft(self, sharers)
+
+    monkeypatch.setattr(Generation, "draft", breaks)
+    settings = GenerateSettings(max_new_tokens=12)
+    requests = [Generate(str(i), "r", user_says("Hello!"), settings) for i in range(3)]
+    done = desk.answer(requests)
+    assert set(done) == {"0", "2"}
+    assert [e.session_id for e in desk.told if isinstance(e, Failed)] == ["1"]
+
+
+@pytest.mark.expects_errors
+def test_a_pass_that_fails_ends_all_who_shared_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = Desk()
+    settings = GenerateSettings(max_new_tokens=12)
+    requests = [Generate(str(i), "r", user_says("Hello!"), settings) for i in range(2)]
+
+    def breaks(*_: object) -> None:
+        raise RuntimeError("the pass broke")
+
+    monkeypatch.setattr(NativeRunner, "verify", breaks)
+    assert desk.answer(requests) == {}
+    assert {e.session_id for e in desk.told if isinstance(e, Failed)} == {"0", "1"}
+    monkeypatch.undo()
+    assert set(desk.answer(requests)) == {"0", "1"}
