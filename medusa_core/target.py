@@ -84,18 +84,25 @@ class Target:
     weights_bytes: int
     device_note: str = ""
 
+    @property
+    def num_sessions(self) -> int:
+        """How many conversations have room for a whole context at once."""
+        return self.caches.num_rows // whole_rows(self.config.context_tokens)
+
     def lend_cache(self, least: int, wanted: int = 0) -> KvCache:
         """A cache out of what was planned; see `CachePool.lend`."""
         return self.caches.lend(self.runner.new_cache, least, wanted)
 
 
-def make_caches(config: ModelConfig, runner: Runner, precision: Precision) -> CachePool:
+def make_caches(
+    config: ModelConfig, runner: Runner, precision: Precision, sessions: int = 1
+) -> CachePool:
     """Reserve what was planned for the caches of a target.
 
     Raises:
         OutOfMemoryError: The device has no room for it.
     """
-    num_rows = whole_rows(config.context_tokens)
+    num_rows = sessions * whole_rows(config.context_tokens)
     return CachePool(config, runner.cache_dtype, precision.device, num_rows)
 
 
@@ -109,6 +116,7 @@ class LoadOptions:
         formats: Weight formats.
         context_tokens: Longest prompt plus answer; 0 for what fits, up to 8,192.
         ignores_plan: Load although the plan says that it doesn't fit.
+        sessions: Conversations that have room for a whole context at once.
         kept: Where quantized models are kept; None keeps nothing.
     """
 
@@ -117,6 +125,7 @@ class LoadOptions:
     formats: WeightFormats = field(default_factory=WeightFormats)
     context_tokens: int = 0
     ignores_plan: bool = False
+    sessions: int = 1
     kept: KeptModels | None = None
 
 
@@ -178,7 +187,7 @@ def load_target(
         formats=formats,
         plan=plan,
         runner=runner,
-        caches=make_caches(config, runner, precision),
+        caches=make_caches(config, runner, precision, options.sessions),
         tokenizer=tokenizer,
         template=template,
         eos_token_ids=frozenset(config.eos_token_ids),
@@ -202,11 +211,11 @@ def plan_target(
     budget = live_budget(options.device)
     usual = min(_MOST_CONTEXT, config.usual_context)
     wanted = min(options.context_tokens or usual, config.context_tokens)
-    plan = plan_memory(config, heads, formats, budget, wanted)
+    plan = plan_memory(config, heads, formats, budget, wanted, options.sessions)
     if plan.fit is not Fit.NO:
         return plan
     if not options.context_tokens and plan.max_context:
-        return plan_memory(config, heads, formats, budget, plan.max_context)
+        return plan_memory(config, heads, formats, budget, plan.max_context, options.sessions)
     if options.ignores_plan:
         log.warning("%d bytes are missing by the plan, which is ignored", -plan.free_bytes)
         return plan

@@ -34,6 +34,7 @@ def plan_memory(
     formats: PartFormats,
     budget: Budget,
     context_tokens: int,
+    sessions: int = 1,
 ) -> MemoryPlan:
     """Plan a target with heads on a device.
 
@@ -43,6 +44,7 @@ def plan_memory(
         formats: Format of every part.
         budget: What the device has.
         context_tokens: Longest prompt plus answer.
+        sessions: Conversations that have room for as much at once.
     """
     context = min(context_tokens, config.context_tokens)
     ram = embedding_bytes(config, formats) if formats.embedding_in_ram else 0
@@ -51,13 +53,13 @@ def plan_memory(
     fixed = weights + in_heads + budget.runtime_bytes + budget.other_bytes
 
     def needs(tokens: int) -> int:
-        return kv_bytes(config, formats, tokens) + scratch_bytes(config, formats, tokens)
+        return sessions * kv_bytes(config, formats, tokens) + scratch_bytes(config, formats, tokens)
 
     free = budget.total_bytes - fixed - needs(context)
     return MemoryPlan(
         weights_bytes=weights,
         heads_bytes=in_heads,
-        kv_bytes=kv_bytes(config, formats, context),
+        kv_bytes=sessions * kv_bytes(config, formats, context),
         scratch_bytes=scratch_bytes(config, formats, context),
         runtime_bytes=budget.runtime_bytes,
         other_bytes=budget.other_bytes,

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
 from medusa_core.drafters.lineup import drafters_for
-from medusa_core.engine.overflow import fit
-from medusa_core.engine.session import Session
-from medusa_core.errors import RequestError
-from medusa_core.generate.direct import generate
-from medusa_core.messages import ChatMessage, GenerateSettings, StopReason
+from medusa_core.errors import MedusaError
+from medusa_core.generate.several import answer_all
+from medusa_core.messages import ChatMessage, Generate, GenerateSettings, StopReason
 from medusa_core.pace.tuner import Tuner
 from medusa_core.target import Target
 from medusa_core.training.packing import EncodedDocument, answered
@@ -21,6 +19,7 @@ from medusa_core.training.packing import EncodedDocument, answered
 log = logging.getLogger(__name__)
 
 _LOG_S = 20.0
+_MANY = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +31,14 @@ class Answer:
         answer_ids: the answer's tokens; the end token is the last where it was reached.
         finished: whether the model ended by itself.
         seed: of the noise that it was drawn with; 0 where nothing was.
+        number: which of the questions it answers, from 0.
     """
 
     prompt_ids: tuple[int, ...]
     answer_ids: tuple[int, ...]
     finished: bool
     seed: int = 0
+    number: int = 0
 
     @property
     def document(self) -> EncodedDocument:
@@ -45,41 +46,64 @@ class Answer:
         return answered(self.prompt_ids, self.answer_ids, self.seed)
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a model is asked, and how it answers.
+
+    Attributes:
+        number: its place among all questions, from 0; the answer's seed is one more.
+        messages: the conversation.
+        temperature: 0 is greedy.
+    """
+
+    number: int
+    messages: tuple[ChatMessage, ...]
+    temperature: float = 0.0
+
+    def request(self, drafter: str, max_new_tokens: int) -> Generate:
+        """For the engine."""
+        settings = GenerateSettings(
+            drafter=drafter, max_new_tokens=max_new_tokens, seed=self.number + 1
+        )
+        if self.temperature:
+            settings = replace(settings, rule="sample", temperature=self.temperature)
+        return Generate(str(self.number), "", self.messages, settings)
+
+
+def questions_at(
+    asked: Iterable[Sequence[ChatMessage]], temperature: float = 0.0
+) -> list[Question]:
+    """Conversations as questions that are all answered at one temperature."""
+    return [Question(number, tuple(messages), temperature) for number, messages in enumerate(asked)]
+
+
 def own_answers(
-    target: Target,
-    asked: Sequence[Sequence[ChatMessage]],
-    max_new_tokens: int,
-    tuner: Tuner,
-    temperature: float = 0.0,
+    target: Target, questions: Sequence[Question], max_new_tokens: int, tuner: Tuner
 ) -> Generator[Answer, None, None]:
-    """A target's answers, greedy or drawn; what doesn't fit its context isn't asked.
+    """A target's answers, as they end; what doesn't fit its context isn't asked.
 
     Args:
-        target: with drafts it answers sooner, and the same.
-        asked: conversations.
+        target: with room for several conversations it answers them at once.
+        questions: what to ask; an answer is the same whatever is answered beside it.
         max_new_tokens: their length.
         tuner: of the target.
-        temperature: 0 is greedy; else each answer has a seed of its own, from 1.
     """
-    drafter = drafters_for(target)[0].name
-    settings = GenerateSettings(drafter=drafter, max_new_tokens=max_new_tokens)
-    if temperature:
-        settings = replace(settings, rule="sample", temperature=temperature)
+    # Rows of many conversations pay more than drafts of each.
+    drafter = "none" if target.num_sessions >= _MANY else drafters_for(target)[0].name
+    asked = {str(question.number): question for question in questions}
+    requests = (question.request(drafter, max_new_tokens) for question in questions)
     started_s, num_tokens, told_s = time.monotonic(), 0, 0.0
-    with closing(Session(target)) as session:
-        for number, messages in enumerate(asked, start=1):
-            try:
-                prompt_ids = fit(messages, None, target, settings).transcript.prompt_ids
-            except RequestError as error:
-                log.info("not asked: %s", error.message)
+    with closing(answer_all(target, requests, tuner)) as ended:
+        for number, (request, prompt_ids, done) in enumerate(ended, start=1):
+            if isinstance(done, MedusaError):
+                log.info("not asked: %s", done.message)
                 continue
-            seeded = replace(settings, seed=number)
-            done = generate(target, messages, seeded, session=session, tuner=tuner)
             num_tokens += len(done.token_ids)
             elapsed_s = time.monotonic() - started_s
             if elapsed_s - told_s > _LOG_S:
                 told_s = elapsed_s
-                log.info("%d of %d, %.0f tokens/s", number, len(asked), num_tokens / elapsed_s)
+                log.info("%d of %d, %.0f tokens/s", number, len(questions), num_tokens / elapsed_s)
+            question = asked[request.session_id]
+            seed = question.number + 1 if question.temperature else 0
             finished = done.stop_reason is StopReason.EOS
-            seed = number if temperature else 0
-            yield Answer(tuple(prompt_ids), done.token_ids, finished, seed)
+            yield Answer(prompt_ids, done.token_ids, finished, seed, question.number)

@@ -24,7 +24,7 @@ from medusa_core.pace.threads import settle_threads
 from medusa_core.pace.tuner import Tuner
 from medusa_core.prompts import Prompt
 from medusa_core.target import Target
-from medusa_core.training.answers import own_answers
+from medusa_core.training.answers import own_answers, questions_at
 from medusa_core.tree.phrase_table import Follower, Phrases, of_lists
 from medusa_core.tree.presets import Accuracies, temperature_bucket
 
@@ -85,7 +85,8 @@ def own_texts(
     temperature: float = 0.0,
 ) -> Iterator[OwnText]:
     """The model's answers and what came right before them."""
-    for answer in own_answers(target, asked, numbers.max_new_tokens, tuner, temperature):
+    questions = questions_at(asked, temperature)
+    for answer in own_answers(target, questions, numbers.max_new_tokens, tuner):
         prompt_ids = answer.prompt_ids[-numbers.longest :]
         yield OwnText((*prompt_ids, *answer.answer_ids), len(prompt_ids))
 

@@ -15,7 +15,7 @@ from medusa_core.messages import ChatMessage, Role, WeightFormats
 from medusa_core.pace.tuner import Tuner
 from medusa_core.target import LoadOptions, Target, load_target
 from medusa_core.training.accuracy import head_accuracies, true_ranks
-from medusa_core.training.answers import own_answers
+from medusa_core.training.answers import own_answers, questions_at
 from medusa_core.training.heads import (
     HeadsForm,
     HeadsModule,
@@ -118,7 +118,7 @@ def test_the_projection_is_what_unit_vectors_become_in_any_format(
 
 def own_positions(target: Target, num_heads: int) -> Positions:
     asked = [[ChatMessage(Role.USER, f"number {n}")] for n in range(6)]
-    answers = list(own_answers(target, asked, 40, Tuner(target)))
+    answers = list(own_answers(target, questions_at(asked), 40, Tuner(target)))
     assert all(answer.answer_ids for answer in answers)
     return collect(target, [answer.document for answer in answers], num_heads)
 
@@ -132,12 +132,14 @@ def test_own_answers_give_their_cache_back_even_to_one_who_leaves(
         held.append(Session(of))
         return held[-1]
 
-    monkeypatch.setattr("medusa_core.training.answers.Session", make)
+    monkeypatch.setattr("medusa_core.generate.several.Session", make)
     free = target.caches.free_rows
     too_long = [ChatMessage(Role.USER, "number " * 2 * target.config.context_tokens)]
     short = [ChatMessage(Role.USER, "number 1")]
+    long = [ChatMessage(Role.USER, "number " * 40)]  # still being read when the short one ends
+    asked = [too_long, short, long]
     with caplog.at_level("INFO"):
-        answers = own_answers(target, [too_long, short, short], 4, Tuner(target))
+        answers = own_answers(target, questions_at(asked), 4, Tuner(target))
         next(answers)
         assert target.caches.free_rows < free
         answers.close()

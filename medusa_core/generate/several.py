@@ -1,0 +1,124 @@
+"""Answering many conversations at once, in the calling thread: their steps share passes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import ExitStack, closing
+from typing import NamedTuple
+
+from medusa_core.engine.generation import Generation
+from medusa_core.engine.session import Session
+from medusa_core.engine.together import MOST_TOGETHER, step_together, those_together
+from medusa_core.errors import MedusaError, OutOfMemoryError
+from medusa_core.messages import Event, Generate, GenerationDone
+from medusa_core.pace.tuner import Tuner
+from medusa_core.target import Target
+
+
+class Answered(NamedTuple):
+    """The end of one answer.
+
+    Attributes:
+        request: What was asked.
+        prompt_ids: Tokens of the prompt; empty where the request was refused.
+        done: The answer, or why there is none.
+    """
+
+    request: Generate
+    prompt_ids: tuple[int, ...]
+    done: GenerationDone | MedusaError
+
+
+def answer_all(
+    target: Target, requests: Iterable[Generate], tuner: Tuner, most: int = MOST_TOGETHER
+) -> Generator[Answered, None, None]:
+    """Answer conversations, several at a time, each on its own.
+
+    Args:
+        target: A loaded target with room for several conversations.
+        requests: Taken one after the other, as others end.
+        tuner: Of the target.
+        most: How many are answered at once.
+
+    Yields:
+        Answers, as they end.
+    """
+    running: deque[_Running] = deque()
+    later: list[Generate] = []  # for which there was no room
+    coming = iter(requests)
+    with ExitStack() as kept:
+        kept.callback(_close, running)
+        while True:
+            has_room = True
+            while has_room and len(running) < most:
+                request = later.pop() if later else next(coming, None)
+                if request is None:
+                    break
+                started = _start(target, request, tuner)
+                if isinstance(started, _Running):
+                    running.append(started)
+                elif isinstance(started.done, OutOfMemoryError) and running:
+                    later.append(request)
+                    has_room = False
+                else:
+                    yield started
+            if not running:
+                return
+            ended = _work(target, running)
+            while not ended:
+                ended = _work(target, running)
+            yield from ended
+
+
+def _close(running: Iterable[_Running]) -> None:
+    for one in running:
+        one.session.close()
+
+
+class _Running(NamedTuple):
+    generation: Generation
+    session: Session
+
+
+def _start(target: Target, request: Generate, tuner: Tuner) -> _Running | Answered:
+    session = Session(target)
+    try:
+        return _Running(Generation(request, target, session, tuner), session)
+    except MedusaError as error:
+        session.close()
+        return Answered(request, (), error)
+
+
+def _work(target: Target, running: deque[_Running]) -> list[Answered]:
+    """One piece of work of whose turn it is; returns what ended by it."""
+    ended: dict[Generation, GenerationDone | MedusaError] = {}
+
+    def tell(generation: Generation, events: Sequence[Event]) -> None:
+        done = next((event for event in events if isinstance(event, GenerationDone)), None)
+        if done is not None:
+            ended[generation] = done
+
+    def fail(generation: Generation, error: BaseException) -> None:
+        if not isinstance(error, MedusaError):
+            raise error
+        ended[generation] = error
+
+    together = those_together([one.generation for one in running])
+    if len(together) > 1:
+        step_together(target.runner, together, tell, fail)
+    else:
+        try:
+            tell(together[0], together[0].advance())
+        except MedusaError as error:
+            ended[together[0]] = error
+        running.rotate(-1)  # another one's prompt may be read next
+    answered = []
+    for one in [one for one in running if one.generation in ended]:
+        running.remove(one)
+        with closing(one.session):
+            done = ended[one.generation]
+            num_prompt = done.num_prompt_tokens if isinstance(done, GenerationDone) else 0
+            prompt_ids = tuple(one.session.token_ids[:num_prompt])
+        answered.append(Answered(one.generation.request, prompt_ids, done))
+    return answered
