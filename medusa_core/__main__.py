@@ -87,9 +87,8 @@ def _parser() -> argparse.ArgumentParser:
     doctor_cli.add_arguments(doctor)
     doctor.set_defaults(run=doctor_cli.run)
 
-    train = commands.add_parser("train", help="train the demo model by its recipe")
+    train = commands.add_parser("train", help="train heads for a model, or the demo model itself")
     training_cli.add_train_arguments(train)
-    train.set_defaults(run=training_cli.run_train)
 
     evaluate = commands.add_parser("eval", help="measure the demo model")
     training_cli.add_eval_arguments(evaluate)

@@ -34,6 +34,11 @@ def pebble_texts_dir() -> Path:
     return resources_dir() / "training" / "pebble"
 
 
+def bundled_questions() -> Path:
+    """The questions that heads of any model learn from its answers to."""
+    return resources_dir() / "training" / "questions.json"
+
+
 def shapes_dir() -> Path:
     """Folder of the configurations of well-known models, which can be planned by name."""
     return resources_dir() / "shapes"

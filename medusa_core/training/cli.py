@@ -17,9 +17,28 @@ SIZES = ("nano", "small", "medium")
 
 def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `train`."""
-    parser.add_argument(
-        "what", choices=("pebble", "phrases"), help="the demo model, or a model's phrase table"
-    )
+    whats = parser.add_subparsers(required=True, metavar="WHAT", dest="what")
+    heads = whats.add_parser("heads", help="heads that make any model faster")
+    _add_heads_arguments(heads)
+    heads.set_defaults(run=run_heads)
+    pebble = whats.add_parser("pebble", help="the demo model")
+    _add_pebble_arguments(pebble)
+    pebble.set_defaults(run=run_pebble)
+    phrases = whats.add_parser("phrases", help="a model's phrase table")
+    _add_phrases_arguments(phrases)
+    phrases.set_defaults(run=run_phrases)
+
+
+def _add_heads_arguments(parser: argparse.ArgumentParser) -> None:
+    from medusa_core.training.heads_config import add_config_arguments
+
+    parser.add_argument("--out", type=Path, required=True, help="folder for the heads")
+    add_config_arguments(parser)
+    parser.add_argument("--config", type=Path, help="JSON file of names and values")
+    parser.add_argument("--resume", action="store_true", help="go on with the run in --out")
+
+
+def _add_pebble_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, help="folder of the training rows")
     parser.add_argument("--out", type=Path, required=True, help="folder for what is made")
     parser.add_argument("--size", choices=SIZES, default="small")
@@ -37,31 +56,41 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plain-heads", action="store_true", help="Medusa's own, which other programs run, too"
     )
-    phrases = parser.add_argument_group("phrases")
-    phrases.add_argument(
-        "--model", type=Path, help="folder of the model (default: the shipped one)"
-    )
-    phrases.add_argument("--heads", type=Path, help="folder of its Medusa heads, for speed alone")
-    phrases.add_argument("--prompts", type=Path, help="what it is asked, instead of --data")
-    phrases.add_argument("--answers", type=int, help="how many; other than the recipe's")
 
 
-def run_train(args: argparse.Namespace) -> int:
-    """Run the recipe; 0 when it came to its end, 3 when it stopped to be resumed."""
+def _add_phrases_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data", type=Path, help="folder of the training rows")
+    parser.add_argument("--out", type=Path, required=True, help="folder for what is made")
+    parser.add_argument("--size", choices=SIZES, default="small")
+    parser.add_argument("--model", type=Path, help="folder of the model (default: the shipped one)")
+    parser.add_argument("--heads", type=Path, help="folder of its Medusa heads, for speed alone")
+    parser.add_argument("--prompts", type=Path, help="what it is asked, instead of --data")
+    parser.add_argument("--answers", type=int, help="how many; other than the recipe's")
+
+
+def run_heads(args: argparse.Namespace) -> int:
+    """Train heads; 0 when they are made, 3 when the run pauses."""
+    from medusa_core.training.heads_command import train_heads
+
     log_to_stderr()
-    return _run_phrases(args) if args.what == "phrases" else _run_pebble(args)
+    finished = train_heads(args)
+    print(f"made: {args.out}" if finished else "paused; go on with --resume")
+    return 0 if finished else 3
 
 
-def _run_pebble(args: argparse.Namespace) -> int:
+def run_pebble(args: argparse.Namespace) -> int:
+    """Run the recipe; 0 when it came to its end, 3 when it stopped to be resumed."""
     from medusa_core.training.pebble import command
 
+    log_to_stderr()
     finished = command.train(args, _data_of(args))
     print("finished" if finished else "stopped; run again with --resume")
     return 0 if finished else 3
 
 
-def _run_phrases(args: argparse.Namespace) -> int:
+def run_phrases(args: argparse.Namespace) -> int:
     """Count what a model often says, and put the table into a folder."""
+    log_to_stderr()
     from medusa_core.prompts import read_prompts
     from medusa_core.target import load_target
     from medusa_core.training.phrase_counts import PhraseRecipe, make_phrases, opened_by

@@ -20,6 +20,7 @@ CHECKPOINT_EVERY_S = 120.0
 REPORT_EVERY_S = 10.0
 
 LossAt = Callable[[int], Tensor]
+AfterStep = Callable[[int, float], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,11 @@ class LoopResult:
 
 
 def train(
-    module: nn.Module, optimizers: Optimizers, loss_at: LossAt, options: LoopOptions
+    module: nn.Module,
+    optimizers: Optimizers,
+    loss_at: LossAt,
+    options: LoopOptions,
+    after_step: AfterStep | None = None,
 ) -> LoopResult:
     """Train a module, from its checkpoint where there is one.
 
@@ -63,6 +68,7 @@ def train(
         optimizers: of the module.
         loss_at: the loss of a step; it depends on the step alone, so that a run can resume.
         options: checkpoint and length.
+        after_step: told how many steps are done, and the last one's loss; True stops the loop.
 
     Returns:
         Where the loop stands.
@@ -76,11 +82,12 @@ def train(
         optimizers.step(step)
         step += 1
         meter.add(step, float(loss.detach()))
+        stops = after_step is not None and after_step(step, meter.loss)
         now_s = time.monotonic()
         if now_s - saved_s > CHECKPOINT_EVERY_S:
             save(options.checkpoint, module, optimizers, step)
             saved_s = now_s
-        if options.slice_s is not None and now_s - started_s > options.slice_s:
+        if stops or (options.slice_s is not None and now_s - started_s > options.slice_s):
             break
     save(options.checkpoint, module, optimizers, step)
     return LoopResult(step, options.num_steps, meter.loss)

@@ -44,6 +44,11 @@ class Optimizers:
             part.load_state_dict(state[str(place)])
 
 
+def adam_w_groups(groups: Sequence[dict[str, Any]]) -> torch.optim.AdamW:
+    """`adam_w` of groups of parameters, each with its learning rate."""
+    return torch.optim.AdamW(groups, betas=(0.9, 0.95), weight_decay=0.0, fused=True)
+
+
 def adam_w(parameters: Iterable[nn.Parameter], lr: float) -> torch.optim.AdamW:
     """AdamW as it serves here: without decay."""
     return torch.optim.AdamW(parameters, lr=lr, betas=(0.9, 0.95), weight_decay=0.0, fused=True)

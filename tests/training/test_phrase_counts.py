@@ -17,7 +17,7 @@ from medusa_core.messages import ChatMessage, GenerateSettings, Role
 from medusa_core.pace.tuner import Tuner
 from medusa_core.target import LoadOptions, load_target
 from medusa_core.training import phrase_counts
-from medusa_core.training.cli import add_train_arguments, run_train
+from medusa_core.training.cli import add_train_arguments
 from medusa_core.training.pebble.asked import asked_in
 from medusa_core.training.pebble.corpus import Document, Segment
 from medusa_core.training.phrase_counts import (
@@ -151,7 +151,9 @@ def test_what_is_asked_are_first_questions_none_twice() -> None:
 def train(*options: str) -> int:
     parser = argparse.ArgumentParser()
     add_train_arguments(parser)
-    return run_train(parser.parse_args(options))
+    args = parser.parse_args(options)
+    code: int = args.run(args)
+    return code
 
 
 @pytest.fixture

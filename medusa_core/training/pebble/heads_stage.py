@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from medusa_core.target import LoadOptions, load_target
 from medusa_core.training.accuracy import true_ranks
 from medusa_core.training.answers import Answer
 from medusa_core.training.heads import HeadsModule, heads_loss, new_heads
+from medusa_core.training.heads_run import frequent_tokens
 from medusa_core.training.loop import LoopOptions, train
 from medusa_core.training.optimizer import cosine_rate
 from medusa_core.training.packing import PackedRows
@@ -81,12 +81,6 @@ def train_heads(
         return heads_loss(heads, data.batch(step, numbers.batch_size, seed), bf16)
 
     train(heads, optimizers, loss_at, LoopOptions(checkpoint, num_steps, numbers.batch_size))
-
-
-def frequent_tokens(answers: Sequence[Answer], number: int) -> Tensor:
-    """The tokens that come most often in some answers, by id. int64 [number or fewer]"""
-    counts = Counter(token_id for answer in answers for token_id in answer.answer_ids)
-    return torch.tensor(sorted(token_id for token_id, _ in counts.most_common(number)))
 
 
 def own_answers(network: PebbleNetwork, recipe: Recipe, run_dir: Path) -> dict[float, list[Answer]]:

@@ -1,0 +1,156 @@
+"""What a model is asked so that heads learn from its answers: files in the usual forms.
+
+JSON lines, or a JSON list. A row is a prompt of the benchmarks (`turns`), OpenAI's `messages`,
+ShareGPT's `conversations`, or a bare `prompt`, `instruction` or `text` of a question. Of a
+conversation the part up to its first answer is asked: the model writes its own.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from medusa_core.errors import TrainingError
+from medusa_core.files.json_file import read_json
+from medusa_core.messages import ChatMessage, Role
+from medusa_core.resources import bundled_questions
+
+_SUFFIXES = (".jsonl", ".json")
+_MOST_CHARS = 8000
+_ROLES = {
+    "system": Role.SYSTEM,
+    "developer": Role.SYSTEM,
+    "user": Role.USER,
+    "human": Role.USER,
+}
+_BARE = ("prompt", "instruction", "question", "text")
+
+
+class Asked(NamedTuple):
+    """One conversation up to where the model answers.
+
+    Attributes:
+        messages: Its turns.
+        category: What it is about.
+    """
+
+    messages: tuple[ChatMessage, ...]
+    category: str
+
+
+def read_asked(paths: Sequence[Path]) -> list[Asked]:
+    """All prompts of some files and folders; each once.
+
+    Raises:
+        TrainingError: One can't be read, or holds no prompt; the message names the line.
+    """
+    found = [asked for path in paths for file in _files(path) for asked in _read(file)]
+    once = {asked.messages: asked for asked in found}
+    if not once:
+        raise TrainingError("There is no prompt to ask.", "Name files of prompts with --data.")
+    return list(once.values())
+
+
+def bundled_asked() -> list[Asked]:
+    """The bundled questions, which are this project's own."""
+    raw = read_json(bundled_questions())
+    found = []
+    for category, parts in raw["categories"].items():
+        for task, topic in product(parts["tasks"], parts["topics"]):
+            found.append(_question(task.replace("{}", topic), category))
+    return found
+
+
+def in_order(asked: Sequence[Asked], seed: int) -> list[Asked]:
+    """The same in a seeded order, so that the first ones are a fair sample."""
+    order = list(asked)
+    random.Random(seed).shuffle(order)
+    return order
+
+
+def _question(text: str, category: str) -> Asked:
+    return Asked((ChatMessage(Role.USER, text),), category)
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_dir():
+        found = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES)
+        if not found:
+            raise TrainingError(f"{path} holds no file of prompts.", "They end in .jsonl or .json.")
+        return found
+    if not path.is_file():
+        raise TrainingError(f"There is no file {path}.", "Check the name of --data.")
+    return [path]
+
+
+def _read(path: Path) -> Iterator[Asked]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TrainingError(f"{path} can't be read: {error}.", "Name another file.") from error
+    for where, row in _rows(text, path.name):
+        asked = _asked_in(row, path.stem)
+        if asked is None:
+            raise TrainingError(
+                f"{where} holds no prompt.",
+                "A row has messages, conversations, turns, prompt, instruction, question or text.",
+            )
+        if sum(len(message.content) for message in asked.messages) <= _MOST_CHARS:
+            yield asked
+
+
+def _rows(text: str, name: str) -> Iterator[tuple[str, Any]]:
+    """Rows, each with where it stands."""
+    try:
+        if text.lstrip().startswith("["):
+            yield from ((f"{name}, row {n}", row) for n, row in enumerate(json.loads(text), 1))
+            return
+    except (ValueError, RecursionError) as error:
+        raise TrainingError(f"{name} is no JSON: {error}.", "Name another file.") from error
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            yield f"{name}, line {number}", json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise TrainingError(
+                f"{name}, line {number}, is no JSON: {error}.", "Write one JSON object a line."
+            ) from error
+
+
+def _asked_in(row: Any, category: str) -> Asked | None:
+    """The prompt of a row; None where it holds none."""
+    if not isinstance(row, dict):
+        return None
+    category = str(row.get("category", category))
+    turns = row.get("turns")
+    if isinstance(turns, list) and turns and isinstance(turns[0], str):
+        return _question(turns[0], category)
+    said = row.get("messages", row.get("conversations"))
+    if isinstance(said, list):
+        messages = tuple(_until_answered(said))
+        return Asked(messages, category) if any(m.role is Role.USER for m in messages) else None
+    for name in _BARE:
+        if isinstance(row.get(name), str) and row[name].strip():
+            more = row.get("input")
+            whole = f"{row[name]}\n\n{more}" if isinstance(more, str) and more else row[name]
+            return _question(whole, category)
+    return None
+
+
+def _until_answered(said: Sequence[Any]) -> Iterator[ChatMessage]:
+    """System prompt and first question."""
+    for turn in said:
+        if not isinstance(turn, dict):
+            return
+        role = _ROLES.get(str(turn.get("role", turn.get("from"))))
+        content = turn.get("content", turn.get("value"))
+        if role is None or not isinstance(content, str) or not content.strip():
+            return
+        yield ChatMessage(role, content)
+        if role is Role.USER:
+            return

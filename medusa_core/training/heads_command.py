@@ -1,0 +1,102 @@
+"""What `train heads` does."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+
+from medusa_core.errors import PlanError, TrainingError
+from medusa_core.generate.cli import installed
+from medusa_core.messages import WeightFormats
+from medusa_core.models.config import read_config as read_model_config
+from medusa_core.pace.threads import settle_threads
+from medusa_core.resources import demo_model_dir
+from medusa_core.target import LoadOptions, Target, load_target
+from medusa_core.training.asked import Asked, bundled_asked, in_order, read_asked
+from medusa_core.training.heads_config import HeadsConfig, config_of
+from medusa_core.training.heads_run import HeadsRun, RunParts
+from medusa_core.training.medusa_trainee import MedusaTrainee
+from medusa_core.training.run_folder import RunFolder
+
+_SESSIONS = (16, 8, 4, 2, 1)  # that answers are written in, as memory allows
+
+
+def train_heads(args: argparse.Namespace) -> bool:
+    """Begin a run, or go on with one; returns whether it came to its end.
+
+    Raises:
+        MedusaError: The run can't begin or go on.
+    """
+    folder = RunFolder(args.out)
+    if not args.resume:
+        folder.begin(config_of(args))
+    config = folder.config()
+    with _stopped_by_signals() as stopped:
+        parts = RunParts(
+            load=lambda: load_for_training(config),
+            trainee=lambda target: MedusaTrainee(target, config),
+            asked=asked_by(config),
+            stop=stopped.is_set,
+        )
+        return HeadsRun(folder, parts).run()
+
+
+def model_dir_of(config: HeadsConfig) -> Path:
+    """The folder or file of the model."""
+    return installed(config.model) if config.model else demo_model_dir()
+
+
+def load_for_training(config: HeadsConfig) -> Target:
+    """The target, with room for several conversations as far as memory goes.
+
+    Raises:
+        MedusaError: It can't be loaded.
+    """
+    model_dir = model_dir_of(config)
+    context = min(config.context, read_model_config(model_dir).context_tokens)
+    lacking: PlanError | None = None
+    for sessions in _SESSIONS:
+        options = LoadOptions(
+            device=config.device,
+            formats=WeightFormats(config.quant),
+            context_tokens=context,
+            sessions=sessions,
+        )
+        try:
+            target = load_target(model_dir, options=options)
+        except PlanError as error:
+            lacking = error
+            continue
+        settle_threads(target, torch.get_num_threads())
+        return target
+    assert lacking is not None  # there are session counts
+    raise lacking
+
+
+def asked_by(config: HeadsConfig) -> list[Asked]:
+    """What the model is asked, in order."""
+    if config.own_chats:
+        raise TrainingError("Own chats can't be read yet.", "Leave out --own-chats.")
+    data = [Path(name) for name in config.data]
+    return in_order(read_asked(data) if data else bundled_asked(), config.seed)
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[threading.Event]:
+    """An event that Ctrl-C or a polite kill sets, so that the run pauses with all it has."""
+    stopped = threading.Event()
+    before = {
+        number: signal.signal(number, lambda *_: stopped.set())
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield stopped
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,199 @@
+"""What a run that trains heads is asked for: one typed configuration, from flags or from a file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import typing
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from medusa_core.errors import MedusaError, TrainingError
+from medusa_core.files.json_file import read_json
+
+KINDS = ("medusa", "medusa-shared", "rooted", "eagle")
+_MOST_HEADS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class HeadsConfig:
+    """A run's configuration.
+
+    Attributes:
+        model: folder, GGUF file or downloaded repository; empty for the demo model.
+        kind: which heads.
+        num_heads: how many tokens ahead are guessed; for eagle, steps of its training.
+        num_layers: residual layers of each Medusa head.
+        vocabulary: the most frequent tokens of the answers that heads draft from; 0 for all.
+        data: files or folders of prompts; none for the bundled ones.
+        own_chats: learn from the prompts of this user's conversations, too.
+        answers: how many the model writes; 0 for as many as time and disk allow.
+        max_new_tokens: their length.
+        drawn_share: share of them that are drawn at random, not greedy.
+        temperature: of those.
+        joint: the model learns, too, by LoRA (Medusa-2).
+        quant: weight format of the model; empty for the usual one.
+        device: where to run; empty for the best there is.
+        context: longest prompt plus answer.
+        steps: of training; 0 for two rounds over the answers, or what `minutes` allow.
+        minutes: the whole run takes about so long; 0 for no bound.
+        batch: positions of a step.
+        learning_rate: of the heads.
+        states_gib: disk for the model's states; what goes beyond is computed again.
+        seed: of all orders and draws.
+    """
+
+    model: str = ""
+    kind: str = "medusa-shared"
+    num_heads: int = 3
+    num_layers: int = 1
+    vocabulary: int = 0
+    data: tuple[str, ...] = ()
+    own_chats: bool = False
+    answers: int = 0
+    max_new_tokens: int = 256
+    drawn_share: float = 0.5
+    temperature: float = 0.8
+    joint: bool = False
+    quant: str = ""
+    device: str = ""
+    context: int = 1024
+    steps: int = 0
+    minutes: float = 0.0
+    batch: int = 1024
+    learning_rate: float = 1e-3
+    states_gib: float = 4.0
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        """See that the numbers make sense.
+
+        Raises:
+            TrainingError: One doesn't.
+        """
+        if self.kind not in KINDS:
+            raise TrainingError(f"There are no heads {self.kind!r}.", f"Choose {', '.join(KINDS)}.")
+        bounds: dict[str, tuple[float, float]] = {
+            "num_heads": (1, _MOST_HEADS),
+            "num_layers": (1, 4),
+            "vocabulary": (0, 1 << 24),
+            "answers": (0, 10**7),
+            "max_new_tokens": (8, 1 << 16),
+            "drawn_share": (0, 1),
+            "temperature": (0.1, 10),
+            "context": (64, 1 << 20),
+            "steps": (0, 10**9),
+            "minutes": (0, 10**6),
+            "batch": (8, 1 << 20),
+            "learning_rate": (1e-8, 1),
+            "states_gib": (0, 1 << 20),
+        }
+        for name, (least, most) in bounds.items():
+            value = getattr(self, name)
+            if not least <= value <= most:
+                raise TrainingError(
+                    f"{name.replace('_', ' ').capitalize()} is {value}.",
+                    f"Choose {least:g} to {most:g}.",
+                )
+        if self.steps and self.minutes:
+            raise TrainingError("A run has steps or minutes, not both.", "Leave one of them out.")
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**asdict(self), "data": list(self.data)}
+
+
+def config_from(raw: Mapping[str, Any], source: str) -> HeadsConfig:
+    """A configuration from JSON's values.
+
+    Args:
+        raw: Values by name; what is left out is as usual.
+        source: Where they come from, for people.
+
+    Raises:
+        TrainingError: A name is unknown, a value has another type, or it makes no sense.
+    """
+    kinds = typing.get_type_hints(HeadsConfig)
+    unknown = sorted(set(raw) - set(kinds))
+    if unknown:
+        raise TrainingError(
+            f"{source} names what no run has: {', '.join(unknown)}.",
+            f"There are {', '.join(sorted(kinds))}.",
+        )
+    values = {name: _as(kinds[name], value, f"{source}, {name}") for name, value in raw.items()}
+    return HeadsConfig(**values)
+
+
+def _as(kind: Any, value: Any, where: str) -> Any:
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if kind == tuple[str, ...] and isinstance(value, list) and all(type(v) is str for v in value):
+        return tuple(value)
+    if kind in (str, int, float, bool) and type(value) is kind:
+        return value
+    raise TrainingError(f"{where}: {json.dumps(value)} is of the wrong type.", "See the help.")
+
+
+def read_config(path: Path) -> HeadsConfig:
+    """The configuration in a JSON file.
+
+    Raises:
+        TrainingError: It can't be read, or isn't one.
+    """
+    try:
+        raw = read_json(path)
+    except MedusaError as error:
+        raise TrainingError(error.message, "Name a JSON file of names and values.") from error
+    return config_from(raw, path.name)
+
+
+def add_config_arguments(parser: argparse.ArgumentParser) -> None:
+    """A flag for everything that people usually choose; the rest is in a configuration file."""
+    usual = HeadsConfig()
+    parser.add_argument("--model", help="folder, GGUF file or downloaded repository")
+    parser.add_argument("--kind", choices=KINDS, help=f"which heads (default: {usual.kind})")
+    parser.add_argument("--num-heads", type=int, help=f"tokens ahead (default: {usual.num_heads})")
+    parser.add_argument(
+        "--vocabulary", type=int, help="draft from so many frequent tokens (default: all)"
+    )
+    parser.add_argument(
+        "--data", action="append", help="file or folder of prompts (default: the bundled ones)"
+    )
+    parser.add_argument(
+        "--own-chats", action="store_true", default=None, help="learn from your own prompts, too"
+    )
+    parser.add_argument(
+        "--answers", type=int, help="answers that the model writes (default: what time allows)"
+    )
+    parser.add_argument("--max-new-tokens", type=int, help="length of an answer")
+    parser.add_argument(
+        "--joint", action="store_true", default=None, help="the model learns, too (Medusa-2)"
+    )
+    parser.add_argument("--quant", help="weight format of the model")
+    parser.add_argument("--device", help="cpu or cuda")
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument("--steps", type=int, help="steps of training")
+    length.add_argument("--minutes", type=float, help="time for everything")
+    parser.add_argument(
+        "--states-gib", type=float, help=f"disk for states (default: {usual.states_gib:g})"
+    )
+    parser.add_argument("--seed", type=int, help="another order, other draws")
+
+
+def config_of(args: argparse.Namespace) -> HeadsConfig:
+    """The configuration that flags ask for; they go before the file's values.
+
+    Raises:
+        TrainingError: It makes no sense.
+    """
+    usual = HeadsConfig() if args.config is None else read_config(args.config)
+    asked = {
+        field.name: getattr(args, field.name)
+        for field in fields(HeadsConfig)
+        if getattr(args, field.name, None) is not None
+    }
+    if "data" in asked:
+        asked["data"] = tuple(str(Path(name).absolute()) for name in asked["data"])
+    return replace(usual, **asked)

@@ -1,0 +1,327 @@
+"""A run that trains heads for any target: answers, states, training, what came of it.
+
+Each stage goes on from what lies in the run's folder, so that a run may be cut anywhere.
+
+Source: Cai et al., "Medusa" (2024), section 2.2.1 (Medusa-1).
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from medusa_core.errors import Cancelled, TrainingError
+from medusa_core.memory.heap import give_back_heap
+from medusa_core.pace.tuner import Tuner
+from medusa_core.target import Target
+from medusa_core.training.accuracy import head_accuracies
+from medusa_core.training.answers import Answer, Question, own_answers
+from medusa_core.training.asked import Asked
+from medusa_core.training.heads_config import HeadsConfig
+from medusa_core.training.loop import LoopOptions, train
+from medusa_core.training.optimizer import Optimizers, adam_w_groups, cosine_rate
+from medusa_core.training.packing import EncodedDocument, places_at
+from medusa_core.training.precision import denormals_are_zero
+from medusa_core.training.run_folder import RunFolder, answer_line
+from medusa_core.training.states import States, grouped
+from medusa_core.training.trainee import Trainee
+from medusa_core.training.trees import TreesRecipe, write_trees
+
+log = logging.getLogger(__name__)
+
+SHARD_BYTES = 64 << 20
+_HELD_OUT_BYTES = 1 << 32  # all of it
+_MOST_HELD_OUT = 20_000  # tokens
+_HELD_OUT_EACH = 20  # every so many-th answer isn't learned from
+_ROUNDS = 2
+_USUAL_ANSWERS = 4000
+_ANSWERING, _TRAINING = 0.35, 0.92  # of the time, at which these stages end
+_CURVE_EVERY = 40  # points of a curve, about
+_SYNC_S = 5.0
+_TIMED_STEPS = 6
+
+Stop = Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class RunParts:
+    """What a run works with.
+
+    Attributes:
+        load: Loads the target; called once.
+        trainee: Makes heads for it.
+        asked: What the target is asked, in order.
+        stop: Says that the run shall pause.
+    """
+
+    load: Callable[[], Target]
+    trainee: Callable[[Target], Trainee]
+    asked: Sequence[Asked]
+    stop: Stop
+
+
+class HeadsRun:
+    """One slice of a run.
+
+    Attributes:
+        config: What is asked for.
+        folder: Where all of it lies.
+    """
+
+    def __init__(self, folder: RunFolder, parts: RunParts) -> None:
+        self.config: HeadsConfig = folder.config()
+        self.folder = folder
+        self._parts = parts
+        self._settled = folder.settled()
+        self._started_s = time.monotonic()
+        self._spent_s = float(self._settled.get("spent_s", 0.0))
+
+    def run(self) -> bool:
+        """Work to the end; returns False where the run pauses before."""
+        try:
+            target = self._parts.load()
+            name = target.name
+            with denormals_are_zero():
+                answers = self._answers(target)
+                trainee = self._parts.trainee(target)
+                held_out, states = self._states(answers, trainee)
+                if states.is_whole:
+                    trainee.forget_target()
+                    del target
+                    gc.collect()
+                    give_back_heap()
+                self._train(trainee, held_out, states)
+                self._write(trainee, held_out, answers, name)
+        except Cancelled:
+            self._tell("paused", 0, 1)
+            return False
+        finally:
+            self._settle(spent_s=self._seconds())
+        return True
+
+    def _answers(self, target: Target) -> list[Answer]:
+        done = self.folder.answers()
+        wanted, end_s = self._num_answers(target), self._end_s(_ANSWERING)
+        if self._settled.get("num_answers") is None:
+            written = {answer.number for answer in done}
+            missing = [n for n in range(wanted) if n not in written]
+            self._write_answers(target, missing, wanted, end_s)
+            done = self.folder.answers()
+            self._settle(num_answers=len(done))
+        if len(done) < 2:
+            raise TrainingError(
+                "The model wrote too few answers to learn from.",
+                "Give the run more time, or check that the prompts fit its context.",
+            )
+        return done
+
+    def _num_answers(self, target: Target) -> int:
+        """How many answers to write at most, by what was asked for and what the disk takes."""
+        if self.config.answers:
+            return self.config.answers
+        if self.config.minutes:
+            return 10 * len(self._parts.asked) + 10**5
+        return min(_USUAL_ANSWERS, 2 * len(self._parts.asked))
+
+    def _question(self, number: int) -> Question:
+        """Every question is asked once greedily or drawn; asked again, it is drawn anew."""
+        asked = self._parts.asked
+        again, place = divmod(number, len(asked))
+        is_drawn = again > 0 or (place * 61 % 100) / 100 < self.config.drawn_share
+        is_drawn = is_drawn and self.config.drawn_share > 0
+        temperature = self.config.temperature if is_drawn else 0.0
+        return Question(number, asked[place].messages, temperature)
+
+    def _write_answers(
+        self, target: Target, missing: Sequence[int], wanted: int, end_s: float
+    ) -> None:
+        questions = [self._question(number) for number in missing]
+        tuner, num_tokens, synced_s = Tuner(target), 0, 0.0
+        begun_s = time.monotonic()
+        answers = own_answers(target, questions, self.config.max_new_tokens, tuner)
+        with self.folder.open_answers() as file, closing(answers):
+            for answer in answers:
+                file.write(answer_line(answer))
+                num_tokens += len(answer.answer_ids)
+                now_s = time.monotonic()
+                if now_s - synced_s > _SYNC_S:
+                    synced_s = now_s
+                    file.flush()
+                    os.fsync(file.fileno())
+                    self.folder.check_space()
+                    num_done = wanted - len(missing) + answer.number - missing[0] + 1
+                    share_s = (now_s - self._started_s + self._spent_s) / max(end_s, 1e-9)
+                    done = share_s if self.config.minutes and not self.config.answers else 0.0
+                    self._tell(
+                        "answers",
+                        max(done, min(1.0, num_done / wanted)),
+                        1,
+                        tokens_per_s=num_tokens / (now_s - begun_s),
+                    )
+                self._check_stop()
+                if self._seconds() > end_s:
+                    return
+
+    def _states(self, answers: Sequence[Answer], trainee: Trainee) -> tuple[States, States]:
+        """What accuracies are measured on, and what is learned from."""
+        held: list[EncodedDocument] = []
+        learned: list[EncodedDocument] = []
+        num_held = 0
+        for place, answer in enumerate(answers):
+            is_held = place % _HELD_OUT_EACH == 0 and num_held < _MOST_HELD_OUT
+            num_held += len(answer.answer_ids) * is_held
+            (held if is_held else learned).append(answer.document)
+        most_bytes = int(self.config.states_gib * (1 << 30))
+        folder = self.folder.states
+        groups = grouped(learned, max(1, SHARD_BYTES // trainee.row_bytes))
+        held_out = States(
+            folder / "held-out", [held], trainee.collect, trainee.num_places, _HELD_OUT_BYTES
+        )
+        states = States(folder, groups, trainee.collect, trainee.num_places, most_bytes)
+        list(held_out.prepare())
+        for num_ready in states.prepare():
+            self._tell("states", num_ready, len(groups))
+            self.folder.check_space()
+            self._check_stop()
+        return held_out, states
+
+    def _train(self, trainee: Trainee, held_out: States, states: States) -> None:
+        order = _Order(states.lengths, self.config.batch, self.config.seed)
+
+        def loss_at(step: int) -> Tensor:
+            shard, places = order.at(step)
+            return trainee.loss(states.shard(shard), places)
+
+        num_steps = self._num_steps(trainee, loss_at, order)
+        every = max(1, num_steps // _CURVE_EVERY)
+        last_s, begun_s = self._end_s(1.0), time.monotonic()
+        first: int | None = None
+
+        def after_step(step: int, loss: float) -> bool:
+            nonlocal first
+            first = step - 1 if first is None else first
+            if step % every == 0 or step == num_steps:
+                shares = self._accuracy(trainee, held_out)
+                self.folder.add_to_curve({"step": step, "loss": loss, "top1": shares})
+            elif step % 10:
+                return self._parts.stop() or self._seconds() > last_s
+            per_step_s = (time.monotonic() - begun_s) / (step - first)
+            self._tell("training", step, num_steps, seconds_left=(num_steps - step) * per_step_s)
+            return self._parts.stop() or self._seconds() > last_s
+
+        groups = trainee.parameters(self.config.learning_rate)
+        optimizers = Optimizers([adam_w_groups(groups)], cosine_rate(num_steps))
+        options = LoopOptions(self.folder.checkpoint, num_steps, self.config.batch)
+        result = train(trainee.module, optimizers, loss_at, options, after_step)
+        if not result.finished and self._seconds() <= last_s:
+            raise Cancelled("The run pauses.")
+
+    def _num_steps(self, trainee: Trainee, loss_at: Callable[[int], Tensor], order: _Order) -> int:
+        if "num_steps" not in self._settled:
+            num_steps = self.config.steps or _ROUNDS * order.steps_of_a_round
+            if self.config.minutes:
+                left_s = max(0.0, self._end_s(_TRAINING) - self._seconds())
+                num_steps = max(10, int(left_s / self._step_s(trainee, loss_at)))
+            self._settle(num_steps=num_steps)
+        return int(self._settled["num_steps"])
+
+    def _step_s(self, trainee: Trainee, loss_at: Callable[[int], Tensor]) -> float:
+        """Seconds of a step: a few that change nothing."""
+        optimizer, seconds = adam_w_groups(trainee.parameters(0.0)), []
+        for step in range(_TIMED_STEPS):
+            begun = time.perf_counter()
+            loss_at(step).backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+            seconds.append(time.perf_counter() - begun)
+        return statistics.median(seconds)
+
+    def _accuracy(self, trainee: Trainee, held_out: States) -> list[float]:
+        ranks = trainee.ranks(held_out.shard(0), 1)
+        return [round(row[0], 4) for row in head_accuracies(ranks, 1)]
+
+    def _write(
+        self, trainee: Trainee, held_out: States, answers: Sequence[Answer], base_model: str
+    ) -> None:
+        token_ids = None
+        if self.config.vocabulary:
+            token_ids = frequent_tokens(answers, self.config.vocabulary)
+        trainee.write(self.folder.out, base_model, token_ids)
+        recipe = TreesRecipe()
+        shard = held_out.shard(0)
+        ranks = trainee.ranks(shard, recipe.num_ranks, token_ids)
+        write_trees(self.folder.out, {0.0: _greedy(ranks, shard)}, recipe)
+        self._tell("done", 1, 1)
+        self.folder.finish()
+
+    def _seconds(self) -> float:
+        """Seconds that the run has taken, earlier slices too."""
+        return self._spent_s + time.monotonic() - self._started_s
+
+    def _end_s(self, share: float) -> float:
+        return share * 60 * self.config.minutes if self.config.minutes else float("inf")
+
+    def _check_stop(self) -> None:
+        if self._parts.stop():
+            raise Cancelled("The run pauses.")
+
+    def _settle(self, **values: float) -> None:
+        self._settled.update(values)
+        self.folder.write_settled(self._settled)
+
+    def _tell(self, stage: str, done: float, of: float, **more: float) -> None:
+        self.folder.tell(
+            stage=stage,
+            done=done,
+            of=of,
+            spent_s=self._seconds(),
+            told_at=time.time(),
+            pid=os.getpid(),
+            **more,
+        )
+
+
+class _Order:
+    """Which places of which shard each step reads: shards and places in a seeded order a round.
+
+    Attributes:
+        steps_of_a_round: Steps in which every shard is read once.
+    """
+
+    def __init__(self, lengths: Sequence[int], batch: int, seed: int) -> None:
+        self._lengths, self._batch, self._seed = lengths, batch, seed
+        self._steps = [max(1, length // batch) for length in lengths]
+        self.steps_of_a_round = sum(self._steps)
+
+    def at(self, step: int) -> tuple[int, Tensor]:
+        """The shard of a step, and places in it. int64 [batch or fewer]"""
+        turn, place = divmod(step, self.steps_of_a_round)
+        for shard in places_at(turn, len(self._steps), len(self._steps), self._seed):
+            if place < self._steps[shard]:
+                break
+            place -= self._steps[shard]
+        step_of_shard = turn * self._steps[shard] + place
+        places = places_at(step_of_shard, self._lengths[shard], self._batch, self._seed + 1)
+        return int(shard), torch.from_numpy(places)
+
+
+def _greedy(ranks: Tensor, shard: dict[str, Tensor]) -> Tensor:
+    """Ranks in greedy answers; in all where there are no others."""
+    is_greedy = shard["seeds"] == 0
+    return ranks[is_greedy] if bool(is_greedy.any()) else ranks
+
+
+def frequent_tokens(answers: Sequence[Answer], number: int) -> Tensor:
+    """The tokens that come most often in some answers, by id. int64 [number or fewer]"""
+    counts = Counter(token_id for answer in answers for token_id in answer.answer_ids)
+    return torch.tensor(sorted(token_id for token_id, _ in counts.most_common(number)))

@@ -1,0 +1,178 @@
+"""The folder of a training run: what it was asked for, what it has, and how far it is.
+
+A kill at any moment leaves files that a run can go on from: small ones are replaced as a whole, and
+a line that was cut off at the end of a list is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from medusa_core.errors import TrainingError
+from medusa_core.training.answers import Answer
+from medusa_core.training.heads_config import HeadsConfig, config_from
+
+WORK = "work"  # what only the run needs, beside what it makes
+_RUN, _ANSWERS, _CURVE, _PROGRESS = "run.json", "answers.jsonl", "curve.jsonl", "progress.json"
+SPARE_BYTES = 256 << 20  # that a disk keeps free
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """Where a run keeps everything.
+
+    Attributes:
+        out: The folder of the heads that are made.
+    """
+
+    out: Path
+
+    @property
+    def work(self) -> Path:
+        """Its own files."""
+        return self.out / WORK
+
+    @property
+    def checkpoint(self) -> Path:
+        """What is trained, and how far."""
+        return self.work / "checkpoint.pt"
+
+    @property
+    def states(self) -> Path:
+        """The model's states."""
+        return self.work / "states"
+
+    @property
+    def exists(self) -> bool:
+        """Was a run begun here?"""
+        return (self.work / _RUN).is_file()
+
+    def begin(self, config: HeadsConfig) -> None:
+        """Begin a run.
+
+        Raises:
+            TrainingError: The folder isn't empty, or can't be written.
+        """
+        if self.out.exists() and any(self.out.iterdir()):
+            raise TrainingError(
+                f"{self.out} isn't empty.",
+                "Go on with what was begun there by --resume, or name another folder.",
+            )
+        self.work.mkdir(parents=True, exist_ok=True)
+        self.write_settled({})
+        self._replace(_RUN, {"config": config.as_dict()})
+
+    def config(self) -> HeadsConfig:
+        """What the run was asked for.
+
+        Raises:
+            TrainingError: There is no run, or its file is damaged.
+        """
+        if not self.exists:
+            raise TrainingError(f"No run was begun in {self.out}.", "Begin it without --resume.")
+        return config_from(self._read(_RUN)["config"], _RUN)
+
+    def settled(self) -> dict[str, Any]:
+        """What the run has found out and must not find out anew: counts, by name."""
+        return self._read("settled.json")
+
+    def write_settled(self, values: dict[str, Any]) -> None:
+        """Keep what was found out."""
+        self._replace("settled.json", values)
+
+    def tell(self, **progress: Any) -> None:
+        """Say how far the run is; see `progress.Progress`."""
+        self._replace(_PROGRESS, progress)
+
+    def answers(self) -> list[Answer]:
+        """The answers so far, in the order of the questions."""
+        rows = self._lines(_ANSWERS)
+        found = [Answer(tuple(p), tuple(a), bool(f), int(s), int(n)) for n, p, a, f, s in rows]
+        return sorted(found, key=lambda answer: answer.number)
+
+    def open_answers(self) -> TextIO:
+        """Where answers are written behind those that are there."""
+        return self._open_list(_ANSWERS)
+
+    def curve(self) -> list[dict[str, Any]]:
+        """How often heads were right, as they learned."""
+        return list(self._lines(_CURVE))
+
+    def add_to_curve(self, point: dict[str, Any]) -> None:
+        """Add a point; what a run that was killed had added behind its checkpoint goes."""
+        kept = [row for row in self._lines(_CURVE) if row["step"] < point["step"]]
+        text = "".join(json.dumps(row) + "\n" for row in (*kept, point))
+        self._write(_CURVE, text)
+
+    def finish(self, keeps_states: bool = False) -> None:
+        """Remove what nobody needs once the heads are made."""
+        if not keeps_states:
+            shutil.rmtree(self.states, ignore_errors=True)
+
+    def check_space(self, more_bytes: int = 0) -> None:
+        """See that the disk has room.
+
+        Raises:
+            TrainingError: It hasn't; what the run has is kept.
+        """
+        free = shutil.disk_usage(self.out).free
+        if free < more_bytes + SPARE_BYTES:
+            raise TrainingError(
+                f"The disk of {self.out} has only {free / 1e9:.1f} GB left.",
+                "Make room and go on with --resume; nothing is lost.",
+            )
+
+    def _open_list(self, name: str) -> TextIO:
+        path = self.work / name
+        whole = "".join(json.dumps(row) + "\n" for row in self._lines(name))
+        self._write(name, whole)  # without a line that was cut off
+        return path.open("a", encoding="utf-8")
+
+    def _lines(self, name: str) -> Iterator[Any]:
+        path = self.work / name
+        if not path.is_file():
+            return
+        for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
+            if line.endswith("\n"):
+                yield json.loads(line)
+
+    def _read(self, name: str) -> dict[str, Any]:
+        try:
+            value: dict[str, Any] = json.loads((self.work / name).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise TrainingError(
+                f"{self.work / name} is damaged: {error}.", "Begin the run in another folder."
+            ) from error
+        return value
+
+    def _replace(self, name: str, value: dict[str, Any]) -> None:
+        self._write(name, json.dumps(value, indent=1) + "\n")
+
+    def _write(self, name: str, text: str) -> None:
+        part = self.work / f".{name}.part"
+        try:
+            with part.open("w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(self.work / name)
+        except OSError as error:
+            raise TrainingError(
+                f"{self.work} can't be written: {error.strerror or error}.",
+                "Make room or choose another folder; go on with --resume.",
+            ) from error
+
+
+def answer_line(answer: Answer) -> str:
+    """An answer as `RunFolder.answers` reads it."""
+    row = (
+        *(answer.number, answer.prompt_ids, answer.answer_ids),
+        *(answer.finished, answer.seed),
+    )
+    return json.dumps(row) + "\n"
