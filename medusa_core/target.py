@@ -9,7 +9,7 @@ from pathlib import Path
 
 from medusa_core.errors import CheckpointError, PlanError
 from medusa_core.heads.kind import Heads, kind_of, read_shape
-from medusa_core.heads.medusa import Lent
+from medusa_core.heads.medusa import Lent, MedusaHeads
 from medusa_core.heads.reader import has_merged_heads
 from medusa_core.kv.cache import KvCache
 from medusa_core.kv.pool import CachePool
@@ -174,10 +174,13 @@ def load_target(
     if heads_dir is not None:
         tell("heads", 1.0, f"Reading the heads of {heads_dir.name}")
         heads = kind_of(heads_dir).read(heads_dir, config, precision, lent, formats)
-        trees = read_tree_table(heads_dir, heads.num_heads)
+        if isinstance(heads, MedusaHeads):
+            trees = read_tree_table(heads_dir, heads.num_heads)
     runner = choose_runner(model, precision)
     if heads is not None:
         share_workers(runner, heads)
+        runner.tap(heads.taps)
+        heads.reserve(options.sessions * whole_rows(config.context_tokens))
     log.info("loaded %s as %s on %s", model_dir.name, formats.linears.name, precision.device)
     return Target(
         name=model_dir.name,

@@ -196,7 +196,7 @@ class _Decoding:
             self._runner, self._kv, self._drafter, self._rule, WalkContext(history, 0), self._rows
         )
         history += step.token_ids
-        self._drafter.observe(Observation(step.token_ids, step.states, step.last))
+        self._drafter.observe(Observation(step.token_ids, step.states, (0, *step.acceptance.nodes)))
         return len(step.token_ids)
 
 

@@ -6,10 +6,12 @@ from array import array
 from collections.abc import Sequence
 from functools import lru_cache, partial
 
-from medusa_core.drafters.drafter import DrafterSpec
+from torch import Tensor
+
+from medusa_core.drafters.drafter import Drafter, DrafterSpec
 from medusa_core.drafters.growth import make_growth
 from medusa_core.drafters.observation import Observation
-from medusa_core.drafters.source import SourceSpec, source_registry
+from medusa_core.drafters.source import Memory, ReadsStates, SourceSpec, source_registry
 from medusa_core.errors import RequestError
 from medusa_core.messages import TARGET, DrafterChoice, Odds, TokenSource
 from medusa_core.target import Target
@@ -33,11 +35,25 @@ class GrownDrafter:
         self._most = budget.most
         self._names = tuple(spec.name for spec in specs)
         self._sources = [spec.build(target, budget) for spec in specs]
+        self._readers = [source for source in self._sources if isinstance(source, ReadsStates)]
         self._growth = make_growth(budget, [spec.weight for spec in specs])
 
     def begin(self, token_ids: Sequence[int]) -> None:
         for source in self._sources:
             source.begin(token_ids)
+
+    @property
+    def reads_states(self) -> bool:
+        """Whether a source of it must hear the target's state of every token."""
+        return bool(self._readers)
+
+    def resume(self, token_ids: Sequence[int], memory: Memory) -> int:
+        heard = [reader.resume(token_ids, memory) for reader in self._readers]
+        return min(heard, default=len(token_ids))
+
+    def read(self, place: int, states: Tensor, deep: Tensor | None) -> None:
+        for reader in self._readers:
+            reader.read(place, states, deep)
 
     def propose(self, root_id: int, max_rows: int) -> Proposal:
         rows = min(self._most, max_rows)
@@ -57,6 +73,11 @@ class GrownDrafter:
     def truncate(self, length: int) -> None:
         for source in self._sources:
             source.truncate(length)
+
+
+def reader_of(drafter: Drafter) -> ReadsStates | None:
+    """The drafter, if it must hear the target's state of every token."""
+    return drafter if isinstance(drafter, GrownDrafter) and drafter.reads_states else None
 
 
 def _odds(chances: bytes) -> Odds:

@@ -15,17 +15,19 @@ class Observation(NamedTuple):
 
     Attributes:
         token_ids: The tokens decided, the next root last.
-        states: The target's final hidden states. [n, hidden]
-        row: Which of them is the one before the next root.
+        states: The target's final states. [n, hidden]
+        rows: Of each decided token, which of them is the one before it.
         chance: What the rule will add to the target's scores behind that root, if anything.
+        deep: What enters the layers that the heads asked for, side by side. [n, taps · hidden]
     """
 
     token_ids: Sequence[int]
     states: Tensor
-    row: int = -1
+    rows: Sequence[int] = (-1,)
     chance: Chance | None = None
+    deep: Tensor | None = None
 
     @property
     def hidden(self) -> Tensor:
         """The state before the next root. [hidden]"""
-        return self.states[self.row]
+        return self.states[self.rows[-1]]

@@ -6,7 +6,9 @@ from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from torch import Tensor
 
 from medusa_core.drafters import sources
 from medusa_core.drafters.observation import Observation
@@ -75,6 +77,41 @@ class Source(Protocol):
         """Forget what was learned of tokens from `length` on."""
 
 
+class Remembered(Protocol):
+    """What a source keeps of a conversation from one answer to the next."""
+
+    def close(self) -> None:
+        """Give back what it holds."""
+
+
+Memory = dict[str, Remembered]
+
+
+@runtime_checkable
+class ReadsStates(Protocol):
+    """A source, or a drafter of such sources, that must hear the target's state of every token."""
+
+    def resume(self, token_ids: Sequence[int], memory: Memory) -> int:
+        """Go on with what is remembered of a conversation; called behind `begin`.
+
+        Args:
+            token_ids: The prompt.
+            memory: Of the conversation; it keeps what is needed for the next answer.
+
+        Returns:
+            Of how many first tokens the states needn't be heard again.
+        """
+
+    def read(self, place: int, states: Tensor, deep: Tensor | None) -> None:
+        """Hear the states of some of the prompt's tokens.
+
+        Args:
+            place: Of the first of them.
+            states: The target's final ones. [n, hidden]
+            deep: What enters the layers that the heads asked for. [n, taps · hidden]
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class SourceSpec:
     """A registered source.
@@ -104,3 +141,15 @@ class SourceSpec:
 def source_registry() -> Registry[SourceSpec]:
     """All sources."""
     return Registry(sources, "source of drafts", SourceSpec)
+
+
+def num_common(a: Sequence[int], b: Sequence[int]) -> int:
+    """How many tokens two lists have in common before they part."""
+    same, bound = 0, min(len(a), len(b)) + 1
+    while bound - same > 1:  # the first `same` are the same, the first `bound` aren't
+        middle = same + bound >> 1 if same else bound - 1
+        if a[same:middle] == b[same:middle]:
+            same = middle
+        else:
+            bound = middle
+    return same

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.drafters.drafter import DrafterSpec
+from medusa_core.drafters.grown import reader_of
 from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.drafters.observation import Observation
 from medusa_core.engine.admission import admit
@@ -118,6 +119,7 @@ class Generation:
         self._rule = rule.build(self._settings)
         self._answer = _answer(self._settings, target, context_tokens - len(self._read_ids))
         self._given_pieces = self._answer.resume(self._transcript.given_ids)
+        self._reader = reader_of(self._drafter)
         self._num_cached = self._prepare()
         self._first_token_s = 0.0
         self._prefill_s = 0.0
@@ -129,9 +131,11 @@ class Generation:
     def _prepare(self) -> int:
         self._most_tokens = len(self._read_ids) + self._answer.num_left
         self._make_room(len(self._read_ids))
-        num_cached = self._session.reuse(self._read_ids)
         self._drafter.begin(self._read_ids)
-        return num_cached
+        heard = None
+        if self._reader is not None:
+            heard = self._reader.resume(self._read_ids, self._session.memory)
+        return self._session.reuse(self._read_ids, heard)
 
     @torch.inference_mode()
     def advance(self) -> tuple[Event, ...]:
@@ -231,17 +235,25 @@ class Generation:
     def _prefill_chunk(self) -> tuple[Event, ...]:
         started = time.perf_counter()
         session, prompt = self._session, self._read_ids
-        hidden = session.chunks.read(prompt, session.kv, only_last=True)
+        place, reader = session.kv.length, self._reader
+        states = session.chunks.read(prompt, session.kv, only_last=reader is None)
+        if reader is not None:
+            reader.read(place, *self._apart(states))
         session.token_ids.extend(prompt[len(session.token_ids) : session.kv.length])
         if len(session.token_ids) < len(prompt):
             self._prefill_s += time.perf_counter() - started
             return (self._progress(),)
-        return self._first_token(hidden[-1:], started)
+        return self._first_token(states[-1:], started)
 
-    def _first_token(self, hidden: Tensor, started: float) -> tuple[Event, ...]:
+    def _apart(self, states: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The final part of states, and what they tell of deeper layers."""
+        size = self._target.config.hidden_size
+        return states[:, :size], states[:, size:] if states.shape[1] > size else None
+
+    def _first_token(self, states: Tensor, started: float) -> tuple[Event, ...]:
         """Prefill's own token: the rule walks a tree that is nothing but its root."""
         tree = TokenTree(TreeShape.root_only(), (self._read_ids[-1],))
-        logits = self._target.runner.logits(hidden)
+        logits = self._target.runner.logits(states)
         verified = time.perf_counter()
         acceptance = self._rule.walk(tree, logits, self._context)
         accepted = time.perf_counter()
@@ -249,7 +261,7 @@ class Generation:
         self._first_token_s = accepted - self._started
         times = StepTimes(0.0, self._prefill_s - (accepted - verified), accepted - verified, 0.0)
         run = (acceptance.bonus_id,)
-        step = Step(Proposal(tree, (TARGET,)), acceptance, run, logits, hidden, 0, times)
+        step = Step(Proposal(tree, (TARGET,)), acceptance, run, logits, states, times)
         num_rows = len(self._read_ids) - self._num_cached
         numbers = self._numbers(step)
         return self._conclude(step, numbers, self._keep(step), num_rows, self._prefill_s)
@@ -299,7 +311,9 @@ class Generation:
         session.token_ids.extend(step.token_ids[: len(kept.pieces)])
         if kept.stop_reason is None:
             chance = self._rule.chance(len(session.token_ids))
-            self._drafter.observe(Observation(step.token_ids, step.states, step.last, chance))
+            states, deep = self._apart(step.states)
+            rows = (0, *step.acceptance.nodes)
+            self._drafter.observe(Observation(step.token_ids, states, rows, chance, deep))
         else:
             session.kv.truncate(len(session.token_ids) - 1)
             self._drafter.truncate(session.kv.length)

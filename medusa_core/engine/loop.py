@@ -26,7 +26,6 @@ class Step(NamedTuple):
         token_ids: The accepted tokens, then the bonus token.
         logits: The target's scores at every node. [n, vocabulary]
         states: The target's state at every node. [n, hidden]
-        last: The last accepted node, on whose state the next drafts build.
         times: Where the time went.
     """
 
@@ -35,7 +34,6 @@ class Step(NamedTuple):
     token_ids: tuple[int, ...]
     logits: Tensor
     states: Tensor
-    last: int
     times: StepTimes
 
 
@@ -122,8 +120,7 @@ def settle(
     accepted = time.perf_counter()
     kv.commit((0, *acceptance.nodes))
     token_ids = tuple(map(proposal.tree.token_ids.__getitem__, acceptance.nodes))
-    last = acceptance.nodes[-1] if acceptance.nodes else 0
     committed = time.perf_counter()
     times = StepTimes(drafted.draft_s, verify_s, accepted - started, committed - accepted)
     run = (*token_ids, acceptance.bonus_id)
-    return Step(proposal, acceptance, run, logits, states, last, times)
+    return Step(proposal, acceptance, run, logits, states, times)

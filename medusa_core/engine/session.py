@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from medusa_core.drafters.source import Memory, num_common
 from medusa_core.kv.cache import KvCache
 from medusa_core.kv.pool import steps_up
 from medusa_core.pace.chunks import Chunks
@@ -17,25 +18,29 @@ class Session:
         token_ids: Tokens decided so far.
         kv: Rows of the target for them.
         chunks: Reads prompts.
+        memory: What sources of drafts keep of the conversation, by their names.
     """
 
     def __init__(self, target: Target) -> None:
         self._target = target
         self.chunks = Chunks(target)
         self.token_ids: list[int] = []
+        self.memory: Memory = {}
         self.kv: KvCache = target.lend_cache(1)
 
-    def reuse(self, prompt_ids: list[int]) -> int:
+    def reuse(self, prompt_ids: list[int], most: int | None = None) -> int:
         """Keep the cached rows that begin a prompt and forget the rest.
 
         Args:
             prompt_ids: Token ids of the whole prompt.
+            most: Rows that are kept at most; None for all.
 
         Returns:
             How many of its tokens need no computing. The last one always does: its state and
             scores are needed, and only keys and values are cached.
         """
-        common = _num_common(prompt_ids[:-1], self.token_ids[: self.kv.length])
+        common = num_common(prompt_ids[:-1], self.token_ids[: self.kv.length])
+        common = common if most is None else min(common, most)
         self.cut(common)
         return common
 
@@ -59,20 +64,11 @@ class Session:
     def close(self) -> None:
         """Give the cache back; whoever still holds the session may not use it any more."""
         self._target.caches.give_back(self.kv)
+        for remembered in self.memory.values():
+            remembered.close()
+        self.memory.clear()
 
     def cut(self, num_tokens: int) -> None:
         """Forget the tokens from `num_tokens` on, and their rows."""
         del self.token_ids[num_tokens:]
         self.kv.truncate(num_tokens)
-
-
-def _num_common(a: list[int], b: list[int]) -> int:
-    """How many tokens two lists have in common before they part."""
-    same, bound = 0, min(len(a), len(b)) + 1
-    while bound - same > 1:  # the first `same` are the same, the first `bound` aren't
-        middle = same + bound >> 1 if same else bound - 1
-        if a[same:middle] == b[same:middle]:
-            same = middle
-        else:
-            bound = middle
-    return same

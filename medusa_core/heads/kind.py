@@ -11,6 +11,10 @@ from functools import cache
 from pathlib import Path
 from typing import Protocol
 
+import torch
+from torch import Tensor
+
+from medusa_core.errors import HeadsError
 from medusa_core.heads import kinds
 from medusa_core.heads.medusa import Lent
 from medusa_core.messages import HeadsShape
@@ -26,11 +30,22 @@ class Heads(Protocol):
 
     Attributes:
         num_heads: How many there are.
-        nbytes: Bytes that they hold, what the target lends them left out.
+        taps: Layers of the target whose entering states they read beside its last one.
     """
 
     num_heads: int
-    nbytes: int
+    taps: tuple[int, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that they hold, what the target lends them and their caches left out."""
+
+    def reserve(self, num_rows: int) -> None:
+        """Reserve caches of their own for so many rows, if they have any.
+
+        Raises:
+            OutOfMemoryError: The device has no room.
+        """
 
     def share_workers(self, workers: Workers) -> None:
         """Let the target's threads compute the heads, too."""
@@ -53,6 +68,17 @@ class HeadKind:
     claims: Callable[[Path], bool]
     shape: Callable[[Path], HeadsShape]
     read: Callable[[Path, ModelConfig, Precision, Lent, PartFormats], Heads]
+
+
+def check_finite(name: str, tensor: Tensor) -> Tensor:
+    """The tensor, if it holds numbers alone.
+
+    Raises:
+        HeadsError: It doesn't: drafts would be nothing.
+    """
+    if not bool(torch.isfinite(tensor).all()):
+        raise HeadsError(f"{name} holds what is no number.", "Download the heads again.")
+    return tensor
 
 
 @cache

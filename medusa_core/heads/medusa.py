@@ -67,7 +67,10 @@ class MedusaHeads:
         num_heads: How many there are.
         num_columns: From how many tokens they draft.
         nbytes: Bytes of their weights.
+        taps: None: they read the target's last state.
     """
+
+    taps: tuple[int, ...] = ()
 
     def __init__(
         self,
@@ -112,6 +115,9 @@ class MedusaHeads:
         )
         one_bytes = 0 if self._one_projection is None else self._one_projection.nbytes
         self.nbytes = self._residuals.nbytes + one_bytes + sum(linear.nbytes for linear in own)
+
+    def reserve(self, num_rows: int) -> None:
+        """They have no caches."""
 
     def share_workers(self, workers: Workers) -> None:
         """Let the target's threads compute the heads, too."""

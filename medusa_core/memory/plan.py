@@ -52,14 +52,18 @@ def plan_memory(
     in_heads = heads_bytes(config, heads, formats)
     fixed = weights + in_heads + budget.runtime_bytes + budget.other_bytes
 
+    def caches(tokens: int) -> int:
+        own = heads.cache_row * whole_rows(tokens) * _ITEMSIZE[formats.cache]
+        return kv_bytes(config, formats, tokens) + own
+
     def needs(tokens: int) -> int:
-        return sessions * kv_bytes(config, formats, tokens) + scratch_bytes(config, formats, tokens)
+        return sessions * caches(tokens) + scratch_bytes(config, formats, tokens)
 
     free = budget.total_bytes - fixed - needs(context)
     return MemoryPlan(
         weights_bytes=weights,
         heads_bytes=in_heads,
-        kv_bytes=sessions * kv_bytes(config, formats, context),
+        kv_bytes=sessions * caches(context),
         scratch_bytes=scratch_bytes(config, formats, context),
         runtime_bytes=budget.runtime_bytes,
         other_bytes=budget.other_bytes,
@@ -121,10 +125,12 @@ def heads_bytes(config: ModelConfig, heads: HeadsShape, formats: PartFormats) ->
     if not heads.num_heads:
         return 0
     if heads.matrices:
-        return sum(
+        in_matrices = sum(
             formats.fitting(formats.heads, *matrix).nbytes(*matrix, formats.device)
             for matrix in heads.matrices
         )
+        biases = heads.num_biases * _bias_itemsize(formats)
+        return in_matrices + biases + heads.num_norm_numbers * max(4, _ITEMSIZE[formats.compute])
     hidden, count, device = config.hidden_size, heads.num_heads, formats.device
     rows, biases = count * hidden, count * hidden * _bias_itemsize(formats)
     total = 0

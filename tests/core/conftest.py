@@ -10,10 +10,12 @@ import pytest
 import torch
 
 from medusa_core.api import demo_model
+from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.messages import GenerateSettings
 from medusa_core.target import LoadOptions, Target, load_target
 from medusa_core.training.phrase_counts import OwnText, PhraseRecipe, count_phrases
 from medusa_core.tree.phrase_table import Phrases, write_phrases
+from tests.core.eagle_files import EagleSpec, write_eagle
 from tests.core.laws import Tie, decode, user_says
 from tests.core.tiny import ACCURACIES, LLAMA3_ROPE, TinySpec, random_heads, write_heads, write_tiny
 
@@ -26,7 +28,7 @@ FAMILIES = {
     name: TinySpec(model_type=name, hidden_size=64, intermediate_size=96, seed=seed)
     for seed, name in enumerate(("mistral", "qwen2", "qwen3"), start=5)
 }
-TARGET_NAMES = ("grouped", "tied", *FAMILIES, "pebble")
+TARGET_NAMES = ("grouped", "tied", "eagle", *FAMILIES, "pebble")
 
 
 class LoadTarget(Protocol):
@@ -56,6 +58,10 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, P
         "tied": (
             write_tiny(root / "tied", TIED),
             write_heads(root / "tied-heads", random_heads(TIED, num_layers=2, is_shared=True)),
+        ),
+        "eagle": (
+            write_tiny(root / "eagle", GROUPED),
+            write_eagle(root / "eagle-heads", EagleSpec("eagle3")),
         ),
         **{
             name: (
@@ -87,6 +93,18 @@ def load(folders: dict[str, tuple[Path, Path]]) -> LoadTarget:
         return load_target(*folders[name], LoadOptions(dtype, device))
 
     return load_once
+
+
+@pytest.fixture
+def target_of(load: LoadTarget) -> Callable[[str], Target]:
+    """A tiny exact target that a drafter can draft for, by the drafter's name."""
+
+    def find(drafter: str) -> Target:
+        spec = drafter_registry().get(drafter)
+        targets = (load(name, "float64") for name in TARGET_NAMES)
+        return next(target for target in targets if spec.serves(target))
+
+    return find
 
 
 @pytest.fixture

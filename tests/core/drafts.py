@@ -6,11 +6,22 @@ import random
 from array import array
 from collections.abc import Callable, Sequence
 
+from torch import Tensor
+
 from medusa_core.drafters.observation import Observation
 from medusa_core.drafters.source import Candidates, Paths
+from medusa_core.target import Target
 from medusa_core.tree.phrase_table import Follower, Phrases, keys_of, of_lists
 
 Path_ = tuple[int, ...]
+
+
+def heard(target: Target, token_ids: Sequence[int], hidden: Tensor) -> Observation:
+    """Tokens that were decided behind a state, with all that heads of the target ask for."""
+    states = hidden.expand(len(token_ids), -1)
+    heads = target.heads
+    deep = None if heads is None or not heads.taps else states.repeat(1, len(heads.taps))
+    return Observation(token_ids, states, range(len(token_ids)), None, deep)
 
 
 def key_of(*tokens: int) -> int:

@@ -1,6 +1,7 @@
 """Requests that make no sense are refused before any work is done for them."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -44,11 +45,12 @@ def test_settings_that_make_no_sense_are_refused_under_every_rule(
 
 
 @pytest.mark.parametrize("drafter", drafter_registry().names)
-def test_a_tiny_temperature_is_greedy(drafter: str, tiny: Target) -> None:
+def test_a_tiny_temperature_is_greedy(drafter: str, target_of: Callable[[str], Target]) -> None:
+    target = target_of(drafter)
     settings = GenerateSettings(rule="sample", temperature=1e-300, max_new_tokens=8)
     settings = replace(settings, drafter=drafter)
-    greedy = generate(tiny, user_says("one"), replace(settings, rule="greedy"))
-    assert generate(tiny, user_says("one"), settings).token_ids == greedy.token_ids
+    greedy = generate(target, user_says("one"), replace(settings, rule="greedy"))
+    assert generate(target, user_says("one"), settings).token_ids == greedy.token_ids
 
 
 @pytest.mark.parametrize("text", [HALF, f"a{HALF}", "\udce4 of another encoding"])

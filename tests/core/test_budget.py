@@ -2,7 +2,7 @@
 
 import random
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -135,7 +135,9 @@ def test_steps_of_one_size_do_not_say_what_rows_cost(tiny: Target) -> None:
 
 
 @pytest.mark.parametrize("rule", [r.name for r in rule_registry().specs if r.choice.is_exact])
-def test_cheap_rows_are_taken_and_dear_ones_are_not(tiny: Target, rule: str) -> None:
+def test_cheap_rows_are_taken_and_dear_ones_are_not(
+    target_of: Callable[[str], Target], rule: str
+) -> None:
     weighing = [spec.name for spec in drafter_registry().specs if spec.weighs_rows]
     assert len(weighing) >= 4
     for drafter in weighing:
@@ -143,12 +145,13 @@ def test_cheap_rows_are_taken_and_dear_ones_are_not(tiny: Target, rule: str) -> 
         texts, rows = [], []
         for costs in (CHEAP, DEAR):
             told: list[int] = []
+            target = target_of(drafter)
             done = generate(
-                tiny,
+                target,
                 user_says("again and again and again"),
                 settings,
                 on_step=lambda step, told=told: told.append(step.num_rows),  # type: ignore[misc]
-                tuner=Tuner(tiny, costs),
+                tuner=Tuner(target, costs),
             )
             texts.append(done.token_ids)
             rows.append(max(told[1:]))
@@ -215,7 +218,9 @@ def test_as_many_heads_are_asked_as_the_budget_has_levels(tiny: Target, levels: 
     assert len(drafter.propose(9, 8).guesses) == levels
 
 
-def test_an_answer_tells_what_its_trees_brought(tiny: Target) -> None:
+def test_an_answer_tells_what_its_trees_brought(
+    tiny: Target, target_of: Callable[[str], Target]
+) -> None:
     told: list[StepYield] = []
     prompt_length = generate(tiny, user_says("one"), GenerateSettings()).num_prompt_tokens
 
@@ -232,7 +237,8 @@ def test_an_answer_tells_what_its_trees_brought(tiny: Target) -> None:
         settings = GenerateSettings(
             drafter=drafter, max_new_tokens=40, tree_rows=5, repetition_penalty=0.3
         )
-        done = generate(tiny, user_says("one"), settings, tuner=Listening(tiny))
+        target = target_of(drafter)
+        done = generate(target, user_says("one"), settings, tuner=Listening(target))
         assert len(told) == done.num_steps
         assert all(step.num_accepted < step.num_rows <= 5 for step in told)
         assert all(0 <= step.promised < step.num_rows for step in told)

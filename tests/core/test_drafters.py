@@ -1,6 +1,7 @@
 """What every registered drafter must keep to, whoever wrote it."""
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -18,6 +19,7 @@ from medusa_core.messages import TARGET, GenerateSettings
 from medusa_core.target import Target
 from medusa_core.types import RowBudget
 from tests.core.conftest import TARGET_NAMES, LoadTarget
+from tests.core.drafts import heard
 from tests.core.laws import check_cache, check_same_tokens, decode, plainly, user_says
 
 DRAFTERS = pytest.mark.parametrize("spec", drafter_registry().specs, ids=lambda spec: spec.name)
@@ -64,7 +66,7 @@ def test_a_proposal_is_a_whole_tree_within_its_rows(
         drafter.begin([1, 2, 3])
         check_proposal(drafter, target, 3, num_rows)
         for length, hidden in enumerate(states(target, 4)):
-            drafter.observe(Observation((7, 8), hidden[None]))
+            drafter.observe(heard(target, (7, 8), hidden))
             check_proposal(drafter, target, 8, num_rows)
             check_proposal(drafter, target, 8, rng.randint(1, num_rows))
             if length == 2:
@@ -74,15 +76,18 @@ def test_a_proposal_is_a_whole_tree_within_its_rows(
 
 @DRAFTERS
 @torch.inference_mode()
-def test_a_new_answer_starts_without_memory_of_the_last(spec: DrafterSpec, tiny: Target) -> None:
-    fresh, used = spec.build(tiny, RowBudget(12)), spec.build(tiny, RowBudget(12))
-    first, second = states(tiny, 2)
+def test_a_new_answer_starts_without_memory_of_the_last(
+    spec: DrafterSpec, target_of: Callable[[str], Target]
+) -> None:
+    target = target_of(spec.name)
+    fresh, used = spec.build(target, RowBudget(12)), spec.build(target, RowBudget(12))
+    first, second = states(target, 2)
     used.begin([9, 9])
-    used.observe(Observation((9,), first[None]))
+    used.observe(heard(target, (9,), first))
     used.propose(9, 12)
     for drafter in (fresh, used):
         drafter.begin([1, 2])
-        drafter.observe(Observation((5,), second[None]))
+        drafter.observe(heard(target, (5,), second))
     mine, other = used.propose(5, 12), fresh.propose(5, 12)
     assert mine._replace(odds=other.odds) == other
     assert mine.odds() == other.odds()

@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -194,9 +194,9 @@ def test_law_2_accepted_drafts_keep_the_distribution(
 @pytest.mark.parametrize("rule", EXACT_RULES, ids=lambda rule: rule.name)
 @pytest.mark.parametrize("drafter", drafter_registry().specs, ids=lambda drafter: drafter.name)
 def test_law_2_every_drafter_keeps_the_distribution(
-    drafter: DrafterSpec, rule: RuleSpec, tiny: Target
+    drafter: DrafterSpec, rule: RuleSpec, target_of: Callable[[str], Target]
 ) -> None:
-    assert p_value(tiny, VARIANTS[1], drafter, rule, 600) > LIKELY_NOISE
+    assert p_value(target_of(drafter.name), VARIANTS[1], drafter, rule, 600) > LIKELY_NOISE
 
 
 def test_a_biased_rule_is_caught(tiny: Target) -> None:
@@ -367,20 +367,20 @@ def test_who_knows_scores_and_noise_knows_what_is_drawn(settings: GenerateSettin
 
 @pytest.mark.parametrize("name", drafter_registry().names)
 def test_drafters_are_told_the_noise_of_the_places_behind_their_root(
-    name: str, tiny: Target
+    name: str, target_of: Callable[[str], Target]
 ) -> None:
-    witness = ChanceWitness()
+    target, witness = target_of(name), ChanceWitness()
     spec = witness.watch(drafter_registry().get(name))
     settings = GenerateSettings(
         rule="sample", drafter=name, temperature=1.3, seed=11, max_new_tokens=20, tree_rows=8
     )
-    run = decode(tiny, settings, MESSAGES, drafter=spec)
+    run = decode(target, settings, MESSAGES, drafter=spec)
     decided = [*run.prompt_ids, *run.done.token_ids]
     assert len(witness.told) >= 4
     for length, chance in witness.told:
         assert chance is not None
         if length < len(decided):
-            scores = plain_scores(tiny, decided[:length])
+            scores = plain_scores(target, decided[:length])
             assert int(chance(scores[None], None).argmax()) == decided[length]
 
 

@@ -1,0 +1,258 @@
+"""Which tensor of a published EAGLE head is which part, whatever it is called, and its settings.
+
+EAGLE-1 and 2 read the target's last state beside the next token's vector; EAGLE-3 reads states of
+several depths. Spellings: the reference's, vLLM's and SGLang's, and the "speculators" layout.
+
+Sources: EAGLE (Li et al. 2024a), EAGLE-2 (2024b), EAGLE-3 (2025).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from medusa_core.errors import HeadsError, ModelError
+from medusa_core.models.config import ModelConfig, parse_config
+
+_PREFIX = re.compile(r"(?:model\.)?(?:midlayer|layers\.0)\.")
+_IN_LAYER = {
+    "self_attn.q_proj.weight": "q",
+    "self_attn.k_proj.weight": "k",
+    "self_attn.v_proj.weight": "v",
+    "self_attn.o_proj.weight": "o",
+    "self_attn.q_proj.bias": "q_bias",
+    "self_attn.k_proj.bias": "k_bias",
+    "self_attn.v_proj.bias": "v_bias",
+    "mlp.gate_proj.weight": "gate",
+    "mlp.up_proj.weight": "up",
+    "mlp.down_proj.weight": "down",
+    "input_layernorm.weight": "vector_norm",
+    "hidden_norm.weight": "state_norm",
+    "post_attention_layernorm.weight": "mlp_norm",
+}
+_OUTSIDE = {
+    "fc.weight": "fc",
+    "fc.bias": "fc_bias",
+    "norm.weight": "last_norm",
+    "input_norm.weight": "features_norm",
+    "embed_tokens.weight": "embedding",
+    "lm_head.weight": "lm_head",
+    "d2t": "token_offsets",
+    "t2d": "is_drafted",
+}
+_FEATURE_NORM = re.compile(r"fc_norm\.(\d{1,2})\.weight")
+_ALWAYS = ("fc", "q", "k", "v", "o", "gate", "up", "down", "mlp_norm")
+_OF_THREE = ("vector_norm", "state_norm", "last_norm")
+_MOST_TAPS = 8
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class EagleParts:
+    """What a head is made of.
+
+    Attributes:
+        names: Of each part the tensor's name.
+        layer: Sizes of its one layer, as of a target with one.
+        taps: Layers of the target whose entering states are read, as configured; empty for the
+            usual ones. Of EAGLE-1 none are.
+        num_features: How many states of the target are read side by side.
+        is_third: EAGLE-3.
+        norms_residual: What goes around attention is the normed state.
+        feeds_normed: The next step of a draft reads the state behind the last norm.
+        num_columns: Tokens that are drafted from; 0 for the target's projection.
+    """
+
+    names: Mapping[str, str]
+    layer: ModelConfig
+    taps: tuple[int, ...]
+    num_features: int
+    is_third: bool
+    norms_residual: bool
+    feeds_normed: bool
+    num_columns: int
+
+    def layers_read(self, num_layers: int) -> tuple[int, ...]:
+        """The target's layers whose entering states are read.
+
+        Raises:
+            HeadsError: The target hasn't such layers.
+        """
+        if not self.is_third:
+            return ()
+        taps = self.taps or (2, num_layers // 2, num_layers - 3)
+        fits = len(set(taps)) == self.num_features and all(0 <= t <= num_layers for t in taps)
+        if not fits or list(taps) != sorted(taps):
+            raise HeadsError(
+                f"The head reads layers {list(taps)}, which a model of {num_layers} layers hasn't.",
+                "Choose the head that was trained for this model.",
+            )
+        return taps
+
+
+def is_eagle(names: frozenset[str]) -> bool:
+    """Do these tensors look like an EAGLE head?"""
+    parts = {part_of(name) for name in names}
+    return "fc" in parts and "q" in parts and "gate" in parts
+
+
+def part_of(name: str) -> str | None:
+    """What a tensor is, by its name; None if it is nothing."""
+    inner = _PREFIX.sub("", name, count=1)
+    if inner != name:
+        return _IN_LAYER.get(inner)
+    outer = name.removeprefix("model.")
+    if match := _FEATURE_NORM.fullmatch(outer):
+        return f"feature_norm_{int(match[1])}"
+    return _OUTSIDE.get(outer)
+
+
+def eagle_parts(raw: Mapping[str, Any], shapes: Shapes) -> EagleParts:
+    """Read configuration, names and shapes.
+
+    Args:
+        raw: `config.json`.
+        shapes: Of every tensor.
+
+    Raises:
+        HeadsError: Something is missing, unknown or of the wrong shape.
+    """
+    speculators = raw.get("speculators_model_type")
+    if speculators not in (None, "eagle3"):
+        raise HeadsError(
+            f"Drafts of the kind {str(speculators)[:40]!r} aren't supported.",
+            "Choose an EAGLE-3 head for this model.",
+        )
+    names = _by_part(shapes)
+    inner = raw.get("transformer_layer_config", raw)
+    if not isinstance(inner, Mapping):
+        raise _damaged("transformer_layer_config")
+    is_third = "state_norm" in names
+    missing = [part for part in (*_ALWAYS, *(_OF_THREE if is_third else ())) if part not in names]
+    if missing:
+        raise HeadsError(f"The EAGLE head lacks {', '.join(missing)}.", "Download the heads again.")
+    layer = _layer_config(inner, shapes[names["o"]], raw)
+    parts = EagleParts(
+        names=names,
+        layer=layer,
+        taps=_taps(raw),
+        num_features=_num_features(shapes[names["fc"]], layer, is_third, raw),
+        is_third=is_third,
+        norms_residual=bool(raw.get("norm_before_residual", speculators is not None)),
+        feeds_normed=bool(raw.get("norm_output", False)),
+        num_columns=shapes[names["lm_head"]][0] if is_third and "lm_head" in names else 0,
+    )
+    _check_shapes(parts, shapes)
+    return parts
+
+
+def _by_part(shapes: Shapes) -> dict[str, str]:
+    names: dict[str, str] = {}
+    unknown = []
+    for name in sorted(shapes):
+        part = part_of(name)
+        if part is None or part in names:
+            if not name.endswith("rotary_emb.inv_freq"):
+                unknown.append(name)
+        else:
+            names[part] = name
+    if unknown:
+        listed = ", ".join(unknown[:6]) + (", ..." if len(unknown) > 6 else "")
+        raise HeadsError(
+            f"Tensors that belong to no EAGLE head: {listed}.",
+            "Without them it would draft otherwise: choose another head.",
+        )
+    return names
+
+
+def _layer_config(
+    inner: Mapping[str, Any], output: tuple[int, ...], raw: Mapping[str, Any]
+) -> ModelConfig:
+    """Sizes of the layer, checked as a target's are; of a head's width the tensors decide."""
+    wanted = {
+        **inner,
+        "model_type": "llama",
+        "num_hidden_layers": 1,
+        "quantization_config": None,
+        "vocab_size": inner.get("vocab_size", raw.get("draft_vocab_size", 1)),
+    }
+    heads = inner.get("num_attention_heads")
+    if len(output) == 2 and isinstance(heads, int) and heads > 0 and output[1] % heads == 0:
+        wanted["head_dim"] = output[1] // heads
+    try:
+        return parse_config(wanted, {})
+    except ModelError as error:
+        raise HeadsError(error.message, "Download the heads again.") from error
+
+
+def _taps(raw: Mapping[str, Any]) -> tuple[int, ...]:
+    """The layers that the configuration names, each by what enters it.
+
+    Within `eagle_config` a layer is named by what leaves it, as SGLang reads that.
+    """
+    nested = raw.get("eagle_config")
+    inner = nested.get("eagle_aux_hidden_state_layer_ids") if isinstance(nested, Mapping) else None
+    value = raw.get("eagle_aux_hidden_state_layer_ids", inner)
+    if value is None:
+        return ()
+    are_ids = isinstance(value, list) and 0 < len(value) <= _MOST_TAPS
+    if not are_ids or not all(type(one) is int and 0 <= one < 1 << 10 for one in value):
+        raise _damaged("eagle_aux_hidden_state_layer_ids")
+    return tuple(one + (value is inner) for one in value)
+
+
+def _num_features(
+    fc: tuple[int, ...], layer: ModelConfig, is_third: bool, raw: Mapping[str, Any]
+) -> int:
+    if not is_third:
+        return 1
+    width = raw.get("target_hidden_size") or layer.hidden_size
+    if len(fc) != 2 or type(width) is not int or width < 1 or fc[1] % width:
+        raise HeadsError(
+            f"fc.weight has shape {list(fc)}, which isn't states of {width} numbers.",
+            "Download the heads again.",
+        )
+    return fc[1] // width
+
+
+def _check_shapes(parts: EagleParts, shapes: Shapes) -> None:
+    layer, hidden = parts.layer, parts.layer.hidden_size
+    queries, keys = layer.num_heads * layer.head_dim, layer.num_kv_heads * layer.head_dim
+    read = 2 * hidden if parts.is_third else hidden
+    features = shapes[parts.names["fc"]][-1] if shapes[parts.names["fc"]] else 0
+    wanted: dict[str, tuple[int, ...]] = {
+        "fc": (hidden, features if parts.is_third else 2 * hidden),
+        "fc_bias": (hidden,),
+        "q": (queries, read),
+        "k": (keys, read),
+        "v": (keys, read),
+        "q_bias": (queries,),
+        "k_bias": (keys,),
+        "v_bias": (keys,),
+        "o": (hidden, queries),
+        "gate": (layer.intermediate_size, hidden),
+        "up": (layer.intermediate_size, hidden),
+        "down": (hidden, layer.intermediate_size),
+        "features_norm": (features,),
+        "token_offsets": (parts.num_columns,),
+    }
+    wanted |= dict.fromkeys(("vector_norm", "state_norm", "mlp_norm", "last_norm"), (hidden,))
+    for index in range(parts.num_features):
+        wanted[f"feature_norm_{index}"] = (features // parts.num_features,)
+    for part, name in parts.names.items():
+        if part in wanted and shapes[name] != wanted[part]:
+            raise HeadsError(
+                f"{name} has shape {list(shapes[name])}, not {list(wanted[part])}.",
+                "The weights and config.json belong to different heads: download both again.",
+            )
+    for part in ("embedding", "lm_head"):
+        shape = shapes[parts.names[part]] if part in parts.names else (1, hidden)
+        if len(shape) != 2 or shape[1] != hidden or not shape[0]:
+            raise HeadsError(f"{parts.names[part]} has shape {list(shape)}.", "Download it again.")
+
+
+def _damaged(key: str) -> HeadsError:
+    return HeadsError(f"config.json: {key} makes no sense.", "Download the heads again.")

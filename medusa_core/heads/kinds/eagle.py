@@ -1,0 +1,147 @@
+"""EAGLE heads: one layer of their own, in any published spelling."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from medusa_core.errors import HeadsError, MedusaError
+from medusa_core.files.json_file import read_json
+from medusa_core.heads.eagle import EagleHead
+from medusa_core.heads.eagle_parts import EagleParts, eagle_parts, is_eagle
+from medusa_core.heads.kind import HeadKind, check_finite
+from medusa_core.heads.medusa import Lent
+from medusa_core.messages import HeadsShape
+from medusa_core.models.checkpoint import Checkpoint
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.precision import Precision
+from medusa_core.models.weights import no_memory
+from medusa_core.quant.choice import PartFormats
+from medusa_core.quant.linear import QuantLinear
+
+_MOST_PADDING = 128
+
+
+def _claims(heads_dir: Path) -> bool:
+    try:
+        return is_eagle(Checkpoint.open_model(heads_dir).names)
+    except MedusaError:
+        return False
+
+
+def _open(heads_dir: Path) -> tuple[Checkpoint, EagleParts]:
+    checkpoint = Checkpoint.open_model(heads_dir)
+    shapes = {name: checkpoint.shape(name) for name in checkpoint.names}
+    return checkpoint, eagle_parts(read_json(heads_dir / "config.json"), shapes)
+
+
+def _shape(heads_dir: Path) -> HeadsShape:
+    checkpoint, parts = _open(heads_dir)
+    return shape_of(parts, {part: checkpoint.shape(name) for part, name in parts.names.items()})
+
+
+def shape_of(parts: EagleParts, shapes: dict[str, tuple[int, ...]]) -> HeadsShape:
+    """Sizes of a head, by the shapes of its parts."""
+    layer, hidden = parts.layer, parts.layer.hidden_size
+    inner, inputs = layer.num_heads * layer.head_dim, shapes["q"][1]
+    matrices = [
+        shapes["fc"],
+        (inner + 2 * layer.num_kv_heads * layer.head_dim, inputs),
+        shapes["o"],
+        (2 * layer.intermediate_size, hidden),
+        shapes["down"],
+    ]
+    if parts.num_columns:
+        matrices.append(shapes["lm_head"])
+    norms = ("vector_norm", "state_norm", "mlp_norm", "last_norm", "features_norm")
+    each = [f"feature_norm_{index}" for index in range(parts.num_features)]
+    vectors = [shapes[name][0] + 1 for name in (*norms, *each) if name in shapes]
+    biases = [
+        shapes[name][0] for name in ("fc_bias", "q_bias", "k_bias", "v_bias") if name in shapes
+    ]
+    return HeadsShape(
+        num_heads=1,
+        columns=parts.num_columns,
+        hidden_size=hidden,
+        is_reduced="token_offsets" in shapes,
+        matrices=tuple((rows, columns) for rows, columns in matrices),
+        num_norm_numbers=sum(vectors),
+        num_biases=sum(biases),
+        cache_row=2 * layer.num_kv_heads * layer.head_dim,
+    )
+
+
+def _read(
+    heads_dir: Path, config: ModelConfig, precision: Precision, lent: Lent, formats: PartFormats
+) -> EagleHead:
+    checkpoint, parts = _open(heads_dir)
+    taps = parts.layers_read(config.num_layers)
+    _check_fit(parts, checkpoint, config)
+
+    def take(part: str) -> Tensor | None:
+        name = parts.names.get(part)
+        if name is None:
+            return None
+        if part == "token_offsets":
+            return _checked_offsets(checkpoint.integers(name), config).to(precision.device)
+        tensor = check_finite(name, checkpoint.floats(name, precision.compute))
+        return tensor.to(precision.device)
+
+    def make(weight: Tensor, bias: Tensor | None) -> QuantLinear:
+        spec = formats.fitting(formats.heads, *weight.shape)
+        return spec.build(spec.quantize(weight), len(weight), bias, precision.compute)
+
+    try:
+        return EagleHead(parts, taps, take, lent, make, precision)
+    except torch.OutOfMemoryError as error:
+        raise no_memory("the EAGLE head") from error
+
+
+def _check_fit(parts: EagleParts, checkpoint: Checkpoint, config: ModelConfig) -> None:
+    """Say in words which size differs.
+
+    Raises:
+        HeadsError: The head is for another target.
+    """
+    features = checkpoint.shape(parts.names["fc"])[1]
+    width = features // parts.num_features if parts.is_third else features // 2
+    if width != config.hidden_size:
+        raise HeadsError(
+            f"The head reads states of {width} numbers, the model's have {config.hidden_size}.",
+            "Choose the heads that were trained for this model.",
+        )
+    has_own_vectors = parts.is_third and "embedding" in parts.names
+    if parts.layer.hidden_size != config.hidden_size and not has_own_vectors:
+        raise HeadsError(
+            f"The head is {parts.layer.hidden_size} wide, the model {config.hidden_size}, and it "
+            "has no token vectors of its own.",
+            "Choose the heads that were trained for this model.",
+        )
+    columns = 0 if "token_offsets" in parts.names else parts.num_columns
+    if columns and abs(columns - config.vocab_size) > _MOST_PADDING:
+        raise HeadsError(
+            f"The head drafts from {columns} tokens, the model has {config.vocab_size}.",
+            "Choose the heads that were trained for this model.",
+        )
+
+
+def _checked_offsets(offsets: Tensor, config: ModelConfig) -> Tensor:
+    """How far each drafted token's id lies behind its column. [columns]
+
+    Raises:
+        HeadsError: One leads out of the vocabulary, or two to the same token.
+    """
+    ids = (offsets + torch.arange(len(offsets))).tolist()
+    if not all(0 <= token_id < config.vocab_size for token_id in ids):
+        raise HeadsError(
+            "d2t leads to tokens that the model hasn't.",
+            "Choose the heads that were trained for this model.",
+        )
+    if len(set(ids)) != len(ids):
+        raise HeadsError("d2t names a token twice.", "Download the heads again.")
+    return offsets
+
+
+SPEC = HeadKind("eagle", _claims, _shape, _read)
