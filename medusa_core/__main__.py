@@ -90,9 +90,8 @@ def _parser() -> argparse.ArgumentParser:
     train = commands.add_parser("train", help="train heads for a model, or the demo model itself")
     training_cli.add_train_arguments(train)
 
-    evaluate = commands.add_parser("eval", help="measure the demo model")
+    evaluate = commands.add_parser("eval", help="measure heads, or the demo model")
     training_cli.add_eval_arguments(evaluate)
-    evaluate.set_defaults(run=training_cli.run_eval)
     return parser
 
 

@@ -123,6 +123,7 @@ class SourceSpec:
         weight: Its part of the mixture, where several say how likely every next token is; 0 for a
             source that only points at single tokens: its chances count as they are.
         hint: What to do where it can't draft.
+        of_heads: It drafts by the heads that are loaded with a target.
     """
 
     info: SourceInfo
@@ -130,6 +131,7 @@ class SourceSpec:
     build: Callable[[Target, RowBudget], Source]
     weight: float = 1.0
     hint: str = ""
+    of_heads: bool = False
 
     @property
     def name(self) -> str:

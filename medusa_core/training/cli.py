@@ -10,7 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from medusa_core.errors import TrainingError
+from medusa_core.generate.cli import add_model_arguments, open_target
 from medusa_core.resources import demo_model_dir
+
+log = logging.getLogger(__name__)
 
 SIZES = ("nano", "small", "medium")
 
@@ -36,6 +39,10 @@ def _add_heads_arguments(parser: argparse.ArgumentParser) -> None:
     add_config_arguments(parser)
     parser.add_argument("--config", type=Path, help="JSON file of names and values")
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what the run needs; takes a minute or two"
+    )
+    parser.add_argument("--json", type=Path, help="write what a dry run says to this file")
 
 
 def _add_pebble_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,9 +77,16 @@ def _add_phrases_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_heads(args: argparse.Namespace) -> int:
     """Train heads; 0 when they are made, 3 when the run pauses."""
-    from medusa_core.training.heads_command import train_heads
+    from medusa_core.training.heads_command import plan_heads, train_heads
+    from medusa_core.training.heads_plan import plan_text
 
     log_to_stderr()
+    if args.dry_run:
+        plan = plan_heads(args)
+        print(plan_text(plan))
+        if args.json is not None:
+            args.json.write_text(json.dumps(plan.as_dict()) + "\n", encoding="utf-8")
+        return 0
     finished = train_heads(args)
     print(f"made: {args.out}" if finished else "paused; go on with --resume")
     return 0 if finished else 3
@@ -121,7 +135,20 @@ def _data_of(args: argparse.Namespace) -> Path:
 
 def add_eval_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `eval`."""
-    parser.add_argument("what", choices=("pebble",), help="which model's gates")
+    whats = parser.add_subparsers(required=True, metavar="WHAT", dest="what")
+    heads = whats.add_parser("heads", help="how often heads are right, and what they bring")
+    add_model_arguments(heads)
+    heads.add_argument("--prompts", type=Path, required=True, help="file of prompts, JSON lines")
+    heads.add_argument("--limit", type=int, help="most prompts, in turns from each category")
+    heads.add_argument("--max-new-tokens", type=int, default=128)
+    heads.add_argument("--json", type=Path, help="write all figures to this file")
+    heads.set_defaults(run=run_eval_heads)
+    pebble = whats.add_parser("pebble", help="the gates of the demo model")
+    _add_eval_pebble_arguments(pebble)
+    pebble.set_defaults(run=run_eval_pebble)
+
+
+def _add_eval_pebble_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", type=Path, help="folder of the model (default: the shipped one)")
     parser.add_argument("--rows", type=Path, help="split.tar.xz or a folder, for bits per byte")
     parser.add_argument(
@@ -139,7 +166,26 @@ def add_eval_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
-def run_eval(args: argparse.Namespace) -> int:
+def run_eval_heads(args: argparse.Namespace) -> int:
+    """Measure heads and print what they bring."""
+    from medusa_core.prompts import read_prompts
+    from medusa_core.training.heads_eval import eval_text, evaluate_heads
+
+    log_to_stderr()
+    prompts = read_prompts(args.prompts, args.limit)
+    target = open_target(args)
+
+    def tell(done: int, of: int) -> None:
+        log.info("%d of %d prompts", done, of)
+
+    found = evaluate_heads(target, prompts, args.max_new_tokens, tell)
+    print(eval_text(found))
+    if args.json is not None:
+        args.json.write_text(json.dumps(found.as_json(), indent=2) + "\n", encoding="utf-8")
+    return 0
+
+
+def run_eval_pebble(args: argparse.Namespace) -> int:
     """Measure the gates and print them."""
     from medusa_core.training.pebble import command
 

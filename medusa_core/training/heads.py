@@ -17,7 +17,7 @@ from medusa_core.training.losses import chunked_cross_entropy
 from medusa_core.training.positions import Positions
 
 LOSS_DECAY = 0.8
-_UNITS = 256  # unit vectors multiplied at once
+UNITS = 256  # unit vectors multiplied at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +154,12 @@ def projection_matrix(target: Target) -> Tensor:
     """The target's projection, whatever its weight format: what it makes of unit vectors. [V, H]"""
     width, precision = target.config.hidden_size, target.precision
     units = torch.eye(width, dtype=precision.compute, device=precision.device)
-    columns = [target.lent.lm_head(part) for part in torch.split(units, _UNITS)]
-    return torch.cat(columns).T.contiguous()
+    shape, device = (target.lent.vocab_size, width), precision.device
+    matrix = torch.empty(shape, dtype=precision.compute, device=device)
+    for start in range(0, width, UNITS):
+        part = slice(start, start + UNITS)
+        matrix[:, part] = target.lent.lm_head(units[part]).T
+    return matrix
 
 
 def _size(vectors: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,11 +18,15 @@ from medusa_core.models.config import read_config as read_model_config
 from medusa_core.pace.threads import settle_threads
 from medusa_core.resources import demo_model_dir
 from medusa_core.target import LoadOptions, Target, load_target
+from medusa_core.training.answers import Answer
 from medusa_core.training.asked import Asked, bundled_asked, in_order, read_asked
+from medusa_core.training.eagle_trainee import MOST_COLUMNS, EagleTrainee
 from medusa_core.training.heads_config import HeadsConfig, config_of
-from medusa_core.training.heads_run import HeadsRun, RunParts
+from medusa_core.training.heads_plan import HeadsPlan, memory_of_this_program, plan_run
+from medusa_core.training.heads_run import HeadsRun, RunParts, frequent_tokens
 from medusa_core.training.medusa_trainee import MedusaTrainee
 from medusa_core.training.run_folder import RunFolder
+from medusa_core.training.trainee import Trainee
 
 _SESSIONS = (16, 8, 4, 2, 1)  # that answers are written in, as memory allows
 
@@ -40,11 +44,36 @@ def train_heads(args: argparse.Namespace) -> bool:
     with _stopped_by_signals() as stopped:
         parts = RunParts(
             load=lambda: load_for_training(config),
-            trainee=lambda target: MedusaTrainee(target, config),
+            trainee=lambda target, answers: trainee_of(config, target, answers),
             asked=asked_by(config),
             stop=stopped.is_set,
         )
         return HeadsRun(folder, parts).run()
+
+
+def plan_heads(args: argparse.Namespace) -> HeadsPlan:
+    """What a run would need; nothing is kept.
+
+    Raises:
+        MedusaError: The model can't be loaded, or the configuration makes no sense.
+    """
+    config = config_of(args)
+    base_bytes = memory_of_this_program()
+    target = load_for_training(config)
+
+    def make(of: Target, answers: Sequence[Answer]) -> Trainee:
+        return trainee_of(config, of, answers)
+
+    return plan_run(config, target, make, asked_by(config), base_bytes)
+
+
+def trainee_of(config: HeadsConfig, target: Target, answers: Sequence[Answer]) -> Trainee:
+    """Heads of the kind that is asked for."""
+    if config.kind != "eagle":
+        return MedusaTrainee(target, config)
+    columns = config.vocabulary or MOST_COLUMNS
+    is_whole = columns >= target.config.vocab_size
+    return EagleTrainee(target, config, None if is_whole else frequent_tokens(answers, columns))
 
 
 def model_dir_of(config: HeadsConfig) -> Path:

@@ -33,13 +33,12 @@ from medusa_core.training.optimizer import Optimizers, adam_w_groups, cosine_rat
 from medusa_core.training.packing import EncodedDocument, places_at
 from medusa_core.training.precision import denormals_are_zero
 from medusa_core.training.run_folder import RunFolder, answer_line
-from medusa_core.training.states import States, grouped
+from medusa_core.training.states import SHARD_BYTES, States, grouped
 from medusa_core.training.trainee import Trainee
 from medusa_core.training.trees import TreesRecipe, write_trees
 
 log = logging.getLogger(__name__)
 
-SHARD_BYTES = 64 << 20
 _HELD_OUT_BYTES = 1 << 32  # all of it
 _MOST_HELD_OUT = 20_000  # tokens
 _HELD_OUT_EACH = 20  # every so many-th answer isn't learned from
@@ -47,10 +46,12 @@ _ROUNDS = 2
 _USUAL_ANSWERS = 4000
 _ANSWERING, _TRAINING = 0.35, 0.92  # of the time, at which these stages end
 _CURVE_EVERY = 40  # points of a curve, about
+_CURVE_PLACES = 4096
 _SYNC_S = 5.0
 _TIMED_STEPS = 6
 
 Stop = Callable[[], bool]
+MakeTrainee = Callable[[Target, Sequence[Answer]], Trainee]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +60,13 @@ class RunParts:
 
     Attributes:
         load: Loads the target; called once.
-        trainee: Makes heads for it.
+        trainee: Makes heads for it, by its answers.
         asked: What the target is asked, in order.
         stop: Says that the run shall pause.
     """
 
     load: Callable[[], Target]
-    trainee: Callable[[Target], Trainee]
+    trainee: MakeTrainee
     asked: Sequence[Asked]
     stop: Stop
 
@@ -93,7 +94,7 @@ class HeadsRun:
             name = target.name
             with denormals_are_zero():
                 answers = self._answers(target)
-                trainee = self._parts.trainee(target)
+                trainee = self._parts.trainee(target, answers)
                 held_out, states = self._states(answers, trainee)
                 if states.is_whole:
                     trainee.forget_target()
@@ -111,7 +112,7 @@ class HeadsRun:
 
     def _answers(self, target: Target) -> list[Answer]:
         done = self.folder.answers()
-        wanted, end_s = self._num_answers(target), self._end_s(_ANSWERING)
+        wanted, end_s = num_answers(self.config, len(self._parts.asked)), self._end_s(_ANSWERING)
         if self._settled.get("num_answers") is None:
             written = {answer.number for answer in done}
             missing = [n for n in range(wanted) if n not in written]
@@ -125,27 +126,10 @@ class HeadsRun:
             )
         return done
 
-    def _num_answers(self, target: Target) -> int:
-        """How many answers to write at most, by what was asked for and what the disk takes."""
-        if self.config.answers:
-            return self.config.answers
-        if self.config.minutes:
-            return 10 * len(self._parts.asked) + 10**5
-        return min(_USUAL_ANSWERS, 2 * len(self._parts.asked))
-
-    def _question(self, number: int) -> Question:
-        """Every question is asked once greedily or drawn; asked again, it is drawn anew."""
-        asked = self._parts.asked
-        again, place = divmod(number, len(asked))
-        is_drawn = again > 0 or (place * 61 % 100) / 100 < self.config.drawn_share
-        is_drawn = is_drawn and self.config.drawn_share > 0
-        temperature = self.config.temperature if is_drawn else 0.0
-        return Question(number, asked[place].messages, temperature)
-
     def _write_answers(
         self, target: Target, missing: Sequence[int], wanted: int, end_s: float
     ) -> None:
-        questions = [self._question(number) for number in missing]
+        questions = [question(self.config, self._parts.asked, number) for number in missing]
         tuner, num_tokens, synced_s = Tuner(target), 0, 0.0
         begun_s = time.monotonic()
         answers = own_answers(target, questions, self.config.max_new_tokens, tuner)
@@ -196,7 +180,7 @@ class HeadsRun:
         return held_out, states
 
     def _train(self, trainee: Trainee, held_out: States, states: States) -> None:
-        order = _Order(states.lengths, self.config.batch, self.config.seed)
+        order = Order(states.lengths, trainee.batch, self.config.seed)
 
         def loss_at(step: int) -> Tensor:
             shard, places = order.at(step)
@@ -221,33 +205,22 @@ class HeadsRun:
 
         groups = trainee.parameters(self.config.learning_rate)
         optimizers = Optimizers([adam_w_groups(groups)], cosine_rate(num_steps))
-        options = LoopOptions(self.folder.checkpoint, num_steps, self.config.batch)
+        options = LoopOptions(self.folder.checkpoint, num_steps, trainee.batch)
         result = train(trainee.module, optimizers, loss_at, options, after_step)
         if not result.finished and self._seconds() <= last_s:
             raise Cancelled("The run pauses.")
 
-    def _num_steps(self, trainee: Trainee, loss_at: Callable[[int], Tensor], order: _Order) -> int:
+    def _num_steps(self, trainee: Trainee, loss_at: Callable[[int], Tensor], order: Order) -> int:
         if "num_steps" not in self._settled:
             num_steps = self.config.steps or _ROUNDS * order.steps_of_a_round
             if self.config.minutes:
                 left_s = max(0.0, self._end_s(_TRAINING) - self._seconds())
-                num_steps = max(10, int(left_s / self._step_s(trainee, loss_at)))
+                num_steps = max(10, int(left_s / seconds_of_a_step(trainee, loss_at)))
             self._settle(num_steps=num_steps)
         return int(self._settled["num_steps"])
 
-    def _step_s(self, trainee: Trainee, loss_at: Callable[[int], Tensor]) -> float:
-        """Seconds of a step: a few that change nothing."""
-        optimizer, seconds = adam_w_groups(trainee.parameters(0.0)), []
-        for step in range(_TIMED_STEPS):
-            begun = time.perf_counter()
-            loss_at(step).backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-            seconds.append(time.perf_counter() - begun)
-        return statistics.median(seconds)
-
     def _accuracy(self, trainee: Trainee, held_out: States) -> list[float]:
-        ranks = trainee.ranks(held_out.shard(0), 1)
+        ranks = trainee.ranks(held_out.shard(0), 1, most=_CURVE_PLACES)
         return [round(row[0], 4) for row in head_accuracies(ranks, 1)]
 
     def _write(
@@ -257,10 +230,10 @@ class HeadsRun:
         if self.config.vocabulary:
             token_ids = frequent_tokens(answers, self.config.vocabulary)
         trainee.write(self.folder.out, base_model, token_ids)
-        recipe = TreesRecipe()
-        shard = held_out.shard(0)
-        ranks = trainee.ranks(shard, recipe.num_ranks, token_ids)
-        write_trees(self.folder.out, {0.0: _greedy(ranks, shard)}, recipe)
+        if trainee.has_trees:
+            recipe, shard = TreesRecipe(), held_out.shard(0)
+            ranks = trainee.ranks(shard, recipe.num_ranks, token_ids)
+            write_trees(self.folder.out, {0.0: _greedy(ranks, shard)}, recipe)
         self._tell("done", 1, 1)
         self.folder.finish()
 
@@ -291,7 +264,34 @@ class HeadsRun:
         )
 
 
-class _Order:
+def num_answers(config: HeadsConfig, num_asked: int) -> int:
+    """How many answers are written at most, by what was asked for."""
+    if config.answers:
+        return config.answers
+    return 10**6 if config.minutes else min(_USUAL_ANSWERS, 2 * num_asked)
+
+
+def question(config: HeadsConfig, asked: Sequence[Asked], number: int) -> Question:
+    """A question by its number: each is asked greedily or drawn; asked again, it is drawn anew."""
+    again, place = divmod(number, len(asked))
+    is_drawn = again > 0 or (place * 61 % 100) / 100 < config.drawn_share
+    temperature = config.temperature if is_drawn and config.drawn_share else 0.0
+    return Question(number, asked[place].messages, temperature)
+
+
+def seconds_of_a_step(trainee: Trainee, loss_at: Callable[[int], Tensor]) -> float:
+    """Seconds of a step of training: of a few that change nothing."""
+    optimizer, seconds = adam_w_groups(trainee.parameters(0.0)), []
+    for step in range(_TIMED_STEPS):
+        begun = time.perf_counter()
+        loss_at(step).backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        seconds.append(time.perf_counter() - begun)
+    return statistics.median(seconds)
+
+
+class Order:
     """Which places of which shard each step reads: shards and places in a seeded order a round.
 
     Attributes:

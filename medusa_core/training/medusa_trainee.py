@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from medusa_core.heads.writer import write_heads
@@ -23,6 +24,8 @@ _PROJECTION_SHARE = 0.3  # of the learning rate: they begin as the target's own
 
 class MedusaTrainee:
     """See `Trainee`."""
+
+    has_trees = True
 
     def __init__(self, target: Target, config: HeadsConfig) -> None:
         """Make heads that have yet to learn anything.
@@ -43,6 +46,7 @@ class MedusaTrainee:
         scale = 1.0 / max(size, 1e-6) if form.reads_root else 1.0
         if not form.reads_root:
             vectors = vectors[:0]
+        self.batch = config.batch
         self._bf16 = trains_in_bf16(target.precision.device.type)
         matrix = projection_matrix(target)
         self._heads = HeadsModule(form, matrix, vectors, scale).to(target.precision.device)
@@ -74,8 +78,16 @@ class MedusaTrainee:
     def loss(self, shard: Shard, places: Tensor) -> Tensor:
         return heads_loss(self._heads, _positions(shard).at(places), self._bf16)
 
-    def ranks(self, shard: Shard, num_ranks: int, token_ids: Tensor | None = None) -> Tensor:
-        return true_ranks(self._heads, _positions(shard), num_ranks, token_ids)
+    def ranks(
+        self,
+        shard: Shard,
+        num_ranks: int,
+        token_ids: Tensor | None = None,
+        most: int | None = None,
+    ) -> Tensor:
+        some = _positions(shard)
+        some = some if most is None else some.at(torch.arange(min(most, len(some))))
+        return true_ranks(self._heads, some, num_ranks, token_ids)
 
     def parameters(self, learning_rate: float) -> list[dict[str, Any]]:
         groups = [{"params": list(self._heads.blocks.parameters()), "lr": learning_rate}]

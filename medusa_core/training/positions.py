@@ -83,7 +83,7 @@ def _positions(target: Target, document: EncodedDocument, num_heads: int, kv: Kv
     is_answer = torch.from_numpy(document.kinds[: kv.capacity] == ANSWER)
     is_answer[:1] = False  # nothing comes before it
     places = is_answer.nonzero().squeeze(1)
-    hidden = _states(target, ids[:-1].tolist(), kv)[places - 1]
+    hidden = states_of(target, ids[:-1].tolist(), kv)[places - 1]
     return Positions(
         hidden.to("cpu", torch.bfloat16),
         ids[places],
@@ -93,7 +93,7 @@ def _positions(target: Target, document: EncodedDocument, num_heads: int, kv: Kv
     )
 
 
-def _states(target: Target, token_ids: Sequence[int], kv: KvCache) -> Tensor:
+def states_of(target: Target, token_ids: Sequence[int], kv: KvCache) -> Tensor:
     """States behind each of some tokens, [n, H], on the target's device."""
     kv.truncate(0)
     chunks = (token_ids[i : i + _CHUNK_ROWS] for i in range(0, len(token_ids), _CHUNK_ROWS))

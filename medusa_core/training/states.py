@@ -11,6 +11,7 @@ from torch import Tensor
 from medusa_core.training.packing import EncodedDocument
 
 Shard = dict[str, Tensor]
+SHARD_BYTES = 64 << 20
 Collect = Callable[[Sequence[EncodedDocument]], Shard]
 
 

@@ -17,9 +17,13 @@ class Trainee(Protocol):
 
     Attributes:
         row_bytes: Bytes that a token takes in a shard, about.
+        batch: Places of a step.
+        has_trees: Its trees are chosen once; else they grow in every step.
     """
 
     row_bytes: int
+    batch: int
+    has_trees: bool
 
     @property
     def module(self) -> nn.Module:
@@ -37,8 +41,17 @@ class Trainee(Protocol):
     def loss(self, shard: Shard, places: Tensor) -> Tensor:
         """The loss at some places of a shard, in nats."""
 
-    def ranks(self, shard: Shard, num_ranks: int, token_ids: Tensor | None = None) -> Tensor:
-        """At which rank each depth held the true later token; see `accuracy.true_ranks`."""
+    def ranks(
+        self,
+        shard: Shard,
+        num_ranks: int,
+        token_ids: Tensor | None = None,
+        most: int | None = None,
+    ) -> Tensor:
+        """At which rank each depth held the true later token, at about `most` places.
+
+        See `accuracy.true_ranks`.
+        """
 
     def parameters(self, learning_rate: float) -> list[dict[str, Any]]:
         """Groups of parameters with their learning rates, as optimizers take them."""

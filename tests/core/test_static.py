@@ -40,6 +40,7 @@ def test_every_row_is_what_it_is_without_padding(
     target = load(name, "float64")
     _, runner = static(target)
     resident = ResidentRunner(target.runner._model, target.precision)
+    resident.tap(target.runner.taps)
     caches = [each.new_cache(len(IDS) + 20) for each in (runner, resident)]
     pairs = list(zip((runner, resident), caches, strict=True))
     for each, kv in pairs:

@@ -264,4 +264,5 @@ SPEC = SourceSpec(
     serves=_serves,
     build=_build,
     hint=HINT,
+    of_heads=True,
 )

@@ -100,4 +100,5 @@ SPEC = SourceSpec(
     serves=has_heads,
     build=_build,
     hint=HINT,
+    of_heads=True,
 )

@@ -1,0 +1,242 @@
+"""An EAGLE-3 head as a run trains it; see `Trainee`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from safetensors.torch import save_file
+from torch import Tensor
+
+from medusa_core.target import Target
+from medusa_core.training.accuracy import UNKNOWN
+from medusa_core.training.eagle import EagleForm, EagleModule
+from medusa_core.training.heads import LOSS_DECAY, projection_matrix
+from medusa_core.training.heads_config import HeadsConfig
+from medusa_core.training.losses import chunked_cross_entropy
+from medusa_core.training.packing import ANSWER, EncodedDocument
+from medusa_core.training.positions import states_of
+from medusa_core.training.precision import trains_in_bf16
+from medusa_core.training.states import Shard
+
+MOST_COLUMNS = 32_000
+_EACH_TOKENS = 128  # of a document, about: a step reads `batch` of them
+_AT_ONCE = 8
+_NAMES = {
+    "fc": "fc",
+    "q": "midlayer.self_attn.q_proj",
+    "k": "midlayer.self_attn.k_proj",
+    "v": "midlayer.self_attn.v_proj",
+    "o": "midlayer.self_attn.o_proj",
+    "gate": "midlayer.mlp.gate_proj",
+    "up": "midlayer.mlp.up_proj",
+    "down": "midlayer.mlp.down_proj",
+    "vector_norm": "midlayer.input_layernorm",
+    "state_norm": "midlayer.hidden_norm",
+    "mlp_norm": "midlayer.post_attention_layernorm",
+    "last_norm": "norm",
+}
+
+
+class EagleTrainee:
+    """See the module."""
+
+    has_trees = False
+
+    def __init__(self, target: Target, config: HeadsConfig, token_ids: Tensor | None) -> None:
+        """Make a head that has yet to learn anything.
+
+        Args:
+            target: The target; its runner tells of three layers from now on.
+            config: Sizes of the training.
+            token_ids: That it drafts from; None for all.
+        """
+        sizes = target.config
+        count = sizes.num_layers
+        self._taps = tuple(sorted({min(2, count), count // 2, max(0, count - 3)}))
+        if len(self._taps) < 3:
+            self._taps = tuple(sorted({0, count // 2, count}))
+        target.runner.tap(self._taps)
+        matrix = projection_matrix(target)
+        self._token_ids = token_ids
+        self._columns = torch.full((sizes.vocab_size,), UNKNOWN)
+        kept = torch.arange(sizes.vocab_size) if token_ids is None else token_ids
+        self._columns[kept] = torch.arange(len(kept))
+        form = EagleForm(
+            hidden=sizes.hidden_size,
+            num_taps=len(self._taps),
+            inner=sizes.intermediate_size,
+            num_heads=sizes.num_heads,
+            head_dim=sizes.head_dim,
+            columns=len(kept),
+        )
+        device = target.precision.device
+        lm_head = matrix[kept.to(matrix.device)]
+        self._module = EagleModule(form, target.lent.embedding, lm_head).to(device)
+        self._num_steps = max(2, config.num_heads)
+        self._context, self._device = config.context, device
+        self._vocab_size = sizes.vocab_size
+        self._bf16 = trains_in_bf16(device.type)
+        self.batch = max(2, config.batch // _EACH_TOKENS)
+        self.row_bytes = 2 * len(self._taps) * sizes.hidden_size + 9
+        self._target: Target | None = target
+
+    @property
+    def module(self) -> EagleModule:
+        return self._module
+
+    def forget_target(self) -> None:
+        self._target = None
+
+    def collect(self, documents: Sequence[EncodedDocument]) -> Shard:
+        target = self._target
+        assert target is not None  # until `forget_target`
+        size = target.config.hidden_size
+        longest = min(self._context, target.config.context_tokens)
+        kv = target.runner.new_cache(max(min(len(d.ids), longest) for d in documents))
+        features, ids, answers, lengths, seeds = [], [], [], [], []
+        with torch.inference_mode():
+            for document in documents:
+                own = document.ids[:longest].astype(np.int64)
+                deep = states_of(target, own.tolist(), kv)[:, size:]
+                features.append(deep.to("cpu", torch.bfloat16))
+                ids.append(torch.from_numpy(own))
+                answers.append(torch.from_numpy(document.kinds[:longest] == ANSWER))
+                lengths.append(len(own))
+                seeds.append(document.seed)
+        return {
+            "features": torch.cat(features),
+            "ids": torch.cat(ids),
+            "is_answer": torch.cat(answers),
+            "lengths": torch.tensor(lengths),
+            "seeds": torch.tensor(seeds),
+        }
+
+    def num_places(self, shard: Shard) -> int:
+        return len(shard["lengths"])
+
+    def loss(self, shard: Shard, places: Tensor) -> Tensor:
+        features, ids, is_answer = self._rows(shard, places)
+        with torch.autocast(self._device.type, torch.bfloat16, enabled=self._bf16):
+            states = self._module.steps(features, ids[:, 1:], self._num_steps)
+        total = torch.zeros((), device=self._device)
+        for step, state in enumerate(states):
+            columns, known = self._wanted(ids, is_answer, step)
+            if not bool(known.any()):
+                continue
+            normed = self._module.last_norm(state[:, :-1][known].float())
+            loss = chunked_cross_entropy(
+                normed,
+                self._module.lm_head,
+                columns[known],
+                torch.ones(len(normed), device=self._device),
+                torch.bfloat16 if self._bf16 else torch.float32,
+            )
+            total = total + LOSS_DECAY**step * loss
+        return total
+
+    @torch.inference_mode()
+    def ranks(
+        self,
+        shard: Shard,
+        num_ranks: int,
+        token_ids: Tensor | None = None,
+        most: int | None = None,
+    ) -> Tensor:
+        parts, count = [], 0
+        for places in torch.split(torch.arange(len(shard["lengths"])), _AT_ONCE):
+            if most is not None and count >= most:
+                break
+            features, ids, is_answer = self._rows(shard, places)
+            states = self._module.steps(features, ids[:, 1:], self._num_steps)
+            columns = []
+            for step, state in enumerate(states):
+                scores = F.linear(self._module.last_norm(state[:, :-1]), self._module.lm_head)
+                wanted, known = self._wanted(ids, is_answer, step)
+                match = scores.topk(num_ranks, dim=-1).indices == wanted[..., None]
+                rank = torch.where(match.any(-1), match.int().argmax(-1), num_ranks)
+                rank = torch.where(known, rank, UNKNOWN)
+                # By the place where the draft began.
+                moved = torch.full_like(rank, UNKNOWN)
+                moved[:, : rank.shape[1] - step] = rank[:, step:]
+                columns.append(moved)
+            together = torch.stack(columns, dim=-1).flatten(0, 1)
+            parts.append(together[together[:, 0] != UNKNOWN].cpu())
+            count += len(parts[-1])
+        return torch.cat(parts)
+
+    def parameters(self, learning_rate: float) -> list[dict[str, Any]]:
+        return [{"params": list(self._module.parameters()), "lr": learning_rate}]
+
+    def write(self, folder: Path, base_model: str, token_ids: Tensor | None) -> str:
+        form = self._module.form
+        tensors = {
+            f"{name}.weight": getattr(self._module, part).weight for part, name in _NAMES.items()
+        }
+        tensors["lm_head.weight"] = self._module.lm_head
+        told = {name: _published(tensor) for name, tensor in tensors.items()}
+        if self._token_ids is not None:
+            told["d2t"] = self._token_ids - torch.arange(len(self._token_ids))
+            told["t2d"] = self._columns >= 0
+        config = {
+            "architectures": ["LlamaForCausalLMEagle3"],
+            "model_type": "llama",
+            "base_model_name_or_path": base_model,
+            "num_hidden_layers": 1,
+            "hidden_size": form.hidden,
+            "intermediate_size": form.inner,
+            "num_attention_heads": form.num_heads,
+            "num_key_value_heads": form.num_heads,
+            "head_dim": form.head_dim,
+            "hidden_act": "silu",
+            "rms_norm_eps": form.eps,
+            "rope_theta": form.theta,
+            "max_position_embeddings": self._context,
+            "vocab_size": self._vocab_size,
+            "draft_vocab_size": form.columns,
+            "eagle_aux_hidden_state_layer_ids": list(self._taps),
+            "torch_dtype": "bfloat16",
+        }
+        save_file(told, folder / "model.safetensors", metadata={"format": "pt"})
+        (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+        return "eagle3"
+
+    def _rows(self, shard: Shard, places: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Documents side by side: features [rows, length − 1, …], ids and kinds [rows, length]."""
+        ends = shard["lengths"].cumsum(0)
+        spans = [(int(ends[p] - shard["lengths"][p]), int(ends[p])) for p in places]
+        length = max(stop - start for start, stop in spans)
+        width = shard["features"].shape[1]
+        features = torch.zeros(len(spans), length - 1, width)
+        ids = torch.zeros(len(spans), length, dtype=torch.int64)
+        is_answer = torch.zeros(len(spans), length, dtype=torch.bool)
+        for row, (start, stop) in enumerate(spans):
+            count = stop - start
+            features[row, : count - 1] = shard["features"][start : stop - 1]
+            ids[row, :count] = shard["ids"][start:stop]
+            is_answer[row, :count] = shard["is_answer"][start:stop]
+        device = self._device
+        return features.to(device), ids.to(device), is_answer.to(device)
+
+    def _wanted(self, ids: Tensor, is_answer: Tensor, step: int) -> tuple[Tensor, Tensor]:
+        """Of each place the column of what a step should guess there, and where that counts.
+
+        At place p that is token p + 2; it and all behind the draft's root must be of an answer.
+        """
+        columns = self._columns.to(ids.device)[ids[:, 2:]]
+        known = is_answer[:, 2:] & (columns != UNKNOWN)
+        for back in range(step + 1):
+            earlier = is_answer[:, 1 : is_answer.shape[1] - 1]
+            moved = torch.zeros_like(known)
+            moved[:, back:] = earlier[:, : earlier.shape[1] - back]
+            known = known & moved
+        return columns, known
+
+
+def _published(tensor: Tensor) -> Tensor:
+    return tensor.detach().to("cpu", torch.bfloat16).contiguous()

@@ -1,0 +1,250 @@
+"""How good heads are: how often each guess is right, tokens per step, and speed."""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+
+from medusa_core.drafters.observation import Observation
+from medusa_core.drafters.source import (
+    Candidates,
+    Paths,
+    ReadsStates,
+    Source,
+    SourceSpec,
+    source_registry,
+)
+from medusa_core.engine.session import Session
+from medusa_core.errors import RequestError, TrainingError
+from medusa_core.generate.direct import generate
+from medusa_core.messages import ChatMessage, GenerateSettings, GenerationDone, Role
+from medusa_core.pace.calibration import measure_costs
+from medusa_core.pace.tuner import Tuner
+from medusa_core.prompts import Prompt
+from medusa_core.target import Target
+from medusa_core.types import RowBudget
+
+ROWS = (4, 8, 16, 64)
+NUM_RANKS = 10
+_DEPTHS = 5  # of heads that go on and on
+_PLAIN, _OWN = "none", "heads"  # the latter: rows as the engine chooses them
+
+OnPrompt = Callable[[int, int], None]
+
+
+class Text(NamedTuple):
+    """A prompt's tokens and those of the target's own answer."""
+
+    prompt_ids: tuple[int, ...]
+    answer_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HeadsEval:
+    """What was measured.
+
+    Attributes:
+        top: Of each depth how often rank 0, 1, ... held the target's own later token, where the
+            guesses before were right. [depths][10]
+        tau: Tokens per step with trees of so many rows.
+        tokens_per_s: Without heads ("none"), and with them ("heads").
+        by_category: Of each category tokens per step and speed over plain decoding.
+    """
+
+    top: tuple[tuple[float, ...], ...]
+    tau: dict[str, float]
+    tokens_per_s: dict[str, float]
+    by_category: dict[str, dict[str, float]]
+
+    def as_json(self) -> dict[str, Any]:
+        """Under the names that `eval heads` promises."""
+        return {
+            "heads": [{"top": list(shares)} for shares in self.top],
+            "tau": self.tau,
+            "tokens_per_s": self.tokens_per_s,
+            "by_category": self.by_category,
+        }
+
+
+@dataclass(slots=True)
+class _Sums:
+    tokens: int = 0
+    steps: int = 0
+    seconds: float = 0.0
+
+    def add(self, done: GenerationDone) -> None:
+        self.tokens += sum(done.accept_lengths)
+        self.steps += len(done.accept_lengths)
+        self.seconds += done.decode_s
+
+    @property
+    def tau(self) -> float:
+        return self.tokens / max(1, self.steps)
+
+    @property
+    def tokens_per_s(self) -> float:
+        return self.tokens / max(1e-9, self.seconds)
+
+
+def heads_source(target: Target) -> SourceSpec:
+    """The source that drafts by a target's heads.
+
+    Raises:
+        RequestError: It has none.
+    """
+    found = [spec for spec in source_registry().specs if spec.of_heads and spec.serves(target)]
+    if not found:
+        raise RequestError(f"{target.name} has no heads.", "Name some with --heads.")
+    return found[0]
+
+
+def evaluate_heads(
+    target: Target,
+    prompts: Sequence[Prompt],
+    max_new_tokens: int,
+    on_prompt: OnPrompt,
+    most_s: float = float("inf"),
+) -> HeadsEval:
+    """Answer prompts greedily without heads and with trees of all sizes, in turns.
+
+    Args:
+        target: With heads.
+        prompts: Their first turns are asked.
+        max_new_tokens: Length of the answers.
+        on_prompt: Told how many are done, of how many.
+        most_s: After so long no further prompt is begun.
+
+    Raises:
+        RequestError: The target has no heads.
+        TrainingError: No prompt fits its context.
+    """
+    spec = heads_source(target)
+    tuner = Tuner(target, measure_costs(target))
+    modes = {_PLAIN: (_PLAIN, 0), _OWN: (spec.name, 0)}
+    modes |= {str(rows): (spec.name, rows) for rows in ROWS}
+    sums: dict[str, dict[str, _Sums]] = defaultdict(lambda: defaultdict(_Sums))
+    texts, started = [], time.monotonic()
+    for number, prompt in enumerate(prompts, start=1):
+        messages = (ChatMessage(Role.USER, prompt.turns[0]),)
+        try:
+            for mode, (drafter, rows) in modes.items():
+                settings = GenerateSettings(
+                    drafter=drafter, tree_rows=rows, max_new_tokens=max_new_tokens
+                )
+                with closing(Session(target)) as session:
+                    done = generate(target, messages, settings, session=session, tuner=tuner)
+                    prompt_ids = tuple(session.token_ids[: done.num_prompt_tokens])
+                sums[mode][prompt.category].add(done)
+        except RequestError:  # longer than the context
+            continue
+        texts.append(Text(prompt_ids, done.token_ids))
+        on_prompt(number, len(prompts))
+        if time.monotonic() - started > most_s:
+            break
+    if not texts:
+        raise TrainingError("No prompt fits the model's context.", "Name shorter ones.")
+    whole = {mode: _whole(by_category.values()) for mode, by_category in sums.items()}
+    return HeadsEval(
+        top=rank_shares(target, spec, texts),
+        tau={str(rows): round(whole[str(rows)].tau, 4) for rows in ROWS},
+        tokens_per_s={name: round(whole[name].tokens_per_s, 3) for name in (_PLAIN, _OWN)},
+        by_category={
+            category: {
+                "tau": round(sums[_OWN][category].tau, 3),
+                "x_plain": round(
+                    sums[_OWN][category].tokens_per_s / sums[_PLAIN][category].tokens_per_s, 3
+                ),
+            }
+            for category in sorted(sums[_PLAIN])
+        },
+    )
+
+
+def _whole(parts: Iterable[_Sums]) -> _Sums:
+    whole = _Sums()
+    for part in parts:
+        whole.tokens += part.tokens
+        whole.steps += part.steps
+        whole.seconds += part.seconds
+    return whole
+
+
+@torch.inference_mode()
+def rank_shares(
+    target: Target, spec: SourceSpec, texts: Sequence[Text]
+) -> tuple[tuple[float, ...], ...]:
+    """How often each rank of a source's guesses is right, where those before were. [depths][10]
+
+    Args:
+        target: The target.
+        spec: Of the source.
+        texts: What the target wrote.
+    """
+    is_deep = target.heads is not None and target.heads.num_heads > 1
+    depths = target.heads.num_heads if is_deep and target.heads is not None else _DEPTHS
+    right = [[0] * NUM_RANKS for _ in range(depths)]
+    tried = [0] * depths
+    for text in texts:
+        source = spec.build(target, RowBudget(64))
+        for place in _heard(target, source, text):
+            later = text.answer_ids[place + 1 :]
+            for depth in range(min(depths, len(later))):
+                path = later[:depth]
+                found = source.candidates(Paths(1, depth, array("i", path)))
+                if found is None:
+                    break
+                tried[depth] += 1
+                rank = _rank(found, later[depth])
+                if rank is not None and rank < NUM_RANKS:
+                    right[depth][rank] += 1
+    return tuple(
+        tuple(round(count / max(1, number), 4) for count in row)
+        for row, number in zip(right, tried, strict=True)
+        if number
+    )
+
+
+def _heard(target: Target, source: Source, text: Text) -> Iterable[int]:
+    """Let a source hear a text as decoding tells it; yields each place of the answer as a root."""
+    whole = [*text.prompt_ids, *text.answer_ids]
+    states = target.runner.extend(whole, target.runner.new_cache(len(whole)))
+    size, start = target.config.hidden_size, len(text.prompt_ids)
+    final, deep = states[:, :size], states[:, size:] if states.shape[1] > size else None
+    source.begin(text.prompt_ids)
+    if isinstance(source, ReadsStates):
+        source.resume(text.prompt_ids, {})
+        source.read(0, final[:start], None if deep is None else deep[:start])
+    for place, root_id in enumerate(text.answer_ids):
+        row = start + place - 1
+        source.observe(Observation((root_id,), final, (row,), None, deep))
+        source.start(root_id, 64)
+        yield place
+
+
+def _rank(found: Candidates, token_id: int) -> int | None:
+    """Which of the candidates a token is, the likeliest being 0; None if none."""
+    ranked = sorted(zip(found.chances, found.token_ids, strict=True), key=lambda pair: -pair[0])
+    ids = [candidate for _, candidate in ranked]
+    return ids.index(token_id) if token_id in ids else None
+
+
+def eval_text(found: HeadsEval) -> str:
+    """For people."""
+    lines = [f"{'ahead':>6}{'top 1':>8}{'top 5':>8}{'top 10':>8}"]
+    for depth, shares in enumerate(found.top, start=1):
+        cells = [sum(shares[:count]) for count in (1, 5, 10)]
+        lines.append(f"{depth:6}" + "".join(f"{cell:8.3f}" for cell in cells))
+    taus = ", ".join(f"{rows} rows {tau:.2f}" for rows, tau in found.tau.items())
+    plain, own = found.tokens_per_s[_PLAIN], found.tokens_per_s[_OWN]
+    lines += [
+        f"tokens per step: {taus}",
+        f"tokens/s: {plain:.2f} without heads, {own:.2f} with them ({own / plain:.2f} ×)",
+    ]
+    return "\n".join(lines)

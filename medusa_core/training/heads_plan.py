@@ -1,0 +1,181 @@
+"""What a run that trains heads will need: memory at its worst moment, disk, and time.
+
+Memory is counted from the sizes; speeds are measured, for a minute at most.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+
+import psutil
+
+from medusa_core.errors import TrainingError
+from medusa_core.memory.budget import RUNTIME_BYTES
+from medusa_core.pace.tuner import Tuner
+from medusa_core.target import Target
+from medusa_core.training.answers import Answer, own_answers
+from medusa_core.training.asked import Asked
+from medusa_core.training.heads import UNITS
+from medusa_core.training.heads_config import HeadsConfig
+from medusa_core.training.heads_run import (
+    MakeTrainee,
+    Order,
+    num_answers,
+    question,
+    seconds_of_a_step,
+)
+from medusa_core.training.losses import CHUNK_ROWS
+from medusa_core.training.packing import EncodedDocument
+from medusa_core.training.states import SHARD_BYTES, Shard
+from medusa_core.training.trainee import Trainee
+
+log = logging.getLogger(__name__)
+
+_ANSWER_S = 60.0
+_OPTIMIZED = 4  # weights, gradients and two averages, all of them float32
+_ANSWER_BYTES = 7  # of a token, as text
+
+
+@dataclass(frozen=True, slots=True)
+class HeadsPlan:
+    """What a run needs.
+
+    Attributes:
+        peak_bytes: Memory of the device at its worst moment, this program included.
+        disk_bytes: What the run's folder grows to.
+        tokens_per_s: At which the model writes answers here.
+        hours: All of it.
+    """
+
+    peak_bytes: int
+    disk_bytes: int
+    tokens_per_s: float
+    hours: float
+
+    def as_dict(self) -> dict[str, float]:
+        """For JSON."""
+        return asdict(self)
+
+
+def plan_run(
+    config: HeadsConfig, target: Target, make: MakeTrainee, asked: Sequence[Asked], base_bytes: int
+) -> HeadsPlan:
+    """Measure speeds and count bytes.
+
+    Args:
+        config: Of the run.
+        target: Loaded as for the run.
+        make: Makes the heads.
+        asked: What the model is asked.
+        base_bytes: Memory that this program had before the target was loaded.
+
+    Raises:
+        TrainingError: No prompt fits the model's context.
+    """
+    answers, tokens_per_s = _some_answers(config, target, asked)
+    trainee = make(target, answers)
+    documents = [answer.document for answer in answers]
+    begun = time.perf_counter()
+    shard = trainee.collect(documents)
+    collect_s = (time.perf_counter() - begun) / len(answers)
+    order = Order([trainee.num_places(shard)], trainee.batch, config.seed)
+    step_s = seconds_of_a_step(trainee, lambda step: trainee.loss(shard, order.at(step)[1]))
+    num_tokens = sum(len(answer.answer_ids) for answer in answers) / len(answers)
+    number = num_answers(config, len(asked))
+    rows = sum(_num_rows(document, trainee) for document in documents) / len(answers) * number
+    in_states = min(config.states_gib * (1 << 30), rows * trainee.row_bytes)
+    places = trainee.num_places(shard) / len(answers) * number
+    num_steps = config.steps or 2 * max(1, int(places / trainee.batch))
+    seconds = number * num_tokens / tokens_per_s + number * collect_s + num_steps * step_s
+    learned = sum(parameter.nbytes for parameter in trainee.module.parameters())
+    longest = max(len(document.ids) for document in documents)
+    on_disk = in_states + number * num_tokens * _ANSWER_BYTES + (_OPTIMIZED + 1) * learned
+    return HeadsPlan(
+        peak_bytes=peak_bytes(config, target, trainee, shard, longest, base_bytes),
+        disk_bytes=int(on_disk),
+        tokens_per_s=round(tokens_per_s, 2),
+        hours=config.minutes / 60 if config.minutes else round(seconds / 3600, 3),
+    )
+
+
+def peak_bytes(
+    config: HeadsConfig,
+    target: Target,
+    trainee: Trainee,
+    shard: Shard,
+    longest: int,
+    base_bytes: int,
+) -> int:
+    """Memory at the worst moment, where a text has `longest` tokens at most.
+
+    Answers, states and heads that are made are held beside the target; once all states lie on the
+    disk the target goes, and what training needs comes instead.
+    """
+    plan, module = target.plan, trainee.module
+    held = [*module.parameters(), *module.buffers()]
+    lent = target.lent.embedding.data_ptr()
+    in_module = sum(one.nbytes for one in held if one.data_ptr() != lent)
+    is_cpu = target.precision.device.type == "cpu"
+    base = base_bytes if is_cpu else RUNTIME_BYTES
+    caches = plan.kv_bytes
+    if is_cpu:  # which takes the pages of rows that are written
+        row_bytes = plan.kv_bytes / target.caches.num_rows
+        caches = int(min(caches, target.num_sessions * longest * row_bytes))
+    beside = base + plan.weights_bytes + plan.scratch_bytes + caches + in_module
+    beside += UNITS * (2 * target.config.vocab_size + target.config.hidden_size) * 4
+    beside += 2 * min(SHARD_BYTES, sum(tensor.nbytes for tensor in shard.values()))
+    learned = sum(parameter.nbytes for parameter in module.parameters())
+    scores = 3 * CHUNK_ROWS * target.config.vocab_size * 4
+    rows = trainee.batch * max(1, _rows_of_a_place(shard, trainee))
+    passed = rows * target.config.hidden_size * 4 * 8 * config.num_heads
+    training = base + in_module + (_OPTIMIZED - 1) * learned + scores + int(passed) + SHARD_BYTES
+    return max(beside, training)
+
+
+def _rows_of_a_place(shard: Shard, trainee: Trainee) -> float:
+    rows = max(len(tensor) for tensor in shard.values())
+    return rows / max(1, trainee.num_places(shard))
+
+
+def _num_rows(document: EncodedDocument, trainee: Trainee) -> int:
+    """Rows of a document that are kept."""
+    return len(document.ids) if not trainee.has_trees else int((document.kinds == 2).sum())
+
+
+def _some_answers(
+    config: HeadsConfig, target: Target, asked: Sequence[Asked]
+) -> tuple[list[Answer], float]:
+    questions = [question(config, asked, number) for number in range(min(256, len(asked)))]
+    found, begun = [], time.monotonic()
+    answers = own_answers(target, questions, config.max_new_tokens, Tuner(target))
+    with closing(answers):
+        for answer in answers:
+            found.append(answer)
+            if time.monotonic() - begun > _ANSWER_S:
+                break
+    if not found:
+        raise TrainingError("No prompt fits the model's context.", "Name shorter ones by --data.")
+    seconds = time.monotonic() - begun
+    return found, sum(len(answer.answer_ids) for answer in found) / seconds
+
+
+def memory_of_this_program() -> int:
+    """Bytes that it holds now."""
+    held: int = psutil.Process().memory_info().rss
+    return held
+
+
+def plan_text(plan: HeadsPlan) -> str:
+    """For people."""
+    return "\n".join(
+        [
+            f"{'memory':14}{plan.peak_bytes / 1e9:8.2f} GB at the worst moment",
+            f"{'disk':14}{plan.disk_bytes / 1e9:8.2f} GB",
+            f"{'answers':14}{plan.tokens_per_s:8.1f} tokens/s",
+            f"{'time':14}{plan.hours:8.2f} hours",
+        ]
+    )
