@@ -119,10 +119,11 @@ def heads_bytes(config: ModelConfig, heads: HeadsShape, formats: PartFormats) ->
     if not heads.num_heads:
         return 0
     if heads.matrices:
-        return sum(
+        in_matrices = sum(
             formats.fitting(formats.heads, *matrix).nbytes(*matrix, formats.device)
             for matrix in heads.matrices
         )
+        return in_matrices + heads.biases * _bias_itemsize(formats)
     hidden, count, device = config.hidden_size, heads.num_heads, formats.device
     rows, biases = count * hidden, count * hidden * _bias_itemsize(formats)
     total = 0

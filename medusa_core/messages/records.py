@@ -255,6 +255,7 @@ class HeadsShape:
         has_one_projection: One projection serves all of them.
         matrices: Rows and columns of what heads of another kind than Medusa's are made of; the
             sizes above then count for nothing in a plan.
+        biases: Numbers of the biases beside these matrices.
     """
 
     num_heads: int = 0
@@ -265,6 +266,7 @@ class HeadsShape:
     reads_root: bool = False
     has_one_projection: bool = False
     matrices: tuple[tuple[int, int], ...] = ()
+    biases: int = 0
 
 
 @dataclass(frozen=True, slots=True)

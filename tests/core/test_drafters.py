@@ -1,6 +1,7 @@
 """What every registered drafter must keep to, whoever wrote it."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -173,7 +174,9 @@ def test_a_dynamic_tree_of_pebble_accepts_more_than_a_fixed_one(load: LoadTarget
 def test_heads_offer_what_chance_lifts_to_the_top(name: str, tiny: Target) -> None:
     lifted = (71, 72, 73)
 
-    def chance(scores: Tensor, token_ids: Tensor | None) -> Tensor:
+    def chance(
+        scores: Tensor, token_ids: Tensor | None, depths: Sequence[int] | None = None
+    ) -> Tensor:
         assert token_ids is None
         raised = scores.clone()
         for depth in range(len(scores)):
@@ -204,7 +207,9 @@ def heads_and_lookup(target: Target, num_rows: int) -> GrownDrafter:
 
 
 def test_a_merged_tree_holds_what_chance_lifts_too(tiny: Target) -> None:
-    def chance(scores: Tensor, token_ids: Tensor | None) -> Tensor:
+    def chance(
+        scores: Tensor, token_ids: Tensor | None, depths: Sequence[int] | None = None
+    ) -> Tensor:
         raised = scores.clone()
         raised[:, 77] += 1000
         return raised
