@@ -14,6 +14,7 @@ from medusa_core.messages import GenerateSettings
 from medusa_core.target import LoadOptions, Target, load_target
 from medusa_core.training.phrase_counts import OwnText, PhraseRecipe, count_phrases
 from medusa_core.tree.phrase_table import Phrases, write_phrases
+from tests.core.hydra_files import random_hydra, write_hydra
 from tests.core.laws import Tie, decode, user_says
 from tests.core.tiny import ACCURACIES, LLAMA3_ROPE, TinySpec, random_heads, write_heads, write_tiny
 
@@ -26,13 +27,18 @@ FAMILIES = {
     name: TinySpec(model_type=name, hidden_size=64, intermediate_size=96, seed=seed)
     for seed, name in enumerate(("mistral", "qwen2", "qwen3"), start=5)
 }
-TARGET_NAMES = ("grouped", "tied", *FAMILIES, "pebble")
+# With heads of another kind.
+HYDRA = TinySpec(hidden_size=64, intermediate_size=96, seed=11)
+TARGET_NAMES = ("grouped", "tied", *FAMILIES, "hydra", "pebble")
 
 
 class LoadTarget(Protocol):
     """Loads a target by name, dtype and device, each once."""
 
     def __call__(self, name: str, dtype: str, device: str = "cpu") -> Target: ...
+
+
+TinyFor = Callable[[str], Target]
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -65,6 +71,10 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, P
             for name, spec in FAMILIES.items()
         },
     }
+    made["hydra"] = (
+        write_tiny(root / "hydra", HYDRA),
+        write_hydra(root / "hydra-heads", random_hydra(HYDRA)),
+    )
     for folder, _ in made.values():
         write_phrases(phrases_of(load_target(folder, options=LoadOptions("float64"))), folder)
     return {**made, "pebble": demo_model()}
@@ -93,6 +103,16 @@ def load(folders: dict[str, tuple[Path, Path]]) -> LoadTarget:
 def tiny(load: LoadTarget) -> Target:
     """The target that most tests need: tiny, exact, with heads."""
     return load("grouped", "float64")
+
+
+@pytest.fixture
+def tiny_for(load: LoadTarget) -> TinyFor:
+    """The exact tiny target whose heads are those that a drafter asks, by the drafter's name."""
+
+    def find(drafter: str) -> Target:
+        return load("hydra" if drafter == "hydra" else "grouped", "float64")
+
+    return find
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from medusa_core.generate.direct import generate
 from medusa_core.messages import ChatMessage, GenerateSettings, Role
 from medusa_core.rules.rule import rule_registry
 from medusa_core.target import Target
+from tests.core.conftest import TinyFor
 from tests.core.laws import user_says
 
 HALF = "\ud83d"
@@ -44,7 +45,8 @@ def test_settings_that_make_no_sense_are_refused_under_every_rule(
 
 
 @pytest.mark.parametrize("drafter", drafter_registry().names)
-def test_a_tiny_temperature_is_greedy(drafter: str, tiny: Target) -> None:
+def test_a_tiny_temperature_is_greedy(drafter: str, tiny_for: TinyFor) -> None:
+    tiny = tiny_for(drafter)
     settings = GenerateSettings(rule="sample", temperature=1e-300, max_new_tokens=8)
     settings = replace(settings, drafter=drafter)
     greedy = generate(tiny, user_says("one"), replace(settings, rule="greedy"))

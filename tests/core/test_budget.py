@@ -20,6 +20,7 @@ from medusa_core.pace.tuner import Tuner
 from medusa_core.rules.rule import rule_registry
 from medusa_core.target import Target
 from medusa_core.types import RowBudget
+from tests.core.conftest import TinyFor
 from tests.core.laws import user_says
 
 COSTS = StepCosts((100, 200), (1, 4, 8), ((1.0, 1.6, 4.0), (2.0, 3.2, 9.0)))
@@ -135,10 +136,11 @@ def test_steps_of_one_size_do_not_say_what_rows_cost(tiny: Target) -> None:
 
 
 @pytest.mark.parametrize("rule", [r.name for r in rule_registry().specs if r.choice.is_exact])
-def test_cheap_rows_are_taken_and_dear_ones_are_not(tiny: Target, rule: str) -> None:
+def test_cheap_rows_are_taken_and_dear_ones_are_not(tiny_for: TinyFor, rule: str) -> None:
     weighing = [spec.name for spec in drafter_registry().specs if spec.weighs_rows]
     assert len(weighing) >= 4
     for drafter in weighing:
+        tiny = tiny_for(drafter)
         settings = GenerateSettings(drafter=drafter, rule=rule, max_new_tokens=30)
         texts, rows = [], []
         for costs in (CHEAP, DEAR):
@@ -215,9 +217,10 @@ def test_as_many_heads_are_asked_as_the_budget_has_levels(tiny: Target, levels: 
     assert len(drafter.propose(9, 8).guesses) == levels
 
 
-def test_an_answer_tells_what_its_trees_brought(tiny: Target) -> None:
+def test_an_answer_tells_what_its_trees_brought(tiny_for: TinyFor) -> None:
     told: list[StepYield] = []
-    prompt_length = generate(tiny, user_says("one"), GenerateSettings()).num_prompt_tokens
+    plain = GenerateSettings("none", max_new_tokens=1)
+    prompt_length = generate(tiny_for("none"), user_says("one"), plain).num_prompt_tokens
 
     class Listening(Tuner):
         def judge(
@@ -228,6 +231,7 @@ def test_an_answer_tells_what_its_trees_brought(tiny: Target) -> None:
 
     for drafter in (spec.name for spec in drafter_registry().specs if spec.drafts):
         told.clear()
+        tiny = tiny_for(drafter)
         # Repetitions are rewarded, so that there is something to look up.
         settings = GenerateSettings(
             drafter=drafter, max_new_tokens=40, tree_rows=5, repetition_penalty=0.3

@@ -18,7 +18,7 @@ from medusa_core.generate.direct import generate
 from medusa_core.messages import TARGET, GenerateSettings
 from medusa_core.target import Target
 from medusa_core.types import RowBudget
-from tests.core.conftest import TARGET_NAMES, LoadTarget
+from tests.core.conftest import TARGET_NAMES, LoadTarget, TinyFor
 from tests.core.laws import check_cache, check_same_tokens, decode, plainly, user_says
 
 DRAFTERS = pytest.mark.parametrize("spec", drafter_registry().specs, ids=lambda spec: spec.name)
@@ -75,7 +75,10 @@ def test_a_proposal_is_a_whole_tree_within_its_rows(
 
 @DRAFTERS
 @torch.inference_mode()
-def test_a_new_answer_starts_without_memory_of_the_last(spec: DrafterSpec, tiny: Target) -> None:
+def test_a_new_answer_starts_without_memory_of_the_last(
+    spec: DrafterSpec, tiny_for: TinyFor
+) -> None:
+    tiny = tiny_for(spec.name)
     fresh, used = spec.build(tiny, RowBudget(12)), spec.build(tiny, RowBudget(12))
     first, second = states(tiny, 2)
     used.begin([9, 9])
@@ -92,10 +95,9 @@ def test_a_new_answer_starts_without_memory_of_the_last(spec: DrafterSpec, tiny:
 @DRAFTERS
 @pytest.mark.parametrize("tree_rows", [1, 2, 7, 40])
 def test_trees_of_any_size_leave_text_and_cache_alone(
-    tree_rows: int, spec: DrafterSpec, tiny: Target
+    tree_rows: int, spec: DrafterSpec, tiny_for: TinyFor
 ) -> None:
-    if not spec.serves(tiny):
-        pytest.skip(f"this target can't use {spec.name}")
+    tiny = tiny_for(spec.name)
     settings = replace(SETTINGS, drafter=spec.name, tree_rows=tree_rows)
     run = decode(
         tiny,

@@ -24,6 +24,7 @@ from medusa_core.rules.sampling import Sampler, gumbel_noise, gumbel_noise_of
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
 from medusa_core.types import Proposal, WalkContext
+from tests.core.conftest import TinyFor
 from tests.core.fakes import ChanceWitness
 from tests.core.faults import Credulous, faulty_rule
 from tests.core.laws import decode, plain_scores, user_says
@@ -194,9 +195,9 @@ def test_law_2_accepted_drafts_keep_the_distribution(
 @pytest.mark.parametrize("rule", EXACT_RULES, ids=lambda rule: rule.name)
 @pytest.mark.parametrize("drafter", drafter_registry().specs, ids=lambda drafter: drafter.name)
 def test_law_2_every_drafter_keeps_the_distribution(
-    drafter: DrafterSpec, rule: RuleSpec, tiny: Target
+    drafter: DrafterSpec, rule: RuleSpec, tiny_for: TinyFor
 ) -> None:
-    assert p_value(tiny, VARIANTS[1], drafter, rule, 600) > LIKELY_NOISE
+    assert p_value(tiny_for(drafter.name), VARIANTS[1], drafter, rule, 600) > LIKELY_NOISE
 
 
 def test_a_biased_rule_is_caught(tiny: Target) -> None:
@@ -367,9 +368,9 @@ def test_who_knows_scores_and_noise_knows_what_is_drawn(settings: GenerateSettin
 
 @pytest.mark.parametrize("name", drafter_registry().names)
 def test_drafters_are_told_the_noise_of_the_places_behind_their_root(
-    name: str, tiny: Target
+    name: str, tiny_for: TinyFor
 ) -> None:
-    witness = ChanceWitness()
+    tiny, witness = tiny_for(name), ChanceWitness()
     spec = witness.watch(drafter_registry().get(name))
     settings = GenerateSettings(
         rule="sample", drafter=name, temperature=1.3, seed=11, max_new_tokens=20, tree_rows=8

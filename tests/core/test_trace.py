@@ -28,6 +28,7 @@ from medusa_core.trace_file import (
     unpack_trace,
     write_trace,
 )
+from tests.core.conftest import TinyFor
 from tests.core.laws import plain_scores, plain_states, user_says
 
 SETTINGS = GenerateSettings(temperature=0.9, seed=4, max_new_tokens=30, tree_rows=9)
@@ -52,10 +53,9 @@ def recording(tiny: Target) -> Recording:
 @pytest.mark.parametrize("rule", rule_registry().names)
 @pytest.mark.parametrize("drafter", drafter_registry().names)
 def test_recording_changes_nothing_and_tells_of_every_step(
-    drafter: str, rule: str, tiny: Target
+    drafter: str, rule: str, tiny_for: TinyFor
 ) -> None:
-    if not drafter_registry().get(drafter).serves(tiny):
-        pytest.skip(f"this target can't use {drafter}")
+    tiny = tiny_for(drafter)
     settings = replace(SETTINGS, drafter=drafter, rule=rule)
     recorded, steps = record(tiny, settings)
     assert recorded.done.token_ids == generate(tiny, user_says("record this"), settings).token_ids
