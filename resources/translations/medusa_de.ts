@@ -1045,6 +1045,14 @@
         <translation>Wählen Sie Granite 4 micro, 1B oder 350M ohne den Buchstaben h, oder Granite 3.</translation>
     </message>
     <message>
+        <source>Choose Hydra heads of the architecture mlp, or Medusa heads for this model.</source>
+        <translation>Wählen Sie Hydra-Köpfe der Architektur mlp, oder Medusa-Köpfe für dieses Modell.</translation>
+    </message>
+    <message>
+        <source>Choose Hydra heads whose hidden_state_offset is 0.</source>
+        <translation>Wählen Sie Hydra-Köpfe, deren hidden_state_offset 0 ist.</translation>
+    </message>
+    <message>
         <source>Choose a Llama-family model, or download config.json again.</source>
         <translation>Wählen Sie ein Modell der Llama-Familie, oder laden Sie config.json neu herunter.</translation>
     </message>
@@ -1177,6 +1185,10 @@
         <translation>Wählen Sie cpu, cuda oder cuda:N.</translation>
     </message>
     <message>
+        <source>Choose grounded Hydra heads, or Medusa heads for this model.</source>
+        <translation>Wählen Sie Hydra-Köpfe mit grounded_heads, oder Medusa-Köpfe für dieses Modell.</translation>
+    </message>
+    <message>
         <source>Choose groups of 32 to 128</source>
         <translation>Wählen Sie Gruppen von 32 bis 128</translation>
     </message>
@@ -1251,6 +1263,10 @@
     <message>
         <source>Choose one: {0}.</source>
         <translation>Wählen Sie eines: {0}.</translation>
+    </message>
+    <message>
+        <source>Choose other heads, or download them again.</source>
+        <translation>Wählen Sie andere Köpfe, oder laden Sie diese neu herunter.</translation>
     </message>
     <message>
         <source>Choose q4, int8 or nf4.</source>
@@ -1453,12 +1469,28 @@
         <translation>Köpfe werden nicht als {0} geschrieben.</translation>
     </message>
     <message>
+        <source>Heads that read the state {0} layers before the last aren&apos;t supported.</source>
+        <translation>Köpfe, die den Zustand {0} Schichten vor der letzten lesen, werden nicht unterstützt.</translation>
+    </message>
+    <message>
         <source>Heads {0} are not numbered from 0 on.</source>
         <translation>Die Köpfe {0} sind nicht von 0 an nummeriert.</translation>
     </message>
     <message>
         <source>Hugging Face doesn&apos;t know your token.</source>
         <translation>Hugging Face kennt Ihr Token nicht.</translation>
+    </message>
+    <message>
+        <source>Hydra heads of the architecture {0} aren&apos;t supported.</source>
+        <translation>Hydra-Köpfe der Architektur {0} werden nicht unterstützt.</translation>
+    </message>
+    <message>
+        <source>Hydra heads with a layer of attention aren&apos;t supported.</source>
+        <translation>Hydra-Köpfe mit einer Attention-Schicht werden nicht unterstützt.</translation>
+    </message>
+    <message>
+        <source>If you trust where they come from, convert them once: python -m medusa_core convert {0}</source>
+        <translation>Wenn Sie der Herkunft vertrauen, wandeln Sie sie einmal um: python -m medusa_core convert {0}</translation>
     </message>
     <message>
         <source>Import it in the model manager, or name it with --model.</source>
@@ -1579,6 +1611,10 @@
     <message>
         <source>Llama-Pebble is here.</source>
         <translation>Llama-Pebble ist da.</translation>
+    </message>
+    <message>
+        <source>Load Hydra heads for this model, or choose the drafter &apos;ngram&apos; or &apos;none&apos;.</source>
+        <translation>Laden Sie Hydra-Köpfe für dieses Modell, oder wählen Sie „ngram“ oder „none“ als Vorausraten.</translation>
     </message>
     <message>
         <source>Load Medusa heads for this model, or choose the drafter &apos;ngram&apos; or &apos;none&apos;.</source>
@@ -1961,6 +1997,10 @@
         <translation>Tensoren brauchen nichts dergleichen. Öffnen Sie diese Datei mit keinem Programm.</translation>
     </message>
     <message>
+        <source>Tensors that belong to no Hydra head: {0}.</source>
+        <translation>Tensoren, die zu keinem Hydra-Kopf gehören: {0}.</translation>
+    </message>
+    <message>
         <source>Tensors that belong to no Medusa head: {0}.</source>
         <translation>Tensoren, die zu keinem Medusa-Kopf gehören: {0}.</translation>
     </message>
@@ -2121,8 +2161,16 @@
         <translation>Die Köpfe haben ein Vokabular von {0}, das Modell von {1}.</translation>
     </message>
     <message>
+        <source>The heads have no matrix {0}.</source>
+        <translation>Den Köpfen fehlt die Matrix {0}.</translation>
+    </message>
+    <message>
         <source>The heads hold no weights.</source>
         <translation>Die Köpfe enthalten keine Gewichte.</translation>
+    </message>
+    <message>
+        <source>The heads lack {0} of {1} tensors, such as {2}.</source>
+        <translation>Den Köpfen fehlen {0} von {1} Tensoren, etwa {2}.</translation>
     </message>
     <message>
         <source>The kept model holds {0}, which it has no place for.</source>
@@ -2225,6 +2273,10 @@
         <translation>Dem Baum fehlen die Eltern von {0} Knoten, etwa {1}.</translation>
     </message>
     <message>
+        <source>The two belong to different heads, or one is damaged: download both again.</source>
+        <translation>Die beiden gehören zu verschiedenen Köpfen, oder eines ist beschädigt: Laden Sie beide neu herunter.</translation>
+    </message>
+    <message>
         <source>The weights and config.json belong to different models; download both again.</source>
         <translation>Gewichte und config.json gehören zu verschiedenen Modellen; laden Sie beides neu herunter.</translation>
     </message>
@@ -2251,6 +2303,10 @@
     <message>
         <source>There are too many stop strings, or one is too long.</source>
         <translation>Es gibt zu viele Stoppzeichenfolgen, oder eine ist zu lang.</translation>
+    </message>
+    <message>
+        <source>There are {0} heads; no tree is deeper than {1}.</source>
+        <translation>Es sind {0} Köpfe; kein Baum ist tiefer als {1}.</translation>
     </message>
     <message>
         <source>There is a preset {0} already.</source>
@@ -2291,6 +2347,10 @@
     <message>
         <source>There isn&apos;t enough memory to read {0}.</source>
         <translation>Zum Lesen von {0} reicht der Speicher nicht.</translation>
+    </message>
+    <message>
+        <source>These Hydra heads don&apos;t read the guesses before their own (grounded_heads is false).</source>
+        <translation>Diese Hydra-Köpfe lesen nicht, was vor ihnen geraten wurde (grounded_heads ist false).</translation>
     </message>
     <message>
         <source>These heads are a pickle ({0}), which can run code when it is opened.</source>
@@ -2555,6 +2615,10 @@
     <message>
         <source>columns in another order, desc_act</source>
         <translation>Spalten in anderer Reihenfolge, desc_act</translation>
+    </message>
+    <message>
+        <source>config.json gives {0} as hydra_{1}, the heads have {2}.</source>
+        <translation>config.json nennt {0} als hydra_{1}, die Köpfe haben {2}.</translation>
     </message>
     <message>
         <source>config.json: each token takes {0} of {1} experts.</source>
@@ -2845,6 +2909,10 @@
         <translation>{0} hat keine GGUF-Datei {1}, oder nicht die ganze.</translation>
     </message>
     <message>
+        <source>{0} has no Hydra heads.</source>
+        <translation>{0} hat keine Hydra-Köpfe.</translation>
+    </message>
+    <message>
         <source>{0} has no Medusa heads.</source>
         <translation>{0} hat keine Medusa-Köpfe.</translation>
     </message>
@@ -2883,6 +2951,10 @@
     <message>
         <source>{0} has shape {1}, but config.json asks for {2}.</source>
         <translation>{0} hat die Form {1}, aber config.json verlangt {2}.</translation>
+    </message>
+    <message>
+        <source>{0} has shape {1}, not {2}.</source>
+        <translation>{0} hat die Form {1}, nicht {2}.</translation>
     </message>
     <message>
         <source>{0} has shape {1}, which isn&apos;t one for each expert.</source>
@@ -2943,6 +3015,10 @@
     <message>
         <source>{0} holds safetensors already.</source>
         <translation>{0} enthält schon safetensors.</translation>
+    </message>
+    <message>
+        <source>{0} holds what is no finite {1} number.</source>
+        <translation>{0} enthält etwas, das keine endliche Zahl in {1} ist.</translation>
     </message>
     <message>
         <source>{0} holds {1} GGUF files, of which one is enough.</source>
@@ -5160,6 +5236,14 @@
     <message>
         <source>As the makers of this model advise to sample from it.</source>
         <translation>Wie die Hersteller dieses Modells empfehlen, daraus zu ziehen.</translation>
+    </message>
+    <message>
+        <source>Hydra head</source>
+        <translation>Hydra-Kopf</translation>
+    </message>
+    <message>
+        <source>guessed by a Hydra head, which reads the guesses before its own</source>
+        <translation>von einem Hydra-Kopf geraten, der liest, was vor ihm geraten wurde</translation>
     </message>
     <message>
         <source>head</source>

@@ -14,6 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from medusa_core.__main__ import main
 from medusa_core.drafters.drafter import NUM_RANKS
 from medusa_core.drafters.grown import GrownDrafter
 from medusa_core.drafters.growth import make_growth
@@ -599,6 +600,17 @@ def test_a_folder_says_what_heads_it_holds_and_for_which_model(
     assert match(model.target, narrow.heads).reason == "hidden size 32 ≠ 64"
     folder = write_hydra(tmp_path / "other", random_hydra(HYDRA), hydra_head_arch="prefix-mlp")
     assert "prefix-mlp" in look_into(folder).problems[0]
+
+
+def test_the_command_shows_what_a_folder_holds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tensors = random_hydra(HYDRA)
+    assert main(["heads", "show", str(write_hydra(tmp_path, tensors))]) == 0
+    shown = capsys.readouterr().out
+    count = sum(tensor.numel() for tensor in tensors.values())
+    for told in ("hydra", "heads           3", "layers 2", "320 tokens", f"{count:,}"):
+        assert told in shown
 
 
 def test_heads_under_the_name_of_weights_are_read_too(target: Target, tmp_path: Path) -> None:
