@@ -54,7 +54,8 @@ def test_texts_are_those_of_the_cpu(
 def test_every_family_writes_on_a_card_what_it_writes_on_the_cpu(
     name: str, load: LoadTarget, folders: Folders
 ) -> None:
-    settings = GenerateSettings(max_new_tokens=12)
+    drafter = "hydra" if name == "hydra" else "medusa"
+    settings = GenerateSettings(drafter, max_new_tokens=12)
     expected = decode(load(name, "float64"), settings, MESSAGES)
     with imagined_card():
         there = load_target(*folders[name], LoadOptions("float64", "cuda"))
