@@ -52,6 +52,8 @@ class HeadKind:
         read: The heads of a folder for a target: folder, sizes of the target, where and in which
             dtype they run, what the target lends them, their weight format. Raises CheckpointError,
             HeadsError or OutOfMemoryError.
+        is_ranked: What a head guesses is one list for all paths, so that its ranks are right so and
+            so often: a table of trees goes with such heads.
     """
 
     name: str
@@ -60,6 +62,7 @@ class HeadKind:
     owns: Callable[[frozenset[str]], bool]
     sizes: Callable[[Shapes, Mapping[str, object]], HeadsShape]
     read: Callable[[Path, ModelConfig, Precision, Lent, PartFormats], Heads]
+    is_ranked: bool = True
 
 
 @cache

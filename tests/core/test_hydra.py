@@ -35,13 +35,24 @@ from medusa_core.hub.convert import ConversionLimits, convert
 from medusa_core.hub.convert_source import find_source
 from medusa_core.hub.library_folder import Kind, look_into
 from medusa_core.hub.pairing import Fit, match
-from medusa_core.messages import GenerateSettings, WeightFormats
+from medusa_core.messages import (
+    Calibrate,
+    Calibrated,
+    Failed,
+    GenerateSettings,
+    GenerationDone,
+    LoadModel,
+    ModelLoaded,
+    Planned,
+    WeightFormats,
+)
 from medusa_core.native.binding import native_library
 from medusa_core.rules.sampling import Sampler, gumbel_noise
 from medusa_core.target import LoadOptions, Target, load_target
 from medusa_core.types import RowBudget
 from tests.core.conftest import HYDRA
 from tests.core.drafts import Scripted
+from tests.core.engine_harness import EngineHarness
 from tests.core.hydra_files import FILE, drafted_scores, random_hydra, settings_of, write_hydra
 from tests.core.laws import check_cache, check_same_tokens, decode, plainly, user_says
 from tests.core.test_quantization import held_bytes
@@ -297,6 +308,34 @@ def test_the_drafters_of_medusa_heads_have_no_use_for_them(tmp_path: Path) -> No
         assert "Hydra" in caught.value.hint
     composite = drafter_registry().get("composite").build(target, RowBudget(8))
     assert isinstance(composite, GrownDrafter)
+
+
+@pytest.mark.parametrize("name", ["hydra", "medusa"])
+def test_the_engine_loads_measures_and_drafts_with_them(name: str, tmp_path: Path) -> None:
+    model = write_tiny(tmp_path / "model", HYDRA)
+    heads = write_hydra(tmp_path / "heads", knowing(3, model))
+    engine = EngineHarness()
+    try:
+        event = engine.load(LoadModel("", "load", model, heads, "float32", "cpu"))
+        assert isinstance(event, ModelLoaded)
+        assert event.num_heads == 3
+        assert [choice.name for choice in event.drafters][:2] == ["composite", "ngram"]
+        assert "hydra" in {info.name for info in event.sources}
+        engine.submit(Calibrate("", "calibrate"))
+        engine.wait("calibrate", Calibrated)
+        planned = engine.wait("calibrate", Planned)
+        assert isinstance(planned, Planned)
+        assert planned.best_nodes == ()  # there is no tree for all steps
+        found = engine.answer("one", GenerateSettings(name, max_new_tokens=20))
+        if name == "medusa":
+            assert isinstance(found, Failed)
+            return
+        assert isinstance(found, GenerationDone)
+        plain = engine.answer("one", GenerateSettings("none", max_new_tokens=20), "other")
+        assert isinstance(plain, GenerationDone)
+        assert found.token_ids == plain.token_ids
+    finally:
+        engine.close()
 
 
 # What they take -----------------------------------------------------------------------------------

@@ -281,4 +281,4 @@ def _compare(shapes: Shapes, wanted: Shapes) -> None:
             raise HeadsError(f"{name} has shape {list(shapes[name])}, not {list(shape)}.", _AGAIN)
 
 
-SPEC = HeadKind("hydra", _claims, _shape, _owns, _shape_among, _read)
+SPEC = HeadKind("hydra", _claims, _shape, _owns, _shape_among, _read, is_ranked=False)
