@@ -9,7 +9,7 @@ from pathlib import Path
 
 from medusa_core.errors import CheckpointError, PlanError
 from medusa_core.heads.kind import Heads, kind_of, read_shape
-from medusa_core.heads.medusa import Lent, MedusaHeads
+from medusa_core.heads.medusa import Lent
 from medusa_core.heads.reader import has_merged_heads
 from medusa_core.kv.cache import KvCache
 from medusa_core.kv.pool import CachePool
@@ -59,7 +59,7 @@ class Target:
         eos_token_ids: Tokens that end an answer.
         lent: What it lends heads: its projection and its token vectors.
         heads: Heads of whichever kind, or None.
-        trees: Trees for the heads, or None without heads.
+        trees: Trees for the heads; None without heads, or for heads that draft path by path.
         phrases: What it often says, or None where no such table lies beside it.
         num_parameters: Parameters of the target.
         weights_bytes: Bytes that its weights take.
@@ -173,9 +173,9 @@ def load_target(
     heads, trees = None, None
     if heads_dir is not None:
         tell("heads", 1.0, f"Reading the heads of {heads_dir.name}")
-        heads = kind_of(heads_dir).read(heads_dir, config, precision, lent, formats)
-        if isinstance(heads, MedusaHeads):
-            trees = read_tree_table(heads_dir, heads.num_heads)
+        kind = kind_of(heads_dir)
+        heads = kind.read(heads_dir, config, precision, lent, formats)
+        trees = read_tree_table(heads_dir, heads.num_heads) if kind.is_ranked else None
     runner = choose_runner(model, precision)
     if heads is not None:
         share_workers(runner, heads)

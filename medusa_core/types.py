@@ -92,15 +92,18 @@ class WalkContext:
 class Chance(Protocol):
     """What chance will add to the target's scores behind a root."""
 
-    def __call__(self, scores: Tensor, token_ids: Tensor | None) -> Tensor:
+    def __call__(
+        self, scores: Tensor, token_ids: Tensor | None, depths: Sequence[int] | None = None
+    ) -> Tensor:
         """Scores as they would be compared if they were the target's.
 
         Args:
-            scores: At depth 1, 2, ... [depths, n]
-            token_ids: Whose scores they are, [n] or [depths, n]; None where columns are token ids.
+            scores: Of some tokens, a row for each place. [places, n]
+            token_ids: Whose scores they are, [n] or [places, n]; None where columns are token ids.
+            depths: How deep each place is, from 1; None for 1, 2, ...
 
         Returns:
-            [depths, n], on the CPU; −inf for what would be filtered out.
+            [places, n], on the CPU; −inf for what would be filtered out.
         """
 
 

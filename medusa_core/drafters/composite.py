@@ -2,6 +2,7 @@
 
 from medusa_core.drafters.grown import grown_spec
 from medusa_core.drafters.source import source_registry
+from medusa_core.drafters.sources.heads_source import HINT
 from medusa_core.messages import DrafterChoice
 
 SPEC = grown_spec(
@@ -13,4 +14,5 @@ SPEC = grown_spec(
     source_registry().names,
     preference=0,
     needs_all=False,
+    hint=HINT,
 )

@@ -111,7 +111,11 @@ def _source(marks: int, depth: int, names: tuple[str, ...]) -> TokenSource:
 
 
 def grown_spec(
-    choice: DrafterChoice, sources: Sequence[str], preference: int, needs_all: bool = True
+    choice: DrafterChoice,
+    sources: Sequence[str],
+    preference: int,
+    needs_all: bool = True,
+    hint: str = "",
 ) -> DrafterSpec:
     """A drafter that grows trees from some sources.
 
@@ -120,6 +124,7 @@ def grown_spec(
         sources: Their names.
         preference: As `DrafterSpec` has it.
         needs_all: It serves only where all of them do; else it takes those that do, two at least.
+        hint: What to do where it can't draft; empty for what its first source says.
     """
     specs = [source_registry().get(name) for name in sources]
 
@@ -134,5 +139,5 @@ def grown_spec(
             raise RequestError(f"{target.name} can't use the drafter {choice.name!r}.", hint)
         return GrownDrafter(budget, target, serving(target))
 
-    hint = next((spec.hint for spec in specs if spec.hint), "")
+    hint = hint or next((spec.hint for spec in specs if spec.hint), "")
     return DrafterSpec(choice, serves, build, preference, sources=tuple(sources), hint=hint)

@@ -10,7 +10,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `heads`."""
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     show = actions.add_parser("show", help="say what a folder of heads holds")
-    show.add_argument("source", type=Path, help="folder with Medusa heads")
+    show.add_argument("source", type=Path, help="folder with heads")
     show.set_defaults(run=run_show)
     convert = actions.add_parser("convert", help="write heads in another format")
     convert.add_argument("source", type=Path, help="folder with Medusa heads")
@@ -22,8 +22,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_show(args: argparse.Namespace) -> int:
     """Print format, counts and sizes."""
+    from medusa_core.heads.kind import kind_of
     from medusa_core.heads.reader import read_head_set
 
+    kind = kind_of(args.source)
+    if kind.name != "medusa":
+        shape = kind.shape(args.source)
+        print(f"kind            {kind.name}")
+        print(f"heads           {shape.num_heads}")
+        print(f"residual layers {shape.num_layers}")
+        print(f"hidden size     {shape.hidden_size}")
+        print(f"projection      {shape.columns:,} tokens")
+        print(f"numbers         {sum(r * c for r, c in shape.matrices) + shape.num_biases:,}")
+        return 0
     heads, spec = read_head_set(args.source, None)
     tensors = [t for head in heads.heads for pair in head.layers for t in pair if t is not None]
     projections = [heads.projection, *(head.projection for head in heads.heads)]

@@ -5,7 +5,7 @@ A source or drafter asks the heads of the kind that it knows; nobody else looks 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -23,6 +23,8 @@ from medusa_core.models.precision import Precision
 from medusa_core.native.pool import Workers
 from medusa_core.quant.choice import PartFormats
 from medusa_core.registry import Registry
+
+Shapes = Mapping[str, tuple[int, ...]]
 
 
 class Heads(Protocol):
@@ -59,15 +61,23 @@ class HeadKind:
         name: Its name.
         claims: Does a folder hold heads of this kind?
         shape: Their sizes, without reading a tensor. Raises CheckpointError or HeadsError.
+        owns: Are tensors of these names heads of this kind?
+        sizes: As `shape`, of tensors of which only names and shapes are known, and of what
+            `config.json` says, if anything. Raises HeadsError.
         read: The heads of a folder for a target: folder, sizes of the target, where and in which
             dtype they run, what the target lends them, their weight format. Raises CheckpointError,
             HeadsError or OutOfMemoryError.
+        is_ranked: What a head guesses is one list for all paths, so that its ranks are right so and
+            so often: a table of trees goes with such heads.
     """
 
     name: str
     claims: Callable[[Path], bool]
     shape: Callable[[Path], HeadsShape]
+    owns: Callable[[frozenset[str]], bool]
+    sizes: Callable[[Shapes, Mapping[str, object]], HeadsShape]
     read: Callable[[Path, ModelConfig, Precision, Lent, PartFormats], Heads]
+    is_ranked: bool = True
 
 
 def check_finite(name: str, tensor: Tensor) -> Tensor:
@@ -101,3 +111,18 @@ def read_shape(heads_dir: Path) -> HeadsShape:
         HeadsError: The folder holds no heads.
     """
     return kind_of(heads_dir).shape(heads_dir)
+
+
+def shape_among(shapes: Shapes, settings: Mapping[str, object]) -> HeadsShape:
+    """Sizes of heads of which only headers are known.
+
+    Args:
+        shapes: Of their tensors, by name.
+        settings: What `config.json` says; empty if that isn't known.
+
+    Raises:
+        HeadsError: They are no heads.
+    """
+    names = frozenset(shapes)
+    owning = (spec for spec in kind_registry().specs if spec.owns(names))
+    return next(owning, kind_registry().get("medusa")).sizes(shapes, settings)

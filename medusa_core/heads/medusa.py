@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from medusa_core.heads.compiled_heads import MOST_RANKS, native_heads
-from medusa_core.heads.ranked import Drawn, Ranked
+from medusa_core.heads.ranked import Drawn, Ranked, best_of
 from medusa_core.heads.weights import HeadWeights, reads_root
 from medusa_core.native.pool import Workers
 from medusa_core.quant.linear import QuantLinear, make_linear
@@ -47,17 +47,6 @@ MakeLinear = Callable[[Tensor, Tensor | None], QuantLinear]
 # Chance lifts a token that is unlikelier than so many others hardly ever to the top.
 _MOST_CANDIDATES = 4096
 _Layers = list[tuple[Tensor, Tensor]]
-
-
-def _best_of(scores: Tensor, num_ranks: int) -> tuple[list[list[int]], array[float]]:
-    """The best columns of every row and their probabilities."""
-    best = scores.topk(num_ranks, dim=-1)
-    whole = scores.float().logsumexp(dim=-1, keepdim=True)
-    chances = (best.values.float() - whole).exp()
-    # Brought from the device at once; a float64 holds every column's number.
-    columns, given = torch.stack([best.indices.double(), chances.double()]).tolist()
-    flat = [chance for row in given for chance in row]
-    return [[int(column) for column in row] for row in columns], array("f", flat)
 
 
 class MedusaHeads:
@@ -183,7 +172,7 @@ class MedusaHeads:
         """Scores of the first heads, the best columns of each, and their chances."""
         if self._native is None or num_ranks > MOST_RANKS or hidden.dtype != torch.float32:
             scores = self.logits(hidden, root_id, num_heads)
-            return scores, *_best_of(scores, num_ranks)
+            return scores, *best_of(scores, num_ranks)
         scores, flat, chances = self._native.ranked(hidden, root_id, num_heads, num_ranks)
         best = [flat[i : i + num_ranks] for i in range(0, len(flat), num_ranks)]
         return scores, best, chances

@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from medusa_core.messages import Odds
@@ -69,6 +70,17 @@ class Ranked:
     def odds(self, shape: TreeShape) -> Odds:
         """What the heads give the nodes of a tree whose ranks are theirs."""
         return Odds(self.chances().tobytes(), shape.places_among(len(self.columns[0])))
+
+
+def best_of(scores: Tensor, num_ranks: int) -> tuple[list[list[int]], array[float]]:
+    """The best columns of every row and their probabilities."""
+    best = scores.topk(num_ranks, dim=-1)
+    whole = scores.float().logsumexp(dim=-1, keepdim=True)
+    chances = (best.values.float() - whole).exp()
+    # Brought from the device at once; a float64 holds every column's number.
+    columns, given = torch.stack([best.indices.double(), chances.double()]).tolist()
+    flat = [chance for row in given for chance in row]
+    return [[int(column) for column in row] for row in columns], array("f", flat)
 
 
 def _probabilities(scores: Tensor, columns: Sequence[Sequence[int]]) -> array[float]:

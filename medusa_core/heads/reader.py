@@ -15,7 +15,7 @@ from torch import Tensor
 from medusa_core.errors import HeadsError
 from medusa_core.heads.format import HeadsFormat, Kind, Part, find_format
 from medusa_core.heads.formats import merged
-from medusa_core.heads.medusa import Lent, MedusaHeads
+from medusa_core.heads.medusa import Lent, MakeLinear, MedusaHeads
 from medusa_core.heads.weights import HeadSet, HeadWeights, reads_root
 from medusa_core.messages import HeadsShape
 from medusa_core.models.checkpoint import Checkpoint
@@ -66,10 +66,6 @@ def read_heads(
     _check_alike(build)
     _check_fit(build, config)
 
-    def make(weight: Tensor, bias: Tensor | None) -> QuantLinear:
-        spec = formats.fitting(formats.heads, *weight.shape)
-        return spec.build(spec.quantize(weight), len(weight), bias, precision.compute)
-
     def read(name: str) -> Tensor:
         return checkpoint.floats(name, precision.compute)
 
@@ -81,9 +77,20 @@ def read_heads(
     )
     try:
         projection = None if one is None else _tokens_alone(read(one), config, precision.device)
+        make = linears_of(formats, precision)
         return MedusaHeads(heads, lent, build.token_map, projection, make)
     except torch.OutOfMemoryError as error:
         raise no_memory("the Medusa heads") from error
+
+
+def linears_of(formats: PartFormats, precision: Precision) -> MakeLinear:
+    """Makes layers in the format that heads have."""
+
+    def make(weight: Tensor, bias: Tensor | None) -> QuantLinear:
+        spec = formats.fitting(formats.heads, *weight.shape)
+        return spec.build(spec.quantize(weight), len(weight), bias, precision.compute)
+
+    return make
 
 
 def read_heads_shape(heads_dir: Path) -> HeadsShape:
@@ -303,7 +310,28 @@ def _check_fit(heads: HeadSet, config: ModelConfig) -> None:
     Raises:
         HeadsError: The heads are for another target.
     """
-    hidden = heads.hidden_size or 0
+    if heads.token_map is None:
+        check_sizes(heads.hidden_size or 0, heads.num_columns or config.vocab_size, config)
+        return
+    # Of what is mapped, each token must be one of the target's.
+    vocabulary = int(heads.token_map.max()) + 1
+    check_sizes(heads.hidden_size or 0, max(vocabulary, config.vocab_size), config, padding=0)
+
+
+def check_sizes(
+    hidden: int, vocabulary: int, config: ModelConfig, padding: int = _MOST_PADDING
+) -> None:
+    """Refuse heads for a target of other sizes.
+
+    Args:
+        hidden: Their width.
+        vocabulary: The tokens that they draft from.
+        config: Sizes of the target.
+        padding: By how many tokens the vocabularies may differ.
+
+    Raises:
+        HeadsError: They are for another target.
+    """
     if hidden != config.hidden_size:
         raise HeadsError(
             f"The heads are for a hidden size of {hidden}, the model has {config.hidden_size}.",
@@ -311,13 +339,7 @@ def _check_fit(heads: HeadSet, config: ModelConfig) -> None:
             heads=hidden,
             model=config.hidden_size,
         )
-    columns = heads.num_columns
-    vocabulary = columns or config.vocab_size
-    fits = abs(vocabulary - config.vocab_size) <= _MOST_PADDING
-    if heads.token_map is not None:
-        vocabulary = int(heads.token_map.max()) + 1
-        fits = vocabulary <= config.vocab_size
-    if not fits:
+    if abs(vocabulary - config.vocab_size) > padding:
         raise HeadsError(
             f"The heads have a vocabulary of {vocabulary}, the model {config.vocab_size}.",
             "Choose the heads that were trained for this model.",

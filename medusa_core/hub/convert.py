@@ -20,11 +20,11 @@ import psutil
 from medusa_core.errors import ConversionError, DiskFullError
 from medusa_core.files.safetensors_header import read_header
 from medusa_core.hub.convert_process import Job, run_job
-from medusa_core.hub.convert_source import COMPANIONS, HEADS_FILE, INDEX_FILE, MODEL_FILE, Source
+from medusa_core.hub.convert_source import COMPANIONS, HEADS_FILES, INDEX_FILE, MODEL_FILE, Source
 from medusa_core.hub.pickles import inspect_pickle
 
 _PREFIX, _SUFFIX = ".conversion-", ".partial"
-_RESULTS = (HEADS_FILE, MODEL_FILE, INDEX_FILE)
+_RESULTS = (*HEADS_FILES, MODEL_FILE, INDEX_FILE)
 
 
 @dataclass(frozen=True, slots=True)

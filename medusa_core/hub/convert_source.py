@@ -9,6 +9,8 @@ from medusa_core.errors import CheckpointError, ConversionError
 from medusa_core.files.json_file import read_json
 
 HEADS_FILE = "medusa_lm_head.safetensors"
+HYDRA_FILE = "hydra_lm_head.safetensors"
+HEADS_FILES = (HEADS_FILE, HYDRA_FILE)
 MODEL_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
 # What a folder needs beside its weights.
@@ -17,7 +19,7 @@ COMPANIONS = (
     *("added_tokens.json", "vocab.json", "merges.txt", "chat_template.*", "medusa_trees.json"),
     *("LICENSE*", "USE_POLICY*", "README.md"),
 )
-_PICKLED_HEADS = ("medusa_lm_head.pt", "medusa_lm_head.bin")
+PICKLED_HEADS = ("medusa_lm_head.pt", "medusa_lm_head.bin", "hydra_lm_head.pt")
 _PICKLED_INDEX = "pytorch_model.bin.index.json"
 _PICKLED_MODEL = "pytorch_model.bin"
 
@@ -74,7 +76,7 @@ def find_source(path: Path, output: Path | None = None) -> Source:
         return Source(path.parent, (path,), output or path.parent, base_model=_base(path.parent))
     if not path.is_dir():
         raise ConversionError(f"{path} doesn't exist.", "Name a file or a folder that does.")
-    for name in _PICKLED_HEADS:
+    for name in PICKLED_HEADS:
         if (path / name).is_file():
             return Source(path, (path / name,), output or path, base_model=_base(path))
     if (path / _PICKLED_INDEX).is_file():
@@ -119,7 +121,7 @@ def _nothing(folder: Path) -> ConversionError:
         )
     return ConversionError(
         f"No pickled heads or weights in {folder}.",
-        f"Name a folder with {_PICKLED_HEADS[0]}, {_PICKLED_MODEL} or {_PICKLED_INDEX}.",
+        f"Name a folder with {PICKLED_HEADS[0]}, {_PICKLED_MODEL} or {_PICKLED_INDEX}.",
     )
 
 

@@ -13,8 +13,9 @@ from typing import Any
 
 from medusa_core.child.line import Line, limit_process, open_line
 from medusa_core.errors import ConversionError, HeadsError, MedusaError
+from medusa_core.files.safetensors_header import read_header
 from medusa_core.hub.convert_process import Job
-from medusa_core.hub.convert_source import HEADS_FILE, INDEX_FILE, MODEL_FILE
+from medusa_core.hub.convert_source import HEADS_FILE, HYDRA_FILE, INDEX_FILE, MODEL_FILE
 
 log = logging.getLogger(__name__)
 
@@ -95,9 +96,15 @@ def _check_names(job: Job, weight_map: dict[str, str]) -> None:
 
 def _rewrite_heads(source_name: str, out: Path, job: Job) -> None:
     """Give heads the file and the configuration of their format; leave other weights alone."""
+    from medusa_core.heads.kinds import hydra
     from medusa_core.heads.reader import read_head_set
     from medusa_core.heads.writer import write_heads
 
+    shapes = {name: entry.shape for name, entry in read_header(out / MODEL_FILE).items()}
+    if source_name.startswith("hydra_lm_head") or hydra.SPEC.owns(frozenset(shapes)):
+        hydra.SPEC.sizes(shapes, {})
+        (out / MODEL_FILE).rename(out / HYDRA_FILE)
+        return
     raw = out.with_name("raw")
     raw.mkdir()
     staged = (out / MODEL_FILE).rename(raw / HEADS_FILE)

@@ -10,7 +10,7 @@ from pathlib import Path
 from medusa_core.errors import CheckpointError, RequestError
 from medusa_core.files.gguf import files_of, is_first, is_gguf
 from medusa_core.hub.cache_folder import read_ref
-from medusa_core.hub.convert_source import HEADS_FILE, INDEX_FILE, MODEL_FILE
+from medusa_core.hub.convert_source import HEADS_FILES, INDEX_FILE, MODEL_FILE, PICKLED_HEADS
 from medusa_core.hub.library_files import expected_files, files_in
 from medusa_core.hub.library_folder import Contents, Kind, look_into
 from medusa_core.hub.other_programs import Found
@@ -18,7 +18,7 @@ from medusa_core.hub.pairing import Pairing, pair
 
 _PREFIX = "models--"
 _UNFINISHED = (".part", ".incomplete")
-_MODEL_FILES = (HEADS_FILE, INDEX_FILE, MODEL_FILE, "config.json")
+_MODEL_FILES = (*HEADS_FILES, INDEX_FILE, MODEL_FILE, "config.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ def _ggufs_in(folder: Path) -> list[Path]:
 
 
 def _is_model(folder: Path) -> bool:
-    patterns = ("*.safetensors", "*.gguf", "pytorch_model*.bin", "medusa_lm_head.*")
+    patterns = ("*.safetensors", "*.gguf", "pytorch_model*.bin", *PICKLED_HEADS)
     return any((folder / name).exists() for name in _MODEL_FILES) or any(
         any(folder.glob(pattern)) for pattern in patterns
     )

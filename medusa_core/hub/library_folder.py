@@ -15,13 +15,12 @@ from medusa_core.errors import CheckpointError, HeadsError, ModelError
 from medusa_core.files.gguf import is_gguf
 from medusa_core.files.json_file import read_json
 from medusa_core.files.safetensors_header import read_header
-from medusa_core.hub.convert_source import HEADS_FILE, INDEX_FILE, MODEL_FILE
+from medusa_core.hub.convert_source import HEADS_FILES, INDEX_FILE, MODEL_FILE, PICKLED_HEADS
 from medusa_core.hub.library_files import indexed_files
 from medusa_core.hub.pairing import HeadsFacts, TargetFacts, heads_facts, target_facts
 from medusa_core.models.gguf_config import read_gguf_config
 
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model")
-_PICKLED_HEADS = ("medusa_lm_head.pt", "medusa_lm_head.bin")
 _PICKLED_WEIGHTS = "pytorch_model*.bin"
 _EMBEDDING = "embed_tokens.weight"
 _MERGED = "medusa_head."
@@ -72,7 +71,7 @@ def look_into(folder: Path, name: str = "") -> Contents:
     weights = next((file for file in (INDEX_FILE, MODEL_FILE) if _is_named(folder / file)), "")
     if weights:
         return _weights(folder, name, weights, config, problems)
-    if not _is_named(folder / HEADS_FILE):
+    if not _heads_in(folder):
         return _other(folder, name, config, problems)
     heads = _heads_file(folder, name, config, problems)
     return Contents(Kind.HEADS, "safetensors", tuple(problems), None, heads)
@@ -91,6 +90,11 @@ def _is_named(path: Path) -> bool:
     return path.exists() or path.is_symlink()
 
 
+def _heads_in(folder: Path) -> str:
+    """The file of heads in a folder; empty if there is none."""
+    return next((file for file in HEADS_FILES if _is_named(folder / file)), "")
+
+
 def _weights(
     folder: Path, name: str, weights: str, config: dict[str, Any], problems: list[str]
 ) -> Contents:
@@ -105,7 +109,7 @@ def _weights(
     heads = None
     if any(tensor.startswith(_MERGED) for tensor in shapes):
         heads = _heads(name, shapes, config, problems)
-    elif _is_named(folder / HEADS_FILE):
+    elif _heads_in(folder):
         heads = _heads_file(folder, name, config, problems)
     kind = Kind.UNKNOWN if target is None else Kind.TARGET if heads is None else Kind.MERGED
     return Contents(kind, "safetensors", tuple(problems), target, heads)
@@ -114,7 +118,7 @@ def _weights(
 def _heads_file(
     folder: Path, name: str, config: dict[str, Any], problems: list[str]
 ) -> HeadsFacts | None:
-    shapes = _read_shapes(folder, HEADS_FILE, problems)
+    shapes = _read_shapes(folder, _heads_in(folder), problems)
     return _heads(name, shapes, config, problems) if shapes else None
 
 
@@ -128,7 +132,7 @@ def _read_shapes(folder: Path, weights: str, problems: list[str]) -> Shapes:
 
 def _other(folder: Path, name: str, config: dict[str, Any], problems: list[str]) -> Contents:
     convert = f"convert it once: python -m medusa_core convert {folder}"
-    if any((folder / pickle).exists() for pickle in _PICKLED_HEADS):
+    if any((folder / pickle).exists() for pickle in PICKLED_HEADS):
         return Contents(Kind.HEADS, "pickle", (*problems, f"a pickle; {convert}"))
     if any(folder.glob(_PICKLED_WEIGHTS)):
         facts = target_facts(name, config)

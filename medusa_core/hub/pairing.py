@@ -180,11 +180,11 @@ def heads_facts(
     Raises:
         HeadsError: They are no heads.
     """
-    from medusa_core.heads.reader import heads_shape  # takes torch along
+    from medusa_core.heads.kind import shape_among  # takes torch along
 
     said = config.get("base_model_name_or_path")
     base = said if isinstance(said, str) and said not in ("N/A", "None") else ""
-    return HeadsFacts(name, heads_shape(shapes), base)
+    return HeadsFacts(name, shape_among(shapes, config), base)
 
 
 def _bare(name: str) -> str:

@@ -19,6 +19,7 @@ from medusa_core.files.safetensors_header import (
     header_bytes,
     parse_header,
 )
+from medusa_core.hub.convert_source import HEADS_FILES
 from medusa_core.hub.listing import Listing, list_repo
 from medusa_core.hub.refusals import access_error, unreachable, unreadable
 from medusa_core.hub.settings import HubSettings
@@ -32,7 +33,6 @@ _MOST_TEXT_BYTES = 16 << 20
 _REFUSED = (401, 403)
 _NOT_FOUND = 404
 _ERRORS, _OK, _PARTIAL = 400, 200, 206
-HEADS_FILE = "medusa_lm_head.safetensors"
 _USUAL = ("q4_k_m", "q4_0", "q4_k_s", "mxfp4")
 _HEADER_BYTES = (1 << 20, 8 << 20, 48 << 20)
 
@@ -123,7 +123,7 @@ def look_at_heads(settings: HubSettings, repo: str) -> HeadsShape:
     listing = list_repo(settings, repo)
     listing.check()
     found = [file.path for file in listing.needed if file.path.endswith(".safetensors")]
-    name = HEADS_FILE if HEADS_FILE in found else found[0]
+    name = next((file for file in HEADS_FILES if file in found), found[0])
     return _heads_shape(read_remote_header(settings, listing, name))
 
 
@@ -146,9 +146,9 @@ def read_remote_header(
 
 
 def _heads_shape(entries: dict[str, TensorEntry]) -> HeadsShape:
-    from medusa_core.heads.reader import heads_shape
+    from medusa_core.heads.kind import shape_among
 
-    return heads_shape({name: entry.shape for name, entry in entries.items()})
+    return shape_among({name: entry.shape for name, entry in entries.items()}, {})
 
 
 def _read_json(settings: HubSettings, listing: Listing, path: str) -> dict[str, Any]:

@@ -38,7 +38,9 @@ class Sample:
         return descend(tree, choose)
 
     def chance(self, position: int) -> Chance | None:
-        return lambda scores, token_ids: self._sampler.shifted(scores, token_ids, position)
+        return lambda scores, token_ids, depths=None: self._sampler.shifted(
+            scores, token_ids, position, depths
+        )
 
     def numbers(
         self, logits: Tensor, nodes: Path, context: WalkContext, run: Path

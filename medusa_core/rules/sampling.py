@@ -15,7 +15,7 @@ Decoding" (2024), section 3.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -109,19 +109,27 @@ class Sampler:
         best = int((kept + _gumbel(uniform)).argmax())
         return best if ids is None else int(ids[best])
 
-    def shifted(self, scores: Tensor, token_ids: Tensor | None, position: int) -> Tensor:
+    def shifted(
+        self,
+        scores: Tensor,
+        token_ids: Tensor | None,
+        position: int,
+        depths: Sequence[int] | None = None,
+    ) -> Tensor:
         """What `draw` would compare from a position on, if these were the target's scores.
 
         Args:
             scores: [places, n], any device and float dtype
             token_ids: Whose they are, [n] or [places, n]; None where columns are token ids.
-            position: Of the first place.
+            position: What a depth of 1 stands for.
+            depths: How deep each place is; None for 1, 2, ...
 
         Returns:
             [places, n], on the CPU.
         """
         size = scores.shape[-1] if token_ids is None else int(token_ids.max()) + 1
-        rows = [self._uniform(position + place, size) for place in range(len(scores))]
+        places = range(1, 1 + len(scores)) if depths is None else depths
+        rows = [self._uniform(position + place - 1, size) for place in places]
         if token_ids is None:
             rows = [row[:size] for row in rows]
         else:

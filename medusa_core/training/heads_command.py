@@ -16,18 +16,21 @@ from medusa_core.generate.cli import installed
 from medusa_core.messages import WeightFormats
 from medusa_core.models.config import read_config as read_model_config
 from medusa_core.pace.threads import settle_threads
-from medusa_core.resources import demo_model_dir
+from medusa_core.prompts import read_prompts
+from medusa_core.resources import demo_model_dir, prompts_dir
 from medusa_core.target import LoadOptions, Target, load_target
 from medusa_core.training.answers import Answer
 from medusa_core.training.asked import Asked, bundled_asked, in_order, read_asked
 from medusa_core.training.eagle_trainee import MOST_COLUMNS, EagleTrainee
 from medusa_core.training.heads_config import HeadsConfig, config_of
+from medusa_core.training.heads_eval import HeadsEval, evaluate_heads
 from medusa_core.training.heads_plan import HeadsPlan, memory_of_this_program, plan_run
 from medusa_core.training.heads_run import HeadsRun, RunParts, frequent_tokens
 from medusa_core.training.medusa_trainee import MedusaTrainee
 from medusa_core.training.run_folder import RunFolder
 from medusa_core.training.trainee import Trainee
 
+_JUDGED_S, _JUDGED, _JUDGED_TOKENS = 180.0, 0.05, 64  # at most; of the run's time
 _SESSIONS = (16, 8, 4, 2, 1)  # that answers are written in, as memory allows
 
 
@@ -46,6 +49,7 @@ def train_heads(args: argparse.Namespace) -> bool:
             load=lambda: load_for_training(config),
             trainee=lambda target, answers: trainee_of(config, target, answers),
             asked=asked_by(config),
+            judge=lambda heads_dir: judge(config, heads_dir),
             stop=stopped.is_set,
         )
         return HeadsRun(folder, parts).run()
@@ -106,6 +110,20 @@ def load_for_training(config: HeadsConfig) -> Target:
         return target
     assert lacking is not None  # there are session counts
     raise lacking
+
+
+def judge(config: HeadsConfig, heads_dir: Path) -> HeadsEval:
+    """What heads bring on the bundled benchmark prompts, in a part of the run's time."""
+    model_dir = model_dir_of(config)
+    context = min(config.context, read_model_config(model_dir).context_tokens)
+    options = LoadOptions(
+        device=config.device, formats=WeightFormats(config.quant), context_tokens=context
+    )
+    target = load_target(model_dir, heads_dir, options)
+    settle_threads(target, torch.get_num_threads())
+    prompts = read_prompts(prompts_dir() / "general.jsonl")
+    most_s = _JUDGED_S if not config.minutes else min(_JUDGED_S, config.minutes * 60 * _JUDGED)
+    return evaluate_heads(target, prompts, _JUDGED_TOKENS, lambda *_: None, most_s)
 
 
 def asked_by(config: HeadsConfig) -> list[Asked]:

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -28,7 +29,9 @@ from medusa_core.training.accuracy import head_accuracies
 from medusa_core.training.answers import Answer, Question, own_answers
 from medusa_core.training.asked import Asked
 from medusa_core.training.heads_config import HeadsConfig
+from medusa_core.training.heads_eval import HeadsEval
 from medusa_core.training.loop import LoopOptions, train
+from medusa_core.training.model_card import model_card
 from medusa_core.training.optimizer import Optimizers, adam_w_groups, cosine_rate
 from medusa_core.training.packing import EncodedDocument, places_at
 from medusa_core.training.precision import denormals_are_zero
@@ -62,12 +65,14 @@ class RunParts:
         load: Loads the target; called once.
         trainee: Makes heads for it, by its answers.
         asked: What the target is asked, in order.
+        judge: Measures the heads of a folder, as far as there is time.
         stop: Says that the run shall pause.
     """
 
     load: Callable[[], Target]
     trainee: MakeTrainee
     asked: Sequence[Asked]
+    judge: Callable[[Path], HeadsEval | None]
     stop: Stop
 
 
@@ -234,6 +239,10 @@ class HeadsRun:
             recipe, shard = TreesRecipe(), held_out.shard(0)
             ranks = trainee.ranks(shard, recipe.num_ranks, token_ids)
             write_trees(self.folder.out, {0.0: _greedy(ranks, shard)}, recipe)
+        found = self._parts.judge(self.folder.out)
+        curve = self.folder.curve()
+        card = model_card(self.config, base_model, len(answers), curve, found)
+        (self.folder.out / "README.md").write_text(card, encoding="utf-8")
         self._tell("done", 1, 1)
         self.folder.finish()
 

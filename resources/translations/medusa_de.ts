@@ -1045,6 +1045,14 @@
         <translation>Wählen Sie Granite 4 micro, 1B oder 350M ohne den Buchstaben h, oder Granite 3.</translation>
     </message>
     <message>
+        <source>Choose Hydra heads of the architecture mlp, or Medusa heads for this model.</source>
+        <translation>Wählen Sie Hydra-Köpfe der Architektur mlp, oder Medusa-Köpfe für dieses Modell.</translation>
+    </message>
+    <message>
+        <source>Choose Hydra heads whose hidden_state_offset is 0.</source>
+        <translation>Wählen Sie Hydra-Köpfe, deren hidden_state_offset 0 ist.</translation>
+    </message>
+    <message>
         <source>Choose a Llama-family model, or download config.json again.</source>
         <translation>Wählen Sie ein Modell der Llama-Familie, oder laden Sie config.json neu herunter.</translation>
     </message>
@@ -1121,6 +1129,10 @@
         <translation>Wählen Sie eine Fassung dieses Modells, die ohne desc_act entstand, oder eine GGUF-Datei.</translation>
     </message>
     <message>
+        <source>Choose an EAGLE-3 head for this model.</source>
+        <translation>Wählen Sie einen EAGLE-3-Kopf für dieses Modell.</translation>
+    </message>
+    <message>
         <source>Choose another checkpoint.</source>
         <translation>Wählen Sie einen anderen Checkpoint.</translation>
     </message>
@@ -1175,6 +1187,10 @@
     <message>
         <source>Choose cpu, cuda or cuda:N.</source>
         <translation>Wählen Sie cpu, cuda oder cuda:N.</translation>
+    </message>
+    <message>
+        <source>Choose grounded Hydra heads, or Medusa heads for this model.</source>
+        <translation>Wählen Sie Hydra-Köpfe mit grounded_heads, oder Medusa-Köpfe für dieses Modell.</translation>
     </message>
     <message>
         <source>Choose groups of 32 to 128</source>
@@ -1253,6 +1269,10 @@
         <translation>Wählen Sie eines: {0}.</translation>
     </message>
     <message>
+        <source>Choose other heads, or download them again.</source>
+        <translation>Wählen Sie andere Köpfe, oder laden Sie diese neu herunter.</translation>
+    </message>
+    <message>
         <source>Choose q4, int8 or nf4.</source>
         <translation>Wählen Sie q4, int8 oder nf4.</translation>
     </message>
@@ -1271,6 +1291,10 @@
     <message>
         <source>Choose the format gptq</source>
         <translation>Wählen Sie das Format gptq</translation>
+    </message>
+    <message>
+        <source>Choose the head that was trained for this model.</source>
+        <translation>Wählen Sie den Kopf, der für dieses Modell trainiert wurde.</translation>
     </message>
     <message>
         <source>Choose the heads that were trained for this model.</source>
@@ -1393,6 +1417,10 @@
         <translation>Laden Sie tokenizer.json neu herunter.</translation>
     </message>
     <message>
+        <source>Drafts of the kind {0} aren&apos;t supported.</source>
+        <translation>Vorausraten der Art {0} wird nicht unterstützt.</translation>
+    </message>
+    <message>
         <source>Every path needs all of its prefixes in the tree.</source>
         <translation>Jeder Pfad braucht alle seine Anfänge im Baum.</translation>
     </message>
@@ -1453,12 +1481,28 @@
         <translation>Köpfe werden nicht als {0} geschrieben.</translation>
     </message>
     <message>
+        <source>Heads that read the state {0} layers before the last aren&apos;t supported.</source>
+        <translation>Köpfe, die den Zustand {0} Schichten vor der letzten lesen, werden nicht unterstützt.</translation>
+    </message>
+    <message>
         <source>Heads {0} are not numbered from 0 on.</source>
         <translation>Die Köpfe {0} sind nicht von 0 an nummeriert.</translation>
     </message>
     <message>
         <source>Hugging Face doesn&apos;t know your token.</source>
         <translation>Hugging Face kennt Ihr Token nicht.</translation>
+    </message>
+    <message>
+        <source>Hydra heads of the architecture {0} aren&apos;t supported.</source>
+        <translation>Hydra-Köpfe der Architektur {0} werden nicht unterstützt.</translation>
+    </message>
+    <message>
+        <source>Hydra heads with a layer of attention aren&apos;t supported.</source>
+        <translation>Hydra-Köpfe mit einer Attention-Schicht werden nicht unterstützt.</translation>
+    </message>
+    <message>
+        <source>If you trust where they come from, convert them once: python -m medusa_core convert {0}</source>
+        <translation>Wenn Sie der Herkunft vertrauen, wandeln Sie sie einmal um: python -m medusa_core convert {0}</translation>
     </message>
     <message>
         <source>Import it in the model manager, or name it with --model.</source>
@@ -1581,12 +1625,20 @@
         <translation>Llama-Pebble ist da.</translation>
     </message>
     <message>
+        <source>Load Hydra heads for this model, or choose the drafter &apos;ngram&apos; or &apos;none&apos;.</source>
+        <translation>Laden Sie Hydra-Köpfe für dieses Modell, oder wählen Sie „ngram“ oder „none“ als Vorausraten.</translation>
+    </message>
+    <message>
         <source>Load Medusa heads for this model, or choose the drafter &apos;ngram&apos; or &apos;none&apos;.</source>
         <translation>Laden Sie Medusa-Köpfe für dieses Modell, oder wählen Sie „ngram“ oder „none“ als Vorausraten.</translation>
     </message>
     <message>
         <source>Load a model first.</source>
         <translation>Laden Sie zuerst ein Modell.</translation>
+    </message>
+    <message>
+        <source>Load an EAGLE head for this model, or choose another drafter.</source>
+        <translation>Laden Sie einen EAGLE-Kopf für dieses Modell oder wählen Sie anderes Vorausraten.</translation>
     </message>
     <message>
         <source>Long context in little memory.</source>
@@ -1961,6 +2013,14 @@
         <translation>Tensoren brauchen nichts dergleichen. Öffnen Sie diese Datei mit keinem Programm.</translation>
     </message>
     <message>
+        <source>Tensors that belong to no EAGLE head: {0}.</source>
+        <translation>Tensoren, die zu keinem EAGLE-Kopf gehören: {0}.</translation>
+    </message>
+    <message>
+        <source>Tensors that belong to no Hydra head: {0}.</source>
+        <translation>Tensoren, die zu keinem Hydra-Kopf gehören: {0}.</translation>
+    </message>
+    <message>
         <source>Tensors that belong to no Medusa head: {0}.</source>
         <translation>Tensoren, die zu keinem Medusa-Kopf gehören: {0}.</translation>
     </message>
@@ -1971,6 +2031,10 @@
     <message>
         <source>That is no name for a preset.</source>
         <translation>Das ist kein Name für eine Vorgabe.</translation>
+    </message>
+    <message>
+        <source>The EAGLE head lacks {0}.</source>
+        <translation>Dem EAGLE-Kopf fehlt {0}.</translation>
     </message>
     <message>
         <source>The Hub failed ({0}).</source>
@@ -2109,6 +2173,22 @@
         <translation>Die Datei ist nicht gültig: {0}.</translation>
     </message>
     <message>
+        <source>The head drafts from {0} tokens, the model has {1}.</source>
+        <translation>Der Kopf rät aus {0} Token, das Modell hat {1}.</translation>
+    </message>
+    <message>
+        <source>The head is {0} wide, the model {1}, and it has no token vectors of its own.</source>
+        <translation>Der Kopf ist {0} breit, das Modell {1}, und er hat keine eigenen Token-Vektoren.</translation>
+    </message>
+    <message>
+        <source>The head reads layers {0}, which a model of {1} layers hasn&apos;t.</source>
+        <translation>Der Kopf liest die Schichten {0}, die ein Modell mit {1} Schichten nicht hat.</translation>
+    </message>
+    <message>
+        <source>The head reads states of {0} numbers, the model&apos;s have {1}.</source>
+        <translation>Der Kopf liest Zustände aus {0} Zahlen, die des Modells haben {1}.</translation>
+    </message>
+    <message>
         <source>The heads are for a hidden size of {0}, the model has {1}.</source>
         <translation>Die Köpfe sind für die Breite {0}, das Modell hat {1}.</translation>
     </message>
@@ -2121,8 +2201,16 @@
         <translation>Die Köpfe haben ein Vokabular von {0}, das Modell von {1}.</translation>
     </message>
     <message>
+        <source>The heads have no matrix {0}.</source>
+        <translation>Den Köpfen fehlt die Matrix {0}.</translation>
+    </message>
+    <message>
         <source>The heads hold no weights.</source>
         <translation>Die Köpfe enthalten keine Gewichte.</translation>
+    </message>
+    <message>
+        <source>The heads lack {0} of {1} tensors, such as {2}.</source>
+        <translation>Den Köpfen fehlen {0} von {1} Tensoren, etwa {2}.</translation>
     </message>
     <message>
         <source>The kept model holds {0}, which it has no place for.</source>
@@ -2225,6 +2313,14 @@
         <translation>Dem Baum fehlen die Eltern von {0} Knoten, etwa {1}.</translation>
     </message>
     <message>
+        <source>The two belong to different heads, or one is damaged: download both again.</source>
+        <translation>Die beiden gehören zu verschiedenen Köpfen, oder eines ist beschädigt: Laden Sie beide neu herunter.</translation>
+    </message>
+    <message>
+        <source>The weights and config.json belong to different heads: download both again.</source>
+        <translation>Gewichte und config.json gehören zu verschiedenen Köpfen: Laden Sie beide noch einmal herunter.</translation>
+    </message>
+    <message>
         <source>The weights and config.json belong to different models; download both again.</source>
         <translation>Gewichte und config.json gehören zu verschiedenen Modellen; laden Sie beides neu herunter.</translation>
     </message>
@@ -2251,6 +2347,10 @@
     <message>
         <source>There are too many stop strings, or one is too long.</source>
         <translation>Es gibt zu viele Stoppzeichenfolgen, oder eine ist zu lang.</translation>
+    </message>
+    <message>
+        <source>There are {0} heads; no tree is deeper than {1}.</source>
+        <translation>Es sind {0} Köpfe; kein Baum ist tiefer als {1}.</translation>
     </message>
     <message>
         <source>There is a preset {0} already.</source>
@@ -2291,6 +2391,10 @@
     <message>
         <source>There isn&apos;t enough memory to read {0}.</source>
         <translation>Zum Lesen von {0} reicht der Speicher nicht.</translation>
+    </message>
+    <message>
+        <source>These Hydra heads don&apos;t read the guesses before their own (grounded_heads is false).</source>
+        <translation>Diese Hydra-Köpfe lesen nicht, was vor ihnen geraten wurde (grounded_heads ist false).</translation>
     </message>
     <message>
         <source>These heads are a pickle ({0}), which can run code when it is opened.</source>
@@ -2521,6 +2625,10 @@
         <translation>Ohne sie wäre es ein anderes Modell: Wählen Sie einen Checkpoint einer unterstützten Art.</translation>
     </message>
     <message>
+        <source>Without them it would draft otherwise: choose another head.</source>
+        <translation>Ohne sie würde er anders raten: Wählen Sie einen anderen Kopf.</translation>
+    </message>
+    <message>
         <source>Write a branch, a tag or a commit.</source>
         <translation>Schreiben Sie einen Zweig, eine Marke oder einen Commit.</translation>
     </message>
@@ -2555,6 +2663,10 @@
     <message>
         <source>columns in another order, desc_act</source>
         <translation>Spalten in anderer Reihenfolge, desc_act</translation>
+    </message>
+    <message>
+        <source>config.json gives {0} as hydra_{1}, the heads have {2}.</source>
+        <translation>config.json nennt {0} als hydra_{1}, die Köpfe haben {2}.</translation>
     </message>
     <message>
         <source>config.json: each token takes {0} of {1} experts.</source>
@@ -2593,6 +2705,18 @@
         <translation>config.json: {0} ist {1}.</translation>
     </message>
     <message>
+        <source>config.json: {0} makes no sense.</source>
+        <translation>config.json: {0} ergibt keinen Sinn.</translation>
+    </message>
+    <message>
+        <source>d2t leads to tokens that the model hasn&apos;t.</source>
+        <translation>d2t führt zu Token, die das Modell nicht hat.</translation>
+    </message>
+    <message>
+        <source>d2t names a token twice.</source>
+        <translation>d2t nennt ein Token zweimal.</translation>
+    </message>
+    <message>
         <source>delta is {0}.</source>
         <translation>delta ist {0}.</translation>
     </message>
@@ -2603,6 +2727,10 @@
     <message>
         <source>epsilon is {0}.</source>
         <translation>epsilon ist {0}.</translation>
+    </message>
+    <message>
+        <source>fc.weight has shape {0}, which isn&apos;t states of {1} numbers.</source>
+        <translation>fc.weight hat die Form {0}, das sind keine Zustände aus {1} Zahlen.</translation>
     </message>
     <message>
         <source>groups of {0}</source>
@@ -2841,8 +2969,16 @@
         <translation>{0} hat mehr als {1} Pickle-Anweisungen.</translation>
     </message>
     <message>
+        <source>{0} has no EAGLE head.</source>
+        <translation>{0} hat keinen EAGLE-Kopf.</translation>
+    </message>
+    <message>
         <source>{0} has no GGUF file {1}, or not all of it.</source>
         <translation>{0} hat keine GGUF-Datei {1}, oder nicht die ganze.</translation>
+    </message>
+    <message>
+        <source>{0} has no Hydra heads.</source>
+        <translation>{0} hat keine Hydra-Köpfe.</translation>
     </message>
     <message>
         <source>{0} has no Medusa heads.</source>
@@ -2885,8 +3021,16 @@
         <translation>{0} hat die Form {1}, aber config.json verlangt {2}.</translation>
     </message>
     <message>
+        <source>{0} has shape {1}, not {2}.</source>
+        <translation>{0} hat die Form {1}, nicht {2}.</translation>
+    </message>
+    <message>
         <source>{0} has shape {1}, which isn&apos;t one for each expert.</source>
         <translation>{0} hat die Form {1}, also nicht eine für jeden Experten.</translation>
+    </message>
+    <message>
+        <source>{0} has shape {1}.</source>
+        <translation>{0} hat die Form {1}.</translation>
     </message>
     <message>
         <source>{0} has the unknown setting {1}.</source>
@@ -2943,6 +3087,10 @@
     <message>
         <source>{0} holds safetensors already.</source>
         <translation>{0} enthält schon safetensors.</translation>
+    </message>
+    <message>
+        <source>{0} holds what is no number.</source>
+        <translation>{0} enthält, was keine Zahl ist.</translation>
     </message>
     <message>
         <source>{0} holds {1} GGUF files, of which one is enough.</source>
@@ -5162,6 +5310,22 @@
         <translation>Wie die Hersteller dieses Modells empfehlen, daraus zu ziehen.</translation>
     </message>
     <message>
+        <source>EAGLE</source>
+        <translation>EAGLE</translation>
+    </message>
+    <message>
+        <source>guessed by an EAGLE head, which goes on from the model&apos;s own states</source>
+        <translation>geraten von einem EAGLE-Kopf, der von den Zuständen des Modells aus weitergeht</translation>
+    </message>
+    <message>
+        <source>Hydra head</source>
+        <translation>Hydra-Kopf</translation>
+    </message>
+    <message>
+        <source>guessed by a Hydra head, which reads the guesses before its own</source>
+        <translation>von einem Hydra-Kopf geraten, der liest, was vor ihm geraten wurde</translation>
+    </message>
+    <message>
         <source>head</source>
         <translation>Kopf</translation>
     </message>
@@ -5192,6 +5356,14 @@
     <message>
         <source>All sources of drafts that this model has, together in one tree.</source>
         <translation>Alles, womit dieses Modell vorausraten kann, zusammen in einem Baum.</translation>
+    </message>
+    <message>
+        <source>EAGLE head</source>
+        <translation>EAGLE-Kopf</translation>
+    </message>
+    <message>
+        <source>The guesses of a head that goes on from the model&apos;s own states, token by token.</source>
+        <translation>Was ein Kopf rät, der von den Zuständen des Modells aus Token für Token weitergeht.</translation>
     </message>
     <message>
         <source>Medusa heads</source>

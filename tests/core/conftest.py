@@ -16,6 +16,7 @@ from medusa_core.target import LoadOptions, Target, load_target
 from medusa_core.training.phrase_counts import OwnText, PhraseRecipe, count_phrases
 from medusa_core.tree.phrase_table import Phrases, write_phrases
 from tests.core.eagle_files import EagleSpec, write_eagle
+from tests.core.hydra_files import random_hydra, write_hydra
 from tests.core.laws import Tie, decode, user_says
 from tests.core.tiny import ACCURACIES, LLAMA3_ROPE, TinySpec, random_heads, write_heads, write_tiny
 
@@ -28,7 +29,9 @@ FAMILIES = {
     name: TinySpec(model_type=name, hidden_size=64, intermediate_size=96, seed=seed)
     for seed, name in enumerate(("mistral", "qwen2", "qwen3"), start=5)
 }
-TARGET_NAMES = ("grouped", "tied", "eagle", *FAMILIES, "pebble")
+# With heads of another kind.
+HYDRA = TinySpec(hidden_size=64, intermediate_size=96, seed=11)
+TARGET_NAMES = ("grouped", "tied", "eagle", *FAMILIES, "hydra", "pebble")
 
 
 class LoadTarget(Protocol):
@@ -71,6 +74,10 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, P
             for name, spec in FAMILIES.items()
         },
     }
+    made["hydra"] = (
+        write_tiny(root / "hydra", HYDRA),
+        write_hydra(root / "hydra-heads", random_hydra(HYDRA)),
+    )
     for folder, _ in made.values():
         write_phrases(phrases_of(load_target(folder, options=LoadOptions("float64"))), folder)
     return {**made, "pebble": demo_model()}

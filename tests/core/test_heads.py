@@ -1,6 +1,7 @@
 """Medusa heads: both formats read, evaluated, fitted to the tree, refused when wrong."""
 
 import pickle
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -136,7 +137,9 @@ def test_with_chance_the_best_tokens_are_those_that_are_best_with_it(
     noise = torch.randn(3, GROUPED.vocab_size, generator=torch.Generator().manual_seed(8)).double()
     asked: list[Tensor] = []
 
-    def chance(scores: Tensor, token_ids: Tensor | None) -> Tensor:
+    def chance(
+        scores: Tensor, token_ids: Tensor | None, depths: Sequence[int] | None = None
+    ) -> Tensor:
         ids = torch.arange(scores.shape[-1]) if token_ids is None else token_ids
         asked.append(ids.expand(len(scores), -1))
         return scores.double() + noise[: len(scores)].gather(1, asked[-1])

@@ -39,12 +39,13 @@ GRAPHS = pytest.mark.parametrize("graphs", [False, True], ids=["plain", "graphs"
 def test_texts_are_those_of_the_cpu(
     drafter: str, rule: str, graphs: bool, load: LoadTarget, folders: Folders
 ) -> None:
-    here = load("grouped", "float64")
+    name = "hydra" if drafter == "hydra" else "grouped"
+    here = load(name, "float64")
     settings = GenerateSettings(drafter, rule, seed=4, max_new_tokens=16, repetition_penalty=1.1)
     expected = decode(here, settings, MESSAGES)
     with imagined_card(graphs_pay=graphs) as card:
         with card.waiting():
-            there = load_target(*folders["grouped"], LoadOptions("float64", "cuda"))
+            there = load_target(*folders[name], LoadOptions("float64", "cuda"))
         assert isinstance(there.runner, StaticRunner) == graphs
         check_same_tokens(expected, decode(there, settings, MESSAGES))
 
@@ -53,7 +54,8 @@ def test_texts_are_those_of_the_cpu(
 def test_every_family_writes_on_a_card_what_it_writes_on_the_cpu(
     name: str, load: LoadTarget, folders: Folders
 ) -> None:
-    settings = GenerateSettings(max_new_tokens=12)
+    drafter = "hydra" if name == "hydra" else "medusa"
+    settings = GenerateSettings(drafter, max_new_tokens=12)
     expected = decode(load(name, "float64"), settings, MESSAGES)
     with imagined_card():
         there = load_target(*folders[name], LoadOptions("float64", "cuda"))

@@ -93,7 +93,8 @@ def plan(rule: str, loaded: Target) -> str:
 def record() -> None:
     """Write the reference."""
     loaded = target()
-    decoded = {str(case): decode(case, loaded) for case in cases(drafter_registry().names)}
+    serving = tuple(spec.name for spec in drafter_registry().specs if spec.serves(loaded))
+    decoded = {str(case): decode(case, loaded) for case in cases(serving)}
     rows: dict[str, object] = {
         name: {"tokens": one.token_ids, "trees": one.trees} for name, one in decoded.items()
     }

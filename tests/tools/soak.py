@@ -36,6 +36,7 @@ from medusa_core.messages import (
     Verify,
     WeightFormats,
 )
+from tests.core.hydra_files import random_hydra, write_hydra
 from tests.core.tiny import LLAMA3_ROPE, TinySpec, random_heads, write_heads, write_tiny
 
 _TEXT = "one two three stone bread river cold seven lamp, and the of. Why? 火 é"
@@ -189,13 +190,14 @@ class Soak:
 
 
 def _models(folder: Path) -> Iterator[tuple[Path, Path]]:
-    """The demo, and small ones of every family, wide enough for the compiled step."""
+    """The demo, and small ones with heads of every kind, wide enough for the compiled step."""
     yield demo_model()
     for seed, name in enumerate(("llama", "mistral", "qwen2", "qwen3")):
         rope = LLAMA3_ROPE if name == "llama" else {}
         spec = TinySpec(name, hidden_size=64, intermediate_size=128, rope=rope, seed=seed)
         model = write_tiny(folder / name, spec)
         yield model, write_heads(folder / f"{name}-heads", random_heads(spec))
+    yield model, write_hydra(folder / "hydra-heads", random_hydra(spec))
 
 
 def _held(num_answers: int) -> Held:

@@ -29,7 +29,7 @@ class HeadsSource:
         self._heads = heads
         levels = heads.num_heads if budget.levels is None else budget.levels
         self._num_heads = min(heads.num_heads, levels)
-        self._num_ranks = min(heads.num_columns, _ranks_within(budget))
+        self._num_ranks = min(heads.num_columns, ranks_within(budget))
         self._seen: Observation | None = None
         self._said: list[Candidates] = []
 
@@ -61,7 +61,7 @@ class HeadsSource:
         self._seen = None
 
 
-def _ranks_within(budget: RowBudget) -> int:
+def ranks_within(budget: RowBudget) -> int:
     """How many guesses of a head may come into a tree: the r-th is hardly worth half of 1 / r."""
     least = min((dearer - price for price, dearer in pairwise(budget.prices)), default=0.0)
     most = min(budget.most // 2, _MOST_RANKS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 from medusa_core.errors import HeadsError, MedusaError
 from medusa_core.files.json_file import read_json
 from medusa_core.heads.eagle import EagleHead
-from medusa_core.heads.eagle_parts import EagleParts, eagle_parts, is_eagle
+from medusa_core.heads.eagle_parts import EagleParts, Shapes, eagle_parts, is_eagle
 from medusa_core.heads.kind import HeadKind, check_finite
 from medusa_core.heads.medusa import Lent
 from medusa_core.messages import HeadsShape
@@ -38,11 +39,18 @@ def _open(heads_dir: Path) -> tuple[Checkpoint, EagleParts]:
 
 
 def _shape(heads_dir: Path) -> HeadsShape:
-    checkpoint, parts = _open(heads_dir)
-    return shape_of(parts, {part: checkpoint.shape(name) for part, name in parts.names.items()})
+    checkpoint = Checkpoint.open_model(heads_dir)
+    shapes = {name: checkpoint.shape(name) for name in checkpoint.names}
+    return _sizes(shapes, read_json(heads_dir / "config.json"))
 
 
-def shape_of(parts: EagleParts, shapes: dict[str, tuple[int, ...]]) -> HeadsShape:
+def _sizes(shapes: Shapes, settings: Mapping[str, object]) -> HeadsShape:
+    """Sizes of a head, by its tensors' shapes and its configuration."""
+    parts = eagle_parts(settings, shapes)
+    return _shape_of(parts, {part: shapes[name] for part, name in parts.names.items()})
+
+
+def _shape_of(parts: EagleParts, shapes: dict[str, tuple[int, ...]]) -> HeadsShape:
     """Sizes of a head, by the shapes of its parts."""
     layer, hidden = parts.layer, parts.layer.hidden_size
     inner, inputs = layer.num_heads * layer.head_dim, shapes["q"][1]
@@ -144,4 +152,4 @@ def _checked_offsets(offsets: Tensor, config: ModelConfig) -> Tensor:
     return offsets
 
 
-SPEC = HeadKind("eagle", _claims, _shape, _read)
+SPEC = HeadKind("eagle", _claims, _shape, is_eagle, _sizes, _read, is_ranked=False)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from medusa_core.errors import MedusaError
-from medusa_core.heads.kind import HeadKind
-from medusa_core.heads.reader import read_heads, read_heads_shape
+from medusa_core.heads.format import format_registry
+from medusa_core.heads.kind import HeadKind, Shapes
+from medusa_core.heads.reader import heads_shape, read_heads, read_heads_shape
+from medusa_core.messages import HeadsShape
 
 
 def _claims(heads_dir: Path) -> bool:
@@ -16,4 +19,12 @@ def _claims(heads_dir: Path) -> bool:
         return False
 
 
-SPEC = HeadKind("medusa", _claims, read_heads_shape, read_heads)
+def _owns(names: frozenset[str]) -> bool:
+    return any(spec.claims(names) for spec in format_registry().specs)
+
+
+def _sizes(shapes: Shapes, _: Mapping[str, object]) -> HeadsShape:
+    return heads_shape(shapes)  # the counts in published `config.json` files are often wrong
+
+
+SPEC = HeadKind("medusa", _claims, read_heads_shape, _owns, _sizes, read_heads)

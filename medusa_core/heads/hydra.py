@@ -1,0 +1,140 @@
+"""Hydra heads in memory: each reads the tokens that were drafted before its own.
+
+Head i, counted from 0, reads x = [h; e(root); e(t1); ...; e(ti)]: the target's last hidden state,
+the root's vector, and those of the path so far. Its first layer narrows x to the target's width,
+R x + r + SiLU(W x + b); every further layer is y + SiLU(W y + b). A projection of its own follows.
+So what it drafts differs from path to path.
+
+Source: Hydra (Ankner et al. 2024), section 3; the layers as in the authors' repository,
+zankner/Hydra, architecture `mlp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from medusa_core.heads.medusa import Lent
+from medusa_core.heads.ranked import Drawn, Ranked, best_of
+from medusa_core.native.pool import Workers
+from medusa_core.quant.linear import QuantLinear
+from medusa_core.quant.native_linear import NativeLinear
+from medusa_core.types import Chance
+
+# Of all paths together. Chance lifts a token that is unlikelier than so many hardly ever to the
+# top, and the tokens behind deeper paths are worth less anyway.
+_MOST_CANDIDATES = 4096
+
+
+class HydraHead(NamedTuple):
+    """The layers of one head.
+
+    Attributes:
+        first: W above R, as they read the same.
+        rest: The layers behind it.
+        projection: To the vocabulary.
+    """
+
+    first: QuantLinear
+    rest: tuple[QuantLinear, ...]
+    projection: QuantLinear
+
+    @property
+    def linears(self) -> tuple[QuantLinear, ...]:
+        """All of them."""
+        return (self.first, *self.rest, self.projection)
+
+
+class HydraHeads:
+    """All heads of a target, each evaluated on any number of paths at once.
+
+    Attributes:
+        num_heads: How many there are.
+        num_columns: From how many tokens they draft.
+        nbytes: Bytes of their weights.
+        taps: None: they read the target's last state.
+    """
+
+    taps: tuple[int, ...] = ()
+
+    def __init__(
+        self, heads: Iterable[HydraHead], num_columns: int, lent: Lent, dtype: torch.dtype
+    ) -> None:
+        """Take the heads of a target.
+
+        Args:
+            heads: Their layers, where they are to run; taken one by one.
+            num_columns: How many outputs of the projections there are, padding included.
+            lent: What the target lends them.
+            dtype: What they compute in.
+        """
+        self._heads = tuple(heads)
+        self._embedding = lent.embedding
+        linears = [linear for head in self._heads for linear in head.linears]
+        self._native = [linear for linear in linears if isinstance(linear, NativeLinear)]
+        # The compiled step adds in 32 bits whatever the weights are: nothing need be rounded.
+        is_native = len(self._native) == len(linears)
+        self._dtype = torch.float32 if is_native else dtype
+        self.num_heads = len(self._heads)
+        self.num_columns = min(num_columns, lent.vocab_size)
+        self.nbytes = sum(linear.nbytes for linear in linears)
+
+    def reserve(self, num_rows: int) -> None:
+        """They have no caches."""
+
+    def share_workers(self, workers: Workers) -> None:
+        """Let the target's threads compute the heads, too."""
+        for linear in self._native:
+            linear.share_workers(workers)
+
+    def logits(self, hidden: Tensor, paths: Tensor) -> Tensor:
+        """Scores of the tokens behind some paths, by the head that is for their length.
+
+        Args:
+            hidden: The target's state after its final norm, at the last accepted row. [hidden]
+            paths: The root, and the drafts below it. int64, on the CPU. [paths, tokens]
+
+        Returns:
+            [paths, num_columns]
+        """
+        head = self._heads[paths.shape[1] - 1]
+        vectors = self._embedding[paths.to(self._embedding.device)]  # [paths, tokens, hidden]
+        states = hidden.to(self._dtype).expand(len(paths), -1)
+        read = torch.cat((states, vectors.flatten(1).to(states)), dim=1)
+        turned, kept = head.first(read).chunk(2, dim=1)
+        state = kept + F.silu(turned)
+        for layer in head.rest:
+            state = state + F.silu(layer(state))
+        return head.projection(state)[:, : self.num_columns]
+
+    def ranked(
+        self, hidden: Tensor, paths: Tensor, num_ranks: int, chance: Chance | None = None
+    ) -> Ranked:
+        """The best tokens behind some paths of one length.
+
+        Args:
+            hidden: As in `logits`. [hidden]
+            paths: As in `logits`. [paths, tokens]
+            num_ranks: How many tokens are wanted behind each.
+            chance: What will be added to the target's scores: then the best tokens are those that
+                are best with it.
+
+        Returns:
+            Of each path what other heads have of each head.
+        """
+        scores = self.logits(hidden, paths)
+        if chance is None:
+            columns, chances = best_of(scores, num_ranks)
+            return Ranked(columns, columns, scores, chances)
+        num_paths, depth = paths.shape
+        share = max(num_ranks, _MOST_CANDIDATES // num_paths)
+        likely = scores.topk(min(self.num_columns, share), dim=-1)
+        token_ids = likely.indices.cpu()
+        shifted = chance(likely.values.cpu(), token_ids, [depth] * num_paths)
+        places = shifted.topk(num_ranks, dim=-1).indices
+        columns = token_ids.gather(1, places).tolist()
+        return Ranked(columns, columns, scores, drawn=Drawn(shifted, places.tolist()))

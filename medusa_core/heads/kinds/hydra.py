@@ -1,0 +1,282 @@
+"""Hydra heads: each reads the guesses before its own. The published architecture `mlp`.
+
+`hydra_mlp.{head}.{layer}.linear.{weight,bias}`, in a head's first layer
+`hydra_mlp.{head}.0.res_connection.{weight,bias}` too, and `hydra_lm_head.{head}.weight`, with a
+bias or without. The tensors decide how many there are; `config.json` must agree.
+
+Source: zankner/Hydra, `hydra/model/hydra_heads/mlp_head.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from medusa_core.errors import HeadsError, MedusaError
+from medusa_core.files.json_file import read_json
+from medusa_core.files.safetensors_header import read_header
+from medusa_core.heads.hydra import HydraHead, HydraHeads
+from medusa_core.heads.kind import HeadKind, Shapes, check_finite
+from medusa_core.heads.medusa import Lent, MakeLinear
+from medusa_core.heads.reader import check_sizes, linears_of
+from medusa_core.messages import HeadsShape
+from medusa_core.models.checkpoint import Checkpoint
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.precision import Precision
+from medusa_core.models.weights import no_memory
+from medusa_core.quant.choice import PartFormats
+
+# As conversion names it; or as other programs name weights.
+_FILES = ("hydra_lm_head.safetensors", "model.safetensors")
+_PICKLE = "hydra_lm_head.pt"
+_NUMBER = r"(0|[1-9]\d{0,3})"
+_NAME = re.compile(
+    rf"hydra_mlp\.{_NUMBER}\.{_NUMBER}\.(?:linear|res_connection)\.(?:weight|bias)"
+    rf"|hydra_lm_head\.{_NUMBER}\.(?:weight|bias)"
+)
+# What the other published architectures hold, as their names begin.
+_OTHERS = ("prefix_embeding_layer.", "cross_attn.", "attn.", "fc.")
+_MOST_HEADS = 32  # a tree is no deeper
+_AGAIN = "Download the heads again."
+_ONLY_MLP = "Choose Hydra heads of the architecture mlp, or Medusa heads for this model."
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """What a file of Hydra heads holds.
+
+    Attributes:
+        num_heads: How many heads.
+        num_layers: Layers of each.
+        hidden: Their width.
+        columns: Outputs of each projection.
+        has_bias: The projections have biases.
+    """
+
+    num_heads: int
+    num_layers: int
+    hidden: int
+    columns: int
+    has_bias: bool
+
+    @property
+    def tensors(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of all tensors, by name."""
+        shapes: dict[str, tuple[int, ...]] = {}
+        square = (self.hidden, self.hidden)
+        for head in range(self.num_heads):
+            reads = (self.hidden, (head + 2) * self.hidden)  # the state, the root and the path
+            for layer in range(self.num_layers):
+                name = f"hydra_mlp.{head}.{layer}"
+                parts = ("linear", "res_connection") if layer == 0 else ("linear",)
+                for part in parts:
+                    shapes[f"{name}.{part}.weight"] = square if layer else reads
+                    shapes[f"{name}.{part}.bias"] = (self.hidden,)
+            shapes[f"hydra_lm_head.{head}.weight"] = (self.columns, self.hidden)
+            if self.has_bias:
+                shapes[f"hydra_lm_head.{head}.bias"] = (self.columns,)
+        return shapes
+
+    @property
+    def shape(self) -> HeadsShape:
+        """What a plan and a list of heads need to know."""
+        hidden, deeper = self.hidden, self.num_layers - 1
+        matrices: list[tuple[int, int]] = []
+        for head in range(self.num_heads):
+            matrices.append((2 * hidden, (head + 2) * hidden))
+            matrices += [(hidden, hidden)] * deeper
+            matrices.append((self.columns, hidden))
+        of_one = (2 + deeper) * hidden + self.has_bias * self.columns
+        return HeadsShape(
+            num_heads=self.num_heads,
+            num_layers=self.num_layers,
+            columns=self.columns,
+            hidden_size=hidden,
+            reads_root=True,
+            matrices=tuple(matrices),
+            num_biases=self.num_heads * of_one,
+        )
+
+
+def _claims(heads_dir: Path) -> bool:
+    if any((heads_dir / name).exists() for name in (_FILES[0], _PICKLE)):
+        return True
+    try:
+        return _owns(frozenset(read_header(heads_dir / _FILES[1])))
+    except MedusaError:
+        return False
+
+
+def _owns(names: frozenset[str]) -> bool:
+    return any(name.startswith(("hydra_mlp.", "hydra_lm_head.")) for name in names)
+
+
+def _shape(heads_dir: Path) -> HeadsShape:
+    return _open(heads_dir)[1].shape
+
+
+def _shape_among(shapes: Shapes, settings: Mapping[str, object]) -> HeadsShape:
+    _check_architecture(settings)
+    sizes = _sizes_of(shapes)
+    _check_counts(sizes, settings)
+    return sizes.shape
+
+
+def _read(
+    heads_dir: Path, config: ModelConfig, precision: Precision, lent: Lent, formats: PartFormats
+) -> HydraHeads:
+    """The heads of a folder for a target.
+
+    Raises:
+        CheckpointError: A file is damaged, or holds no floating-point numbers.
+        HeadsError: They are no such heads, or heads for another target.
+        OutOfMemoryError: There is no room for them.
+    """
+    # By the shapes alone first: a set of heads may be larger than the memory that is left.
+    checkpoint, sizes = _open(heads_dir)
+    check_sizes(sizes.hidden, sizes.columns, config)
+
+    def read(name: str) -> Tensor:
+        tensor = check_finite(name, checkpoint.floats(name, precision.compute))
+        return tensor.to(precision.device)
+
+    make = linears_of(formats, precision)
+    heads = (_read_head(head, sizes, read, make) for head in range(sizes.num_heads))
+    try:
+        return HydraHeads(heads, sizes.columns, lent, precision.compute)
+    except torch.OutOfMemoryError as error:
+        raise no_memory("the Hydra heads") from error
+
+
+def _read_head(
+    head: int, sizes: _Sizes, read: Callable[[str], Tensor], make: MakeLinear
+) -> HydraHead:
+    def layer(name: str) -> tuple[Tensor, Tensor]:
+        return read(f"{name}.weight"), read(f"{name}.bias")
+
+    name, end = f"hydra_mlp.{head}", f"hydra_lm_head.{head}"
+    both = zip(layer(f"{name}.0.linear"), layer(f"{name}.0.res_connection"), strict=True)
+    first = make(*(torch.cat(pair) for pair in both))
+    rest = (make(*layer(f"{name}.{number}.linear")) for number in range(1, sizes.num_layers))
+    bias = read(f"{end}.bias") if sizes.has_bias else None
+    return HydraHead(first, tuple(rest), make(read(f"{end}.weight"), bias))
+
+
+def _open(heads_dir: Path) -> tuple[Checkpoint, _Sizes]:
+    """The tensors of a folder, and what they are.
+
+    Raises:
+        CheckpointError: A file is damaged.
+        HeadsError: They aren't whole, of another architecture, or a pickle.
+    """
+    config = heads_dir / "config.json"
+    settings = read_json(config) if config.exists() else {}
+    _check_architecture(settings)
+    path = next((heads_dir / name for name in _FILES if (heads_dir / name).exists()), None)
+    if path is None:
+        raise HeadsError(
+            f"These heads are a pickle ({_PICKLE}), which can run code when it is opened.",
+            "If you trust where they come from, convert them once: "
+            f"python -m medusa_core convert {heads_dir}",
+        )
+    checkpoint = Checkpoint.open_file(path)
+    sizes = _sizes_of({name: checkpoint.shape(name) for name in checkpoint.names})
+    _check_counts(sizes, settings)
+    return checkpoint, sizes
+
+
+def _check_architecture(settings: Mapping[str, object]) -> None:
+    architecture = settings.get("hydra_head_arch", "mlp")
+    if architecture != "mlp":
+        raise HeadsError(
+            f"Hydra heads of the architecture {architecture!r:.40} aren't supported.", _ONLY_MLP
+        )
+    if settings.get("grounded_heads", True) is not True:
+        raise _ungrounded()
+    offset = settings.get("hidden_state_offset", 0)
+    if offset != 0 or isinstance(offset, bool):
+        raise HeadsError(
+            f"Heads that read the state {offset!r:.40} layers before the last aren't supported.",
+            "Choose Hydra heads whose hidden_state_offset is 0.",
+        )
+
+
+def _ungrounded() -> HeadsError:
+    return HeadsError(
+        "These Hydra heads don't read the guesses before their own (grounded_heads is false).",
+        "Choose grounded Hydra heads, or Medusa heads for this model.",
+    )
+
+
+def _check_counts(sizes: _Sizes, settings: Mapping[str, object]) -> None:
+    for key, count in (("num_heads", sizes.num_heads), ("num_layers", sizes.num_layers)):
+        told = settings.get(f"hydra_{key}", count)
+        if told != count or isinstance(told, bool):
+            raise HeadsError(
+                f"config.json gives {told!r:.40} as hydra_{key}, the heads have {count}.",
+                "The two belong to different heads, or one is damaged: download both again.",
+            )
+
+
+def _sizes_of(shapes: Shapes) -> _Sizes:
+    """What tensors of these names and shapes are.
+
+    Raises:
+        HeadsError: They are no whole Hydra heads of the architecture mlp.
+    """
+    if any(name.startswith(_OTHERS) for name in shapes):
+        raise HeadsError("Hydra heads with a layer of attention aren't supported.", _ONLY_MLP)
+    if unknown := sorted(name for name in shapes if not _NAME.fullmatch(name)):
+        raise HeadsError(
+            f"Tensors that belong to no Hydra head: {', '.join(unknown)}.",
+            "Choose other heads, or download them again.",
+        )
+    first, last = "hydra_mlp.0.0.linear.weight", "hydra_lm_head.0.weight"
+    for name in (first, last):
+        if len(shapes.get(name, ())) != 2 or not all(shapes[name]):
+            raise HeadsError(f"The heads have no matrix {name}.", _AGAIN)
+    hidden = shapes[first][0]
+    if shapes[first][1] == hidden:
+        raise _ungrounded()
+    sizes = _Sizes(
+        num_heads=_count(shapes, r"hydra_(?:mlp|lm_head)\.(\d+)\..*"),
+        num_layers=_count(shapes, r"hydra_mlp\.\d+\.(\d+)\..*"),
+        hidden=hidden,
+        columns=shapes[last][0],
+        has_bias="hydra_lm_head.0.bias" in shapes,
+    )
+    if sizes.num_heads > _MOST_HEADS:
+        raise HeadsError(
+            f"There are {sizes.num_heads} heads; no tree is deeper than {_MOST_HEADS}.", _AGAIN
+        )
+    _compare(shapes, sizes.tensors)
+    return sizes
+
+
+def _count(shapes: Shapes, pattern: str) -> int:
+    """The largest number that names have at a place, and one."""
+    found = (re.fullmatch(pattern, name) for name in shapes)
+    return 1 + max(int(match[1]) for match in found if match)
+
+
+def _compare(shapes: Shapes, wanted: Shapes) -> None:
+    if missing := sorted(wanted.keys() - shapes.keys()):
+        raise HeadsError(
+            f"The heads lack {len(missing)} of {len(wanted)} tensors, such as {missing[0]}.", _AGAIN
+        )
+    if extra := sorted(shapes.keys() - wanted.keys()):
+        raise HeadsError(
+            f"Tensors that belong to no Hydra head: {', '.join(extra)}.",
+            "Choose other heads, or download them again.",
+        )
+    for name, shape in wanted.items():
+        if tuple(shapes[name]) != shape:
+            raise HeadsError(f"{name} has shape {list(shapes[name])}, not {list(shape)}.", _AGAIN)
+
+
+SPEC = HeadKind("hydra", _claims, _shape, _owns, _shape_among, _read, is_ranked=False)

@@ -1,0 +1,68 @@
+"""The page beside trained heads: what they are, of what they were made, and what they bring."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from medusa_core.training.heads_config import HeadsConfig
+from medusa_core.training.heads_eval import HeadsEval
+
+_KINDS = {
+    "medusa": "Medusa heads, each with a projection of its own (format v0.1)",
+    "medusa-shared": "Medusa heads that share the model's projection (format v2)",
+    "rooted": "Medusa heads that read the root's vector, too (this program's format)",
+    "eagle": "an EAGLE-3 head",
+}
+
+
+def model_card(
+    config: HeadsConfig,
+    base_model: str,
+    num_answers: int,
+    curve: Sequence[Mapping[str, Any]],
+    found: HeadsEval | None,
+) -> str:
+    """The page, as Markdown.
+
+    Args:
+        config: Of the run.
+        base_model: The model's name.
+        num_answers: How many answers were learned from.
+        curve: How often heads were right as they learned.
+        found: What was measured at the end; None where there was no time.
+    """
+    data = "the bundled questions" if not config.data else "given prompts"
+    more = " and the user's own prompts" if config.own_chats else ""
+    lines = [
+        f"# Heads for {base_model}",
+        "",
+        f"{_KINDS[config.kind].capitalize()}, for drafting with {base_model} alone.",
+        f"They learned from {num_answers:,} answers that the model wrote itself to {data}{more}",
+        f"(at most {config.max_new_tokens} tokens each, {config.drawn_share:.0%} of them drawn at",
+        f"temperature {config.temperature:g}). The model stayed as it is.",
+        "",
+    ]
+    if curve:
+        last = curve[-1]
+        shares = ", ".join(f"{share:.1%}" for share in last["top1"])
+        lines += [
+            "On answers that weren't learned from, the best guess 1, 2, … tokens ahead is right in",
+            f"{shares} of all places (after {last['step']:,} steps).",
+            "",
+        ]
+    if found is not None:
+        lines += [
+            "| category | tokens per step | × plain decoding |",
+            "|---|---|---|",
+            *(
+                f"| {name} | {row['tau']:.2f} | {row['x_plain']:.2f} |"
+                for name, row in found.by_category.items()
+            ),
+            "",
+            "Tokens per step by rows of the tree: "
+            + ", ".join(f"{rows}: {tau:.2f}" for rows, tau in found.tau.items())
+            + ". Measured where they were trained.",
+            "",
+        ]
+    return "\n".join(lines)
