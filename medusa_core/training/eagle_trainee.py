@@ -77,7 +77,9 @@ class EagleTrainee:
         )
         device = target.precision.device
         lm_head = matrix[kept.to(matrix.device)]
-        self._module = EagleModule(form, target.lent.embedding, lm_head).to(device)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(config.seed)
+            self._module = EagleModule(form, target.lent.embedding, lm_head).to(device)
         self._num_steps = max(2, config.num_heads)
         self._context, self._device = config.context, device
         self._vocab_size = sizes.vocab_size

@@ -98,7 +98,7 @@ def plan_run(
         peak_bytes=peak_bytes(config, target, trainee, shard, longest, base_bytes),
         disk_bytes=int(on_disk),
         tokens_per_s=round(tokens_per_s, 2),
-        hours=config.minutes / 60 if config.minutes else round(seconds / 3600, 3),
+        hours=config.minutes / 60 if config.minutes else seconds / 3600,
     )
 
 

@@ -1,0 +1,324 @@
+"""A run that trains heads: cut anywhere it ends as uncut, and what is wrong is said in words."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from medusa_core.__main__ import main
+from medusa_core.drafters.lineup import drafters_for
+from medusa_core.errors import TrainingError
+from medusa_core.messages import Role
+from medusa_core.target import LoadOptions, load_target
+from medusa_core.training.asked import bundled_asked, read_asked
+from medusa_core.training.heads_command import load_for_training, trainee_of
+from medusa_core.training.heads_config import HeadsConfig, config_from, read_config
+from medusa_core.training.heads_run import HeadsRun, Order, RunParts
+from medusa_core.training.run_folder import RunFolder
+from tests.core.tiny import TinySpec, write_tiny
+
+SPEC = TinySpec(hidden_size=64, intermediate_size=96, num_layers=4, seed=21)
+KINDS = ("medusa", "medusa-shared", "rooted", "eagle")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny(tmp_path_factory.mktemp("run") / "model", SPEC)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+def asked_file(folder: Path, number: int = 24) -> Path:
+    path = folder / "asked.jsonl"
+    rows = [{"prompt": f"number {n} of them"} for n in range(number)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def config_for(model: Path, folder: Path, kind: str, **more: Any) -> HeadsConfig:
+    usual: dict[str, Any] = {
+        "answers": 24,
+        "max_new_tokens": 24,
+        "steps": 30,
+        "batch": 64,
+        "num_heads": 2,
+        "context": 128,
+        "device": "cpu",
+    }
+    data = (str(asked_file(folder)),)
+    return HeadsConfig(model=str(model), kind=kind, data=data, **{**usual, **more})
+
+
+def run(out: Path, config: HeadsConfig, stop: Callable[[], bool] | None = None) -> bool:
+    folder = RunFolder(out)
+    if not folder.exists:
+        folder.begin(config)
+    parts = RunParts(
+        load=lambda: load_for_training(config),
+        trainee=lambda target, answers: trainee_of(config, target, answers),
+        asked=read_asked([Path(name) for name in config.data]),
+        judge=lambda _: None,
+        stop=stop or (lambda: False),
+    )
+    return HeadsRun(folder, parts).run()
+
+
+def after(number: int) -> Callable[[], bool]:
+    """Says stop when it was asked so often."""
+    asked = 0
+
+    def stop() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > number
+
+    return stop
+
+
+def tensors_in(out: Path) -> dict[str, torch.Tensor]:
+    return {
+        name: tensor
+        for path in sorted(out.glob("*.safetensors"))
+        for name, tensor in load_file(path).items()
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_cut_again_and_again_equals_an_uncut_one_bit_for_bit(
+    kind: str, model: Path, tmp_path: Path
+) -> None:
+    config = config_for(model, tmp_path, kind)
+    assert run(tmp_path / "whole", config)
+    slices = 0
+    while not run(tmp_path / "cut", config, after(9)):
+        slices += 1
+        assert slices < 40
+    assert slices >= 5
+    whole, cut = tensors_in(tmp_path / "whole"), tensors_in(tmp_path / "cut")
+    assert whole.keys() == cut.keys()
+    assert all(torch.equal(whole[name], cut[name]) for name in whole)
+    curves = [RunFolder(tmp_path / name).curve() for name in ("whole", "cut")]
+    assert [point["top1"] for point in curves[0]] == [point["top1"] for point in curves[1]]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_learned_is_read_by_the_engine_and_is_right_as_often(
+    kind: str, model: Path, tmp_path: Path
+) -> None:
+    config = config_for(model, tmp_path, kind, steps=150, learning_rate=3e-3)
+    assert run(tmp_path / "out", config)
+    curve = RunFolder(tmp_path / "out").curve()
+    assert curve[-1]["loss"] < 0.8 * curve[0]["loss"]
+    target = load_target(model, tmp_path / "out", LoadOptions("float32", "cpu"))
+    names = [spec.name for spec in drafters_for(target)]
+    assert ("eagle" if kind == "eagle" else "medusa") in names
+    assert (tmp_path / "out" / "README.md").read_text(encoding="utf-8").startswith("# Heads for")
+    assert (tmp_path / "out" / "medusa_trees.json").exists() == (kind != "eagle")
+
+
+@pytest.mark.parametrize("kind", ["medusa-shared", "eagle"])
+def test_states_beyond_the_bound_are_computed_again_and_change_nothing(
+    kind: str, model: Path, tmp_path: Path
+) -> None:
+    kept = config_for(model, tmp_path, kind)
+    again = config_for(model, tmp_path, kind, states_gib=0.0)
+    assert run(tmp_path / "kept", kept)
+    assert run(tmp_path / "again", again)
+    pairs = [tensors_in(tmp_path / name) for name in ("kept", "again")]
+    assert all(torch.equal(pairs[0][name], pairs[1][name]) for name in pairs[0])
+
+
+def test_a_reduced_vocabulary_is_what_the_answers_use_most(model: Path, tmp_path: Path) -> None:
+    for kind, name in (("rooted", "token_map"), ("eagle", "d2t")):
+        out = tmp_path / kind
+        assert run(out, config_for(model, tmp_path, kind, vocabulary=40))
+        assert len(tensors_in(out)[name]) == 40
+        load_target(model, out, LoadOptions("float32", "cpu"))
+
+
+def command(out: Path, model: Path, data: Path, *more: str) -> list[str]:
+    names = ("--out", str(out), "--model", str(model), "--data", str(data), "--device", "cpu")
+    return [sys.executable, "-m", "medusa_core", "train", "heads", *names, *more]
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on_and_loses_little(model: Path, tmp_path: Path) -> None:
+    out, data = tmp_path / "out", asked_file(tmp_path, 200)
+    numbers = ("--answers", "200", "--max-new-tokens", "40", "--steps", "300")
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    for kill, after_s in enumerate((4.0, 7.0, 9.0, 12.0)):
+        more = ("--resume",) if kill else numbers
+        process = subprocess.Popen(command(out, model, data, *more), env=environment)
+        time.sleep(after_s)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    folder = RunFolder(out)
+    written = len(folder.answers())
+    assert written > 0
+    finished = subprocess.run(command(out, model, data, "--resume"), env=environment, check=False)
+    assert finished.returncode == 0
+    assert len(folder.answers()) >= written
+    assert load_target(model, out, LoadOptions("float32", "cpu")).heads is not None
+
+
+def test_an_interrupted_run_pauses_with_all_it_has(model: Path, tmp_path: Path) -> None:
+    out, data = tmp_path / "out", asked_file(tmp_path, 200)
+    process = subprocess.Popen(
+        command(out, model, data, "--answers", "5000", "--steps", "5"),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    until = time.monotonic() + 60
+    while not (out / "work" / "answers.jsonl").exists() and time.monotonic() < until:
+        time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert "--resume" in said
+    progress = json.loads((out / "work" / "progress.json").read_text(encoding="utf-8"))
+    assert progress["stage"] == "paused"
+
+
+def test_a_dry_run_says_what_the_run_needs(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = tmp_path / "plan.json"
+    arguments = command(tmp_path / "out", model, asked_file(tmp_path), "--max-new-tokens", "16")[3:]
+    assert main([*arguments, "--dry-run", "--json", str(told)]) == 0
+    plan = json.loads(told.read_text(encoding="utf-8"))
+    assert set(plan) == {"peak_bytes", "disk_bytes", "tokens_per_s", "hours"}
+    assert all(value > 0 for value in plan.values())
+    assert not (tmp_path / "out").exists()
+    assert "GB" in capsys.readouterr().out
+
+
+def test_heads_are_judged_by_command(model: Path, tmp_path: Path) -> None:
+    assert run(tmp_path / "heads", config_for(model, tmp_path, "medusa-shared"))
+    prompts = tmp_path / "prompts.jsonl"
+    rows = [{"id": str(n), "category": "ab"[n % 2], "turns": [f"say {n}"]} for n in range(4)]
+    prompts.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    told = tmp_path / "eval.json"
+    names = ("--model", str(model), "--heads", str(tmp_path / "heads"), "--device", "cpu")
+    more = ("--prompts", str(prompts), "--json", str(told), "--max-new-tokens", "12")
+    assert main(["eval", "heads", *names, *more, "--threads", "1"]) == 0
+    found = json.loads(told.read_text(encoding="utf-8"))
+    assert [len(head["top"]) for head in found["heads"]] == [10, 10]
+    assert set(found["tau"]) == {"4", "8", "16", "64"}
+    assert set(found["tokens_per_s"]) == {"none", "heads"}
+    assert set(found["by_category"]) == {"a", "b"}
+
+
+def test_every_place_is_read_once_a_round() -> None:
+    order = Order([64, 32, 96], 32, seed=3)
+    assert order.steps_of_a_round == 6
+    for turn in range(2):
+        seen: set[tuple[int, int]] = set()
+        for step in range(turn * 6, turn * 6 + 6):
+            shard, places = order.at(step)
+            seen |= {(shard, place) for place in places.tolist()}
+        assert len(seen) == 192
+
+
+ROWS: dict[str, dict[str, Any]] = {
+    "turns": {"turns": ["hello", "more"], "category": "talk"},
+    "openai": {"messages": [{"role": "user", "content": "hello"}, {"role": "assistant"}]},
+    "sharegpt": {"conversations": [{"from": "human", "value": "hello"}, {"from": "gpt"}]},
+    "prompt": {"prompt": "hello"},
+    "alpaca": {"instruction": "hello", "input": ""},
+}
+
+
+@pytest.mark.parametrize("form", ROWS)
+@pytest.mark.parametrize("as_list", [False, True])
+def test_prompts_are_read_in_every_usual_form(form: str, as_list: bool, tmp_path: Path) -> None:
+    path = tmp_path / ("a.json" if as_list else "a.jsonl")
+    path.write_text(json.dumps([ROWS[form]] if as_list else ROWS[form]), encoding="utf-8")
+    (asked,) = read_asked([tmp_path])
+    assert [(m.role, m.content) for m in asked.messages] == [(Role.USER, "hello")]
+
+
+@pytest.mark.parametrize(
+    "text", ["{", '{"a": 1}', "7", '{"messages": []}', '{"prompt": 7}', "[1]", "\xff"]
+)
+def test_a_row_that_holds_no_prompt_is_named(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_bytes(b'{"prompt": "fine"}\n' * (text[0] != "[") + text.encode("latin-1"))
+    with pytest.raises(TrainingError) as caught:
+        read_asked([path])
+    assert "bad.jsonl" in caught.value.message
+    assert caught.value.hint
+
+
+def test_the_bundled_questions_are_many_and_different() -> None:
+    asked = bundled_asked()
+    texts = [one.messages[-1].content for one in asked]
+    assert len(texts) == len(set(texts)) >= 600
+    assert len({one.category for one in asked}) >= 6
+    assert not any("{}" in text for text in texts)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"kind": "best"},
+        {"num_heads": 0},
+        {"num_heads": 2.5},
+        {"steps": -1},
+        {"steps": 5, "minutes": 5},
+        {"unknown": 1},
+        {"data": "a.jsonl"},
+        {"data": [1]},
+        {"joint": "yes"},
+        {"learning_rate": "fast"},
+        {"states_gib": -1},
+    ],
+    ids=str,
+)
+def test_a_configuration_that_makes_no_sense_is_refused(raw: dict[str, Any]) -> None:
+    with pytest.raises(TrainingError) as caught:
+        config_from(raw, "run.json")
+    assert caught.value.hint
+
+
+def test_a_configuration_is_read_from_a_file_and_flags_go_before_it(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    path.write_text('{"kind": "rooted", "minutes": 30, "data": ["x"]}', encoding="utf-8")
+    config = read_config(path)
+    assert (config.kind, config.minutes, config.data) == ("rooted", 30.0, ("x",))
+    assert config_from(config.as_dict(), "again") == config
+
+
+def test_a_folder_that_holds_something_isnt_written_to(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(TrainingError, match="isn't empty"):
+        RunFolder(tmp_path).begin(config_for(model, tmp_path, "medusa"))
+    with pytest.raises(TrainingError, match="No run"):
+        RunFolder(tmp_path / "none").config()
+
+
+def test_a_full_disk_is_told_with_what_to_do(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nothing(_: object) -> SimpleNamespace:
+        return SimpleNamespace(free=0)
+
+    out = tmp_path / "out"
+    monkeypatch.setattr("medusa_core.training.run_folder.shutil.disk_usage", nothing)
+    with pytest.raises(TrainingError, match=r"only 0\.0 GB") as caught:
+        run(out, config_for(model, tmp_path, "medusa"))
+    assert "--resume" in caught.value.hint
+    monkeypatch.undo()
+    assert run(out, config_for(model, tmp_path, "medusa"))
