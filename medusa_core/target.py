@@ -15,7 +15,7 @@ from medusa_core.kv.cache import KvCache
 from medusa_core.kv.pool import CachePool
 from medusa_core.kv.size import whole_rows
 from medusa_core.memory.budget import GIB
-from medusa_core.memory.plan import plan_memory, weights_bytes
+from medusa_core.memory.plan import plan_memory, weights_bytes, with_assistant
 from medusa_core.memory.probe import live_budget
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan, WeightFormats
 from medusa_core.models.checkpoint import Checkpoint
@@ -30,6 +30,7 @@ from medusa_core.models.weights import AfterPart, CheckpointWeights
 from medusa_core.quant.choice import PartFormats, settle_formats
 from medusa_core.runner.choice import choose_runner, share_workers
 from medusa_core.runner.runner import Runner
+from medusa_core.text.same_vocabulary import check_same_vocabulary
 from medusa_core.text.template import ChatTemplate
 from medusa_core.text.tokenizer import Tokenizer
 from medusa_core.tree.phrase_table import Phrases, read_phrases
@@ -61,6 +62,7 @@ class Target:
         heads: Heads of whichever kind, or None.
         trees: Trees for the heads; None without heads, or for heads that draft path by path.
         phrases: What it often says, or None where no such table lies beside it.
+        assistant: A smaller model that drafts for it, or None.
         num_parameters: Parameters of the target.
         weights_bytes: Bytes that its weights take.
         device_note: Why a card that is here isn't used; empty if none is passed over.
@@ -83,6 +85,7 @@ class Target:
     num_parameters: int
     weights_bytes: int
     device_note: str = ""
+    assistant: Target | None = None
 
     @property
     def num_sessions(self) -> int:
@@ -117,6 +120,7 @@ class LoadOptions:
         context_tokens: Longest prompt plus answer; 0 for what fits, up to 8,192.
         ignores_plan: Load although the plan says that it doesn't fit.
         sessions: Conversations that have room for a whole context at once.
+        assistant_dir: Folder of a smaller model that drafts for it, or None.
         kept: Where quantized models are kept; None keeps nothing.
     """
 
@@ -126,6 +130,7 @@ class LoadOptions:
     context_tokens: int = 0
     ignores_plan: bool = False
     sessions: int = 1
+    assistant_dir: Path | None = None
     kept: KeptModels | None = None
 
 
@@ -181,8 +186,11 @@ def load_target(
         share_workers(runner, heads)
         runner.tap(heads.taps)
         heads.reserve(options.sessions * whole_rows(config.context_tokens))
+    assistant = _load_assistant(options, config, tell)
+    if assistant is not None:
+        plan = with_assistant(plan, assistant.plan)
     log.info("loaded %s as %s on %s", model_dir.name, formats.linears.name, precision.device)
-    return Target(
+    target = Target(
         name=model_dir.name,
         config=config,
         precision=precision,
@@ -200,7 +208,20 @@ def load_target(
         phrases=phrases,
         num_parameters=model.num_parameters,
         weights_bytes=model.nbytes,
+        assistant=assistant,
     )
+    if assistant is not None:
+        check_same_vocabulary(tokenizer, assistant.tokenizer, assistant.name)
+    return target
+
+
+def _load_assistant(options: LoadOptions, config: ModelConfig, tell: OnProgress) -> Target | None:
+    """The smaller model, with a context as long as the target's where it has that."""
+    if options.assistant_dir is None:
+        return None
+    context = min(config.context_tokens, read_config(options.assistant_dir).context_tokens)
+    its_own = replace(options, assistant_dir=None, formats=WeightFormats(), context_tokens=context)
+    return load_target(options.assistant_dir, None, its_own, tell)
 
 
 def plan_target(

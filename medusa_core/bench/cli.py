@@ -18,6 +18,7 @@ from medusa_core.errors import PromptFileError, RequestError
 from medusa_core.generate.arguments import add_rule_arguments, settings_of
 from medusa_core.generate.cli import (
     add_model_arguments,
+    assistant_dir,
     model_dirs,
     open_target,
     open_tuner,
@@ -45,7 +46,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--modes", default="none,medusa", help="drafters, with commas between")
     parser.add_argument("--peers", default="", help="other programs, such as transformers")
-    parser.add_argument("--assistant", type=Path, help="draft model of transformers-assisted")
     parser.add_argument("--shape", help="with --step-cost: random weights of a well-known model")
     parser.add_argument(
         "--oracle",
@@ -257,7 +257,7 @@ def _race(args: argparse.Namespace, target: Target, prompts: Sequence[Prompt]) -
     }
     for name, spec in peer_specs.items():
         contestants[name] = spec.build(
-            PeerOptions(model_dirs(args)[0], target, args.max_new_tokens, args.assistant)
+            PeerOptions(model_dirs(args)[0], target, args.max_new_tokens, assistant_dir(args))
         )
     race = run_race(contestants, prompts, args.repeats, _show_progress)
     report = make_report(race, modes, peers, target)

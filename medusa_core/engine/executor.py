@@ -394,6 +394,7 @@ def _options(command: LoadModel) -> LoadOptions:
         formats=command.formats,
         context_tokens=command.context_tokens,
         ignores_plan=command.ignores_plan,
+        assistant_dir=command.assistant_dir,
         kept=None if command.kept_dir is None else KeptModels(command.kept_dir),
     )
 

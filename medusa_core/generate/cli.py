@@ -55,6 +55,9 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         help="folder, GGUF file, or repository in the cache (default: the demo model)",
     )
     parser.add_argument("--heads", default="", help="folder or repository of Medusa heads")
+    parser.add_argument(
+        "--assistant", default="", help="folder or repository of a smaller model that drafts"
+    )
     parser.add_argument("--dtype", choices=DTYPES, default="", help="default: best on the device")
     add_format_arguments(parser)
     parser.add_argument("--context", type=int, default=0, help="tokens (default: what fits)")
@@ -99,6 +102,11 @@ def model_dirs(args: argparse.Namespace) -> tuple[Path, Path | None]:
     return installed(args.model), heads
 
 
+def assistant_dir(args: argparse.Namespace) -> Path | None:
+    """The smaller model that the arguments choose."""
+    return installed(args.assistant) if args.assistant else None
+
+
 def installed(name: str) -> Path:
     """The folder that a name on the command line means.
 
@@ -141,6 +149,7 @@ def options_of(args: argparse.Namespace) -> LoadOptions:
         formats=formats_of(args),
         context_tokens=args.context,
         ignores_plan=args.anyway,
+        assistant_dir=assistant_dir(args),
         kept=KeptModels(kept_models_dir()),
     )
 
@@ -221,6 +230,7 @@ def load_command(args: argparse.Namespace) -> LoadModel:
         kept_dir=kept_models_dir(),
         calibrations_dir=calibrations_dir(),
         num_threads=args.threads,
+        assistant_dir=assistant_dir(args),
     )
 
 

@@ -82,7 +82,10 @@ class _Running(NamedTuple):
 
 
 def _start(target: Target, request: Generate, tuner: Tuner) -> _Running | Answered:
-    session = Session(target)
+    try:
+        session = Session(target)
+    except MedusaError as error:
+        return Answered(request, (), error)
     try:
         return _Running(Generation(request, target, session, tuner), session)
     except MedusaError as error:

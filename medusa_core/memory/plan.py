@@ -7,6 +7,7 @@ scratch is an upper estimate. Nothing here needs torch or a file.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
 
@@ -74,6 +75,20 @@ def plan_memory(
         max_context=_longest(config.context_tokens, budget.total_bytes - fixed, needs),
         fit=_fit(free),
         is_live=budget.is_live,
+    )
+
+
+def with_assistant(plan: MemoryPlan, assistant: MemoryPlan) -> MemoryPlan:
+    """A plan with a model that drafts counted among what drafts."""
+    parts = (assistant.weights_bytes, assistant.kv_bytes, assistant.scratch_bytes)
+    free = plan.free_bytes - sum(parts)
+    return replace(
+        plan,
+        heads_bytes=plan.heads_bytes + assistant.weights_bytes,
+        kv_bytes=plan.kv_bytes + assistant.kv_bytes,
+        scratch_bytes=plan.scratch_bytes + assistant.scratch_bytes,
+        free_bytes=free,
+        fit=_fit(free),
     )
 
 

@@ -38,6 +38,7 @@ class LoadModel(Message):
     kept_dir: Path | None = None
     calibrations_dir: Path | None = None
     num_threads: int = 0
+    assistant_dir: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

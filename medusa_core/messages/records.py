@@ -279,7 +279,7 @@ class MemoryPlan:
 
     Attributes:
         weights_bytes: The target.
-        heads_bytes: Its Medusa heads.
+        heads_bytes: What drafts: its heads, and the weights of a draft model.
         kv_bytes: The cache for the context.
         scratch_bytes: What a step needs besides; an upper estimate.
         runtime_bytes: Torch, CUDA and their kernels.

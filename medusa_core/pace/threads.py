@@ -40,6 +40,8 @@ def settle_threads(target: Target, most: int) -> int:
     """
     if target.precision.device.type != "cpu":
         return torch.get_num_threads()
+    if target.assistant is not None:  # first: the target's count is torch's in the end
+        settle_threads(target.assistant, most)
     for_prefill = _best(target, most, min(_PREFILL_TOKENS, target.config.context_tokens))
     best = _best(target, most, _NUM_TOKENS)
     target.runner.use_threads(best, max(best, for_prefill))

@@ -31,7 +31,12 @@ FAMILIES = {
 }
 # With heads of another kind.
 HYDRA = TinySpec(hidden_size=64, intermediate_size=96, seed=11)
-TARGET_NAMES = ("grouped", "tied", "eagle", *FAMILIES, "hydra", "pebble")
+# A smaller model with the same tokenizer, which drafts for "assisted".
+SMALLER = TinySpec(num_layers=1, hidden_size=64, intermediate_size=48, seed=12)
+TARGET_NAMES = ("grouped", "tied", "eagle", "assisted", *FAMILIES, "hydra", "pebble")
+
+
+Folders = dict[str, tuple[Path, Path | None]]
 
 
 class LoadTarget(Protocol):
@@ -50,7 +55,7 @@ def one_thread() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Path]]:
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
     """Folders of every target and its heads, by name."""
     root = tmp_path_factory.mktemp("targets")
     made = {
@@ -80,7 +85,14 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, P
     )
     for folder, _ in made.values():
         write_phrases(phrases_of(load_target(folder, options=LoadOptions("float64"))), folder)
-    return {**made, "pebble": demo_model()}
+    assisted = write_tiny(root / "assisted", GROUPED)
+    smaller = write_tiny(root / "smaller", SMALLER)
+    return {
+        **made,
+        "assisted": (assisted, None),
+        "smaller": (smaller, None),
+        "pebble": demo_model(),
+    }
 
 
 def phrases_of(target: Target) -> Phrases:
@@ -92,12 +104,13 @@ def phrases_of(target: Target) -> Phrases:
 
 
 @pytest.fixture(scope="session")
-def load(folders: dict[str, tuple[Path, Path]]) -> LoadTarget:
+def load(folders: Folders) -> LoadTarget:
     """Targets on demand."""
 
     @cache
     def load_once(name: str, dtype: str, device: str = "cpu") -> Target:
-        return load_target(*folders[name], LoadOptions(dtype, device))
+        assistant = folders["smaller"][0] if name == "assisted" else None
+        return load_target(*folders[name], LoadOptions(dtype, device, assistant_dir=assistant))
 
     return load_once
 

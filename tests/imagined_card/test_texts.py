@@ -35,11 +35,14 @@ METHODS = [
 GRAPHS = pytest.mark.parametrize("graphs", [False, True], ids=["plain", "graphs"])
 
 
+_TARGETS = {"hydra": "hydra", "eagle": "eagle", "draft-model": "assisted"}
+
+
 @pytest.mark.parametrize(("drafter", "rule", "graphs"), METHODS)
 def test_texts_are_those_of_the_cpu(
     drafter: str, rule: str, graphs: bool, load: LoadTarget, folders: Folders
 ) -> None:
-    name = "hydra" if drafter == "hydra" else "grouped"
+    name = _TARGETS.get(drafter, "grouped")
     here = load(name, "float64")
     settings = GenerateSettings(drafter, rule, seed=4, max_new_tokens=16, repetition_penalty=1.1)
     expected = decode(here, settings, MESSAGES)
@@ -54,7 +57,7 @@ def test_texts_are_those_of_the_cpu(
 def test_every_family_writes_on_a_card_what_it_writes_on_the_cpu(
     name: str, load: LoadTarget, folders: Folders
 ) -> None:
-    drafter = "hydra" if name == "hydra" else "medusa"
+    drafter = {target: drafter for drafter, target in _TARGETS.items()}.get(name, "medusa")
     settings = GenerateSettings(drafter, max_new_tokens=12)
     expected = decode(load(name, "float64"), settings, MESSAGES)
     with imagined_card():

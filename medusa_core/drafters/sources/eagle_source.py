@@ -25,6 +25,7 @@ from medusa_core.types import RowBudget
 
 NAME = "eagle"
 _RANKS = 10  # of the reference's trees
+_DEEPEST = 8
 _MOST_AT_ONCE = 64
 _ROOM = 3  # more paths are tried than a tree has rows
 
@@ -167,7 +168,7 @@ class EagleSource:
         self._nodes = {} if self._root is None else {(): _Node(self._root, ())}
 
     def candidates(self, paths: Paths) -> Candidates | None:
-        if self._root is None:
+        if self._root is None or paths.level >= _DEEPEST:
             return None
         if paths.level == 0:
             return self._best(self._root)
