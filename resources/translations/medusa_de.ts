@@ -137,8 +137,8 @@
         <translation>ruht: wacht mit der nächsten Nachricht auf</translation>
     </message>
     <message>
-        <source>{0} Medusa heads</source>
-        <translation>{0} Medusa-Köpfe</translation>
+        <source>{0} heads</source>
+        <translation>{0} Köpfe</translation>
     </message>
     <message>
         <source>no heads</source>
