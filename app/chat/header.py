@@ -234,7 +234,7 @@ def describe(status: ModelStatus) -> str:
         return f"{engine_said(status.text).rstrip('.…')} … {status.fraction:.0%}"
     loaded = status.loaded
     heads = (
-        QCoreApplication.translate("Chat", "{0} Medusa heads").format(loaded.num_heads)
+        QCoreApplication.translate("Chat", "{0} heads").format(loaded.num_heads)
         if loaded.num_heads
         else QCoreApplication.translate("Chat", "no heads")
     )

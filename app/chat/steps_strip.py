@@ -64,7 +64,7 @@ class StepsStrip(QFrame):
         self.setAccessibleName(self.tr("Steps"))
         self._appearance = appearance
         self._tally = StepTally(appearance.legend)
-        self._num_heads = 0
+        self._marks: list[Mark] = []  # of the model's heads
         self._is_small = False
         self._bars = StepBars(appearance)
         self._heads = HeadBars(appearance)
@@ -103,7 +103,7 @@ class StepsStrip(QFrame):
 
     def show_model(self, loaded: ModelLoaded, calibrated: Calibrated | None) -> None:
         """Show this model's heads, even while none has been tried, and whether it can gain."""
-        self.set_num_heads(loaded.num_heads)
+        self.set_heads(loaded.head_source, loaded.num_heads)
         self._is_small = calibrated is not None and calibrated.plain_step_s < LEAST_STEP_S
         self.gain_label.setVisible(self._is_small)
 
@@ -113,9 +113,9 @@ class StepsStrip(QFrame):
         self.memory_label.setAccessibleName(text)
         explain(self.memory_label, meaning)
 
-    def set_num_heads(self, num_heads: int) -> None:
-        """Show this many heads, even while none has been tried."""
-        self._num_heads = num_heads
+    def set_heads(self, source: str, num_heads: int) -> None:
+        """Show this many heads, which are this source, even while none has been tried."""
+        self._marks = [Mark(source, head + 1) for head in range(num_heads)]
         self._show()
 
     def choose_marking(self, marking: Marking) -> None:
@@ -176,10 +176,6 @@ class StepsStrip(QFrame):
         self._column.addLayout(told)
         self._column.addLayout(self._row)
 
-    def _heads_of_model(self) -> list[Mark]:
-        numbered = [info.name for info in self._appearance.legend.sources if info.is_numbered]
-        return [Mark(name, head + 1) for name in numbered[:1] for head in range(self._num_heads)]
-
     def _show(self) -> None:
         tally = self._tally
         speed = self.tr("{speed} tokens/s ·").format(speed=f"{tally.tokens_per_s:,.0f}")
@@ -193,7 +189,7 @@ class StepsStrip(QFrame):
         )
         self._bars.show_tally(tally)
         name = self._appearance.legend.name
-        shown = {mark: Rate(mark, name(mark)) for mark in self._heads_of_model()}
+        shown = {mark: Rate(mark, name(mark)) for mark in self._marks}
         shown |= {rate.mark: rate for rate in tally.rates()}
         self._heads.show_rates(tuple(shown.values()))
 

@@ -420,4 +420,11 @@ def _describe(command: LoadModel, target: Target, load_s: float) -> ModelLoaded:
         end_ids=target.eos_token_ids,
         advice=target.config.advice,
         thinking=target.template.thinking,
+        head_source=_head_source(target),
     )
+
+
+def _head_source(target: Target) -> str:
+    """The source that is a target's heads: each of them has a mark of its own."""
+    specs = source_registry().specs
+    return next((spec.name for spec in specs if spec.info.is_numbered and spec.serves(target)), "")

@@ -49,7 +49,7 @@ class ModelLoaded(Message):
     Attributes:
         name: Name to show.
         num_parameters: Parameters of the target.
-        num_heads: Medusa heads at hand; 0 without.
+        num_heads: Heads at hand; 0 without.
         context_tokens: Longest prompt plus answer.
         vocab_size: Rows of the target's output projection.
         dtype: Name of the compute dtype.
@@ -64,6 +64,7 @@ class ModelLoaded(Message):
         end_ids: Tokens that end an answer.
         advice: How its makers advise to sample; None where they don't.
         thinking: What its template does about thoughts before the answer.
+        head_source: Which source its heads are; empty without heads.
     """
 
     name: str
@@ -83,6 +84,7 @@ class ModelLoaded(Message):
     end_ids: frozenset[int] = frozenset()
     advice: Advice | None = None
     thinking: ThinkingSwitch = NO_SWITCH
+    head_source: str = ""
 
 
 @dataclass(frozen=True, slots=True)

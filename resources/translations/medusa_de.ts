@@ -137,8 +137,8 @@
         <translation>ruht: wacht mit der nächsten Nachricht auf</translation>
     </message>
     <message>
-        <source>{0} Medusa heads</source>
-        <translation>{0} Medusa-Köpfe</translation>
+        <source>{0} heads</source>
+        <translation>{0} Köpfe</translation>
     </message>
     <message>
         <source>no heads</source>
@@ -1117,6 +1117,10 @@
         <translation>Wählen Sie ein Repository mit .safetensors-Dateien.</translation>
     </message>
     <message>
+        <source>Choose a smaller model of the same family, which has the same tokenizer.</source>
+        <translation>Wählen Sie ein kleineres Modell derselben Familie, das denselben Tokenizer hat.</translation>
+    </message>
+    <message>
         <source>Choose a smaller weight format or a smaller model, or close other programs.</source>
         <translation>Wählen Sie ein kleineres Gewichtsformat oder ein kleineres Modell, oder schließen Sie andere Programme.</translation>
     </message>
@@ -1639,6 +1643,10 @@
     <message>
         <source>Load an EAGLE head for this model, or choose another drafter.</source>
         <translation>Laden Sie einen EAGLE-Kopf für dieses Modell oder wählen Sie anderes Vorausraten.</translation>
+    </message>
+    <message>
+        <source>Load it with a smaller model of the same vocabulary, or choose another drafter.</source>
+        <translation>Laden Sie es mit einem kleineren Modell mit demselben Wortschatz oder wählen Sie ein anderes Vorausraten.</translation>
     </message>
     <message>
         <source>Long context in little memory.</source>
@@ -2741,6 +2749,10 @@
         <translation>head_dim {0} ist ungerade; gedreht werden Paare.</translation>
     </message>
     <message>
+        <source>it has {0} tokens, not {1}</source>
+        <translation>es hat {0} Token, nicht {1}</translation>
+    </message>
+    <message>
         <source>its layers share keys and values</source>
         <translation>seine Schichten teilen Schlüssel und Werte</translation>
     </message>
@@ -2795,6 +2807,10 @@
     <message>
         <source>the last projection, too</source>
         <translation>auch die letzte Projektion</translation>
+    </message>
+    <message>
+        <source>token {0} is another</source>
+        <translation>Token {0} ist ein anderes</translation>
     </message>
     <message>
         <source>token_map has shape {0}, the heads draft from {1} tokens.</source>
@@ -2893,6 +2909,10 @@
         <translation>{0} lässt sich nicht schreiben: {1}.</translation>
     </message>
     <message>
+        <source>{0} can&apos;t draft for this model: {1}.</source>
+        <translation>{0} kann für dieses Modell nicht vorausraten: {1}.</translation>
+    </message>
+    <message>
         <source>{0} can&apos;t use the drafter {1}.</source>
         <translation>{0} kann das Vorausraten {1} nicht nutzen.</translation>
     </message>
@@ -2987,6 +3007,10 @@
     <message>
         <source>{0} has no chat template.</source>
         <translation>{0} hat keine Chat-Vorlage.</translation>
+    </message>
+    <message>
+        <source>{0} has no draft model beside it.</source>
+        <translation>{0} hat kein Entwurfsmodell neben sich.</translation>
     </message>
     <message>
         <source>{0} has no header that can be read.</source>
@@ -5310,6 +5334,14 @@
         <translation>Wie die Hersteller dieses Modells empfehlen, daraus zu ziehen.</translation>
     </message>
     <message>
+        <source>draft model</source>
+        <translation>Entwurfsmodell</translation>
+    </message>
+    <message>
+        <source>guessed by a smaller model of the same vocabulary</source>
+        <translation>von einem kleineren Modell mit demselben Wortschatz geraten</translation>
+    </message>
+    <message>
         <source>EAGLE</source>
         <translation>EAGLE</translation>
     </message>
@@ -5356,6 +5388,14 @@
     <message>
         <source>All sources of drafts that this model has, together in one tree.</source>
         <translation>Alles, womit dieses Modell vorausraten kann, zusammen in einem Baum.</translation>
+    </message>
+    <message>
+        <source>Draft model</source>
+        <translation>Entwurfsmodell</translation>
+    </message>
+    <message>
+        <source>The guesses of a smaller model of the same vocabulary.</source>
+        <translation>Was ein kleineres Modell mit demselben Wortschatz rät.</translation>
     </message>
     <message>
         <source>EAGLE head</source>

@@ -296,6 +296,7 @@ class FakeEngine:
                 load_s=0.1,
                 advice=self.script.advice,
                 thinking=self.script.thinking,
+                head_source="medusa",
             )
         )
 

@@ -95,6 +95,12 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
     }
 
 
+def options_of(name: str, dtype: str, device: str, folders: Folders) -> LoadOptions:
+    """How to load one of them."""
+    assistant = folders["smaller"][0] if name == "assisted" else None
+    return LoadOptions(dtype, device, assistant_dir=assistant)
+
+
 def phrases_of(target: Target) -> Phrases:
     """What a random target says often."""
     settings = GenerateSettings(drafter="none", max_new_tokens=60)
@@ -109,8 +115,7 @@ def load(folders: Folders) -> LoadTarget:
 
     @cache
     def load_once(name: str, dtype: str, device: str = "cpu") -> Target:
-        assistant = folders["smaller"][0] if name == "assisted" else None
-        return load_target(*folders[name], LoadOptions(dtype, device, assistant_dir=assistant))
+        return load_target(*folders[name], options_of(name, dtype, device, folders))
 
     return load_once
 

@@ -318,7 +318,7 @@ def test_the_engine_loads_measures_and_drafts_with_them(name: str, tmp_path: Pat
     try:
         event = engine.load(LoadModel("", "load", model, heads, "float32", "cpu"))
         assert isinstance(event, ModelLoaded)
-        assert event.num_heads == 3
+        assert (event.num_heads, event.head_source) == (3, "hydra")
         assert [choice.name for choice in event.drafters][:2] == ["composite", "ngram"]
         assert "hydra" in {info.name for info in event.sources}
         engine.submit(Calibrate("", "calibrate"))

@@ -9,7 +9,7 @@ from medusa_core.messages import GenerateSettings
 from medusa_core.rules.rule import RuleSpec, rule_registry
 from medusa_core.runner.static import StaticRunner
 from medusa_core.target import LoadOptions, load_target
-from tests.core.conftest import TARGET_NAMES, LoadTarget
+from tests.core.conftest import TARGET_NAMES, LoadTarget, options_of
 from tests.core.laws import (
     Tie,
     check_cache,
@@ -48,7 +48,7 @@ def test_texts_are_those_of_the_cpu(
     expected = decode(here, settings, MESSAGES)
     with imagined_card(graphs_pay=graphs) as card:
         with card.waiting():
-            there = load_target(*folders[name], LoadOptions("float64", "cuda"))
+            there = load_target(*folders[name], options_of(name, "float64", "cuda", folders))
         assert isinstance(there.runner, StaticRunner) == graphs
         check_same_tokens(expected, decode(there, settings, MESSAGES))
 
@@ -61,7 +61,7 @@ def test_every_family_writes_on_a_card_what_it_writes_on_the_cpu(
     settings = GenerateSettings(drafter, max_new_tokens=12)
     expected = decode(load(name, "float64"), settings, MESSAGES)
     with imagined_card():
-        there = load_target(*folders[name], LoadOptions("float64", "cuda"))
+        there = load_target(*folders[name], options_of(name, "float64", "cuda", folders))
         check_same_tokens(expected, decode(there, settings, MESSAGES))
 
 
