@@ -155,9 +155,13 @@ class EagleSource:
         memory.catch_up(_MOST_AT_ONCE)
 
     def observe(self, observation: Observation) -> None:
-        states, rows = observation.states, list(observation.rows)
-        deep = None if observation.deep is None else observation.deep[rows]
-        features = self._head.features(states[rows], deep)
+        rows = torch.tensor(list(observation.rows)) % len(observation.states)
+        rows = rows.to(observation.states.device)
+        deep = observation.deep
+        features = self._head.features(
+            observation.states.index_select(0, rows),
+            None if deep is None else deep.index_select(0, rows),
+        )
         self._need_memory().add(features, observation.token_ids)
 
     def start(self, root_id: int, most_rows: int) -> None:
@@ -192,10 +196,11 @@ class EagleSource:
         if first + len(paths) > kv.capacity:
             return None
         above = [self._nodes[path[:-1]] for path in paths]
-        mask = torch.zeros(len(paths), first + len(paths), device=self._head_device)
+        mask = torch.zeros(len(paths), first + len(paths))
         mask[:, length:] = float("-inf")
         for row, node in enumerate(above):
             mask[row, [*node.slots, first + row]] = 0.0
+        mask = mask.to(self._head_device)
         states = self._head.step(
             torch.cat([node.state for node in above]),
             [path[-1] for path in paths],
