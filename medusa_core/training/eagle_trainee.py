@@ -16,7 +16,7 @@ from torch import Tensor
 from medusa_core.target import Target
 from medusa_core.training.accuracy import UNKNOWN
 from medusa_core.training.eagle import EagleForm, EagleModule
-from medusa_core.training.heads import LOSS_DECAY, projection_matrix
+from medusa_core.training.heads import LOSS_DECAY, projection_matrix, published
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.losses import chunked_cross_entropy
 from medusa_core.training.packing import ANSWER, EncodedDocument
@@ -181,7 +181,7 @@ class EagleTrainee:
             f"{name}.weight": getattr(self._module, part).weight for part, name in _NAMES.items()
         }
         tensors["lm_head.weight"] = self._module.lm_head
-        told = {name: _published(tensor) for name, tensor in tensors.items()}
+        told = {name: published(tensor) for name, tensor in tensors.items()}
         if self._token_ids is not None:
             told["d2t"] = self._token_ids - torch.arange(len(self._token_ids))
             told["t2d"] = self._columns >= 0
@@ -238,7 +238,3 @@ class EagleTrainee:
             moved[:, back:] = earlier[:, : earlier.shape[1] - back]
             known = known & moved
         return columns, known
-
-
-def _published(tensor: Tensor) -> Tensor:
-    return tensor.detach().to("cpu", torch.bfloat16).contiguous()

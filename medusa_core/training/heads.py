@@ -120,7 +120,7 @@ class HeadsModule(nn.Module):
                 assert isinstance(block, nn.Linear)
                 weight = block.weight.detach().clone()
                 weight[:, block.out_features :] *= self.root_scale
-                layers.append((_published(weight), _published(block.bias)))
+                layers.append((published(weight), published(block.bias)))
             own = _rows(self.projections[head], token_ids) if len(self.projections) else None
             heads.append(HeadWeights(tuple(layers), own))
         is_whole = token_ids is None or len(self.projections) > 0
@@ -129,10 +129,11 @@ class HeadsModule(nn.Module):
 
 
 def _rows(matrix: Tensor, token_ids: Tensor | None) -> Tensor:
-    return _published(matrix if token_ids is None else matrix[token_ids])
+    return published(matrix if token_ids is None else matrix[token_ids])
 
 
-def _published(tensor: Tensor) -> Tensor:
+def published(tensor: Tensor) -> Tensor:
+    """A tensor as it is published: bfloat16, on the CPU."""
     return tensor.detach().to("cpu", torch.bfloat16).contiguous()
 
 

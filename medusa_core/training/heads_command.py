@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from medusa_core.errors import PlanError, TrainingError
+from medusa_core.errors import PlanError
 from medusa_core.generate.cli import installed
 from medusa_core.messages import WeightFormats
 from medusa_core.models.config import read_config as read_model_config
@@ -128,8 +128,6 @@ def judge(config: HeadsConfig, heads_dir: Path) -> HeadsEval:
 
 def asked_by(config: HeadsConfig) -> list[Asked]:
     """What the model is asked, in order."""
-    if config.own_chats:
-        raise TrainingError("Own chats can't be read yet.", "Leave out --own-chats.")
     data = [Path(name) for name in config.data]
     return in_order(read_asked(data) if data else bundled_asked(), config.seed)
 

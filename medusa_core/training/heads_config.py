@@ -28,12 +28,10 @@ class HeadsConfig:
         num_layers: residual layers of each Medusa head.
         vocabulary: the most frequent tokens of the answers that heads draft from; 0 for all.
         data: files or folders of prompts; none for the bundled ones.
-        own_chats: learn from the prompts of this user's conversations, too.
         answers: how many the model writes; 0 for as many as time and disk allow.
         max_new_tokens: their length.
         drawn_share: share of them that are drawn at random, not greedy.
         temperature: of those.
-        joint: the model learns, too, by LoRA (Medusa-2).
         quant: weight format of the model; empty for the usual one.
         device: where to run; empty for the best there is.
         context: longest prompt plus answer.
@@ -51,12 +49,10 @@ class HeadsConfig:
     num_layers: int = 1
     vocabulary: int = 0
     data: tuple[str, ...] = ()
-    own_chats: bool = False
     answers: int = 0
     max_new_tokens: int = 256
     drawn_share: float = 0.5
     temperature: float = 0.8
-    joint: bool = False
     quant: str = ""
     device: str = ""
     context: int = 1024
@@ -162,15 +158,9 @@ def add_config_arguments(parser: argparse.ArgumentParser) -> None:
         "--data", action="append", help="file or folder of prompts (default: the bundled ones)"
     )
     parser.add_argument(
-        "--own-chats", action="store_true", default=None, help="learn from your own prompts, too"
-    )
-    parser.add_argument(
         "--answers", type=int, help="answers that the model writes (default: what time allows)"
     )
     parser.add_argument("--max-new-tokens", type=int, help="length of an answer")
-    parser.add_argument(
-        "--joint", action="store_true", default=None, help="the model learns, too (Medusa-2)"
-    )
     parser.add_argument("--quant", help="weight format of the model")
     parser.add_argument("--device", help="cpu or cuda")
     length = parser.add_mutually_exclusive_group()

@@ -33,12 +33,11 @@ def model_card(
         found: What was measured at the end; None where there was no time.
     """
     data = "the bundled questions" if not config.data else "given prompts"
-    more = " and the user's own prompts" if config.own_chats else ""
     lines = [
         f"# Heads for {base_model}",
         "",
         f"{_KINDS[config.kind].capitalize()}, for drafting with {base_model} alone.",
-        f"They learned from {num_answers:,} answers that the model wrote itself to {data}{more}",
+        f"They learned from {num_answers:,} answers that the model wrote itself to {data}",
         f"(at most {config.max_new_tokens} tokens each, {config.drawn_share:.0%} of them drawn at",
         f"temperature {config.temperature:g}). The model stayed as it is.",
         "",
