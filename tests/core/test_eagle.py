@@ -159,6 +159,20 @@ def test_a_second_turn_drafts_as_if_all_had_been_read_at_once(
     assert torch.allclose(*pair, rtol=1e-4, atol=1e-4)
 
 
+def test_what_was_edited_away_is_forgotten(model: Path, tmp_path: Path) -> None:
+    target = loaded(model, tmp_path, SPECS["EAGLE-3"])
+    settings = GenerateSettings(drafter="eagle", max_new_tokens=8, tree_rows=12)
+    session, fresh = Session(target), Session(target)
+    decode(target, settings, user_says("one two three four"), session=session)
+    for each in (session, fresh):
+        decode(target, settings, user_says("one two and then"), session=each)
+    kept, new = session.memory["eagle"], fresh.memory["eagle"]
+    assert isinstance(kept, EagleMemory)
+    assert isinstance(new, EagleMemory)
+    assert kept.token_ids == new.token_ids
+    assert kept.kv.length == new.kv.length
+
+
 @pytest.mark.parametrize("runner", ["native", "resident", "static"])
 def test_every_runner_tells_what_enters_a_layer(
     runner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

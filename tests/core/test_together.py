@@ -177,6 +177,23 @@ def test_drafts_in_shared_passes_are_accepted_at_every_depth(load: LoadTarget) -
         assert max(done.accept_lengths) >= 3
 
 
+def test_trees_share_the_rows_of_a_pass(load: LoadTarget) -> None:
+    told: list[tuple[int, int]] = []
+
+    class Counting(ResidentRunner):
+        def verify(self, *placed: PlacedTree) -> Tensor:
+            told.append((len(placed), sum(tree.shape.num_nodes for tree, _ in placed)))
+            return super().verify(*placed)
+
+    resident = load("grouped", "float64")
+    counting = replace(resident, runner=Counting(resident.runner._model, resident.precision))
+    requests, drafters = oracles(resident)
+    wide = [replace(r, settings=replace(r.settings, tree_rows=64)) for r in requests]
+    decode_together(counting, wide, drafters=drafters)
+    assert max(count for count, _ in told) == len(requests)
+    assert all(rows <= 64 for count, rows in told if count > 1)
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_in_shared_passes_is_caught(fault: str, load: LoadTarget) -> None:
     honest = load("grouped", "float64")

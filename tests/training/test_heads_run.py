@@ -230,6 +230,8 @@ def test_every_place_is_read_once_a_round() -> None:
             shard, places = order.at(step)
             seen |= {(shard, place) for place in places.tolist()}
         assert len(seen) == 192
+    rounds = [[order.at(turn * 6 + step)[1].tolist() for step in range(6)] for turn in range(2)]
+    assert sorted(map(sorted, rounds[0])) != sorted(map(sorted, rounds[1]))
 
 
 ROWS: dict[str, dict[str, Any]] = {
