@@ -20,6 +20,8 @@ from medusa_core.messages import (
     ModelLoaded,
     Planned,
     Progress,
+    Race,
+    Raced,
     Unload,
     Unloaded,
 )
@@ -51,6 +53,7 @@ class ModelStatus:
         loaded: What was loaded, or None.
         calibrated: Measured step costs, or None.
         planned: Which trees the engine would take by what it has learned, or None.
+        raced: Which drafters are fastest here, or None.
         failed: Why it could not be loaded, or None.
     """
 
@@ -60,6 +63,7 @@ class ModelStatus:
     loaded: ModelLoaded | None = None
     calibrated: Calibrated | None = None
     planned: Planned | None = None
+    raced: Raced | None = None
     failed: Failed | None = None
 
 
@@ -94,7 +98,7 @@ class ModelState:
         self._calibrations_dir = calibrations_dir
         self._make_id = make_id
         self._loads: dict[str, ModelChoice] = {}
-        self._load_id = self._calibrate_id = self._unload_id = ""
+        self._load_id = self._calibrate_id = self._race_id = self._unload_id = ""
 
     def load(self, choice: ModelChoice | None = None) -> LoadModel:
         """The command that loads a model, or the chosen one again."""
@@ -128,7 +132,7 @@ class ModelState:
 
     def concerns(self, event: Event) -> bool:
         """Whether an event tells something of the model."""
-        ours = (*self._loads, self._calibrate_id, self._unload_id)
+        ours = (*self._loads, self._calibrate_id, self._race_id, self._unload_id)
         return isinstance(event, Planned) or event.request_id in ours  # plans are of any answer
 
     def take(self, event: Event) -> Command | None:
@@ -140,6 +144,9 @@ class ModelState:
                 return self._take_loaded(event)
             case Calibrated():
                 self.status = replace(self.status, calibrated=event)
+                return self._race()
+            case Raced():
+                self.status = replace(self.status, raced=event)
             case Planned():
                 self.status = replace(self.status, planned=event)
             case Unloaded():
@@ -160,3 +167,11 @@ class ModelState:
         self.status = ModelStatus(Phase.READY, loaded=event)
         self._calibrate_id = self._make_id()
         return Calibrate(SESSION, self._calibrate_id)
+
+    def _race(self) -> Race | None:
+        """Where what comes of it is kept; where there is nobody to choose from, nobody races."""
+        loaded = self.status.loaded
+        if self._calibrations_dir is None or loaded is None or len(loaded.drafters) < 2:
+            return None
+        self._race_id = self._make_id()
+        return Race(SESSION, self._race_id)

@@ -19,6 +19,7 @@ from medusa_core.generate.arguments import add_rule_arguments, settings_of
 from medusa_core.generate.cli import (
     add_model_arguments,
     assistant_dir,
+    known_of,
     model_dirs,
     open_target,
     open_tuner,
@@ -43,6 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--sampling", action="store_true", help="instead: what drawing a token costs, by filter"
+    )
+    parser.add_argument(
+        "--drafters",
+        choices=("all",),
+        help="instead: all drafters that serve the model; the fastest becomes its default here",
     )
     parser.add_argument("--modes", default="none,medusa", help="drafters, with commas between")
     parser.add_argument("--peers", default="", help="other programs, such as transformers")
@@ -97,8 +103,21 @@ def _report(args: argparse.Namespace) -> Mapping[str, object]:
         raise RequestError("There are no prompts.", "Name a file with --prompts.")
     prompts = read_prompts(args.prompts, args.limit)
     target = open_target(args)
+    if args.drafters:
+        return _race_drafters(args, target, prompts)
     sweeps = {"epsilon": _sweep_epsilon, "rows": _sweep_rows}
     return sweeps.get(args.sweep, _race)(args, target, prompts)
+
+
+def _race_drafters(
+    args: argparse.Namespace, target: Target, prompts: Sequence[Prompt]
+) -> dict[str, object]:
+    from medusa_core.bench.drafters import drafters_json, drafters_table, race_drafters
+
+    known = known_of(args, target)
+    speeds = race_drafters(target, known, prompts, args.max_new_tokens, _show_progress)
+    print(drafters_table(speeds))
+    return drafters_json(speeds)
 
 
 def _sampling() -> dict[str, float]:

@@ -125,5 +125,5 @@ def _point(
         expected=expected_length(paths, accuracies),
         mean_acceptance_length=totals.mean_acceptance_length,
         tokens_per_s=totals.tokens_per_s,
-        step_s=costs.tree_s(rows, depth, costs.lengths[0]),
+        step_s=costs.tree_s(rows, depth, costs.lengths[0], costs.asking_s(("medusa",))),
     )

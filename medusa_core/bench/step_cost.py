@@ -115,8 +115,10 @@ def step_table(report: StepReport) -> str:
     for index, rows in enumerate(costs.rows):
         cells = [f"{seconds[index] * 1e6:13.0f} us" for seconds in costs.seconds]
         lines.append(f"{rows:6}" + "".join(cells))
-    drafts = ", ".join(f"{seconds * 1e6:.0f}" for seconds in costs.draft_s) or "none"
-    lines += [f"heads, one to all: {drafts} us", ""]
+    for name, asking in costs.asking.items():
+        drafts = ", ".join(f"{seconds * 1e6:.0f}" for seconds in asking.greedy)
+        lines.append(f"asking {name}, one level to all: {drafts} us")
+    lines.append("")
     titles = ("rows", "tau", "draft", "verify", "accept", "commit", "step", "around", "share")
     lines.append(f"{'us of a step':14}" + "".join(f"{title:>9}" for title in titles))
     for mode, parts in report.parts.items():

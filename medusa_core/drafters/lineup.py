@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 from medusa_core import drafters
 from medusa_core.drafters.drafter import DrafterSpec
 from medusa_core.drafters.grown import grown_spec
 from medusa_core.drafters.source import source_registry
-from medusa_core.messages import DrafterChoice
+from medusa_core.messages import DrafterChoice, DrafterSpeed
 from medusa_core.registry import Registry
 from medusa_core.target import Target
 
 _LATER = 40  # than the ones that have files of their own
+_AS_FAST = 0.97  # closer than this, measurements don't tell speeds apart
 
 
 @cache
@@ -31,10 +33,20 @@ def drafter_registry() -> Registry[DrafterSpec]:
     return named.with_others(alone)
 
 
-def drafters_for(target: Target) -> tuple[DrafterSpec, ...]:
-    """Those that can draft for a target, the default first."""
+def drafters_for(target: Target, speeds: Sequence[DrafterSpeed] = ()) -> tuple[DrafterSpec, ...]:
+    """Those that can draft for a target, the default first.
+
+    Args:
+        target: The target.
+        speeds: How fast they were here, if that is known: the fastest is the default then.
+    """
     serving = [spec for spec in drafter_registry().specs if spec.serves(target)]
-    return tuple(sorted(serving, key=lambda spec: spec.preference))
+    serving.sort(key=lambda spec: spec.preference)
+    known = {speed.name: speed.tokens_per_s for speed in speeds}
+    best = max(known.values(), default=0.0)
+    fast = (spec for spec in serving if known.get(spec.name, -1.0) >= _AS_FAST * best)
+    first = next(fast, serving[0])
+    return (first, *(spec for spec in serving if spec is not first))
 
 
 def _has_own(source: str, named: Registry[DrafterSpec]) -> bool:

@@ -124,6 +124,7 @@ class SourceSpec:
             source that only points at single tokens: its chances count as they are.
         hint: What to do where it can't draft.
         of_heads: It drafts by the heads that are loaded with a target.
+        asks_at_once: Starting a step asks for all of the budget's levels.
     """
 
     info: SourceInfo
@@ -132,6 +133,7 @@ class SourceSpec:
     weight: float = 1.0
     hint: str = ""
     of_heads: bool = False
+    asks_at_once: bool = False
 
     @property
     def name(self) -> str:

@@ -8,6 +8,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 
@@ -16,6 +17,7 @@ from medusa_core.drafters.lineup import drafters_for
 from medusa_core.drafters.source import source_registry
 from medusa_core.engine.admission import check_threads
 from medusa_core.engine.counting import count
+from medusa_core.engine.drafter_race import DrafterRace
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
 from medusa_core.engine.together import step_together, those_together
@@ -36,6 +38,7 @@ from medusa_core.messages import (
     CloseSession,
     Command,
     Count,
+    DrafterSpeed,
     EngineLost,
     Event,
     Failed,
@@ -45,21 +48,26 @@ from medusa_core.messages import (
     Message,
     ModelLoaded,
     Progress,
+    Race,
+    Raced,
     Unload,
     Unloaded,
     Verify,
 )
 from medusa_core.models.kept import KeptModels
 from medusa_core.pace.calibration import measure_costs
-from medusa_core.pace.calibration_store import CalibrationStore, costs_of
-from medusa_core.pace.costs import StepCosts
+from medusa_core.pace.known import Known
 from medusa_core.pace.threads import settle_threads
 from medusa_core.pace.tuner import Tuner
+from medusa_core.prompts import read_prompts
+from medusa_core.resources import prompts_dir
 from medusa_core.rules.rule import rules_by_preference
 from medusa_core.target import LoadOptions, Target, load_target
 
 log = logging.getLogger(__name__)
 
+# Few and short questions: somebody may be waiting to ask.
+_RACED, _RACED_TOKENS, _RACED_S = 8, 48, 120.0
 _LACKS_MEMORY = ("out of memory", "ALLOC_FAILED", "allocate memory")
 
 
@@ -67,7 +75,7 @@ class Executor:
     """Owns the model, the sessions, and the answers under way.
 
     Attributes:
-        has_work: An answer is under way, or measurements wait for the last of them.
+        has_work: An answer is under way, or something waits for the last of them.
     """
 
     def __init__(
@@ -86,6 +94,9 @@ class Executor:
         self._target: Target | None = None
         self._loaded: LoadModel | None = None
         self._tuner: Tuner | None = None
+        self._known: Known | None = None
+        self._speeds: tuple[DrafterSpeed, ...] = ()
+        self._race: tuple[Race, DrafterRace] | None = None
         self._most_threads = torch.get_num_threads()
         self._sessions: dict[str, Session] = {}
         self._running: list[Generation] = []
@@ -95,7 +106,7 @@ class Executor:
 
     @property
     def has_work(self) -> bool:
-        return bool(self._running or self._waiting)
+        return bool(self._running or self._waiting or self._race)
 
     def handle(self, command: Command) -> None:
         """Carry out a command; whatever fails becomes a `Failed` event."""
@@ -108,12 +119,15 @@ class Executor:
             self._fail(command, error)
 
     def work(self) -> None:
-        """Let whose turn it is do one piece of work, or measure after the last answer.
+        """Let whose turn it is do one piece of work; after the last answer, measure.
 
         Answers that decode do so together.
         """
         if not self._running:
-            self.handle(self._waiting.pop(0))
+            if self._waiting:
+                self.handle(self._waiting.pop(0))
+            elif self._race is not None:
+                self._race_on(*self._race)
             return
         together = those_together(self._running)
         self._running = [one for one in self._running if one not in together]
@@ -139,6 +153,8 @@ class Executor:
         self._tell_all(events)
         if generation.is_done:
             self._tell_plan(generation.request, generation.request.settings)
+            if self._known is not None:
+                self._known.keep_learned(self._need_target()[1])
 
     def close(self) -> None:
         """End all answers and free the model; of a lost device nothing more is asked."""
@@ -160,6 +176,8 @@ class Executor:
                     self._waiting.append(command)
                 else:
                     self._calibrate(command)
+            case Race():
+                self._begin_race(command)
             case Generate():
                 self._generate(command)
             case Cancel():
@@ -207,11 +225,15 @@ class Executor:
         target.caches.give_way = self._give_way
         self._target, self._loaded = target, command
         self._tuner = Tuner(target)
-        self._tell(_describe(command, target, time.perf_counter() - started))
+        if command.calibrations_dir is not None:
+            self._known = Known(command.calibrations_dir, target, _folders(command))
+            self._known.learn_on(self._tuner)
+            self._speeds = self._known.speeds()
+        self._tell(_describe(command, target, self._speeds, time.perf_counter() - started))
 
     def _calibrate(self, command: Calibrate) -> None:
         target, tuner = self._need_target()
-        costs = tuner.costs = self._costs(target)
+        costs = tuner.costs = measure_costs(target) if self._known is None else self._known.costs()
         ids = (command.session_id, command.request_id)
         step_s = tuple(zip(costs.rows, costs.seconds[0], strict=True))
         self._tell(Calibrated(*ids, step_s, costs.plain_s(costs.lengths[0])))
@@ -223,18 +245,44 @@ class Executor:
         if tuner.costs is not None:
             self._tell(tuner.plan(command.session_id, command.request_id, settings))
 
-    def _costs(self, target: Target) -> StepCosts:
-        """Step costs, kept on disk where the command that loaded the target says so."""
-        loaded = self._loaded
-        if loaded is None or loaded.calibrations_dir is None:
-            return measure_costs(target)
-        folders = (loaded.model_dir, *([] if loaded.heads_dir is None else [loaded.heads_dir]))
-        return costs_of(target, CalibrationStore(loaded.calibrations_dir), folders)
+    def _begin_race(self, command: Race) -> None:
+        """Tell what is known of the drafters' speeds, or find it out in spare time."""
+        target, tuner = self._need_target()
+        if self._speeds:
+            self._tell_speeds(command, target)
+            return
+        if tuner.costs is None:
+            raise RequestError("What a step costs is not known.", "Calibrate the model first.")
+        prompts = read_prompts(prompts_dir() / "general.jsonl", _RACED)
+        asked = [prompt.turns[0] for prompt in prompts]
+        self._race = (command, DrafterRace(target, tuner.costs, asked, _RACED_TOKENS, _RACED_S))
+
+    def _race_on(self, command: Race, race: DrafterRace) -> None:
+        try:
+            race.advance()
+            if not race.is_done:
+                return
+            self._race, self._speeds = None, race.speeds
+            if self._known is not None and self._speeds:
+                self._known.keep_speeds(self._speeds)
+            self._tell_speeds(command, self._need_target()[0])
+        except BaseException as error:  # noqa: BLE001 - the thread must outlive any race
+            self._race = None
+            self._fail(command, error)
+
+    def _tell_speeds(self, command: Race, target: Target) -> None:
+        specs = drafters_for(target, self._speeds)
+        by_name = {speed.name: speed for speed in self._speeds}
+        speeds = tuple(by_name[spec.name] for spec in specs if spec.name in by_name)
+        choices = tuple(spec.choice for spec in specs)
+        self._tell(Raced(command.session_id, command.request_id, choices, speeds))
 
     def _generate(self, command: Generate) -> None:
         target, tuner = self._need_target()
+        if self._race is not None:
+            self._race[1].pause()  # its room is for those who ask
         if not command.settings.drafter:
-            first = drafters_for(target)[0].name
+            first = drafters_for(target, self._speeds)[0].name
             command = replace(command, settings=replace(command.settings, drafter=first))
         if any(g.request.session_id == command.session_id for g in self._running):
             raise RequestError(
@@ -259,6 +307,9 @@ class Executor:
         return bool(idle)
 
     def _cancel(self, command: Cancel) -> None:
+        if self._race is not None and self._race[0].request_id == command.request_id:
+            self._end_race()
+            return
         for generation in self._running:
             request = generation.request
             if (request.session_id, request.request_id) == (command.session_id, command.request_id):
@@ -284,6 +335,11 @@ class Executor:
             self._tell_all(generation.cancel())
         self._running.clear()
 
+    def _end_race(self) -> None:
+        if self._race is not None:
+            self._race[1].pause()
+            self._race = None
+
     def _tell_all(self, events: Iterable[Event]) -> None:
         for event in events:
             self._tell(event)
@@ -300,6 +356,8 @@ class Executor:
             The bytes that they had taken.
         """
         self._waiting.clear()
+        self._end_race()
+        self._known, self._speeds = None, ()
         target, self._target, self._loaded = self._target, None, None
         self._tuner = None
         if target is None:
@@ -399,7 +457,15 @@ def _options(command: LoadModel) -> LoadOptions:
     )
 
 
-def _describe(command: LoadModel, target: Target, load_s: float) -> ModelLoaded:
+def _folders(command: LoadModel) -> tuple[Path, ...]:
+    """Where what is loaded lies."""
+    named = (command.model_dir, command.heads_dir, command.assistant_dir)
+    return tuple(folder for folder in named if folder is not None)
+
+
+def _describe(
+    command: LoadModel, target: Target, speeds: tuple[DrafterSpeed, ...], load_s: float
+) -> ModelLoaded:
     return ModelLoaded(
         session_id=command.session_id,
         request_id=command.request_id,
@@ -412,7 +478,7 @@ def _describe(command: LoadModel, target: Target, load_s: float) -> ModelLoaded:
         quant=target.formats.linears.name,
         plan=target.plan,
         device=str(target.precision.device),
-        drafters=tuple(spec.choice for spec in drafters_for(target)),
+        drafters=tuple(spec.choice for spec in drafters_for(target, speeds)),
         rules=rules_by_preference(),
         sources=tuple(spec.info for spec in source_registry().specs),
         load_s=load_s,
@@ -421,6 +487,7 @@ def _describe(command: LoadModel, target: Target, load_s: float) -> ModelLoaded:
         advice=target.config.advice,
         thinking=target.template.thinking,
         head_source=_head_source(target),
+        speeds=speeds,
     )
 
 

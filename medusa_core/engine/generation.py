@@ -34,6 +34,7 @@ from medusa_core.messages import (
     StopReason,
     TokenSource,
 )
+from medusa_core.pace.costs import ALONE, Sharers
 from medusa_core.pace.learning import Guesses, StepYield
 from medusa_core.pace.tuner import Tuner
 from medusa_core.rules.rule import Numbers, RuleSpec, rule_registry
@@ -106,13 +107,14 @@ class Generation:
         tuned = tuner.target_for(request.settings)
         self._drafter = drafter.build(tuned, budget)
         self._plain = drafter_registry().get("none").build(target, RowBudget(1))
+        self._drafts = drafter.drafts
         is_open = request.settings.tree_rows == 0 and drafter.drafts
         self._governor = tuner.governor(request.settings, len(self._read_ids)) if is_open else None
         self._num_rested = 0
         self._drafting = self._drafter
         self._drafted: Drafted | None = None
         self._step_started = 0.0
-        self._sharers = 1
+        self._is_shared = False
         self._tuner = tuner
         self._guesses: list[tuple[int, Guesses]] = []
         self._yields: list[StepYield] = []
@@ -164,6 +166,11 @@ class Generation:
         return self.conclude(verified)
 
     @property
+    def drafts(self) -> bool:
+        """Whether its drafter ever guesses."""
+        return self._drafts
+
+    @property
     def is_decoding(self) -> bool:
         """The next piece of work is a decoding step, which may share its pass with others'."""
         session = self._session
@@ -172,21 +179,22 @@ class Generation:
         return not self.is_done and has_read and has_rows and not self._lacks_room
 
     @torch.inference_mode()
-    def draft(self, sharers: int = 1) -> PlacedTree:
+    def draft(self, sharers: Sharers = ALONE) -> PlacedTree:
         """Begin a decoding step: the tree to be verified, and its cache.
 
         Args:
-            sharers: How many answers decode a step in the pass, this one among them.
+            sharers: Which answers decode a step in the pass, this one among them.
         """
         self._step_started = time.perf_counter()
-        self._sharers = sharers
+        self._is_shared = sharers.num > 1
         session, governor = self._session, self._governor
-        rests = governor is not None and sharers == 1 and not governor.drafts
+        rests = governor is not None and not self._is_shared and not governor.drafts
         self._drafting = self._plain if rests else self._drafter
         # A path longer than the budget could not be kept: no rows for it near the end.
         most = min(self._settings.tree_rows, session.kv.capacity - session.kv.length)
-        if sharers > 1:
-            most = min(most, self._tuner.shared_rows(self.request.settings, most, sharers))
+        if self._is_shared:
+            length = session.kv.length
+            most = min(most, self._tuner.shared_rows(self.request.settings, length, sharers))
         self._drafted = draft(self._drafting, self._context, most)
         return PlacedTree(self._drafted.proposal.tree, session.kv)
 
@@ -295,14 +303,15 @@ class Generation:
         """What the step says of guesses, and, where the pass was its own, of its time."""
         if step.proposal.guesses:
             self._guesses.append((place, step.proposal.guesses))
-        if self._sharers > 1:
+        if self._is_shared:
             return
         if self._governor is not None:
             self._num_rested += not self._governor.drafts
             self._governor.add(len(kept.pieces), step_s)
         if self._drafting is self._drafter:
-            num_accepted, num_rows = len(step.acceptance.nodes), step.proposal.tree.shape.num_nodes
-            self._yields.append(StepYield(step.proposal.promised, num_accepted, num_rows, step_s))
+            num_accepted, shape = len(step.acceptance.nodes), step.proposal.tree.shape
+            promised, levels = step.proposal.promised, shape.depths[-1]
+            self._yields.append(StepYield(promised, num_accepted, shape.num_nodes, step_s, levels))
 
     def _keep(self, step: Step) -> Kept:
         """Take the run into the answer and the session; what is cut leaves no rows behind."""

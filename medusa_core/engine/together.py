@@ -9,6 +9,7 @@ import torch
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.loop import Verified, verify
 from medusa_core.messages import Event
+from medusa_core.pace.costs import Sharers
 from medusa_core.runner.runner import PlacedTree, Runner
 
 MOST_TOGETHER = 16
@@ -37,9 +38,11 @@ def step_together(
         fail: Told who failed, and how.
     """
     placed: dict[Generation, PlacedTree] = {}
+    drafting = sum(generation.drafts for generation in generations)
+    sharers = Sharers(drafting, len(generations) - drafting)
     for generation in generations:
         try:
-            placed[generation] = generation.draft(len(generations))
+            placed[generation] = generation.draft(sharers)
         except BaseException as error:  # noqa: BLE001 - the others' answers must go on
             fail(generation, error)
     for generation, verified in _verify(runner, placed, fail):

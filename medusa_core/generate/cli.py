@@ -38,6 +38,7 @@ from medusa_core.resources import calibrations_dir, demo_heads_dir, demo_model_d
 from medusa_core.trace_file import Recording, write_trace
 
 if TYPE_CHECKING:
+    from medusa_core.pace.known import Known
     from medusa_core.pace.tuner import Tuner
     from medusa_core.target import LoadOptions, Target
 
@@ -172,11 +173,17 @@ def ready(args: argparse.Namespace, target: Target) -> Target:
 
 def open_tuner(args: argparse.Namespace, target: Target) -> Tuner:
     """What chooses trees for a target, with step costs of this machine."""
-    from medusa_core.pace.calibration_store import CalibrationStore, costs_of
     from medusa_core.pace.tuner import Tuner
 
-    folders = [folder for folder in model_dirs(args) if folder is not None]
-    return Tuner(target, costs_of(target, CalibrationStore(calibrations_dir()), folders))
+    return Tuner(target, known_of(args, target).costs())
+
+
+def known_of(args: argparse.Namespace, target: Target) -> Known:
+    """What is known on this computer of a target that the arguments chose."""
+    from medusa_core.pace.known import Known
+
+    named = (*model_dirs(args), assistant_dir(args))
+    return Known(calibrations_dir(), target, [folder for folder in named if folder is not None])
 
 
 def run_generate(args: argparse.Namespace) -> int:

@@ -52,6 +52,14 @@ class Calibrate(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class Race(Message):
+    """Let all drafters of the loaded model answer the same questions, and see which is fastest.
+
+    They do so while nobody asks for anything else; what was measured before is told at once.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class Generate(Message):
     """Answer a conversation; what the session already holds in its cache is not computed again.
 
@@ -119,4 +127,4 @@ class Count(Message):
     wants_prompt: bool = False
 
 
-Command = LoadModel | Unload | Calibrate | Generate | Cancel | CloseSession | Verify | Count
+Command = LoadModel | Unload | Calibrate | Race | Generate | Cancel | CloseSession | Verify | Count

@@ -10,6 +10,7 @@ from medusa_core.messages.records import (
     Advice,
     Cut,
     DrafterChoice,
+    DrafterSpeed,
     GenerateSettings,
     MemoryPlan,
     Message,
@@ -65,6 +66,7 @@ class ModelLoaded(Message):
         advice: How its makers advise to sample; None where they don't.
         thinking: What its template does about thoughts before the answer.
         head_source: Which source its heads are; empty without heads.
+        speeds: How fast its drafters are, the default first; empty where that isn't known yet.
     """
 
     name: str
@@ -85,6 +87,7 @@ class ModelLoaded(Message):
     advice: Advice | None = None
     thinking: ThinkingSwitch = NO_SWITCH
     head_source: str = ""
+    speeds: tuple[DrafterSpeed, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +128,19 @@ class Calibrated(Message):
 
     step_s: tuple[tuple[int, float], ...]
     plain_step_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Raced(Message):
+    """The drafters of the loaded model were compared.
+
+    Attributes:
+        drafters: They, the default, which is the fastest, first.
+        speeds: How fast each is, in the same order.
+    """
+
+    drafters: tuple[DrafterChoice, ...]
+    speeds: tuple[DrafterSpeed, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,6 +360,7 @@ Event = (
     | Unloaded
     | Calibrated
     | Planned
+    | Raced
     | StepDone
     | StepTrace
     | GenerationDone

@@ -100,6 +100,24 @@ class DrafterChoice(NamedTuple):
     drafts: bool = True
 
 
+class DrafterSpeed(NamedTuple):
+    """How fast a drafter was on this computer, where all of a model's answered the same questions.
+
+    Attributes:
+        name: Its name in settings.
+        tau: Tokens per decoding step.
+        tokens_per_s: Tokens per second of decoding.
+        x_plain: That over plain decoding's.
+        draft_ms: Milliseconds of a step that drafting took.
+    """
+
+    name: str
+    tau: float
+    tokens_per_s: float
+    x_plain: float
+    draft_ms: float
+
+
 class RuleChoice(NamedTuple):
     """An acceptance rule that people choose.
 

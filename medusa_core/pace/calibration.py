@@ -9,27 +9,23 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from medusa_core.drafters.observation import Observation
-from medusa_core.drafters.sources.heads_source import HeadsSource, medusa_heads
 from medusa_core.kv.cache import KvCache
 from medusa_core.messages import GenerateSettings
-from medusa_core.pace.costs import MOST_ROWS, StepCosts, usual_s
+from medusa_core.pace.asking import AskingSources, asking_of
+from medusa_core.pace.costs import MOST_ROWS, StepCosts, rising, usual_s
 from medusa_core.rules.rule import Rule, rule_registry
 from medusa_core.runner.runner import PlacedTree
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
-from medusa_core.types import RowBudget, WalkContext
+from medusa_core.types import WalkContext
 
 ROW_COUNTS = (1, 2, 4, 7, 8, 12, 16, 24, 32, 48, MOST_ROWS)
 LENGTHS = (64, 768)
 BUDGET_S = {"cpu": 2.0, "cuda": 7.0}
 _TURNS = 5
-_STEPS_IN_A_TURN, _DRAFTS_IN_A_TURN = 3, 8
-_LEAST_DRAFTS = 3
+_STEPS_IN_A_TURN = 3
 _WARM_S = 0.002
 _DRAFT_ROWS = 4
-_A_LONG_STEP_S = 0.005
-_LEAST_S = 1e-7  # what noise leaves of a difference
 
 
 @torch.inference_mode()
@@ -51,12 +47,16 @@ def measure_costs(target: Target, budget_s: float | None = None) -> StepCosts:
     room = min(target.config.context_tokens, target.caches.free_rows) - others
     lengths = tuple(sorted({max(1, min(length, room)) for length in LENGTHS}))
     steps = _Steps(target, lengths)
-    asking, asking_drawn = _Asking(steps, "greedy"), _Asking(steps, "sample")
+    state = steps.state()
+    greedy, drawn = (
+        AskingSources(target, rule, state, lambda: steps.step_s(_DRAFT_ROWS))
+        for rule in ("greedy", "sample")
+    )
     for _ in range(_TURNS):
         steps.measure(ends)
-        asking.measure(ends)
-        asking_drawn.measure(ends)
-    return replace(steps.costs(), draft_s=asking.usual_s(), drawn_draft_s=asking_drawn.usual_s())
+        greedy.measure(ends)
+        drawn.measure(ends)
+    return replace(steps.costs(), asking=asking_of(greedy, drawn))
 
 
 class _Steps:
@@ -100,7 +100,7 @@ class _Steps:
         return _step_s(self.target, self._rule, self._trees[rows], kv)
 
     def state(self) -> Tensor:
-        """The target's state at a root. [1, hidden]"""
+        """What the target says of a root. [1, (1 + taps) · hidden]"""
         kv = self._caches[self._lengths[0]]
         return self.target.runner.verify(PlacedTree(self._trees[1], kv))
 
@@ -108,60 +108,8 @@ class _Steps:
         """Of the row counts that were reached."""
         usual = {case: usual_s(measured) for case, measured in self._seconds.items()}
         rows = [n for n in ROW_COUNTS if all((length, n) in usual for length in self._lengths)]
-        seconds = (_rising([usual[length, n] for n in rows]) for length in self._lengths)
+        seconds = (rising([usual[length, n] for n in rows]) for length in self._lengths)
         return StepCosts(self._lengths, tuple(rows), tuple(seconds))
-
-
-class _Asking:
-    """Asking one head, two, ...; nothing without heads."""
-
-    def __init__(self, steps: _Steps, rule_name: str) -> None:
-        self._steps, target = steps, steps.target
-        self._rule = rule_registry().get(rule_name).build(GenerateSettings(rule=rule_name))
-        heads = medusa_heads(target)
-        counts = range(1, 1 + heads.num_heads) if heads is not None else range(0)
-        self._sources = [
-            HeadsSource(heads, RowBudget(MOST_ROWS, levels=count))
-            for count in counts
-            if heads is not None
-        ]
-        self._seconds: list[list[float]] = [[] for _ in self._sources]
-        self._like = steps.state()
-        self._step_s = 0.0
-        self._dice = torch.Generator().manual_seed(0)
-        self._places = itertools.count(1, len(self._sources))  # noise is kept for its place alone
-
-    def measure(self, ends: float) -> None:
-        """Let each have some turns; none but the first few begins after `ends`."""
-        for _ in range(_DRAFTS_IN_A_TURN):
-            for source, measured in zip(self._sources, self._seconds, strict=True):
-                if len(measured) >= _LEAST_DRAFTS and time.perf_counter() > ends:
-                    return
-                measured.append(self._asking_s(source))
-
-    def usual_s(self) -> tuple[float, ...]:
-        """Seconds to ask one head, two, ..."""
-        return _rising([max(_LEAST_S, usual_s(measured)) for measured in self._seconds])
-
-    def _asking_s(self, source: HeadsSource) -> float:
-        # As in decoding nothing is as it was a moment before: the processor can't have learned
-        # which way the work goes, and the target takes what heads read out of its cache. (A target
-        # of long steps has heads that are larger than that, too.)
-        target, dice = self._steps.target, self._dice
-        states = torch.randn(self._like.shape, generator=dice).to(self._like)
-        root_id = int(torch.randint(target.config.vocab_size, (1,), generator=dice))
-        chance = self._rule.chance(next(self._places))
-        source.observe(Observation([root_id], states, chance=chance))
-        if self._step_s < _A_LONG_STEP_S:
-            self._step_s = self._steps.step_s(_DRAFT_ROWS)
-        started = time.perf_counter()
-        source.start(root_id, MOST_ROWS)
-        return time.perf_counter() - started
-
-
-def _rising(seconds: list[float]) -> tuple[float, ...]:
-    """More rows never take less; what says so is noise in the lower count."""
-    return tuple(itertools.accumulate(reversed(seconds), min))[::-1]
 
 
 def _filled_cache(target: Target, length: int) -> KvCache:

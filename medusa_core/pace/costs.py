@@ -5,16 +5,48 @@ from __future__ import annotations
 import statistics
 from array import array
 from bisect import bisect_left
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 from medusa_core.types import RowBudget
 
 MOST_ROWS = 64  # of a tree whose size the engine chooses
 _AS_FAST = 0.97  # closer than this, measurements don't tell speeds apart
+
+
+class Asking(NamedTuple):
+    """Measured seconds of asking one source of drafts for one level of a tree, two, ...
+
+    Attributes:
+        greedy: Where the same scores always give the same token.
+        drawn: Where chance chooses: its noise is told to the source.
+    """
+
+    greedy: tuple[float, ...]
+    drawn: tuple[float, ...]
+
+
+class Sharers(NamedTuple):
+    """Sequences that decode a step in one pass.
+
+    Attributes:
+        drafting: How many of them bring a tree.
+        plain: How many bring one row each.
+    """
+
+    drafting: int
+    plain: int
+
+    @property
+    def num(self) -> int:
+        """How many there are."""
+        return self.drafting + self.plain
+
+
+ALONE = Sharers(1, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +58,13 @@ class StepCosts:
         rows: Rows of the measured steps, ascending, from 1.
         seconds: Of every length, the seconds of a step (verification and acceptance) of each
             number of rows.
-        draft_s: Seconds to ask the first head, the first two, ...; empty without heads.
-        drawn_draft_s: As `draft_s`, where chance chooses: its noise is told to the heads.
+        asking: What asking takes, of every source of drafts that serves the model.
     """
 
     lengths: tuple[int, ...]
     rows: tuple[int, ...]
     seconds: tuple[tuple[float, ...], ...]
-    draft_s: tuple[float, ...] = ()
-    drawn_draft_s: tuple[float, ...] = ()
+    asking: Mapping[str, Asking] = field(default_factory=dict)
 
     @property
     def most_rows(self) -> int:
@@ -53,22 +83,34 @@ class StepCosts:
         """Seconds of a step of plain decoding."""
         return self.step_s(1, length)
 
-    def drafting_s(self, num_heads: int, draws: bool = False) -> float:
-        """Seconds to ask so many heads, where chance chooses or where it doesn't."""
-        seconds = (self.drawn_draft_s if draws else self.draft_s)[:num_heads]
-        return seconds[-1] if seconds else 0.0
+    def asking_s(self, sources: Sequence[str], draws: bool = False) -> tuple[float, ...]:
+        """Seconds of asking some sources for no level, one, two, ...; beyond, as for the last.
 
-    def tree_s(self, num_rows: int, num_heads: int, length: int, draws: bool = False) -> float:
-        """Seconds of a step with a drafted tree, the draft included."""
-        return self.step_s(num_rows, length) + self.drafting_s(num_heads, draws)
+        Args:
+            sources: Names; what wasn't measured of one counts as nothing.
+            draws: Whether chance chooses.
+        """
+        known = [self.asking[name] for name in sources if name in self.asking]
+        each = [asking.drawn if draws else asking.greedy for asking in known]
+        levels = max(map(len, each), default=0)
+        return (
+            0.0,
+            *(sum(s[min(level, len(s)) - 1] for s in each) for level in range(1, levels + 1)),
+        )
+
+    def tree_s(
+        self, num_rows: int, levels: int, length: int, asking_s: Sequence[float] = (0.0,)
+    ) -> float:
+        """Seconds of a step with a drafted tree, the draft included; arguments as `best_rows`."""
+        return self.step_s(num_rows, length) + asking_s[min(levels, len(asking_s) - 1)]
 
     def best_rows(
         self,
         depths: Sequence[int],
         values: Sequence[float],
         length: int,
-        draws: bool = False,
-        sharers: int = 1,
+        asking_s: Sequence[float] = (0.0,),
+        sharers: Sharers = ALONE,
     ) -> int:
         """The row count with the most tokens per second: the largest τ(n) / step time.
 
@@ -79,19 +121,23 @@ class StepCosts:
             depths: Depth of every draft node, the most valuable node first.
             values: The chance that the whole path to each node is right.
             length: Committed rows of the cache.
-            draws: Whether chance chooses.
-            sharers: How many sequences have such a tree in the pass.
+            asking_s: What drafting one level takes, two, ..., behind 0.0 for none.
+            sharers: Which sequences are in the pass; each that drafts has such a tree.
 
         Returns:
             Rows of one tree, root included; 1 where no tree pays.
         """
-        speeds, expected, deepest = [1 / self.step_s(sharers, length)], 1.0, 0
+        drafting, plain = sharers
+        speeds, expected, deepest = [sharers.num / self.step_s(sharers.num, length)], 1.0, 0
         for num_rows, (depth, value) in enumerate(zip(depths, values, strict=True), start=2):
-            if num_rows * sharers > self.most_rows:
+            rows_of_all = num_rows * drafting + plain
+            if rows_of_all > self.most_rows:
                 break
             expected, deepest = expected + value, max(deepest, depth)
-            pass_s = self.step_s(num_rows * sharers, length)
-            speeds.append(expected / (pass_s + sharers * self.drafting_s(deepest, draws)))
+            pass_s = self.step_s(rows_of_all, length)
+            drafting_s = asking_s[min(deepest, len(asking_s) - 1)]
+            brings = expected * drafting + plain
+            speeds.append(brings / (pass_s + drafting * drafting_s))
         enough = _AS_FAST * max(speeds)
         return next(rows for rows, speed in enumerate(speeds, start=1) if speed >= enough)
 
@@ -135,25 +181,34 @@ class StepCosts:
             lengths=tuple(int(length) for length in raw["lengths"]),
             rows=tuple(int(rows) for rows in raw["rows"]),
             seconds=tuple(tuple(float(s) for s in row) for row in raw["seconds"]),
-            draft_s=tuple(float(s) for s in raw["draft_s"]),
-            drawn_draft_s=tuple(float(s) for s in raw["drawn_draft_s"]),
+            asking={name: _asking(of) for name, of in dict(raw["asking"]).items()},
         )
-        paired = len(costs.draft_s) == len(costs.drawn_draft_s)
         shaped = (
-            paired
+            all(len(of.greedy) == len(of.drawn) > 0 for of in costs.asking.values())
             and len(costs.seconds) == len(costs.lengths) > 0
             and all(len(row) == len(costs.rows) for row in costs.seconds)
         )
         rising = list(costs.rows) == sorted(set(costs.rows)) and costs.rows[:1] == (1,)
-        numbers = [*costs.draft_s, *costs.drawn_draft_s, *(s for row in costs.seconds for s in row)]
+        asked = [s for of in costs.asking.values() for s in (*of.greedy, *of.drawn)]
+        numbers = [*asked, *(s for row in costs.seconds for s in row)]
         if not shaped or not rising or not all(0 < number < 3600 for number in numbers):
             raise ValueError("the costs make no sense")
         return costs
 
 
+def _asking(raw: Any) -> Asking:
+    greedy, drawn = raw
+    return Asking(tuple(map(float, greedy)), tuple(map(float, drawn)))
+
+
 def usual_s(measured: Sequence[float]) -> float:
     """The lower quartile: other programs make steps longer, never shorter."""
     return statistics.quantiles(measured, n=4)[0] if len(measured) > 1 else measured[0]
+
+
+def rising(seconds: Sequence[float]) -> tuple[float, ...]:
+    """More never takes less; what says so is noise in what is less."""
+    return tuple(accumulate(reversed(seconds), min))[::-1]
 
 
 @lru_cache(maxsize=64)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from medusa_core.messages import GenerateSettings
 from medusa_core.tree.presets import Accuracies, temperature_bucket
@@ -19,6 +19,8 @@ _PRIOR_WEIGHT = 60.0  # what was known before counts as much as so many observat
 _MOST_SEEN = 4000.0  # beyond, older ones fade
 _PRIOR_STEPS = 20.0
 _AGES = 0.99
+_LEVELS = 8
+_USUAL_SHARE = 0.6  # of drafts right at a level, before anything is known
 _STEEPEST = 3.0
 _A_PAUSE = 5.0  # times as long as an answer's other steps
 
@@ -74,6 +76,28 @@ class Learned:
             if rank < len(self._right[depth]):
                 self._right[depth][rank] += 1
 
+    def to_json(self) -> dict[str, Any]:
+        """What was counted."""
+        return {"steps": self.num_steps, "seen": self._seen, "right": self._right}
+
+    def go_on(self, raw: Any) -> None:
+        """Go on from what was counted before.
+
+        Raises:
+            KeyError: A key is missing.
+            TypeError: A value has another type.
+            ValueError: The counts are those of other heads, or make no sense.
+        """
+        seen = [float(count) for count in raw["seen"]]
+        right = [[float(count) for count in row] for row in raw["right"]]
+        sizes = [len(row) for row in self._prior]
+        sane = all(
+            0 <= sum(row) <= count <= _MOST_SEEN for row, count in zip(right, seen, strict=True)
+        )
+        if [len(row) for row in right] != sizes or not sane:
+            raise ValueError("the counts are of other heads")
+        self.num_steps, self._seen, self._right = int(raw["steps"]), seen, right
+
     def _fade(self, depth: int) -> None:
         self._seen[depth] /= 2
         self._right[depth] = [count / 2 for count in self._right[depth]]
@@ -87,12 +111,14 @@ class StepYield(NamedTuple):
         num_accepted: How many were.
         num_rows: Rows of its tree, root included.
         seconds: How long it took.
+        levels: How deep the tree was.
     """
 
     promised: float
     num_accepted: int
     num_rows: int
     seconds: float
+    levels: int = 0
 
 
 class Yields:
@@ -105,6 +131,7 @@ class Yields:
         self._promised = self._kept = 0.0
         self._tokens = self._seconds = 0.0
         self._rows = _Line()
+        self._tried, self._passed = [0.0] * _LEVELS, [0.0] * _LEVELS
 
     @property
     def share(self) -> float:
@@ -116,9 +143,42 @@ class Yields:
         return (self._tokens + _PRIOR_STEPS) / (self._seconds + _PRIOR_STEPS * plain_step_s)
 
     @property
+    def depths(self) -> Accuracies:
+        """How often one of the drafts of level 1, 2, ... is right where those before it were."""
+        return tuple(
+            ((passed + _PRIOR_STEPS * _USUAL_SHARE) / (tried + _PRIOR_STEPS),)
+            for passed, tried in zip(self._passed, self._tried, strict=True)
+        )
+
+    @property
     def slowness(self) -> float:
         """How much longer further rows take than was measured beforehand."""
         return self._rows.slope
+
+    def to_json(self) -> dict[str, Any]:
+        """What was counted; times are of the moment and aren't told."""
+        return {
+            "promised": self._promised,
+            "kept": self._kept,
+            "tried": self._tried,
+            "passed": self._passed,
+        }
+
+    def go_on(self, raw: Any) -> None:
+        """Go on from what was counted before.
+
+        Raises:
+            KeyError: A key is missing.
+            TypeError: A value has another type.
+            ValueError: The counts make no sense.
+        """
+        promised, kept = float(raw["promised"]), float(raw["kept"])
+        tried, passed = ([float(count) for count in raw[key]] for key in ("tried", "passed"))
+        sane = all(0 <= less <= more for less, more in zip(passed, tried, strict=True))
+        most = 2 * _MOST_SEEN
+        if len(tried) != _LEVELS or not sane or not (0 <= promised <= most and 0 <= kept <= most):
+            raise ValueError("the counts make no sense")
+        self._promised, self._kept, self._tried, self._passed = promised, kept, tried, passed
 
     def add(self, steps: Sequence[StepYield], measured_s: Sequence[float]) -> None:
         """Count the steps of an answer; pauses between steps don't count.
@@ -148,6 +208,14 @@ class Yields:
             self._tokens, self._seconds = self._tokens / 2, self._seconds / 2
         self._tokens += 1 + step.num_accepted
         self._seconds += seconds
+        for level in range(min(step.levels, step.num_accepted + 1, _LEVELS)):
+            if self._tried[level] >= _MOST_SEEN:
+                self._tried[level], self._passed[level] = (
+                    self._tried[level] / 2,
+                    self._passed[level] / 2,
+                )
+            self._tried[level] += 1
+            self._passed[level] += level < step.num_accepted
 
 
 class _Line:

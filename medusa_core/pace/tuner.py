@@ -7,14 +7,14 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
 from operator import sub
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from medusa_core.drafters.drafter import accuracies_of
+from medusa_core.drafters.drafter import DrafterSpec
 from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.drafters.sources.heads_source import SPEC as HEADS_SPEC
 from medusa_core.errors import EngineError
 from medusa_core.messages import BestNode, GenerateSettings, Planned
-from medusa_core.pace.costs import MOST_ROWS, StepCosts
+from medusa_core.pace.costs import MOST_ROWS, Sharers, StepCosts
 from medusa_core.pace.governor import Governor
 from medusa_core.pace.learning import Guesses, Learned, StepYield, Yields, bucket_of
 from medusa_core.rules.rule import rule_registry
@@ -69,14 +69,11 @@ class Tuner:
         # does, it is what is likely anyway, and the last rows bring no more than they promise.
         share = min(1.0, yields.share)
         budget = self.costs.budget(MOST_ROWS, length, pace / share * yields.slowness)
-        if not self.costs.draft_s:
+        asking_s = self._asking_s(settings, spec)
+        if len(asking_s) == 1:
             return budget
-        asked = [
-            self.costs.drafting_s(count, _bucket(settings) > 0) * pace / share
-            for count in range(len(self.costs.draft_s) + 1)
-        ]
-        accuracies = _rounded(accuracies_of(self.target_for(settings)))
-        levels = _heads_that_pay(accuracies, asked, budget.prices)
+        asked = [seconds * pace / share for seconds in asking_s]
+        levels = _levels_that_pay(_rounded(self._accuracies(settings, spec)), asked, budget.prices)
         # Where nothing else drafts, whether drafts pay is the governor's to say.
         return budget._replace(levels=max(levels, len(spec.sources) == 1))
 
@@ -93,29 +90,40 @@ class Tuner:
         share = self._yields_of(settings).share
         order = _order(spec.accuracies(target))
         values = [share * value for value in order.values]
-        rows = self.costs.best_rows(order.depths, values, length, _bucket(settings) > 0)
+        rows = self.costs.best_rows(order.depths, values, length, self._asking_s(settings, spec))
         # Where no tree seems to pay, the smallest is tried: the governor knows better, later.
         return max(2, rows)
 
-    def shared_rows(self, settings: GenerateSettings, length: int, sharers: int) -> int:
-        """Rows of a tree, root included, where so many answers decode in one pass.
+    def shared_rows(self, settings: GenerateSettings, length: int, sharers: Sharers) -> int:
+        """Rows of a tree, root included, where several answers decode in one pass.
 
         Each row of every one of them makes the pass longer for all.
 
         Args:
             settings: How the answer is decoded.
             length: Committed rows that it is decoded behind, about.
-            sharers: How many answers there are, this one among them.
+            sharers: Which answers there are, this one among them.
         """
         spec = drafter_registry().get(settings.drafter)
-        most = max(1, MOST_ROWS // sharers)
+        most = max(1, (MOST_ROWS - sharers.plain) // max(1, sharers.drafting))
         if self.costs is None or not spec.drafts:
             return most
-        order = _order(spec.accuracies(self.target_for(settings)))
+        order = _order(self._accuracies(settings, spec))
         share = self._yields_of(settings).share
         values = [share * value for value in order.values]
-        draws = _bucket(settings) > 0
-        return min(most, self.costs.best_rows(order.depths, values, length, draws, sharers))
+        asking_s = self._asking_s(settings, spec)
+        return min(most, self.costs.best_rows(order.depths, values, length, asking_s, sharers))
+
+    def _accuracies(self, settings: GenerateSettings, spec: DrafterSpec) -> Accuracies:
+        """How often each rank at each depth is right; where ranks say nothing, any at a depth."""
+        by_rank = HEADS_SPEC.name in (spec.sources or (HEADS_SPEC.name,))
+        ranks = spec.accuracies(self.target_for(settings)) if by_rank else ()
+        return ranks or self._yields_of(settings).depths
+
+    def _asking_s(self, settings: GenerateSettings, spec: DrafterSpec) -> tuple[float, ...]:
+        """What drafting no level takes, one, two, ..."""
+        assert self.costs is not None  # by the caller
+        return self.costs.asking_s(spec.sources or (HEADS_SPEC.name,), _bucket(settings) > 0)
 
     def plan(self, session_id: str, request_id: str, settings: GenerateSettings) -> Planned:
         """Which trees the heads get under some settings, behind a short cache.
@@ -130,6 +138,7 @@ class Tuner:
         accuracies = () if trees is None else trees.head_accuracies
         nodes = _best_nodes(accuracies)
         deepest = accumulate((node.head for node in nodes), max)
+        asking_s = self.costs.asking_s((HEADS_SPEC.name,), bucket > 0)
         return Planned(
             session_id=session_id,
             request_id=request_id,
@@ -140,7 +149,7 @@ class Tuner:
             source=HEADS_SPEC.name,
             best_nodes=nodes,
             tree_step_s=tuple(
-                self.costs.tree_s(rows, depth, length, bucket > 0)
+                self.costs.tree_s(rows, depth, length, asking_s)
                 for rows, depth in enumerate(deepest, 2)
             ),
         )
@@ -172,6 +181,31 @@ class Tuner:
         measured_s = () if self.costs is None else self.costs.steps_s(MOST_ROWS, length)
         self._yields_of(settings).add(steps, measured_s)
 
+    def learned(self) -> dict[str, Any]:
+        """What was learned of acceptance, for `go_on`."""
+        return {
+            "heads": [[bucket, counts.to_json()] for bucket, counts in self._learned.items()],
+            "drafters": [[*kind, of.to_json()] for kind, of in self._yields.items()],
+        }
+
+    def go_on(self, raw: Any) -> None:
+        """Go on from what was learned before, of the same model and heads.
+
+        Raises:
+            KeyError: A key is missing.
+            TypeError: A value has another type.
+            ValueError: It makes no sense; nothing is learned from it.
+        """
+        learned, yields = {}, {}
+        for bucket, counts in raw["heads"] if self._target.trees is not None else ():
+            assert self._target.trees is not None
+            learned[float(bucket)] = Learned(self._target.trees.at(bucket).head_accuracies)
+            learned[float(bucket)].go_on(counts)
+        for name, bucket, counts in raw["drafters"]:
+            yields[str(name), float(bucket)] = Yields()
+            yields[str(name), float(bucket)].go_on(counts)
+        self._learned, self._yields = learned, yields
+
     def _yields_of(self, settings: GenerateSettings) -> Yields:
         return self._yields.setdefault((settings.drafter, _bucket(settings)), Yields())
 
@@ -197,12 +231,14 @@ class Tuner:
             self._learned[bucket].learn(best, token_ids[place : place + len(best)])
 
 
-def _heads_that_pay(accuracies: Accuracies, asked: Sequence[float], prices: Sequence[float]) -> int:
-    """How many heads bring most beyond the price of asking them and of their rows.
+def _levels_that_pay(
+    accuracies: Accuracies, asked: Sequence[float], prices: Sequence[float]
+) -> int:
+    """How many levels bring most beyond the price of asking for them and of their rows.
 
     Args:
-        accuracies: How often each rank of each head is right.
-        asked: Price of asking 0, 1, 2, ... heads, in tokens.
+        accuracies: How often each rank at each depth is right.
+        asked: Price of asking for 0, 1, 2, ... levels, in tokens.
         prices: Price of 1, 2, ... rows, in tokens.
     """
     left = []

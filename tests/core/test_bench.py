@@ -379,7 +379,7 @@ def test_a_random_target_costs_what_is_planned(quant: str, tmp_path: Path) -> No
     assert target.weights_bytes <= target.plan.weights_bytes <= 1.05 * target.weights_bytes
     report = measure_step_report(target, ["none", "medusa", "ngram"], 8)
     assert set(report.parts) == {"none", "medusa", "ngram"}
-    assert len(report.costs.draft_s) == 2
+    assert len(report.costs.asking["medusa"].greedy) == 2
 
 
 def small_random(num_heads: int) -> Target:

@@ -13,7 +13,7 @@ from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.drafters.observation import Observation
 from medusa_core.generate.direct import generate
 from medusa_core.messages import GenerateSettings
-from medusa_core.pace.costs import MOST_ROWS, StepCosts
+from medusa_core.pace.costs import MOST_ROWS, Asking, StepCosts
 from medusa_core.pace.governor import Governor
 from medusa_core.pace.learning import StepYield
 from medusa_core.pace.tuner import Tuner
@@ -169,29 +169,30 @@ def test_heads_that_do_not_pay_are_not_asked(tiny: Target) -> None:
     target = replace(tiny, trees=sure, phrases=None)
 
     def asked(*draft_s: float) -> int | None:
-        costs = replace(CHEAP, draft_s=draft_s, drawn_draft_s=tuple(9 * s for s in draft_s))
+        costs = replace(CHEAP, asking={"medusa": Asking(draft_s, tuple(9 * s for s in draft_s))})
         return Tuner(target, costs).budget(SETTINGS, 64).levels
 
     assert asked(*[0.01 * n for n in range(1, num_heads + 1)]) == num_heads
     assert asked(*[0.01, *[5.0] * (num_heads - 1)]) == 1
     assert asked(*[5.0] * num_heads) == 0
     alone = replace(SETTINGS, drafter="medusa-dynamic")
-    dear = replace(CHEAP, draft_s=(5.0,) * num_heads, drawn_draft_s=(5.0,) * num_heads)
+    dear = replace(CHEAP, asking={"medusa": Asking((5.0,) * num_heads, (5.0,) * num_heads)})
     assert Tuner(target, dear).budget(alone, 64).levels == 1  # nothing else would draft
     assert asked(*[0.2 + 0.01 * n for n in range(1, num_heads + 1)]) == num_heads
-    costs = replace(DEAR, draft_s=(1e-6,) * num_heads, drawn_draft_s=(1e-6,) * num_heads)
+    costs = replace(DEAR, asking={"medusa": Asking((1e-6,) * num_heads, (1e-6,) * num_heads)})
     assert Tuner(target, costs).budget(SETTINGS, 64).levels == 0  # no row pays
 
+    some = replace(CHEAP, asking={"medusa": Asking((0.2,) * num_heads, (0.2,) * num_heads)})
     # What is promised and not kept makes heads dearer, too.
-    boasting = Tuner(target, replace(CHEAP, draft_s=(0.2,) * num_heads))
+    boasting = Tuner(target, some)
     assert boasting.budget(SETTINGS, 64).levels == num_heads
     boasting.judge(SETTINGS, 64, yields(3000, 60.0, 1, 1.0))
     assert boasting.budget(SETTINGS, 64).levels == 0
     seldom = replace(target, trees=replace(sure, head_accuracies=((0.4,),) * num_heads))
-    assert Tuner(seldom, replace(CHEAP, draft_s=(0.2,) * num_heads)).budget(SETTINGS, 64).levels
+    assert Tuner(seldom, some).budget(SETTINGS, 64).levels
 
     drawn = replace(SETTINGS, rule="sample")
-    costs = replace(CHEAP, draft_s=(0.1,) * num_heads, drawn_draft_s=(90.0,) * num_heads)
+    costs = replace(CHEAP, asking={"medusa": Asking((0.1,) * num_heads, (90.0,) * num_heads)})
     assert Tuner(target, costs).budget(SETTINGS, 64).levels == num_heads
     assert Tuner(target, costs).budget(drawn, 64).levels == 0
 
@@ -199,7 +200,7 @@ def test_heads_that_do_not_pay_are_not_asked(tiny: Target) -> None:
 def test_noise_that_heads_are_told_makes_fixed_trees_smaller(tiny: Target) -> None:
     assert tiny.trees is not None
     sure = replace(tiny.trees, head_accuracies=((0.9,),) * 3)
-    costs = replace(CHEAP, draft_s=(0.01, 0.02, 0.03), drawn_draft_s=(0.01, 5.0, 10.0))
+    costs = replace(CHEAP, asking={"medusa": Asking((0.01, 0.02, 0.03), (0.01, 5.0, 10.0))})
     tuner = Tuner(replace(tiny, trees=sure), costs)
     greedy = GenerateSettings(drafter="medusa")
     drawn = replace(greedy, rule="sample")

@@ -12,13 +12,15 @@ from typing import Any
 import pytest
 from torch import Tensor
 
+from medusa_core.drafters.source import source_registry
 from medusa_core.drafters.sources.heads_source import HeadsSource
 from medusa_core.kv.cache import KvCache
 from medusa_core.messages import GenerateSettings
-from medusa_core.pace import calibration, calibration_store
+from medusa_core.pace import calibration, known
 from medusa_core.pace.calibration import LENGTHS, ROW_COUNTS, measure_costs
-from medusa_core.pace.calibration_store import CalibrationStore, calibration_key, costs_of
-from medusa_core.pace.costs import StepCosts
+from medusa_core.pace.costs import Asking, StepCosts
+from medusa_core.pace.kept import Kept
+from medusa_core.pace.known import Known, calibration_key, model_key
 from medusa_core.pace.tuner import Tuner
 from medusa_core.runner.runner import PlacedTree
 from medusa_core.target import Target
@@ -27,7 +29,12 @@ from medusa_core.tree.search import best_paths, grow
 from medusa_core.tree.shape import TokenTree
 from tests.core.conftest import LoadTarget
 
-COSTS = StepCosts((100, 200), (1, 4, 8), ((1.0, 1.6, 4.0), (2.0, 3.0, 9.0)), (0.1, 0.2), (0.3, 0.4))
+COSTS = StepCosts(
+    (100, 200),
+    (1, 4, 8),
+    ((1.0, 1.6, 4.0), (2.0, 3.0, 9.0)),
+    {"medusa": Asking((0.1, 0.2), (0.3, 0.4))},
+)
 ACCURACIES = ((0.6, 0.2, 0.1), (0.5, 0.2, 0.1))
 
 
@@ -41,8 +48,12 @@ def test_every_row_count_is_measured(load: LoadTarget) -> None:
     costs = measure_costs(target, budget_s=10.0)  # a slow machine needs more than the usual two
     assert (costs.lengths, costs.rows) == (LENGTHS, ROW_COUNTS)
     assert target.heads is not None
-    assert len(costs.draft_s) == len(costs.drawn_draft_s) == target.heads.num_heads
-    assert costs.drawn_draft_s[-1] > costs.draft_s[-1]  # the noise is to be drawn
+    asking = costs.asking["medusa"]
+    assert len(asking.greedy) == len(asking.drawn) == target.heads.num_heads
+    assert asking.drawn[-1] > asking.greedy[-1]  # the noise is to be drawn
+    assert set(costs.asking) == {
+        spec.name for spec in source_registry().specs if spec.serves(target)
+    }
     assert costs.plain_s(LENGTHS[0]) >= costs.step_s(1, LENGTHS[0]) > 0
 
 
@@ -75,7 +86,7 @@ def test_what_is_not_reached_in_time_is_no_candidate(tiny: Target) -> None:
 def test_heads_are_asked_thrice_even_where_time_is_over(
     tiny: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first finds everything cold."""
+    """As few as tell what is usual."""
     asked: list[int] = []
     start = HeadsSource.start
 
@@ -87,12 +98,12 @@ def test_heads_are_asked_thrice_even_where_time_is_over(
     assert tiny.heads is not None
     measure_costs(tiny, budget_s=0.0)
     for count in range(1, tiny.heads.num_heads + 1):
-        assert asked.count(count) == 2 * 3  # greedily and by chance
+        assert asked.count(count) == 2 * (1 + 3)  # once more, to warm up; greedily and by chance
 
 
 def test_a_model_without_heads_is_measured_too(tiny: Target) -> None:
     costs = measure_costs(replace(tiny, heads=None, trees=None), budget_s=1.0)
-    assert costs.draft_s == ()
+    assert "medusa" not in costs.asking
     assert costs.rows[:2] == (1, 2)
 
 
@@ -104,8 +115,12 @@ def test_between_measurements_costs_lie_on_a_line() -> None:
     assert COSTS.step_s(1, 300) == pytest.approx(3.0)
     assert COSTS.step_s(1, 10) == 1.0
     assert COSTS.plain_s(200) == 2.0
-    assert [COSTS.drafting_s(depth) for depth in (0, 1, 2, 5)] == [0.0, 0.1, 0.2, 0.2]
-    assert [COSTS.drafting_s(depth, draws=True) for depth in (0, 1, 5)] == [0.0, 0.3, 0.4]
+    assert COSTS.asking_s(("medusa",)) == (0.0, 0.1, 0.2)
+    assert COSTS.asking_s(("medusa", "unknown"), draws=True) == (0.0, 0.3, 0.4)
+    both = replace(COSTS, asking={**COSTS.asking, "eagle": Asking((1.0, 2.0, 3.0), (9.0,) * 3)})
+    assert both.asking_s(("medusa", "eagle")) == pytest.approx((0.0, 1.1, 2.2, 3.2))
+    assert COSTS.asking_s(()) == (0.0,)
+    assert COSTS.tree_s(4, 3, 100, (0.0, 0.1, 0.2)) == pytest.approx(1.8)  # heads there are two
 
 
 @pytest.mark.parametrize(
@@ -113,14 +128,14 @@ def test_between_measurements_costs_lie_on_a_line() -> None:
     [
         (flat(1.0, 1.0, 1.0, 9.0), 3),  # rows are free until they aren't
         (flat(1.0, 2.0, 3.0, 4.0), 1),  # no tree pays for itself
-        (replace(flat(1.0, 1.0, 1.0, 1.0), draft_s=(9.0,)), 1),  # nor does the draft
-        (replace(flat(1.0, 1.0, 1.0), draft_s=(0.1, 5.0)), 2),  # nor the second head
     ],
 )
 def test_the_fastest_tree_is_chosen(costs: StepCosts, rows: int) -> None:
     order = grow(ACCURACIES, 8)
     depths, values = [len(path) for path, _ in order], [value for _, value in order]
     assert costs.best_rows(depths, values, 1) == rows
+    assert flat(*[1.0] * 4).best_rows(depths, values, 1, (0.0, 9.0)) == 1  # nor does the draft
+    assert flat(*[1.0] * 3).best_rows(depths, values, 1, (0.0, 0.1, 5.0)) == 2  # nor the second
 
 
 def test_of_trees_as_fast_as_each_other_the_smaller_is_chosen() -> None:
@@ -153,11 +168,12 @@ def test_without_heads_lookup_has_a_tree(tiny: Target) -> None:
 
 
 def test_costs_come_back_from_disk_as_they_were(tmp_path: Path) -> None:
-    store = CalibrationStore(tmp_path / "new" / "folder")
-    assert store.load("key") is None
-    store.save("key", COSTS)
-    assert store.load("key") == COSTS
-    assert store.load("another") is None
+    kept = Kept(tmp_path / "new" / "folder")
+    assert kept.load("key", "costs", StepCosts.from_json) is None
+    kept.save("key", "costs", COSTS.to_json())
+    assert kept.load("key", "costs", StepCosts.from_json) == COSTS
+    assert kept.load("another", "costs", StepCosts.from_json) is None
+    assert kept.load("key", "speeds", StepCosts.from_json) is None
 
 
 @pytest.mark.parametrize(
@@ -171,9 +187,11 @@ def test_costs_come_back_from_disk_as_they_were(tmp_path: Path) -> None:
         json.dumps(COSTS.to_json() | {"rows": [4, 1, 8]}).encode(),
         json.dumps(COSTS.to_json() | {"rows": [1, 4]}).encode(),
         json.dumps(COSTS.to_json() | {"lengths": []}).encode(),
-        json.dumps(COSTS.to_json() | {"draft_s": [-1, 1]}).encode(),
-        json.dumps(COSTS.to_json() | {"drawn_draft_s": [0, 1]}).encode(),
-        json.dumps(COSTS.to_json() | {"drawn_draft_s": [1]}).encode(),
+        json.dumps(COSTS.to_json() | {"asking": {"medusa": [[-1, 1], [1, 1]]}}).encode(),
+        json.dumps(COSTS.to_json() | {"asking": {"medusa": [[1, 1], [0, 1]]}}).encode(),
+        json.dumps(COSTS.to_json() | {"asking": {"medusa": [[1, 1], [1]]}}).encode(),
+        json.dumps(COSTS.to_json() | {"asking": {"medusa": [[], []]}}).encode(),
+        json.dumps(COSTS.to_json() | {"asking": [1]}).encode(),
         json.dumps(COSTS.to_json() | {"seconds": [[1, 2, "x"], [1, 2, 3]]}).encode(),
         json.dumps(COSTS.to_json() | {"seconds": [[1, 2, float("nan")], [1, 2, 3]]}).encode(),
     ],
@@ -181,19 +199,19 @@ def test_costs_come_back_from_disk_as_they_were(tmp_path: Path) -> None:
 def test_a_damaged_file_is_measured_anew(
     damage: bytes, tmp_path: Path, tiny: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calibration_store, "measure_costs", lambda _: COSTS)
-    store = CalibrationStore(tmp_path)
-    (tmp_path / f"{calibration_key(tiny, ())}.json").write_bytes(damage)
-    assert costs_of(tiny, store, ()) == COSTS
-    assert store.load(calibration_key(tiny, ())) == COSTS
+    monkeypatch.setattr(known, "measure_costs", lambda _: COSTS)
+    (tmp_path / f"{calibration_key(tiny, ())}.costs.json").write_bytes(damage)
+    assert Known(tmp_path, tiny, ()).costs() == COSTS
+    monkeypatch.setattr(known, "measure_costs", pytest.fail)
+    assert Known(tmp_path, tiny, ()).costs() == COSTS
 
 
 def test_costs_that_can_not_be_kept_are_used_all_the_same(
     tmp_path: Path, tiny: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calibration_store, "measure_costs", lambda _: COSTS)
+    monkeypatch.setattr(known, "measure_costs", lambda _: COSTS)
     (tmp_path / "file").write_text("in the way")
-    assert costs_of(tiny, CalibrationStore(tmp_path / "file"), ()) == COSTS
+    assert Known(tmp_path / "file", tiny, ()).costs() == COSTS
 
 
 def test_what_costs_depend_on_is_in_their_key(
@@ -207,14 +225,16 @@ def test_what_costs_depend_on_is_in_their_key(
     assert key != calibration_key(tiny, [tmp_path])
     (tmp_path / "model.safetensors").unlink()
     there = calibration_key(tiny, [tmp_path])
+    anywhere = model_key(tiny, [tmp_path])
     monkeypatch.setattr("torch.__version__", "9.9")
     assert there != calibration_key(tiny, [tmp_path])
+    assert model_key(tiny, [tmp_path]) == anywhere  # what was learned outlives such updates
     library = tmp_path / "step.so"
     keys = set()
     for content in (b"1", b"22"):  # of the same name: an update of this program
         library.write_bytes(content)
         found = SimpleNamespace(_name=str(library))
-        monkeypatch.setattr(calibration_store, "native_library", lambda found=found: found)
+        monkeypatch.setattr(known, "native_library", lambda found=found: found)
         keys.add(calibration_key(tiny, []))
     assert len(keys) == 2
 
@@ -244,12 +264,14 @@ def test_a_machine_that_is_slow_for_a_moment_makes_nothing_look_dear(
 
     monkeypatch.setattr(tiny.runner, "verify", slow_verify)
     monkeypatch.setattr(HeadsSource, "start", slow_start)
-    monkeypatch.setattr(calibration, "time", SimpleNamespace(perf_counter=lambda: now_s))
+    clock = SimpleNamespace(perf_counter=lambda: now_s)
+    monkeypatch.setattr(calibration, "time", clock)
+    monkeypatch.setattr("medusa_core.pace.asking.time", clock)
     costs = measure_costs(tiny, budget_s=100.0)
     assert now_s > 4 * first_draft_s
     assert tiny.heads is not None
     assert costs.seconds[0] == pytest.approx([1e-4 * rows for rows in ROW_COUNTS])
-    for seconds in (costs.draft_s, costs.drawn_draft_s):
+    for seconds in costs.asking["medusa"]:
         assert seconds == pytest.approx([1e-5 * n for n in range(1, tiny.heads.num_heads + 1)])
 
 

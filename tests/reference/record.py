@@ -14,7 +14,7 @@ from medusa_core.api import demo_model
 from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.generate.direct import generate
 from medusa_core.messages import ChatMessage, GenerateSettings, Role, StepTrace
-from medusa_core.pace.costs import StepCosts
+from medusa_core.pace.costs import Asking, StepCosts
 from medusa_core.pace.tuner import Tuner
 from medusa_core.target import LoadOptions, Target, load_target
 
@@ -26,7 +26,9 @@ PROMPTS = (
 )
 # Rows are neither free nor dear; in float64 the best of two scores is the same on every machine.
 _DRAFT_S = (0.02, 0.04, 0.06, 0.08, 0.1)
-COSTS = StepCosts((64, 768), (1, 64), ((1.0, 2.0), (1.2, 3.0)), _DRAFT_S, _DRAFT_S)
+COSTS = StepCosts(
+    (64, 768), (1, 64), ((1.0, 2.0), (1.2, 3.0)), {"medusa": Asking(_DRAFT_S, _DRAFT_S)}
+)
 RULES = (("greedy", 0), ("sample", 1), ("sample", 2), ("typical", 1))
 _NUM_TOKENS = 32
 

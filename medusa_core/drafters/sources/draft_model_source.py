@@ -77,16 +77,18 @@ class DraftMemory:
 class DraftModelSource:
     """Asks the model level by level; see `Source` and `ReadsStates`."""
 
-    def __init__(self, model: Target, vocab_size: int) -> None:
+    def __init__(self, model: Target, vocab_size: int, levels: int | None = None) -> None:
         """Take the model.
 
         Args:
             model: A loaded target of its own.
             vocab_size: Of whom it drafts for: it may have fewer tokens of padding.
+            levels: How many levels are worth asking for; None for the usual ones.
         """
         self.guesses: Sequence[Sequence[int]] = ()
         self._model = model
         self._vocab_size = vocab_size
+        self._levels = _DEEPEST if levels is None else min(levels, _DEEPEST)
         self._text: list[int] = []
         self._memory: DraftMemory | None = None
         self._behind_root: Tensor | None = None
@@ -124,7 +126,7 @@ class DraftModelSource:
         self._behind_root = self._model.runner.logits(state)
 
     def candidates(self, paths: Paths) -> Candidates | None:
-        if self._behind_root is None or paths.level >= _DEEPEST:
+        if self._behind_root is None or paths.level >= self._levels:
             return None
         if paths.level == 0:
             return self._best(self._behind_root)
@@ -165,10 +167,10 @@ def _serves(target: Target) -> bool:
     return target.assistant is not None
 
 
-def _build(target: Target, _: RowBudget) -> DraftModelSource:
+def _build(target: Target, budget: RowBudget) -> DraftModelSource:
     if target.assistant is None:
         raise RequestError(f"{target.name} has no draft model beside it.", HINT)
-    return DraftModelSource(target.assistant, target.config.vocab_size)
+    return DraftModelSource(target.assistant, target.config.vocab_size, budget.levels)
 
 
 HINT = "Load it with a smaller model of the same vocabulary, or choose another drafter."

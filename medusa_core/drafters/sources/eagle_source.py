@@ -125,9 +125,11 @@ class _Node(NamedTuple):
 class EagleSource:
     """Asks the head level by level; see `Source` and `ReadsStates`."""
 
-    def __init__(self, head: EagleHead) -> None:
+    def __init__(self, head: EagleHead, levels: int | None = None) -> None:
+        """Take the head, and how many levels are worth asking for; None for the usual ones."""
         self.guesses: Sequence[Sequence[int]] = ()
         self._head = head
+        self._levels = _DEEPEST if levels is None else min(levels, _DEEPEST)
         self._memory: EagleMemory | None = None
         self._prompt: Sequence[int] = ()
         self._root: Tensor | None = None
@@ -172,7 +174,7 @@ class EagleSource:
         self._nodes = {} if self._root is None else {(): _Node(self._root, ())}
 
     def candidates(self, paths: Paths) -> Candidates | None:
-        if self._root is None or paths.level >= _DEEPEST:
+        if self._root is None or paths.level >= self._levels:
             return None
         if paths.level == 0:
             return self._best(self._root)
@@ -249,11 +251,11 @@ def _serves(target: Target) -> bool:
     return eagle_head(target) is not None
 
 
-def _build(target: Target, _: RowBudget) -> EagleSource:
+def _build(target: Target, budget: RowBudget) -> EagleSource:
     head = eagle_head(target)
     if head is None:
         raise RequestError(f"{target.name} has no EAGLE head.", HINT)
-    return EagleSource(head)
+    return EagleSource(head, budget.levels)
 
 
 HINT = "Load an EAGLE head for this model, or choose another drafter."

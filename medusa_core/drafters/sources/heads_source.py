@@ -101,4 +101,5 @@ SPEC = SourceSpec(
     build=_build,
     hint=HINT,
     of_heads=True,
+    asks_at_once=True,
 )

@@ -1,0 +1,70 @@
+"""Racing all drafters of a model: `bench --drafters all`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from medusa_core.drafters.lineup import drafters_for
+from medusa_core.engine.drafter_race import DrafterRace
+from medusa_core.errors import RequestError
+from medusa_core.messages import DrafterSpeed
+from medusa_core.pace.known import Known
+from medusa_core.prompts import Prompt
+from medusa_core.target import Target
+
+
+def race_drafters(
+    target: Target,
+    known: Known,
+    prompts: Sequence[Prompt],
+    max_new_tokens: int,
+    on_prompt: Callable[[int, int], None],
+) -> tuple[DrafterSpeed, ...]:
+    """Let all drafters answer, greedily, and keep what came of it for this computer.
+
+    Args:
+        target: The loaded target.
+        known: What is known of it here: its step costs, by which all choose their trees.
+        prompts: Their first turns are asked.
+        max_new_tokens: Length of the answers.
+        on_prompt: Told how many prompts of how many are done.
+
+    Returns:
+        How fast each is, the default first.
+
+    Raises:
+        RequestError: No prompt fits the context.
+    """
+    questions = [prompt.turns[0] for prompt in prompts]
+    race = DrafterRace(target, known.costs(), questions, max_new_tokens)
+    told = 0
+    while not race.is_done:
+        race.advance()
+        if race.num_answered > told:
+            told = race.num_answered
+            on_prompt(told, len(prompts))
+    if not race.speeds:
+        raise RequestError("No prompt fits the model's context.", "Name shorter ones.")
+    known.keep_speeds(race.speeds)
+    by_name = {speed.name: speed for speed in race.speeds}
+    order = (spec.name for spec in drafters_for(target, race.speeds))
+    return tuple(by_name[name] for name in order if name in by_name)
+
+
+def drafters_json(speeds: Sequence[DrafterSpeed]) -> dict[str, Any]:
+    """Under the names that `bench --drafters all --json` promises."""
+    told = (speed._asdict() for speed in speeds)
+    return {"drafters": {each.pop("name"): each for each in told}}
+
+
+def drafters_table(speeds: Sequence[DrafterSpeed]) -> str:
+    """For people."""
+    lines = [f"{'':22}{'tau':>7}{'tokens/s':>10}{'x plain':>9}{'draft ms':>10}"]
+    lines += [
+        f"{speed.name:22}{speed.tau:7.2f}{speed.tokens_per_s:10.1f}{speed.x_plain:9.2f}"
+        f"{speed.draft_ms:10.2f}"
+        for speed in speeds
+    ]
+    lines.append(f"The default for this model on this computer: {speeds[0].name}.")
+    return "\n".join(lines)

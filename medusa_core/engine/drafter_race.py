@@ -1,0 +1,200 @@
+"""Lets all drafters of a model answer the same questions in turns, step by step, in spare time."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from medusa_core.drafters.lineup import drafters_for
+from medusa_core.engine.generation import Generation
+from medusa_core.engine.session import Session
+from medusa_core.errors import MedusaError, RequestError
+from medusa_core.messages import (
+    ChatMessage,
+    DrafterSpeed,
+    Generate,
+    GenerateSettings,
+    GenerationDone,
+    Role,
+    StepDone,
+)
+from medusa_core.pace.costs import StepCosts
+from medusa_core.pace.tuner import Tuner
+from medusa_core.target import Target
+
+log = logging.getLogger(__name__)
+
+PLAIN = "none"
+_WARM_TOKENS = 4
+
+
+@dataclass(slots=True)
+class _Sums:
+    """Of some answers: their tokens but for the first, steps, and seconds."""
+
+    tokens: int = 0
+    steps: int = 0
+    decode_s: float = 0.0
+    draft_s: float = 0.0
+
+    def add(self, other: _Sums) -> None:
+        self.tokens += other.tokens
+        self.steps += other.steps
+        self.decode_s += other.decode_s
+        self.draft_s += other.draft_s
+
+
+@dataclass(slots=True)
+class _Answer:
+    """One answer of one drafter, under way."""
+
+    name: str
+    generation: Generation
+    session: Session
+    sums: _Sums = field(default_factory=_Sums)
+
+
+class DrafterRace:
+    """All drafters, the same questions, greedily; each learns for itself.
+
+    Only questions that all have answered count. Who fails leaves the race.
+
+    Attributes:
+        is_done: All questions are answered, or time is over.
+        num_answered: Questions that count.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        costs: StepCosts,
+        questions: Sequence[str],
+        max_new_tokens: int,
+        most_s: float = float("inf"),
+    ) -> None:
+        """Prepare; nothing is asked yet.
+
+        Args:
+            target: The loaded target.
+            costs: Its step costs: all drafters choose their trees by the same.
+            questions: What they are asked.
+            max_new_tokens: Length of an answer.
+            most_s: After so many seconds of answering no further question is begun, but the first.
+        """
+        self.is_done = not questions
+        self.num_answered = 0
+        self._target, self._most_s = target, most_s
+        self._tuners = {spec.name: Tuner(target, costs) for spec in drafters_for(target)}
+        self._questions = list(questions)
+        self._max_new_tokens = max_new_tokens
+        self._place = -1  # before the first question everyone warms up on it
+        self._left = self._order()
+        self._round: dict[str, _Sums] = {}
+        self._sums: defaultdict[str, _Sums] = defaultdict(_Sums)
+        self._spent_s = 0.0
+        self._answer: _Answer | None = None
+
+    def advance(self) -> None:
+        """One piece of work of one answer."""
+        if self.is_done:
+            return
+        name = self._left[0]
+        try:
+            if self._answer is None:
+                self._answer = self._begin(name)
+            for event in self._answer.generation.advance():
+                self._count(self._answer.sums, event)
+                if isinstance(event, GenerationDone):
+                    self._end_answer(self._answer)
+        except RequestError as error:
+            log.info("a question is left out: %s", error.message)
+            self.pause()
+            self._next_question(counts=False)
+        except MedusaError:
+            log.exception("the drafter %s leaves the race", name)
+            self.pause()
+            del self._tuners[name]
+            self._left = [other for other in self._left if other != name]
+            self._round.pop(name, None)
+            if not self._left:
+                self._next_question(counts=True)
+
+    def pause(self) -> None:
+        """Give back the room of the answer under way, which will be begun again."""
+        if self._answer is not None:
+            self._answer.session.close()
+            self._answer = None
+
+    @property
+    def speeds(self) -> tuple[DrafterSpeed, ...]:
+        """How fast each was, by name; empty before a question counts."""
+        plain = self._sums.get(PLAIN)
+        if plain is None or not self.num_answered:
+            return ()
+        plain_speed = plain.tokens / max(1e-9, plain.decode_s)
+        return tuple(
+            DrafterSpeed(
+                name,
+                sums.tokens / max(1, sums.steps),
+                sums.tokens / max(1e-9, sums.decode_s),
+                sums.tokens / max(1e-9, sums.decode_s) / plain_speed,
+                sums.draft_s / max(1, sums.steps) * 1000,
+            )
+            for name, sums in sorted(self._sums.items())
+            if name in self._tuners
+        )
+
+    def _begin(self, name: str) -> _Answer:
+        warms = self._place < 0
+        settings = GenerateSettings(
+            drafter=name, max_new_tokens=_WARM_TOKENS if warms else self._max_new_tokens
+        )
+        asked = (ChatMessage(Role.USER, self._questions[max(0, self._place)]),)
+        session = Session(self._target)
+        try:
+            request = Generate("race", "race", asked, settings)
+            return _Answer(
+                name, Generation(request, self._target, session, self._tuners[name]), session
+            )
+        except BaseException:
+            session.close()
+            raise
+
+    def _count(self, sums: _Sums, event: object) -> None:
+        if isinstance(event, StepDone) and event.step > 0:
+            sums.draft_s += event.times.draft_s
+        if isinstance(event, GenerationDone):
+            sums.steps += len(event.accept_lengths)
+            sums.tokens += sum(event.accept_lengths)
+            sums.decode_s += event.decode_s
+
+    def _end_answer(self, answer: _Answer) -> None:
+        self._round[answer.name] = answer.sums
+        self._spent_s += answer.sums.decode_s
+        self.pause()
+        self._left.pop(0)
+        if not self._left:
+            self._next_question(counts=True)
+
+    def _next_question(self, counts: bool) -> None:
+        if counts and self._place >= 0:
+            for name, sums in self._round.items():
+                self._sums[name].add(sums)
+            self.num_answered += 1
+        if not counts and self._place < 0:
+            self._questions.pop(0)  # the next one warms up
+        else:
+            self._place += 1
+        self._round = {}
+        self._left = self._order()
+        late = self._spent_s > self._most_s and self.num_answered > 0
+        self.is_done = late or max(0, self._place) >= len(self._questions) or not self._left
+
+    def _order(self) -> list[str]:
+        """Whoever comes behind another finds its weights in the processor's cache: by chance."""
+        names = sorted(self._tuners)
+        random.Random(self._place).shuffle(names)
+        return names

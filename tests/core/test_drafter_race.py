@@ -1,0 +1,269 @@
+"""Which drafter is fastest here: the race, what is kept of it, and what is learned meanwhile."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from medusa_core.drafters.lineup import drafter_registry, drafters_for
+from medusa_core.engine import drafter_race
+from medusa_core.engine.drafter_race import DrafterRace
+from medusa_core.engine.generation import Generation
+from medusa_core.errors import EngineError
+from medusa_core.generate.direct import generate
+from medusa_core.messages import (
+    Calibrate,
+    Cancel,
+    DrafterSpeed,
+    Failed,
+    Generate,
+    GenerateSettings,
+    GenerationDone,
+    LoadModel,
+    ModelLoaded,
+    Race,
+    Raced,
+)
+from medusa_core.pace.calibration import measure_costs
+from medusa_core.pace.costs import Asking, StepCosts
+from medusa_core.pace.known import Known
+from medusa_core.pace.learning import StepYield, Yields
+from medusa_core.pace.tuner import Tuner
+from medusa_core.target import Target
+from tests.core.conftest import Folders, LoadTarget
+from tests.core.engine_harness import EngineHarness
+from tests.core.laws import user_says
+
+COSTS = StepCosts((1,), (1, 64), ((1.0, 2.0),))
+QUESTIONS = ("one two", "three four five")
+
+
+def run(race: DrafterRace) -> tuple[DrafterSpeed, ...]:
+    """To its end."""
+    while not race.is_done:
+        race.advance()
+    return race.speeds
+
+
+@pytest.mark.parametrize("name", ["grouped", "eagle", "assisted", "hydra"])
+def test_all_drafters_answer_all_questions(name: str, load: LoadTarget) -> None:
+    target = load(name, "float32")
+    free = target.caches.free_rows
+    race = DrafterRace(target, COSTS, QUESTIONS, 12)
+    speeds = {speed.name: speed for speed in run(race)}
+    assert race.num_answered == 2
+    assert set(speeds) == {spec.name for spec in drafters_for(target)}
+    assert speeds["none"].tau == speeds["none"].x_plain == 1.0
+    assert all(speed.tau >= 1.0 and speed.tokens_per_s > 0 for speed in speeds.values())
+    assert all(speeds[name].draft_ms > speeds["none"].draft_ms for name in speeds if name != "none")
+    assert target.caches.free_rows == free
+
+
+def test_a_race_that_pauses_gives_its_room_back_and_goes_on(tiny: Target) -> None:
+    free = tiny.caches.free_rows
+    race = DrafterRace(tiny, COSTS, QUESTIONS, 12)
+    for _ in range(9):
+        race.advance()
+    race.pause()
+    assert tiny.caches.free_rows == free
+    assert len(run(race)) == len(drafters_for(tiny))
+
+
+def test_a_question_that_does_not_fit_counts_for_nobody(tiny: Target) -> None:
+    long = "word " * 5000
+    for questions in ((long, "one"), ("one", long), (long, "one", long)):
+        race = DrafterRace(tiny, COSTS, questions, 6)
+        assert len(run(race)) == len(drafters_for(tiny))
+        assert race.num_answered == 1
+    assert run(DrafterRace(tiny, COSTS, (long,), 6)) == ()
+
+
+@pytest.mark.expects_errors
+def test_who_fails_leaves_the_race(tiny: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = []
+
+    class Failing(Generation):
+        def __init__(self, request: Generate, *rest: object) -> None:
+            begun.append(request.settings.drafter)
+            if request.settings.drafter == "medusa":
+                raise EngineError("It broke.", "Try again.")
+            super().__init__(request, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(drafter_race, "Generation", Failing)
+    free = tiny.caches.free_rows
+    names = {speed.name for speed in run(DrafterRace(tiny, COSTS, QUESTIONS, 6))}
+    assert names == {spec.name for spec in drafters_for(tiny)} - {"medusa"}
+    assert begun.count("medusa") == 1
+    assert tiny.caches.free_rows == free
+
+
+def test_no_further_question_is_begun_when_time_is_over(tiny: Target) -> None:
+    race = DrafterRace(tiny, COSTS, QUESTIONS * 3, 6, most_s=0.0)
+    assert run(race)
+    assert race.num_answered == 1
+
+
+def test_the_fastest_is_the_default_and_of_equals_the_usual_one(tiny: Target) -> None:
+    usual = drafters_for(tiny)
+    assert usual[0].name == "composite"
+
+    def first(**tokens_per_s: float) -> str:
+        speeds = [DrafterSpeed(name, 1.0, s, 1.0, 0.0) for name, s in tokens_per_s.items()]
+        return drafters_for(tiny, speeds)[0].name
+
+    assert first(composite=10.0, medusa=11.0, none=5.0) == "medusa"
+    assert first(composite=10.0, medusa=10.2, none=5.0) == "composite"
+    assert first(composite=10.0, medusa=9.0, none=15.0) == "none"
+    assert first(another=99.0) == "composite"
+    speeds = [DrafterSpeed("medusa", 1.0, 9.0, 1.0, 0.0)]
+    assert {spec.name for spec in drafters_for(tiny, speeds)} == {spec.name for spec in usual}
+
+
+def test_speeds_are_kept_for_the_drafters_that_were_compared(tiny: Target, tmp_path: Path) -> None:
+    speeds = tuple(
+        DrafterSpeed(name, 2.0, 9.0, 1.5, 0.1)
+        for name in sorted(spec.name for spec in drafters_for(tiny))
+    )
+    known = Known(tmp_path, tiny, ())
+    assert known.speeds() == ()
+    known.keep_speeds(speeds)
+    assert Known(tmp_path, tiny, ()).speeds() == speeds
+    assert Known(tmp_path, replace(tiny, heads=None, trees=None), ()).speeds() == ()
+    for damage in ('{"drafters": [{"name": "none"}]}', '{"drafters": 3}', "x"):
+        for file in tmp_path.glob("*.speeds.json"):
+            file.write_text(damage)
+        assert known.speeds() == ()
+
+
+def test_what_was_learned_outlives_the_load(tiny: Target, tmp_path: Path) -> None:
+    settings = GenerateSettings(drafter="medusa", max_new_tokens=24)
+    tuner = Tuner(tiny, COSTS)
+    generate(tiny, user_says("one two three"), settings, tuner=tuner)
+    Known(tmp_path, tiny, ()).keep_learned(tuner)
+    later = Tuner(tiny, COSTS)
+    assert later.learned() != tuner.learned()
+    Known(tmp_path, tiny, ()).learn_on(later)
+    assert later.learned() == tuner.learned()
+    assert later.plan("s", "r", settings).num_learned > 0
+    assert later.target_for(settings).trees == tuner.target_for(settings).trees
+
+
+def test_what_was_learned_of_other_heads_is_forgotten(tiny: Target, tmp_path: Path) -> None:
+    settings = GenerateSettings(drafter="medusa", max_new_tokens=24)
+    tuner = Tuner(tiny, COSTS)
+    generate(tiny, user_says("one two three"), settings, tuner=tuner)
+    told = json.loads(json.dumps(tuner.learned()))
+    fresh = Tuner(tiny, COSTS)
+    before = fresh.learned()
+    (bucket, counts), *_ = told["heads"]
+    for wrong in (
+        counts | {"seen": counts["seen"][:-1]},
+        counts | {"right": [row[:-1] for row in counts["right"]]},
+        counts | {"right": [[1e9 for _ in row] for row in counts["right"]]},
+        counts | {"seen": [-1.0 for _ in counts["seen"]]},
+    ):
+        with pytest.raises(ValueError, match=r".+"):
+            fresh.go_on(told | {"heads": [[bucket, wrong]]})
+    for wrong in ({"promised": -1.0}, {"tried": [1.0]}, {"passed": [9e9] * 8}):
+        changed = [[*kind, of | wrong] for *kind, of in told["drafters"]]
+        with pytest.raises(ValueError, match=r".+"):
+            fresh.go_on(told | {"drafters": changed})
+    assert fresh.learned() == before
+
+
+def test_deeper_levels_are_asked_for_as_far_as_they_pay(load: LoadTarget) -> None:
+    """Of an EAGLE head nobody knows beforehand how often its guesses are right."""
+    target = load("eagle", "float32")
+    settings = GenerateSettings(drafter="eagle")
+
+    def levels(of_a_level: float, *steps: StepYield) -> int | None:
+        asking = Asking(*[tuple(of_a_level * n for n in range(1, 9))] * 2)
+        tuner = Tuner(target, replace(COSTS, asking={"eagle": asking}))
+        tuner.judge(settings, 1, steps)
+        return tuner.budget(settings, 1).levels
+
+    shallow = [StepYield(1.0, 1, 8, 1.0, 3)] * 2000
+    deep = [StepYield(3.0, 3, 8, 1.0, 3)] * 2000
+    assert levels(1e-6) == 8
+    assert levels(0.05, *shallow) == 1
+    assert (levels(0.05, *deep) or 0) > 2
+    assert levels(50.0) == 1  # whether drafts pay at all is the governor's to say
+
+
+def test_a_level_counts_where_the_tree_had_it() -> None:
+    yields = Yields()
+    yields.add([StepYield(1.0, 2, 8, 1.0, 2)] * 500, (1.0,))
+    first, second, third, *_ = (share for (share,) in yields.depths)
+    assert min(first, second) > 0.95
+    assert third == pytest.approx(0.6)  # nothing is known of it
+
+
+def test_every_source_is_measured(load: LoadTarget) -> None:
+    for name, own in (("eagle", "eagle"), ("assisted", "draft-model"), ("hydra", "hydra")):
+        target = load(name, "float32")
+        asking = measure_costs(target, 0.5).asking[own]
+        assert len(asking.greedy) == len(asking.drawn) > 1
+        assert list(asking.greedy) == sorted(asking.greedy)
+        assert asking.greedy[-1] > 1.2 * asking.greedy[0]
+
+
+@pytest.fixture
+def fresh() -> Iterator[EngineHarness]:
+    """An engine of the test's own, without a model."""
+    harness = EngineHarness()
+    yield harness
+    harness.close()
+
+
+def load_command(folders: Folders, kept: Path | None, request_id: str) -> LoadModel:
+    return LoadModel(
+        "", request_id, *folders["grouped"], dtype="float32", device="cpu", calibrations_dir=kept
+    )
+
+
+def test_the_engine_races_in_spare_time_and_remembers(
+    fresh: EngineHarness, folders: Folders, tmp_path: Path
+) -> None:
+    loaded = fresh.load(load_command(folders, tmp_path, "first"))
+    assert isinstance(loaded, ModelLoaded)
+    assert loaded.speeds == ()
+    fresh.submit(Race("", "early"))
+    assert isinstance(fresh.wait("early", Raced, Failed), Failed)  # nothing is calibrated
+    fresh.submit(Calibrate("", "calibrate"))
+    fresh.submit(Race("", "race"))
+    done = fresh.answer("meanwhile somebody asks", GenerateSettings(max_new_tokens=4), "chat")
+    assert isinstance(done, GenerationDone)
+    raced = fresh.wait("race", Raced, Failed)
+    assert isinstance(raced, Raced)
+    assert raced.drafters[0].name == raced.speeds[0].name
+    assert {choice.name for choice in raced.drafters} == {speed.name for speed in raced.speeds}
+    again = fresh.load(load_command(folders, tmp_path, "second"))
+    assert isinstance(again, ModelLoaded)
+    assert set(again.speeds) == set(raced.speeds)
+    assert again.drafters == raced.drafters
+    fresh.submit(Race("", "known"))
+    known = fresh.wait("known", Raced, Failed)
+    assert isinstance(known, Raced)
+    assert known.speeds == raced.speeds
+    name = raced.drafters[0].name
+    done = fresh.answer("with the default", GenerateSettings(drafter="", max_new_tokens=4), "chat")
+    assert isinstance(done, GenerationDone)
+    assert done.settings.drafter == name
+
+
+def test_a_race_can_be_stopped(fresh: EngineHarness, folders: Folders) -> None:
+    fresh.load(load_command(folders, None, "load"))
+    fresh.submit(Calibrate("", "calibrate"))
+    fresh.submit(Race("", "race"))
+    fresh.submit(Cancel("", "race"))
+    done = fresh.answer("still there", GenerateSettings(max_new_tokens=4), "chat")
+    assert isinstance(done, GenerationDone)
+    assert not any(isinstance(event, Raced) for event in fresh.events)
+    assert isinstance(fresh.load(load_command(folders, None, "again")), ModelLoaded)
+
+
+def test_drafters_have_known_sources() -> None:
+    """Their names are those that asking was measured under."""
+    assert drafter_registry().get("eagle").sources == ("eagle",)
