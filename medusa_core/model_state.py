@@ -53,7 +53,6 @@ class ModelStatus:
         loaded: What was loaded, or None.
         calibrated: Measured step costs, or None.
         planned: Which trees the engine would take by what it has learned, or None.
-        raced: Which drafters are fastest here, or None.
         failed: Why it could not be loaded, or None.
     """
 
@@ -63,7 +62,6 @@ class ModelStatus:
     loaded: ModelLoaded | None = None
     calibrated: Calibrated | None = None
     planned: Planned | None = None
-    raced: Raced | None = None
     failed: Failed | None = None
 
 
@@ -146,7 +144,7 @@ class ModelState:
                 self.status = replace(self.status, calibrated=event)
                 return self._race()
             case Raced():
-                self.status = replace(self.status, raced=event)
+                self._take_speeds(event)
             case Planned():
                 self.status = replace(self.status, planned=event)
             case Unloaded():
@@ -167,6 +165,12 @@ class ModelState:
         self.status = ModelStatus(Phase.READY, loaded=event)
         self._calibrate_id = self._make_id()
         return Calibrate(SESSION, self._calibrate_id)
+
+    def _take_speeds(self, event: Raced) -> None:
+        """What was loaded knows its fastest drafter now."""
+        if self.status.loaded is not None:
+            loaded = replace(self.status.loaded, drafters=event.drafters, speeds=event.speeds)
+            self.status = replace(self.status, loaded=loaded)
 
     def _race(self) -> Race | None:
         """Where what comes of it is kept; where there is nobody to choose from, nobody races."""

@@ -190,7 +190,7 @@ class ChatPage(QWidget):
     def _show_drafter(self) -> None:
         chosen = self.control.drafter
         if chosen is not None:
-            self.header.offer_drafters(self.control.drafters, chosen)
+            self.header.offer_drafters(self.control.drafters, chosen, self.control.speeds)
 
     def _say_context(self, text: str, *, is_warning: bool) -> None:
         label = self.context_label

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.control.said import said
+from app.control.speeds import Speeds
 from app.engine_said import engine_said
 from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
@@ -147,19 +148,21 @@ class Header(QFrame):
                 self.menu.addAction(self.record_action)
             self.menu.addSeparator()
 
-    def offer_drafters(self, drafters: Sequence[DrafterChoice], chosen: DrafterChoice) -> None:
-        """Offer who can guess tokens, and show who does."""
+    def offer_drafters(
+        self, drafters: Sequence[DrafterChoice], chosen: DrafterChoice, speeds: Speeds
+    ) -> None:
+        """Offer who can guess tokens, show who does, and say how fast they were here."""
         blocker = QSignalBlocker(self.drafter_box)
         self.drafter_box.clear()
         for drafter in drafters:
             self.drafter_box.addItem(said(drafter.label), drafter.name)
-            tip = wrapped(said(drafter.explanation))
+            tip = wrapped(speeds.explained(drafter))
             self.drafter_box.setItemData(
                 self.drafter_box.count() - 1, tip, Qt.ItemDataRole.ToolTipRole
             )
         self.drafter_box.setCurrentIndex(self.drafter_box.findData(chosen.name))
         blocker.unblock()
-        now = f"{said(chosen.label)}: {said(chosen.explanation)}"
+        now = f"{said(chosen.label)}: {speeds.explained(chosen)}"
         explain(self.drafter_box, f"{now} {self.tr(SPEED_UP)}")
 
     def choose_recording(self, on: bool) -> None:

@@ -23,6 +23,7 @@ from app.control.preset_bar import PresetBar
 from app.control.row import Row
 from app.control.said import said
 from app.control.seeds import NewSeed
+from app.control.speeds import Speeds
 from app.control.template_preview import TemplatePreview
 from app.control.texts import SeedBox, TextBox, stops_of, text_of
 from app.settings.words import QT_TRANSLATE_NOOP
@@ -85,6 +86,7 @@ class ControlPanel(QFrame):
         system_edit: What the model is told before the conversation.
         rule_box: How tokens are chosen.
         drafter_box: Who guesses tokens.
+        speeds: How fast they were here.
         thinks_box: Whether the model thinks first; seen where it can be told.
         policy_box: What is done with a conversation that is too long.
         numbers: All settings that are numbers.
@@ -109,6 +111,7 @@ class ControlPanel(QFrame):
         self._is_fresh = True  # nothing was chosen yet: the model may say how to begin
         self._rules: dict[str, RuleChoice] = {}
         self._drafters: dict[str, DrafterChoice] = {}
+        self.speeds = Speeds()
         self._title = QLabel(self.tr("This chat"))
         self._title.setObjectName("panelTitle")
         self._close = QToolButton()
@@ -177,7 +180,11 @@ class ControlPanel(QFrame):
         self._rules = {rule.name: rule for rule in loaded.rules}
         self._drafters = {drafter.name: drafter for drafter in loaded.drafters}
         _offer(self.rule_box, loaded.rules)
+        self.speeds = Speeds(loaded.speeds)
         _offer(self.drafter_box, loaded.drafters)
+        for place, drafter in enumerate(loaded.drafters):
+            tip = wrapped(self.speeds.explained(drafter))
+            self.drafter_box.setItemData(place, tip, _TOOLTIP)
         self.thinks_box.setVisible(loaded.thinking.can_switch)
         self._kept.advised = None if loaded.advice is None else recommended(loaded.advice)
         if self._is_fresh:
@@ -276,13 +283,15 @@ class ControlPanel(QFrame):
             box.setCurrentIndex(-1 if choice is None else box.findData(choice.name))
             blocker.unblock()
             explain(box, "" if choice is None else said(choice.explanation))
+        measured = self.speeds.measured(self.drafter)
         self.policy_box.setCurrentIndex(self.policy_box.findData(settings.overflow))
         explain(self.policy_box, self.tr(POLICIES[settings.overflow][1]))
         self.thinks_box.setCurrentIndex(list(THINKS).index(settings.thinks))
         self.numbers.show_settings(settings)
         notes = self.numbers.grey(self.rule, self.drafter)
         for kind, note in notes.items():
-            self.groups[kind.value].say(note)
+            is_about_speed = kind is Kind.SPEED_UP
+            self.groups[kind.value].say(f"{measured} {note}".strip() if is_about_speed else note)
         draws = self.rule is None or self.rule.draws
         lack = self.tr("Greedy draws nothing, so it needs no seed.")
         self._seed_row.say_lack("" if draws else lack)

@@ -19,6 +19,7 @@ from medusa_core.messages import (
     ContextCut,
     Count,
     Cut,
+    DrafterSpeed,
     Failed,
     Generate,
     Overflow,
@@ -405,6 +406,27 @@ def test_a_new_chat_begins_as_the_makers_advise(qtbot: QtBot, open_fake: Open) -
     assert panel.settings().rule == "greedy", "what was chosen stays, whatever model comes"
     window.chat.new_chat()
     assert panel.settings().rule == "sample"
+
+
+def test_the_fastest_drafter_of_this_computer_is_the_default_and_says_why(
+    qtbot: QtBot, ready: Ready
+) -> None:
+    window, _ = ready
+    status = window.keeper.status
+    assert status.loaded is not None
+    medusa, none = status.loaded.drafters
+    panel, header = window.page.control, window.page.header
+    assert "measured" not in header.drafter_box.toolTip()
+    speeds = (DrafterSpeed("none", 1.0, 9.0, 1.0, 0.0), DrafterSpeed("medusa", 3.14, 8.0, 0.9, 0.2))
+    window.page.offer(replace(status.loaded, drafters=(none, medusa), speeds=speeds))
+    assert panel.drafter == none
+    assert "1.0 tokens per step, 1.0 × plain" in panel.groups["Speed-up"].note
+    assert "The fastest here." in panel.groups["Speed-up"].note
+    assert "The fastest here." in header.drafter_box.toolTip()
+    panel.choose_drafter("medusa")
+    assert "3.1 tokens per step, 0.9 × plain" in panel.groups["Speed-up"].note
+    assert "The fastest here." not in panel.groups["Speed-up"].note
+    assert asked(qtbot, ready).settings.drafter == "medusa"
 
 
 def test_thinking_is_switched_where_the_model_can(qtbot: QtBot, open_fake: Open) -> None:

@@ -1,0 +1,58 @@
+"""Which model is loaded, told from events alone."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from medusa_core.messages import (
+    Calibrate,
+    Calibrated,
+    DrafterChoice,
+    DrafterSpeed,
+    ModelLoaded,
+    Race,
+    Raced,
+)
+from medusa_core.model_choice import demo_choice
+from medusa_core.model_state import ModelState
+from tests.core.test_messages import EXAMPLES
+
+NAMES = ("composite", "none")
+CHOICES = tuple(DrafterChoice(name, name, name) for name in NAMES)
+SPEEDS = tuple(DrafterSpeed(name, 1.0, 9.0, 1.0, 0.0) for name in reversed(NAMES))
+EXAMPLE = next(example for example in EXAMPLES if isinstance(example, ModelLoaded))
+
+
+def loaded(state: ModelState, drafters: tuple[DrafterChoice, ...]) -> Calibrate:
+    """The model comes, and is to be measured."""
+    command = state.load()
+    ids = {"session_id": command.session_id, "request_id": command.request_id}
+    follows = state.take(replace(EXAMPLE, drafters=drafters, **ids))
+    assert isinstance(follows, Calibrate)
+    return follows
+
+
+def test_behind_the_step_costs_drafters_race_and_the_fastest_becomes_the_first(
+    tmp_path: Path,
+) -> None:
+    state = ModelState(demo_choice(), calibrations_dir=tmp_path)
+    calibrate = loaded(state, CHOICES)
+    race = state.take(Calibrated(calibrate.session_id, calibrate.request_id, ((1, 0.1),), 0.1))
+    assert isinstance(race, Race)
+    raced = Raced(race.session_id, race.request_id, CHOICES[::-1], SPEEDS)
+    assert state.concerns(raced)
+    assert state.take(raced) is None
+    assert state.status.loaded is not None
+    assert [drafter.name for drafter in state.status.loaded.drafters] == ["none", "composite"]
+    assert state.status.loaded.speeds == SPEEDS
+
+
+@pytest.mark.parametrize(("keeps", "drafters"), [(False, CHOICES), (True, CHOICES[:1])])
+def test_nobody_races_where_nothing_is_kept_or_nobody_else_drafts(
+    tmp_path: Path, keeps: bool, drafters: tuple[DrafterChoice, ...]
+) -> None:
+    state = ModelState(demo_choice(), calibrations_dir=tmp_path if keeps else None)
+    calibrate = loaded(state, drafters)
+    measured = Calibrated(calibrate.session_id, calibrate.request_id, ((1, 0.1),), 0.1)
+    assert state.take(measured) is None
