@@ -31,7 +31,7 @@ from medusa_core.training.run_folder import RunFolder
 from medusa_core.training.trainee import Trainee
 
 _JUDGED_S, _JUDGED, _JUDGED_TOKENS = 180.0, 0.05, 64  # at most; of the run's time
-_SESSIONS = (16, 8, 4, 2, 1)  # that answers are written in, as memory allows
+SESSIONS = (16, 8, 4, 2, 1)  # that answers are written in, as memory allows
 
 
 def train_heads(args: argparse.Namespace) -> bool:
@@ -94,7 +94,7 @@ def load_for_training(config: HeadsConfig) -> Target:
     model_dir = model_dir_of(config)
     context = min(config.context, read_model_config(model_dir).context_tokens)
     lacking: PlanError | None = None
-    for sessions in _SESSIONS:
+    for sessions in SESSIONS:
         options = LoadOptions(
             device=config.device,
             formats=WeightFormats(config.quant),
