@@ -3,7 +3,6 @@
 from types import SimpleNamespace
 from typing import cast
 
-import pytest
 import torch
 
 from medusa_core.bench.random_target import shape_config
