@@ -16,12 +16,13 @@ from app.remedies import Remedies
 from app.settings.effects import Effects
 from app.theme.appearance import Appearance
 from app.window_state import WindowState
-from medusa_core.api import Places, places, with_token
+from medusa_core.api import OwnHeads, Places, places, with_token
 
 if TYPE_CHECKING:
     from app.commands.palette import Palette
     from app.diagnostics_dialog import DiagnosticsDialog
     from app.library.library_dialog import LibraryDialog
+    from app.library.train_dialog import TrainDialog
     from app.settings.dialog import SettingsDialog
     from app.window import MainWindow
     from medusa_core.api import Check, HubSettings, Library, Offer
@@ -169,6 +170,19 @@ class Desk(QObject):
         installed.mark_loaded(window.keeper.choice.model_dir)
         window.keeper.chosen.connect(lambda: installed.mark_loaded(window.keeper.choice.model_dir))
         installed.cache_changed.connect(lambda folder: window.settings.choose("models_dir", folder))
+
+    def training_dialog(self) -> TrainDialog | None:
+        """Trains heads into the user's own folder; None where nothing of this user is kept."""
+        if self._places is None:
+            return None
+        from app.library.train_dialog import TrainDialog
+
+        own = OwnHeads(self._places.data / "heads")
+        history = str(self._places.history) if self._window.history is not None else ""
+        dialog = TrainDialog(own, self._appearance, history, self._window)
+        dialog.room_needed.connect(self._window.keeper.sleep)
+        self._window.closed.connect(dialog.close_run)
+        return dialog
 
     def restore_state(self) -> None:
         """Put the window where it was, if that is wanted."""

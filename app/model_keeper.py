@@ -52,7 +52,7 @@ class ModelKeeper(QObject):
         self._state = ModelState(choice, kept_dir, calibrations_dir, make_id)
         self._idle = QTimer(self)
         self._idle.setSingleShot(True)
-        self._idle.timeout.connect(self._fall_asleep)
+        self._idle.timeout.connect(self.sleep)
         bridge.arrived.connect(self._receive)
         bridge.restarted.connect(self.load)
 
@@ -95,7 +95,8 @@ class ModelKeeper(QObject):
         if self.status.phase is Phase.ASLEEP:
             self.load()
 
-    def _fall_asleep(self) -> None:
+    def sleep(self) -> None:
+        """Give the model's memory back; the next message loads it again."""
         if (command := self._state.unload()) is not None:
             self._bridge.submit(command)
 

@@ -201,7 +201,11 @@ class MainWindow(QMainWindow):
             from app.library.library_dialog import LibraryDialog
 
             self.models = LibraryDialog(
-                library, self._appearance, self.settings.values.device, self
+                library,
+                self._appearance,
+                self.settings.values.device,
+                self,
+                self.desk.training_dialog(),
             )
             self.desk.adopt(self.models)
         loaded = self.keeper.status.loaded

@@ -38,6 +38,14 @@ from medusa_core.hub.settings import (
     save_token,
     settings_from,
 )
+from medusa_core.own_heads import (
+    HeadsNeeds,
+    HeadsProgress,
+    HeadsTraining,
+    HeadsWish,
+    NeedsQuery,
+    OwnHeads,
+)
 from medusa_core.places import APP_NAME, Places, places
 from medusa_core.resources import (
     calibrations_dir,
@@ -244,6 +252,10 @@ __all__ = [
     "FileKind",
     "Folder",
     "Forecast",
+    "HeadsNeeds",
+    "HeadsProgress",
+    "HeadsTraining",
+    "HeadsWish",
     "History",
     "Hit",
     "HubSettings",
@@ -255,7 +267,9 @@ __all__ = [
     "LoadOffer",
     "MemoryNow",
     "ModelConfig",
+    "NeedsQuery",
     "Offer",
+    "OwnHeads",
     "Pace",
     "Pair",
     "Places",

@@ -171,6 +171,7 @@ class CompareDialog(QDialog):
                     settings,
                     records=self._records(),
                     shares=len(self.sides),
+                    joins=False,
                 )
             )
         self._set_running()

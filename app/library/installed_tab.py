@@ -43,6 +43,7 @@ class InstalledTab(QWidget):
         table: A row each.
         details: The chosen model.
         heads_box: Heads to load it with; those that don't fit say why.
+        train_button: Heads of one's own for the chosen model.
         items: What was found here.
         rows: The same and the built-in model, in order.
 
@@ -50,11 +51,13 @@ class InstalledTab(QWidget):
         load_requested: A model is to be loaded, as a `ModelChoice`.
         listed: What is here was looked at anew.
         cache_changed: The user wants downloads to go to another folder.
+        train_requested: Heads are to be trained: the model, as an `Installed`, and its weights.
     """
 
     load_requested = Signal(object)
     listed = Signal()
     cache_changed = Signal(str)
+    train_requested = Signal(object, str)
 
     def __init__(self, library: Library, appearance: Appearance) -> None:
         super().__init__()
@@ -73,6 +76,8 @@ class InstalledTab(QWidget):
         self.verify_button = QPushButton(self.tr("Verify"))
         self.delete_button = QPushButton(self.tr("Delete"))
         self.reveal_button = QPushButton(self.tr("Show folder"))
+        self.train_button = QPushButton(self.tr("Train heads…"))
+        self.train_button.setToolTip(self.tr("Make this model faster by heads of its own."))
         self.import_button = QPushButton(self.tr("Import model…"))
         self.kept_button = QPushButton(self.tr("Delete quantized copies"))
         self.kept_button.setToolTip(self.tr("They only make the next load of a model faster."))
@@ -120,7 +125,12 @@ class InstalledTab(QWidget):
         column = QVBoxLayout(left)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self.table, 1)
-        of_chosen = (self.verify_button, self.delete_button, self.reveal_button)
+        of_chosen = (
+            self.verify_button,
+            self.delete_button,
+            self.reveal_button,
+            self.train_button,
+        )
         of_all = (self.import_button, self.folder_button, self.kept_button)
         for row in (of_chosen, of_all):
             buttons = QHBoxLayout()
@@ -143,6 +153,7 @@ class InstalledTab(QWidget):
         self.verify_button.clicked.connect(lambda: self._start(self._verify()))
         self.delete_button.clicked.connect(self._delete)
         self.reveal_button.clicked.connect(self._reveal)
+        self.train_button.clicked.connect(self._train)
         menu = QMenu(self.import_button)
         menu.addAction(self.tr("Folder…"), self._import_folder)
         menu.addAction(self.tr("GGUF file…"), self._import_file)
@@ -170,6 +181,8 @@ class InstalledTab(QWidget):
         item = self.chosen
         for button in (self.verify_button, self.delete_button, self.reveal_button):
             button.setEnabled(item is not None)
+        is_model = item is not None and item.config is not None and item.is_complete
+        self.train_button.setEnabled(is_model)
         is_others = item is not None and bool(item.found.owner)
         self.delete_button.setEnabled(item is not None and not item.is_built_in and not is_others)
         is_ours = item is not None and not item.found.is_cached
@@ -230,6 +243,12 @@ class InstalledTab(QWidget):
         if choice is not None:
             wanted = wanted.loaded_as(choice.formats, choice.plan.context_tokens)
         self.load_requested.emit(wanted)
+
+    def _train(self) -> None:
+        item, choice = self.chosen, self.details.choice
+        if item is not None:
+            formats = choice.formats.linears if choice is not None else ""
+            self.train_requested.emit(item, formats)
 
     async def _verify(self) -> None:
         item = self.chosen

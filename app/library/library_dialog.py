@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QCoreApplication, QSignalBlocker, QSize, Qt, Signal
@@ -25,10 +26,11 @@ from app.engine_said import error_said
 from app.library.discover_tab import DiscoverTab
 from app.library.downloads_tab import DownloadsTab
 from app.library.installed_tab import InstalledTab
+from app.library.train_dialog import TrainDialog
 from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from app.widgets.asking import confirms
-from medusa_core.api import Job, Library, Offer, converting
+from medusa_core.api import Installed, Job, Library, Offer, converting
 from medusa_core.errors import MedusaError
 from medusa_core.model_choice import ModelChoice
 
@@ -54,6 +56,7 @@ class LibraryDialog(QDialog):
         tabs: The three of them.
         offline_box: Offline mode.
         settings_button: Opens the rest of what can be chosen.
+        training: Trains heads; None where they would have no place.
 
     Signals:
         load_requested: A model is to be loaded, as a `ModelChoice`.
@@ -71,8 +74,10 @@ class LibraryDialog(QDialog):
         appearance: Appearance,
         device: str = "",
         parent: QWidget | None = None,
+        training: TrainDialog | None = None,
     ) -> None:
         super().__init__(parent)
+        self.training = training
         self.setWindowTitle(self.tr("Models"))
         self.resize(_SIZE)
         self.library = library
@@ -107,6 +112,12 @@ class LibraryDialog(QDialog):
         self._own_bytes = own_bytes
         self._start(self._ask_budget())
         self._start(self.installed.refresh())
+        if self.training is not None and self.training.run is not None:
+            paused = self.training.run.out.name
+            if not self.training.run.is_running:
+                self.notice_label.setText(
+                    self.tr("Training of {0} is paused: see Train heads….").format(paused)
+                )
 
     def restyle(self) -> None:
         """Take the colours of the theme."""
@@ -137,6 +148,10 @@ class LibraryDialog(QDialog):
         self.discover.download_requested.connect(self.download)
         self.downloads.finished.connect(self._finished)
         self.installed.load_requested.connect(self._load)
+        self.installed.train_button.setVisible(self.training is not None)
+        if self.training is not None:
+            self.installed.train_requested.connect(self._train)
+            self.training.made.connect(self._take_heads)
         self.offline_box.toggled.connect(self.offline_chosen)
         self.settings_button.clicked.connect(self.settings_requested)
 
@@ -165,6 +180,24 @@ class LibraryDialog(QDialog):
     def _finished(self, job: Job) -> None:
         self.notice_label.setText(
             self.tr("{0} is here: load it under Installed.").format(job.pair.model)
+        )
+        self._start(self.installed.refresh())
+
+    def _train(self, item: Installed, quant: str) -> None:
+        assert self.training is not None  # by `_connect`
+        self.training.offer(item.name, str(item.folder), quant, self._device)
+        self.training.show()
+        self.training.raise_()
+
+    def _take_heads(self, folder: Path) -> None:
+        """Heads that were made here are beside their model from now on."""
+        try:
+            self.library.add_folder(str(folder))
+        except MedusaError as error:
+            self.notice_label.setText(error_said(error))
+            return
+        self.notice_label.setText(
+            self.tr("{0} is made: load its model under Installed to use it.").format(folder.name)
         )
         self._start(self.installed.refresh())
 

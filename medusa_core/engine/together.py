@@ -20,9 +20,13 @@ OnEvents = Callable[[Generation, tuple[Event, ...]], None]
 
 def those_together(running: Sequence[Generation]) -> list[Generation]:
     """Whose turn it is: the first, and if it decodes, others that do so."""
-    if not running[0].is_decoding:
+    if not _joins(running[0]):
         return [running[0]]
-    return [generation for generation in running if generation.is_decoding][:MOST_TOGETHER]
+    return [generation for generation in running if _joins(generation)][:MOST_TOGETHER]
+
+
+def _joins(generation: Generation) -> bool:
+    return generation.request.joins and generation.is_decoding
 
 
 @torch.inference_mode()

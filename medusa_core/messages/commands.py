@@ -73,6 +73,7 @@ class Generate(Message):
         records: Send a `StepTrace` for every step.
         shares: The answer gets one of so many equal parts of the context, as others are written at
             the same time.
+        joins: It may take steps in one pass with other answers; else its speed is its own.
     """
 
     messages: tuple[ChatMessage, ...]
@@ -80,6 +81,7 @@ class Generate(Message):
     keep_tokens: int | None = None
     records: bool = False
     shares: int = 1
+    joins: bool = True
 
 
 @dataclass(frozen=True, slots=True)

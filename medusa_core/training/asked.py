@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from medusa_core.errors import TrainingError
 from medusa_core.files.json_file import read_json
+from medusa_core.history.history import History
 from medusa_core.messages import ChatMessage, Role
 from medusa_core.resources import bundled_questions
 
@@ -63,6 +64,45 @@ def bundled_asked() -> list[Asked]:
         for task, topic in product(parts["tasks"], parts["topics"]):
             found.append(_question(task.replace("{}", topic), category))
     return found
+
+
+def asked_in_chats(path: Path) -> list[Asked]:
+    """The first question of every conversation of a history; each once.
+
+    Raises:
+        StorageError: The history can't be opened.
+    """
+    if not path.is_file():
+        return []
+    history = History(path)
+    try:
+        found = [
+            asked
+            for info in history.conversations()
+            if (asked := _first_question(history, info.id)) is not None
+        ]
+    finally:
+        history.close()
+    return list({asked.messages: asked for asked in found}.values())
+
+
+def _first_question(history: History, conversation_id: str) -> Asked | None:
+    first = next((m for m in history.messages(conversation_id) if m.role is Role.USER), None)
+    if first is None or not first.text.strip() or len(first.text) > _MOST_CHARS:
+        return None
+    return _question(first.text, "own chats")
+
+
+def write_asked(asked: Sequence[Asked], path: Path) -> None:
+    """Write prompts as `read_asked` reads them."""
+    rows = (
+        {
+            "category": one.category,
+            "messages": [{"role": m.role.value, "content": m.content} for m in one.messages],
+        }
+        for one in asked
+    )
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
 def in_order(asked: Sequence[Asked], seed: int) -> list[Asked]:

@@ -40,6 +40,9 @@ def _add_heads_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", type=Path, help="JSON file of names and values")
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out")
     parser.add_argument(
+        "--watched", action="store_true", help="pause when standard input ends, for other programs"
+    )
+    parser.add_argument(
         "--dry-run", action="store_true", help="say what the run needs; takes a minute or two"
     )
     parser.add_argument("--json", type=Path, help="write what a dry run says to this file")

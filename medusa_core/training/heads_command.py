@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import signal
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +21,14 @@ from medusa_core.prompts import read_prompts
 from medusa_core.resources import demo_model_dir, prompts_dir
 from medusa_core.target import LoadOptions, Target, load_target
 from medusa_core.training.answers import Answer
-from medusa_core.training.asked import Asked, bundled_asked, in_order, read_asked
+from medusa_core.training.asked import (
+    Asked,
+    asked_in_chats,
+    bundled_asked,
+    in_order,
+    read_asked,
+    write_asked,
+)
 from medusa_core.training.eagle_trainee import MOST_COLUMNS, EagleTrainee
 from medusa_core.training.heads_config import HeadsConfig, config_of
 from medusa_core.training.heads_eval import HeadsEval, evaluate_heads
@@ -43,12 +51,16 @@ def train_heads(args: argparse.Namespace) -> bool:
     folder = RunFolder(args.out)
     if not args.resume:
         folder.begin(config_of(args))
+        if history := folder.config().own_chats:  # as it is now, for every slice of the run
+            write_asked(asked_in_chats(Path(history)), folder.chats)
     config = folder.config()
     with _stopped_by_signals() as stopped:
+        if args.watched:
+            _stop_with_input(stopped)
         parts = RunParts(
             load=lambda: load_for_training(config),
             trainee=lambda target, answers: trainee_of(config, target, answers),
-            asked=asked_by(config),
+            asked=asked_by(config, folder.chats),
             judge=lambda heads_dir: judge(config, heads_dir),
             stop=stopped.is_set,
         )
@@ -68,7 +80,10 @@ def plan_heads(args: argparse.Namespace) -> HeadsPlan:
     def make(of: Target, answers: Sequence[Answer]) -> Trainee:
         return trainee_of(config, of, answers)
 
-    return plan_run(config, target, make, asked_by(config), base_bytes)
+    asked = asked_by(config)
+    if config.own_chats:
+        asked = in_order([*asked, *asked_in_chats(Path(config.own_chats))], config.seed)
+    return plan_run(config, target, make, asked, base_bytes)
 
 
 def trainee_of(config: HeadsConfig, target: Target, answers: Sequence[Answer]) -> Trainee:
@@ -126,10 +141,29 @@ def judge(config: HeadsConfig, heads_dir: Path) -> HeadsEval:
     return evaluate_heads(target, prompts, _JUDGED_TOKENS, lambda *_: None, most_s)
 
 
-def asked_by(config: HeadsConfig) -> list[Asked]:
-    """What the model is asked, in order."""
+def asked_by(config: HeadsConfig, chats: Path | None = None) -> list[Asked]:
+    """What the model is asked, in order.
+
+    Args:
+        config: Of the run.
+        chats: File of questions from the user's own chats, if there are any.
+    """
     data = [Path(name) for name in config.data]
-    return in_order(read_asked(data) if data else bundled_asked(), config.seed)
+    asked = read_asked(data) if data else bundled_asked()
+    if chats is not None and chats.is_file() and chats.stat().st_size:
+        asked += read_asked([chats])
+    return in_order(asked, config.seed)
+
+
+def _stop_with_input(stopped: threading.Event) -> None:
+    """Pause when whoever began this closes its input, or is gone."""
+
+    def listen() -> None:
+        while sys.stdin.buffer.read(1):
+            pass
+        stopped.set()
+
+    threading.Thread(target=listen, name="medusa-watched", daemon=True).start()
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from typing import Any
 
 from medusa_core.errors import MedusaError, TrainingError
 from medusa_core.files.json_file import read_json
+from medusa_core.places import places
 
 KINDS = ("medusa", "medusa-shared", "rooted", "eagle")
 _MOST_HEADS = 8
@@ -28,6 +29,7 @@ class HeadsConfig:
         num_layers: residual layers of each Medusa head.
         vocabulary: the most frequent tokens of the answers that heads draft from; 0 for all.
         data: files or folders of prompts; none for the bundled ones.
+        own_chats: history whose chats' first questions are asked, too; empty for none.
         answers: how many the model writes; 0 for as many as time and disk allow.
         max_new_tokens: their length.
         drawn_share: share of them that are drawn at random, not greedy.
@@ -49,6 +51,7 @@ class HeadsConfig:
     num_layers: int = 1
     vocabulary: int = 0
     data: tuple[str, ...] = ()
+    own_chats: str = ""
     answers: int = 0
     max_new_tokens: int = 256
     drawn_share: float = 0.5
@@ -156,6 +159,13 @@ def add_config_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--data", action="append", help="file or folder of prompts (default: the bundled ones)"
+    )
+    parser.add_argument(
+        "--own-chats",
+        nargs="?",
+        const=str(places().history),
+        metavar="HISTORY",
+        help="ask what you asked in your own chats, too; nothing of them is kept with the heads",
     )
     parser.add_argument(
         "--answers", type=int, help="answers that the model writes (default: what time allows)"

@@ -239,6 +239,7 @@ class HeadsRun:
             recipe, shard = TreesRecipe(), held_out.shard(0)
             ranks = trainee.ranks(shard, recipe.num_ranks, token_ids)
             write_trees(self.folder.out, {0.0: _greedy(ranks, shard)}, recipe)
+        self._tell("judging", 0, 1)
         found = self._parts.judge(self.folder.out)
         curve = self.folder.curve()
         card = model_card(self.config, base_model, len(answers), curve, found)

@@ -33,6 +33,8 @@ def model_card(
         found: What was measured at the end; None where there was no time.
     """
     data = "the bundled questions" if not config.data else "given prompts"
+    if config.own_chats:
+        data += " and to questions of its owner's own chats, which aren't kept here"
     lines = [
         f"# Heads for {base_model}",
         "",

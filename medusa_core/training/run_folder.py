@@ -49,6 +49,11 @@ class RunFolder:
         return self.work / "states"
 
     @property
+    def chats(self) -> Path:
+        """Questions from the user's own chats; gone when the run has ended."""
+        return self.work / "chats.jsonl"
+
+    @property
     def exists(self) -> bool:
         """Was a run begun here?"""
         return (self.work / _RUN).is_file()
@@ -110,10 +115,12 @@ class RunFolder:
         text = "".join(json.dumps(row) + "\n" for row in (*kept, point))
         self._write(_CURVE, text)
 
-    def finish(self, keeps_states: bool = False) -> None:
-        """Remove what nobody needs once the heads are made."""
-        if not keeps_states:
-            shutil.rmtree(self.states, ignore_errors=True)
+    def finish(self) -> None:
+        """Remove what nobody needs once the heads are made, and what may be nobody's business."""
+        shutil.rmtree(self.states, ignore_errors=True)
+        if self.chats.exists():
+            self.chats.unlink()
+            (self.work / _ANSWERS).unlink(missing_ok=True)
 
     def check_space(self, more_bytes: int = 0) -> None:
         """See that the disk has room.

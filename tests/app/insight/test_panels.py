@@ -162,7 +162,7 @@ def test_panels_wake_a_model_that_has_fallen_asleep(qtbot: QtBot, open_fake: Ope
     table = window.insight.open_equilibrium()
     table.edit.setPlainText("a bb")
     for wakes in (table.verify_text, lambda: start_compare(window)):
-        window.keeper._fall_asleep()
+        window.keeper.sleep()
         qtbot.waitUntil(lambda: window.keeper.status.phase is Phase.ASLEEP)
         num_loads = len(engine.of_kind(LoadModel))
         wakes()

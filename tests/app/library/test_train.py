@@ -1,0 +1,201 @@
+"""Training heads from the window, with a run that follows a script."""
+
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.library import train_dialog
+from app.library.library_dialog import LibraryDialog
+from app.library.train_dialog import TrainDialog
+from app.theme.appearance import Appearance
+from medusa_core.api import Library, OwnHeads
+from tests.app.library.conftest import SPEC, Run
+from tests.app.library.managing import settle
+from tests.core.test_own_heads import FakeCommand, commands, tell
+from tests.core.tiny import random_heads, write_heads, write_tiny
+
+__all__ = ["commands"]
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> OwnHeads:
+    return OwnHeads(tmp_path / "heads")
+
+
+@pytest.fixture
+def dialog(qtbot: QtBot, appearance: Appearance, own: OwnHeads) -> TrainDialog:
+    opened = TrainDialog(own, appearance, "/somewhere/history.db")
+    qtbot.addWidget(opened)
+    opened.offer("org/tiny", "/models/tiny", "q4_0", "cpu")
+    opened.show()
+    return opened
+
+
+def test_what_is_chosen_is_what_the_run_is_asked_for(
+    dialog: TrainDialog, commands: list[FakeCommand]
+) -> None:
+    form = dialog.form
+    form.kind_box.setCurrentIndex(form.kind_box.findData("eagle"))
+    form.heads_box.setValue(5)
+    form.minutes_box.setValue(90)
+    form.use_files(("/data/a.jsonl", "/data/b.json"))
+    dialog.start_button.click()
+    assert dialog.run is not None
+    wish = dialog.run.wish
+    assert wish is not None
+    assert (wish.model, wish.kind, wish.num_heads, wish.minutes) == ("/models/tiny", "eagle", 5, 90)
+    assert (wish.data, wish.quant, wish.device) == (
+        ("/data/a.jsonl", "/data/b.json"),
+        "q4_0",
+        "cpu",
+    )
+    assert wish.own_chats == "", "only if ticked"
+    assert len(commands) == 1
+
+
+def test_own_chats_are_asked_only_if_ticked(
+    dialog: TrainDialog, commands: list[FakeCommand]
+) -> None:
+    dialog.form.chats_box.setChecked(True)
+    dialog.start_button.click()
+    assert dialog.run is not None
+    assert dialog.run.wish is not None
+    assert dialog.run.wish.own_chats == "/somewhere/history.db"
+
+
+def test_a_run_shows_how_far_it_is_pauses_and_goes_on(
+    qtbot: QtBot, dialog: TrainDialog, commands: list[FakeCommand]
+) -> None:
+    dialog.start_button.click()
+    run, view = dialog.run, dialog.run_view
+    assert run is not None
+    tell(run, stage="answers", done=1, of=4, tokens_per_s=21.0)
+    qtbot.waitUntil(lambda: "21 tokens/s" in view.stage_label.text())
+    assert view.bar.value() == 250
+    (run.out / "work" / "curve.jsonl").write_text('{"step": 10, "top1": [0.41, 0.2]}\n')
+    tell(run, stage="training", done=2, of=4, seconds_left=30.0)
+    qtbot.waitUntil(lambda: "30 s left" in view.stage_label.text())
+    assert "41%" in view.stage_label.text()
+    assert "41%" in view.plot.accessibleDescription()
+    dialog.pause_button.click()
+    assert commands[0].was_stopped
+    assert not dialog.pause_button.isEnabled()
+    commands[0].code = 3
+    qtbot.waitUntil(lambda: dialog.pause_button.text() == "Go on")
+    dialog.pause_button.click()
+    assert commands[1].arguments[-2] == "--resume"
+    with qtbot.waitSignal(dialog.made) as made:
+        tell(run, stage="done", done=1, of=1)
+        commands[1].code = 0
+    assert made.args == [run.out]
+    assert dialog.again_button.isVisible()
+    dialog.again_button.click()
+    assert dialog.start_button.isVisible()
+
+
+def test_a_problem_is_told_with_what_to_do(
+    qtbot: QtBot, dialog: TrainDialog, commands: list[FakeCommand]
+) -> None:
+    dialog.start_button.click()
+    commands[0].words, commands[0].code = "error: The disk is full.\n  Make room.", 1
+    label = dialog.run_view.problem_label
+    qtbot.waitUntil(lambda: label.text() == "The disk is full. Make room.")
+    assert label.isVisible()
+    assert dialog.pause_button.text() == "Go on"
+
+
+def test_giving_up_is_asked_and_deletes(
+    dialog: TrainDialog,
+    own: OwnHeads,
+    commands: list[FakeCommand],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dialog.start_button.click()
+    monkeypatch.setattr(train_dialog, "confirms", lambda *_: False)
+    dialog.cancel_button.click()
+    assert own.unfinished()
+    monkeypatch.setattr(train_dialog, "confirms", lambda *_: True)
+    dialog.cancel_button.click()
+    assert own.unfinished() == ()
+    assert dialog.start_button.isVisible()
+
+
+def test_a_run_of_yesterday_is_offered(
+    qtbot: QtBot,
+    own: OwnHeads,
+    appearance: Appearance,
+    dialog: TrainDialog,
+    commands: list[FakeCommand],
+) -> None:
+    dialog.start_button.click()
+    dialog.close_run()
+    assert commands[0].was_stopped, "the program's end pauses it"
+    later = TrainDialog(own, appearance)
+    qtbot.addWidget(later)
+    later.show()
+    assert later.pause_button.text() == "Go on"
+    assert not later.start_button.isVisible()
+    assert later.form.chats_box.isHidden(), "there is no history"
+
+
+def test_needs_are_asked_before(
+    qtbot: QtBot, dialog: TrainDialog, commands: list[FakeCommand]
+) -> None:
+    dialog.needs_button.click()
+    assert not dialog.needs_button.isEnabled()
+    folder = Path(commands[0].arguments[-1]).parent
+    told = '{"peak_bytes": 4900000000, "disk_bytes": 6, "tokens_per_s": 7.0, "hours": 1.5}'
+    (folder / "needs.json").write_text(told)
+    commands[0].code = 0
+    qtbot.waitUntil(lambda: "about 1.5 hours" in dialog.needs_label.text())
+    assert not folder.exists()
+    dialog.form.heads_box.setValue(4)
+    assert dialog.needs_label.text() == "", "that was for other heads"
+    dialog.needs_button.click()
+    commands[1].words, commands[1].code = "error: Too large.\n  Take less.", 1
+    qtbot.waitUntil(lambda: "Too large" in dialog.needs_label.text())
+
+
+def test_the_model_that_answers_makes_room_if_wanted(
+    qtbot: QtBot, dialog: TrainDialog, commands: list[FakeCommand]
+) -> None:
+    dialog.room_box.setChecked(True)
+    with qtbot.waitSignal(dialog.room_needed):
+        dialog.start_button.click()
+
+
+def test_heads_that_were_made_are_beside_their_model(
+    qtbot: QtBot,
+    run: Run,
+    library: Library,
+    appearance: Appearance,
+    own: OwnHeads,
+    tmp_path: Path,
+    commands: list[FakeCommand],
+) -> None:
+    training = TrainDialog(own, appearance)
+    manager = LibraryDialog(library, appearance, training=training)
+    qtbot.addWidget(manager)
+    manager.show()
+    model = write_tiny(tmp_path / "tiny", SPEC)
+
+    async def work() -> None:
+        library.add_folder(str(model))
+        await manager.installed.refresh()
+        rows = [item.folder for item in manager.installed.rows]
+        manager.installed.table.selectRow(rows.index(model))
+        assert manager.installed.heads_box.currentText() == "none"
+        manager.installed.train_button.click()
+        training.start_button.click()
+        assert training.run is not None
+        write_heads(training.run.out, random_heads(SPEC))
+        tell(training.run, stage="done", done=1, of=1)
+        commands[0].code = 0
+        training._look()
+        await settle(manager)
+        rows = [item.folder for item in manager.installed.rows]
+        manager.installed.table.selectRow(rows.index(model))
+        assert manager.installed.heads_box.currentText() == training.run.out.name
+
+    run(work)

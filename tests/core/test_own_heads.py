@@ -1,0 +1,200 @@
+"""Runs that train heads in processes of their own, told from their files."""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from medusa_core.child.command import CommandProcess
+from medusa_core.errors import TrainingError
+from medusa_core.own_heads import HeadsTraining, HeadsWish, NeedsQuery, OwnHeads
+
+WISH = HeadsWish("/models/tiny", minutes=5.0, data=("a.jsonl",))
+
+
+class FakeCommand:
+    """A command that does nothing by itself."""
+
+    started: list["FakeCommand"]
+
+    def __init__(self, arguments: list[str], said: Path) -> None:
+        self.arguments = arguments
+        self.code: int | None = None
+        self.words = ""
+        self.was_stopped = False
+        FakeCommand.started.append(self)
+
+    def stop(self) -> None:
+        self.was_stopped = True
+
+    def kill(self) -> None:
+        self.code = -9
+
+    def wait(self, time_s: float) -> int | None:
+        return self.code
+
+    def last_words(self) -> str:
+        return self.words
+
+
+@pytest.fixture
+def commands(monkeypatch: pytest.MonkeyPatch) -> list[FakeCommand]:
+    FakeCommand.started = []
+    monkeypatch.setattr("medusa_core.own_heads.CommandProcess", FakeCommand)
+    return FakeCommand.started
+
+
+def tell(run: HeadsTraining, **progress: object) -> None:
+    """Write what the command would."""
+    work = run.out / "work"
+    work.mkdir(parents=True, exist_ok=True)
+    (work / "run.json").write_text("{}")
+    (work / "progress.json").write_text(json.dumps(progress))
+
+
+def test_a_run_is_begun_watched_paused_and_gone_on_with(
+    tmp_path: Path, commands: list[FakeCommand]
+) -> None:
+    own = OwnHeads(tmp_path)
+    run = own.begin(WISH, "org/tiny chat")
+    assert run.out == tmp_path / "org-tiny-chat-medusa-shared"
+    assert run.wish == WISH
+    run.start()
+    assert commands[0].arguments[-3:] == ["--config", f"{run.out}.json", "--watched"]
+    assert run.progress().stage == "starting"
+    tell(run, stage="training", done=30, of=120, seconds_left=9.0)
+    (run.out / "work" / "curve.jsonl").write_text(
+        '{"step": 10, "top1": [0.4, 0.2]}\n{"step": 20, "top1": [0.5'
+    )
+    progress = run.progress()
+    assert (progress.stage, progress.share, progress.seconds_left) == ("training", 0.25, 9.0)
+    assert progress.curve == ((10, (0.4, 0.2)),)
+    run.pause()
+    assert commands[0].was_stopped
+    commands[0].code = 3
+    tell(run, stage="paused", done=0, of=1)
+    assert run.progress().stage == "paused"
+    assert not run.is_running
+
+    (later,) = OwnHeads(tmp_path).unfinished()  # after a restart
+    assert later.out == run.out
+    assert later.progress().stage == "paused"
+    later.start()
+    assert commands[1].arguments[-2:] == ["--resume", "--watched"]
+    tell(later, stage="done", done=1, of=1)
+    assert later.progress().stage == "done"
+    assert OwnHeads(tmp_path).unfinished() == ()
+
+
+def test_names_of_runs_never_meet(tmp_path: Path, commands: list[FakeCommand]) -> None:
+    own = OwnHeads(tmp_path)
+    names = [own.begin(WISH, "tiny").out.name for _ in range(3)]
+    assert names == ["tiny-medusa-shared", "tiny-medusa-shared-2", "tiny-medusa-shared-3"]
+    assert own.begin(WISH, "../..").out.parent == tmp_path
+
+
+def test_what_went_wrong_is_told_with_what_to_do(
+    tmp_path: Path, commands: list[FakeCommand]
+) -> None:
+    run = OwnHeads(tmp_path).begin(WISH, "tiny")
+    run.start()
+    commands[0].code = 1
+    commands[0].words = "step 3\nerror: The disk is full.\n  Make room.\n"
+    progress = run.progress()
+    assert (progress.stage, progress.problem, progress.hint) == (
+        "failed",
+        "The disk is full.",
+        "Make room.",
+    )
+    run.start()
+    assert run.progress().stage == "starting"
+
+
+@pytest.mark.expects_errors
+def test_a_run_that_was_killed_says_so(tmp_path: Path, commands: list[FakeCommand]) -> None:
+    run = OwnHeads(tmp_path).begin(WISH, "tiny")
+    run.start()
+    commands[0].code = -9
+    assert run.progress().stage == "failed"
+    assert run.progress().hint
+
+
+def test_giving_up_leaves_nothing(tmp_path: Path, commands: list[FakeCommand]) -> None:
+    run = OwnHeads(tmp_path).begin(WISH, "tiny")
+    run.start()
+    tell(run, stage="answers", done=1, of=2)
+    run.remove()
+    assert commands[0].code == -9
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_that_are_no_runs_are_left_alone(tmp_path: Path) -> None:
+    for text in ("{", "[]", '{"model": "x"}', '{"model": "x", "data": [], "another": 1}'):
+        (tmp_path / "strange.json").write_text(text)
+        assert OwnHeads(tmp_path).unfinished() == ()
+    assert OwnHeads(tmp_path / "missing").unfinished() == ()
+
+
+def test_a_folder_that_can_not_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(TrainingError, match="can't begin"):
+        OwnHeads(tmp_path / "file").begin(WISH, "tiny")
+    with pytest.raises(TrainingError, match="can't begin"):
+        NeedsQuery(WISH, tmp_path / "missing")
+
+
+def test_needs_are_known_when_the_command_has_told_them(
+    tmp_path: Path, commands: list[FakeCommand]
+) -> None:
+    query = NeedsQuery(WISH, tmp_path)
+    assert query.answer() is None
+    assert "--dry-run" in commands[0].arguments
+    told = {"peak_bytes": 5, "disk_bytes": 6, "tokens_per_s": 7.0, "hours": 8.0}
+    (tmp_path / "needs.json").write_text(json.dumps(told))
+    commands[0].code = 0
+    needs = query.answer()
+    assert needs is not None
+    assert needs.hours == 8.0
+    commands[0].code, commands[0].words = 1, "error: No.\n  Yes.\n"
+    with pytest.raises(TrainingError, match="No"):
+        query.answer()
+    query.close()
+
+
+def until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_a_command_runs_beside_this_program_and_hears_its_end(tmp_path: Path) -> None:
+    said = tmp_path / "said.log"
+    command = CommandProcess(["doctor", "--no-such-flag"], said)
+    until(lambda: command.code is not None)
+    assert command.code == 2
+    assert "--no-such-flag" in command.last_words()
+    command.stop()
+    command.kill()
+    assert command.wait(1.0) == 2
+
+
+@pytest.mark.slow
+def test_heads_are_trained_from_begin_to_end(tmp_path: Path) -> None:
+    """With the real command: paused by the end of its input, then gone on with."""
+    own = OwnHeads(tmp_path)
+    run = own.begin(HeadsWish("", minutes=0.5), "pebble")
+    run.start()
+    until(lambda: run.progress().stage in ("answers", "states", "training"))
+    run.pause()
+    until(lambda: not run.is_running)
+    assert run.progress().stage == "paused", run.progress()
+    run.start()
+    until(lambda: not run.is_running)
+    assert run.progress().stage == "done", run.progress()
+    assert run.progress().curve
+    assert (run.out / "README.md").is_file()
+    assert sys.executable

@@ -1,0 +1,63 @@
+"""Training by the user's own chats: only where asked for, and nothing of them stays."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from medusa_core.history.history import History
+from medusa_core.history.records import Stored
+from medusa_core.messages import Role
+from medusa_core.training.asked import asked_in_chats, read_asked, write_asked
+from medusa_core.training.heads_command import asked_by
+from medusa_core.training.heads_config import HeadsConfig
+from medusa_core.training.model_card import model_card
+from medusa_core.training.run_folder import RunFolder
+
+SECRET = "What did the doctor say about my knee?"
+
+
+def history_with(path: Path, *questions: str) -> Path:
+    """A history of conversations that begin so."""
+    history = History(path)
+    for number, question in enumerate(questions):
+        name = f"c{number}"
+        history.begin(name, "A chat")
+        history.add_prompt(Stored(f"m{number}", name, None, Role.USER, question, 1.0))
+    history.close()
+    return path
+
+
+def test_the_first_questions_of_all_chats_are_asked(tmp_path: Path) -> None:
+    path = history_with(tmp_path / "history.db", SECRET, "Hello", "Hello", "x" * 9000)
+    asked = asked_in_chats(path)
+    assert {one.messages[0].content for one in asked} == {SECRET, "Hello"}
+    write_asked(asked, tmp_path / "chats.jsonl")
+    assert read_asked([tmp_path / "chats.jsonl"]) == asked
+    assert asked_in_chats(tmp_path / "missing.db") == []
+
+
+def test_they_join_what_is_asked_anyway_in_an_order_that_stays(tmp_path: Path) -> None:
+    usual, config = asked_by(HeadsConfig()), HeadsConfig(own_chats="somewhere")
+    chats = tmp_path / "chats.jsonl"
+    write_asked(asked_in_chats(history_with(tmp_path / "history.db", SECRET)), chats)
+    asked = asked_by(config, chats)
+    assert len(asked) == len(usual) + 1
+    assert asked == asked_by(config, chats)
+    write_asked([], chats)
+    assert asked_by(config, chats) == usual
+
+
+def test_nothing_of_them_outlives_the_run(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "heads")
+    folder.begin(HeadsConfig(own_chats="somewhere"))
+    write_asked(asked_in_chats(history_with(tmp_path / "history.db", SECRET)), folder.chats)
+    with folder.open_answers() as file:
+        file.write("[0, [1], [2], true, 1]\n")
+    folder.finish()
+    for path in folder.out.rglob("*"):
+        assert not path.is_file() or SECRET not in path.read_text()
+    assert folder.answers() == []
+    card = model_card(folder.config(), "tiny", 5, [], None)
+    assert "own chats" in card
+    assert "own chats" not in model_card(
+        replace(folder.config(), own_chats=""), "tiny", 5, [], None
+    )
