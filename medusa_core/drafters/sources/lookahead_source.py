@@ -155,7 +155,7 @@ SPEC = SourceSpec(
         label="lookahead",
         badge="ahead",
         explanation="found by the model itself, in rows that look ahead",
-        colours=("green",),
+        colours=("olive",),
         line="dash-dot",
     ),
     serves=_serves,
