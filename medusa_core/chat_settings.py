@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from medusa_core.messages import ChatMessage, GenerateSettings, Overflow, Role
+from medusa_core.messages import ChatMessage, GenerateSettings, Lookahead, Overflow, Role
 from medusa_core.setting import Group, Read, Setting, When, declaration, declared
 
 log = logging.getLogger(__name__)
@@ -122,6 +122,30 @@ class ChatSettings:
             "The most tokens that the model checks in one step, the last decided one included.",
             "More rows catch more guesses but make each step slower; automatic weighs both.",
             When.DRAFTS, off=0, off_text="automatic",
+        )
+    )  # fmt: skip
+    lookahead_window: int = declared(
+        Setting(
+            "Lookahead window W", Group.SPEED_UP, 1, 256, 1, Lookahead().window,
+            "How many places behind the text are guessed in parallel in each step.",
+            "More places find more guesses, but each takes N − 1 rows of a step.",
+            When.LOOKS_AHEAD,
+        )
+    )  # fmt: skip
+    lookahead_size: int = declared(
+        Setting(
+            "Lookahead length N", Group.SPEED_UP, 2, 16, 1, Lookahead().size,
+            "How many tokens long the found pieces of text are, the one before a guess included.",
+            "Longer ones save more where they are right, which is rarer.",
+            When.LOOKS_AHEAD,
+        )
+    )  # fmt: skip
+    lookahead_guesses: int = declared(
+        Setting(
+            "Lookahead guesses G", Group.SPEED_UP, 1, 256, 1, Lookahead().guesses,
+            "How many of the found pieces are kept, and checked, behind the same token.",
+            "More are right more often, but take more rows of a step.",
+            When.LOOKS_AHEAD,
         )
     )  # fmt: skip
     overflow: Overflow = Overflow.ROLLING

@@ -33,6 +33,7 @@ class When(Enum):
     DRAWS = "Greedy always takes the likeliest token, so there is nothing to draw."
     NOT_EXACT = "Only Typical uses this: it accepts guesses that are merely likely."
     DRAFTS = "Plain decoding guesses nothing."
+    LOOKS_AHEAD = "Only Lookahead uses this."
 
     def lack(self, rule: RuleChoice | None, drafter: DrafterChoice | None) -> str:
         """Why a setting does nothing under these; empty if it does something."""
@@ -41,6 +42,7 @@ class When(Enum):
             or (self is When.DRAWS and (rule is None or rule.draws))
             or (self is When.NOT_EXACT and (rule is None or not rule.is_exact))
             or (self is When.DRAFTS and (drafter is None or drafter.drafts))
+            or (self is When.LOOKS_AHEAD and (drafter is None or drafter.looks_ahead))
         )
         return "" if applies else self.value
 

@@ -222,6 +222,7 @@ def _step(step: StepTrace) -> _Json:
         },
         "verdicts": [_verdict(verdict) for verdict in step.verdicts],
         "num_kept": step.num_kept,
+        "num_riders": step.num_riders,
         "times_s": dict(zip(_PARTS, (*step.times, step.step_s), strict=True)),
     }
 
@@ -334,6 +335,7 @@ class _Reader:
             num_kept=raw["num_kept"],
             times=StepTimes(*(float(raw["times_s"][part]) for part in _PARTS[:-1])),
             step_s=float(raw["times_s"]["step"]),
+            num_riders=raw.get("num_riders", 0),
         )
 
     def _check_known(self, token_id: int) -> None:

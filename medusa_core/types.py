@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from medusa_core.messages import NO_ODDS, Odds, TokenSource
+from medusa_core.messages import NO_ODDS, Lookahead, Odds, TokenSource
 from medusa_core.tree.shape import TokenTree, TreeShape
 
 if TYPE_CHECKING:
@@ -31,11 +31,18 @@ class RowBudget(NamedTuple):
             longer than one: what drafts must be worth together to pay; rising. float32, [most];
             empty where rows cost nothing.
         levels: How deep asking the heads is worth its time; None for as deep as they go.
+        lookahead: The sizes of lookahead decoding.
     """
 
     most: int
     prices: array[float] = NO_PRICES
     levels: int | None = None
+    lookahead: Lookahead = Lookahead()
+
+    def behind(self, num_rows: int) -> RowBudget:
+        """What is left where so many rows beside the root are taken already."""
+        prices = [price - self.prices[num_rows] for price in self.prices[num_rows:]]
+        return self._replace(most=self.most - num_rows, prices=array("f", prices))
 
 
 class Form(NamedTuple):
@@ -60,6 +67,8 @@ class Proposal(NamedTuple):
         guesses: The drafter's best tokens at depth 1, 2, ..., in the tree or not, from which it
             learns; empty where it doesn't.
         promised: How many drafts are likely to be accepted; 0 where that isn't known.
+        riders: Rows under the same root that are computed in the same pass and are never
+            candidates, as a tree of their own: the drafter reads what the target says there.
     """
 
     tree: TokenTree
@@ -67,6 +76,18 @@ class Proposal(NamedTuple):
     odds: Callable[[], Odds] = no_odds
     guesses: Sequence[Sequence[int]] = ()
     promised: float = 0.0
+    riders: TokenTree | None = None
+
+    @property
+    def rows(self) -> TokenTree:
+        """All rows of the pass: the tree's nodes, then the riders."""
+        return self.tree if self.riders is None else self.tree.beside(self.riders)
+
+    @property
+    def num_rows(self) -> int:
+        """How many these are."""
+        riders = 0 if self.riders is None else self.riders.shape.num_nodes - 1
+        return self.tree.shape.num_nodes + riders
 
 
 @dataclass(frozen=True, slots=True)

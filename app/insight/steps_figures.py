@@ -34,7 +34,7 @@ class StepFigures:
         times: Seconds of each part of it: draft, verify, accept, commit. [4, steps]
         seconds: Seconds of the whole of it.
         context: Tokens of the conversation behind it.
-        rows: Rows of its tree.
+        rows: Rows of its tree and beside it.
     """
 
     def __init__(self, legend: Legend) -> None:
@@ -99,6 +99,7 @@ class StepFigures:
     def _add(self, step: StepTrace) -> None:
         behind = step.root_place + 1 + step.num_kept
         drafted = [step.sources[node] for node in step.path[1 : step.num_kept + 1]]
-        counts = (step.step, step.num_kept, len(drafted), behind, len(step.token_ids))
+        num_rows = len(step.token_ids) + step.num_riders
+        counts = (step.step, step.num_kept, len(drafted), behind, num_rows)
         self._rows.append((*counts, step.step_s, *step.times))
         self._acceptance.add(step.sources, tuple(drafted))

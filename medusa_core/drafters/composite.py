@@ -1,4 +1,4 @@
-"""All sources at once, in a tree grown for each step."""
+"""All sources that only draft, at once in a tree grown for each step."""
 
 from medusa_core.drafters.grown import grown_spec
 from medusa_core.drafters.source import source_registry
@@ -11,7 +11,7 @@ SPEC = grown_spec(
         "All methods",
         "All sources of drafts that this model has, together in one tree.",
     ),
-    source_registry().names,
+    [spec.name for spec in source_registry().specs if not spec.rides],
     preference=0,
     needs_all=False,
     hint=HINT,

@@ -11,7 +11,7 @@ from torch import Tensor
 from medusa_core.drafters.drafter import Drafter, DrafterSpec
 from medusa_core.drafters.growth import make_growth
 from medusa_core.drafters.observation import Observation
-from medusa_core.drafters.source import Memory, ReadsStates, SourceSpec, source_registry
+from medusa_core.drafters.source import Memory, ReadsStates, Rides, SourceSpec, source_registry
 from medusa_core.errors import RequestError
 from medusa_core.messages import TARGET, DrafterChoice, Odds, TokenSource
 from medusa_core.target import Target
@@ -35,6 +35,10 @@ class GrownDrafter:
         self._most = budget.most
         self._names = tuple(spec.name for spec in specs)
         self._sources = [spec.build(target, budget) for spec in specs]
+        self._rider = next((source for source in self._sources if isinstance(source, Rides)), None)
+        if self._rider is not None:
+            budget = budget.behind(self._rider.most_riders)
+        self._most_nodes = budget.most
         self._readers = [source for source in self._sources if isinstance(source, ReadsStates)]
         self._growth = make_growth(budget, [spec.weight for spec in specs])
 
@@ -57,6 +61,10 @@ class GrownDrafter:
 
     def propose(self, root_id: int, max_rows: int) -> Proposal:
         rows = min(self._most, max_rows)
+        riders = None if self._rider is None else self._rider.riders(root_id, rows)
+        if riders is not None:
+            rows -= riders.shape.num_nodes - 1
+        rows = min(rows, self._most_nodes)
         for source in self._sources:
             source.start(root_id, rows)
         grown = self._growth.grow(self._sources, rows)
@@ -64,7 +72,7 @@ class GrownDrafter:
         tree = TokenTree(shape, (root_id, *grown.token_ids))
         guesses = next((source.guesses for source in self._sources if source.guesses), ())
         odds = partial(_odds, grown.chances)
-        return Proposal(tree, sources, odds, guesses, grown.promised)
+        return Proposal(tree, sources, odds, guesses, grown.promised, riders)
 
     def observe(self, observation: Observation) -> None:
         for source in self._sources:

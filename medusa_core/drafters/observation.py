@@ -19,6 +19,7 @@ class Observation(NamedTuple):
         rows: Of each decided token, which of them is the one before it.
         chance: What the rule will add to the target's scores behind that root, if anything.
         deep: What enters the layers that the heads asked for, side by side. [n, taps · hidden]
+        ridden: The target's best token behind every row that rode beside the tree, in their order.
     """
 
     token_ids: Sequence[int]
@@ -26,6 +27,7 @@ class Observation(NamedTuple):
     rows: Sequence[int] = (-1,)
     chance: Chance | None = None
     deep: Tensor | None = None
+    ridden: Sequence[int] = ()
 
     @property
     def hidden(self) -> Tensor:

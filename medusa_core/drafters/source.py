@@ -15,6 +15,7 @@ from medusa_core.drafters.observation import Observation
 from medusa_core.messages import SourceInfo
 from medusa_core.registry import Registry
 from medusa_core.target import Target
+from medusa_core.tree.shape import TokenTree
 from medusa_core.types import RowBudget
 
 
@@ -112,6 +113,30 @@ class ReadsStates(Protocol):
         """
 
 
+@runtime_checkable
+class Rides(Protocol):
+    """A source that has rows of its own computed beside every tree, which are never candidates.
+
+    What the target says there comes back in `Observation.ridden`.
+
+    Attributes:
+        most_riders: How many rows ride in a step that has all rows of the budget.
+    """
+
+    most_riders: int
+
+    def riders(self, root_id: int, num_rows: int) -> TokenTree | None:
+        """The rows of the step that begins, as a tree under its root.
+
+        Args:
+            root_id: The decided token at the root.
+            num_rows: Rows of the step, root, drafts and riders together.
+
+        Returns:
+            The root and at most `num_rows − 1` rows below it; None for nobody.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class SourceSpec:
     """A registered source.
@@ -125,6 +150,7 @@ class SourceSpec:
         hint: What to do where it can't draft.
         of_heads: It drafts by the heads that are loaded with a target.
         asks_at_once: Starting a step asks for all of the budget's levels.
+        rides: It takes rows of every step besides its drafts (`Rides`), so that it drafts alone.
     """
 
     info: SourceInfo
@@ -134,6 +160,7 @@ class SourceSpec:
     hint: str = ""
     of_heads: bool = False
     asks_at_once: bool = False
+    rides: bool = False
 
     @property
     def name(self) -> str:

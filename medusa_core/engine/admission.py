@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import fields
 
+from medusa_core.chat_settings import SETTINGS
 from medusa_core.errors import RequestError
 from medusa_core.messages import ChatMessage, GenerateSettings
 from medusa_core.tree.presets import MAX_TREE_ROWS
@@ -35,6 +36,7 @@ def admit(messages: Sequence[ChatMessage], settings: GenerateSettings) -> None:
             f"A tree can't have {settings.tree_rows} rows.",
             f"Choose 1 to {MAX_TREE_ROWS}, or 0 to let the engine choose.",
         )
+    _check_lookahead(settings)
     if len(settings.stop) > _MOST_STOPS or any(len(s) > _LONGEST_STOP for s in settings.stop):
         raise RequestError("There are too many stop strings, or one is too long.", "Use fewer.")
     for stop in settings.stop:
@@ -67,6 +69,17 @@ def _check_numbers(settings: GenerateSettings) -> None:
             f"A temperature of {settings.temperature:.3g} makes no sense.",
             "Choose one between 0.1 and 2, or the greedy rule for none.",
         )
+
+
+def _check_lookahead(settings: GenerateSettings) -> None:
+    for name in ("lookahead_window", "lookahead_size", "lookahead_guesses"):
+        setting = SETTINGS[name]
+        try:
+            setting.read(getattr(settings, name))
+        except (TypeError, ValueError) as error:
+            raise RequestError(
+                f"{error}.", f"Choose a whole number from {setting.low:g} to {setting.high:g}."
+            ) from error
 
 
 def _check_text(text: str, what: str) -> None:

@@ -196,7 +196,7 @@ class Generation:
             length = session.kv.length
             most = min(most, self._tuner.shared_rows(self.request.settings, length, sharers))
         self._drafted = draft(self._drafting, self._context, most)
-        return PlacedTree(self._drafted.proposal.tree, session.kv)
+        return PlacedTree(self._drafted.proposal.rows, session.kv)
 
     def cancel(self) -> tuple[Event, ...]:
         """End the answer as it is; the last event is `GenerationDone`."""
@@ -294,7 +294,7 @@ class Generation:
         step_s = time.perf_counter() - self._step_started
         self._decode_s += step_s
         self._learn_of(step, kept, place, step_s)
-        told = self._conclude(step, numbers, kept, step.proposal.tree.shape.num_nodes, step_s)
+        told = self._conclude(step, numbers, kept, step.proposal.num_rows, step_s)
         # telling takes time, too
         self._decode_s += time.perf_counter() - self._step_started - step_s
         return told
@@ -309,9 +309,11 @@ class Generation:
             self._num_rested += not self._governor.drafts
             self._governor.add(len(kept.pieces), step_s)
         if self._drafting is self._drafter:
-            num_accepted, shape = len(step.acceptance.nodes), step.proposal.tree.shape
-            promised, levels = step.proposal.promised, shape.depths[-1]
-            self._yields.append(StepYield(promised, num_accepted, shape.num_nodes, step_s, levels))
+            proposal, num_accepted = step.proposal, len(step.acceptance.nodes)
+            levels = proposal.tree.shape.depths[-1]
+            self._yields.append(
+                StepYield(proposal.promised, num_accepted, proposal.num_rows, step_s, levels)
+            )
 
     def _keep(self, step: Step) -> Kept:
         """Take the run into the answer and the session; what is cut leaves no rows behind."""
@@ -322,7 +324,8 @@ class Generation:
             chance = self._rule.chance(len(session.token_ids))
             states, deep = self._apart(step.states)
             rows = (0, *step.acceptance.nodes)
-            self._drafter.observe(Observation(step.token_ids, states, rows, chance, deep))
+            observed = Observation(step.token_ids, states, rows, chance, deep, step.ridden)
+            self._drafter.observe(observed)
         else:
             session.kv.truncate(len(session.token_ids) - 1)
             self._drafter.truncate(session.kv.length)

@@ -27,6 +27,7 @@ class Step(NamedTuple):
         logits: The target's scores at every node. [n, vocabulary]
         states: The target's state at every node. [n, hidden]
         times: Where the time went.
+        ridden: The target's best token behind every rider.
     """
 
     proposal: Proposal
@@ -35,20 +36,21 @@ class Step(NamedTuple):
     logits: Tensor
     states: Tensor
     times: StepTimes
+    ridden: Sequence[int] = ()
 
 
 class Drafted(NamedTuple):
-    """A tree to be verified, and how long drafting it took."""
+    """Rows to be verified, and how long drafting them took."""
 
     proposal: Proposal
     draft_s: float
 
 
 class Verified(NamedTuple):
-    """What a forward pass says of one tree, and how long the pass took.
+    """What a forward pass says of the rows of one proposal, and how long the pass took.
 
     Attributes:
-        states: The target's state at every node. [n, hidden]
+        states: The target's state at every row: the nodes of the tree, then riders. [n, hidden]
         logits: Its scores there. [n, vocabulary]
         verify_s: Seconds of the pass, in which other trees may have been verified, too.
     """
@@ -80,7 +82,7 @@ def decode_step(
         The step; the caller tells the drafter by `observe` once it knows what is kept.
     """
     drafted = draft(drafter, context, max_rows)
-    (verified,) = verify(runner, [PlacedTree(drafted.proposal.tree, kv)], context.reads)
+    (verified,) = verify(runner, [PlacedTree(drafted.proposal.rows, kv)], context.reads)
     return settle(drafted, verified, rule, kv, context)
 
 
@@ -96,7 +98,7 @@ def verify(runner: Runner, placed: Sequence[PlacedTree], reads: bool) -> list[Ve
 
     Args:
         runner: Runs the target.
-        placed: The trees, each with its cache.
+        placed: Their rows, each with its cache.
         reads: A trace will be made of one of them.
     """
     started = time.perf_counter()
@@ -113,14 +115,20 @@ def verify(runner: Runner, placed: Sequence[PlacedTree], reads: bool) -> list[Ve
 def settle(
     drafted: Drafted, verified: Verified, rule: Rule, kv: KvCache, context: WalkContext
 ) -> Step:
-    """The last part: what is accepted, and its rows kept; arguments as in `decode_step`."""
+    """The last part: what is accepted, and its rows kept; arguments as in `decode_step`.
+
+    The rule sees the tree alone: whoever rides beside it can't be accepted, whatever it holds.
+    """
     proposal, (states, logits, verify_s) = drafted.proposal, verified
     started = time.perf_counter()
+    num_nodes = proposal.tree.shape.num_nodes
+    states, logits, beside = states[:num_nodes], logits[:num_nodes], logits[num_nodes:]
     acceptance = rule.walk(proposal.tree, logits, context)
+    ridden = beside.argmax(dim=-1).tolist() if len(beside) else ()
     accepted = time.perf_counter()
     kv.commit((0, *acceptance.nodes))
     token_ids = tuple(map(proposal.tree.token_ids.__getitem__, acceptance.nodes))
     committed = time.perf_counter()
     times = StepTimes(drafted.draft_s, verify_s, accepted - started, committed - accepted)
     run = (*token_ids, acceptance.bonus_id)
-    return Step(proposal, acceptance, run, logits, states, times)
+    return Step(proposal, acceptance, run, logits, states, times, ridden)

@@ -54,6 +54,7 @@ class Recorder:
             num_kept,
             step.times,
             done.step_s,
+            len(step.ridden),
         )
 
     def _judged(self, step: Step, path: Sequence[int]) -> bytes:

@@ -256,7 +256,8 @@ class StepDone(NamedTuple):
         pieces: Bytes that each of them completes.
         sources: Where each of them came from.
         num_visible_bytes: Bytes of the answer so far that may be shown.
-        num_rows: Rows that the target computed: the prompt's new tokens in prefill, else the tree.
+        num_rows: Rows that the target computed: the prompt's new tokens in prefill, else the tree
+            and what rode beside it.
         node_sources: Where each node of the verified tree came from, the root first.
         times: Where the time went.
         step_s: Seconds of the whole step, the making of text included.

@@ -92,12 +92,14 @@ class DrafterChoice(NamedTuple):
         label: What a list shows.
         explanation: One sentence.
         drafts: Whether it ever guesses; else it is plain decoding.
+        looks_ahead: Whether it reads the sizes of lookahead decoding.
     """
 
     name: str
     label: str
     explanation: str
     drafts: bool = True
+    looks_ahead: bool = False
 
 
 class DrafterSpeed(NamedTuple):
@@ -158,6 +160,20 @@ class SourceInfo(NamedTuple):
     is_numbered: bool = False
 
 
+class Lookahead(NamedTuple):
+    """Sizes of lookahead decoding, as its paper names them.
+
+    Attributes:
+        window: W: places behind the root at which tokens are guessed in parallel, in each step.
+        size: N: tokens of an n-gram; of each place the last N − 1 guesses ride.
+        guesses: G: n-grams that are kept and offered behind one token.
+    """
+
+    window: int = 7
+    size: int = 4
+    guesses: int = 7
+
+
 @dataclass(frozen=True, slots=True)
 class GenerateSettings:
     """How an answer is to be decoded.
@@ -183,6 +199,9 @@ class GenerateSettings:
         max_new_tokens: Token budget of the answer, EOS included; 0 for what the context leaves.
         stop: Strings that end the answer; they are not part of it.
         tree_rows: Most rows of a verified tree, root included; 0 lets the engine choose.
+        lookahead_window: W of lookahead decoding; see `Lookahead`.
+        lookahead_size: N of it.
+        lookahead_guesses: G of it.
         overflow: `stop` refuses a conversation that is too long. The others leave messages out,
             but never a system prompt or the last message: `rolling` the oldest ones, `middle` those
             behind the first quarter. They also keep an eighth of the context free for the answer.
@@ -208,8 +227,16 @@ class GenerateSettings:
     max_new_tokens: int = 512
     stop: tuple[str, ...] = ()
     tree_rows: int = 0
+    lookahead_window: int = Lookahead().window
+    lookahead_size: int = Lookahead().size
+    lookahead_guesses: int = Lookahead().guesses
     overflow: Overflow = Overflow.STOP
     thinks: bool | None = None
+
+    @property
+    def lookahead(self) -> Lookahead:
+        """The sizes of lookahead decoding."""
+        return Lookahead(self.lookahead_window, self.lookahead_size, self.lookahead_guesses)
 
 
 class ThinkingSwitch(NamedTuple):

@@ -112,6 +112,7 @@ class StepTrace(NamedTuple):
         num_kept: How many of the choices the answer kept: it may have ended among them.
         times: Where the time went.
         step_s: Seconds of the whole step, the making of text included.
+        num_riders: Rows that were computed beside the tree and are never candidates.
     """
 
     session_id: str
@@ -131,6 +132,7 @@ class StepTrace(NamedTuple):
     num_kept: int
     times: StepTimes
     step_s: float
+    num_riders: int = 0
 
     @property
     def nodes(self) -> tuple[TraceNode, ...]:

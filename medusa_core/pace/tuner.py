@@ -58,6 +58,9 @@ class Tuner:
             settings: How the answer is decoded.
             length: Committed rows that it will be decoded behind, about.
         """
+        return self._budget(settings, length)._replace(lookahead=settings.lookahead)
+
+    def _budget(self, settings: GenerateSettings, length: int) -> RowBudget:
         spec = drafter_registry().get(settings.drafter)
         if not spec.drafts:
             return RowBudget(1)

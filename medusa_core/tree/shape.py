@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from medusa_core.errors import RequestError
@@ -162,6 +162,13 @@ class TreeShape:
         kept = (p for p in self.paths[1:] if len(p) <= num_heads and max(p) < num_ranks)
         return TreeShape.from_paths(kept)
 
+    def beside(self, other: TreeShape) -> TreeShape:
+        """This shape, and behind all its nodes those of another under the same root."""
+        first, shift = len(self.children[0]), self.num_nodes - 1
+        paths = ((first + path[0], *path[1:]) for path in other.paths[1:])
+        parents = (parent and parent + shift for parent in other.parents[1:])
+        return TreeShape((*self.paths, *paths), (*self.parents, *parents))
+
     def first_rows(self, num_rows: int) -> TreeShape:
         """Drop the nodes after the first `num_rows`; parents precede children, so it is a tree."""
         kept = max(1, num_rows)
@@ -179,9 +186,20 @@ class TokenTree(NamedTuple):
     shape: TreeShape
     token_ids: tuple[int, ...]
 
+    def beside(self, other: TokenTree) -> TokenTree:
+        """This tree, and behind all its nodes those of another under the same root."""
+        shape = _beside(self.shape, other.shape)
+        return TokenTree(shape, (*self.token_ids, *other.token_ids[1:]))
+
     def child_with(self, node: int, token_id: int) -> int | None:
         """The child of `node` that holds `token_id`, if any."""
         for child in self.shape.children[node]:
             if self.token_ids[child] == token_id:
                 return child
         return None
+
+
+@lru_cache(maxsize=64)
+def _beside(shape: TreeShape, other: TreeShape) -> TreeShape:
+    """Both under one root; the same ones often come again."""
+    return shape.beside(other)
