@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -36,8 +37,8 @@ class TurnResult:
 class Contestant(Protocol):
     """Answers conversations turn by turn."""
 
-    def begin(self) -> None:
-        """Start a new conversation."""
+    def conversation(self) -> AbstractContextManager[None]:
+        """A new conversation; what it holds is given back at its end."""
 
     def answer(self, messages: Sequence[ChatMessage]) -> TurnResult:
         """Answer a conversation's last message, greedily."""
@@ -50,10 +51,13 @@ class OwnMode:
         self._target = target
         self._tuner = tuner
         self._settings = settings
-        self._session = Session(target)
+        self._session: Session | None = None
 
-    def begin(self) -> None:
-        self._session.cut(0)
+    @contextmanager
+    def conversation(self) -> Iterator[None]:
+        with closing(Session(self._target)) as self._session:
+            yield
+        self._session = None
 
     def answer(self, messages: Sequence[ChatMessage]) -> TurnResult:
         started = time.perf_counter()

@@ -162,16 +162,16 @@ def _ask_all(
 
 
 def _lead(contestant: Contestant, prompt: Prompt) -> tuple[TurnResult, ...] | None:
-    contestant.begin()
     messages: list[ChatMessage] = []
     turns: list[TurnResult] = []
-    for text in prompt.turns:
-        messages.append(ChatMessage(Role.USER, text))
-        try:
-            turn = contestant.answer(messages)
-        except RequestError as error:
-            log.info("skipped %s: %s", prompt.prompt_id, error.message)
-            return None
-        turns.append(turn)
-        messages.append(ChatMessage(Role.ASSISTANT, turn.text, turn.token_ids))
+    with contestant.conversation():
+        for text in prompt.turns:
+            messages.append(ChatMessage(Role.USER, text))
+            try:
+                turn = contestant.answer(messages)
+            except RequestError as error:
+                log.info("skipped %s: %s", prompt.prompt_id, error.message)
+                return None
+            turns.append(turn)
+            messages.append(ChatMessage(Role.ASSISTANT, turn.text, turn.token_ids))
     return tuple(turns)

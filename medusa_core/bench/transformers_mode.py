@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,9 @@ class TransformersPeer:
         self._arguments = arguments
         self._max_new_tokens = options.max_new_tokens
 
-    def begin(self) -> None:
+    def conversation(self) -> AbstractContextManager[None]:
         """Every call of `generate` starts anew."""
+        return nullcontext()
 
     def answer(self, messages: Sequence[ChatMessage]) -> TurnResult:
         target = self._target

@@ -4,6 +4,7 @@ import json
 import sys
 import time
 from collections import Counter
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +16,7 @@ import torch
 from medusa_core.__main__ import main
 from medusa_core.api import demo_model
 from medusa_core.bench import step_cost
-from medusa_core.bench.contestant import TurnResult
+from medusa_core.bench.contestant import Contestant, OwnMode, TurnResult
 from medusa_core.bench.divergence import find_divergence
 from medusa_core.bench.gguf_export import write_gguf
 from medusa_core.bench.oracle import DiceRule, simulate
@@ -36,6 +37,7 @@ from medusa_core.messages import (
 )
 from medusa_core.models.checkpoint import Checkpoint
 from medusa_core.models.config import parse_config, read_config
+from medusa_core.pace.tuner import Tuner
 from medusa_core.prompts import Prompt, read_prompts
 from medusa_core.resources import prompts_dir, shapes_dir
 from medusa_core.target import LoadOptions, Target, load_target
@@ -64,8 +66,9 @@ class Scripted:
         self.tokens = tokens
         self.asked = asked
 
-    def begin(self) -> None:
+    def conversation(self) -> AbstractContextManager[None]:
         self.asked.append(self.name)
+        return nullcontext()
 
     def answer(self, messages: list[ChatMessage]) -> TurnResult:
         if len(messages[-1].content) > 20:
@@ -506,3 +509,17 @@ def test_exported_weights_are_those_of_the_checkpoint(
     assert (turned[1] == query[32]).all()  # pairs lie side by side
     with pytest.raises(RequestError, match="qwen3"):
         write_gguf(folders["qwen3"][0], read_config(folders["qwen3"][0]), tmp_path / "x.gguf")
+
+
+def test_contestants_hold_no_cache_between_prompts(load: LoadTarget) -> None:
+    """Else the fourth finds no room: each would hold what its longest conversation took."""
+    target = load("grouped", "float32")
+    free = target.caches.free_rows
+    settings = GenerateSettings(drafter="none", max_new_tokens=16)
+    contestants: dict[str, Contestant] = {
+        str(number): OwnMode(target, settings, Tuner(target)) for number in range(12)
+    }
+    long = Prompt("long", "any", ("word " * 20, "once more"))
+    race = run_race(contestants, [long], 1, lambda *_: None)
+    assert race.num_skipped == 0
+    assert target.caches.free_rows == free

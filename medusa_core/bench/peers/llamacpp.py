@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from medusa_core.bench.contestant import TurnResult
@@ -27,8 +28,9 @@ class LlamaCppPeer:
         write_gguf(options.model_dir, options.target.config, path)
         self._model = LlamaCpp(path, options.target.config.context_tokens)
 
-    def begin(self) -> None:
+    def conversation(self) -> AbstractContextManager[None]:
         """Every answer starts with an empty cache."""
+        return nullcontext()
 
     def answer(self, messages: Sequence[ChatMessage]) -> TurnResult:
         target = self._target
