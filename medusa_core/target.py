@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from medusa_core.errors import CheckpointError, PlanError
-from medusa_core.heads.kind import Heads, kind_of, read_shape
+from medusa_core.heads.kind import Heads, has_own_heads, kind_of, read_shape
 from medusa_core.heads.medusa import Lent
-from medusa_core.heads.reader import has_merged_heads
 from medusa_core.kv.cache import KvCache
 from medusa_core.kv.pool import CachePool
 from medusa_core.kv.size import whole_rows
@@ -168,7 +167,7 @@ def load_target(
     phrases = read_phrases(model_dir, config.vocab_size)
     checkpoint = Checkpoint.open_model(model_dir)
     check_header(checkpoint, config)
-    if heads_dir is None and has_merged_heads(checkpoint):
+    if heads_dir is None and has_own_heads(checkpoint.names):
         heads_dir = model_dir
     shape = HeadsShape() if heads_dir is None else read_shape(heads_dir)
     plan = plan_target(config, shape, formats, options)

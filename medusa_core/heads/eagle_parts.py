@@ -64,6 +64,7 @@ class EagleParts:
         norms_residual: What goes around attention is the normed state.
         feeds_normed: The next step of a draft reads the state behind the last norm.
         num_columns: Tokens that are drafted from; 0 for the target's projection.
+        said_vocab: The target's tokens, as `config.json` has them; 0 if it doesn't.
     """
 
     names: Mapping[str, str]
@@ -74,6 +75,18 @@ class EagleParts:
     norms_residual: bool
     feeds_normed: bool
     num_columns: int
+    said_vocab: int
+
+    def target_vocab(self, shapes: Shapes) -> int:
+        """Tokens of the target that it was made for; 0 if nothing tells.
+
+        Args:
+            shapes: Of its parts.
+        """
+        for part in ("is_drafted", "embedding"):
+            if part in shapes:
+                return shapes[part][0]
+        return self.said_vocab
 
     def layers_read(self, num_layers: int) -> tuple[int, ...]:
         """The target's layers whose entering states are read.
@@ -144,6 +157,7 @@ def eagle_parts(raw: Mapping[str, Any], shapes: Shapes) -> EagleParts:
         norms_residual=bool(raw.get("norm_before_residual", speculators is not None)),
         feeds_normed=bool(raw.get("norm_output", False)),
         num_columns=shapes[names["lm_head"]][0] if is_third and "lm_head" in names else 0,
+        said_vocab=layer.vocab_size if "vocab_size" in inner else 0,
     )
     _check_shapes(parts, shapes)
     return parts
@@ -248,6 +262,8 @@ def _check_shapes(parts: EagleParts, shapes: Shapes) -> None:
                 f"{name} has shape {list(shapes[name])}, not {list(wanted[part])}.",
                 "The weights and config.json belong to different heads: download both again.",
             )
+    if len(shapes[parts.names.get("is_drafted", parts.names["mlp_norm"])]) != 1:
+        raise HeadsError("t2d isn't one value for each token.", "Download the heads again.")
     for part in ("embedding", "lm_head"):
         shape = shapes[parts.names[part]] if part in parts.names else (1, hidden)
         if len(shape) != 2 or shape[1] != hidden or not shape[0]:

@@ -69,6 +69,7 @@ class HeadKind:
             HeadsError or OutOfMemoryError.
         is_ranked: What a head guesses is one list for all paths, so that its ranks are right so and
             so often: a table of trees goes with such heads.
+        lies_within: Do such heads lie among the tensors of a target, by all their names?
     """
 
     name: str
@@ -78,6 +79,7 @@ class HeadKind:
     sizes: Callable[[Shapes, Mapping[str, object]], HeadsShape]
     read: Callable[[Path, ModelConfig, Precision, Lent, PartFormats], Heads]
     is_ranked: bool = True
+    lies_within: Callable[[frozenset[str]], bool] = lambda _: False
 
 
 def check_finite(name: str, tensor: Tensor) -> Tensor:
@@ -95,6 +97,11 @@ def check_finite(name: str, tensor: Tensor) -> Tensor:
 def kind_registry() -> Registry[HeadKind]:
     """All kinds of heads."""
     return Registry(kinds, "kind of heads", HeadKind)
+
+
+def has_own_heads(names: frozenset[str]) -> bool:
+    """Do heads of any kind lie among the tensors of a target?"""
+    return any(spec.lies_within(names) for spec in kind_registry().specs)
 
 
 def kind_of(heads_dir: Path) -> HeadKind:

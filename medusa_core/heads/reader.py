@@ -14,7 +14,6 @@ from torch import Tensor
 
 from medusa_core.errors import HeadsError
 from medusa_core.heads.format import HeadsFormat, Kind, Part, find_format
-from medusa_core.heads.formats import merged
 from medusa_core.heads.medusa import Lent, MakeLinear, MedusaHeads
 from medusa_core.heads.weights import HeadSet, HeadWeights, reads_root
 from medusa_core.messages import HeadsShape
@@ -32,11 +31,6 @@ _MOST_PADDING = 128
 
 _Parts = Mapping[Part, str]
 _Read = Callable[[str], Tensor]
-
-
-def has_merged_heads(checkpoint: Checkpoint) -> bool:
-    """Do heads lie among the tensors of this target?"""
-    return merged.SPEC.claims(checkpoint.names)
 
 
 def read_heads(

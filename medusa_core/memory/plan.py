@@ -144,8 +144,9 @@ def heads_bytes(config: ModelConfig, heads: HeadsShape, formats: PartFormats) ->
             formats.fitting(formats.heads, *matrix).nbytes(*matrix, formats.device)
             for matrix in heads.matrices
         )
-        biases = heads.num_biases * _bias_itemsize(formats)
-        return in_matrices + biases + heads.num_norm_numbers * max(4, _ITEMSIZE[formats.compute])
+        item = _ITEMSIZE[formats.compute]
+        plain = heads.num_biases * _bias_itemsize(formats) + heads.num_vector_numbers * item
+        return in_matrices + plain + heads.num_norm_numbers * max(4, item)
     hidden, count, device = config.hidden_size, heads.num_heads, formats.device
     rows, biases = count * hidden, count * hidden * _bias_itemsize(formats)
     total = 0

@@ -303,6 +303,11 @@ class HeadsShape:
         num_norm_numbers: Numbers of their norms.
         num_biases: Numbers of the biases of their matrices.
         cache_row: Numbers that a token takes in a cache of their own.
+        num_vector_numbers: Numbers of token vectors of their own.
+        kind: The name of their kind.
+        reads_width: Width of the target's states that they read; 0 for `hidden_size`.
+        made_for_vocab: Tokens of the target that they were made for; 0 if they don't say.
+        deepest_layer: Of the target's layers that they read the last one; 0 for any target's.
     """
 
     num_heads: int = 0
@@ -316,6 +321,11 @@ class HeadsShape:
     num_norm_numbers: int = 0
     num_biases: int = 0
     cache_row: int = 0
+    num_vector_numbers: int = 0
+    kind: str = "medusa"
+    reads_width: int = 0
+    made_for_vocab: int = 0
+    deepest_layer: int = 0
 
 
 @dataclass(frozen=True, slots=True)

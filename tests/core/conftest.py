@@ -18,6 +18,7 @@ from medusa_core.tree.phrase_table import Phrases, write_phrases
 from tests.core.eagle_files import EagleSpec, write_eagle
 from tests.core.hydra_files import random_hydra, write_hydra
 from tests.core.laws import Tie, decode, user_says
+from tests.core.mtp_files import write_mimo
 from tests.core.tiny import ACCURACIES, LLAMA3_ROPE, TinySpec, random_heads, write_heads, write_tiny
 
 # Grouped queries, long-context rotation, a projection of its own, heads with theirs.
@@ -33,7 +34,7 @@ FAMILIES = {
 HYDRA = TinySpec(hidden_size=64, intermediate_size=96, seed=11)
 # A smaller model with the same tokenizer, which drafts for "assisted".
 SMALLER = TinySpec(num_layers=1, hidden_size=64, intermediate_size=48, seed=12)
-TARGET_NAMES = ("grouped", "tied", "eagle", "assisted", *FAMILIES, "hydra", "pebble")
+TARGET_NAMES = ("grouped", "tied", "eagle", "mimo", "assisted", *FAMILIES, "hydra", "pebble")
 
 
 Folders = dict[str, tuple[Path, Path | None]]
@@ -71,6 +72,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
             write_tiny(root / "eagle", GROUPED),
             write_eagle(root / "eagle-heads", EagleSpec("eagle3")),
         ),
+        "mimo": (write_mimo(root / "mimo"), None),
         **{
             name: (
                 write_tiny(root / name, spec),

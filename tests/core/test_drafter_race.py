@@ -47,7 +47,7 @@ def run(race: DrafterRace) -> tuple[DrafterSpeed, ...]:
     return race.speeds
 
 
-@pytest.mark.parametrize("name", ["grouped", "eagle", "assisted", "hydra"])
+@pytest.mark.parametrize("name", ["grouped", "eagle", "assisted", "mimo", "hydra"])
 def test_all_drafters_answer_all_questions(name: str, load: LoadTarget) -> None:
     target = load(name, "float32")
     free = target.caches.free_rows
@@ -201,7 +201,12 @@ def test_a_level_counts_where_the_tree_had_it() -> None:
 
 
 def test_every_source_is_measured(load: LoadTarget) -> None:
-    for name, own in (("eagle", "eagle"), ("assisted", "draft-model"), ("hydra", "hydra")):
+    for name, own in (
+        ("eagle", "eagle"),
+        ("mimo", "mtp"),
+        ("assisted", "draft-model"),
+        ("hydra", "hydra"),
+    ):
         target = load(name, "float32")
         asking = measure_costs(target, 0.5).asking[own]
         assert len(asking.greedy) == len(asking.drawn) > 1

@@ -11,9 +11,10 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from medusa_core.drafters.chained_source import ChainedMemory, ChainedSource
 from medusa_core.drafters.observation import Observation
 from medusa_core.drafters.source import Paths
-from medusa_core.drafters.sources.eagle_source import EagleMemory, EagleSource, eagle_head
+from medusa_core.drafters.sources.eagle_source import eagle_head
 from medusa_core.engine.session import Session
 from medusa_core.errors import CheckpointError, HeadsError, MedusaError
 from medusa_core.messages import ChatMessage, GenerateSettings, Role, WeightFormats
@@ -46,7 +47,7 @@ def loaded(model: Path, folder: Path, spec: EagleSpec, dtype: str = "float64") -
     return load_target(model, write_eagle(folder, spec), LoadOptions(dtype, "cpu"))
 
 
-def asked(source: EagleSource, path: tuple[int, ...]) -> dict[int, float]:
+def asked(source: ChainedSource, path: tuple[int, ...]) -> dict[int, float]:
     found = source.candidates(Paths(1, len(path), array("i", path)))
     assert found is not None
     return dict(zip(found.token_ids, found.chances, strict=True))
@@ -59,7 +60,7 @@ def slowly(target: Target, model: Path, spec: EagleSpec) -> Slowly:
 
 
 @torch.inference_mode()
-def hear(target: Target, source: EagleSource, text: list[int], pieces: list[int]) -> torch.Tensor:
+def hear(target: Target, source: ChainedSource, text: list[int], pieces: list[int]) -> torch.Tensor:
     """Let a source hear a text as prefill and steps tell it; returns the features of all tokens."""
     kv, size = target.runner.new_cache(len(text) + 8), target.config.hidden_size
     states = target.runner.extend(text, kv)
@@ -88,7 +89,7 @@ def test_drafts_are_those_of_the_equations(
     target = loaded(model, tmp_path, spec)
     head = eagle_head(target)
     assert head is not None
-    source, reference = EagleSource(head), slowly(target, model, spec)
+    source, reference = ChainedSource(head), slowly(target, model, spec)
     features = hear(target, source, TEXT, pieces)
     source.start(TEXT[-1], 24)
     paths: list[tuple[int, ...]] = [()]
@@ -113,7 +114,7 @@ def test_what_is_heard_in_the_middle_of_a_step_leaves_no_trace_of_its_guesses(
     assert head is not None
     found = []
     for guesses in (False, True):
-        source = EagleSource(head)
+        source = ChainedSource(head)
         hear(target, source, TEXT[:-2], [4, 5])
         if guesses:
             source.start(TEXT[-3], 16)
@@ -146,13 +147,13 @@ def test_a_second_turn_drafts_as_if_all_had_been_read_at_once(
         after_step=lambda after: check_cache(after, target, 1e-5),
     )
     assert second.done.num_cached_tokens > len(first.prompt_ids)
-    memory = session.memory["eagle"]
-    assert isinstance(memory, EagleMemory)
+    memory = session.memory["chained"]
+    assert isinstance(memory, ChainedMemory)
     again = Session(target)
     fresh = decode(target, settings, messages, session=again)
     assert second.token_ids == fresh.token_ids
-    other = again.memory["eagle"]
-    assert isinstance(other, EagleMemory)
+    other = again.memory["chained"]
+    assert isinstance(other, ChainedMemory)
     assert memory.token_ids == other.token_ids
     rows = min(memory.kv.length, other.kv.length)
     pair = [m.kv.committed()[:, :, :, :rows] for m in (memory, other)]
@@ -166,9 +167,9 @@ def test_what_was_edited_away_is_forgotten(model: Path, tmp_path: Path) -> None:
     decode(target, settings, user_says("one two three four"), session=session)
     for each in (session, fresh):
         decode(target, settings, user_says("one two and then"), session=each)
-    kept, new = session.memory["eagle"], fresh.memory["eagle"]
-    assert isinstance(kept, EagleMemory)
-    assert isinstance(new, EagleMemory)
+    kept, new = session.memory["chained"], fresh.memory["chained"]
+    assert isinstance(kept, ChainedMemory)
+    assert isinstance(new, ChainedMemory)
     assert kept.token_ids == new.token_ids
     assert kept.kv.length == new.kv.length
 

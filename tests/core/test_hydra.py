@@ -295,7 +295,10 @@ def test_text_and_cache_are_those_of_plain_decoding(
 
 def test_the_drafters_of_medusa_heads_have_no_use_for_them(tmp_path: Path) -> None:
     target = loaded(tmp_path, random_hydra(HYDRA))
-    assert [spec.name for spec in drafters_for(target)] == ["composite", "ngram", "hydra", "none"]
+    names = [spec.name for spec in drafters_for(target)]
+    assert names[0] == "composite"
+    assert "hydra" in names
+    assert not any(name.startswith("medusa") for name in names)
     with pytest.raises(RequestError):
         drafter_registry().get("medusa").build(target, RowBudget(8))
     medusa = load_target(

@@ -124,7 +124,9 @@ def random_weights(spec: TinySpec) -> dict[str, Tensor]:
             weights[f"{prefix}.{norm}.weight"] = normal(hidden, scale=0.1) + 1
         for name, (rows, columns) in sizes.items():
             weights[f"{prefix}.{name}.weight"] = normal(rows, columns, scale=2 / columns**0.5)
-            has_bias = spec.has_bias or (spec.model_type == "qwen2" and name[-6:-5] in "qkv")
+            has_bias = spec.has_bias or (
+                spec.model_type in ("qwen2", "mimo") and name[-6:-5] in "qkv"
+            )
             if has_bias:
                 weights[f"{prefix}.{name}.bias"] = normal(rows, scale=0.3)
         if spec.model_type == "qwen3":

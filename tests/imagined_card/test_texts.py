@@ -35,7 +35,7 @@ METHODS = [
 GRAPHS = pytest.mark.parametrize("graphs", [False, True], ids=["plain", "graphs"])
 
 
-_TARGETS = {"hydra": "hydra", "eagle": "eagle", "draft-model": "assisted"}
+_TARGETS = {"hydra": "hydra", "eagle": "eagle", "mtp": "mimo", "draft-model": "assisted"}
 
 
 @pytest.mark.parametrize(("drafter", "rule", "graphs"), METHODS)

@@ -14,15 +14,13 @@ from medusa_core.heads.eagle import EagleHead
 from medusa_core.heads.eagle_parts import EagleParts, Shapes, eagle_parts, is_eagle
 from medusa_core.heads.kind import HeadKind, check_finite
 from medusa_core.heads.medusa import Lent
+from medusa_core.heads.reader import check_sizes, linears_of
 from medusa_core.messages import HeadsShape
 from medusa_core.models.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.weights import no_memory
 from medusa_core.quant.choice import PartFormats
-from medusa_core.quant.linear import QuantLinear
-
-_MOST_PADDING = 128
 
 
 def _claims(heads_dir: Path) -> bool:
@@ -69,6 +67,8 @@ def _shape_of(parts: EagleParts, shapes: dict[str, tuple[int, ...]]) -> HeadsSha
     biases = [
         shapes[name][0] for name in ("fc_bias", "q_bias", "k_bias", "v_bias") if name in shapes
     ]
+    width = shapes["fc"][1] // (parts.num_features if parts.is_third else 2)
+    own_vectors = shapes.get("embedding", (0, 0)) if width != hidden else (0, 0)
     return HeadsShape(
         num_heads=1,
         columns=parts.num_columns,
@@ -78,6 +78,11 @@ def _shape_of(parts: EagleParts, shapes: dict[str, tuple[int, ...]]) -> HeadsSha
         num_norm_numbers=sum(vectors),
         num_biases=sum(biases),
         cache_row=2 * layer.num_kv_heads * layer.head_dim,
+        num_vector_numbers=own_vectors[0] * own_vectors[1],
+        kind="eagle-3" if parts.is_third else "eagle",
+        reads_width=width,
+        made_for_vocab=parts.target_vocab(shapes),
+        deepest_layer=max(parts.taps, default=0),
     )
 
 
@@ -97,10 +102,7 @@ def _read(
         tensor = check_finite(name, checkpoint.floats(name, precision.compute))
         return tensor.to(precision.device)
 
-    def make(weight: Tensor, bias: Tensor | None) -> QuantLinear:
-        spec = formats.fitting(formats.heads, *weight.shape)
-        return spec.build(spec.quantize(weight), len(weight), bias, precision.compute)
-
+    make = linears_of(formats, precision)
     try:
         return EagleHead(parts, taps, take, lent, make, precision)
     except torch.OutOfMemoryError as error:
@@ -113,26 +115,17 @@ def _check_fit(parts: EagleParts, checkpoint: Checkpoint, config: ModelConfig) -
     Raises:
         HeadsError: The head is for another target.
     """
-    features = checkpoint.shape(parts.names["fc"])[1]
-    width = features // parts.num_features if parts.is_third else features // 2
-    if width != config.hidden_size:
+    shape = _shape_of(parts, {part: checkpoint.shape(name) for part, name in parts.names.items()})
+    check_sizes(shape.reads_width, shape.made_for_vocab or config.vocab_size, config)
+    hidden, names = parts.layer.hidden_size, parts.names
+    if hidden != config.hidden_size and not {"embedding", "lm_head"} <= names.keys():
         raise HeadsError(
-            f"The head reads states of {width} numbers, the model's have {config.hidden_size}.",
+            f"The head is {hidden} wide, the model {config.hidden_size}, and it has no token "
+            "vectors or no projection of its own.",
             "Choose the heads that were trained for this model.",
         )
-    has_own_vectors = parts.is_third and "embedding" in parts.names
-    if parts.layer.hidden_size != config.hidden_size and not has_own_vectors:
-        raise HeadsError(
-            f"The head is {parts.layer.hidden_size} wide, the model {config.hidden_size}, and it "
-            "has no token vectors of its own.",
-            "Choose the heads that were trained for this model.",
-        )
-    columns = 0 if "token_offsets" in parts.names else parts.num_columns
-    if columns and abs(columns - config.vocab_size) > _MOST_PADDING:
-        raise HeadsError(
-            f"The head drafts from {columns} tokens, the model has {config.vocab_size}.",
-            "Choose the heads that were trained for this model.",
-        )
+    columns = 0 if "token_offsets" in names else parts.num_columns
+    check_sizes(shape.reads_width, columns or config.vocab_size, config)
 
 
 def _checked_offsets(offsets: Tensor, config: ModelConfig) -> Tensor:

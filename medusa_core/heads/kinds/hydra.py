@@ -98,6 +98,7 @@ class _Sizes:
             columns=self.columns,
             hidden_size=hidden,
             reads_root=True,
+            kind="hydra",
             matrices=tuple(matrices),
             num_biases=self.num_heads * of_one,
         )

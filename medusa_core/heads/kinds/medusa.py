@@ -7,6 +7,7 @@ from pathlib import Path
 
 from medusa_core.errors import MedusaError
 from medusa_core.heads.format import format_registry
+from medusa_core.heads.formats import merged
 from medusa_core.heads.kind import HeadKind, Shapes
 from medusa_core.heads.reader import heads_shape, read_heads, read_heads_shape
 from medusa_core.messages import HeadsShape
@@ -27,4 +28,12 @@ def _sizes(shapes: Shapes, _: Mapping[str, object]) -> HeadsShape:
     return heads_shape(shapes)  # the counts in published `config.json` files are often wrong
 
 
-SPEC = HeadKind("medusa", _claims, read_heads_shape, _owns, _sizes, read_heads)
+SPEC = HeadKind(
+    "medusa",
+    _claims,
+    read_heads_shape,
+    _owns,
+    _sizes,
+    read_heads,
+    lies_within=merged.SPEC.claims,
+)

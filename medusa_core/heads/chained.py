@@ -1,0 +1,216 @@
+"""A head of one layer that goes on from the target's states, token by token, with its own cache.
+
+Place i of its cache stands for the pair of the target's state at token i and token i + 1: from it
+the head makes the state at token i + 1, and from that what may be token i + 2. Behind its own
+guesses it goes on from its own states. EAGLE's heads are such, and the layers that some targets
+hold to predict further tokens.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from medusa_core.heads.medusa import Lent, MakeLinear
+from medusa_core.kv.cache import KvCache
+from medusa_core.kv.pool import CachePool
+from medusa_core.kv.tensor import TensorCache
+from medusa_core.models.attention import choose_attention
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.norm import RmsNorm
+from medusa_core.models.precision import Precision
+from medusa_core.models.rope import Rope, interleave_rows, rotate
+from medusa_core.native.pool import Workers
+from medusa_core.quant.linear import QuantLinear
+from medusa_core.quant.native_linear import NativeLinear
+
+Take = Callable[[str], Tensor | None]
+Sizes = Mapping[str, tuple[int, ...]]
+
+
+class ChainedLinears(NamedTuple):
+    """The matrices of a head; those of one input are one."""
+
+    fc: QuantLinear
+    qkv: QuantLinear
+    output: QuantLinear
+    gate_up: QuantLinear
+    down: QuantLinear
+
+
+class ChainedHead(ABC):
+    """See the module.
+
+    Attributes:
+        num_heads: One.
+        taps: Layers of the target whose entering states it reads.
+        num_columns: From how many tokens it drafts.
+        caches: Room for its caches, once it is reserved.
+    """
+
+    num_heads = 1
+
+    def __init__(
+        self,
+        layer: ModelConfig,
+        taps: tuple[int, ...],
+        norms: Sequence[str],
+        take: Take,
+        lent: Lent,
+        make: MakeLinear,
+        precision: Precision,
+    ) -> None:
+        """Take the weights.
+
+        Args:
+            layer: Sizes of its layer, as of a target with one.
+            taps: Layers of the target that it reads.
+            norms: Parts that are norms, as far as it has them.
+            take: A part's tensor in the compute dtype on the device; None where there is none.
+            lent: What the target lends it.
+            make: Makes a layer of a weight and a bias, in the heads' format.
+            precision: Where and in which dtype it runs.
+        """
+        self.taps = taps
+        self.num_columns = lent.vocab_size
+        self.caches: CachePool | None = None
+        self._layer, self._precision, self._lent = layer, precision, lent
+        self._linears = _linears(layer, take, make)
+        self._norms: dict[str, RmsNorm] = {}
+        for name in ("mlp_norm", *norms):
+            if (weight := take(name)) is not None:
+                self._norms[name] = RmsNorm(weight, layer.rms_norm_eps)
+        self._embedding = lent.embedding
+        self._rope = Rope(layer, precision.scores, precision.device)
+        self._attend = choose_attention(precision.device)
+        self._group = layer.num_heads // layer.num_kv_heads
+
+    @property
+    def linears(self) -> tuple[QuantLinear, ...]:
+        """Its own matrices."""
+        return self._linears
+
+    @property
+    def nbytes(self) -> int:
+        held = sum(linear.nbytes for linear in self.linears)
+        return held + sum(
+            norm.weight.nbytes + norm.weight.itemsize for norm in self._norms.values()
+        )
+
+    def share_workers(self, workers: Workers) -> None:
+        for linear in self.linears:
+            if isinstance(linear, NativeLinear):
+                linear.share_workers(workers)
+
+    def reserve(self, num_rows: int) -> None:
+        """Reserve room for so many rows of all conversations together.
+
+        Raises:
+            OutOfMemoryError: The device has no room.
+        """
+        precision = self._precision
+        self.caches = CachePool(self._layer, precision.cache, precision.device, num_rows)
+
+    def new_cache(self, capacity: int, memory: Tensor | None = None) -> KvCache:
+        """An empty cache of its own."""
+        return TensorCache(self._layer, self._precision, capacity, memory=memory)
+
+    @abstractmethod
+    def features(self, states: Tensor, deep: Tensor | None) -> Tensor:
+        """What it goes on from behind tokens that the target has read.
+
+        Args:
+            states: The target's states behind its final norm. [n, hidden]
+            deep: What enters `taps`, side by side. [n, taps · hidden]
+
+        Returns:
+            [n, features]
+        """
+
+    def entered(self, features: Tensor) -> Tensor:
+        """Features as the first step of a draft reads them. [n, features] → [n, hidden]"""
+        return features
+
+    def step(
+        self,
+        read: Tensor,
+        token_ids: Sequence[int],
+        positions: Sequence[int],
+        slots: Sequence[int],
+        mask: Tensor | None,
+        width: int,
+        kv: KvCache,
+    ) -> Tensor:
+        """Go on by one token from each of some states.
+
+        Args:
+            read: `entered` features, or states that came of this. [n, hidden]
+            token_ids: The token behind each.
+            positions: Place of each in the cache's order.
+            slots: Where their keys and values go.
+            mask: Which slot each sees: additive [n, width], or None where all are seen.
+            width: Slots that are read, from the first on.
+            kv: From `new_cache`.
+
+        Returns:
+            States. [n, hidden]
+        """
+        assert isinstance(kv, TensorCache)
+        device, linears = self._precision.device, self._linears
+        vectors = self._embedding[torch.tensor(token_ids, device=self._embedding.device)]
+        x, residual = self._joined(read, vectors.to(device, self._precision.compute))
+        factors = self._rope.rotations(torch.tensor(positions, device=device), kv.capacity + 1)
+        turned = rotate(linears.qkv(x), factors)
+        num_q = self._layer.num_heads
+        kv.reserve_slots(torch.tensor(slots, device=device), width)
+        scores = self._precision.scores
+        keys, values = (part.to(scores) for part in kv.write(0, turned[:, num_q:]))
+        if mask is not None:
+            mask = mask.to(scores).repeat(self._group, 1)
+        mixed = self._attend(turned[:, :num_q].to(scores), keys, values, mask)
+        x = linears.output.plus(mixed.to(x.dtype), residual)
+        gate, up = linears.gate_up(self._norms["mlp_norm"](x)).chunk(2, dim=-1)
+        return self._left(linears.down.plus(F.silu(gate) * up, x))
+
+    @abstractmethod
+    def _joined(self, read: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
+        """What attention reads of states and token vectors, and what goes around it."""
+
+    @abstractmethod
+    def _left(self, states: Tensor) -> Tensor:
+        """What a step leaves behind, and the next one reads."""
+
+    def scores(self, states: Tensor) -> Tensor:
+        """Scores of what may follow. [n, hidden] → [n, columns], float32 or better"""
+        wide = torch.promote_types(self._precision.compute, torch.float32)
+        return self._lent.lm_head(states).to(wide)
+
+    def tokens(self, columns: Tensor) -> Tensor:
+        """The tokens of some columns."""
+        return columns
+
+
+def _linears(layer: ModelConfig, take: Take, make: MakeLinear) -> ChainedLinears:
+    def need(name: str) -> Tensor:
+        tensor = take(name)
+        assert tensor is not None  # whoever read the names has seen to it
+        return tensor
+
+    q, k = (interleave_rows(need(name), *layer.head_rows) for name in ("q", "k"))
+    biases = [take(f"{name}_bias") for name in "qkv"]
+    bias = None
+    if all(one is not None for one in biases):
+        turned = [interleave_rows(one, *layer.head_rows) for one in biases[:2] if one is not None]
+        bias = torch.cat([*turned, need("v_bias")])
+    return ChainedLinears(
+        fc=make(need("fc"), take("fc_bias")),
+        qkv=make(torch.cat([q, k, need("v")]), bias),
+        output=make(need("o"), None),
+        gate_up=make(torch.cat([need("gate"), need("up")]), None),
+        down=make(need("down"), None),
+    )
