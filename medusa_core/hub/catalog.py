@@ -14,6 +14,8 @@ from medusa_core.quant.choice import settle_formats
 from medusa_core.quant.format import Hardware
 from medusa_core.resources import resources_dir, shapes_dir
 
+_EAGLE_TOKENS = 32_000
+
 
 @dataclass(frozen=True, slots=True)
 class CatalogPair:
@@ -48,11 +50,39 @@ def read_catalog() -> tuple[CatalogPair, ...]:
     return tuple(sorted(map(_pair, raw["pairs"]), key=lambda pair: pair.download_bytes))
 
 
+def _eagle_3(config: ModelConfig) -> HeadsShape:
+    """An EAGLE-3 head as its makers publish them: a block as the model's own, 32,000 tokens.
+
+    Source: SafeAILab/EAGLE, `eagle/model/cnets.py`.
+    """
+    hidden, inner = config.hidden_size, config.intermediate_size
+    queries, keys = (count * config.head_dim for count in (config.num_heads, config.num_kv_heads))
+    return HeadsShape(
+        num_heads=1,
+        columns=_EAGLE_TOKENS,
+        hidden_size=hidden,
+        is_reduced=True,
+        matrices=(
+            (hidden, 3 * hidden),
+            (queries + 2 * keys, 2 * hidden),
+            (hidden, queries),
+            (2 * inner, hidden),
+            (hidden, inner),
+            (_EAGLE_TOKENS, hidden),
+        ),
+        num_norm_numbers=4 * hidden,
+        cache_row=2 * keys,
+        kind="eagle-3",
+    )
+
+
 def _pair(entry: dict[str, object]) -> CatalogPair:
     config = parse_config(read_json(shapes_dir() / f"{entry['shape']}.json"), {})
     num_heads = int(str(entry["num_heads"]))
     heads = HeadsShape(num_heads, 1, config.vocab_size, config.hidden_size)
     heads = heads if num_heads else HeadsShape()
+    if entry.get("head_kind") == "eagle-3":
+        heads = _eagle_3(config)
     published = WeightFormats() if config.holds_blocks else WeightFormats("bf16")
     formats = settle_formats(published, "bfloat16", Hardware("cpu"), config.stored)
     return CatalogPair(

@@ -31,6 +31,9 @@ class Sizes(Protocol):
     @property
     def vocab_size(self) -> int: ...
 
+    @property
+    def num_layers(self) -> int: ...
+
 
 @dataclass(frozen=True, slots=True)
 class TargetFacts:
@@ -113,9 +116,14 @@ def misfit(sizes: Sizes, heads: HeadsShape) -> str:
     and the text is right all the same.
     """
     if not heads.num_heads:
-        return "these are no Medusa heads"
-    if heads.hidden_size and heads.hidden_size != sizes.hidden_size:
-        return f"hidden size {heads.hidden_size:,} ≠ {sizes.hidden_size:,}"
+        return "these are no heads"
+    width = heads.reads_width or heads.hidden_size
+    if width and width != sizes.hidden_size:
+        return f"hidden size {width:,} ≠ {sizes.hidden_size:,}"
+    if heads.made_for_vocab and abs(heads.made_for_vocab - sizes.vocab_size) > _MOST_PADDING:
+        return f"vocabulary {heads.made_for_vocab:,} ≠ {sizes.vocab_size:,}"
+    if sizes.num_layers and heads.deepest_layer > sizes.num_layers:
+        return f"reads layer {heads.deepest_layer:,} of {sizes.num_layers:,}"
     if heads.columns and not heads.is_reduced:
         if abs(heads.columns - sizes.vocab_size) > _MOST_PADDING:
             return f"vocabulary {heads.columns:,} ≠ {sizes.vocab_size:,}"
@@ -182,9 +190,18 @@ def heads_facts(
     """
     from medusa_core.heads.kind import shape_among  # takes torch along
 
-    said = config.get("base_model_name_or_path")
-    base = said if isinstance(said, str) and said not in ("N/A", "None") else ""
-    return HeadsFacts(name, shape_among(shapes, config), base)
+    return HeadsFacts(name, shape_among(shapes, config), _base_model(config))
+
+
+def _base_model(config: Mapping[str, Any]) -> str:
+    """What heads say they were trained for: Medusa's way, or that of "speculators"."""
+    speculators = config.get("speculators_config")
+    verifier = speculators.get("verifier") if isinstance(speculators, Mapping) else None
+    found = verifier.get("name_or_path") if isinstance(verifier, Mapping) else None
+    for said in (config.get("base_model_name_or_path"), found):
+        if isinstance(said, str) and said not in ("", "N/A", "None"):
+            return said
+    return ""
 
 
 def _bare(name: str) -> str:

@@ -262,9 +262,9 @@ def test_plain_json_beyond_bounds_is_left_unread(
     [
         ("br", b"{}"),
         ("zstd", b"{}"),
-        ("gzip, gzip", gzip.compress(gzip.compress(b"{}"))),
+        ("gzip, gzip", gzip.compress(gzip.compress(b"{}", mtime=0), mtime=0)),
         ("gzip", b"{}"),
-        ("gzip", gzip.compress(b"{}" * 1000)[:-9]),
+        ("gzip", gzip.compress(b"{}" * 1000, mtime=0)[:-9]),
         ("deflate", b"\xff" * 50),
     ],
 )

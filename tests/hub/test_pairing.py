@@ -1,5 +1,6 @@
 """Which heads fit which model, from headers alone, with a reason for each."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,12 @@ def heads(hidden: int = 4096, columns: int = 32000, base: str = "", **more: bool
     return HeadsFacts("org/heads", HeadsShape(5, 1, columns, hidden, **more), base)
 
 
+def eagle(**more: int) -> HeadsFacts:
+    """An EAGLE-3 head narrower than the states that it reads."""
+    shape = HeadsShape(1, 0, 8000, 2048, is_reduced=True, kind="eagle-3", reads_width=4096)
+    return HeadsFacts("org/eagle", replace(shape, **more))
+
+
 @pytest.mark.parametrize(
     ("facts", "fit", "reason"),
     [
@@ -43,7 +50,13 @@ def heads(hidden: int = 4096, columns: int = 32000, base: str = "", **more: bool
         (heads(columns=0), Fit.FITS, ""),
         (heads(columns=8000, is_reduced=True), Fit.FITS, ""),
         (heads(columns=32001, is_reduced=True), Fit.MISFIT, "vocabulary 32,001 > 32,000"),
-        (HeadsFacts("x", HeadsShape()), Fit.MISFIT, "no Medusa heads"),
+        (HeadsFacts("x", HeadsShape()), Fit.MISFIT, "these are no heads"),
+        (eagle(), Fit.FITS, ""),
+        (eagle(reads_width=5120), Fit.MISFIT, "hidden size 5,120 ≠ 4,096"),
+        (eagle(made_for_vocab=128256), Fit.MISFIT, "vocabulary 128,256 ≠ 32,000"),
+        (eagle(made_for_vocab=32064), Fit.FITS, ""),
+        (eagle(deepest_layer=33), Fit.MISFIT, "reads layer 33 of 32"),
+        (eagle(deepest_layer=29), Fit.FITS, ""),
     ],
 )
 def test_every_set_of_heads_has_a_reason(facts: HeadsFacts, fit: Fit, reason: str) -> None:
@@ -91,6 +104,10 @@ def test_facts_come_from_headers_and_not_from_counts_in_the_configuration() -> N
     found = heads_facts("x", shapes, config)
     assert found == HeadsFacts("x", HeadsShape(3, 1, 100, 64), "lmsys/vicuna-7b-v1.3")
     assert heads_facts("x", shapes, {"base_model_name_or_path": "N/A"}).base_model == ""
+    verifier = {"verifier": {"name_or_path": "Qwen/Qwen3-8B", "architectures": []}}
+    assert heads_facts("x", shapes, {"speculators_config": verifier}).base_model == "Qwen/Qwen3-8B"
+    for strange in (5, {"verifier": 5}, {"verifier": {"name_or_path": 5}}):
+        assert heads_facts("x", shapes, {"speculators_config": strange}).base_model == ""
     with pytest.raises(HeadsError):
         heads_facts("x", {"model.norm.weight": (64,)}, {})
     assert target_facts("x", {"hidden_size": 64, "vocab_size": True}) is None

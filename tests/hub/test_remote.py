@@ -96,7 +96,7 @@ def test_a_search_finds_by_name(published: LoopbackHub, settings: HubSettings) -
         (HeadsShape(5, 1, 100, 128, is_reduced=True), ""),
         (HeadsShape(5, 1, 500, 128, is_reduced=True), "vocabulary 500 > 320"),
         (HeadsShape(5, 1, 0, 128), ""),
-        (HeadsShape(), "these are no Medusa heads"),
+        (HeadsShape(), "these are no heads"),
     ],
 )
 def test_heads_that_do_not_fit_have_a_reason(
