@@ -136,6 +136,7 @@ LIGHT = Theme(
         "violet": MarkColour("#e8e2f4", "#6a55a0"),
         "teal": MarkColour("#d2eff2", "#00798a"),
         "brown": MarkColour("#ece2d8", "#8a5a2b"),
+        "olive": MarkColour("#eaebcb", "#6b6e00"),
     },
 )
 
@@ -175,6 +176,7 @@ DARK = Theme(
         "violet": MarkColour("#332b47", "#b7a3e3"),
         "teal": MarkColour("#0f3a40", "#3fc1d4"),
         "brown": MarkColour("#3d2f22", "#d0a070"),
+        "olive": MarkColour("#33350f", "#b9bd3c"),
     },
 )
 
@@ -215,6 +217,7 @@ CONTRAST = Theme(
         "violet": MarkColour("#271d42", "#cdbbff"),
         "teal": MarkColour("#00292e", "#5ee0f0"),
         "brown": MarkColour("#302010", "#eac08c"),
+        "olive": MarkColour("#26280a", "#d6da5a"),
     },
 )
 
