@@ -83,7 +83,7 @@ class Store:
         return frozenset(name for (name,) in rows)
 
     def answers(self, without: Collection[int], vocab_size: int) -> list[Answer]:
-        """The answers, the longest unused first; those that no such model can have said are deleted.
+        """The answers, the longest unused first; what no such model can have said is deleted.
 
         Args:
             without: Names of those that aren't wanted.
@@ -119,7 +119,7 @@ class Store:
             *(conversation_id, tokens),
         )
         if known is not None:
-            self.use(known)
+            self.use((int(known[0]),))
             return None
         number = secrets.randbits(62)
         database.write(
