@@ -36,6 +36,7 @@ class ModelKeeper(QObject):
         *,
         kept_dir: Path | None = None,
         calibrations_dir: Path | None = None,
+        learned_dir: Path | None = None,
         make_id: Callable[[], str] = new_id,
     ) -> None:
         """Keep a model.
@@ -45,11 +46,12 @@ class ModelKeeper(QObject):
             choice: The model to begin with.
             kept_dir: Where quantized models are kept; None keeps none.
             calibrations_dir: Where step costs are kept; None keeps none.
+            learned_dir: Where what models say is kept for drafts; None keeps nothing.
             make_id: Names requests.
         """
         super().__init__()
         self._bridge = bridge
-        self._state = ModelState(choice, kept_dir, calibrations_dir, make_id)
+        self._state = ModelState(choice, kept_dir, calibrations_dir, learned_dir, make_id)
         self._idle = QTimer(self)
         self._idle.setSingleShot(True)
         self._idle.timeout.connect(self.sleep)

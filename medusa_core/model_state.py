@@ -79,6 +79,7 @@ class ModelState:
         choice: ModelChoice,
         kept_dir: Path | None = None,
         calibrations_dir: Path | None = None,
+        learned_dir: Path | None = None,
         make_id: Callable[[], str] = new_id,
     ) -> None:
         """Begin with a model.
@@ -87,6 +88,7 @@ class ModelState:
             choice: The model.
             kept_dir: Where quantized models are kept; None keeps none.
             calibrations_dir: Where step costs are kept; None keeps none.
+            learned_dir: Where what models say is kept; None keeps nothing.
             make_id: Names requests.
         """
         self.choice = choice
@@ -94,6 +96,7 @@ class ModelState:
         self.device = ""
         self._kept_dir = kept_dir
         self._calibrations_dir = calibrations_dir
+        self._learned_dir = learned_dir
         self._make_id = make_id
         self._loads: dict[str, ModelChoice] = {}
         self._load_id = self._calibrate_id = self._race_id = self._unload_id = ""
@@ -115,6 +118,7 @@ class ModelState:
             ignores_plan=wanted.ignores_plan,
             kept_dir=self._kept_dir,
             calibrations_dir=self._calibrations_dir,
+            learned_dir=self._learned_dir,
         )
 
     def cancel(self) -> Cancel:

@@ -31,6 +31,11 @@ class Places:
         """The file of all conversations."""
         return self.data / "history.db"
 
+    @property
+    def learned(self) -> Path:
+        """The folder of what models said, for drafts."""
+        return self.data / "learned"
+
 
 def places(data_dir: Path | None = None) -> Places:
     """The folders.

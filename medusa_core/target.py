@@ -13,6 +13,9 @@ from medusa_core.heads.medusa import Lent
 from medusa_core.kv.cache import KvCache
 from medusa_core.kv.pool import CachePool
 from medusa_core.kv.size import whole_rows
+from medusa_core.learned.folder import store_of
+from medusa_core.learned.learned import Learned
+from medusa_core.learned.model_key import model_key
 from medusa_core.memory.budget import GIB
 from medusa_core.memory.plan import plan_memory, weights_bytes, with_assistant
 from medusa_core.memory.probe import live_budget
@@ -62,6 +65,7 @@ class Target:
         trees: Trees for the heads; None without heads, or for heads that draft path by path.
         phrases: What it often says, or None where no such table lies beside it.
         assistant: A smaller model that drafts for it, or None.
+        learned: What it said in earlier answers; None where that isn't kept.
         num_parameters: Parameters of the target.
         weights_bytes: Bytes that its weights take.
         device_note: Why a card that is here isn't used; empty if none is passed over.
@@ -85,6 +89,7 @@ class Target:
     weights_bytes: int
     device_note: str = ""
     assistant: Target | None = None
+    learned: Learned | None = None
 
     @property
     def num_sessions(self) -> int:
@@ -120,6 +125,8 @@ class LoadOptions:
         ignores_plan: Load although the plan says that it doesn't fit.
         sessions: Conversations that have room for a whole context at once.
         assistant_dir: Folder of a smaller model that drafts for it, or None.
+        phrases_dir: Folder of its phrase table; None for the model's own.
+        learned_dir: Where what models say is kept; None keeps nothing.
         kept: Where quantized models are kept; None keeps nothing.
     """
 
@@ -130,6 +137,8 @@ class LoadOptions:
     ignores_plan: bool = False
     sessions: int = 1
     assistant_dir: Path | None = None
+    phrases_dir: Path | None = None
+    learned_dir: Path | None = None
     kept: KeptModels | None = None
 
 
@@ -164,7 +173,7 @@ def load_target(
     precision = precision_of(formats.compute, device)
     tokenizer = Tokenizer.open(model_dir)
     template = ChatTemplate.open(model_dir, tokenizer)
-    phrases = read_phrases(model_dir, config.vocab_size)
+    phrases = read_phrases(options.phrases_dir or model_dir, config.vocab_size)
     checkpoint = Checkpoint.open_model(model_dir)
     check_header(checkpoint, config)
     if heads_dir is None and has_own_heads(checkpoint.names):
@@ -208,6 +217,7 @@ def load_target(
         num_parameters=model.num_parameters,
         weights_bytes=model.nbytes,
         assistant=assistant,
+        learned=_learned(options, config, checkpoint, tokenizer),
     )
     if assistant is not None:
         check_same_vocabulary(tokenizer, assistant.tokenizer, assistant.name)
@@ -219,8 +229,24 @@ def _load_assistant(options: LoadOptions, config: ModelConfig, tell: OnProgress)
     if options.assistant_dir is None:
         return None
     context = min(config.context_tokens, read_config(options.assistant_dir).context_tokens)
-    its_own = replace(options, assistant_dir=None, formats=WeightFormats(), context_tokens=context)
+    its_own = replace(
+        options,
+        assistant_dir=None,
+        phrases_dir=None,
+        learned_dir=None,
+        formats=WeightFormats(),
+        context_tokens=context,
+    )
     return load_target(options.assistant_dir, None, its_own, tell)
+
+
+def _learned(
+    options: LoadOptions, config: ModelConfig, checkpoint: Checkpoint, tokenizer: Tokenizer
+) -> Learned | None:
+    if options.learned_dir is None:
+        return None
+    key = model_key(checkpoint.files, tokenizer.pieces)
+    return Learned(store_of(options.learned_dir, key), config.vocab_size)
 
 
 def plan_target(

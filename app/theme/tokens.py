@@ -137,6 +137,7 @@ LIGHT = Theme(
         "teal": MarkColour("#d2eff2", "#00798a"),
         "brown": MarkColour("#ece2d8", "#8a5a2b"),
         "olive": MarkColour("#ecedcb", "#6c7000"),
+        "wine": MarkColour("#f3dde4", "#8f2f55"),
     },
 )
 
@@ -177,6 +178,7 @@ DARK = Theme(
         "teal": MarkColour("#0f3a40", "#3fc1d4"),
         "brown": MarkColour("#3d2f22", "#d0a070"),
         "olive": MarkColour("#34361a", "#bdc352"),
+        "wine": MarkColour("#3d1c29", "#e58fb0"),
     },
 )
 
@@ -218,6 +220,7 @@ CONTRAST = Theme(
         "teal": MarkColour("#00292e", "#5ee0f0"),
         "brown": MarkColour("#302010", "#eac08c"),
         "olive": MarkColour("#26280a", "#e0e67c"),
+        "wine": MarkColour("#30101e", "#ffaecb"),
     },
 )
 

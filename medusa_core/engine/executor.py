@@ -155,6 +155,7 @@ class Executor:
             self._tell_plan(generation.request, generation.request.settings)
             if self._known is not None:
                 self._known.keep_learned(self._need_target()[1])
+            generation.teach()
 
     def close(self) -> None:
         """End all answers and free the model; of a lost device nothing more is asked."""
@@ -288,6 +289,8 @@ class Executor:
             raise RequestError(
                 "This conversation is still being answered.", "Wait for the answer, or stop it."
             )
+        if target.learned is not None:
+            target.learned.refresh()
         known = self._sessions.pop(command.session_id, None)  # else it could give way to itself
         try:
             session = known or Session(target)
@@ -315,6 +318,7 @@ class Executor:
             if (request.session_id, request.request_id) == (command.session_id, command.request_id):
                 self._running.remove(generation)
                 self._tell_all(generation.cancel())
+                generation.teach()
                 return
 
     def _close_session(self, command: CloseSession) -> None:
@@ -366,6 +370,8 @@ class Executor:
         held = target.weights_bytes + in_heads + target.caches.nbytes
         left = weakref.ref(target.runner)
         self._sessions.clear()
+        if target.learned is not None:
+            target.learned.close()
         del target
         gc.collect()
         if left() is not None:
@@ -453,6 +459,8 @@ def _options(command: LoadModel) -> LoadOptions:
         context_tokens=command.context_tokens,
         ignores_plan=command.ignores_plan,
         assistant_dir=command.assistant_dir,
+        phrases_dir=command.phrases_dir,
+        learned_dir=command.learned_dir,
         kept=None if command.kept_dir is None else KeptModels(command.kept_dir),
     )
 

@@ -202,6 +202,13 @@ class Generation:
         """End the answer as it is; the last event is `GenerationDone`."""
         return self._end(StopReason.CANCELLED)
 
+    def teach(self) -> None:
+        """Let drafts learn from what was said, if the request wants that."""
+        learned = self._target.learned
+        if learned is not None and self.request.teaches:
+            said = self._answer.token_ids[len(self._transcript.given_ids) :]
+            learned.learn(self.request.session_id, self._read_ids, said)
+
     def _end(self, reason: StopReason) -> tuple[Event, ...]:
         self._answer.finish()
         return self._finish(reason)

@@ -33,6 +33,7 @@ from medusa_core.messages import (
     StepDone,
     StepTrace,
 )
+from medusa_core.places import places
 from medusa_core.quant.choice import DTYPES
 from medusa_core.resources import calibrations_dir, demo_heads_dir, demo_model_dir, kept_models_dir
 from medusa_core.trace_file import Recording, write_trace
@@ -59,6 +60,9 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--assistant", default="", help="folder or repository of a smaller model that drafts"
     )
+    parser.add_argument(
+        "--phrases", type=Path, help="folder of a phrase table (default: the model's own)"
+    )
     parser.add_argument("--dtype", choices=DTYPES, default="", help="default: best on the device")
     add_format_arguments(parser)
     parser.add_argument("--context", type=int, default=0, help="tokens (default: what fits)")
@@ -83,6 +87,11 @@ def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--prompt", required=True, help="what to ask; - reads standard input")
     add_model_arguments(parser)
     parser.add_argument("--drafter", default="", help=DRAFTER_HELP)
+    parser.add_argument(
+        "--no-learned",
+        action="store_true",
+        help="draft without what the model said in earlier conversations",
+    )
     add_rule_arguments(parser)
     parser.add_argument(
         "--max-new-tokens",
@@ -151,6 +160,7 @@ def options_of(args: argparse.Namespace) -> LoadOptions:
         context_tokens=args.context,
         ignores_plan=args.anyway,
         assistant_dir=assistant_dir(args),
+        phrases_dir=args.phrases,
         kept=KeptModels(kept_models_dir()),
     )
 
@@ -238,6 +248,8 @@ def load_command(args: argparse.Namespace) -> LoadModel:
         calibrations_dir=calibrations_dir(),
         num_threads=args.threads,
         assistant_dir=assistant_dir(args),
+        phrases_dir=args.phrases,
+        learned_dir=None if args.no_learned else places().learned,
     )
 
 

@@ -26,6 +26,9 @@ class LoadModel(Message):
         kept_dir: Folder where quantized models are kept for the next load; None keeps nothing.
         calibrations_dir: Folder where measured step costs are kept; None keeps nothing.
         num_threads: CPU threads; 0 for the fastest count, which is measured.
+        assistant_dir: Folder of a smaller model that drafts for it, or None.
+        phrases_dir: Folder of its phrase table; None for the model's own.
+        learned_dir: Folder where what models say is kept for drafts; None keeps nothing.
     """
 
     model_dir: Path
@@ -39,6 +42,8 @@ class LoadModel(Message):
     calibrations_dir: Path | None = None
     num_threads: int = 0
     assistant_dir: Path | None = None
+    phrases_dir: Path | None = None
+    learned_dir: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +79,8 @@ class Generate(Message):
         shares: The answer gets one of so many equal parts of the context, as others are written at
             the same time.
         joins: It may take steps in one pass with other answers; else its speed is its own.
+        teaches: The session is a conversation that is kept: drafts learn from the answer, until
+            that is forgotten with the conversation.
     """
 
     messages: tuple[ChatMessage, ...]
@@ -82,6 +89,7 @@ class Generate(Message):
     records: bool = False
     shares: int = 1
     joins: bool = True
+    teaches: bool = False
 
 
 @dataclass(frozen=True, slots=True)
