@@ -852,6 +852,21 @@
     </message>
 </context>
 <context>
+    <name>DraftBox</name>
+    <message>
+        <source>Draft with</source>
+        <translation>Entwerfen mit</translation>
+    </message>
+    <message>
+        <source>A smaller model with the same tokens guesses what the large one says. It takes memory of its own, and helps most where the large one is slow.</source>
+        <translation>Ein kleineres Modell mit denselben Token rät, was das große sagt. Es braucht eigenen Speicher und hilft am meisten, wo das große langsam ist.</translation>
+    </message>
+    <message>
+        <source>none</source>
+        <translation>keines</translation>
+    </message>
+</context>
+<context>
     <name>EmptyState</name>
     <message>
         <source>What shall we talk about?</source>
@@ -2797,12 +2812,24 @@
         <translation>es hat {0} Token, nicht {1}</translation>
     </message>
     <message>
+        <source>it isn&apos;t smaller</source>
+        <translation>es ist nicht kleiner</translation>
+    </message>
+    <message>
         <source>its layers share keys and values</source>
         <translation>seine Schichten teilen Schlüssel und Werte</translation>
     </message>
     <message>
         <source>its list of exceptions can&apos;t be read</source>
         <translation>die Liste der Ausnahmen ist nicht lesbar</translation>
+    </message>
+    <message>
+        <source>its tokens are others</source>
+        <translation>seine Token sind andere</translation>
+    </message>
+    <message>
+        <source>its vocabulary has {0} tokens, not {1}</source>
+        <translation>sein Vokabular hat {0} Token, nicht {1}</translation>
     </message>
     <message>
         <source>its {0} is no whole number</source>
@@ -4514,6 +4541,10 @@
         <translation>Köpfe</translation>
     </message>
     <message>
+        <source>Draft with</source>
+        <translation>Entwerfen mit</translation>
+    </message>
+    <message>
         <source>Verify</source>
         <translation>Überprüfen</translation>
     </message>
@@ -4793,6 +4824,10 @@
         <translation>Die Köpfe dieses Paares liegen als Pickle-Datei vor, einer Art von Datei, die beim Öffnen Code ausführen kann. Medusa Chat sieht sie vorher durch, weist alles außer reinen Tensoren ab und wandelt sie einmal um, in einem eigenen Prozess.</translation>
     </message>
     <message>
+        <source>About {0} tokens/s here without guesses (an estimate). How much faster the draft model makes it is measured once it is loaded.</source>
+        <translation>Etwa {0} Tokens/s auf diesem Gerät ohne Vorausraten (geschätzt). Wie viel schneller das Entwurfsmodell es macht, wird gemessen, sobald es geladen ist.</translation>
+    </message>
+    <message>
         <source>About {0} tokens/s here (an estimate). It has no heads: guesses come from the chat&apos;s own text.</source>
         <translation>Etwa {0} Tokens/s auf diesem Gerät (geschätzt). Es hat keine Köpfe: Geraten wird aus dem Text des Chats selbst.</translation>
     </message>
@@ -4864,6 +4899,10 @@
     <message>
         <source>Memory</source>
         <translation>Speicher</translation>
+    </message>
+    <message>
+        <source>draft model</source>
+        <translation>Entwurfsmodell</translation>
     </message>
     <message>
         <source>other programs</source>
