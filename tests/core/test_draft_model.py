@@ -3,6 +3,7 @@
 from array import array
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -61,6 +62,23 @@ def test_a_model_that_drafts_for_itself_is_always_right(folders: Folders) -> Non
     target = load_target(folder, options=LoadOptions("float64", assistant_dir=folder))
     settings = GenerateSettings("draft-model", tree_rows=6, max_new_tokens=30)
     run = decode(target, settings, user_says("tea and toast"))
+    assert all(length >= 2 for length in run.done.accept_lengths[:-1])
+
+
+@pytest.mark.parametrize(
+    "more", [{"temperature": 0.7}, {"temperature": 1.5, "top_k": 40}, {"top_p": 0.8}], ids=str
+)
+def test_told_the_noise_a_model_that_drafts_for_itself_is_right_where_chance_chooses(
+    folders: Folders, more: dict[str, Any]
+) -> None:
+    folder = folders["grouped"][0]
+    target = load_target(folder, options=LoadOptions("float64", assistant_dir=folder))
+    settings = GenerateSettings(
+        "draft-model", "sample", tree_rows=4, max_new_tokens=24, seed=5, **more
+    )
+    run = decode(target, settings, user_says("tea and toast"))
+    plain = decode(target, replace(settings, drafter="none"), user_says("tea and toast"))
+    assert run.token_ids == plain.token_ids
     assert all(length >= 2 for length in run.done.accept_lengths[:-1])
 
 
