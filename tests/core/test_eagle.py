@@ -36,6 +36,9 @@ SPECS = {
     "speculators, residual as it is": EagleSpec(
         "speculators", more={"norm_before_residual": False, "norm_before_fc": True}
     ),
+    "speculators, each state normed": EagleSpec(
+        "speculators", taps=(0, 2), more={"fc_norm": True, "norm_output": True}, seed=8
+    ),
 }
 TEXT = [5, 40, 60, 61, 200, 7, 7, 33, 90, 12, 300]
 
