@@ -124,7 +124,10 @@ def build(options: Options) -> Application:
     )
     bridge = EngineBridge(start_engine)
     keeper = ModelKeeper(
-        bridge, preferences.model, kept_dir=kept_models_dir(), calibrations_dir=calibrations_dir()
+        bridge,
+        preferences.drafted_model,
+        kept_dir=kept_models_dir(),
+        calibrations_dir=calibrations_dir(),
     )
     window = MainWindow(
         bridge,

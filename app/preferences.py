@@ -26,9 +26,9 @@ FILE_NAME = "preferences.json"
 _MOST_MINUTES = 10_000.0
 
 
-def _keys_from(raw: Any) -> Mapping[str, str]:
-    if not isinstance(raw, dict) or not all(isinstance(keys, str) for keys in raw.values()):
-        raise TypeError("shortcuts are keys by the names of commands")
+def _texts_from(raw: Any) -> Mapping[str, str]:
+    if not isinstance(raw, dict) or not all(isinstance(text, str) for text in raw.values()):
+        raise TypeError("texts by name are expected")
     return dict(raw)
 
 
@@ -54,6 +54,7 @@ class Preferences:
         has_seen_welcome: The page of the first start was shown.
         shows_panel: The side panel is open.
         shortcuts: Keys of commands, by their names, where they aren't the usual ones.
+        draft_models: Folders of draft models, by those of the models they draft for.
     """
 
     theme: str = setting(
@@ -154,7 +155,13 @@ class Preferences:
     )
     has_seen_welcome: bool = setting(Toggle(), False)
     shows_panel: bool = setting(Toggle(), False)
-    shortcuts: Mapping[str, str] = setting(Record(_keys_from, dict), make_default=dict)
+    shortcuts: Mapping[str, str] = setting(Record(_texts_from, dict), make_default=dict)
+    draft_models: Mapping[str, str] = setting(Record(_texts_from, dict), make_default=dict)
+
+    @property
+    def drafted_model(self) -> ModelChoice:
+        """The model that was loaded last, with the draft model that is remembered for it."""
+        return self.model.drafted_by(self.draft_models)
 
 
 DECLARATIONS: Mapping[str, Declaration] = {one.name: one for one in declarations(Preferences)}

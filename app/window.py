@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -101,7 +101,7 @@ class MainWindow(QMainWindow):
         self._draft_pause = QTimer(self)
         self._draft_pause.setSingleShot(True)
         self._draft_pause.setInterval(DRAFT_MS)
-        self._known = {demo.model_dir: demo}
+        self._known = {demo.model_dir: demo.drafted_by(preferences.draft_models)}
         self.memory = MemoryWatch(self.page.strip, keeper)
         self.insight = Insight(self, self.chat, bridge, keeper, appearance)
         self.commands = CommandTable(self, preferences.shortcuts)
@@ -211,6 +211,7 @@ class MainWindow(QMainWindow):
         loaded = self.keeper.status.loaded
         plan = None if loaded is None else loaded.plan
         own = 0 if plan is None else plan.weights_bytes + plan.heads_bytes + plan.kv_bytes
+        self.models.installed.draft_box.remembered = self.settings.values.draft_models
         self.models.refresh(own)
         self.models.show()
         self.models.raise_()
@@ -243,7 +244,10 @@ class MainWindow(QMainWindow):
                 fitting = [h for h, reason in library.heads_for(item, installed) if not reason]
                 heads_dir = fitting[0].folder if fitting else None
                 name = item.name.rpartition("/")[2]
-                self._known.setdefault(item.folder, ModelChoice(name, item.folder, heads_dir))
+                offered = ModelChoice(name, item.folder, heads_dir)
+                self._known.setdefault(
+                    item.folder, offered.drafted_by(self.settings.values.draft_models)
+                )
         self._offer_models()
 
     @property
@@ -298,9 +302,16 @@ class MainWindow(QMainWindow):
 
     def _remember_model(self) -> None:
         choice = self.keeper.choice
-        self._remember(model=choice)
+        self._remember(model=choice, draft_models=self._draft_models_with(choice))
         self._known[choice.model_dir] = choice
         self._offer_models()
+
+    def _draft_models_with(self, choice: ModelChoice) -> Mapping[str, str]:
+        """What drafts for whom, with what was loaded now."""
+        model, before = str(choice.model_dir), self.settings.values.draft_models
+        others = {key: folder for key, folder in before.items() if key != model}
+        draft = choice.assistant_dir
+        return others if draft is None else others | {model: str(draft)}
 
     def _offer_models(self) -> None:
         now = self.keeper.choice

@@ -17,6 +17,7 @@ from medusa_core.files.gguf import is_gguf
 from medusa_core.heads.kind import read_shape
 from medusa_core.hub.catalog import read_catalog
 from medusa_core.hub.downloads import Downloads
+from medusa_core.hub.draft_models import DraftModels, ModelAt
 from medusa_core.hub.installed import Installed as FoundInstalled
 from medusa_core.hub.installed import list_installed, repo_folder, size_of
 from medusa_core.hub.job import Pair
@@ -145,6 +146,7 @@ class Library:
         """
         self.downloads = Downloads(store_path, settings)
         self._folders = FolderList(folders_path)
+        self._draft_models = DraftModels()
 
     @property
     def notice(self) -> str:
@@ -269,6 +271,28 @@ class Library:
                 found.append((rank, one, how.reason if how.fit is HowHeadsFit.MISFIT else ""))
         return tuple((one, reason) for _, one, reason in sorted(found, key=lambda each: each[0]))
 
+    async def draft_models_for(
+        self, model: Installed, installed: Sequence[Installed]
+    ) -> tuple[tuple[Installed, str], ...]:
+        """All other models that are here, each with the reason why it can't draft for this one.
+
+        Those that can come first, the smallest of them first.
+        """
+        target = _model_at(model)
+        if target is None:
+            return ()
+        others = [(one, _model_at(one)) for one in installed if one.folder != model.folder]
+
+        def compare() -> list[tuple[bool, int, Installed, str]]:
+            found = []
+            for one, at in others:
+                if at is not None:
+                    reason = self._draft_models.misfit(target, at)
+                    found.append((bool(reason), one.nbytes, one, reason))
+            return sorted(found, key=lambda each: each[:2])
+
+        return tuple((one, reason) for _, _, one, reason in await asyncio.to_thread(compare))
+
     def built_in(self) -> Installed:
         """The model that is shipped, with its heads; it can't be deleted."""
         folder, heads_dir = demo_model_dir(), demo_heads_dir()
@@ -369,6 +393,12 @@ class Library:
             return live_budget(device, own_bytes)
 
         return await asyncio.to_thread(ask)
+
+
+def _model_at(item: Installed) -> ModelAt | None:
+    if item.config is None or not item.is_complete:
+        return None
+    return ModelAt(item.folder, item.config)
 
 
 def _variants(listing: Listing) -> tuple[Variant, ...]:

@@ -49,7 +49,8 @@ def smaller_loads(
     heads = HeadsShape() if choice.heads_dir is None else read_shape(choice.heads_dir)
     context = context_tokens or choice.context_tokens or min(_USUAL_CONTEXT, config.context_tokens)
     budget = live_budget(device, own_bytes)
-    found = smaller_choices(config, heads, budget, choice.formats, context)
+    draft_model = None if choice.assistant_dir is None else read_config(choice.assistant_dir)
+    found = smaller_choices(config, heads, budget, choice.formats, context, draft_model)
     return tuple(
         LoadOffer(
             choice.loaded_as(one.formats, one.context_tokens),

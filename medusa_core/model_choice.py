@@ -26,6 +26,7 @@ class ModelChoice:
         context_tokens: Longest prompt plus answer; 0 for what fits.
         ignores_plan: Load although it shouldn't fit.
         note: What one must know about it.
+        assistant_dir: Folder of a smaller model that drafts for it, or its GGUF file; or None.
     """
 
     name: str
@@ -35,10 +36,21 @@ class ModelChoice:
     context_tokens: int = 0
     ignores_plan: bool = False
     note: str = ""
+    assistant_dir: Path | None = None
 
     def loaded_as(self, formats: WeightFormats, context_tokens: int) -> ModelChoice:
         """The same model in other formats."""
         return replace(self, formats=formats, context_tokens=context_tokens)
+
+    def drafted_by(self, draft_models: Mapping[str, str]) -> ModelChoice:
+        """The same model with the draft model that is remembered for it, if that is still here.
+
+        Args:
+            draft_models: Folders of draft models by those of the models they draft for.
+        """
+        folder = draft_models.get(str(self.model_dir), "")
+        is_here = bool(folder) and Path(folder).exists()
+        return replace(self, assistant_dir=Path(folder) if is_here else None)
 
     @property
     def is_demo(self) -> bool:

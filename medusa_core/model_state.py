@@ -118,6 +118,7 @@ class ModelState:
             ignores_plan=wanted.ignores_plan,
             kept_dir=self._kept_dir,
             calibrations_dir=self._calibrations_dir,
+            assistant_dir=wanted.assistant_dir,
             learned_dir=self._learned_dir,
         )
 

@@ -17,8 +17,9 @@ from medusa_core.learned.folder import store_of
 from medusa_core.learned.learned import Learned
 from medusa_core.learned.model_key import model_key
 from medusa_core.memory.budget import GIB
-from medusa_core.memory.plan import plan_memory, weights_bytes, with_assistant
+from medusa_core.memory.plan import DraftModel, plan_memory, weights_bytes
 from medusa_core.memory.probe import live_budget
+from medusa_core.memory.recommend import draft_formats, settle_draft_model
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan, WeightFormats
 from medusa_core.models.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig, read_config
@@ -30,6 +31,7 @@ from medusa_core.models.parts import num_linear_parameters
 from medusa_core.models.precision import Precision, hardware_of, precision_of, settle_device
 from medusa_core.models.weights import AfterPart, CheckpointWeights
 from medusa_core.quant.choice import PartFormats, settle_formats
+from medusa_core.quant.format import Hardware
 from medusa_core.runner.choice import choose_runner, share_workers
 from medusa_core.runner.runner import Runner
 from medusa_core.text.same_vocabulary import check_same_vocabulary
@@ -128,6 +130,7 @@ class LoadOptions:
         phrases_dir: Folder of its phrase table; None for the model's own.
         learned_dir: Where what models say is kept; None keeps nothing.
         kept: Where quantized models are kept; None keeps nothing.
+        takes_own_heads: Heads that lie in its own files serve where no others are named.
     """
 
     dtype: str = ""
@@ -140,6 +143,7 @@ class LoadOptions:
     phrases_dir: Path | None = None
     learned_dir: Path | None = None
     kept: KeptModels | None = None
+    takes_own_heads: bool = True
 
 
 def load_target(
@@ -176,10 +180,11 @@ def load_target(
     phrases = read_phrases(options.phrases_dir or model_dir, config.vocab_size)
     checkpoint = Checkpoint.open_model(model_dir)
     check_header(checkpoint, config)
-    if heads_dir is None and has_own_heads(checkpoint.names):
+    if heads_dir is None and options.takes_own_heads and has_own_heads(checkpoint.names):
         heads_dir = model_dir
     shape = HeadsShape() if heads_dir is None else read_shape(heads_dir)
-    plan = plan_target(config, shape, formats, options)
+    draft_model = _planned_draft_model(options, tokenizer, hardware_of(device))
+    plan = plan_target(config, shape, formats, options, draft_model)
     config = replace(config, context_tokens=plan.context_tokens)
     model = _read_decoder(model_dir, config, precision, formats, checkpoint, options.kept, tell)
     lent = Lent(model.lm_head, config.vocab_size, model.embedding)
@@ -195,10 +200,8 @@ def load_target(
         runner.tap(heads.taps)
         heads.reserve(options.sessions * whole_rows(config.context_tokens))
     assistant = _load_assistant(options, config, tell)
-    if assistant is not None:
-        plan = with_assistant(plan, assistant.plan)
     log.info("loaded %s as %s on %s", model_dir.name, formats.linears.name, precision.device)
-    target = Target(
+    return Target(
         name=model_dir.name,
         config=config,
         precision=precision,
@@ -219,23 +222,33 @@ def load_target(
         assistant=assistant,
         learned=_learned(options, config, checkpoint, tokenizer),
     )
-    if assistant is not None:
-        check_same_vocabulary(tokenizer, assistant.tokenizer, assistant.name)
-    return target
+
+
+def _planned_draft_model(
+    options: LoadOptions, tokenizer: Tokenizer, hardware: Hardware
+) -> DraftModel | None:
+    """What is to be planned for a draft model, which is refused before anything is loaded."""
+    folder = options.assistant_dir
+    if folder is None:
+        return None
+    config = read_config(folder)
+    check_same_vocabulary(tokenizer, Tokenizer.open(folder), folder.name)
+    return settle_draft_model(config, options.formats, options.dtype, hardware)
 
 
 def _load_assistant(options: LoadOptions, config: ModelConfig, tell: OnProgress) -> Target | None:
     """The smaller model, with a context as long as the target's where it has that."""
     if options.assistant_dir is None:
         return None
-    context = min(config.context_tokens, read_config(options.assistant_dir).context_tokens)
+    draft_config = read_config(options.assistant_dir)
     its_own = replace(
         options,
         assistant_dir=None,
         phrases_dir=None,
         learned_dir=None,
-        formats=WeightFormats(),
-        context_tokens=context,
+        takes_own_heads=False,
+        formats=draft_formats(draft_config, options.formats),
+        context_tokens=min(config.context_tokens, draft_config.context_tokens),
     )
     return load_target(options.assistant_dir, None, its_own, tell)
 
@@ -250,21 +263,26 @@ def _learned(
 
 
 def plan_target(
-    config: ModelConfig, heads: HeadsShape, formats: PartFormats, options: LoadOptions
+    config: ModelConfig,
+    heads: HeadsShape,
+    formats: PartFormats,
+    options: LoadOptions,
+    draft_model: DraftModel | None = None,
 ) -> MemoryPlan:
     """The plan for this device as it is now.
 
     Raises:
         PlanError: There is no room, and `ignores_plan` isn't set.
     """
-    budget = live_budget(options.device)
+    budget, sessions = live_budget(options.device), options.sessions
     usual = min(_MOST_CONTEXT, config.usual_context)
     wanted = min(options.context_tokens or usual, config.context_tokens)
-    plan = plan_memory(config, heads, formats, budget, wanted, options.sessions)
+    plan = plan_memory(config, heads, formats, budget, wanted, sessions, draft_model)
     if plan.fit is not Fit.NO:
         return plan
     if not options.context_tokens and plan.max_context:
-        return plan_memory(config, heads, formats, budget, plan.max_context, options.sessions)
+        longest = plan.max_context
+        return plan_memory(config, heads, formats, budget, longest, sessions, draft_model)
     if options.ignores_plan:
         log.warning("%d bytes are missing by the plan, which is ignored", -plan.free_bytes)
         return plan

@@ -52,12 +52,14 @@ class Subject:
         note: A word about it.
         config: Sizes of the model; None while unknown.
         heads: Sizes of its heads.
+        draft_model: Sizes of a smaller model that drafts for it; None for none.
     """
 
     title: str
     note: str
     config: ModelConfig | None
     heads: HeadsShape
+    draft_model: ModelConfig | None = None
 
 
 class Details(QWidget):
@@ -103,6 +105,7 @@ class Details(QWidget):
         self.action_button = QPushButton(action)
         self.action_button.setObjectName("primaryButton")
         self.head_row = QHBoxLayout()
+        self.drafts_form = QFormLayout()
         self._build()
         self.quant_box.currentIndexChanged.connect(self._replan)
         self.context_box.currentIndexChanged.connect(self._replan)
@@ -159,6 +162,7 @@ class Details(QWidget):
         column.addWidget(self._title)
         column.addWidget(self._note)
         column.addLayout(self.head_row)
+        column.addLayout(self.drafts_form)
         column.addWidget(self.bar)
         column.addLayout(form)
         fit_row = QHBoxLayout()
@@ -176,12 +180,12 @@ class Details(QWidget):
         assert subject.config is not None
         assert budget is not None
         config = subject.config
-        best = recommend(config, subject.heads, budget)
+        best = recommend(config, subject.heads, budget, subject.draft_model)
         self._best = None if best is None else best.formats
         before = (self.quant_box.currentData(), self.context_box.currentData())
         boxes = (self.quant_box, self.context_box, self.ram_box)
         blockers = [QSignalBlocker(box) for box in boxes]
-        self._offer_formats(config, subject.heads, budget, best)
+        self._offer_formats(subject, config, budget, best)
         self.context_box.clear()
         for tokens in sorted({min(c, config.context_tokens) for c in _CONTEXTS}):
             self.context_box.addItem(self.tr("{0:,} tokens").format(tokens), tokens)
@@ -194,7 +198,7 @@ class Details(QWidget):
         del blockers
 
     def _offer_formats(
-        self, config: ModelConfig, heads: HeadsShape, budget: Budget, best: Choice | None
+        self, subject: Subject, config: ModelConfig, budget: Budget, best: Choice | None
     ) -> None:
         self.quant_box.clear()
         recommended = "" if best is None else best.formats.linears
@@ -205,7 +209,7 @@ class Details(QWidget):
         if config.quantization:
             return  # it comes in few bits and stays so
         model = self.quant_box.model()
-        for choice in choices(config, heads, budget, 2048):
+        for choice in choices(config, subject.heads, budget, 2048, subject.draft_model):
             name = choice.formats.linears
             words = engine_said(choice.lack) or library_text(FIT_WORDS[choice.plan.fit])
             self.quant_box.addItem(f"{said(format_label(name))} · {words}", name)
@@ -230,7 +234,14 @@ class Details(QWidget):
             wanted = wanted or WeightFormats(str(self.quant_box.currentData() or ""))
             wanted = wanted._replace(embedding_in_ram=self.ram_box.isChecked())
             context = int(self.context_box.currentData() or 2048)
-            self.choice = plan_choice(subject.config, subject.heads, wanted, budget, context)
+            self.choice = plan_choice(
+                subject.config,
+                subject.heads,
+                wanted,
+                budget,
+                context,
+                draft_model=subject.draft_model,
+            )
         self._show_choice()
 
     def _show_choice(self) -> None:
@@ -274,7 +285,7 @@ class Details(QWidget):
             quant = paced_by(choice.formats, config, self._budget)
             if timed is not None and timed[0] == quant:
                 told = forecast(config, heads, choice.formats, self._budget, timed[1])
-                return forecast_words(told, bool(heads.num_heads))
+                return forecast_words(told, bool(heads.num_heads), self._subject.draft_model)
             device = self._budget.hardware.device
             timed = quant, await asyncio.to_thread(measure_pace, device, quant)
         return ""
@@ -311,8 +322,14 @@ class Details(QWidget):
         self.context_box.setCurrentIndex(self.context_box.findData(longest))
 
 
-def forecast_words(told: Forecast, has_heads: bool) -> str:
+def forecast_words(told: Forecast, has_heads: bool, draft_model: ModelConfig | None = None) -> str:
     """How fast a model would be, and who would guess for it."""
+    if draft_model is not None:
+        return QCoreApplication.translate(
+            "Library",
+            "About {0} tokens/s here without guesses (an estimate). How much faster the draft "
+            "model makes it is measured once it is loaded.",
+        ).format(speed(told.plain_tokens_per_s))
     if not has_heads:
         return QCoreApplication.translate(
             "Library",

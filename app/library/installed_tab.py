@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
 from app.engine_said import error_said
 from app.library.details import Details, Subject
 from app.library.discover_tab import SPLIT
+from app.library.draft_box import DraftBox
 from app.library.installed_rows import COLUMNS, cells
 from app.library.sizes import library_text, on_disk, verdict
 from app.library.table import RowTable
@@ -43,6 +44,7 @@ class InstalledTab(QWidget):
         table: A row each.
         details: The chosen model.
         heads_box: Heads to load it with; those that don't fit say why.
+        draft_box: A smaller model that drafts for it; those that can't say why.
         train_button: Heads of one's own for the chosen model.
         items: What was found here.
         rows: The same and the built-in model, in order.
@@ -71,8 +73,9 @@ class InstalledTab(QWidget):
         self.details = Details(appearance, self.tr("Load"))
         self.heads_box = QComboBox()
         self.heads_box.setAccessibleName(self.tr("Medusa heads"))
-        self.details.head_row.addWidget(QLabel(self.tr("Heads")))
-        self.details.head_row.addWidget(self.heads_box, 1)
+        self.details.drafts_form.addRow(self.tr("Heads"), self.heads_box)
+        self.draft_box = DraftBox(library)
+        self.details.drafts_form.addRow(self.tr("Draft with"), self.draft_box)
         self.verify_button = QPushButton(self.tr("Verify"))
         self.delete_button = QPushButton(self.tr("Delete"))
         self.reveal_button = QPushButton(self.tr("Show folder"))
@@ -149,6 +152,8 @@ class InstalledTab(QWidget):
     def _connect(self) -> None:
         self.table.currentCellChanged.connect(lambda *_: self._choose())
         self.heads_box.currentIndexChanged.connect(lambda _: self._show_subject())
+        self.draft_box.currentIndexChanged.connect(lambda _: self._show_subject())
+        self.draft_box.compared.connect(self._show_subject)
         self.details.acted.connect(self._load)
         self.verify_button.clicked.connect(lambda: self._start(self._verify()))
         self.delete_button.clicked.connect(self._delete)
@@ -189,6 +194,7 @@ class InstalledTab(QWidget):
         self.delete_button.setText(self.tr("Remove from list") if is_ours else self.tr("Delete"))
         with QSignalBlocker(self.heads_box):
             self._offer_heads(item)
+        self.draft_box.offer(item, self.rows)
         self._show_subject()
 
     def _offer_heads(self, item: Installed | None) -> None:
@@ -220,7 +226,11 @@ class InstalledTab(QWidget):
             return
         heads = self.heads_box.currentData()
         shape = heads.heads if isinstance(heads, Installed) else HeadsShape()
-        self.details.show_subject(Subject(item.name, str(item.folder), item.config, shape))
+        draft = self.draft_box.chosen
+        draft_model = None if draft is None else draft.config
+        self.details.show_subject(
+            Subject(item.name, str(item.folder), item.config, shape, draft_model)
+        )
         self.details.action_button.setEnabled(item.is_complete)
 
     def _load(self) -> None:
@@ -239,7 +249,12 @@ class InstalledTab(QWidget):
         wanted = ModelChoice(item.name.rpartition("/")[2], item.folder, heads_dir)
         if item.is_built_in:
             wanted = demo_choice() if heads_dir else replace(demo_choice(), heads_dir=None)
-        wanted = replace(wanted, ignores_plan=ignores_plan)
+        draft = self.draft_box.chosen
+        wanted = replace(
+            wanted,
+            ignores_plan=ignores_plan,
+            assistant_dir=None if draft is None else draft.folder,
+        )
         if choice is not None:
             wanted = wanted.loaded_as(choice.formats, choice.plan.context_tokens)
         self.load_requested.emit(wanted)

@@ -128,6 +128,7 @@ class LibraryDialog(QDialog):
         self.discover.close_work()
         for tab in (self.discover, self.installed):
             tab.details.close_work()
+        self.installed.draft_box.close_work()
         super().closeEvent(event)
 
     def _build(self) -> None:

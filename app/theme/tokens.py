@@ -178,7 +178,7 @@ DARK = Theme(
         "teal": MarkColour("#0f3a40", "#3fc1d4"),
         "brown": MarkColour("#3d2f22", "#d0a070"),
         "olive": MarkColour("#34361a", "#bdc352"),
-        "wine": MarkColour("#3d1c29", "#e58fb0"),
+        "wine": MarkColour("#3d1c29", "#e0557a"),
     },
 )
 
@@ -220,7 +220,7 @@ CONTRAST = Theme(
         "teal": MarkColour("#00292e", "#5ee0f0"),
         "brown": MarkColour("#302010", "#eac08c"),
         "olive": MarkColour("#26280a", "#e0e67c"),
-        "wine": MarkColour("#30101e", "#ffaecb"),
+        "wine": MarkColour("#30101e", "#ff7c9c"),
     },
 )
 

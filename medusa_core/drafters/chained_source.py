@@ -14,15 +14,19 @@ import torch
 from torch import Tensor
 
 from medusa_core.drafters.observation import Observation
-from medusa_core.drafters.source import Candidates, Memory, Paths, num_common
+from medusa_core.drafters.source import Candidates, Memory, Paths, candidates_of, num_common
 from medusa_core.heads.chained import ChainedHead
+from medusa_core.heads.ranked import ranked_behind
 from medusa_core.kv.cache import KvCache
 from medusa_core.kv.pool import steps_up
+from medusa_core.types import Chance
 
 NAME = "chained"
 _RANKS = 10  # of the reference's trees
 _DEEPEST = 8
 _MOST_AT_ONCE = 64
+# How far scores with chance are trusted: heads of one layer say less than a whole model.
+_SHARPNESS = 0.7
 _ROOM = 3  # more paths are tried than a tree has rows
 
 
@@ -128,12 +132,14 @@ class ChainedSource:
         self._levels = _DEEPEST if levels is None else min(levels, _DEEPEST)
         self._memory: ChainedMemory | None = None
         self._prompt: Sequence[int] = ()
+        self._chance: Chance | None = None
         self._root: Tensor | None = None
         self._nodes: dict[tuple[int, ...], _Node] = {}
         self._num_rows = 0
 
     def begin(self, token_ids: Sequence[int]) -> None:
         self._prompt, self._root, self._memory = token_ids, None, None
+        self._chance = None
 
     def resume(self, token_ids: Sequence[int], memory: Memory) -> int:
         known = memory.get(NAME)
@@ -161,6 +167,7 @@ class ChainedSource:
             None if deep is None else deep.index_select(0, rows),
         )
         self._need_memory().add(features, observation.token_ids)
+        self._chance = observation.chance
 
     def start(self, root_id: int, most_rows: int) -> None:
         memory = self._need_memory()
@@ -173,13 +180,13 @@ class ChainedSource:
         if self._root is None or paths.level >= self._levels:
             return None
         if paths.level == 0:
-            return self._best(self._root)
+            return self._best(self._root, 1)
         every = [paths.path(index) for index in range(paths.num)]
         known = [path for path in every if path[:-1] in self._nodes]
         states = self._go_on(known) if known else None
         if states is None:
             return None
-        best = self._best(states)
+        best = self._best(states, paths.level + 1)
         if len(known) == len(every) or best.counts is None:
             return best
         counts = iter(best.counts)
@@ -214,13 +221,13 @@ class ChainedSource:
             self._nodes[path] = _Node(states[row : row + 1], slots)
         return states
 
-    def _best(self, states: Tensor) -> Candidates:
+    def _best(self, states: Tensor, depth: int) -> Candidates:
         scores = self._head.scores(states)
-        best = torch.softmax(scores, dim=-1).topk(min(_RANKS, scores.shape[-1]), dim=-1)
-        tokens = self._head.tokens(best.indices).flatten().tolist()
-        chances = best.values.flatten().tolist()
-        counts = [best.values.shape[1]] * len(states)
-        return Candidates(array("i", tokens), array("f", chances), array("i", counts))
+        num_ranks = min(_RANKS, scores.shape[-1])
+        ranked = ranked_behind(
+            scores, num_ranks, self._chance, depth, self._head.tokens, _SHARPNESS
+        )
+        return candidates_of(ranked)
 
     @property
     def _head_device(self) -> torch.device:
@@ -228,7 +235,7 @@ class ChainedSource:
         return self._root.device
 
     def truncate(self, length: int) -> None:
-        self._root = None
+        self._root = self._chance = None
         if self._memory is not None:
             self._memory.keep(length)
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from medusa_core.drafters import sources
 from medusa_core.drafters.observation import Observation
+from medusa_core.heads.ranked import Ranked
 from medusa_core.messages import SourceInfo
 from medusa_core.registry import Registry
 from medusa_core.target import Target
@@ -172,6 +173,15 @@ class SourceSpec:
 def source_registry() -> Registry[SourceSpec]:
     """All sources."""
     return Registry(sources, "source of drafts", SourceSpec)
+
+
+def candidates_of(ranked: Ranked) -> Candidates:
+    """What heads guess behind some paths, all of one length."""
+    return Candidates(
+        array("i", [token_id for best in ranked.token_ids for token_id in best]),
+        ranked.worths(),
+        array("i", [len(best) for best in ranked.token_ids]),
+    )
 
 
 def num_common(a: Sequence[int], b: Sequence[int]) -> int:

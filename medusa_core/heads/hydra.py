@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from medusa_core.heads.medusa import Lent
-from medusa_core.heads.ranked import Drawn, Ranked, best_of
+from medusa_core.heads.ranked import Ranked, ranked_behind
 from medusa_core.native.pool import Workers
 from medusa_core.quant.linear import QuantLinear
 from medusa_core.quant.native_linear import NativeLinear
@@ -27,7 +27,6 @@ from medusa_core.types import Chance
 
 # Of all paths together. Chance lifts a token that is unlikelier than so many hardly ever to the
 # top, and the tokens behind deeper paths are worth less anyway.
-_MOST_CANDIDATES = 4096
 
 
 class HydraHead(NamedTuple):
@@ -126,15 +125,4 @@ class HydraHeads:
         Returns:
             Of each path what other heads have of each head.
         """
-        scores = self.logits(hidden, paths)
-        if chance is None:
-            columns, chances = best_of(scores, num_ranks)
-            return Ranked(columns, columns, scores, chances)
-        num_paths, depth = paths.shape
-        share = max(num_ranks, _MOST_CANDIDATES // num_paths)
-        likely = scores.topk(min(self.num_columns, share), dim=-1)
-        token_ids = likely.indices.cpu()
-        shifted = chance(likely.values.cpu(), token_ids, [depth] * num_paths)
-        places = shifted.topk(num_ranks, dim=-1).indices
-        columns = token_ids.gather(1, places).tolist()
-        return Ranked(columns, columns, scores, drawn=Drawn(shifted, places.tolist()))
+        return ranked_behind(self.logits(hidden, paths), num_ranks, chance, paths.shape[1])

@@ -13,7 +13,9 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import HeadsError
+from medusa_core.files.json_file import read_json
 from medusa_core.heads.format import HeadsFormat, Kind, Part, find_format
+from medusa_core.heads.kind import check_finite
 from medusa_core.heads.medusa import Lent, MakeLinear, MedusaHeads
 from medusa_core.heads.weights import HeadSet, HeadWeights, reads_root
 from medusa_core.messages import HeadsShape
@@ -61,7 +63,7 @@ def read_heads(
     _check_fit(build, config)
 
     def read(name: str) -> Tensor:
-        return checkpoint.floats(name, precision.compute)
+        return check_finite(name, checkpoint.floats(name, precision.compute))
 
     one = parts.get(Part(Kind.ONE_PROJECTION))
 
@@ -159,6 +161,14 @@ def _shape_only(checkpoint: Checkpoint, name: str) -> Tensor:
 
 
 def _open(heads_dir: Path) -> Checkpoint:
+    """Their files.
+
+    Raises:
+        CheckpointError: One is damaged: of `config.json`, too, though nothing of it is needed.
+        HeadsError: There are none, or only pickles.
+    """
+    if (heads_dir / "config.json").exists():
+        read_json(heads_dir / "config.json")
     if (heads_dir / _FILE).exists():
         return Checkpoint.open_file(heads_dir / _FILE)
     names = ("model.safetensors", "model.safetensors.index.json")

@@ -7,9 +7,9 @@ scratch is an upper estimate. Nothing here needs torch or a file.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
+from typing import NamedTuple
 
 from medusa_core.kv.size import row_bytes, whole_rows
 from medusa_core.memory.budget import GIB, Budget
@@ -29,6 +29,18 @@ _TIGHT_BYTES = GIB * 3 // 10  # less than this left over, and another window may
 _ITEMSIZE = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
 
 
+class DraftModel(NamedTuple):
+    """A smaller model that drafts for another one.
+
+    Attributes:
+        config: Its sizes.
+        formats: Format of every part.
+    """
+
+    config: ModelConfig
+    formats: PartFormats
+
+
 def plan_memory(
     config: ModelConfig,
     heads: HeadsShape,
@@ -36,8 +48,9 @@ def plan_memory(
     budget: Budget,
     context_tokens: int,
     sessions: int = 1,
+    draft_model: DraftModel | None = None,
 ) -> MemoryPlan:
-    """Plan a target with heads on a device.
+    """Plan a target and what drafts for it on a device.
 
     Args:
         config: Sizes of the target.
@@ -46,26 +59,31 @@ def plan_memory(
         budget: What the device has.
         context_tokens: Longest prompt plus answer.
         sessions: Conversations that have room for as much at once.
+        draft_model: A model that drafts; None for none.
     """
     context = min(context_tokens, config.context_tokens)
-    ram = embedding_bytes(config, formats) if formats.embedding_in_ram else 0
-    weights = weights_bytes(config, formats) - ram
-    in_heads = heads_bytes(config, heads, formats)
+    both = [(config, formats)] if draft_model is None else [(config, formats), draft_model]
+    ram = sum(embedding_bytes(*model) for model in both if model[1].embedding_in_ram)
+    weights, *drafts = (_on_device_bytes(*model) for model in both)
+    in_heads = heads_bytes(config, heads, formats) + sum(drafts)
     fixed = weights + in_heads + budget.runtime_bytes + budget.other_bytes
 
     def caches(tokens: int) -> int:
         own = heads.cache_row * whole_rows(tokens) * _ITEMSIZE[formats.cache]
-        return kv_bytes(config, formats, tokens) + own
+        return own + sum(kv_bytes(*model, min(tokens, model[0].context_tokens)) for model in both)
+
+    def scratch(tokens: int) -> int:
+        return sum(scratch_bytes(*model, min(tokens, model[0].context_tokens)) for model in both)
 
     def needs(tokens: int) -> int:
-        return sessions * caches(tokens) + scratch_bytes(config, formats, tokens)
+        return sessions * caches(tokens) + scratch(tokens)
 
     free = budget.total_bytes - fixed - needs(context)
     return MemoryPlan(
         weights_bytes=weights,
         heads_bytes=in_heads,
         kv_bytes=sessions * caches(context),
-        scratch_bytes=scratch_bytes(config, formats, context),
+        scratch_bytes=scratch(context),
         runtime_bytes=budget.runtime_bytes,
         other_bytes=budget.other_bytes,
         free_bytes=free,
@@ -75,21 +93,14 @@ def plan_memory(
         max_context=_longest(config.context_tokens, budget.total_bytes - fixed, needs),
         fit=_fit(free),
         is_live=budget.is_live,
+        draft_model_bytes=sum(drafts),
     )
 
 
-def with_assistant(plan: MemoryPlan, assistant: MemoryPlan) -> MemoryPlan:
-    """A plan with a model that drafts counted among what drafts."""
-    parts = (assistant.weights_bytes, assistant.kv_bytes, assistant.scratch_bytes)
-    free = plan.free_bytes - sum(parts)
-    return replace(
-        plan,
-        heads_bytes=plan.heads_bytes + assistant.weights_bytes,
-        kv_bytes=plan.kv_bytes + assistant.kv_bytes,
-        scratch_bytes=plan.scratch_bytes + assistant.scratch_bytes,
-        free_bytes=free,
-        fit=_fit(free),
-    )
+def _on_device_bytes(config: ModelConfig, formats: PartFormats) -> int:
+    """Bytes of weights but for token vectors that stay in the computer's memory."""
+    ram = embedding_bytes(config, formats) if formats.embedding_in_ram else 0
+    return weights_bytes(config, formats) - ram
 
 
 @lru_cache(maxsize=256)

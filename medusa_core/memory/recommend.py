@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from medusa_core.memory.budget import GIB, Budget
-from medusa_core.memory.plan import plan_memory, weights_bytes
+from medusa_core.memory.plan import DraftModel, plan_memory, weights_bytes
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan, WeightFormats
 from medusa_core.models.config import ModelConfig
 from medusa_core.quant.choice import settle_formats
-from medusa_core.quant.format import quant_registry
+from medusa_core.quant.format import Hardware, quant_registry
 
 _USUAL_CONTEXT = 4096
 _SHORT_CONTEXT = 2048
@@ -43,6 +43,7 @@ def plan_choice(
     budget: Budget,
     context_tokens: int,
     dtype: str = "",
+    draft_model: ModelConfig | None = None,
 ) -> Choice:
     """Plan one way to load a model.
 
@@ -53,17 +54,49 @@ def plan_choice(
         budget: What the device has.
         context_tokens: Longest prompt plus answer.
         dtype: Name of the compute dtype; empty for the best.
+        draft_model: Sizes of a model that drafts for it; None for none.
 
     Raises:
         RequestError: The formats don't go together.
     """
     formats = settle_formats(wanted, dtype, budget.hardware, config.stored)
-    plan = plan_memory(config, heads, formats, budget, context_tokens)
+    drafts = None
+    if draft_model is not None:
+        drafts = settle_draft_model(draft_model, wanted, dtype, budget.hardware)
+    plan = plan_memory(config, heads, formats, budget, context_tokens, draft_model=drafts)
     return Choice(wanted, plan.context_tokens, plan, formats.linears.lack(budget.hardware))
 
 
+def settle_draft_model(
+    config: ModelConfig, wanted: WeightFormats, dtype: str, hardware: Hardware
+) -> DraftModel:
+    """A draft model beside a target: in its formats, unless it comes in few bits itself.
+
+    Args:
+        config: Sizes of the draft model.
+        wanted: The target's weight formats.
+        dtype: Name of the compute dtype; empty for the best.
+        hardware: What both run on.
+
+    Raises:
+        RequestError: The formats don't go together.
+    """
+    own = draft_formats(config, wanted)
+    return DraftModel(config, settle_formats(own, dtype, hardware, config.stored))
+
+
+def draft_formats(config: ModelConfig, wanted: WeightFormats) -> WeightFormats:
+    """The weight formats of a draft model beside a target in these."""
+    own = WeightFormats(embedding_in_ram=wanted.embedding_in_ram)
+    return own if config.quantization else wanted
+
+
 def choices(
-    config: ModelConfig, heads: HeadsShape, budget: Budget, context_tokens: int
+    config: ModelConfig,
+    heads: HeadsShape,
+    budget: Budget,
+    context_tokens: int,
+    draft_model: ModelConfig | None = None,
 ) -> tuple[Choice, ...]:
     """All weight formats that may be recommended, the most precise first."""
     device = budget.hardware.device
@@ -74,7 +107,14 @@ def choices(
     ]
     specs = sorted(offered, key=lambda spec: -spec.bits)
     return tuple(
-        plan_choice(config, heads, WeightFormats(spec.name), budget, context_tokens)
+        plan_choice(
+            config,
+            heads,
+            WeightFormats(spec.name),
+            budget,
+            context_tokens,
+            draft_model=draft_model,
+        )
         for spec in specs
     )
 
@@ -86,7 +126,12 @@ def plan_least(config: ModelConfig, heads: HeadsShape, budget: Budget) -> Choice
     return max(ways, key=lambda way: way.plan.free_bytes)
 
 
-def recommend(config: ModelConfig, heads: HeadsShape, budget: Budget) -> Choice | None:
+def recommend(
+    config: ModelConfig,
+    heads: HeadsShape,
+    budget: Budget,
+    draft_model: ModelConfig | None = None,
+) -> Choice | None:
     """The best way to load a model on a device, or None if no way fits.
 
     A way that fits well is better than a tight one, and a shorter context than none. Of what fits,
@@ -96,7 +141,7 @@ def recommend(config: ModelConfig, heads: HeadsShape, budget: Budget) -> Choice 
     context = min(_USUAL_CONTEXT, config.context_tokens)
     for fit, tokens in ((Fit.FITS, context), (Fit.TIGHT, context), (Fit.TIGHT, _SHORT_CONTEXT)):
         for formats in _candidates(config, budget):
-            choice = plan_choice(config, heads, formats, budget, tokens)
+            choice = plan_choice(config, heads, formats, budget, tokens, draft_model=draft_model)
             if not choice.lack and choice.plan.fit in (Fit.FITS, fit):
                 return choice
     return None

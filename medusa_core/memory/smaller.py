@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from medusa_core.memory.budget import Budget
 from medusa_core.memory.recommend import Choice, choices, plan_choice
 from medusa_core.messages import Fit, HeadsShape, WeightFormats
@@ -17,6 +19,7 @@ def smaller_choices(
     budget: Budget,
     now: WeightFormats,
     context_tokens: int,
+    draft_model: ModelConfig | None = None,
 ) -> tuple[Choice, ...]:
     """Ways that take less than the present one, the mildest first.
 
@@ -26,21 +29,23 @@ def smaller_choices(
         budget: What the device has.
         now: Weight formats that were too large.
         context_tokens: The context that was too long.
+        draft_model: Sizes of a model that drafts for it; None for none.
 
     Returns:
         At most three: the same weights with half the context or less, and smaller weights with
         the same one. Those that fit come alone where there are any.
     """
-    present = plan_choice(config, heads, now, budget, context_tokens)
+    plan = partial(plan_choice, config, heads, now, budget, draft_model=draft_model)
+    present = plan(context_tokens)
     most = present.plan.weights_bytes
     shorter = []
     tokens = context_tokens // 2
     while tokens >= _SHORTEST:
-        shorter.append(plan_choice(config, heads, now, budget, tokens))
+        shorter.append(plan(tokens))
         tokens //= 2
     coarser = [
         choice
-        for choice in choices(config, heads, budget, context_tokens)
+        for choice in choices(config, heads, budget, context_tokens, draft_model)
         if not choice.lack and choice.plan.weights_bytes < most and not config.quantization
     ]
     fitting = [one for one in shorter if one.plan.fit is not Fit.NO][:1]

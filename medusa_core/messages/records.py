@@ -346,6 +346,7 @@ class MemoryPlan:
         max_context: The longest context that has room; 0 if none has.
         fit: Whether it fits.
         is_live: Other programs' share was measured, not assumed.
+        draft_model_bytes: Of `heads_bytes`: the weights of a draft model.
     """
 
     weights_bytes: int
@@ -361,6 +362,7 @@ class MemoryPlan:
     max_context: int
     fit: Fit
     is_live: bool
+    draft_model_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help=f"a folder, a repository, or one of {names}")
     parser.add_argument("--num-heads", type=int, help="Medusa heads to plan for")
     parser.add_argument("--heads", default="", help="folder or repository of Medusa heads")
+    parser.add_argument("--assistant", default="", help="a smaller model that drafts, named alike")
     add_format_arguments(parser)
     parser.add_argument("--context", type=int, default=0, help="tokens (default: 4096)")
     parser.add_argument("--device", default="", help="cpu, cuda or cuda:N (default: best there is)")
@@ -45,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the plan; the exit status is 0 whether it fits or not."""
     config, heads = _facts(args)
+    draft_model = _model_facts(args.assistant)[0] if args.assistant else None
     budget = _budget(args)
     context = args.context or min(_USUAL_CONTEXT, config.context_tokens)
     if args.context > config.context_tokens:
@@ -53,21 +55,15 @@ def run(args: argparse.Namespace) -> int:
             "Ask for a shorter context.",
         )
     formats = formats_of(args)
-    best = recommend(config, heads, budget)
-    if formats.linears or not best:
-        choice = plan_choice(config, heads, formats, budget, context)
-    else:
-        choice = plan_choice(
-            config, heads, best.formats, budget, args.context or best.plan.context_tokens
-        )
+    best = recommend(config, heads, budget, draft_model)
+    if best and not formats.linears:
+        formats, context = best.formats, args.context or best.plan.context_tokens
+    choice = plan_choice(config, heads, formats, budget, context, draft_model=draft_model)
     if args.json:
         print(json.dumps(as_json(choice)))
     else:
-        print(
-            _table(
-                args.model, config, choice, choices(config, heads, budget, context), best, budget
-            )
-        )
+        every = choices(config, heads, budget, context, draft_model)
+        print(_table(args.model, config, choice, every, best, budget))
     return 0
 
 
@@ -77,6 +73,7 @@ def as_json(choice: Choice) -> dict[str, object]:
     return {
         "weights_bytes": plan.weights_bytes,
         "heads_bytes": plan.heads_bytes,
+        "draft_model_bytes": plan.draft_model_bytes,
         "kv_bytes": plan.kv_bytes,
         "scratch_bytes": plan.scratch_bytes,
         "runtime_bytes": plan.runtime_bytes,
@@ -180,7 +177,8 @@ def _table(
     ]
     rows = {
         "weights": plan.weights_bytes,
-        "heads": plan.heads_bytes,
+        "heads": plan.heads_bytes - plan.draft_model_bytes,
+        "draft model": plan.draft_model_bytes,
         "KV cache": plan.kv_bytes,
         "scratch": plan.scratch_bytes,
         "runtime": plan.runtime_bytes,

@@ -852,6 +852,21 @@
     </message>
 </context>
 <context>
+    <name>DraftBox</name>
+    <message>
+        <source>Draft with</source>
+        <translation>Entwerfen mit</translation>
+    </message>
+    <message>
+        <source>A smaller model with the same tokens guesses what the large one says. It takes memory of its own, and helps most where the large one is slow.</source>
+        <translation>Ein kleineres Modell mit denselben Token rät, was das große sagt. Es braucht eigenen Speicher und hilft am meisten, wo das große langsam ist.</translation>
+    </message>
+    <message>
+        <source>none</source>
+        <translation>keines</translation>
+    </message>
+</context>
+<context>
     <name>EmptyState</name>
     <message>
         <source>What shall we talk about?</source>
@@ -1057,6 +1072,10 @@
         <translation>Wählen Sie ein Modell der Llama-Familie, oder laden Sie config.json neu herunter.</translation>
     </message>
     <message>
+        <source>Choose a MiMo model, or go without heads.</source>
+        <translation>Wählen Sie ein MiMo-Modell, oder verzichten Sie auf Köpfe.</translation>
+    </message>
+    <message>
         <source>Choose a chat model: a base model doesn&apos;t know how to answer.</source>
         <translation>Wählen Sie ein Chat-Modell: Ein Basismodell weiß nicht, wie man antwortet.</translation>
     </message>
@@ -1131,6 +1150,10 @@
     <message>
         <source>Choose a version of this model that was made without desc_act, or a GGUF file.</source>
         <translation>Wählen Sie eine Fassung dieses Modells, die ohne desc_act entstand, oder eine GGUF-Datei.</translation>
+    </message>
+    <message>
+        <source>Choose a whole number from {0} to {1}.</source>
+        <translation>Wählen Sie eine ganze Zahl von {0} bis {1}.</translation>
     </message>
     <message>
         <source>Choose an EAGLE-3 head for this model.</source>
@@ -1577,6 +1600,10 @@
         <translation>Vielleicht wurde sie beim Kopieren abgeschnitten: Kopieren Sie sie neu oder zeichnen Sie neu auf.</translation>
     </message>
     <message>
+        <source>It may hold what was deleted: remove it yourself.</source>
+        <translation>Sie kann enthalten, was gelöscht wurde: Entfernen Sie sie selbst.</translation>
+    </message>
+    <message>
         <source>It still holds what was deleted: remove it yourself.</source>
         <translation>Darin steht noch, was gelöscht wurde: Entfernen Sie es selbst.</translation>
     </message>
@@ -1609,8 +1636,16 @@
         <translation>Lassen Sie sie als „rooted“, oder trainieren Sie Köpfe ohne das.</translation>
     </message>
     <message>
+        <source>Layers for multi-token prediction of {0} models aren&apos;t supported.</source>
+        <translation>MTP-Schichten von Modellen der Art {0} werden nicht unterstützt.</translation>
+    </message>
+    <message>
         <source>Layers of other kinds, such as recurrent ones, aren&apos;t supported.</source>
         <translation>Schichten anderer Art, etwa rekurrente, werden nicht unterstützt.</translation>
+    </message>
+    <message>
+        <source>Leave out --no-learned, or choose another drafter.</source>
+        <translation>Lassen Sie --no-learned weg, oder wählen Sie ein anderes Vorausraten.</translation>
     </message>
     <message>
         <source>Leave some for the answer.</source>
@@ -1635,6 +1670,10 @@
     <message>
         <source>Load Medusa heads for this model, or choose the drafter &apos;ngram&apos; or &apos;none&apos;.</source>
         <translation>Laden Sie Medusa-Köpfe für dieses Modell, oder wählen Sie „ngram“ oder „none“ als Vorausraten.</translation>
+    </message>
+    <message>
+        <source>Load MiMo as safetensors without other heads, or choose another drafter.</source>
+        <translation>Laden Sie MiMo als safetensors ohne andere Köpfe, oder wählen Sie ein anderes Vorausraten.</translation>
     </message>
     <message>
         <source>Load a model first.</source>
@@ -1671,6 +1710,10 @@
     <message>
         <source>Make room on the disk, or choose another folder; until then it is kept in memory.</source>
         <translation>Schaffen Sie Platz auf dem Datenträger, oder wählen Sie einen anderen Ordner; bis dahin bleibt es im Arbeitsspeicher.</translation>
+    </message>
+    <message>
+        <source>Make room on the disk, or close other programs.</source>
+        <translation>Schaffen Sie Platz auf der Festplatte, oder schließen Sie andere Programme.</translation>
     </message>
     <message>
         <source>Make room, or choose another folder; then resume: nothing is lost.</source>
@@ -2033,6 +2076,10 @@
         <translation>Tensoren, die zu keinem Medusa-Kopf gehören: {0}.</translation>
     </message>
     <message>
+        <source>Tensors that belong to no layer for multi-token prediction: {0}.</source>
+        <translation>Tensoren, die zu keiner MTP-Schicht gehören: {0}.</translation>
+    </message>
+    <message>
         <source>Tensors that belong to no layer of their head: {0}.</source>
         <translation>Tensoren, die zu keiner Schicht ihres Kopfes gehören: {0}.</translation>
     </message>
@@ -2181,20 +2228,12 @@
         <translation>Die Datei ist nicht gültig: {0}.</translation>
     </message>
     <message>
-        <source>The head drafts from {0} tokens, the model has {1}.</source>
-        <translation>Der Kopf rät aus {0} Token, das Modell hat {1}.</translation>
-    </message>
-    <message>
-        <source>The head is {0} wide, the model {1}, and it has no token vectors of its own.</source>
-        <translation>Der Kopf ist {0} breit, das Modell {1}, und er hat keine eigenen Token-Vektoren.</translation>
+        <source>The head is {0} wide, the model {1}, and it has no token vectors or no projection of its own.</source>
+        <translation>Der Kopf ist {0} breit, das Modell {1}, und ihm fehlen eigene Token-Vektoren oder eine eigene Projektion.</translation>
     </message>
     <message>
         <source>The head reads layers {0}, which a model of {1} layers hasn&apos;t.</source>
         <translation>Der Kopf liest die Schichten {0}, die ein Modell mit {1} Schichten nicht hat.</translation>
-    </message>
-    <message>
-        <source>The head reads states of {0} numbers, the model&apos;s have {1}.</source>
-        <translation>Der Kopf liest Zustände aus {0} Zahlen, die des Modells haben {1}.</translation>
     </message>
     <message>
         <source>The heads are for a hidden size of {0}, the model has {1}.</source>
@@ -2235,6 +2274,10 @@
     <message>
         <source>The last message alone</source>
         <translation>Die letzte Nachricht allein</translation>
+    </message>
+    <message>
+        <source>The layer for multi-token prediction lacks {0}.</source>
+        <translation>Der MTP-Schicht fehlt {0}.</translation>
     </message>
     <message>
         <source>The layers of this model differ in their sizes.</source>
@@ -2327,6 +2370,10 @@
     <message>
         <source>The weights and config.json belong to different heads: download both again.</source>
         <translation>Gewichte und config.json gehören zu verschiedenen Köpfen: Laden Sie beide noch einmal herunter.</translation>
+    </message>
+    <message>
+        <source>The weights and config.json belong to different models: download both again.</source>
+        <translation>Die Gewichte und config.json gehören zu verschiedenen Modellen: Laden Sie beide neu herunter.</translation>
     </message>
     <message>
         <source>The weights and config.json belong to different models; download both again.</source>
@@ -2557,6 +2604,10 @@
         <translation>Token {0} ist keines von {1}.</translation>
     </message>
     <message>
+        <source>Training can&apos;t begin in {0}: {1}.</source>
+        <translation>Das Training kann in {0} nicht beginnen: {1}.</translation>
+    </message>
+    <message>
         <source>Try again later, or over another network.</source>
         <translation>Versuchen Sie es später noch einmal, oder über ein anderes Netz.</translation>
     </message>
@@ -2629,12 +2680,20 @@
         <translation>Was ein Schritt kostet, ist nicht bekannt.</translation>
     </message>
     <message>
+        <source>What {0} said isn&apos;t kept.</source>
+        <translation>Was {0} gesagt hat, wird nicht behalten.</translation>
+    </message>
+    <message>
         <source>Without them it would be another model: choose a checkpoint of a supported kind.</source>
         <translation>Ohne sie wäre es ein anderes Modell: Wählen Sie einen Checkpoint einer unterstützten Art.</translation>
     </message>
     <message>
         <source>Without them it would draft otherwise: choose another head.</source>
         <translation>Ohne sie würde er anders raten: Wählen Sie einen anderen Kopf.</translation>
+    </message>
+    <message>
+        <source>Without them it would draft otherwise: choose the unquantized version of this model.</source>
+        <translation>Ohne sie würde sie anders raten: Wählen Sie die unquantisierte Fassung dieses Modells.</translation>
     </message>
     <message>
         <source>Write a branch, a tag or a commit.</source>
@@ -2753,12 +2812,24 @@
         <translation>es hat {0} Token, nicht {1}</translation>
     </message>
     <message>
+        <source>it isn&apos;t smaller</source>
+        <translation>es ist nicht kleiner</translation>
+    </message>
+    <message>
         <source>its layers share keys and values</source>
         <translation>seine Schichten teilen Schlüssel und Werte</translation>
     </message>
     <message>
         <source>its list of exceptions can&apos;t be read</source>
         <translation>die Liste der Ausnahmen ist nicht lesbar</translation>
+    </message>
+    <message>
+        <source>its tokens are others</source>
+        <translation>seine Token sind andere</translation>
+    </message>
+    <message>
+        <source>its vocabulary has {0} tokens, not {1}</source>
+        <translation>sein Vokabular hat {0} Token, nicht {1}</translation>
     </message>
     <message>
         <source>its {0} is no whole number</source>
@@ -2799,6 +2870,10 @@
     <message>
         <source>some of their layers share keys and values</source>
         <translation>einige ihrer Schichten teilen Schlüssel und Werte</translation>
+    </message>
+    <message>
+        <source>t2d isn&apos;t one value for each token.</source>
+        <translation>t2d hat nicht für jedes Token einen Wert.</translation>
     </message>
     <message>
         <source>the answer took longer than {0} s</source>
@@ -3015,6 +3090,10 @@
     <message>
         <source>{0} has no header that can be read.</source>
         <translation>{0} hat keinen lesbaren Kopf.</translation>
+    </message>
+    <message>
+        <source>{0} has no layer for multi-token prediction.</source>
+        <translation>{0} hat keine MTP-Schicht.</translation>
     </message>
     <message>
         <source>{0} has no phrase table.</source>
@@ -4462,6 +4541,10 @@
         <translation>Köpfe</translation>
     </message>
     <message>
+        <source>Draft with</source>
+        <translation>Entwerfen mit</translation>
+    </message>
+    <message>
         <source>Verify</source>
         <translation>Überprüfen</translation>
     </message>
@@ -4472,6 +4555,14 @@
     <message>
         <source>Show folder</source>
         <translation>Ordner zeigen</translation>
+    </message>
+    <message>
+        <source>Train heads…</source>
+        <translation>Köpfe trainieren…</translation>
+    </message>
+    <message>
+        <source>Make this model faster by heads of its own.</source>
+        <translation>Macht dieses Modell durch eigene Köpfe schneller.</translation>
     </message>
     <message>
         <source>Import model…</source>
@@ -4733,6 +4824,10 @@
         <translation>Die Köpfe dieses Paares liegen als Pickle-Datei vor, einer Art von Datei, die beim Öffnen Code ausführen kann. Medusa Chat sieht sie vorher durch, weist alles außer reinen Tensoren ab und wandelt sie einmal um, in einem eigenen Prozess.</translation>
     </message>
     <message>
+        <source>About {0} tokens/s here without guesses (an estimate). How much faster the draft model makes it is measured once it is loaded.</source>
+        <translation>Etwa {0} Tokens/s auf diesem Gerät ohne Vorausraten (geschätzt). Wie viel schneller das Entwurfsmodell es macht, wird gemessen, sobald es geladen ist.</translation>
+    </message>
+    <message>
         <source>About {0} tokens/s here (an estimate). It has no heads: guesses come from the chat&apos;s own text.</source>
         <translation>Etwa {0} Tokens/s auf diesem Gerät (geschätzt). Es hat keine Köpfe: Geraten wird aus dem Text des Chats selbst.</translation>
     </message>
@@ -4760,6 +4855,10 @@
         <translation>Gerät, Hub-Token, Speicherort, Ruhezeit</translation>
     </message>
     <message>
+        <source>Training of {0} is paused: see Train heads….</source>
+        <translation>Das Training von {0} ruht: siehe „Köpfe trainieren…“.</translation>
+    </message>
+    <message>
         <source>Discover</source>
         <translation>Entdecken</translation>
     </message>
@@ -4779,6 +4878,10 @@
         <source>{0} is here: load it under Installed.</source>
         <translation>{0} ist da: Laden lässt es sich unter Installiert.</translation>
     </message>
+    <message>
+        <source>{0} is made: load its model under Installed to use it.</source>
+        <translation>{0} ist fertig: Laden Sie das Modell dazu unter „Installiert“.</translation>
+    </message>
 </context>
 <context>
     <name>ListModel</name>
@@ -4796,6 +4899,10 @@
     <message>
         <source>Memory</source>
         <translation>Speicher</translation>
+    </message>
+    <message>
+        <source>draft model</source>
+        <translation>Entwurfsmodell</translation>
     </message>
     <message>
         <source>other programs</source>
@@ -5270,6 +5377,42 @@
         <translation>selbst</translation>
     </message>
     <message>
+        <source>Lookahead window W</source>
+        <translation>Lookahead-Fenster W</translation>
+    </message>
+    <message>
+        <source>How many places behind the text are guessed in parallel in each step.</source>
+        <translation>Für so viele Stellen hinter dem Text wird in jedem Schritt gleichzeitig geraten.</translation>
+    </message>
+    <message>
+        <source>More places find more guesses, but each takes N − 1 rows of a step.</source>
+        <translation>Mehr Stellen finden mehr, aber jede braucht N − 1 Zeilen eines Schritts.</translation>
+    </message>
+    <message>
+        <source>Lookahead length N</source>
+        <translation>Lookahead-Länge N</translation>
+    </message>
+    <message>
+        <source>How many tokens long the found pieces of text are, the one before a guess included.</source>
+        <translation>So viele Token sind die gefundenen Textstücke lang, das vor dem Geratenen mitgezählt.</translation>
+    </message>
+    <message>
+        <source>Longer ones save more where they are right, which is rarer.</source>
+        <translation>Längere sparen mehr, wo sie stimmen, was seltener ist.</translation>
+    </message>
+    <message>
+        <source>Lookahead guesses G</source>
+        <translation>Lookahead-Stücke G</translation>
+    </message>
+    <message>
+        <source>How many of the found pieces are kept, and checked, behind the same token.</source>
+        <translation>So viele der gefundenen Stücke werden hinter demselben Token behalten und geprüft.</translation>
+    </message>
+    <message>
+        <source>More are right more often, but take more rows of a step.</source>
+        <translation>Mehr stimmen öfter, brauchen aber mehr Zeilen eines Schritts.</translation>
+    </message>
+    <message>
         <source>small built-in demo</source>
         <translation>kleines eingebautes Demomodell</translation>
     </message>
@@ -5300,6 +5443,10 @@
     <message>
         <source>Plain decoding guesses nothing.</source>
         <translation>Ohne Beschleunigung wird nichts vorausgeraten.</translation>
+    </message>
+    <message>
+        <source>Only Lookahead uses this.</source>
+        <translation>Nur Lookahead braucht dies.</translation>
     </message>
     <message>
         <source>Exact</source>
@@ -5358,12 +5505,36 @@
         <translation>von einem Hydra-Kopf geraten, der liest, was vor ihm geraten wurde</translation>
     </message>
     <message>
+        <source>learned</source>
+        <translation>gelernt</translation>
+    </message>
+    <message>
+        <source>what the model said in earlier answers</source>
+        <translation>was das Modell in früheren Antworten gesagt hat</translation>
+    </message>
+    <message>
+        <source>lookahead</source>
+        <translation>Lookahead</translation>
+    </message>
+    <message>
+        <source>found by the model itself, in rows that look ahead</source>
+        <translation>vom Modell selbst gefunden, in Zeilen, die vorausschauen</translation>
+    </message>
+    <message>
         <source>head</source>
         <translation>Kopf</translation>
     </message>
     <message>
         <source>guessed by a Medusa head; head k guesses k tokens ahead</source>
         <translation>von einem Medusa-Kopf geraten; Kopf k rät k Token voraus</translation>
+    </message>
+    <message>
+        <source>MTP</source>
+        <translation>MTP</translation>
+    </message>
+    <message>
+        <source>guessed by a layer that the model was trained with, to predict further tokens</source>
+        <translation>geraten von einer Schicht, mit der das Modell trainiert wurde, um weitere Token vorherzusagen</translation>
     </message>
     <message>
         <source>lookup</source>
@@ -5406,6 +5577,18 @@
         <translation>Was ein Kopf rät, der von den Zuständen des Modells aus Token für Token weitergeht.</translation>
     </message>
     <message>
+        <source>Learned</source>
+        <translation>Gelernt</translation>
+    </message>
+    <message>
+        <source>Lookahead</source>
+        <translation>Lookahead</translation>
+    </message>
+    <message>
+        <source>The model guesses several places ahead at once; what it finds there is tried later.</source>
+        <translation>Das Modell rät an mehreren Stellen voraus zugleich; was es dort findet, wird später versucht.</translation>
+    </message>
+    <message>
         <source>Medusa heads</source>
         <translation>Medusa-Köpfe</translation>
     </message>
@@ -5428,6 +5611,14 @@
     <message>
         <source>The heads&apos; guesses, in a tree that is larger where the heads are unsure.</source>
         <translation>Was die Köpfe raten, in einem Baum, der größer ist, wo sie unsicher sind.</translation>
+    </message>
+    <message>
+        <source>MTP layer</source>
+        <translation>MTP-Schicht</translation>
+    </message>
+    <message>
+        <source>The guesses of the layer that the model was trained with, to predict further tokens.</source>
+        <translation>Was die Schicht rät, mit der das Modell trainiert wurde, um weitere Token vorherzusagen.</translation>
     </message>
     <message>
         <source>Prompt lookup</source>
@@ -5826,6 +6017,17 @@
     </message>
 </context>
 <context>
+    <name>Speeds</name>
+    <message>
+        <source>{0}: {1:.1f} tokens per step, {2:.1f} × plain, measured on this computer.</source>
+        <translation>{0}: {1:.1f} Token je Schritt, {2:.1f} × einfach, auf diesem Computer gemessen.</translation>
+    </message>
+    <message>
+        <source>The fastest here.</source>
+        <translation>Hier das Schnellste.</translation>
+    </message>
+</context>
+<context>
     <name>StepBars</name>
     <message>
         <source>Tokens per step</source>
@@ -6099,6 +6301,226 @@
     <message>
         <source>Save the picture</source>
         <translation>Bild sichern</translation>
+    </message>
+</context>
+<context>
+    <name>Train</name>
+    <message>
+        <source>Medusa, shared projection</source>
+        <translation>Medusa, gemeinsame Projektion</translation>
+    </message>
+    <message>
+        <source>Small and quick to train; they use the model&apos;s own projection.</source>
+        <translation>Klein und schnell trainiert; sie nutzen die Projektion des Modells.</translation>
+    </message>
+    <message>
+        <source>Medusa, plain</source>
+        <translation>Medusa, schlicht</translation>
+    </message>
+    <message>
+        <source>Large; other programs run them, too.</source>
+        <translation>Groß; auch andere Programme können sie nutzen.</translation>
+    </message>
+    <message>
+        <source>Medusa, reading the last token</source>
+        <translation>Medusa, mit Blick auf das letzte Token</translation>
+    </message>
+    <message>
+        <source>They guess better; only this program runs them.</source>
+        <translation>Sie raten besser; nur dieses Programm kann sie nutzen.</translation>
+    </message>
+    <message>
+        <source>EAGLE-3</source>
+        <translation>EAGLE-3</translation>
+    </message>
+    <message>
+        <source>Guesses best, and takes longest to train and to ask.</source>
+        <translation>Rät am besten und braucht am längsten, im Training und beim Raten.</translation>
+    </message>
+    <message>
+        <source>Prompts (*.jsonl *.json)</source>
+        <translation>Fragen (*.jsonl *.json)</translation>
+    </message>
+    <message>
+        <source>Loading the model</source>
+        <translation>Das Modell wird geladen</translation>
+    </message>
+    <message>
+        <source>The model writes answers</source>
+        <translation>Das Modell schreibt Antworten</translation>
+    </message>
+    <message>
+        <source>Computing the model&apos;s states</source>
+        <translation>Die Zustände des Modells werden berechnet</translation>
+    </message>
+    <message>
+        <source>Heads learn</source>
+        <translation>Die Köpfe lernen</translation>
+    </message>
+    <message>
+        <source>Measuring what the heads bring</source>
+        <translation>Gemessen wird, was die Köpfe bringen</translation>
+    </message>
+    <message>
+        <source>Paused; nothing is lost</source>
+        <translation>Angehalten; nichts geht verloren</translation>
+    </message>
+    <message>
+        <source>The heads are made</source>
+        <translation>Die Köpfe sind fertig</translation>
+    </message>
+    <message>
+        <source>It stopped</source>
+        <translation>Es ist stehen geblieben</translation>
+    </message>
+    <message>
+        <source>{0:.0f} tokens/s</source>
+        <translation>{0:.0f} Token/s</translation>
+    </message>
+    <message>
+        <source>{0} left</source>
+        <translation>noch {0}</translation>
+    </message>
+    <message>
+        <source>best guess right: {0}</source>
+        <translation>beste Wahl richtig: {0}</translation>
+    </message>
+</context>
+<context>
+    <name>TrainDialog</name>
+    <message>
+        <source>Train heads</source>
+        <translation>Köpfe trainieren</translation>
+    </message>
+    <message>
+        <source>Unload the model that answers while heads are trained</source>
+        <translation>Das antwortende Modell entladen, solange Köpfe trainiert werden</translation>
+    </message>
+    <message>
+        <source>Chatting loads it again. On a card both rarely fit; training then says so.</source>
+        <translation>Beim Schreiben wird es wieder geladen. Auf einer Grafikkarte passen selten beide; das Training sagt es dann.</translation>
+    </message>
+    <message>
+        <source>What would it take?</source>
+        <translation>Was würde es brauchen?</translation>
+    </message>
+    <message>
+        <source>Start</source>
+        <translation>Beginnen</translation>
+    </message>
+    <message>
+        <source>Give up…</source>
+        <translation>Aufgeben…</translation>
+    </message>
+    <message>
+        <source>Train others…</source>
+        <translation>Andere trainieren…</translation>
+    </message>
+    <message>
+        <source>The model answers questions, and heads learn to guess its answers; the model itself stays as it is. You can chat meanwhile: both are slower then.</source>
+        <translation>Das Modell beantwortet Fragen, und Köpfe lernen, seine Antworten zu raten; das Modell selbst bleibt, wie es ist. Währenddessen lässt sich chatten: Beides ist dann langsamer.</translation>
+    </message>
+    <message>
+        <source>Loading the model and trying it: a minute or two …</source>
+        <translation>Das Modell wird geladen und ausprobiert: ein bis zwei Minuten …</translation>
+    </message>
+    <message>
+        <source>Memory {0} at the worst moment · disk {1} · the model writes {2:.0f} tokens/s · about {3:.1f} hours</source>
+        <translation>Speicher höchstens {0} · Festplatte {1} · das Modell schreibt {2:.0f} Token/s · etwa {3:.1f} Stunden</translation>
+    </message>
+    <message>
+        <source>Give up, and delete what this run has?</source>
+        <translation>Aufgeben und löschen, was dieser Lauf hat?</translation>
+    </message>
+    <message>
+        <source>Go on</source>
+        <translation>Weiter</translation>
+    </message>
+    <message>
+        <source>Pause</source>
+        <translation>Anhalten</translation>
+    </message>
+    <message>
+        <source>the usual weights</source>
+        <translation>den üblichen Gewichten</translation>
+    </message>
+    <message>
+        <source>Heads for {0}, with {1}.</source>
+        <translation>Köpfe für {0}, mit {1}.</translation>
+    </message>
+    <message>
+        <source>Heads in {0}</source>
+        <translation>Köpfe in {0}</translation>
+    </message>
+</context>
+<context>
+    <name>TrainForm</name>
+    <message>
+        <source> min</source>
+        <translation> min</translation>
+    </message>
+    <message>
+        <source>Choose files…</source>
+        <translation>Dateien wählen…</translation>
+    </message>
+    <message>
+        <source>Bundled questions</source>
+        <translation>Mitgelieferte Fragen</translation>
+    </message>
+    <message>
+        <source>Ask what I asked in my own chats, too</source>
+        <translation>Auch fragen, was ich in meinen Chats gefragt habe</translation>
+    </message>
+    <message>
+        <source>Nothing leaves this computer. The questions lie in the run&apos;s folder until it ends; the heads hold no text.</source>
+        <translation>Nichts verlässt diesen Computer. Die Fragen liegen im Ordner des Laufs, bis er endet; die Köpfe enthalten keinen Text.</translation>
+    </message>
+    <message>
+        <source>Kind of heads</source>
+        <translation>Art der Köpfe</translation>
+    </message>
+    <message>
+        <source>Tokens ahead</source>
+        <translation>Token voraus</translation>
+    </message>
+    <message>
+        <source>Time for everything</source>
+        <translation>Zeit für alles</translation>
+    </message>
+    <message>
+        <source>Disk for the model&apos;s states</source>
+        <translation>Festplatte für die Zustände des Modells</translation>
+    </message>
+    <message>
+        <source>What the model is asked</source>
+        <translation>Was das Modell gefragt wird</translation>
+    </message>
+    <message>
+        <source>Files of prompts or conversations</source>
+        <translation>Dateien mit Fragen oder Gesprächen</translation>
+    </message>
+    <message>
+        <source>800 questions that come with this program</source>
+        <translation>800 Fragen, die zu diesem Programm gehören</translation>
+    </message>
+</context>
+<context>
+    <name>TrainRun</name>
+    <message>
+        <source>Progress of this stage</source>
+        <translation>Fortschritt dieses Abschnitts</translation>
+    </message>
+    <message>
+        <source>Best guess right, %</source>
+        <translation>Beste Wahl richtig, %</translation>
+    </message>
+    <message>
+        <source>Of answers that heads don&apos;t learn from: how often the best guess of head 1, 2, … is the token that followed, over the steps of training.</source>
+        <translation>Bei Antworten, aus denen die Köpfe nicht lernen: wie oft die beste Wahl von Kopf 1, 2, … das Token ist, das folgte, über die Schritte des Trainings.</translation>
+    </message>
+    <message>
+        <source>Now, by head – {0}</source>
+        <translation>Jetzt, je Kopf – {0}</translation>
     </message>
 </context>
 <context>

@@ -1,10 +1,12 @@
 """Themes: every text can be read, every mark can be seen, every file is there."""
 
 import re
+from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pytest
-from PySide6.QtGui import QFont, QFontInfo
+from PySide6.QtGui import QColor, QFont, QFontInfo
 from pytestqt.qtbot import QtBot
 
 import app
@@ -15,12 +17,29 @@ from app.theme.marks import mark_style
 from app.theme.stylesheet import render_stylesheet
 from app.theme.tokens import CONTRAST, DARK, LIGHT, Theme, contrast
 from medusa_core.api import resources_dir
+from medusa_core.drafters.source import source_registry
 from tests.app.engine_says import LEGEND, SOURCES
 
 THEMES = pytest.mark.parametrize("theme", [LIGHT, DARK, CONTRAST], ids=lambda theme: theme.name)
 READABLE = 4.5
 ENHANCED = 7.0  # WCAG 2.2, level AAA
 VISIBLE = 3.0
+APART = 5.0
+# From linear red, green and blue to the cones of the eye, and from their cube roots to OKLab.
+_LMS = np.array(
+    [
+        [0.4122214708, 0.5363325363, 0.0514459929],
+        [0.2119034982, 0.6806995451, 0.1073969566],
+        [0.0883024619, 0.2817188376, 0.6299787005],
+    ]
+)
+_OKLAB = np.array(
+    [
+        [0.2104542553, 0.7936177850, -0.0040720468],
+        [1.9779984951, -2.4285922050, 0.4505937099],
+        [0.0259040371, 0.7827717662, -0.8086757660],
+    ]
+)
 
 
 def test_contrast_agrees_with_the_examples_of_its_definition() -> None:
@@ -105,12 +124,53 @@ def test_underlines_bars_and_the_focus_can_be_seen(theme: Theme) -> None:
 
 
 @THEMES
-def test_the_colours_of_the_heads_differ_and_start_again(theme: Theme) -> None:
-    assert len({mark.line for mark in theme.palette.values()}) == len(theme.palette) == 9
-    assert theme.series(1) == theme.series(10) == theme.mark("blue") == theme.mark("no such")
-    assert theme.series(1) != theme.series(2)
-    named = {colour for info in SOURCES for colour in info.colours}
-    assert named <= theme.palette.keys()
+def test_any_two_colours_of_marks_can_be_told_apart(theme: Theme) -> None:
+    distances = {
+        (one, other): oklab_distance(theme.palette[one].line, theme.palette[other].line)
+        for one, other in combinations(theme.palette, 2)
+    }
+    assert {pair for pair, distance in distances.items() if distance < APART} == set()
+    assert len({mark.tint for mark in theme.palette.values()}) == len(theme.palette)
+
+
+@THEMES
+def test_the_colours_of_curves_start_again_behind_the_last(theme: Theme) -> None:
+    assert [theme.series(1 + part) for part in range(len(theme.palette))] == list(
+        theme.palette.values()
+    )
+    assert theme.series(len(theme.palette) + 1) == theme.series(1) == theme.mark("no such")
+
+
+@THEMES
+def test_every_source_has_its_colours_and_those_of_heads_start_again(theme: Theme) -> None:
+    for info in SOURCES:
+        assert set(info.colours) <= theme.palette.keys()
+        lines = [LEGEND.colour(Mark(info.name, depth)) for depth in range(1, 12)]
+        assert lines[: len(info.colours)] == list(info.colours)
+        assert lines[len(info.colours)] == info.colours[0]
+    of_heads = {spec.name for spec in source_registry().specs if spec.of_heads}
+    for one, other in combinations(SOURCES, 2):
+        # A target has heads of one kind, so those of another are never drawn beside them.
+        never_together = {one.name, other.name} <= of_heads
+        assert never_together or not {*one.colours} & {*other.colours}, (one.name, other.name)
+
+
+def oklab_distance(first: str, second: str) -> float:
+    """How different two "#rrggbb" colours look: 2 is just seen, 100 is black to white.
+
+    Source: B. Ottosson, A perceptual color space for image processing, 2020.
+    """
+
+    def lab(colour: str) -> np.ndarray:
+        rgb = QColor(colour)
+        lms = _LMS @ [_linear(c) for c in (rgb.redF(), rgb.greenF(), rgb.blueF())]
+        return _OKLAB @ np.cbrt(lms)
+
+    return 100 * float(np.linalg.norm(lab(first) - lab(second)))
+
+
+def _linear(channel: float) -> float:
+    return channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4
 
 
 @THEMES

@@ -74,6 +74,8 @@ def parts_of(spec: EagleSpec) -> dict[str, Tensor]:
     parts["d2t"] = offsets - torch.arange(spec.columns)
     if spec.more.get("norm_before_fc"):
         parts["input_norm"] = normal(features, scale=0.1) + 1
+    for index in range(len(spec.taps) * bool(spec.more.get("fc_norm"))):
+        parts[f"fc_norm.{index}"] = normal(hidden, scale=0.3) + 1
     return parts
 
 
@@ -173,6 +175,10 @@ class Slowly:
         if spec.is_third:
             if "input_norm" in parts:
                 read = self._norm(read, parts["input_norm"])
+            if spec.more.get("fc_norm"):
+                each = read.chunk(len(spec.taps), dim=-1)
+                normed = [self._norm(x, parts[f"fc_norm.{i}"]) for i, x in enumerate(each)]
+                read = torch.cat(normed, dim=-1)
             read = read @ parts["fc"].T
         states = list(read)
         seen: list[Tensor] = []
@@ -180,7 +186,10 @@ class Slowly:
             hidden = states[place]
             states_so_far = self._layer(hidden, token, seen)
             if place >= len(token_ids) - 1:
-                states.append(states_so_far)
+                feeds_normed = spec.more.get("norm_output", False)
+                states.append(
+                    self._norm(states_so_far, parts["norm"]) if feeds_normed else states_so_far
+                )
         return self._scores(states[-1])
 
     def _layer(self, hidden: Tensor, token: int, seen: list[Tensor]) -> Tensor:
@@ -215,7 +224,9 @@ class Slowly:
         if not spec.is_third:
             chances = torch.softmax(self._target_head @ state, 0)
             return dict(enumerate(chances.tolist()))
-        chances = torch.softmax(parts["lm_head"] @ self._norm(state, parts["norm"]), 0)
+        if not spec.more.get("norm_output"):  # else it is normed already
+            state = self._norm(state, parts["norm"])
+        chances = torch.softmax(parts["lm_head"] @ state, 0)
         ids = (parts["d2t"].long() + torch.arange(spec.columns)).tolist()
         return dict(zip(ids, chances.tolist(), strict=True))
 

@@ -3,6 +3,7 @@
 from array import array
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -10,7 +11,10 @@ import torch
 from medusa_core.drafters.source import Memory, Paths
 from medusa_core.drafters.sources.draft_model_source import DraftModelSource
 from medusa_core.errors import RequestError
-from medusa_core.messages import GenerateSettings
+from medusa_core.memory.budget import imagined_card
+from medusa_core.memory.recommend import plan_choice
+from medusa_core.messages import Fit, GenerateSettings, HeadsShape, WeightFormats
+from medusa_core.plan.cli import shape_config
 from medusa_core.target import LoadOptions, Target, load_target
 from tests.core.conftest import Folders, LoadTarget
 from tests.core.drafts import heard
@@ -61,9 +65,66 @@ def test_a_model_that_drafts_for_itself_is_always_right(folders: Folders) -> Non
     assert all(length >= 2 for length in run.done.accept_lengths[:-1])
 
 
-def test_another_vocabulary_is_refused(folders: Folders, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "more", [{"temperature": 0.7}, {"temperature": 1.5, "top_k": 40}, {"top_p": 0.8}], ids=str
+)
+def test_told_the_noise_a_model_that_drafts_for_itself_is_right_where_chance_chooses(
+    folders: Folders, more: dict[str, Any]
+) -> None:
+    folder = folders["grouped"][0]
+    target = load_target(folder, options=LoadOptions("float64", assistant_dir=folder))
+    settings = GenerateSettings(
+        "draft-model", "sample", tree_rows=4, max_new_tokens=24, seed=5, **more
+    )
+    run = decode(target, settings, user_says("tea and toast"))
+    plain = decode(target, replace(settings, drafter="none"), user_says("tea and toast"))
+    assert run.token_ids == plain.token_ids
+    assert all(length >= 2 for length in run.done.accept_lengths[:-1])
+
+
+@pytest.mark.parametrize("formats", [WeightFormats(), WeightFormats("int8")])
+def test_a_draft_model_is_planned_to_the_byte_in_the_targets_formats(
+    folders: Folders, formats: WeightFormats
+) -> None:
+    options = LoadOptions(formats=formats, assistant_dir=folders["smaller"][0])
+    target = load_target(folders["qwen3"][0], options=options)
+    alone = load_target(folders["qwen3"][0], options=replace(options, assistant_dir=None))
+    drafts = target.assistant
+    assert drafts is not None
+    assert drafts.formats.linears.name == target.formats.linears.name
+    plan = target.plan
+    assert plan.weights_bytes == alone.plan.weights_bytes
+    assert plan.draft_model_bytes == drafts.plan.weights_bytes
+    assert plan.heads_bytes == alone.plan.heads_bytes + plan.draft_model_bytes
+    assert drafts.weights_bytes <= plan.draft_model_bytes <= drafts.weights_bytes * 1.05
+    assert plan.kv_bytes == alone.plan.kv_bytes + drafts.plan.kv_bytes
+    assert plan.scratch_bytes == alone.plan.scratch_bytes + drafts.plan.scratch_bytes
+
+
+def test_a_context_leaves_room_for_the_draft_model() -> None:
+    config = shape_config("vicuna-7b")
+    formats = WeightFormats("nf4")
+    card = imagined_card(8)
+    alone = plan_choice(config, HeadsShape(), formats, card, 4096)
+    assert alone.plan.fit is not Fit.NO
+    both = plan_choice(config, HeadsShape(), formats, card, 4096, draft_model=config)
+    assert both.plan.fit is Fit.NO
+    assert both.plan.max_context == 0
+    small = replace(config, num_layers=2)
+    beside = plan_choice(config, HeadsShape(), formats, card, 4096, draft_model=small)
+    assert alone.plan.max_context == 4096 > beside.plan.max_context > 0
+    shorter = beside.plan.max_context
+    fitting = plan_choice(config, HeadsShape(), formats, card, shorter, draft_model=small)
+    assert fitting.plan.free_bytes >= 0
+
+
+def test_another_vocabulary_is_refused_before_anything_is_read(
+    folders: Folders, tmp_path: Path
+) -> None:
     other = write_tiny(tmp_path, replace(TinySpec(), vocab_size=300))
     make_tokenizer(300).save(str(other / "tokenizer.json"))
     options = LoadOptions("float64", assistant_dir=other)
+    stages: list[str] = []
     with pytest.raises(RequestError, match="can't draft"):
-        load_target(folders["grouped"][0], options=options)
+        load_target(folders["grouped"][0], None, options, lambda stage, *_: stages.append(stage))
+    assert stages == []

@@ -25,6 +25,8 @@ from medusa_core.messages import (
     ModelLoaded,
     Race,
     Raced,
+    Unload,
+    Unloaded,
 )
 from medusa_core.pace.calibration import measure_costs
 from medusa_core.pace.costs import Asking, StepCosts
@@ -32,9 +34,10 @@ from medusa_core.pace.known import Known
 from medusa_core.pace.learning import StepYield, Yields
 from medusa_core.pace.tuner import Tuner
 from medusa_core.target import Target
-from tests.core.conftest import Folders, LoadTarget
+from tests.core.conftest import GROUPED, Folders, LoadTarget
 from tests.core.engine_harness import EngineHarness
 from tests.core.laws import user_says
+from tests.core.tiny import ACCURACIES, random_heads, write_heads
 
 COSTS = StepCosts((1,), (1, 64), ((1.0, 2.0),))
 QUESTIONS = ("one two", "three four five")
@@ -256,6 +259,46 @@ def test_the_engine_races_in_spare_time_and_remembers(
     done = fresh.answer("with the default", GenerateSettings(drafter="", max_new_tokens=4), "chat")
     assert isinstance(done, GenerationDone)
     assert done.settings.drafter == name
+
+
+def test_what_is_learned_is_kept_for_each_set_of_heads_and_each_draft_model(
+    fresh: EngineHarness, folders: Folders, tmp_path: Path
+) -> None:
+    model, heads = folders["grouped"]
+    other = write_heads(tmp_path / "other", random_heads(replace(GROUPED, seed=77)), ACCURACIES)
+    kept = tmp_path / "kept"
+    ways = {
+        "heads": (heads, None, "medusa"),
+        "other heads": (other, None, "medusa"),
+        "draft model": (None, folders["smaller"][0], "draft-model"),
+    }
+    learned: dict[str, tuple[Path, float]] = {}
+    for turn, name in enumerate((*ways, *ways)):
+        heads_dir, assistant_dir, drafter = ways[name]
+        before = {path: path.read_bytes() for path in kept.glob("*.learned.json")}
+        command = LoadModel(
+            "",
+            f"load {turn}",
+            model,
+            heads_dir,
+            dtype="float32",
+            device="cpu",
+            calibrations_dir=kept,
+            assistant_dir=assistant_dir,
+        )
+        assert isinstance(fresh.load(command), ModelLoaded)
+        settings = GenerateSettings(drafter=drafter, max_new_tokens=24, banned=(1,))
+        assert isinstance(fresh.answer("one two", settings, f"chat {turn}"), GenerationDone)
+        fresh.submit(Unload("", f"unload {turn}"))
+        assert isinstance(fresh.wait(f"unload {turn}", Unloaded, Failed), Unloaded)
+        after = {path: path.read_bytes() for path in kept.glob("*.learned.json")}
+        (changed,) = (path for path in after if after[path] != before.get(path))
+        tried = sum(of["tried"][0] for *_, of in json.loads(after[changed])["drafters"])
+        if name in learned:
+            assert changed == learned[name][0]
+            assert tried > learned[name][1], "it went on from what was learned before"
+        learned[name] = changed, tried
+    assert len({path for path, _ in learned.values()}) == len(ways)
 
 
 def test_a_race_can_be_stopped(fresh: EngineHarness, folders: Folders) -> None:

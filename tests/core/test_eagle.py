@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from torch import Tensor
 
 from medusa_core.drafters.chained_source import ChainedMemory, ChainedSource
 from medusa_core.drafters.observation import Observation
@@ -19,6 +20,7 @@ from medusa_core.engine.session import Session
 from medusa_core.errors import CheckpointError, HeadsError, MedusaError
 from medusa_core.messages import ChatMessage, GenerateSettings, Role, WeightFormats
 from medusa_core.models.checkpoint import Checkpoint
+from medusa_core.rules.sampling import Sampler, gumbel_noise
 from medusa_core.target import LoadOptions, Target, load_target
 from tests.core.conftest import GROUPED
 from tests.core.eagle_files import EagleSpec, Slowly, parts_of, write_eagle
@@ -33,6 +35,9 @@ SPECS = {
     "speculators": EagleSpec("speculators", seed=7),
     "speculators, residual as it is": EagleSpec(
         "speculators", more={"norm_before_residual": False, "norm_before_fc": True}
+    ),
+    "speculators, each state normed": EagleSpec(
+        "speculators", taps=(0, 2), more={"fc_norm": True, "norm_output": True}, seed=8
     ),
 }
 TEXT = [5, 40, 60, 61, 200, 7, 7, 33, 90, 12, 300]
@@ -104,6 +109,37 @@ def test_drafts_are_those_of_the_equations(
                 assert chance == pytest.approx(expected[token], rel=1e-5, abs=1e-7)
             wider += [(*path, token) for token in best[:2]]
         paths = wider
+
+
+@pytest.mark.parametrize("more", [{}, {"top_k": 12}, {"temperature": 0.6}], ids=str)
+@pytest.mark.parametrize("name", ["EAGLE-1", "EAGLE-3, SGLang"])
+def test_with_chance_the_best_are_those_that_are_best_with_the_noise_of_their_place(
+    name: str, more: dict[str, Any], model: Path, tmp_path: Path
+) -> None:
+    spec = SPECS[name]
+    target = loaded(model, tmp_path, spec)
+    head = eagle_head(target)
+    assert head is not None
+    source, reference = ChainedSource(head), slowly(target, model, spec)
+    sampler = Sampler(GenerateSettings(rule="sample", seed=3, **more))
+
+    def chance(scores: Tensor, token_ids: Tensor | None, depths: Any = None) -> Tensor:
+        return sampler.shifted(scores, token_ids, 40, depths)
+
+    features = hear(target, source, TEXT, [10])
+    source.truncate(len(TEXT) - 2)
+    final = features if head.reads_final else torch.zeros_like(features)
+    deep = None if head.reads_final else features
+    source.observe(Observation([TEXT[-1]], final, (len(TEXT) - 2,), chance, deep))
+    source.start(TEXT[-1], 24)
+    for path in ((), (4,), (4, 90)):
+        given = reference.chances(features[: len(TEXT) - 1], TEXT[1:], list(path))
+        tokens = torch.tensor(sorted(given))
+        scores = torch.tensor([given[token] for token in sorted(given)]).double().log()
+        noise = gumbel_noise(3, 40 + len(path), target.config.vocab_size)[tokens]
+        best = (sampler.filtered(scores) + noise).topk(10)
+        num_kept = int(best.values.isfinite().sum())
+        assert list(asked(source, path))[:num_kept] == tokens[best.indices].tolist()[:num_kept]
 
 
 def test_what_is_heard_in_the_middle_of_a_step_leaves_no_trace_of_its_guesses(

@@ -5,13 +5,12 @@ Source: Hydra (Ankner et al. 2024), section 3.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 
 import torch
 
 from medusa_core.drafters.observation import Observation
-from medusa_core.drafters.source import Candidates, Paths, SourceSpec
+from medusa_core.drafters.source import Candidates, Paths, SourceSpec, candidates_of
 from medusa_core.drafters.sources.heads_source import ranks_within
 from medusa_core.errors import RequestError
 from medusa_core.heads.hydra import HydraHeads
@@ -49,11 +48,7 @@ class HydraSource:
         drafts = torch.tensor(paths.token_ids[: paths.num * paths.level], dtype=torch.int64)
         read[:, 1:] = drafts.view(paths.num, paths.level)
         ranked = self._heads.ranked(seen.hidden, read, self._num_ranks, seen.chance)
-        return Candidates(
-            array("i", [token_id for best in ranked.token_ids for token_id in best]),
-            ranked.worths(),
-            array("i", [self._num_ranks]) * paths.num,
-        )
+        return candidates_of(ranked)
 
     def observe(self, observation: Observation) -> None:
         self._seen = observation

@@ -1,0 +1,62 @@
+"""Heads of a layer of their own in 4 or 8 bits by choice: as planned, and the text is the same."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from medusa_core.messages import GenerateSettings, WeightFormats
+from medusa_core.target import LoadOptions, Target, load_target
+from tests.core.eagle_files import EagleSpec, write_eagle
+from tests.core.hydra_files import random_hydra, write_hydra
+from tests.core.laws import check_same_tokens, decode, plainly, user_says
+from tests.core.mtp_files import write_mimo
+from tests.core.tiny import TinySpec, write_tiny
+
+# Wide enough for whole blocks of every format.
+WIDE = TinySpec(hidden_size=64, intermediate_size=128, num_layers=4, seed=31)
+EAGLE = EagleSpec("eagle3", hidden=64, inner=128, columns=128)
+Write = Callable[[Path], tuple[Path, Path | None]]
+WRITERS: dict[str, Write] = {
+    "eagle": lambda root: (
+        write_tiny(root / "model", WIDE),
+        write_eagle(root / "heads", EAGLE),
+    ),
+    "eagle-1": lambda root: (
+        write_tiny(root / "model", WIDE),
+        write_eagle(root / "heads", replace(EAGLE, spelling="eagle1")),
+    ),
+    "hydra": lambda root: (
+        write_tiny(root / "model", WIDE),
+        write_hydra(root / "heads", random_hydra(WIDE)),
+    ),
+    "mtp": lambda root: (write_mimo(root / "model"), None),
+}
+
+
+def loaded(root: Path, kind: str, heads: str, dtype: str = "") -> Target:
+    model, heads_dir = WRITERS[kind](root)
+    return load_target(model, heads_dir, LoadOptions(dtype, "cpu", WeightFormats(heads=heads)))
+
+
+@pytest.mark.parametrize("quant", ["int8", "q4", "nf4"])
+@pytest.mark.parametrize("kind", WRITERS)
+def test_heads_in_few_bits_are_planned_smaller_and_change_no_text(
+    kind: str, quant: str, tmp_path: Path
+) -> None:
+    whole = loaded(tmp_path / "whole", kind, "bf16", "bfloat16")
+    target = loaded(tmp_path / quant, kind, quant)
+    assert whole.heads is not None
+    assert target.heads is not None
+    assert target.heads.nbytes <= target.plan.heads_bytes <= 1.05 * target.heads.nbytes
+    assert target.formats.heads.name == quant
+    assert target.heads.nbytes < 0.8 * whole.heads.nbytes
+    drafter = kind.partition("-")[0]
+    for rule, temperature in (("greedy", 1.0), ("sample", 0.8)):
+        settings = GenerateSettings(
+            drafter, rule, temperature, seed=3, tree_rows=10, max_new_tokens=20
+        )
+        run = decode(target, settings, user_says("one two"))
+        plain = decode(target, plainly(settings), user_says("one two"))
+        check_same_tokens(plain, run)
