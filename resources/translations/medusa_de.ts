@@ -1300,6 +1300,10 @@
         <translation>Wählen Sie andere Köpfe, oder laden Sie diese neu herunter.</translation>
     </message>
     <message>
+        <source>Choose other heads, or download these again.</source>
+        <translation>Wählen Sie andere Köpfe, oder laden Sie diese neu herunter.</translation>
+    </message>
+    <message>
         <source>Choose q4, int8 or nf4.</source>
         <translation>Wählen Sie q4, int8 oder nf4.</translation>
     </message>
