@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.engine_said import error_said
+from app.engine_said import engine_said, error_said
 from app.library.details import Details, Subject
 from app.library.discover_tab import SPLIT
 from app.library.draft_box import DraftBox
@@ -208,7 +208,8 @@ class InstalledTab(QWidget):
             self.heads_box.addItem(self.tr("its own"), item)
             self.heads_box.setCurrentIndex(1)
         for heads, reason in self._library.heads_for(item, self.items):
-            self.heads_box.addItem(f"{heads.name} – {reason}" if reason else heads.name, heads)
+            words = f"{heads.name} – {engine_said(reason)}" if reason else heads.name
+            self.heads_box.addItem(words, heads)
             last = self.heads_box.count() - 1
             if reason and isinstance(model, QStandardItemModel):
                 model.item(last).setEnabled(False)

@@ -144,6 +144,7 @@ def eagle_parts(raw: Mapping[str, Any], shapes: Shapes) -> EagleParts:
     if not isinstance(inner, Mapping):
         raise _damaged("transformer_layer_config")
     is_third = "state_norm" in names
+    own_columns = shapes[names["lm_head"]][:1] if is_third and "lm_head" in names else (0,)
     missing = [part for part in (*_ALWAYS, *(_OF_THREE if is_third else ())) if part not in names]
     if missing:
         raise HeadsError(f"The EAGLE head lacks {', '.join(missing)}.", "Download the heads again.")
@@ -156,7 +157,7 @@ def eagle_parts(raw: Mapping[str, Any], shapes: Shapes) -> EagleParts:
         is_third=is_third,
         norms_residual=bool(raw.get("norm_before_residual", speculators is not None)),
         feeds_normed=bool(raw.get("norm_output", False)),
-        num_columns=shapes[names["lm_head"]][0] if is_third and "lm_head" in names else 0,
+        num_columns=own_columns[0] if own_columns else 0,
         said_vocab=layer.vocab_size if "vocab_size" in inner else 0,
     )
     _check_shapes(parts, shapes)

@@ -56,7 +56,7 @@ def read_heads(
         HeadsError: The folder holds no heads, or heads for another target.
     """
     checkpoint = _open(heads_dir)
-    parts = _parts(checkpoint.names, find_format(checkpoint.names))
+    parts = _parts_of(checkpoint)
     # By the shapes alone first: a set of heads may be larger than the memory that is left.
     build = _head_set(checkpoint, parts, lambda name: _shape_only(checkpoint, name))
     _check_alike(build)
@@ -106,8 +106,7 @@ def heads_shape(shapes: Mapping[str, tuple[int, ...]]) -> HeadsShape:
     Raises:
         HeadsError: They are no heads.
     """
-    names = frozenset(shapes)
-    parts = _parts(names, find_format(names))
+    parts = _parts(shapes)
     num_layers = _num_layers(parts)
     of = {part.kind: shapes[name] for part, name in parts.items()}
     projection = of.get(Kind.PROJECTION) or of.get(Kind.ONE_PROJECTION) or (0,)
@@ -138,8 +137,7 @@ def read_head_set(heads_dir: Path, dtype: torch.dtype | None) -> tuple[HeadSet, 
         HeadsError: The folder holds no heads that are whole.
     """
     checkpoint = _open(heads_dir)
-    spec = find_format(checkpoint.names)
-    parts = _parts(checkpoint.names, spec)
+    spec, parts = find_format(checkpoint.names), _parts_of(checkpoint)
     heads = _head_set(checkpoint, parts, lambda name: checkpoint.floats(name, dtype))
     _check_alike(heads)
     return heads, spec
@@ -186,12 +184,18 @@ def _open(heads_dir: Path) -> Checkpoint:
     )
 
 
-def _parts(names: frozenset[str], spec: HeadsFormat) -> dict[Part, str]:
+def _parts_of(checkpoint: Checkpoint) -> dict[Part, str]:
+    return _parts({name: checkpoint.shape(name) for name in checkpoint.names})
+
+
+def _parts(shapes: Mapping[str, tuple[int, ...]]) -> dict[Part, str]:
     """Names by what they are.
 
     Raises:
-        HeadsError: Some are nothing, or two are the same.
+        HeadsError: Some are nothing, two are the same, or one has no such shape.
     """
+    names = frozenset(shapes)
+    spec = find_format(names)
     parts: dict[Part, str] = {}
     unknown = []
     has_own = any((p := spec.part(name)) and p.kind is Kind.PROJECTION for name in names)
@@ -208,6 +212,12 @@ def _parts(names: frozenset[str], spec: HeadsFormat) -> dict[Part, str]:
             f"Tensors that belong to no Medusa head: {', '.join(unknown)}.",
             f"In the format {spec.name} they have no place: choose other heads, or download again.",
         )
+    for part, name in parts.items():
+        if len(shapes[name]) != (1 if part.kind in (Kind.BIAS, Kind.TOKEN_MAP) else 2):
+            raise HeadsError(
+                f"{name} has shape {list(shapes[name])}.",
+                "Choose other heads, or download these again.",
+            )
     return parts
 
 

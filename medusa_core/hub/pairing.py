@@ -115,21 +115,21 @@ def misfit(sizes: Sizes, heads: HeadsShape) -> str:
     That the sizes agree doesn't mean that they were trained for it: then few drafts are accepted,
     and the text is right all the same.
     """
+    reason, width = "", heads.reads_width or heads.hidden_size
+    columns = heads.columns or sizes.vocab_size
     if not heads.num_heads:
-        return "these are no heads"
-    width = heads.reads_width or heads.hidden_size
-    if width and width != sizes.hidden_size:
-        return f"hidden size {width:,} ≠ {sizes.hidden_size:,}"
-    if heads.made_for_vocab and abs(heads.made_for_vocab - sizes.vocab_size) > _MOST_PADDING:
-        return f"vocabulary {heads.made_for_vocab:,} ≠ {sizes.vocab_size:,}"
-    if sizes.num_layers and heads.deepest_layer > sizes.num_layers:
-        return f"reads layer {heads.deepest_layer:,} of {sizes.num_layers:,}"
-    if heads.columns and not heads.is_reduced:
-        if abs(heads.columns - sizes.vocab_size) > _MOST_PADDING:
-            return f"vocabulary {heads.columns:,} ≠ {sizes.vocab_size:,}"
-    elif heads.columns > sizes.vocab_size:
-        return f"vocabulary {heads.columns:,} > {sizes.vocab_size:,}"
-    return ""
+        reason = "these are no heads"
+    elif width and width != sizes.hidden_size:
+        reason = f"hidden size {width:,} ≠ {sizes.hidden_size:,}"
+    elif heads.made_for_vocab and abs(heads.made_for_vocab - sizes.vocab_size) > _MOST_PADDING:
+        reason = f"vocabulary size {heads.made_for_vocab:,} ≠ {sizes.vocab_size:,}"
+    elif sizes.num_layers and heads.deepest_layer > sizes.num_layers:
+        reason = f"reads layer {heads.deepest_layer:,} of {sizes.num_layers:,}"
+    elif not heads.is_reduced and abs(columns - sizes.vocab_size) > _MOST_PADDING:
+        reason = f"vocabulary size {columns:,} ≠ {sizes.vocab_size:,}"
+    elif heads.is_reduced and columns > sizes.vocab_size:
+        reason = f"vocabulary size {columns:,} > {sizes.vocab_size:,}"
+    return reason
 
 
 def match(target: TargetFacts, heads: HeadsFacts) -> Match:

@@ -225,17 +225,28 @@ def _text_part(raw: Mapping[str, Any]) -> Mapping[str, Any]:
 def _check(config: ModelConfig, raw: Mapping[str, Any]) -> None:
     if config.num_heads % config.num_kv_heads:
         raise ModelError(
-            f"{config.num_heads} attention heads can't share {config.num_kv_heads} KV heads evenly."
+            f"{config.num_heads} attention heads can't share {config.num_kv_heads} KV heads "
+            "evenly.",
+            "Download config.json again.",
         )
     pairs = config.head_rows.turned // 2
     for factors in (config.rope.factors, config.rope.long_factors):
         if factors and len(factors) != pairs:
-            raise ModelError(f"Rope scaling has {len(factors)} factors for {pairs} pairs.")
+            raise ModelError(
+                f"Rope scaling has {len(factors)} factors for {pairs} pairs.",
+                "Download config.json again.",
+            )
     if config.head_dim % 2 or config.head_rows.turned % 2:
-        raise ModelError(f"head_dim {config.head_dim} is odd; rotary embedding needs pairs.")
+        raise ModelError(
+            f"head_dim {config.head_dim} is odd; rotary embedding needs pairs.",
+            "Download config.json again.",
+        )
     wanted = config.traits.activation.value
     if (activation := raw.get("hidden_activation", raw.get("hidden_act", wanted))) != wanted:
-        raise ModelError(f"The activation {_shown(activation)} isn't supported; only {wanted} is.")
+        raise ModelError(
+            f"The activation {_shown(activation)} isn't supported; only {wanted} is.",
+            "Choose another model, such as a Llama.",
+        )
 
 
 def _read_rope(raw: Mapping[str, Any]) -> RopeConfig:

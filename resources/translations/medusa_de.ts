@@ -1300,6 +1300,10 @@
         <translation>Wählen Sie andere Köpfe, oder laden Sie diese neu herunter.</translation>
     </message>
     <message>
+        <source>Choose other heads, or download these again.</source>
+        <translation>Wählen Sie andere Köpfe, oder laden Sie diese neu herunter.</translation>
+    </message>
+    <message>
         <source>Choose q4, int8 or nf4.</source>
         <translation>Wählen Sie q4, int8 oder nf4.</translation>
     </message>
@@ -2808,6 +2812,10 @@
         <translation>head_dim {0} ist ungerade; gedreht werden Paare.</translation>
     </message>
     <message>
+        <source>hidden size {0} ≠ {1}</source>
+        <translation>Breite {0} ≠ {1}</translation>
+    </message>
+    <message>
         <source>it has {0} tokens, not {1}</source>
         <translation>es hat {0} Token, nicht {1}</translation>
     </message>
@@ -2856,6 +2864,10 @@
         <translation>ein Faktor für eine ganze Matrix</translation>
     </message>
     <message>
+        <source>reads layer {0} of {1}</source>
+        <translation>liest Schicht {0} von {1}</translation>
+    </message>
+    <message>
         <source>several schemes</source>
         <translation>mehrere Verfahren</translation>
     </message>
@@ -2884,6 +2896,10 @@
         <translation>auch die letzte Projektion</translation>
     </message>
     <message>
+        <source>these are no heads</source>
+        <translation>das sind keine Köpfe</translation>
+    </message>
+    <message>
         <source>token {0} is another</source>
         <translation>Token {0} ist ein anderes</translation>
     </message>
@@ -2906,6 +2922,14 @@
     <message>
         <source>top-p is {0}.</source>
         <translation>top-p ist {0}.</translation>
+    </message>
+    <message>
+        <source>vocabulary size {0} &gt; {1}</source>
+        <translation>Vokabular {0} &gt; {1}</translation>
+    </message>
+    <message>
+        <source>vocabulary size {0} ≠ {1}</source>
+        <translation>Vokabular {0} ≠ {1}</translation>
     </message>
     <message>
         <source>{0} (made when it is needed)</source>
@@ -3819,6 +3843,10 @@
     <message>
         <source>Model: {0}</source>
         <translation>Modell: {0}</translation>
+    </message>
+    <message>
+        <source>{0} drafts for it.</source>
+        <translation>{0} rät für es voraus.</translation>
     </message>
     <message>
         <source>{0}. Choose another model (Ctrl+Shift+M manages them).</source>

@@ -91,10 +91,10 @@ def test_a_search_finds_by_name(published: LoopbackHub, settings: HubSettings) -
     [
         (HeadsShape(5, 1, 320, 128), ""),
         (HeadsShape(5, 1, 384, 128), ""),
-        (HeadsShape(5, 1, 1000, 128), "vocabulary 1,000 ≠ 320"),
+        (HeadsShape(5, 1, 1000, 128), "vocabulary size 1,000 ≠ 320"),
         (HeadsShape(5, 1, 320, 256), "hidden size 256 ≠ 128"),
         (HeadsShape(5, 1, 100, 128, is_reduced=True), ""),
-        (HeadsShape(5, 1, 500, 128, is_reduced=True), "vocabulary 500 > 320"),
+        (HeadsShape(5, 1, 500, 128, is_reduced=True), "vocabulary size 500 > 320"),
         (HeadsShape(5, 1, 0, 128), ""),
         (HeadsShape(), "these are no heads"),
     ],

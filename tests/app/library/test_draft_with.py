@@ -122,6 +122,7 @@ def test_what_drafts_is_remembered_for_each_model(
     actions = {action.text(): action for action in window.page.header.model_menu.actions()}
     actions["large"].trigger()
     assert engine.of_kind(LoadModel)[-1].assistant_dir == small
+    qtbot.waitUntil(lambda: "small drafts for it." in window.page.header.model_button.toolTip())
 
     async def work() -> None:
         dialog.installed.draft_box.remembered = remembered.draft_models
