@@ -10,6 +10,27 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import torch
+from torch import Tensor
+
+
+class Mark(Protocol):
+    """A place in what a card was given to do."""
+
+
+class Aside(Protocol):
+    """Copies to a card beside what it computes, from pinned memory."""
+
+    def copy(self, to: Tensor, source: Tensor, after: Mark | None) -> Mark:
+        """Copy once what stands before a mark is done; returns the mark behind the copy."""
+
+    def mark(self) -> Mark:
+        """The end of what the card was given to compute so far."""
+
+    def wait(self, mark: Mark) -> None:
+        """What the card is given to compute from now on waits for a mark."""
+
+    def finish(self, mark: Mark) -> None:
+        """Wait until all before a mark is done."""
 
 
 class Graph(Protocol):
@@ -102,3 +123,42 @@ def record(work: Callable[[], None], memory: Any) -> Graph:
         # Torch leaves the stream of a capture that failed as the current one.
         torch.cuda.set_stream(before)
     return graph
+
+
+def pinned(num_bytes: int) -> Tensor:
+    """Memory of the computer from which a card copies by itself. uint8 [bytes]"""
+    return torch.empty(num_bytes, dtype=torch.uint8, pin_memory=num_cards() > 0)
+
+
+def aside(device: torch.device) -> Aside:
+    """Copies to a card on a stream of their own."""
+    return _Aside(device)
+
+
+class _Aside:
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._stream: Any = torch.cuda.Stream(device)
+
+    def copy(self, to: Tensor, source: Tensor, after: Mark | None) -> Mark:
+        if after is not None:
+            self._stream.wait_event(after)
+        with torch.cuda.stream(self._stream):
+            to.copy_(source, non_blocking=True)
+        return self._record(self._stream)
+
+    def mark(self) -> Mark:
+        return self._record(torch.cuda.current_stream(self._device))
+
+    def wait(self, mark: Mark) -> None:
+        torch.cuda.current_stream(self._device).wait_event(mark)  # type: ignore[arg-type]
+
+    def finish(self, mark: Mark) -> None:
+        event: Any = mark
+        event.synchronize()
+
+    def _record(self, stream: Any) -> Mark:
+        event: Any = torch.cuda.Event()
+        event.record(stream)
+        made: Mark = event
+        return made

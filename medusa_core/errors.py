@@ -12,7 +12,8 @@ MedusaError
 ├── RequestError          what was asked for can't be done: empty prompt, too long, bad setting
 ├── EngineError           the engine failed while it worked
 │   ├── NumericsError     the target's logits hold no number
-│   └── OutOfMemoryError  the device has no memory left
+│   ├── OutOfMemoryError  the device has no memory left
+│   └── TierError         a disk that holds layers fails, is full, or was changed
 ├── HubError              the Hub, or the way to it
 │   ├── OfflineError      offline mode is on, and this needs the Hub
 │   ├── NetworkError      the Hub can't be reached, or fails
@@ -126,6 +127,10 @@ class NumericsError(EngineError):
 
 class OutOfMemoryError(EngineError):
     """The device ran out of memory."""
+
+
+class TierError(EngineError):
+    """The disk that holds some of a model's layers fails, is full, or was changed."""
 
 
 class HubError(MedusaError):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from medusa_core.errors import CheckpointError, PlanError
+from medusa_core.errors import CheckpointError, PlanError, RequestError
 from medusa_core.heads.kind import Heads, has_own_heads, kind_of, read_shape
 from medusa_core.heads.medusa import Lent
 from medusa_core.kv.cache import KvCache
@@ -18,12 +18,14 @@ from medusa_core.learned.learned import Learned
 from medusa_core.learned.model_key import model_key
 from medusa_core.memory.budget import GIB
 from medusa_core.memory.plan import DraftModel, plan_memory, weights_bytes
-from medusa_core.memory.probe import live_budget
+from medusa_core.memory.probe import below_device, live_budget
 from medusa_core.memory.recommend import draft_formats, settle_draft_model
+from medusa_core.memory.tiers import limited, plan_in_tiers
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan, WeightFormats
 from medusa_core.models.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig, read_config
 from medusa_core.models.decoder import Decoder, build_decoder, decoder_of
+from medusa_core.models.far_store import FarStore, TierFolder
 from medusa_core.models.header import check_header
 from medusa_core.models.kept import KeptModels, kept_key
 from medusa_core.models.kept_weights import KeptWeights
@@ -32,7 +34,7 @@ from medusa_core.models.precision import Precision, hardware_of, precision_of, s
 from medusa_core.models.weights import AfterPart, CheckpointWeights
 from medusa_core.quant.choice import PartFormats, settle_formats
 from medusa_core.quant.format import Hardware
-from medusa_core.runner.choice import choose_runner, share_workers
+from medusa_core.runner.choice import buffer_bytes, choose_runner, share_workers
 from medusa_core.runner.runner import Runner
 from medusa_core.text.same_vocabulary import check_same_vocabulary
 from medusa_core.text.template import ChatTemplate
@@ -126,6 +128,8 @@ class LoadOptions:
         context_tokens: Longest prompt plus answer; 0 for what fits, up to 8,192.
         ignores_plan: Load although the plan says that it doesn't fit.
         sessions: Conversations that have room for a whole context at once.
+        memory_gib: How much of the device's memory it may take; 0 for what is free.
+        tier_disk: Folder for layers that have no room in memory; None where none may lie on a disk.
         assistant_dir: Folder of a smaller model that drafts for it, or None.
         phrases_dir: Folder of its phrase table; None for the model's own.
         learned_dir: Where what models say is kept; None keeps nothing.
@@ -139,6 +143,8 @@ class LoadOptions:
     context_tokens: int = 0
     ignores_plan: bool = False
     sessions: int = 1
+    memory_gib: float = 0.0
+    tier_disk: Path | None = None
     assistant_dir: Path | None = None
     phrases_dir: Path | None = None
     learned_dir: Path | None = None
@@ -166,6 +172,7 @@ def load_target(
         OutOfMemoryError: The device has no room.
         PlanError: The device has no room, as is known before.
         RequestError: The dtype, the format or the device isn't there.
+        TierError: The disk has no room for layers, or fails.
     """
     options = options or LoadOptions()
     tell = on_progress or _ignore
@@ -186,7 +193,10 @@ def load_target(
     draft_model = _planned_draft_model(options, tokenizer, hardware_of(device))
     plan = plan_target(config, shape, formats, options, draft_model)
     config = replace(config, context_tokens=plan.context_tokens)
-    model = _read_decoder(model_dir, config, precision, formats, checkpoint, options.kept, tell)
+    store = far_store(plan, precision, options, _made_from(model_dir, checkpoint, formats))
+    model = _read_decoder(
+        model_dir, config, precision, formats, checkpoint, options.kept, store, tell
+    )
     lent = Lent(model.lm_head, config.vocab_size, model.embedding)
     heads, trees = None, None
     if heads_dir is not None:
@@ -218,7 +228,7 @@ def load_target(
         trees=trees,
         phrases=phrases,
         num_parameters=model.num_parameters,
-        weights_bytes=model.nbytes,
+        weights_bytes=model.nbytes + buffer_bytes(runner),
         assistant=assistant,
         learned=_learned(options, config, checkpoint, tokenizer),
     )
@@ -244,6 +254,8 @@ def _load_assistant(options: LoadOptions, config: ModelConfig, tell: OnProgress)
     its_own = replace(
         options,
         assistant_dir=None,
+        memory_gib=0.0,
+        tier_disk=None,
         phrases_dir=None,
         learned_dir=None,
         takes_own_heads=False,
@@ -274,12 +286,30 @@ def plan_target(
     Raises:
         PlanError: There is no room, and `ignores_plan` isn't set.
     """
-    budget, sessions = live_budget(options.device), options.sessions
+    if options.memory_gib < 0:
+        raise RequestError(f"{options.memory_gib:g} GiB of memory is less than nothing.")
+    budget = limited(live_budget(options.device), options.memory_gib)
+    sessions = options.sessions
     usual = min(_MOST_CONTEXT, config.usual_context)
     wanted = min(options.context_tokens or usual, config.context_tokens)
     plan = plan_memory(config, heads, formats, budget, wanted, sessions, draft_model)
     if plan.fit is not Fit.NO:
         return plan
+    if options.memory_gib or options.tier_disk is not None:
+        below = below_device(options.device, options.tier_disk)
+        placed = plan_in_tiers(
+            config,
+            heads,
+            formats,
+            budget,
+            below,
+            wanted,
+            sessions,
+            draft_model,
+            may_shorten=not options.context_tokens,
+        )
+        if placed is not None:
+            return placed
     if not options.context_tokens and plan.max_context:
         longest = plan.max_context
         return plan_memory(config, heads, formats, budget, longest, sessions, draft_model)
@@ -290,7 +320,8 @@ def plan_target(
         f"This model needs {-plan.free_bytes / GIB:.1f} GiB more than {budget.name} has free.",
         f"It fits with a context of {plan.max_context:,} tokens; or choose a smaller weight format."
         if plan.max_context
-        else "Choose a smaller weight format or a smaller model, or close other programs.",
+        else "Choose a smaller weight format or a smaller model, or close other programs; or name "
+        "a folder for its layers with --tier-disk.",
         missing_bytes=-plan.free_bytes,
         max_context=plan.max_context,
     )
@@ -303,9 +334,12 @@ def _read_decoder(
     formats: PartFormats,
     checkpoint: Checkpoint,
     kept: KeptModels | None,
+    store: FarStore | None,
     tell: OnProgress,
 ) -> Decoder:
     """The weights, from what was kept of an earlier load if there is such."""
+    if store is not None:
+        return _read_in_tiers(model_dir, config, precision, formats, checkpoint, store, tell)
     text = f"Reading the weights of {model_dir.name}"
     after_part = _progress(config, text, tell)
     is_worth_keeping = not formats.linears.is_dense and not config.quantization
@@ -327,6 +361,45 @@ def _read_decoder(
     with writer:
         weights = CheckpointWeights(checkpoint, config, precision, formats, writer.keep, after_part)
         return build_decoder(config, precision, checkpoint, weights)
+
+
+def _read_in_tiers(
+    model_dir: Path,
+    config: ModelConfig,
+    precision: Precision,
+    formats: PartFormats,
+    checkpoint: Checkpoint,
+    store: FarStore,
+    tell: OnProgress,
+) -> Decoder:
+    """The weights, of which some layers go below the device."""
+    told = "Finding" if store.is_stored else "Storing"
+    after_part = _progress(config, f"{told} the layers of {model_dir.name}", tell)
+    weights = CheckpointWeights(checkpoint, config, precision, formats, None, after_part)
+    with store:
+        if store.is_stored:  # what it doesn't read isn't unknown
+            return decoder_of(config)(config, precision, store.wrap(weights))
+        return build_decoder(config, precision, checkpoint, store.wrap(weights))
+
+
+def _made_from(model_dir: Path, checkpoint: Checkpoint, formats: PartFormats) -> dict[str, object]:
+    """What a model's layers are made from."""
+    beside = {model_dir / "config.json"} if model_dir.is_dir() else set()
+    return {"files": kept_key(checkpoint.files | beside, formats.names)}
+
+
+def far_store(
+    plan: MemoryPlan, precision: Precision, options: LoadOptions, made_from: Mapping[str, object]
+) -> FarStore | None:
+    """What takes the layers that lie below the device; None where none do.
+
+    Raises:
+        TierError: The disk has no room for them, or can't be written.
+    """
+    if plan.placement is None:
+        return None
+    folder = None if options.tier_disk is None else TierFolder(options.tier_disk, made_from)
+    return FarStore(plan.placement, precision, folder)
 
 
 def _progress(config: ModelConfig, text: str, tell: OnProgress) -> AfterPart:

@@ -6,6 +6,7 @@ It uses the built-in model's tokenizer, whose token ids every larger vocabulary 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 
 import torch
@@ -27,8 +28,8 @@ from medusa_core.quant.choice import PartFormats, settle_formats
 from medusa_core.quant.format import QuantSpec
 from medusa_core.quant.linear import QuantLinear, make_linear
 from medusa_core.resources import demo_model_dir, shapes_dir
-from medusa_core.runner.choice import choose_runner, share_workers
-from medusa_core.target import LoadOptions, Target, make_caches, plan_target
+from medusa_core.runner.choice import buffer_bytes, choose_runner, share_workers
+from medusa_core.target import LoadOptions, Target, far_store, make_caches, plan_target
 from medusa_core.text.template import ChatTemplate
 from medusa_core.text.tokenizer import Tokenizer
 from medusa_core.tree.presets import typical_table
@@ -142,7 +143,10 @@ def make_random(name: str, config: ModelConfig, options: LoadOptions, num_heads:
     plan = plan_target(config, HeadsShape(num_heads), formats, options)
     config = replace(config, context_tokens=plan.context_tokens)
     weights = RandomWeights(config, precision, formats)
-    model = decoder_of(config)(config, precision, weights)
+    made_from = {"random": name, "config": repr(config), "formats": formats.names}
+    with far_store(plan, precision, options, made_from) or nullcontext() as store:
+        given = weights if store is None else store.wrap(weights)
+        model = decoder_of(config)(config, precision, given)
     tokenizer = Tokenizer.open(demo_model_dir())
 
     def make(weight: Tensor, bias: Tensor | None) -> QuantLinear:
@@ -171,7 +175,7 @@ def make_random(name: str, config: ModelConfig, options: LoadOptions, num_heads:
         phrases=None,
         trees=typical_table(num_heads) if num_heads else None,
         num_parameters=model.num_parameters,
-        weights_bytes=model.nbytes,
+        weights_bytes=model.nbytes + buffer_bytes(runner),
     )
 
 

@@ -458,6 +458,8 @@ def _options(command: LoadModel) -> LoadOptions:
         formats=command.formats,
         context_tokens=command.context_tokens,
         ignores_plan=command.ignores_plan,
+        memory_gib=command.memory_gib,
+        tier_disk=command.tier_disk,
         assistant_dir=command.assistant_dir,
         phrases_dir=command.phrases_dir,
         learned_dir=command.learned_dir,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from medusa_core.chat_settings import SETTINGS
 from medusa_core.errors import RequestError
@@ -62,6 +63,20 @@ def add_format_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--embedding-quant", choices=names, default="", help="of the token vectors")
     parser.add_argument(
         "--embedding-in-ram", action="store_true", help="keep the token vectors off the card"
+    )
+
+
+def add_tier_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments for a model that is larger than memory; shared with the plan."""
+    parser.add_argument(
+        "--memory-gib",
+        type=float,
+        default=0.0,
+        help="of the device's memory take so much, and bring the layers that have no room in it "
+        "when they are needed (default: all that is free)",
+    )
+    parser.add_argument(
+        "--tier-disk", type=Path, help="folder on a disk for layers that have no room in memory"
     )
 
 

@@ -19,6 +19,7 @@ from medusa_core.files.gguf import is_gguf
 from medusa_core.generate.arguments import (
     add_format_arguments,
     add_rule_arguments,
+    add_tier_arguments,
     formats_of,
     settings_of,
 )
@@ -70,6 +71,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         "--anyway", action="store_true", help="load although the plan says that it doesn't fit"
     )
     parser.add_argument("--device", default="", help="cpu, cuda or cuda:N (default: best there is)")
+    add_tier_arguments(parser)
     parser.add_argument(
         "--threads", type=int, default=0, help="CPU threads (default: the fastest count, measured)"
     )
@@ -159,6 +161,8 @@ def options_of(args: argparse.Namespace) -> LoadOptions:
         formats=formats_of(args),
         context_tokens=args.context,
         ignores_plan=args.anyway,
+        memory_gib=args.memory_gib,
+        tier_disk=args.tier_disk,
         assistant_dir=assistant_dir(args),
         phrases_dir=args.phrases,
         kept=KeptModels(kept_models_dir()),
@@ -247,6 +251,8 @@ def load_command(args: argparse.Namespace) -> LoadModel:
         kept_dir=kept_models_dir(),
         calibrations_dir=calibrations_dir(),
         num_threads=args.threads,
+        memory_gib=args.memory_gib,
+        tier_disk=args.tier_disk,
         assistant_dir=assistant_dir(args),
         phrases_dir=args.phrases,
         learned_dir=None if args.no_learned else places().learned,

@@ -52,6 +52,12 @@ class PanelCache(KvCache):
         )
         self.address = addressof(self._struct)
 
+    def of_layer(self, layer: int) -> CacheStruct:
+        """A layer of it as a cache of one layer; it lives until the cache is stretched."""
+        one = CacheStruct.from_buffer_copy(self._struct)
+        one.words, one.layers = self._data[layer].data_ptr(), 1
+        return one
+
     def stretch(self, memory: Tensor) -> None:
         super().stretch(memory)
         self._struct.words = self._data.data_ptr()

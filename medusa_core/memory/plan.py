@@ -91,7 +91,7 @@ def plan_memory(
         ram_bytes=ram,
         context_tokens=context,
         max_context=_longest(config.context_tokens, budget.total_bytes - fixed, needs),
-        fit=_fit(free),
+        fit=fit_of(free),
         is_live=budget.is_live,
         draft_model_bytes=sum(drafts),
     )
@@ -110,7 +110,7 @@ def weights_bytes(config: ModelConfig, formats: PartFormats) -> int:
     # What a file holds in blocks may differ from layer to layer.
     every = ((block_parts(config, index), 1) for index in range(config.num_layers))
     in_linears = sum(
-        count * sum(_part_bytes(part, config, formats) for part in block.linears)
+        count * sum(part_bytes(part, config, formats) for part in block.linears)
         for block, count in (every if formats.keeps_blocks else kinds_of_blocks(config))
     )
     # A norm keeps its epsilon beside its weight.
@@ -138,7 +138,7 @@ def experts_bytes(config: ModelConfig, formats: PartFormats) -> int:
     """Bytes of all experts among the weights."""
     layers = (block_parts(config, index) for index in range(config.num_layers))
     parts = (part for block in layers for mlp in block.experts for part in mlp.linears)
-    return sum(_part_bytes(part, config, formats) for part in parts)
+    return sum(part_bytes(part, config, formats) for part in parts)
 
 
 def embedding_bytes(config: ModelConfig, formats: PartFormats) -> int:
@@ -223,7 +223,7 @@ def _unpacked_bytes(config: ModelConfig, formats: PartFormats) -> int:
     return largest * _ITEMSIZE[formats.compute]
 
 
-def _part_bytes(part: LinearPart, config: ModelConfig, formats: PartFormats) -> int:
+def part_bytes(part: LinearPart, config: ModelConfig, formats: PartFormats) -> int:
     bias = part.rows * _bias_itemsize(formats) if part.has_bias else 0
     if formats.keeps_blocks:
         return _stored_bytes(part, config, formats) + bias
@@ -273,7 +273,7 @@ def _longest(most: int, room: int, needs: Callable[[int], int]) -> int:
     return low
 
 
-def _fit(free: int) -> Fit:
+def fit_of(free: int) -> Fit:
     if free < 0:
         return Fit.NO
     return Fit.TIGHT if free < _TIGHT_BYTES else Fit.FITS

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import psutil
 import torch
 
 from medusa_core import card
 from medusa_core.errors import RequestError
 from medusa_core.memory.budget import GIB, RUNTIME_BYTES, Budget, DeviceOffer
+from medusa_core.memory.tiers import Below
 from medusa_core.models.precision import choose_device, hardware_of
 
 # Torch and its libraries; the window's share is small beside them.
 OWN_MEMORY = "this computer's memory"  # the name of a budget that is no card's
 PROCESSOR, CARD, NO_CARD = "Processor", "Graphics card", "This torch finds no CUDA device."
 _CPU_RUNTIME_BYTES = GIB // 2
+_LEFT_BYTES = 2 * GIB  # of this computer's memory, for everything but layers
 
 
 def offered_devices() -> tuple[DeviceOffer, ...]:
@@ -34,6 +38,14 @@ def _offered_card(index: int) -> DeviceOffer:
     except RequestError as error:
         lack = error.message
     return DeviceOffer(name, card.name(torch.device(name)), lack)
+
+
+def below_device(device: str, tier_disk: Path | None) -> Below:
+    """What lies below a device: this computer's memory below a card, and a folder on a disk."""
+    memory = 0
+    if choose_device(device).type == "cuda":
+        memory = max(0, psutil.virtual_memory().available - _LEFT_BYTES)
+    return Below(memory, tier_disk is not None)
 
 
 def live_budget(device: str = "", own_bytes: int = 0) -> Budget:

@@ -26,6 +26,8 @@ class LoadModel(Message):
         kept_dir: Folder where quantized models are kept for the next load; None keeps nothing.
         calibrations_dir: Folder where measured step costs are kept; None keeps nothing.
         num_threads: CPU threads; 0 for the fastest count, which is measured.
+        memory_gib: How much of the device's memory it may take; 0 for what is free.
+        tier_disk: Folder for layers that have no room in memory; None where none may lie on a disk.
         assistant_dir: Folder of a smaller model that drafts for it, or None.
         phrases_dir: Folder of its phrase table; None for the model's own.
         learned_dir: Folder where what models say is kept for drafts; None keeps nothing.
@@ -41,6 +43,8 @@ class LoadModel(Message):
     kept_dir: Path | None = None
     calibrations_dir: Path | None = None
     num_threads: int = 0
+    memory_gib: float = 0.0
+    tier_disk: Path | None = None
     assistant_dir: Path | None = None
     phrases_dir: Path | None = None
     learned_dir: Path | None = None

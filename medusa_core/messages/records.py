@@ -328,12 +328,48 @@ class HeadsShape:
     deepest_layer: int = 0
 
 
+class Tier(str, Enum):
+    """Where a layer's weights lie."""
+
+    DEVICE = "device"
+    MEMORY = "memory"
+    DISK = "disk"
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Which layers lie where; those below the device are brought to it once a pass.
+
+    Attributes:
+        tiers: Of every layer.
+        layer_bytes: Of every layer the bytes that are brought.
+        buffer_bytes: Of the device's memory what the brought layers pass through.
+    """
+
+    tiers: tuple[Tier, ...]
+    layer_bytes: tuple[int, ...]
+    buffer_bytes: int
+
+    def layers(self, tier: Tier) -> tuple[int, ...]:
+        """The layers of a tier."""
+        return tuple(index for index, its in enumerate(self.tiers) if its is tier)
+
+    def nbytes(self, tier: Tier) -> int:
+        """Bytes of the layers of a tier."""
+        return sum(self.layer_bytes[index] for index in self.layers(tier))
+
+    @property
+    def far_bytes(self) -> int:
+        """Bytes that a pass brings."""
+        return self.nbytes(Tier.MEMORY) + self.nbytes(Tier.DISK)
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
     """Where a device's memory goes.
 
     Attributes:
-        weights_bytes: The target.
+        weights_bytes: The target; of layers that lie below the device, what they pass through.
         heads_bytes: What drafts: its heads, and the weights of a draft model.
         kv_bytes: The cache for the context.
         scratch_bytes: What a step needs besides; an upper estimate.
@@ -347,6 +383,7 @@ class MemoryPlan:
         fit: Whether it fits.
         is_live: Other programs' share was measured, not assumed.
         draft_model_bytes: Of `heads_bytes`: the weights of a draft model.
+        placement: Which layers lie where; None where all lie on the device.
     """
 
     weights_bytes: int
@@ -363,6 +400,7 @@ class MemoryPlan:
     fit: Fit
     is_live: bool
     draft_model_bytes: int = 0
+    placement: Placement | None = None
 
 
 @dataclass(frozen=True, slots=True)

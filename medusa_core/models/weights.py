@@ -35,8 +35,11 @@ class Weights(Protocol):
         nbytes: Bytes of the parts given so far.
     """
 
-    num_parameters: int
-    nbytes: int
+    @property
+    def num_parameters(self) -> int: ...
+
+    @property
+    def nbytes(self) -> int: ...
 
     def vector(self, name: str, size: int) -> Tensor:
         """A norm's weight, in the compute dtype. [size]"""

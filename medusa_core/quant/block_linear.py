@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from medusa_core.quant.block_types import BlockType, block_type
+from medusa_core.quant.laid import Laid, bias_of, with_bias
 from medusa_core.quant.linear import QuantLinear
 from medusa_core.quant.native_linear import native_block_linear
 
@@ -34,6 +38,14 @@ class BlockLinear:
 
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
         return self(x).add_(residual)
+
+    def laid(self) -> Laid:
+        again = partial(_again, self._of)
+        return Laid(f"blocks {self._of.name}", with_bias((self._stored,), self._bias), again)
+
+
+def _again(of: BlockType, tensors: Sequence[Tensor]) -> BlockLinear:
+    return BlockLinear(of, tensors[0], bias_of(tensors, 1))
 
 
 def make_block_linear(

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
+
+from medusa_core.quant.laid import Laid, bias_of, with_bias
 
 _FLOAT16_RANGE = (-65280.0, 65280.0)  # the last numbers that bfloat16 has, too
 
@@ -26,17 +30,19 @@ class Int8Linear:
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
         return self(x).add_(residual)
 
+    def laid(self) -> Laid:
+        return Laid("int8", with_bias((self._weight, self._scale), self._bias), _again)
+
 
 class Int8RowsLinear:
     """8-bit weights times inputs rounded to 8 bits, each row by its own largest number."""
 
-    def __init__(self, weight: Tensor, scale: Tensor, bias: Tensor | None) -> None:
-        """Take weights and their scales. [out, in] int8, [out] any float dtype"""
+    def __init__(self, weight: Tensor, largest: Tensor, bias: Tensor | None) -> None:
+        """Take weights and each row's largest number. [out, in] int8, [out] float32"""
         import medusa_core.quant.bitsandbytes_quietly  # noqa: F401 - registers the kernels
 
         self._weight = weight.contiguous()
-        # The kernels divide by 127 themselves: they expect each row's largest number.
-        self._largest = scale.float() * 127
+        self._largest = largest
         self._bias = bias
         kernels = torch.ops.bitsandbytes
         self._round = kernels.int8_vectorwise_quant.default
@@ -55,3 +61,21 @@ class Int8RowsLinear:
 
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
         return self(x).add_(residual)
+
+    def laid(self) -> Laid:
+        tensors = with_bias((self._weight, self._largest), self._bias)
+        return Laid("int8 rows", tensors, _rows_again)
+
+
+def int8_rows_linear(weight: Tensor, scale: Tensor, bias: Tensor | None) -> Int8RowsLinear:
+    """A layer of weights and their scales. [out, in] int8, [out] any float dtype"""
+    # The kernels divide by 127 themselves: they expect each row's largest number.
+    return Int8RowsLinear(weight, scale.float() * 127, bias)
+
+
+def _again(tensors: Sequence[Tensor]) -> Int8Linear:
+    return Int8Linear(tensors[0], tensors[1], bias_of(tensors, 2))
+
+
+def _rows_again(tensors: Sequence[Tensor]) -> Int8RowsLinear:
+    return Int8RowsLinear(tensors[0], tensors[1], bias_of(tensors, 2))

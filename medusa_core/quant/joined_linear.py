@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
 
+from medusa_core.quant.laid import Again, Laid, bias_of, with_bias
 from medusa_core.quant.linear import QuantLinear
 from medusa_core.quant.native_linear import NativeLinear, joined
 
@@ -26,6 +28,21 @@ class JoinedLinear:
 
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
         return self(x).add_(residual)
+
+    def laid(self) -> Laid:
+        pieces = [layer.laid() for layer in self._layers]
+        tensors = [tensor for piece in pieces for tensor in piece.tensors]
+        made = [(piece.again, len(piece.tensors)) for piece in pieces]
+        kind = "joined " + " + ".join(piece.kind for piece in pieces)
+        return Laid(kind, with_bias(tensors, self._bias), partial(_again, made))
+
+
+def _again(made: Sequence[tuple[Again, int]], tensors: Sequence[Tensor]) -> JoinedLinear:
+    layers, first = [], 0
+    for again, count in made:
+        layers.append(again(tensors[first : first + count]))
+        first += count
+    return JoinedLinear(layers, bias_of(tensors, first))
 
 
 def join(layers: Sequence[QuantLinear], bias: Tensor | None) -> QuantLinear:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import torch
@@ -9,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from medusa_core.native.binding import native_library
+from medusa_core.quant.laid import Laid, bias_of, with_bias
 from medusa_core.quant.native_linear import native_linear
 
 
@@ -28,6 +30,9 @@ class QuantLinear(Protocol):
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
         """[n, in], [n, out] → residual + x Wᵀ + b: [n, out]"""
 
+    def laid(self) -> Laid:
+        """Its numbers, and how to make an equal layer of them elsewhere."""
+
 
 class DenseLinear:
     """Weights as they are."""
@@ -45,6 +50,9 @@ class DenseLinear:
 
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
         return F.linear(x, self._weight, self._bias).add_(residual)
+
+    def laid(self) -> Laid:
+        return Laid("dense", with_bias((self._weight,), self._bias), _dense_again)
 
 
 class PackedLinear:
@@ -64,6 +72,14 @@ class PackedLinear:
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
         result: Tensor = self._run_binary(x, residual, self._packed, self._bias, "add")
         return result
+
+    def laid(self) -> Laid:
+        # oneDNN's order has no address: elsewhere the weights lie as they were.
+        return Laid("dense", with_bias((self._packed.to_dense(),), self._bias), _dense_again)
+
+
+def _dense_again(tensors: Sequence[Tensor]) -> DenseLinear:
+    return DenseLinear(tensors[0], bias_of(tensors, 1))
 
 
 def make_linear(weight: Tensor, bias: Tensor | None = None) -> QuantLinear:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from ctypes import addressof
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -14,6 +15,7 @@ from medusa_core.native.binding import PANEL, native_library
 from medusa_core.native.pool import Pool, Workers
 from medusa_core.native.structs import LinearStruct
 from medusa_core.quant.block_types import BlockType
+from medusa_core.quant.laid import Laid, with_bias
 from medusa_core.quant.tiles import lay_out
 
 DTYPES = (torch.float32, torch.bfloat16)
@@ -117,6 +119,35 @@ class NativeLinear:
 
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
         return self(x).add_(residual)
+
+    def laid(self) -> Laid:
+        tensors = [
+            tensor
+            for part in self.parts
+            for tensor in (part.weight, part.scale)
+            if tensor is not None
+        ]
+        nothing = torch.empty(0)
+        sizes = [
+            replace(part, weight=nothing, scale=None if part.scale is None else nothing)
+            for part in self.parts
+        ]
+        named = " ".join(f"{part.kind}:{part.outputs}x{part.inputs}" for part in self.parts)
+        again = partial(_again, self._library, sizes)
+        return Laid(f"native {named}", with_bias(tensors, self._bias), again)
+
+
+def _again(
+    library: ctypes.CDLL, sizes: Sequence[NativeWeights], tensors: Sequence[Tensor]
+) -> NativeLinear:
+    """A layer of these sizes over the tensors of `NativeLinear.laid`."""
+    left = list(tensors)
+    parts = []
+    for part in sizes:
+        weight = left.pop(0)
+        scale = None if part.scale is None else left.pop(0)
+        parts.append(replace(part, weight=weight, scale=scale))
+    return NativeLinear(library, parts, left.pop(0) if left else None)
 
 
 def native_linear(weight: Tensor, bias: Tensor | None) -> NativeLinear | None:

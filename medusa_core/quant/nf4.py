@@ -102,9 +102,9 @@ def _build(
     tensors: Mapping[str, Tensor], rows: int, bias: Tensor | None, compute: dtype
 ) -> QuantLinear:
     if tensors["weight"].device.type != "cpu":
-        from medusa_core.quant.nf4_card_linear import Nf4CardLinear
+        from medusa_core.quant.nf4_card_linear import nf4_card_linear
 
-        return Nf4CardLinear(tensors, rows, bias)
-    from medusa_core.quant.nf4_linear import Nf4Linear
+        return nf4_card_linear(tensors, rows, bias)
+    from medusa_core.quant.nf4_linear import nf4_linear
 
-    return Nf4Linear(tensors, rows, bias, compute)
+    return nf4_linear(tensors, rows, bias, compute)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
 
+from medusa_core.quant.laid import Laid, bias_of, with_bias
 from medusa_core.quant.nf4 import BLOCK
 from medusa_core.quant.nf4_linear import read_state
 
@@ -14,24 +16,19 @@ from medusa_core.quant.nf4_linear import read_state
 class Nf4CardLinear:
     """4-bit weights where they lie; inputs stay as they are."""
 
-    def __init__(self, tensors: Mapping[str, Tensor], rows: int, bias: Tensor | None) -> None:
-        """Take a matrix as `quantize` gives it.
+    def __init__(self, shape: tuple[int, int], held: Sequence[Tensor], bias: Tensor | None) -> None:
+        """Take a matrix.
 
         Args:
-            tensors: By name, on the card.
-            rows: Rows of the matrix.
+            shape: Its rows and columns.
+            held: Its levels, and the blocks' largest numbers; where those are nested these are the
+                largest numbers' own, and they, their levels and their offset come behind.
             bias: [rows], or None.
         """
-        statistics = {name: tensor for name, tensor in tensors.items() if name != "weight"}
-        packed = tensors["weight"]
-        self._shape = (rows, packed.numel() * 2 // rows)
-        state = read_state(statistics, *self._shape, packed.device)
-        self._packed = packed.view(-1, 1)
+        self._shape = shape
+        self._packed, self._largest, *nested = held
+        self._nested = tuple(nested)
         self._bias = bias
-        # Nested: the blocks' largest numbers are bytes, and the float32 ones are those of theirs.
-        nested = (state.absmax, state.state2.code, state.offset) if state.nested else ()
-        self._largest = state.state2.absmax if nested else state.absmax
-        self._nested: tuple[Tensor, ...] = nested
         self._run = torch.ops.bitsandbytes.gemm_4bit.default
 
     @property
@@ -48,3 +45,32 @@ class Nf4CardLinear:
 
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
         return self(x).add_(residual)
+
+    def laid(self) -> Laid:
+        held = (self._packed, self._largest, *self._nested)
+        again = partial(_again, self._shape, len(held))
+        return Laid(f"nf4 {self._shape}", with_bias(held, self._bias), again)
+
+
+def nf4_card_linear(tensors: Mapping[str, Tensor], rows: int, bias: Tensor | None) -> Nf4CardLinear:
+    """A layer of a matrix as `quantize` gives it.
+
+    Args:
+        tensors: By name, on the card.
+        rows: Rows of the matrix.
+        bias: [rows], or None.
+    """
+    statistics = {name: tensor for name, tensor in tensors.items() if name != "weight"}
+    packed = tensors["weight"]
+    shape = (rows, packed.numel() * 2 // rows)
+    state = read_state(statistics, *shape, packed.device)
+    levels = packed.view(-1, 1)
+    if not state.nested:
+        return Nf4CardLinear(shape, (levels, state.absmax), bias)
+    # The blocks' largest numbers are bytes, and the float32 ones are those of theirs.
+    nested = (state.absmax, state.state2.code, state.offset)
+    return Nf4CardLinear(shape, (levels, state.state2.absmax, *nested), bias)
+
+
+def _again(shape: tuple[int, int], count: int, tensors: Sequence[Tensor]) -> Nf4CardLinear:
+    return Nf4CardLinear(shape, tensors[:count], bias_of(tensors, count))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 import torch
@@ -10,6 +12,7 @@ from torch import Tensor
 
 from medusa_core.errors import CheckpointError
 from medusa_core.quant.bitsandbytes_quietly import bitsandbytes
+from medusa_core.quant.laid import Laid, bias_of, with_bias
 from medusa_core.quant.nf4 import BLOCK, NESTED_BLOCK
 
 _kernels = bitsandbytes.functional
@@ -197,30 +200,30 @@ class Nf4Linear:
     """4-bit weights; inputs stay as they are."""
 
     def __init__(
-        self, tensors: Mapping[str, Tensor], rows: int, bias: Tensor | None, compute: torch.dtype
+        self, weight: Any, shape: tuple[int, int], bias: Tensor | None, compute: torch.dtype
     ) -> None:
-        """Take a matrix as `quantize` gives it.
+        """Take a weight of bitsandbytes.
 
         Args:
-            tensors: By name.
-            rows: Rows of the matrix.
+            weight: `Params4bit`, in the order that the device's kernel wants.
+            shape: Its rows and columns.
             bias: [rows], or None.
             compute: The dtype to multiply in.
         """
-        statistics = {name: tensor for name, tensor in tensors.items() if name != "weight"}
-        packed = tensors["weight"]
-        columns = packed.numel() * 2 // rows
-        read_state(statistics, rows, columns, packed.device)
+        rows, columns = shape
         layer = bitsandbytes.nn.Linear4bit(
             columns, rows, bias=False, compute_dtype=compute, quant_type="nf4", device="meta"
         )
-        layer.weight = bitsandbytes.nn.Params4bit.from_prequantized(
-            packed, statistics, requires_grad=False, device=packed.device
-        )
+        layer.weight = weight
         self._layer = layer.eval()
+        self._shape = shape
         self._bias = bias
-        if packed.device.type == "cpu" and self._layer.support_avx512bf16_for_cpu:
-            _reorder(layer.weight, rows)
+        self._compute = compute
+
+    @property
+    def is_reordered(self) -> bool:
+        """Does this CPU's kernel want weights in an order of its own?"""
+        return bool(self._layer.support_avx512bf16_for_cpu)
 
     @property
     def nbytes(self) -> int:
@@ -238,3 +241,58 @@ class Nf4Linear:
 
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
         return self(x).add_(residual)
+
+    def laid(self) -> Laid:
+        weight = self._layer.weight
+        state = copy.copy(weight.quant_state)
+        held = [weight.data, state.absmax]
+        state.absmax = None
+        if state.nested:
+            held += [state.offset, state.state2.absmax]
+            state.offset, state.state2 = None, copy.copy(state.state2)
+            state.state2.absmax = None
+        again = partial(_again, state, len(held), self._shape, self._compute)
+        return Laid(f"nf4 {self._shape}", with_bias(held, self._bias), again)
+
+
+def nf4_linear(
+    tensors: Mapping[str, Tensor], rows: int, bias: Tensor | None, compute: torch.dtype
+) -> Nf4Linear:
+    """A layer of a matrix as `quantize` gives it.
+
+    Args:
+        tensors: By name.
+        rows: Rows of the matrix.
+        bias: [rows], or None.
+        compute: The dtype to multiply in.
+    """
+    statistics = {name: tensor for name, tensor in tensors.items() if name != "weight"}
+    packed = tensors["weight"]
+    columns = packed.numel() * 2 // rows
+    read_state(statistics, rows, columns, packed.device)
+    weight = bitsandbytes.nn.Params4bit.from_prequantized(
+        packed, statistics, requires_grad=False, device=packed.device
+    )
+    layer = Nf4Linear(weight, (rows, columns), bias, compute)
+    if packed.device.type == "cpu" and layer.is_reordered:
+        _reorder(weight, rows)
+    return layer
+
+
+def _again(
+    state: Any,
+    count: int,
+    shape: tuple[int, int],
+    compute: torch.dtype,
+    tensors: Sequence[Tensor],
+) -> Nf4Linear:
+    """A layer over the tensors of `Nf4Linear.laid`."""
+    state = copy.copy(state)
+    packed, state.absmax, *nested = tensors[:count]
+    if nested:
+        state.offset, state.state2 = nested[0], copy.copy(state.state2)
+        state.state2.absmax = nested[1]
+    weight = bitsandbytes.nn.Params4bit(
+        packed, requires_grad=False, quant_state=state, quant_type="nf4", bnb_quantized=True
+    )
+    return Nf4Linear(weight, shape, bias_of(tensors, count), compute)

@@ -12,6 +12,8 @@ from medusa_core.models.precision import Precision
 from medusa_core.registry import Registry
 from medusa_core.runner.native import NativeRunner
 from medusa_core.runner.runner import Runner, RunnerSpec
+from medusa_core.runner.streaming import StreamingRunner
+from medusa_core.runner.streaming_native import StreamingNativeRunner
 
 
 @cache
@@ -24,6 +26,12 @@ def share_workers(runner: Runner, heads: Heads) -> None:
     """Let the threads that compute a target compute its heads, too."""
     if isinstance(runner, NativeRunner):
         heads.share_workers(runner.workers)
+
+
+def buffer_bytes(runner: Runner) -> int:
+    """Bytes of the device's memory that layers from below pass through."""
+    is_streaming = isinstance(runner, StreamingRunner | StreamingNativeRunner)
+    return runner.visits.nbytes if is_streaming else 0
 
 
 def choose_runner(model: Decoder, precision: Precision) -> Runner:

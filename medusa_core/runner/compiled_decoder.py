@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import addressof
+from collections.abc import Sequence
+from ctypes import addressof, pointer
 
 import torch
 from torch import Tensor
 
 from medusa_core.models.decoder import LINEARS, Block, Decoder
+from medusa_core.models.far import FarLinear, far_layers
 from medusa_core.models.precision import Precision
 from medusa_core.native.binding import native_library
 from medusa_core.native.lanes import fits_lanes
 from medusa_core.native.structs import BlockStruct, DecoderStruct
+from medusa_core.quant.linear import QuantLinear
 from medusa_core.quant.native_linear import DTYPES, NativeLinear
 
 
@@ -50,8 +53,20 @@ class NativeDecoder:
         floats: int = self.library.pass_scratch(self.address, num_rows, length, num_workers)
         return floats
 
+    def layer(self, index: int) -> DecoderStruct:
+        """A decoder of one layer, with the token vectors and the last norm of the whole."""
+        one = DecoderStruct.from_buffer_copy(self._struct)
+        one.blocks, one.layers = pointer(self._blocks[index]), 1
+        return one
+
+    def place(self, index: int, linears: Sequence[QuantLinear]) -> None:
+        """Let a layer compute with these linear layers, which stay where they are for so long."""
+        for name, linear in zip(LINEARS, linears, strict=True):
+            setattr(self._blocks[index], name, _struct(linear))
+
     def _block(self, block: Block) -> BlockStruct:
-        linears = {name: _struct(getattr(block, name)) for name in LINEARS}
+        here = ((name, getattr(block, name)) for name in LINEARS)
+        linears = {name: _struct(each) for name, each in here if not isinstance(each, FarLinear)}
         head_norm = None if block.qk_norm is None else self._floats(block.qk_norm.weight)
         return BlockStruct(
             **linears,
@@ -67,7 +82,7 @@ class NativeDecoder:
 
 def native_decoder(model: Decoder, precision: Precision) -> NativeDecoder | None:
     """The decoder for the compiled step, or None if that can't compute it."""
-    library = native_library()
+    library, far = native_library(), far_layers(model)
     if type(model) is not Decoder:
         return None  # a family's own blocks are none of the kernels'
     fits = (
@@ -75,10 +90,12 @@ def native_decoder(model: Decoder, precision: Precision) -> NativeDecoder | None
         and precision.compute in DTYPES
         and model.embedding.dtype in DTYPES
         and fits_lanes(*model.config.row_sizes)
-        and all(isinstance(linear, NativeLinear) for linear in model.linears)
+        and all(isinstance(linear, NativeLinear | FarLinear) for linear in model.linears)
+        and (far is None or far.types == {NativeLinear})
     )
     return NativeDecoder(library, model) if library is not None and fits else None
 
 
-def _struct(linear: NativeLinear) -> object:
+def _struct(linear: QuantLinear) -> object:
+    assert isinstance(linear, NativeLinear)  # else there is no NativeDecoder
     return linear.struct

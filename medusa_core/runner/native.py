@@ -18,6 +18,7 @@ from torch import Tensor
 from medusa_core.kv.cache import KvCache
 from medusa_core.kv.panel_cache import PanelCache
 from medusa_core.models.decoder import Decoder
+from medusa_core.models.far import far_layers
 from medusa_core.models.precision import Precision
 from medusa_core.native.pool import Pool, Workers
 from medusa_core.native.structs import PassStruct, SequenceStruct
@@ -65,7 +66,6 @@ class NativeRunner:
         self._library = native.library
         self.workers = Workers(self._library)
         self._pass = PassStruct()
-        self._pass_address = addressof(self._pass)
         self._scratch = torch.empty(0)
         self._scratch_for = (0, 0)
         self._turns = torch.empty(0)
@@ -127,8 +127,12 @@ class NativeRunner:
         told.workers = pool.num_workers
         told.scratch = self._scratch.data_ptr()
         told.hidden = states.data_ptr()
-        self._library.forward(self._native.address, self._pass_address, pool.awake())
+        self._run(told, [part.kv for part in parts], states, pool)
         return states
+
+    def _run(self, told: PassStruct, caches: Sequence[KvCache], states: Tensor, pool: Pool) -> None:
+        """Run a pass; `states` takes the wanted rows' states."""
+        self._library.forward(self._native.address, addressof(told), pool.awake())
 
     def _make_ready(self, num_rows: int, num_slots: int) -> None:
         """Room to work in, and the angles of all positions."""
@@ -152,6 +156,8 @@ class NativeRunner:
 
 
 def _build(model: Decoder, precision: Precision) -> NativeRunner | None:
+    if far_layers(model) is not None:
+        return None
     native = native_decoder(model, precision)
     return None if native is None else NativeRunner(model, precision, native)
 

@@ -98,12 +98,17 @@ class ResidentRunner:
         last, tapped = model.config.num_layers - 1, []
         for index in range(last):
             tapped += [x[kept]] * (index in self.taps)
+            self._enter(index)
             x = model.block(index, x, rotations, sequences)
         tapped += [x[kept]] * (last in self.taps)
+        self._enter(last)
         x = model.block(last, x, rotations, sequences, only_row)
         tapped += [x] * (last + 1 in self.taps)
         final = model.final_norm(x)
         return torch.cat([final, *tapped], dim=-1) if tapped else final
+
+    def _enter(self, index: int) -> None:
+        """A pass comes to a layer, whose weights are here."""
 
     def _sequences(
         self, parts: Sequence[SomeRows], caches: Sequence[KvCache], rows: Rows

@@ -160,10 +160,10 @@ def test_a_row_is_the_same_alone_and_among_others(spec: QuantSpec) -> None:
 
 def test_cuda_rounds_rows_of_inputs_each_by_itself() -> None:
     # The same kernels have a CPU version: what runs on a card can be checked here.
-    from medusa_core.quant.int8_linear import Int8RowsLinear
+    from medusa_core.quant.int8_linear import int8_rows_linear
 
     tensors = quant_registry().get("int8").quantize(weight := torch.randn(64, 128))
-    layer = Int8RowsLinear(tensors["weight"], tensors["scale"], None)
+    layer = int8_rows_linear(tensors["weight"], tensors["scale"], None)
     x = torch.randn(9, 128).bfloat16()
     x[3] *= 100  # would be an outlier to its neighbours
     expected = x.double() @ weight.double().t()

@@ -59,14 +59,14 @@ def _quantize(weight: Tensor) -> dict[str, Tensor]:
 def _build(
     tensors: Mapping[str, Tensor], rows: int, bias: Tensor | None, compute: dtype
 ) -> QuantLinear:
-    from medusa_core.quant.int8_linear import Int8Linear, Int8RowsLinear
+    from medusa_core.quant.int8_linear import Int8Linear, int8_rows_linear
     from medusa_core.quant.native_linear import native_int8_linear
 
     native = native_int8_linear(tensors["weight"], tensors["scale"], bias)
     if native is not None:
         return native
-    kind = Int8Linear if tensors["weight"].device.type == "cpu" else Int8RowsLinear
-    return kind(tensors["weight"], tensors["scale"], bias)
+    make = Int8Linear if tensors["weight"].device.type == "cpu" else int8_rows_linear
+    return make(tensors["weight"], tensors["scale"], bias)
 
 
 SPEC = QuantSpec(

@@ -1,0 +1,82 @@
+"""Which layers lie on the device and which below it, where not all have room. Pure: sizes in.
+
+A layer on the device saves its bytes in every pass, whichever layer it is; layers that stay are
+spread evenly among those that come, so that bytes come steadily while a pass computes.
+
+Source: FlexGen (Sheng et al. 2023), section 4; here activations and cache stay on the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from medusa_core.files.layer_entries import rounded_up
+from medusa_core.memory.plan import fit_of, part_bytes
+from medusa_core.messages import MemoryPlan, Placement, Tier
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.parts import block_parts
+from medusa_core.quant.choice import PartFormats
+
+NUM_BUFFERS = 3  # one that is computed with, two ahead
+_ALIGN_BYTES = 256
+
+
+def layer_bytes(config: ModelConfig, formats: PartFormats) -> tuple[int, ...]:
+    """Of every layer the bytes of its linear parts as one piece."""
+    sizes = []
+    for index in range(config.num_layers):
+        parts = block_parts(config, index).linears
+        aligned = (rounded_up(part_bytes(part, config, formats), _ALIGN_BYTES) for part in parts)
+        sizes.append(rounded_up(sum(aligned)))
+    return tuple(sizes)
+
+
+def place_layers(
+    plan: MemoryPlan, sizes: Sequence[int], memory_bytes: int, has_disk: bool
+) -> MemoryPlan | None:
+    """A plan with some layers below the device.
+
+    Args:
+        plan: With all layers on the device, where they have no room.
+        sizes: Of every layer its bytes; see `layer_bytes`.
+        memory_bytes: Room for layers in the computer's memory, where that is another tier.
+        has_disk: Layers may lie on a disk.
+
+    Returns:
+        None if there is no room even so.
+    """
+    buffers = NUM_BUFFERS * max(sizes)
+    room = plan.free_bytes + sum(sizes) - buffers
+    here = _most_here(sizes, room)
+    if here is None:
+        return None
+    tiers = [Tier.DEVICE if index in here else Tier.DISK for index in range(len(sizes))]
+    in_memory = 0
+    for index, size in enumerate(sizes):
+        if tiers[index] is Tier.DISK and in_memory + size <= memory_bytes:
+            tiers[index], in_memory = Tier.MEMORY, in_memory + size
+    if Tier.DISK in tiers and not has_disk:
+        return None
+    placement = Placement(tuple(tiers), tuple(sizes), buffers)
+    free = room - placement.nbytes(Tier.DEVICE)
+    return replace(
+        plan,
+        weights_bytes=plan.weights_bytes - placement.far_bytes + buffers,
+        free_bytes=free,
+        max_context=max(plan.max_context, plan.context_tokens),
+        fit=fit_of(free),
+        placement=placement,
+    )
+
+
+def _most_here(sizes: Sequence[int], room: int) -> frozenset[int] | None:
+    """As many layers as have room on the device, spread evenly; None if not even none has."""
+    if room < 0:
+        return None
+    count = len(sizes)
+    for number in range(count - 1, -1, -1):
+        spread = frozenset((2 * place + 1) * count // (2 * number) for place in range(number))
+        if sum(sizes[index] for index in spread) <= room:
+            return spread
+    return frozenset()

@@ -1,0 +1,98 @@
+"""A plan for a device with tiers below it. Pure: what there is comes in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from medusa_core.memory.budget import GIB, Budget
+from medusa_core.memory.placement import layer_bytes, place_layers
+from medusa_core.memory.plan import DraftModel, plan_memory
+from medusa_core.messages import Fit, HeadsShape, MemoryPlan
+from medusa_core.models.config import ModelConfig
+from medusa_core.quant.choice import PartFormats
+
+_LEAST_CONTEXT = 512
+_CACHE_SHARE = 3  # where nobody asks for a context, the cache takes a third of the device at most
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """What lies below a device.
+
+    Attributes:
+        memory_bytes: Room for layers in the computer's memory, where the device has its own.
+        has_disk: Layers may lie on a disk.
+    """
+
+    memory_bytes: int = 0
+    has_disk: bool = False
+
+
+def limited(budget: Budget, memory_gib: float) -> Budget:
+    """The part of a device that may be taken, as a device of its own.
+
+    What this program takes before any model is not counted in it.
+
+    Args:
+        budget: The device.
+        memory_gib: How much; 0 for all that is free.
+    """
+    if not memory_gib:
+        return budget
+    free = budget.total_bytes - budget.other_bytes - budget.runtime_bytes
+    return replace(
+        budget,
+        name=f"{memory_gib:g} GiB of {budget.name}",
+        total_bytes=min(round(memory_gib * GIB), free),
+        other_bytes=0,
+        runtime_bytes=0,
+    )
+
+
+def plan_in_tiers(
+    config: ModelConfig,
+    heads: HeadsShape,
+    formats: PartFormats,
+    budget: Budget,
+    below: Below,
+    context_tokens: int,
+    sessions: int = 1,
+    draft_model: DraftModel | None = None,
+    *,
+    may_shorten: bool = False,
+) -> MemoryPlan | None:
+    """Plan a target that has no room on a device, with some layers below it.
+
+    Args:
+        config: Sizes of the target.
+        heads: Sizes of the heads.
+        formats: Format of every part.
+        budget: What the device has.
+        below: What lies below it.
+        context_tokens: Longest prompt plus answer.
+        sessions: Conversations that have room for as much at once.
+        draft_model: A smaller model that drafts beside it, or None.
+        may_shorten: Nobody asked for that context: a shorter one leaves more layers here.
+
+    Returns:
+        None if there is no room even so.
+    """
+    sizes = layer_bytes(config, formats)
+    placed = None
+    for context in _contexts(context_tokens) if may_shorten else (context_tokens,):
+        plan = plan_memory(config, heads, formats, budget, context, sessions, draft_model)
+        if plan.fit is not Fit.NO:
+            return plan
+        placed = place_layers(plan, sizes, below.memory_bytes, below.has_disk) or placed
+        if placed is not None and placed.kv_bytes * _CACHE_SHARE <= budget.total_bytes:
+            return placed
+    return placed
+
+
+def _contexts(longest: int) -> Iterator[int]:
+    """The longest context, and halves of it."""
+    yield longest
+    while longest > _LEAST_CONTEXT:
+        longest = max(_LEAST_CONTEXT, longest // 2)
+        yield longest
