@@ -138,7 +138,7 @@ def aside(device: torch.device) -> Aside:
 class _Aside:
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self._stream: Any = torch.cuda.Stream(device)
+        self._stream: Any = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
     def copy(self, to: Tensor, source: Tensor, after: Mark | None) -> Mark:
         if after is not None:
@@ -158,7 +158,7 @@ class _Aside:
         event.synchronize()
 
     def _record(self, stream: Any) -> Mark:
-        event: Any = torch.cuda.Event()
+        event: Any = torch.cuda.Event()  # type: ignore[no-untyped-call]
         event.record(stream)
         made: Mark = event
         return made

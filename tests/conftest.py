@@ -94,8 +94,9 @@ def living_threads() -> set[threading.Thread]:
         # A dummy stands for a thread of Qt that once called Python.
         if not isinstance(thread, threading._DummyThread)
         and not type(thread).__module__.startswith("tqdm")
-        # Helpers of the compiled step; `test_helpers_rest_and_leave` sees that they go with it.
-        and not thread.name.startswith("medusa-step-")
+        # Helpers of the compiled step, and readers of layers: `test_helpers_rest_and_leave` and
+        # `test_the_reader_leaves_with_its_model` see that they go with what they serve.
+        and not thread.name.startswith(("medusa-step-", "medusa-layers"))
     }
 
 

@@ -164,6 +164,8 @@ def _step_cost(args: argparse.Namespace) -> dict[str, object]:
         return _sessions(args)
     if args.shape and args.peers:
         return _step_race(args)
+    if args.shape and args.tier_disk is not None:
+        return _streamed(args)
     target = _random(args) if args.shape else open_target(args)
     modes = [name for name in _names(args.modes) if drafter_registry().get(name).serves(target)]
     report = measure_step_report(target, modes, args.max_new_tokens)
@@ -190,6 +192,17 @@ def _step_race(args: argparse.Namespace) -> dict[str, object]:
         race = race_steps(target, load_s, peer, _tell)
     print(race_table(race))
     return asdict(race)
+
+
+def _streamed(args: argparse.Namespace) -> dict[str, object]:
+    """Steps of random weights of which some layers lie on a disk."""
+    from medusa_core.bench.streamed import measure_streamed, streamed_table
+
+    args.num_heads = 0
+    with _random_and_peer(args) as (target, load_s, _):
+        found = measure_streamed(target, args.tier_disk, load_s, _tell)
+    print(streamed_table(found))
+    return asdict(found)
 
 
 def _simulate(args: argparse.Namespace) -> dict[str, object]:

@@ -57,7 +57,7 @@ def race_steps(target: Target, load_s: float, peer: Path | None, tell: Tell) -> 
         peer: The same weights as GGUF for llama.cpp, or None.
         tell: Told what is being measured.
     """
-    contestants: dict[str, _Ours | _Theirs] = {"ours": _Ours(target)}
+    contestants: dict[str, OwnSteps | _Theirs] = {"ours": OwnSteps(target)}
     if peer is not None:
         tell("llama.cpp loads the weights")
         contestants["llamacpp"] = _Theirs(peer)
@@ -111,7 +111,9 @@ def race_table(race: StepRace) -> str:
     )
 
 
-class _Ours:
+class OwnSteps:
+    """Steps of a loaded target behind 512 tokens."""
+
     def __init__(self, target: Target) -> None:
         self._target = target
         self._kv = target.lend_cache(_ROOM)
@@ -120,6 +122,7 @@ class _Ours:
 
     @torch.inference_mode()
     def prefill_s(self) -> float:
+        """Read them. Seconds."""
         started = time.perf_counter()
         for first in range(0, LENGTH, _CHUNK):
             ids = range(1 + first, 1 + first + _CHUNK)
@@ -128,6 +131,7 @@ class _Ours:
 
     @torch.inference_mode()
     def step_s(self, rows: int) -> float:
+        """Compute so many rows behind them. Seconds."""
         runner = self._target.runner
         started = time.perf_counter()
         runner.logits(runner.verify(PlacedTree(self._trees[rows], self._kv)))

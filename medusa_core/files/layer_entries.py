@@ -11,7 +11,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 ROUND_BYTES = 4096  # pieces begin and end at such multiples: direct reads ask for it
-_ALIGN_BYTES = 256  # tensors in a piece: what a card's and a processor's loads ask for
+ALIGN_BYTES = 256  # tensors in a piece: what a card's and a processor's loads ask for
 # A part's kind, and the dtype and shape of each of its tensors.
 Signature = tuple[str, tuple[tuple[str, tuple[int, ...]], ...]]
 
@@ -86,7 +86,7 @@ def place_tensors(tensors: Sequence[TensorBytes], end: int) -> tuple[TensorPlace
     """Places of a part's tensors behind the first `end` bytes of a piece."""
     places = []
     for tensor in tensors:
-        offset = rounded_up(end, _ALIGN_BYTES)
+        offset = rounded_up(end, ALIGN_BYTES)
         places.append(TensorPlace(tensor.dtype, tensor.shape, offset, len(tensor.content)))
         end = offset + len(tensor.content)
     return tuple(places)
@@ -115,7 +115,7 @@ def entry_from_json(saved: Any) -> LayerEntry:
         for name, kind, tensors in parts
     )
     inside = all(
-        0 <= tensor.offset and tensor.offset + tensor.nbytes <= nbytes
+        tensor.offset >= 0 and tensor.offset + tensor.nbytes <= nbytes
         for part in read
         for tensor in part.tensors
     )

@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 SUFFIX = ".layers"
 _UNDONE = ".layers.part"
-PIECE_BYTES = 8 << 20  # read at once
+PIECE_BYTES = 32 << 20  # read at once
 _FIRST = struct.Struct("<8sQQIQ")  # magic, the header's place, length and CRC-32, the file's size
 _MAGIC = b"MDLAYER1"
 _MOST_HEADER_BYTES = 64 << 20
@@ -166,7 +166,7 @@ class LayerFile:
         self.path = path
         self.layers = layers
         self._unchecked = set(layers)
-        self._file = _open(path)
+        self._file = open_direct(path)
         weakref.finalize(self, self._file.close)
 
     def read(self, layer: int, into: memoryview) -> None:
@@ -251,7 +251,7 @@ def _read_header(path: Path, key: str) -> dict[int, LayerEntry]:
     return layers
 
 
-def _open(path: Path) -> Any:
+def open_direct(path: Path) -> Any:
     """A file to be read piece by piece, past the page cache where that can be.
 
     Raises:

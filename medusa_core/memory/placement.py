@@ -11,42 +11,52 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from medusa_core.files.layer_entries import rounded_up
+from medusa_core.files.layer_entries import ALIGN_BYTES, rounded_up
 from medusa_core.memory.plan import fit_of, part_bytes
 from medusa_core.messages import MemoryPlan, Placement, Tier
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.parts import block_parts
+from medusa_core.models.parts import LinearPart, block_parts
 from medusa_core.quant.choice import PartFormats
 
 NUM_BUFFERS = 3  # one that is computed with, two ahead
-_ALIGN_BYTES = 256
 
 
 def layer_bytes(config: ModelConfig, formats: PartFormats) -> tuple[int, ...]:
-    """Of every layer the bytes of its linear parts as one piece."""
-    sizes = []
-    for index in range(config.num_layers):
-        parts = block_parts(config, index).linears
-        aligned = (rounded_up(part_bytes(part, config, formats), _ALIGN_BYTES) for part in parts)
-        sizes.append(rounded_up(sum(aligned)))
-    return tuple(sizes)
+    """Of every layer the bytes of its linear parts."""
+    layers = (block_parts(config, index).linears for index in range(config.num_layers))
+    return tuple(sum(part_bytes(part, config, formats) for part in parts) for parts in layers)
+
+
+def piece_bytes(config: ModelConfig, formats: PartFormats) -> int:
+    """Of the largest layer the bytes as one piece, in which each tensor begins at a multiple."""
+    layers = (block_parts(config, index).linears for index in range(config.num_layers))
+    return max(
+        rounded_up(
+            sum(
+                part_bytes(part, config, formats) + ALIGN_BYTES * _num_tensors(part, formats)
+                for part in parts
+            )
+        )
+        for parts in layers
+    )
 
 
 def place_layers(
-    plan: MemoryPlan, sizes: Sequence[int], memory_bytes: int, has_disk: bool
+    plan: MemoryPlan, sizes: Sequence[int], piece: int, memory_bytes: int, *, has_disk: bool
 ) -> MemoryPlan | None:
     """A plan with some layers below the device.
 
     Args:
         plan: With all layers on the device, where they have no room.
         sizes: Of every layer its bytes; see `layer_bytes`.
+        piece: What the largest takes of a buffer; see `piece_bytes`.
         memory_bytes: Room for layers in the computer's memory, where that is another tier.
         has_disk: Layers may lie on a disk.
 
     Returns:
         None if there is no room even so.
     """
-    buffers = NUM_BUFFERS * max(sizes)
+    buffers = NUM_BUFFERS * piece
     room = plan.free_bytes + sum(sizes) - buffers
     here = _most_here(sizes, room)
     if here is None:
@@ -80,3 +90,11 @@ def _most_here(sizes: Sequence[int], room: int) -> frozenset[int] | None:
         if sum(sizes[index] for index in spread) <= room:
             return spread
     return frozenset()
+
+
+def _num_tensors(part: LinearPart, formats: PartFormats) -> int:
+    """Tensors that a part is made of, at most; of pieces in blocks each is one."""
+    if formats.keeps_blocks:
+        return len(part.pieces) + part.has_bias
+    spec = part.fitting(formats.linears, formats)
+    return len(spec.tensors(part.rows, part.columns, formats.compute)) + part.has_bias

@@ -224,6 +224,7 @@ def _unpacked_bytes(config: ModelConfig, formats: PartFormats) -> int:
 
 
 def part_bytes(part: LinearPart, config: ModelConfig, formats: PartFormats) -> int:
+    """Bytes of a linear part of a block."""
     bias = part.rows * _bias_itemsize(formats) if part.has_bias else 0
     if formats.keeps_blocks:
         return _stored_bytes(part, config, formats) + bias
@@ -274,6 +275,7 @@ def _longest(most: int, room: int, needs: Callable[[int], int]) -> int:
 
 
 def fit_of(free: int) -> Fit:
+    """Whether a plan fits that leaves so many bytes."""
     if free < 0:
         return Fit.NO
     return Fit.TIGHT if free < _TIGHT_BYTES else Fit.FITS

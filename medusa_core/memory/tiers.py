@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from medusa_core.memory.budget import GIB, Budget
-from medusa_core.memory.placement import layer_bytes, place_layers
+from medusa_core.memory.placement import layer_bytes, piece_bytes, place_layers
 from medusa_core.memory.plan import DraftModel, plan_memory
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan
 from medusa_core.models.config import ModelConfig
@@ -78,13 +78,15 @@ def plan_in_tiers(
     Returns:
         None if there is no room even so.
     """
-    sizes = layer_bytes(config, formats)
+    sizes, piece = layer_bytes(config, formats), piece_bytes(config, formats)
     placed = None
     for context in _contexts(context_tokens) if may_shorten else (context_tokens,):
         plan = plan_memory(config, heads, formats, budget, context, sessions, draft_model)
         if plan.fit is not Fit.NO:
             return plan
-        placed = place_layers(plan, sizes, below.memory_bytes, below.has_disk) or placed
+        placed = (
+            place_layers(plan, sizes, piece, below.memory_bytes, has_disk=below.has_disk) or placed
+        )
         if placed is not None and placed.kv_bytes * _CACHE_SHARE <= budget.total_bytes:
             return placed
     return placed

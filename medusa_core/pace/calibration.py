@@ -21,6 +21,9 @@ from medusa_core.types import WalkContext
 
 ROW_COUNTS = (1, 2, 4, 7, 8, 12, 16, 24, 32, 48, MOST_ROWS)
 LENGTHS = (64, 768)
+# Steps that bring layers from below take seconds, and hardly more for many rows.
+FAR_ROW_COUNTS = (1, 8, 24, 48, MOST_ROWS)
+_FAR_STEPS = 12  # of one row: so long may they be measured
 BUDGET_S = {"cpu": 2.0, "cuda": 7.0}
 _TURNS = 5
 _STEPS_IN_A_TURN = 3
@@ -41,13 +44,16 @@ def measure_costs(target: Target, budget_s: float | None = None) -> StepCosts:
     """
     if budget_s is None:
         budget_s = BUDGET_S[target.precision.device.type]
-    ends = time.perf_counter() + budget_s
     # Caches that are in use may leave less than was planned.
     others = len(LENGTHS) * MOST_ROWS + sum(LENGTHS[:-1])
     room = min(target.config.context_tokens, target.caches.free_rows) - others
     lengths = tuple(sorted({max(1, min(length, room)) for length in LENGTHS}))
-    steps = _Steps(target, lengths)
+    is_far = target.plan.placement is not None
+    steps = _Steps(target, lengths[:1] if is_far else lengths, is_far)
     state = steps.state()
+    if is_far:
+        budget_s = max(budget_s, _FAR_STEPS * steps.step_s(1))
+    ends = time.perf_counter() + budget_s
     greedy, drawn = (
         AskingSources(target, rule, state, lambda: steps.step_s(_DRAFT_ROWS))
         for rule in ("greedy", "sample")
@@ -66,19 +72,20 @@ class _Steps:
         target: Whose steps they are.
     """
 
-    def __init__(self, target: Target, lengths: tuple[int, ...]) -> None:
+    def __init__(self, target: Target, lengths: tuple[int, ...], is_far: bool) -> None:
         self.target = target
+        self._counts = FAR_ROW_COUNTS if is_far else ROW_COUNTS
         self._rule = rule_registry().get("greedy").build(GenerateSettings())
         self._lengths = lengths
         self._seconds: dict[tuple[int, int], list[float]] = {}
         # Made before, as there must be no pause between steps: threads that help fall asleep in it,
         # and for a while after waking they share a processor.
-        self._trees = {rows: _filled_tree(target, rows) for rows in ROW_COUNTS}
+        self._trees = {rows: _filled_tree(target, rows) for rows in {*self._counts, _DRAFT_ROWS}}
         self._caches = {length: _filled_cache(target, length) for length in lengths}
 
     def measure(self, ends: float) -> None:
         """Let each have its turn; none but the first begins after `ends`."""
-        for rows, length in itertools.product(ROW_COUNTS, self._lengths):
+        for rows, length in itertools.product(self._counts, self._lengths):
             known = self._seconds.get((length, rows), [])
             if time.perf_counter() > ends and (known or rows > 1):
                 return
@@ -107,7 +114,7 @@ class _Steps:
     def costs(self) -> StepCosts:
         """Of the row counts that were reached."""
         usual = {case: usual_s(measured) for case, measured in self._seconds.items()}
-        rows = [n for n in ROW_COUNTS if all((length, n) in usual for length in self._lengths)]
+        rows = [n for n in self._counts if all((length, n) in usual for length in self._lengths)]
         seconds = (rising([usual[length, n] for n in rows]) for length in self._lengths)
         return StepCosts(self._lengths, tuple(rows), tuple(seconds))
 

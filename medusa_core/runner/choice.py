@@ -30,8 +30,9 @@ def share_workers(runner: Runner, heads: Heads) -> None:
 
 def buffer_bytes(runner: Runner) -> int:
     """Bytes of the device's memory that layers from below pass through."""
-    is_streaming = isinstance(runner, StreamingRunner | StreamingNativeRunner)
-    return runner.visits.nbytes if is_streaming else 0
+    if isinstance(runner, StreamingRunner | StreamingNativeRunner):
+        return runner.visits.nbytes
+    return 0
 
 
 def choose_runner(model: Decoder, precision: Precision) -> Runner:

@@ -21,6 +21,7 @@ from torch import Tensor
 from medusa_core.errors import EngineError, MedusaError
 from medusa_core.models.far import FarLayers
 
+_PATIENCE_S = 5.0  # for a read that is under way
 NUM_BUFFERS = 3  # one that is computed with, two ahead
 
 
@@ -81,10 +82,11 @@ class LayerStream:
         """
         size = far.piece_bytes
         self._ring = _Ring(order, [new_buffer(size) for _ in range(num_buffers)])
-        threading.Thread(
+        reader = threading.Thread(
             target=_read_on, args=(self._ring, far), name="medusa-layers", daemon=True
-        ).start()
-        weakref.finalize(self, _close, self._ring)
+        )
+        reader.start()
+        weakref.finalize(self, _close, self._ring, reader)
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -121,9 +123,13 @@ class LayerStream:
             ring.bell.notify_all()
             while ring.num_read <= place and ring.error is None:
                 ring.bell.wait()
-            if ring.num_read <= place and (error := ring.error) is not None:
+            if ring.num_read <= place and ring.error is not None:
+                error = ring.error
                 self._begin_at(layer)
-                raise error
+                try:
+                    raise error
+                finally:
+                    del error  # its traceback holds this frame, and so the model
         return place % len(ring.buffers)
 
     def _begin_at(self, layer: int) -> None:
@@ -153,6 +159,7 @@ def _read_on(ring: _Ring, far: FarLayers) -> None:
             ring.error = error
             ring.num_read += error is None
             ring.bell.notify_all()
+        error = None  # whoever raises it gives it a traceback, which holds the model
 
 
 def _read(far: FarLayers, layer: int, into: memoryview) -> MedusaError | None:
@@ -161,12 +168,14 @@ def _read(far: FarLayers, layer: int, into: memoryview) -> MedusaError | None:
         far.source_of(layer).read(layer, into)
     except MedusaError as error:
         return error
-    except Exception as error:  # the runner must hear of it, else it waits for ever
+    except Exception as error:  # noqa: BLE001 - the runner must hear of it, else it waits for ever
         return EngineError(f"Layer {layer} can't be brought: {error}.", "Load the model again.")
     return None
 
 
-def _close(ring: _Ring) -> None:
+def _close(ring: _Ring, reader: threading.Thread) -> None:
     with ring.bell:
         ring.is_closed = True
         ring.bell.notify_all()
+    if reader is not threading.current_thread():  # whichever thread collects the garbage
+        reader.join(_PATIENCE_S)

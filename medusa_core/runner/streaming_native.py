@@ -20,7 +20,8 @@ from medusa_core.runner.compiled_decoder import NativeDecoder
 from medusa_core.runner.native import NativeRunner
 from medusa_core.runner.visits import Visits
 
-# What a pass through one layer tells of each row: behind the last norm, before and behind the layer.
+# What a pass through one layer tells of each row: what leaves it, behind the last norm; what
+# enters it; what leaves it.
 _NORMED, _BEFORE, _BEHIND, _TOLD = 0, 1, 2, 3
 
 

@@ -19,6 +19,7 @@ from tests.core.eagle_files import EagleSpec, write_eagle
 from tests.core.hydra_files import random_hydra, write_hydra
 from tests.core.laws import Tie, decode, user_says
 from tests.core.mtp_files import write_mimo
+from tests.core.tight import with_layers_below
 from tests.core.tiny import ACCURACIES, LLAMA3_ROPE, TinySpec, random_heads, write_heads, write_tiny
 
 # Grouped queries, long-context rotation, a projection of its own, heads with theirs.
@@ -34,7 +35,18 @@ FAMILIES = {
 HYDRA = TinySpec(hidden_size=64, intermediate_size=96, seed=11)
 # A smaller model with the same tokenizer, which drafts for "assisted".
 SMALLER = TinySpec(num_layers=1, hidden_size=64, intermediate_size=48, seed=12)
-TARGET_NAMES = ("grouped", "tied", "eagle", "mimo", "assisted", *FAMILIES, "hydra", "pebble")
+# Of which one layer lies on the device, and the others on a disk.
+STREAMED = TinySpec(num_layers=6, hidden_size=64, intermediate_size=96, seed=13)
+TARGET_NAMES = (
+    "grouped",
+    "tied",
+    "eagle",
+    "mimo",
+    "assisted",
+    *FAMILIES,
+    "hydra",
+    "pebble",
+)
 
 
 Folders = dict[str, tuple[Path, Path | None]]
@@ -73,6 +85,10 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
             write_eagle(root / "eagle-heads", EagleSpec("eagle3")),
         ),
         "mimo": (write_mimo(root / "mimo"), None),
+        "streamed": (
+            write_tiny(root / "streamed", STREAMED),
+            write_heads(root / "streamed-heads", random_heads(STREAMED), ACCURACIES),
+        ),
         **{
             name: (
                 write_tiny(root / name, spec),
@@ -100,7 +116,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
 def options_of(name: str, dtype: str, device: str, folders: Folders) -> LoadOptions:
     """How to load one of them."""
     assistant = folders["smaller"][0] if name == "assisted" else None
-    return LoadOptions(dtype, device, assistant_dir=assistant)
+    options = LoadOptions(dtype, device, assistant_dir=assistant)
+    return options if name != "streamed" else with_layers_below(*folders[name], options, 1)
 
 
 def phrases_of(target: Target) -> Phrases:

@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 import pytest
 import torch
+from torch import Tensor
 
 from medusa_core import card
 from tests.imagined_card.journal import Journal
@@ -71,6 +72,8 @@ _FACTS = (
     "seconds_of",
     "graph_memory",
     "record",
+    "pinned",
+    "aside",
 )
 
 
@@ -117,6 +120,12 @@ class _Facts:
         launched, replayed = journal.num_launched - before[0], journal.num_replayed - before[1]
         return launched * _LAUNCH_S + replayed * self._replayed_s
 
+    def pinned(self, num_bytes: int) -> Tensor:
+        return torch.empty(num_bytes, dtype=torch.uint8)
+
+    def aside(self, device: torch.device) -> _Aside:
+        return _Aside()
+
     def graph_memory(self) -> None:
         """Graphs take none."""
 
@@ -125,6 +134,29 @@ class _Facts:
         with self._mode.recording() as tape:
             work()
         return _Graph(self._mode.journal, tape)
+
+
+class _Aside:
+    """Copies at once; what waits for a mark that doesn't exist yet is found out."""
+
+    def __init__(self) -> None:
+        self._num_marks = 0
+
+    def copy(self, to: Tensor, source: Tensor, after: int | None) -> int:
+        if after is not None:
+            self.wait(after)
+        to.copy_(source, non_blocking=True)
+        return self.mark()
+
+    def mark(self) -> int:
+        self._num_marks += 1
+        return self._num_marks
+
+    def wait(self, mark: int) -> None:
+        assert 0 < mark <= self._num_marks
+
+    def finish(self, mark: int) -> None:
+        self.wait(mark)
 
 
 class _Graph:

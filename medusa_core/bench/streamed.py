@@ -1,0 +1,130 @@
+"""Steps of a target of which some layers lie on a disk: their time, the disk's, and memory."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from medusa_core.bench.step_race import LENGTH, ROWS, OwnSteps, Tell
+from medusa_core.errors import RequestError
+from medusa_core.files.layer_file import PIECE_BYTES, SUFFIX, open_direct
+from medusa_core.memory.budget import GIB
+from medusa_core.memory.peak import peak_bytes
+from medusa_core.messages import Tier
+from medusa_core.models.far_memory import page_buffer
+from medusa_core.target import Target
+
+_TURNS = 2
+_PLAIN_STEPS = 3  # of one row: the disk's rate is theirs
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedSteps:
+    """What steps take, and what they read.
+
+    Attributes:
+        ours: Seconds of a step, by its rows; medians.
+        peak_gib: The most that the process has held of memory so far.
+        read_gb_per_s: Bytes of the layers that a step of one row brings ÷ its seconds.
+        plain_reader_gb_per_s: Of the same file, read by nothing but a loop; mean of one run before
+            the steps and one behind them.
+        layers_here: Layers on the device.
+        num_layers: All of them.
+        far_gib: What a step brings.
+        budget_gib: Of the device's memory, what might be taken.
+        planned_gib: What was planned of it.
+        prefill_s: Seconds to read 512 tokens.
+        load_s: Seconds that the load took.
+    """
+
+    ours: dict[str, float]
+    peak_gib: float
+    read_gb_per_s: float
+    plain_reader_gb_per_s: float
+    layers_here: int
+    num_layers: int
+    far_gib: float
+    budget_gib: float
+    planned_gib: float
+    prefill_s: float
+    load_s: float
+
+
+def measure_streamed(
+    target: Target, folder: Path | None, load_s: float, tell: Tell
+) -> StreamedSteps:
+    """Measure steps of all row counts behind 512 tokens.
+
+    Args:
+        target: A loaded target with room for 576 tokens.
+        folder: Where its layers lie on a disk.
+        load_s: Seconds that loading it took.
+        tell: Told what is being measured.
+
+    Raises:
+        RequestError: No layer lies on a disk.
+    """
+    placement = target.plan.placement
+    if placement is None or Tier.DISK not in placement.tiers or folder is None:
+        raise RequestError(
+            "All layers have room in memory: nothing is streamed.", "Ask for less --memory-gib."
+        )
+    file = max(folder.glob(f"*{SUFFIX}"), key=lambda path: path.stat().st_atime)
+    steps = OwnSteps(target)
+    tell(f"reading {LENGTH} tokens")
+    prefill_s = steps.prefill_s()
+    plain = [_plain_reader(file)]
+    seconds: dict[int, list[float]] = {rows: [] for rows in ROWS}
+    steps.step_s(1)
+    for turn in range(_TURNS):
+        for rows in ROWS:
+            tell(f"turn {turn + 1} of {_TURNS}: {rows} rows")
+            count = _PLAIN_STEPS if rows == 1 else 1
+            seconds[rows] += [steps.step_s(rows) for _ in range(count)]
+    plain.append(_plain_reader(file))
+    usual = {str(rows): statistics.median(measured) for rows, measured in seconds.items()}
+    plan = target.plan
+    return StreamedSteps(
+        ours=usual,
+        peak_gib=peak_bytes() / GIB,
+        read_gb_per_s=placement.far_bytes / usual["1"] / 1e9,
+        plain_reader_gb_per_s=statistics.fmean(plain),
+        layers_here=len(placement.layers(Tier.DEVICE)),
+        num_layers=len(placement.tiers),
+        far_gib=placement.far_bytes / GIB,
+        budget_gib=plan.total_bytes / GIB,
+        planned_gib=(plan.total_bytes - plan.free_bytes) / GIB,
+        prefill_s=prefill_s,
+        load_s=load_s,
+    )
+
+
+def streamed_table(found: StreamedSteps) -> str:
+    """For people."""
+    one = found.ours["1"]
+    rates = (found.read_gb_per_s, found.plain_reader_gb_per_s)
+    took = (found.prefill_s, found.load_s)
+    lines = [f"{'rows':>6}{'ours':>12}   over one row"]
+    lines += [f"{rows:>6}{s * 1e3:9.1f} ms{s / one:10.2f}" for rows, s in found.ours.items()]
+    lines += [
+        "",
+        f"{found.layers_here} of {found.num_layers} layers here, {found.far_gib:.2f} GiB come",
+        "reading: {:.2f} GB/s; a plain reader {:.2f} GB/s".format(*rates),
+        f"peak {found.peak_gib:.2f} GiB; budget {found.budget_gib:.2f} GiB",
+        f"of the budget {found.planned_gib:.2f} GiB are planned",
+        f"reading {LENGTH} tokens: {{:.1f}} s; loaded in {{:.1f}} s".format(*took),
+    ]
+    return "\n".join(lines)
+
+
+def _plain_reader(path: Path) -> float:
+    """GB a second of a loop that reads a file past the page cache."""
+    buffer = page_buffer(PIECE_BYTES).numpy().data
+    with open_direct(path) as file:
+        size = 0
+        started = time.perf_counter()
+        while count := file.readinto(buffer):
+            size += count
+        return size / (time.perf_counter() - started) / 1e9

@@ -1,0 +1,40 @@
+"""Budgets in which some of a model's layers have no room."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from medusa_core.heads.kind import read_shape
+from medusa_core.memory.budget import GIB
+from medusa_core.memory.placement import layer_bytes, piece_bytes
+from medusa_core.memory.plan import plan_memory
+from medusa_core.memory.probe import live_budget
+from medusa_core.memory.tiers import limited
+from medusa_core.messages import HeadsShape
+from medusa_core.models.config import read_config
+from medusa_core.models.precision import hardware_of, settle_device
+from medusa_core.quant.choice import settle_formats
+from medusa_core.runner.layer_stream import NUM_BUFFERS
+from medusa_core.target import LoadOptions
+
+
+def with_layers_below(
+    model_dir: Path, heads_dir: Path | None, options: LoadOptions, num_here: int
+) -> LoadOptions:
+    """Options in which so many layers stay on the device; the others lie on a disk beside."""
+    config = read_config(model_dir)
+    device = settle_device(options.device).device
+    formats = settle_formats(options.formats, options.dtype, hardware_of(device), config.stored)
+    heads = HeadsShape() if heads_dir is None else read_shape(heads_dir)
+    context = options.context_tokens or config.context_tokens
+    budget = limited(live_budget(str(device)), 1.0)
+    plan = plan_memory(config, heads, formats, budget, context, options.sessions)
+    needed = plan.total_bytes - plan.free_bytes
+    sizes = layer_bytes(config, formats)
+    below = len(sizes) - num_here
+    room = needed - below * max(sizes) + NUM_BUFFERS * piece_bytes(config, formats)
+    return replace(
+        options,
+        context_tokens=context,
+        memory_gib=room / GIB,
+        tier_disk=model_dir.parent / "layers",
+    )
