@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from medusa_core.memory.probe import offered_devices
     from medusa_core.memory.recommend import Choice, choices, plan_choice, plan_least, recommend
     from medusa_core.models.config import ModelConfig
+    from medusa_core.streamed import Streamed, streamed_load
 
 EventSink = Callable[[messages.Event], None]
 
@@ -95,6 +96,7 @@ _LATER = {
         ("Forecast", "Pace", "forecast", "measure_pace", "paced_by"), "medusa_core.forecast"
     ),
     **dict.fromkeys(("LoadOffer", "smaller_loads"), "medusa_core.load_offers"),
+    **dict.fromkeys(("Streamed", "streamed_load"), "medusa_core.streamed"),
     "Check": "medusa_core.doctor.check",
     **dict.fromkeys(("component_licences", "component_versions"), "medusa_core.components"),
     "whoami": "medusa_core.hub.whoami",
@@ -276,6 +278,7 @@ __all__ = [
     "Recording",
     "Stored",
     "StoredAnswer",
+    "Streamed",
     "Taken",
     "calibrations_dir",
     "choices",
@@ -314,6 +317,7 @@ __all__ = [
     "save_user_token",
     "smaller_loads",
     "start_engine",
+    "streamed_load",
     "unpack_trace",
     "user_hub_settings",
     "versions_of",

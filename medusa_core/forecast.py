@@ -75,6 +75,7 @@ def forecast(
     wanted: WeightFormats,
     budget: Budget,
     pace: Pace,
+    coming_s: float = 0.0,
 ) -> Forecast:
     """Estimate the speed of a model.
 
@@ -84,21 +85,39 @@ def forecast(
         wanted: As what its weights are loaded.
         budget: The device.
         pace: Measured there, in the format of its linear layers.
+        coming_s: Seconds in which the layers of a step come that lie below the device.
 
     Raises:
         RequestError: The formats don't go together.
     """
     formats = settle_formats(wanted, "", budget.hardware, config.stored)
-    plain_s = pace.step_s(_read_bytes(config, formats, 1), 1)
+    plain_s = step_s(config, formats, pace, 1, coming_s)
     best = (1 / plain_s, 1)
     if heads.num_heads:
         table = typical_table(heads.num_heads)
         heads_s = pace.step_s(heads_bytes(config, heads, formats), 1)
         for rows in range(2, 2 * _ROWS[-1] + 1):
             tokens = table.expected_length(table.tree(rows))
-            step_s = pace.step_s(_read_bytes(config, formats, rows), rows)
-            best = max(best, (tokens / (step_s + heads_s), rows))
+            seconds = step_s(config, formats, pace, rows, coming_s) + heads_s
+            best = max(best, (tokens / seconds, rows))
     return Forecast(1 / plain_s, *best)
+
+
+def step_s(
+    config: ModelConfig, formats: PartFormats, pace: Pace, rows: int, coming_s: float = 0.0
+) -> float:
+    """Seconds of a step of so many rows: layers come while others are computed.
+
+    Source: FlexGen (Sheng et al. 2023), section 4.3.
+
+    Args:
+        config: Sizes of the target.
+        formats: As what its weights are loaded.
+        pace: Of the device.
+        rows: Rows of the step.
+        coming_s: As in `forecast`.
+    """
+    return max(pace.step_s(_read_bytes(config, formats, rows), rows), coming_s)
 
 
 def paced_by(wanted: WeightFormats, config: ModelConfig, budget: Budget) -> str:

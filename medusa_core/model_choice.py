@@ -25,6 +25,8 @@ class ModelChoice:
         formats: Weight formats.
         context_tokens: Longest prompt plus answer; 0 for what fits.
         ignores_plan: Load although it shouldn't fit.
+        memory_gib: How much of the device's memory it may take; 0 for what is free.
+        tier_disk: Folder for layers that have no room in memory; None where none may lie on a disk.
         note: What one must know about it.
         assistant_dir: Folder of a smaller model that drafts for it, or its GGUF file; or None.
     """
@@ -37,6 +39,8 @@ class ModelChoice:
     ignores_plan: bool = False
     note: str = ""
     assistant_dir: Path | None = None
+    memory_gib: float = 0.0
+    tier_disk: Path | None = None
 
     def loaded_as(self, formats: WeightFormats, context_tokens: int) -> ModelChoice:
         """The same model in other formats."""
@@ -73,6 +77,8 @@ def as_json(choice: ModelChoice) -> dict[str, Any]:
         "heads_dir": "" if choice.heads_dir is None else str(choice.heads_dir),
         "formats": choice.formats._asdict(),
         "context_tokens": choice.context_tokens,
+        "memory_gib": choice.memory_gib,
+        "tier_disk": "" if choice.tier_disk is None else str(choice.tier_disk),
     }
 
 
@@ -87,6 +93,7 @@ def from_json(saved: Mapping[str, Any]) -> ModelChoice:
     if not saved:
         return demo_choice()
     model_dir, heads = Path(saved["model_dir"]), str(saved["heads_dir"])
+    tier_disk = str(saved.get("tier_disk", ""))
     if not model_dir.exists():
         return demo_choice()
     heads_dir = Path(heads) if heads and Path(heads).is_dir() else None
@@ -96,4 +103,6 @@ def from_json(saved: Mapping[str, Any]) -> ModelChoice:
         heads_dir=heads_dir,
         formats=WeightFormats(**saved["formats"]),
         context_tokens=int(saved["context_tokens"]),
+        memory_gib=float(saved.get("memory_gib", 0.0)),
+        tier_disk=Path(tier_disk) if tier_disk else None,
     )

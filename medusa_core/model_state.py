@@ -116,6 +116,8 @@ class ModelState:
             formats=wanted.formats,
             context_tokens=wanted.context_tokens,
             ignores_plan=wanted.ignores_plan,
+            memory_gib=wanted.memory_gib,
+            tier_disk=wanted.tier_disk,
             kept_dir=self._kept_dir,
             calibrations_dir=self._calibrations_dir,
             assistant_dir=wanted.assistant_dir,

@@ -32,6 +32,11 @@ class Places:
         return self.data / "history.db"
 
     @property
+    def bandwidths(self) -> Path:
+        """The file of how fast disks and cards bring layers, each measured once."""
+        return self.state / "bandwidths.json"
+
+    @property
     def learned(self) -> Path:
         """The folder of what models said, for drafts."""
         return self.data / "learned"

@@ -10,16 +10,19 @@ from pathlib import Path
 from medusa_core.errors import RequestError
 from medusa_core.files.gguf import is_gguf
 from medusa_core.files.json_file import read_json
-from medusa_core.generate.arguments import add_format_arguments, formats_of
+from medusa_core.generate.arguments import add_format_arguments, add_tier_arguments, formats_of
 from medusa_core.hub.cache_folder import find_snapshot
 from medusa_core.hub.settings import settings_from
 from medusa_core.memory.budget import GIB, Budget, imagined_card
 from medusa_core.memory.recommend import Choice, choices, plan_choice, recommend
-from medusa_core.messages import HeadsShape, MemoryPlan
+from medusa_core.memory.tiers import Below, limited
+from medusa_core.messages import Fit, HeadsShape, MemoryPlan
 from medusa_core.models.config import ModelConfig, parse_config, read_config
 from medusa_core.resources import shapes_dir
+from medusa_core.streamed import Device, live_device, plan_streamed
 
 _USUAL_CONTEXT = 4096
+_IMAGINED_MEMORY_BYTES = 32 * GIB  # of a computer whose card is imagined
 
 Facts = tuple[ModelConfig, HeadsShape]
 
@@ -40,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--capability", default="8.6", help="compute capability of that card (default: 8.6)"
     )
+    add_tier_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -47,7 +51,8 @@ def run(args: argparse.Namespace) -> int:
     """Print the plan; the exit status is 0 whether it fits or not."""
     config, heads = _facts(args)
     draft_model = _model_facts(args.assistant)[0] if args.assistant else None
-    budget = _budget(args)
+    device = _device(args)
+    budget = device.budget
     context = args.context or min(_USUAL_CONTEXT, config.context_tokens)
     if args.context > config.context_tokens:
         raise RequestError(
@@ -59,11 +64,19 @@ def run(args: argparse.Namespace) -> int:
     if best and not formats.linears:
         formats, context = best.formats, args.context or best.plan.context_tokens
     choice = plan_choice(config, heads, formats, budget, context, draft_model=draft_model)
+    in_tiers = None
+    if choice.plan.fit is Fit.NO and (args.memory_gib or args.tier_disk is not None):
+        in_tiers = plan_streamed(
+            config, heads, choice, best, device, draft_model, may_shorten=not args.context
+        )
+        choice = choice if in_tiers is None else in_tiers.choice
     if args.json:
-        print(json.dumps(as_json(choice)))
+        told = as_json(choice) | ({} if in_tiers is None else in_tiers.as_json())
+        print(json.dumps(told))
     else:
         every = choices(config, heads, budget, context, draft_model)
         print(_table(args.model, config, choice, every, best, budget))
+        print("" if in_tiers is None else in_tiers.text())
     return 0
 
 
@@ -143,14 +156,14 @@ def _heads_facts(heads: str) -> HeadsShape:
     return look_at_heads(settings, heads)
 
 
-def _budget(args: argparse.Namespace) -> Budget:
-    if args.vram_gib is not None:
-        if not 0 < args.vram_gib <= 1024:
-            raise RequestError(f"A card with {args.vram_gib} GiB can't be planned for.")
-        return imagined_card(args.vram_gib, _capability(args.capability))
-    from medusa_core.memory.probe import live_budget
-
-    return live_budget(args.device)
+def _device(args: argparse.Namespace) -> Device:
+    if args.vram_gib is None:
+        return live_device(args.device, args.memory_gib, args.tier_disk)
+    if not 0 < args.vram_gib <= 1024:
+        raise RequestError(f"A card with {args.vram_gib} GiB can't be planned for.")
+    card = imagined_card(args.vram_gib, _capability(args.capability))
+    below = Below(_IMAGINED_MEMORY_BYTES, args.tier_disk is not None)
+    return Device(limited(card, args.memory_gib), below, None, args.tier_disk)
 
 
 def _capability(text: str) -> tuple[int, int]:

@@ -119,7 +119,10 @@ def test_a_layer_of_any_format_computes_the_same_over_other_memory(quant: str) -
 
 
 @pytest.mark.parametrize("quant", ["", "q4", "int8", "nf4"])
-def test_planned_bytes_are_those_that_are_held(quant: str, model: tuple[Path, Path]) -> None:
+def test_planned_bytes_are_those_that_are_held(quant: str, tmp_path: Path) -> None:
+    spec = replace(STREAMED, hidden_size=256, intermediate_size=384)
+    heads = write_heads(tmp_path / "heads", random_heads(spec), ACCURACIES)
+    model = (write_tiny(tmp_path / "model", spec), heads)
     target = below(model, LoadOptions(device="cpu", formats=WeightFormats(quant)), 2)
     assert len(layers_of(target, Tier.DEVICE)) == 2
     assert target.weights_bytes <= target.plan.weights_bytes <= target.weights_bytes * 1.05
@@ -127,7 +130,7 @@ def test_planned_bytes_are_those_that_are_held(quant: str, model: tuple[Path, Pa
     assert target.plan.placement is not None
     planned = target.plan.placement.far_bytes
     stored = the_file(model).stat().st_size * len(layers_of(target, Tier.DISK)) / 6
-    assert planned <= stored <= planned * 1.5  # tiny layers are rounded up
+    assert planned <= stored <= planned * 1.1
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -188,22 +191,25 @@ def test_a_disk_without_room_is_refused_before_anything_is_written(
     assert not list((model[0].parent / "layers").iterdir())
 
 
+def write_part(path: Path, layer: int = 0, full: bool = False) -> None:
+    """Write a file of one part, on a disk that may be full."""
+    with LayerFileWriter(path, "key", 0) as writer:
+        if full:
+            writer._file.close()
+            writer._file = os.fdopen(os.open("/dev/full", os.O_WRONLY), "wb", buffering=0)
+        part = TensorBytes("uint8", (3,), memoryview(b"abc"))
+        writer.add(layer, f"layers.{layer}.qkv", "dense", [part])
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk that is always full")
 def test_a_disk_that_fills_while_layers_are_written_leaves_nothing_behind(tmp_path: Path) -> None:
-    part = TensorBytes("uint8", (4096,), memoryview(bytes(4096)))
-    with (
-        pytest.raises(TierError, match="disk is full"),
-        LayerFileWriter(tmp_path / "a.layers", "key", 0) as writer,
-    ):
-        writer._file.close()
-        writer._file = Path("/dev/full").open("wb", buffering=0)
-        writer.add(0, "layers.0.qkv", "dense", [part])
+    with pytest.raises(TierError, match="disk is full"):
+        write_part(tmp_path / "a.layers", full=True)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_file_of_another_model_is_a_stranger(tmp_path: Path) -> None:
-    part = TensorBytes("uint8", (3,), memoryview(b"abc"))
-    with LayerFileWriter(tmp_path / "a.layers", "key", 0) as writer:
-        writer.add(4, "layers.4.qkv", "dense", [part])
+    write_part(tmp_path / "a.layers", layer=4)
     found = find_layer_file(tmp_path / "a.layers", "key")
     assert found is not None
     assert found.layers[4].parts[0].tensors[0].nbytes == 3

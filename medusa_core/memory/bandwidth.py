@@ -1,0 +1,116 @@
+"""How fast layers come from a disk or to a card: measured once, and kept."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from medusa_core import card
+from medusa_core.errors import MedusaError, TierError
+from medusa_core.files.json_file import read_json
+from medusa_core.files.layer_file import PIECE_BYTES, SUFFIX, open_direct
+from medusa_core.models.far_memory import page_buffer
+
+log = logging.getLogger(__name__)
+
+_NBYTES = 256 << 20
+_REPEATS = 3
+
+
+def disk_bytes_per_s(folder: Path, kept: Path | None) -> float:
+    """Bytes a second that a disk gives past the page cache.
+
+    Args:
+        folder: On the disk; what was measured holds for all its folders.
+        kept: File of what was measured; None measures anew.
+
+    Raises:
+        TierError: The folder can't be written or read.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        name = f"disk {folder.stat().st_dev}"
+        return _once(name, kept, lambda: _read_rate(folder))
+    except OSError as error:
+        raise TierError(
+            f"{folder} can't be measured: {error.strerror or error}.", "Name another folder."
+        ) from error
+
+
+def card_bytes_per_s(device: torch.device, kept: Path | None) -> float:
+    """Bytes a second that a card takes from pinned memory; `kept` as in `disk_bytes_per_s`."""
+    return _once(f"card {card.name(device)}", kept, lambda: _copy_rate(device))
+
+
+def _once(name: str, kept: Path | None, measure: Callable[[], float]) -> float:
+    known = _known(kept)
+    if name not in known:
+        known[name] = measure()
+        _keep(kept, known)
+    return known[name]
+
+
+def _known(kept: Path | None) -> dict[str, float]:
+    """What was measured; nothing where that can't be read."""
+    if kept is None or not kept.is_file():
+        return {}
+    try:
+        return {str(name): float(rate) for name, rate in read_json(kept).items() if rate > 0}
+    except (MedusaError, TypeError, ValueError):
+        log.warning("%s can't be read: bandwidths are measured anew", kept)
+        return {}
+
+
+def _keep(kept: Path | None, known: dict[str, float]) -> None:
+    if kept is None:
+        return
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        part = kept.with_suffix(".part")
+        part.write_text(json.dumps(known), encoding="utf-8")
+        part.replace(kept)
+    except OSError:
+        log.warning("bandwidths aren't kept", exc_info=True)
+
+
+def _read_rate(folder: Path) -> float:
+    """Of a file of layers where there is one, else of a file that is written for it."""
+    stored = [path for path in folder.glob(f"*{SUFFIX}") if path.stat().st_size >= _NBYTES]
+    if stored:
+        return _rate_of(stored[0])
+    with tempfile.NamedTemporaryFile(dir=folder, suffix=".part") as file:
+        for _ in range(_NBYTES // PIECE_BYTES):
+            file.write(os.urandom(PIECE_BYTES))
+        file.flush()
+        os.fsync(file.fileno())
+        return _rate_of(Path(file.name))
+
+
+def _rate_of(path: Path) -> float:
+    buffer = page_buffer(PIECE_BYTES).numpy().data
+    rates = []
+    for _ in range(_REPEATS):
+        with open_direct(path) as file:
+            size, started = 0, time.perf_counter()
+            while size < _NBYTES and (count := file.readinto(buffer)):
+                size += count
+            rates.append(size / (time.perf_counter() - started))
+    return max(rates)
+
+
+def _copy_rate(device: torch.device) -> float:
+    source = card.pinned(_NBYTES)
+    to = torch.empty(_NBYTES, dtype=torch.uint8, device=device)
+    aside = card.aside(device)
+
+    def copy() -> None:
+        aside.finish(aside.copy(to, source, None))
+
+    return max(_NBYTES / card.seconds_of(copy, device) for _ in range(_REPEATS))
