@@ -2,6 +2,7 @@
 
 import errno
 import gc
+import json
 import os
 import threading
 from collections.abc import Iterator
@@ -12,11 +13,15 @@ from pathlib import Path
 import pytest
 import torch
 
+from medusa_core import forecast as forecast_module
+from medusa_core.__main__ import main
 from medusa_core.drafters.lineup import drafters_for
 from medusa_core.errors import PlanError, RequestError, TierError
 from medusa_core.files import layer_file as layer_file_module
 from medusa_core.files.layer_entries import TensorBytes
 from medusa_core.files.layer_file import LayerFileWriter, find_layer_file
+from medusa_core.forecast import Pace
+from medusa_core.memory import bandwidth, probe
 from medusa_core.memory.budget import GIB, Budget
 from medusa_core.memory.placement import layer_bytes, piece_bytes, place_layers
 from medusa_core.memory.plan import plan_memory, weights_bytes
@@ -31,11 +36,13 @@ from medusa_core.messages import (
     Tier,
     WeightFormats,
 )
+from medusa_core.model_choice import ModelChoice, as_json, from_json
 from medusa_core.plan.cli import shape_config
 from medusa_core.quant.choice import settle_formats
 from medusa_core.quant.format import Hardware
 from medusa_core.quant.in_blocks import weight_formats
 from medusa_core.runner.native import NativeRunner
+from medusa_core.streamed import streamed_load
 from medusa_core.target import LoadOptions, Target, load_target
 from tests.core.conftest import STREAMED, Folders, LoadTarget
 from tests.core.engine_harness import EngineHarness
@@ -336,3 +343,72 @@ def test_a_budget_that_suffices_streams_nothing(model: tuple[Path, Path]) -> Non
     target = load_target(*model, options)
     assert target.plan.placement is None
     assert not (model[0].parent / "layers").exists()
+
+
+ASKED = ("vicuna-7b", "--quant", "q4_0", "--lm-head-quant", "q4_0", "--context", "1024")
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk of a gigabyte a second below a device that computes ten rows in the time of one."""
+    pace = Pace(((1, 10e9), (16, 5e9)))
+    monkeypatch.setattr(bandwidth, "disk_bytes_per_s", lambda *_: 1e9)
+    monkeypatch.setattr(forecast_module, "measure_pace", lambda *_: pace)
+    monkeypatch.setattr(probe, "live_budget", lambda *_: tight(16 * GIB))
+
+
+@pytest.mark.usefixtures("measured")
+def test_the_plan_says_which_layers_lie_where_and_what_steps_take(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["plan", *ASKED, "--memory-gib", "1.5", "--tier-disk", str(tmp_path)]
+    assert main([*asked, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["tiers"].count("device") == 2
+    assert told["tiers"].count("disk") == 30
+    assert told["step_s"]["1"] == pytest.approx(told["far_bytes"] / 1e9)
+    assert told["step_s"]["16"] == told["step_s"]["1"]  # the disk is what takes so long
+    assert told["streaming_is_worth_it"]
+    assert main(asked) == 0
+    text = capsys.readouterr().out
+    assert "2 of 32 layers here, 0.21 GiB: 8, 24" in text
+    assert "30 of 32 layers on the disk" in text
+    assert "the only way" in text
+
+
+@pytest.mark.usefixtures("measured")
+def test_the_plan_says_when_streaming_is_not_worth_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["--quant", "int8", "--memory-gib", "5", "--tier-disk", str(tmp_path)]
+    assert main(["plan", "vicuna-7b", "--context", "1024", *asked]) == 0
+    assert "streaming isn't worth it: q4 has room without" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("measured")
+def test_a_model_that_does_not_fit_shows_what_it_would_do_streamed(
+    model: tuple[Path, Path], tmp_path: Path
+) -> None:
+    options = with_layers_below(*model, LoadOptions(device="cpu"), 1)
+    choice = ModelChoice("a model", *model, context_tokens=options.context_tokens)
+    assert streamed_load(choice, tmp_path, "cpu") is None
+    choice = replace(choice, memory_gib=options.memory_gib)
+    found = streamed_load(choice, tmp_path, "cpu")
+    assert found is not None
+    assert len(found.placement.layers(Tier.DEVICE)) == 1
+    assert found.tokens_per_s > found.plain_tokens_per_s > 0
+    assert from_json(as_json(replace(choice, tier_disk=tmp_path))).tier_disk == tmp_path
+
+
+def test_a_disk_is_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bandwidth, "_NBYTES", 1 << 20)
+    monkeypatch.setattr(bandwidth, "PIECE_BYTES", 1 << 18)
+    kept = tmp_path / "state" / "bandwidths.json"
+    first = bandwidth.disk_bytes_per_s(tmp_path / "layers", kept)
+    assert first > 0
+    assert bandwidth.disk_bytes_per_s(tmp_path / "layers", kept) == first
+    assert not list((tmp_path / "layers").iterdir())
+    kept.write_text("[]", encoding="utf-8")
+    assert bandwidth.disk_bytes_per_s(tmp_path / "layers", kept) > 0
+    with pytest.raises(TierError, match="can't be measured"):
+        bandwidth.disk_bytes_per_s(kept / "below a file", None)
