@@ -5,7 +5,7 @@ A layer is one piece, so that it is brought by one read. Nothing here needs torc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
@@ -122,11 +122,6 @@ def entry_from_json(saved: Any) -> LayerEntry:
     if not inside or offset % ROUND_BYTES or nbytes % ROUND_BYTES:
         raise ValueError("a tensor lies outside its layer")
     return LayerEntry(int(offset), int(nbytes), int(crc), read)
-
-
-def entries_bytes(layers: Mapping[int, LayerEntry]) -> int:
-    """Bytes of all layers."""
-    return sum(entry.nbytes for entry in layers.values())
 
 
 def _place(dtype: str, shape: Sequence[int], offset: int, nbytes: int) -> TensorPlace:

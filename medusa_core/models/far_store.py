@@ -14,7 +14,6 @@ from types import TracebackType
 from typing import NamedTuple
 
 from medusa_core.errors import TierError
-from medusa_core.files.layer_entries import entries_bytes
 from medusa_core.files.layer_file import SUFFIX, LayerFile, LayerFileWriter, find_layer_file
 from medusa_core.messages import Placement, Tier
 from medusa_core.models.far import FarLayers, FarWeights
@@ -44,7 +43,6 @@ class FarStore:
 
     Attributes:
         far: The stand-ins.
-        is_stored: The file is there already.
     """
 
     def __init__(self, placement: Placement, precision: Precision, tier: TierFolder | None) -> None:
@@ -77,6 +75,7 @@ class FarStore:
 
     @property
     def is_stored(self) -> bool:
+        """Is the file there already?"""
         return self._file is not None
 
     def wrap(self, weights: Weights) -> Weights:
@@ -110,11 +109,6 @@ class FarStore:
             if self._file is None:
                 raise TierError(f"{self._path} isn't what was written.", "Check the disk.")
         self.far.sources = [self._memory, *([] if self._file is None else [self._file])]
-
-    @property
-    def file_bytes(self) -> int:
-        """Bytes of the layers in the file."""
-        return 0 if self._file is None else entries_bytes(self._file.layers)
 
 
 def _key(made_from: Mapping[str, object]) -> str:
