@@ -114,7 +114,8 @@ def make_caches(
         OutOfMemoryError: The device has no room for it.
     """
     num_rows = sessions * whole_rows(config.context_tokens)
-    return CachePool(config, runner.cache_dtype, precision.device, num_rows)
+    dtype, device = runner.cache_dtype, precision.device
+    return CachePool(config, dtype, device, num_rows, precision.cache_format)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +182,7 @@ def load_target(
     options = replace(options, device=str(device))  # the plan is for what is used
     config = read_config(model_dir)
     formats = settle_formats(options.formats, options.dtype, hardware_of(device), config.stored)
-    precision = precision_of(formats.compute, device)
+    precision = precision_of(formats.compute, device, formats.cache_format, formats.attended)
     tokenizer = Tokenizer.open(model_dir)
     template = ChatTemplate.open(model_dir, tokenizer)
     phrases = read_phrases(options.phrases_dir or model_dir, config.vocab_size)

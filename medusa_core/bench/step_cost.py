@@ -19,7 +19,6 @@ from medusa_core.drafters.sources.heads_source import medusa_heads
 from medusa_core.generate.direct import generate
 from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.heads.ranked import Ranked
-from medusa_core.kv.size import row_bytes
 from medusa_core.messages import ChatMessage, GenerateSettings, Role, StepDone
 from medusa_core.pace.calibration import measure_costs
 from medusa_core.pace.costs import StepCosts
@@ -93,7 +92,7 @@ def measure_step_report(target: Target, modes: Sequence[str], num_tokens: int) -
     costs = measure_costs(target)
     tuner = Tuner(target, costs)
     length = costs.lengths[0]
-    cache_bytes = length * row_bytes(target.config, target.runner.cache_dtype.itemsize)
+    cache_bytes = length * target.caches.row_bytes
     weights = read_bytes(target)
     reached = (weights + cache_bytes) / costs.step_s(1, length) / 1e9
     copied = copy_gb_per_s(target.precision.device)

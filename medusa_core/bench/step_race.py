@@ -12,7 +12,6 @@ import torch
 
 from medusa_core.bench.llamacpp import LlamaCpp
 from medusa_core.bench.step_cost import copy_gb_per_s, read_bytes
-from medusa_core.kv.size import row_bytes
 from medusa_core.runner.runner import PlacedTree
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
@@ -76,7 +75,7 @@ def race_steps(target: Target, load_s: float, peer: Path | None, tell: Tell) -> 
         name: {str(rows): statistics.median(measured) for rows, measured in by_rows.items()}
         for name, by_rows in seconds.items()
     }
-    cache_bytes = LENGTH * row_bytes(target.config, target.runner.cache_dtype.itemsize)
+    cache_bytes = LENGTH * target.caches.row_bytes
     return StepRace(
         ours=usual["ours"],
         llamacpp=usual.get("llamacpp", {}),

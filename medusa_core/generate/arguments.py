@@ -8,6 +8,7 @@ from pathlib import Path
 from medusa_core.chat_settings import SETTINGS
 from medusa_core.errors import RequestError
 from medusa_core.messages import GenerateSettings, Overflow, WeightFormats
+from medusa_core.quant.choice import CACHE_FORMATS
 from medusa_core.quant.in_blocks import weight_formats
 from medusa_core.setting import Group, Setting
 
@@ -64,6 +65,19 @@ def add_format_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--embedding-in-ram", action="store_true", help="keep the token vectors off the card"
     )
+    parser.add_argument(
+        "--cache-quant",
+        choices=CACHE_FORMATS,
+        default="",
+        help="keep keys and values in 4 bits: more conversations at once, each step slower",
+    )
+    parser.add_argument(
+        "--sparse-attention",
+        type=int,
+        default=0,
+        metavar="K",
+        help="take the values of the K rows of the largest weights alone; not exact",
+    )
 
 
 def add_tier_arguments(parser: argparse.ArgumentParser) -> None:
@@ -88,6 +102,8 @@ def formats_of(args: argparse.Namespace) -> WeightFormats:
         embedding=args.embedding_quant,
         heads=args.heads_quant,
         embedding_in_ram=args.embedding_in_ram,
+        cache=args.cache_quant,
+        attended=args.sparse_attention,
     )
 
 

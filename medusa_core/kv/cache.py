@@ -32,6 +32,7 @@ class KvCache(ABC):
         capacity: int,
         num_spare: int = 0,
         memory: Tensor | None = None,
+        width: int = 0,
     ) -> None:
         """Take the memory.
 
@@ -44,12 +45,13 @@ class KvCache(ABC):
                 steps of fixed width read beyond what is written.
             memory: Where the cache lies, for `capacity` slots with the spare ones among them;
                 None takes memory of its own.
+            width: Numbers of a head in a slot; 0 for the heads' own.
         """
         self._num_spare = num_spare
         slots = capacity + num_spare
         if memory is not None:
             capacity, slots = capacity - num_spare, capacity
-        shape = (config.num_layers, 2, config.num_kv_heads, slots, config.head_dim)
+        shape = (config.num_layers, 2, config.num_kv_heads, slots, width or config.head_dim)
         self._data = _allocate(shape, dtype, device) if memory is None else memory.view(shape)
         if num_spare:
             self._data.zero_()

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from medusa_core.errors import OutOfMemoryError
 from medusa_core.kv.cache import KvCache
-from medusa_core.kv.size import ROUND_ROWS
+from medusa_core.kv.size import ROUND_ROWS, row_bytes
 from medusa_core.models.config import ModelConfig
 
 NewCache = Callable[[int, Tensor], KvCache]
@@ -27,11 +27,17 @@ class CachePool:
     Attributes:
         num_rows: Rows in all.
         nbytes: Bytes in all.
+        row_bytes: Bytes of a row.
         give_way: Asked to forget a cache that nobody uses now; says False where there is none.
     """
 
     def __init__(
-        self, config: ModelConfig, dtype: torch.dtype, device: torch.device, num_rows: int
+        self,
+        config: ModelConfig,
+        dtype: torch.dtype,
+        device: torch.device,
+        num_rows: int,
+        cache: str = "",
     ) -> None:
         """Take the memory.
 
@@ -40,11 +46,12 @@ class CachePool:
             dtype: Of keys and values.
             device: Where they lie.
             num_rows: Rows that were planned.
+            cache: How rows are kept, one of `CACHE_FORMATS`; empty for plain numbers.
 
         Raises:
             OutOfMemoryError: The device has no room for them.
         """
-        self._row = 2 * config.num_layers * config.num_kv_heads * config.head_dim
+        self._row = row_bytes(config, dtype.itemsize, cache) // dtype.itemsize
         self.num_rows = _rounded_up(num_rows)
         try:
             with torch.inference_mode(False):  # else only inference could write into it
@@ -56,6 +63,7 @@ class CachePool:
                 num_tokens=num_rows,
             ) from error
         self.nbytes = self._memory.nbytes
+        self.row_bytes = self._row * dtype.itemsize
         self.give_way: Callable[[], bool] = _nobody
         self._lent: WeakKeyDictionary[KvCache, range] = WeakKeyDictionary()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from medusa_core.kv.cache import KvCache
@@ -43,10 +44,15 @@ class TensorCache(KvCache):
         memory: Tensor | None = None,
     ) -> None:
         """Take the memory; see `KvCache`."""
-        super().__init__(config, precision.cache, precision.device, capacity, num_spare, memory)
+        dtype, width = self._layout(config, precision)
+        super().__init__(config, dtype, precision.device, capacity, num_spare, memory, width)
         self._fixed: tuple[Tensor, int] | None = None
         self._pending: _Pending | None = None
         self._num_reserved = 0
+
+    def _layout(self, config: ModelConfig, precision: Precision) -> tuple[torch.dtype, int]:
+        """Dtype and numbers of a head in a slot."""
+        return precision.cache, config.head_dim
 
     @property
     def address(self) -> int:

@@ -187,7 +187,7 @@ def kv_bytes(config: ModelConfig, formats: PartFormats, context_tokens: int) -> 
     compiles = compiles and config.traits.is_usual
     compiles = compiles and find_family(config.model_type).decoder is None
     itemsize = _ITEMSIZE[formats.compute if compiles else formats.cache]
-    return row_bytes(config, itemsize) * whole_rows(context_tokens)
+    return row_bytes(config, itemsize, formats.cache_format) * whole_rows(context_tokens)
 
 
 def chunk_rows(device: str) -> int:
@@ -210,7 +210,8 @@ def scratch_bytes(config: ModelConfig, formats: PartFormats, context_tokens: int
     rotations = whole_rows(context_tokens) * config.head_dim * item
     # One layer's keys and values, where they are multiplied in another dtype.
     widened = 2 * config.num_kv_heads * config.head_dim * whole_rows(context_tokens) * item
-    widened *= formats.device == "cuda" and formats.cache != formats.compute
+    is_card_other = formats.device == "cuda" and formats.cache != formats.compute
+    widened *= is_card_other or bool(formats.cache_format)
     fixed = hidden + logits + rotations + _unpacked_bytes(config, formats)
     return fixed + masks + scores + widened
 

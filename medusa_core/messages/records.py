@@ -439,6 +439,9 @@ class WeightFormats(NamedTuple):
         embedding: The token vectors: a dense format.
         heads: The Medusa heads; as the linear layers unless told otherwise.
         embedding_in_ram: Keep the token vectors in the computer's memory: a step reads few of them.
+        cache: Keys and values: `q4`, or empty for plain numbers.
+        attended: Rows whose values attention takes, those of the largest weights; 0 for all, which
+            alone is exact.
     """
 
     linears: str = ""
@@ -446,3 +449,5 @@ class WeightFormats(NamedTuple):
     embedding: str = ""
     heads: str = ""
     embedding_in_ram: bool = False
+    cache: str = ""
+    attended: int = 0

@@ -48,8 +48,38 @@ def attend_fused(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -
     return by_row(mixed.squeeze(0), num_rows)
 
 
-def choose_attention(device: torch.device) -> Attend:
-    """The backend for a device."""
+def attend_sparsely(attended: int) -> Attend:
+    """Attention that takes the values of a row's largest weights alone, so many for each head.
+
+    Keys are read whole. A row chooses by itself, so drafts change nothing; but what is left out is
+    lost, and the text isn't that of full attention.
+
+    Source: Sheng et al., "FlexGen" (2023), section 5.2.
+    """
+
+    def attend(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
+        if keys.shape[1] <= attended:
+            return attend_by_products(q, keys, values, mask)
+        num_kv = len(keys)
+        scores = torch.bmm(by_kv_head(q, num_kv), keys.transpose(1, 2))
+        weights = torch.softmax(scores if mask is None else scores + mask, dim=-1)
+        largest, places = weights.topk(attended, dim=-1)  # [kv heads, group · n, attended]
+        heads = torch.arange(num_kv, device=q.device)[:, None, None]
+        mixed = (largest.unsqueeze(2) @ values[heads, places]).squeeze(2)
+        return by_row(mixed, len(q))
+
+    return attend
+
+
+def choose_attention(device: torch.device, attended: int = 0) -> Attend:
+    """The backend for a device.
+
+    Args:
+        device: Where it computes.
+        attended: Rows whose values are taken, those of the largest weights; 0 for all.
+    """
+    if attended:
+        return attend_sparsely(attended)
     return attend_by_products if device.type == "cpu" else attend_fused
 
 

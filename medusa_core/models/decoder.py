@@ -87,7 +87,7 @@ class Decoder:
         self.num_parameters = weights.num_parameters
         self.nbytes = weights.nbytes
         self._rope = Rope(config, precision.scores, precision.device)
-        self._attend = choose_attention(precision.device)
+        self._attend = choose_attention(precision.device, precision.attended)
         self._compute = precision.compute
         self._device = self.final_norm.weight.device
         self._scores_dtype = precision.scores
@@ -199,6 +199,10 @@ class Decoder:
             q = q[only_row : only_row + 1]
             mask = None if mask is None else mask[only_row :: len(turned)]
         return self.attend(index, q.to(self._scores_dtype), keys, values, mask)
+
+    def attend_to(self, attended: int) -> None:
+        """Take the values of so many rows from now on; 0 for all."""
+        self._attend = choose_attention(self._device, attended)
 
     def mask_of(self, index: int, its: SequenceRows, width: int) -> Tensor | None:
         """The mask of a sequence's rows in one layer, over `width` slots."""

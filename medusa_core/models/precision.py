@@ -37,12 +37,21 @@ class Precision:
         compute: Dtype of weights and hidden states.
         cache: Dtype of keys and values in torch's operations.
         device: Where it runs.
+        cache_format: How keys and values are kept, one of `CACHE_FORMATS`; empty as they are.
+        attended: Rows whose values attention takes, those of the largest weights; 0 for all.
     """
 
     name: str
     compute: torch.dtype
     cache: torch.dtype
     device: torch.device
+    cache_format: str = ""
+    attended: int = 0
+
+    @property
+    def is_usual(self) -> bool:
+        """Keys and values are plain numbers, and attention takes all of them."""
+        return not self.cache_format and not self.attended
 
     @property
     def scores(self) -> torch.dtype:
@@ -64,11 +73,20 @@ def choose_precision(dtype: str, device: str) -> Precision:
     return precision_of(settle_formats(WeightFormats(), dtype, hardware_of(chosen)).compute, chosen)
 
 
-def precision_of(compute: str, device: torch.device) -> Precision:
-    """The dtypes to compute in `compute` on a device."""
+def precision_of(
+    compute: str, device: torch.device, cache_format: str = "", attended: int = 0
+) -> Precision:
+    """The dtypes to compute in `compute` on a device.
+
+    Args:
+        compute: Name of the dtype.
+        device: The device.
+        cache_format: As `Precision` has it, and so is the next.
+        attended: Rows whose values attention takes.
+    """
     capability = card.capability(device) if device.type == "cuda" else (0, 0)
     cache = DTYPES[cache_dtype(compute, device.type, capability)]
-    return Precision(compute, DTYPES[compute], cache, device)
+    return Precision(compute, DTYPES[compute], cache, device, cache_format, attended)
 
 
 def hardware_of(device: torch.device) -> Hardware:

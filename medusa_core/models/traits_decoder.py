@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
+from medusa_core.errors import RequestError
 from medusa_core.models.activation import active_of
 from medusa_core.models.attention import by_kv_head, by_row
 from medusa_core.models.config import ModelConfig, RopeConfig
@@ -73,6 +74,12 @@ class TraitsDecoder(Decoder):
     """A decoder that follows `Traits`; `rotations` begins a pass, whose blocks come after it."""
 
     def __init__(self, config: ModelConfig, precision: Precision, weights: Weights) -> None:
+        traits = config.traits
+        if precision.attended and (traits.has_sinks or traits.attention_cap is not None):
+            raise RequestError(
+                f"Attention of {config.model_type} models takes all rows.",
+                "Leave out --sparse-attention.",
+            )
         self._own: list[TraitsBlock] = []
         self._precision_scores = precision.scores
         super().__init__(config, precision, weights)

@@ -11,6 +11,7 @@ from medusa_core.quant.format import Hardware, QuantSpec, quant_registry
 from medusa_core.quant.in_blocks import weight_formats
 
 _MOST_NF4_BITS = 5  # of a weight in a file, scales included: finer ones would lose too much in nf4
+CACHE_FORMATS = ("q4",)  # of keys and values, beside plain numbers
 DTYPES = ("float64", "float32", "bfloat16", "float16")
 
 
@@ -46,6 +47,8 @@ class PartFormats:
         compiles: The target runs as the compiled step if that can compute its sizes.
         cache: Name of the dtype of keys and values where it doesn't.
         keeps_blocks: Parts that a file holds in blocks stay as they are.
+        cache_format: How keys and values are kept; empty for plain numbers.
+        attended: Rows whose values attention takes; 0 for all.
     """
 
     compute: str
@@ -59,6 +62,8 @@ class PartFormats:
     compiles: bool
     cache: str
     keeps_blocks: bool = False
+    cache_format: str = ""
+    attended: int = 0
 
     @property
     def dense(self) -> QuantSpec:
@@ -124,7 +129,8 @@ def settle_formats(
 
     lm_head = part(wanted.lm_head, dense)
     packed = {compute, *embedding.compute} <= {*hardware.packs}
-    compiles = hardware.compiles and packed and linears.compiled and lm_head.compiled
+    is_usual = not wanted.cache and not wanted.attended
+    compiles = is_usual and hardware.compiles and packed and linears.compiled and lm_head.compiled
     chosen = PartFormats(
         compute=compute,
         device=hardware.device,
@@ -137,7 +143,17 @@ def settle_formats(
         compiles=compiles,
         cache=cache_dtype(compute, hardware.device, hardware.capability),
         keeps_blocks=keeps_blocks,
+        cache_format=wanted.cache,
+        attended=wanted.attended,
     )
+    if wanted.cache not in ("", *CACHE_FORMATS):
+        raise RequestError(
+            f"There is no cache format {wanted.cache!r}.", f"Choose {', '.join(CACHE_FORMATS)}."
+        )
+    if wanted.attended < 0:
+        raise RequestError(
+            f"Attention can't take {wanted.attended} rows.", "Choose 1 or more, or 0 for all."
+        )
     for spec in (chosen.linears, chosen.lm_head, chosen.heads):
         _check(spec, compute)
     return chosen

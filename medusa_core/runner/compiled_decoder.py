@@ -85,6 +85,8 @@ def native_decoder(model: Decoder, precision: Precision) -> NativeDecoder | None
     library, far = native_library(), far_layers(model)
     if type(model) is not Decoder:
         return None  # a family's own blocks are none of the kernels'
+    if not precision.is_usual:
+        return None
     fits = (
         precision.device.type == "cpu"
         and precision.compute in DTYPES

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.kv.cache import KvCache
+from medusa_core.kv.quantized import QuantizedCache
 from medusa_core.kv.tensor import TensorCache
 from medusa_core.models.decoder import Decoder, SequenceRows
 from medusa_core.models.precision import Precision
@@ -25,7 +26,7 @@ class ResidentRunner:
 
     def __init__(self, model: Decoder, precision: Precision) -> None:
         self.hidden_dtype = precision.compute
-        self.cache_dtype = precision.cache
+        self.cache_dtype = torch.uint8 if precision.cache_format else precision.cache
         self.taps: tuple[int, ...] = ()
         self._prefill_threads = 0
         self._model = model
@@ -41,7 +42,8 @@ class ResidentRunner:
             self._workers.use(decoding, decoding)
 
     def new_cache(self, capacity: int, memory: Tensor | None = None) -> TensorCache:
-        return TensorCache(self._model.config, self._precision, capacity, memory=memory)
+        kind = QuantizedCache if self._precision.cache_format else TensorCache
+        return kind(self._model.config, self._precision, capacity, memory=memory)
 
     def tap(self, layers: Sequence[int]) -> None:
         self.taps = tuple(layers)
@@ -82,6 +84,10 @@ class ResidentRunner:
 
     def logits(self, states: Tensor) -> Tensor:
         return self._model.logits(states[:, : self._model.config.hidden_size])
+
+    def attend_to(self, attended: int) -> None:
+        """Let attention take the values of so many rows from now on; see `Precision.attended`."""
+        self._model.attend_to(attended)
 
     def _forward(
         self, parts: Sequence[SomeRows], caches: Sequence[KvCache], only_row: int | None = None

@@ -175,7 +175,8 @@ def _bucket(needed: int, buckets: Sequence[int]) -> int:
 def _build(model: Decoder, precision: Precision) -> StaticRunner | None:
     from medusa_core.runner.graphs import graphs_pay  # it compares this runner
 
-    pays = precision.device.type == "cuda" and graphs_pay(model, precision)
+    fits = precision.device.type == "cuda" and precision.is_usual
+    pays = fits and graphs_pay(model, precision)
     return StaticRunner(model, precision, captures=True) if pays else None
 
 

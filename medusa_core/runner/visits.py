@@ -46,6 +46,17 @@ class Visits:
         self._made: dict[tuple[int, int], Sequence[QuantLinear]] = {}
         self._last: int | None = None
 
+    def read_ahead(self, num_buffers: int) -> None:
+        """Begin anew with so many buffers: with one, nothing is read while a layer computes.
+
+        For measurements on a processor; a card's copies keep their buffers.
+        """
+        if isinstance(self._stream, LayerStream):
+            order = self._stream.order
+            self.leave()
+            self._made.clear()
+            self._stream = LayerStream(self._far, order, page_buffer, num_buffers)
+
     def enter(self, layer: int) -> Sequence[QuantLinear]:
         """A pass comes to a layer; it has left the one before.
 
