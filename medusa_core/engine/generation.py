@@ -166,6 +166,11 @@ class Generation:
         return self.conclude(verified)
 
     @property
+    def is_reading(self) -> bool:
+        """The next piece of work reads a chunk of the prompt, which may share its pass, too."""
+        return not self.is_done and len(self._session.token_ids) < len(self._read_ids)
+
+    @property
     def drafts(self) -> bool:
         """Whether its drafter ever guesses."""
         return self._drafts
@@ -197,6 +202,32 @@ class Generation:
             most = min(most, self._tuner.shared_rows(self.request.settings, length, sharers))
         self._drafted = draft(self._drafting, self._context, most)
         return PlacedTree(self._drafted.proposal.rows, session.kv)
+
+    def chunk(self, most: int) -> PlacedTree:
+        """Begin to read the next tokens of the prompt: as a chain, with its cache.
+
+        Args:
+            most: How many.
+        """
+        self._step_started = time.perf_counter()
+        kv = self._session.kv
+        token_ids = tuple(self._read_ids[kv.length : kv.length + most])
+        return PlacedTree(TokenTree(TreeShape.chain(len(token_ids)), token_ids), kv)
+
+    @torch.inference_mode()
+    def heed(self, states: Tensor) -> tuple[Event, ...]:
+        """End what `chunk` began.
+
+        Args:
+            states: The target's, at the tokens of the chunk. [n, (1 + taps) · hidden]
+
+        Returns:
+            As `advance` does.
+        """
+        kv = self._session.kv
+        place = kv.length
+        kv.commit(range(len(states)))
+        return (*self._tell_cut(), *self._take_read(place, states, self._step_started))
 
     def cancel(self) -> tuple[Event, ...]:
         """End the answer as it is; the last event is `GenerationDone`."""
@@ -252,8 +283,13 @@ class Generation:
         session, prompt = self._session, self._read_ids
         place, reader = session.kv.length, self._reader
         states = session.chunks.read(prompt, session.kv, only_last=reader is None)
-        if reader is not None:
-            reader.read(place, *self._apart(states))
+        return self._take_read(place, states, started)
+
+    def _take_read(self, place: int, states: Tensor, started: float) -> tuple[Event, ...]:
+        """The rows behind `place` are read; behind the last of them comes the first token."""
+        session, prompt = self._session, self._read_ids
+        if self._reader is not None:
+            self._reader.read(place, *self._apart(states))
         session.token_ids.extend(prompt[len(session.token_ids) : session.kv.length])
         if len(session.token_ids) < len(prompt):
             self._prefill_s += time.perf_counter() - started

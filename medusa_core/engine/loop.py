@@ -102,7 +102,23 @@ def verify(runner: Runner, placed: Sequence[PlacedTree], reads: bool) -> list[Ve
         reads: A trace will be made of one of them.
     """
     started = time.perf_counter()
-    states = runner.verify(*placed)
+    return scored(runner, placed, runner.verify(*placed), reads, started)
+
+
+def scored(
+    runner: Runner, placed: Sequence[PlacedTree], states: Tensor, reads: bool, started: float
+) -> list[Verified]:
+    """What a pass says of each tree.
+
+    Args:
+        runner: As in `verify`, and so are the next two.
+        placed: Trees.
+        states: Of their nodes, in order. [n, (1 + taps) · hidden]
+        reads: A trace will be made of one of them.
+        started: When the pass began.
+    """
+    if not placed:
+        return []
     logits = runner.logits(states)
     if reads:  # a trace reads them again, and a card is waited for once
         logits = logits.cpu()

@@ -1,13 +1,21 @@
-"""One decoding step of several answers in one forward pass: the layers are read once for all."""
+"""Work of several answers in one forward pass: the layers are read once for all.
+
+Where layers come from below the device, this is FlexGen's block schedule: one loaded layer serves
+the rows of all answers, those of decoding steps and those of prompts.
+
+Source: Sheng et al., "FlexGen" (2023), section 4.1.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
+from torch import Tensor
 
 from medusa_core.engine.generation import Generation
-from medusa_core.engine.loop import Verified, verify
+from medusa_core.engine.loop import Verified, scored
 from medusa_core.messages import Event
 from medusa_core.pace.costs import Sharers
 from medusa_core.runner.runner import PlacedTree, Runner
@@ -31,16 +39,43 @@ def _joins(generation: Generation) -> bool:
 
 @torch.inference_mode()
 def step_together(
-    runner: Runner, generations: Sequence[Generation], tell: OnEvents, fail: OnError
+    runner: Runner,
+    generations: Sequence[Generation],
+    tell: OnEvents,
+    fail: OnError,
+    prompt_rows: int = 0,
 ) -> None:
     """Let answers decide one or more tokens each; who fails while drafting or choosing fails alone.
 
     Args:
         runner: Runs their target.
-        generations: Answers that decode.
+        generations: Answers that decode, or read their prompts.
         tell: Told the events of each.
         fail: Told who failed, and how.
+        prompt_rows: Most rows of prompts in the pass; whose don't fit in it waits.
     """
+    reading = [generation for generation in generations if generation.is_reading]
+    chunks: dict[Generation, PlacedTree] = {}
+    for generation in reading:
+        if prompt_rows > 0:
+            chunks[generation] = generation.chunk(prompt_rows)
+            prompt_rows -= chunks[generation].tree.shape.num_nodes
+    trees = _drafts([one for one in generations if one not in reading], fail)
+    steps, states = _pass(runner, trees, chunks, fail)
+    for generation, verified in steps:
+        try:
+            tell(generation, generation.conclude(verified))
+        except BaseException as error:  # noqa: BLE001 - the others' answers must go on
+            fail(generation, error)
+    for generation, its_states in states:
+        try:
+            tell(generation, generation.heed(its_states))
+        except BaseException as error:  # noqa: BLE001 - as above
+            fail(generation, error)
+
+
+def _drafts(generations: Sequence[Generation], fail: OnError) -> dict[Generation, PlacedTree]:
+    """The trees of those that decode; none of who fails."""
     placed: dict[Generation, PlacedTree] = {}
     drafting = sum(generation.drafts for generation in generations)
     sharers = Sharers(drafting, len(generations) - drafting)
@@ -49,23 +84,32 @@ def step_together(
             placed[generation] = generation.draft(sharers)
         except BaseException as error:  # noqa: BLE001 - the others' answers must go on
             fail(generation, error)
-    for generation, verified in _verify(runner, placed, fail):
-        try:
-            tell(generation, generation.conclude(verified))
-        except BaseException as error:  # noqa: BLE001 - as above
-            fail(generation, error)
+    return placed
 
 
-def _verify(
-    runner: Runner, placed: dict[Generation, PlacedTree], fail: OnError
-) -> list[tuple[Generation, Verified]]:
-    """What the target says of each tree; nothing where the pass itself failed."""
-    if not placed:
-        return []
-    reads = any(generation.request.records for generation in placed)
+Steps = list[tuple[Generation, Verified]]
+Read = list[tuple[Generation, Tensor]]
+
+
+def _pass(
+    runner: Runner,
+    trees: Mapping[Generation, PlacedTree],
+    chunks: Mapping[Generation, PlacedTree],
+    fail: OnError,
+) -> tuple[Steps, Read]:
+    """What the target says of trees and of chunks; nothing where the pass itself failed."""
+    if not trees and not chunks:
+        return [], []
+    reads = any(generation.request.records for generation in trees)
     try:
-        return list(zip(placed, verify(runner, list(placed.values()), reads), strict=True))
+        started = time.perf_counter()
+        states = runner.verify(*trees.values(), *chunks.values())
+        num_nodes = sum(tree.shape.num_nodes for tree, _ in trees.values())
+        verified = scored(runner, list(trees.values()), states[:num_nodes], reads, started)
+        counts = [tree.shape.num_nodes for tree, _ in chunks.values()]
+        read = torch.split(states[num_nodes:], counts)
+        return list(zip(trees, verified, strict=True)), list(zip(chunks, read, strict=True))
     except BaseException as error:  # noqa: BLE001 - told to all who were in it
-        for generation in placed:
+        for generation in (*trees, *chunks):
             fail(generation, error)
-        return []
+        return [], []

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack, closing
 from typing import NamedTuple
 
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
-from medusa_core.engine.together import MOST_TOGETHER, step_together, those_together
+from medusa_core.engine.together import MOST_TOGETHER, step_together
 from medusa_core.errors import MedusaError, OutOfMemoryError
-from medusa_core.messages import Event, Generate, GenerationDone
+from medusa_core.memory.plan import chunk_rows
+from medusa_core.messages import Event, Generate, GenerationDone, StepDone
 from medusa_core.pace.tuner import Tuner
 from medusa_core.target import Target
+
+OnTokens = Callable[[int], None]
+
+
+def _nothing(num_tokens: int) -> None:
+    """Nobody counts."""
 
 
 class Answered(NamedTuple):
@@ -31,7 +38,11 @@ class Answered(NamedTuple):
 
 
 def answer_all(
-    target: Target, requests: Iterable[Generate], tuner: Tuner, most: int = MOST_TOGETHER
+    target: Target,
+    requests: Iterable[Generate],
+    tuner: Tuner,
+    most: int = MOST_TOGETHER,
+    on_tokens: OnTokens = _nothing,
 ) -> Generator[Answered, None, None]:
     """Answer conversations, several at a time, each on its own.
 
@@ -40,6 +51,8 @@ def answer_all(
         requests: Taken one after the other, as others end.
         tuner: Of the target.
         most: How many are answered at once.
+        on_tokens: Told after each piece of work how many tokens it decided. What it raises ends
+            all of them.
 
     Yields:
         Answers, as they end.
@@ -65,10 +78,11 @@ def answer_all(
                     yield started
             if not running:
                 return
-            ended = _work(target, running)
+            ended: list[Answered] = []
             while not ended:
-                ended = _work(target, running)
-            yield from ended
+                ended, num_tokens = _work(target, running, most)
+                yield from ended
+                on_tokens(num_tokens)
 
 
 def _close(running: Iterable[_Running]) -> None:
@@ -93,11 +107,14 @@ def _start(target: Target, request: Generate, tuner: Tuner) -> _Running | Answer
         return Answered(request, (), error)
 
 
-def _work(target: Target, running: deque[_Running]) -> list[Answered]:
-    """One piece of work of whose turn it is; returns what ended by it."""
+def _work(target: Target, running: deque[_Running], most: int) -> tuple[list[Answered], int]:
+    """One piece of work of whose turn it is; returns what ended by it, and tokens decided."""
     ended: dict[Generation, GenerationDone | MedusaError] = {}
+    num_tokens = 0
 
     def tell(generation: Generation, events: Sequence[Event]) -> None:
+        nonlocal num_tokens
+        num_tokens += sum(len(event.token_ids) for event in events if isinstance(event, StepDone))
         done = next((event for event in events if isinstance(event, GenerationDone)), None)
         if done is not None:
             ended[generation] = done
@@ -107,15 +124,17 @@ def _work(target: Target, running: deque[_Running]) -> list[Answered]:
             raise error
         ended[generation] = error
 
-    together = those_together([one.generation for one in running])
+    generations = [one.generation for one in running]
+    together = [one for one in generations if one.is_decoding or one.is_reading][:most]
     if len(together) > 1:
-        step_together(target.runner, together, tell, fail)
+        rows = chunk_rows(target.precision.device.type)
+        step_together(target.runner, together, tell, fail, prompt_rows=rows)
     else:
         try:
-            tell(together[0], together[0].advance())
+            tell(generations[0], generations[0].advance())
         except MedusaError as error:
-            ended[together[0]] = error
-        running.rotate(-1)  # another one's prompt may be read next
+            ended[generations[0]] = error
+        running.rotate(-1)  # another one may go on next
     answered = []
     for one in [one for one in running if one.generation in ended]:
         running.remove(one)
@@ -124,4 +143,4 @@ def _work(target: Target, running: deque[_Running]) -> list[Answered]:
             num_prompt = done.num_prompt_tokens if isinstance(done, GenerationDone) else 0
             prompt_ids = tuple(one.session.token_ids[:num_prompt])
         answered.append(Answered(one.generation.request, prompt_ids, done))
-    return answered
+    return answered, num_tokens

@@ -72,6 +72,12 @@ class TreeShape:
         """The tree of plain decoding."""
         return cls(((),), (-1,))
 
+    @classmethod
+    def chain(cls, num_nodes: int) -> TreeShape:
+        """Consecutive tokens: each node has one child."""
+        paths = tuple((0,) * depth for depth in range(num_nodes))
+        return cls(paths, tuple(range(-1, num_nodes - 1)))
+
     @property
     def num_nodes(self) -> int:
         """Nodes, the root included: the rows of one verification."""
