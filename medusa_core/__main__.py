@@ -7,6 +7,7 @@ import logging
 import sys
 from collections.abc import Sequence
 
+from medusa_core.batch import cli as batch_cli
 from medusa_core.bench import cli as bench_cli
 from medusa_core.doctor import cli as doctor_cli
 from medusa_core.errors import MedusaError
@@ -62,6 +63,10 @@ def _parser() -> argparse.ArgumentParser:
     generate = commands.add_parser("generate", help="answer one prompt in the terminal")
     add_generate_arguments(generate)
     generate.set_defaults(run=run_generate)
+
+    batch = commands.add_parser("batch", help="answer a file of prompts, many at a time")
+    batch_cli.add_arguments(batch)
+    batch.set_defaults(run=batch_cli.run)
 
     bench = commands.add_parser("bench", help="compare decoding modes and peers on prompts")
     bench_cli.add_arguments(bench)

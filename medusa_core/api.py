@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Protocol
 from medusa_core import messages
 from medusa_core.attachments.attachment import Attachment, with_attachments
 from medusa_core.attachments.reader import read_attachment
+from medusa_core.batches.job import BatchJob, BatchState, BatchWish, OwnBatches
+from medusa_core.batches.progress import BatchProgress
+from medusa_core.batches.row import BatchRow, read_rows
 from medusa_core.files.json_file import read_json
 from medusa_core.history.exchange.export import FileKind, export, export_gently
 from medusa_core.history.exchange.reading import ConversationFile
@@ -243,6 +246,11 @@ __all__ = [
     "APP_NAME",
     "AnswerState",
     "Attachment",
+    "BatchJob",
+    "BatchProgress",
+    "BatchRow",
+    "BatchState",
+    "BatchWish",
     "Budget",
     "Check",
     "Choice",
@@ -271,6 +279,7 @@ __all__ = [
     "ModelConfig",
     "NeedsQuery",
     "Offer",
+    "OwnBatches",
     "OwnHeads",
     "Pace",
     "Pair",
@@ -309,6 +318,7 @@ __all__ = [
     "plan_least",
     "read_attachment",
     "read_json",
+    "read_rows",
     "read_trace",
     "recommend",
     "remove_user_token",

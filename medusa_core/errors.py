@@ -29,7 +29,8 @@ MedusaError
 ├── PromptFileError       a file of prompts can't be read
 ├── PresetError           settings under a name that can't be read, changed or written
 ├── TraceError            a recording can't be written or read
-└── TrainingError         a training run can't start or go on
+├── TrainingError         a training run can't start or go on
+└── BatchError            a batch can't start, or keep its answers
 
 Every error says what happened (`message`), what to do (`hint`) and with which values (`data`).
 Both texts have at most 500 characters: they may quote what a foreign file holds.
@@ -195,3 +196,7 @@ class TraceError(MedusaError):
 
 class TrainingError(MedusaError):
     """A training run that can't start or go on."""
+
+
+class BatchError(MedusaError):
+    """A batch that can't start, or keep its answers."""

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from medusa_core.child.command import CommandProcess
+from medusa_core.child.problem import problem_of
 from medusa_core.errors import TrainingError
 
 log = logging.getLogger(__name__)
 
 _PAUSED = 3  # as `train heads` ends where it can go on
-_ERROR = "error: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,11 +277,9 @@ def _unwritable(folder: Path, error: OSError) -> TrainingError:
 
 def _told(said: str) -> tuple[str, str]:
     """The problem and the hint that a command ended with."""
-    lines = said.splitlines()
-    for place in range(len(lines) - 1, -1, -1):
-        if lines[place].startswith(_ERROR):
-            hint = lines[place + 1].strip() if place + 1 < len(lines) else ""
-            return lines[place].removeprefix(_ERROR), hint
+    found = problem_of(said)
+    if found is not None:
+        return found
     log.error("training ended without a word: %s", said)
     return "Training ended before it was done.", "Go on with it; the log has the details."
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import signal
-import sys
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
+from medusa_core.child.stopping import stop_with_input, stopped_by_signals
 from medusa_core.errors import PlanError
 from medusa_core.generate.cli import installed
 from medusa_core.messages import WeightFormats
@@ -54,9 +51,9 @@ def train_heads(args: argparse.Namespace) -> bool:
         if history := folder.config().own_chats:  # as it is now, for every slice of the run
             write_asked(asked_in_chats(Path(history)), folder.chats)
     config = folder.config()
-    with _stopped_by_signals() as stopped:
+    with stopped_by_signals() as stopped:
         if args.watched:
-            _stop_with_input(stopped)
+            stop_with_input(stopped)
         parts = RunParts(
             load=lambda: load_for_training(config),
             trainee=lambda target, answers: trainee_of(config, target, answers),
@@ -153,29 +150,3 @@ def asked_by(config: HeadsConfig, chats: Path | None = None) -> list[Asked]:
     if chats is not None and chats.is_file() and chats.stat().st_size:
         asked += read_asked([chats])
     return in_order(asked, config.seed)
-
-
-def _stop_with_input(stopped: threading.Event) -> None:
-    """Pause when whoever began this closes its input, or is gone."""
-
-    def listen() -> None:
-        while sys.stdin.buffer.read(1):
-            pass
-        stopped.set()
-
-    threading.Thread(target=listen, name="medusa-watched", daemon=True).start()
-
-
-@contextmanager
-def _stopped_by_signals() -> Iterator[threading.Event]:
-    """An event that Ctrl-C or a polite kill sets, so that the run pauses with all it has."""
-    stopped = threading.Event()
-    before = {
-        number: signal.signal(number, lambda *_: stopped.set())
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        yield stopped
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -1,0 +1,1 @@
+"""`python -m medusa_core batch`: a file of conversations, answered many at a time."""

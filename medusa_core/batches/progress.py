@@ -1,0 +1,113 @@
+"""How far a batch is, for a terminal, and in a file for a window."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import deque
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+_WINDOW_S = 120.0  # over which a rate is taken
+_TOLD_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class BatchProgress:
+    """How far it is.
+
+    Attributes:
+        stage: `loading`, `answering`, `paused` or `done`.
+        num_done: Lines that are answered, or have an error.
+        num_failed: Those with an error.
+        num_lines: Lines in all.
+        tokens_per_s: At which answers are written now; 0 where that isn't known.
+        seconds_left: None where that isn't known.
+    """
+
+    stage: str
+    num_done: int = 0
+    num_failed: int = 0
+    num_lines: int = 0
+    tokens_per_s: float = 0.0
+    seconds_left: float | None = None
+
+
+class Meter:
+    """Counts what is done, and tells it at most once a second."""
+
+    def __init__(
+        self, num_lines: int, num_done: int, num_failed: int = 0, told: Path | None = None
+    ) -> None:
+        """Begin.
+
+        Args:
+            num_lines: Lines in all.
+            num_done: Those that were done before.
+            num_failed: Those of them with an error.
+            told: File for the window; None tells nobody.
+        """
+        self._num_lines, self._num_done, self._num_failed = num_lines, num_done, num_failed
+        self._told = told
+        self._told_s = float("-inf")
+        self.begin()
+
+    def begin(self) -> None:
+        """Rates count from now on."""
+        self._begun_s, self._num_new = time.monotonic(), 0
+        self._tokens: deque[tuple[float, int]] = deque([(self._begun_s, 0)])
+
+    def wrote(self, num_tokens: int) -> None:
+        """Tokens of answers were decided."""
+        now = time.monotonic()
+        self._tokens.append((now, num_tokens))
+        while len(self._tokens) > 2 and now - self._tokens[0][0] > _WINDOW_S:
+            self._tokens.popleft()
+
+    def ended(self, is_answered: bool) -> None:
+        """A line is done."""
+        self._num_done += 1
+        self._num_new += 1
+        self._num_failed += not is_answered
+
+    def now(self, stage: str = "answering") -> BatchProgress:
+        """How far it is."""
+        now = time.monotonic()
+        since_s = now - self._tokens[0][0]
+        num_tokens = sum(num for _, num in self._tokens) - self._tokens[0][1]
+        left = self._num_lines - self._num_done
+        per_line_s = (now - self._begun_s) / self._num_new if self._num_new else None
+        return BatchProgress(
+            stage,
+            self._num_done,
+            self._num_failed,
+            self._num_lines,
+            num_tokens / since_s if since_s > 0 else 0.0,
+            None if per_line_s is None else left * per_line_s,
+        )
+
+    def tell(self, stage: str = "answering", at_once: bool = False) -> BatchProgress | None:
+        """Write how far it is, if it is time; returns it then."""
+        now = time.monotonic()
+        if not at_once and now - self._told_s < _TOLD_S:
+            return None
+        self._told_s = now
+        progress = self.now(stage)
+        if self._told is not None:
+            write_progress(self._told, progress)
+        return progress
+
+
+def write_progress(path: Path, progress: BatchProgress) -> None:
+    """Replace the file as a whole."""
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(json.dumps(asdict(progress)) + "\n", encoding="utf-8")
+    part.replace(path)
+
+
+def read_progress(path: Path) -> BatchProgress | None:
+    """What was told last; None where nothing can be read."""
+    try:
+        return BatchProgress(**json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None

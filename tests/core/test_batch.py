@@ -1,0 +1,265 @@
+"""`python -m medusa_core batch`: a file of prompts, answered many at a time."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from medusa_core.__main__ import main
+from medusa_core.batch.answers_file import AnswersFile
+from medusa_core.batch.cli import progress_line
+from medusa_core.batch.lines import BatchLine, read_lines
+from medusa_core.batch.run import BatchRun
+from medusa_core.batches.progress import BatchProgress, Meter, read_progress
+from medusa_core.batches.row import BatchRow, read_rows
+from medusa_core.engine.generation import Generation
+from medusa_core.errors import BatchError, EngineError, PromptFileError
+from medusa_core.generate.direct import generate
+from medusa_core.messages import ChatMessage, GenerateSettings, Role
+from medusa_core.pace.tuner import Tuner
+from medusa_core.target import LoadOptions, Target, load_target
+from tests.core.conftest import Folders
+
+WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+LINES = [{"id": word, "prompt": f"say {word}"} for word in WORDS]
+GREEDY = GenerateSettings(drafter="none", rule="greedy", max_new_tokens=24)
+SAMPLED = GenerateSettings(drafter="none", rule="sample", max_new_tokens=24, seed=5)
+
+
+def write(path: Path, lines: list[Any]) -> Path:
+    rows = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    path.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def rows_of(path: Path) -> dict[str | int, dict[str, Any]]:
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    by_id = {row["id"]: row for row in rows}
+    assert len(by_id) == len(rows)  # nothing is done twice
+    return by_id
+
+
+def arguments(folders: Folders, prompts: Path, out: Path, *more: str) -> list[str]:
+    model, heads = folders["grouped"]
+    how = ["--model", str(model), "--heads", str(heads), "--dtype", "float64", "--threads", "1"]
+    files = ["--prompts", str(prompts), "--out", str(out)]
+    return ["batch", *files, *how, "--max-new-tokens", "24", *more]
+
+
+@pytest.fixture(scope="module")
+def roomy(folders: Folders) -> Target:
+    """A target with room for four conversations."""
+    options = LoadOptions("float64", context_tokens=128, sessions=4)
+    return load_target(*folders["grouped"], options)
+
+
+def run_of(target: Target, file: AnswersFile, settings: GenerateSettings, **more: Any) -> BatchRun:
+    how = {"most": 4, "tell": lambda _: None, "stop": lambda: False, "meter": Meter(10, 0), **more}
+    return BatchRun(target, settings, file, tuner=Tuner(target), **how)
+
+
+def lines_of(raw: list[dict[str, Any]]) -> list[BatchLine]:
+    return [BatchLine(row["id"], (ChatMessage(Role.USER, row["prompt"]),)) for row in raw]
+
+
+@pytest.mark.parametrize("settings", [GREEDY, SAMPLED], ids=["greedy", "sampled"])
+def test_texts_are_those_of_one_conversation_at_a_time(
+    roomy: Target, tmp_path: Path, settings: GenerateSettings
+) -> None:
+    with AnswersFile(tmp_path / "out.jsonl") as file:
+        assert run_of(roomy, file, settings).answer(lines_of(LINES))
+    rows = rows_of(tmp_path / "out.jsonl")
+    for line in LINES:
+        alone = generate(roomy, [ChatMessage(Role.USER, line["prompt"])], settings)
+        assert rows[line["id"]]["text"] == alone.text
+        assert rows[line["id"]]["num_tokens"] == len(alone.token_ids)
+        assert rows[line["id"]]["stop_reason"] == alone.stop_reason.value
+
+
+def test_a_bad_line_fails_alone(folders: Folders, tmp_path: Path) -> None:
+    prompts = write(
+        tmp_path / "in.jsonl",
+        [
+            {"id": "good", "messages": [{"role": "user", "content": "hello"}]},
+            "no json",
+            {"id": "twice", "prompt": "a"},
+            "",
+            {"id": "twice", "prompt": "b"},
+            {"id": "empty", "prompt": " "},
+            {"id": "both", "prompt": "a", "messages": []},
+            {"id": "who", "messages": [{"role": "nobody", "content": "a"}]},
+            {"id": True, "prompt": "a"},
+            {"prompt": "without a name"},
+            {"id": "no question", "messages": [{"role": "system", "content": "a"}]},
+            {"id": "long", "prompt": "word " * 600},
+            '{"id": "half", "prompt": "\\ud800"}',
+        ],
+    )
+    out = tmp_path / "out.jsonl"
+    assert main(arguments(folders, prompts, out)) == 0
+    rows = rows_of(out)
+    answered = {line_id for line_id, row in rows.items() if row["error"] is None}
+    assert answered == {"good", "twice", 10}
+    assert {2, "line 5", "empty", "both", "who", 9, "no question", "long", 13} == {*rows} - answered
+    assert all(set(row) == {*BatchRow._fields} for row in rows.values())
+    assert all(rows[line_id]["num_tokens"] > 0 for line_id in answered)
+
+
+def test_wherever_the_file_was_cut_the_same_command_ends_it(
+    roomy: Target, folders: Folders, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.jsonl"
+    with AnswersFile(out) as file:
+        assert run_of(roomy, file, GREEDY).answer(lines_of(LINES[:4]))
+    whole = out.read_bytes()
+    expected = rows_of(out)
+    ends = [place for place, byte in enumerate(whole) if byte == ord("\n")]
+    for cut in (0, 1, ends[0], ends[0] + 1, ends[1] + 9, ends[2] - 3, len(whole)):
+        out.write_bytes(whole[:cut])
+        kept = whole[: whole.rfind(b"\n", 0, cut) + 1]
+        with AnswersFile(out) as file:
+            left = [line for line in lines_of(LINES[:4]) if line.line_id not in file.done]
+            assert len(left) == 4 - kept.count(b"\n")
+            assert run_of(roomy, file, GREEDY).answer(left)
+        assert out.read_bytes().startswith(kept)
+        assert rows_of(out) == expected
+
+
+def test_a_killed_batch_is_gone_on_with(folders: Folders, tmp_path: Path) -> None:
+    prompts, out = write(tmp_path / "in.jsonl", LINES), tmp_path / "out.jsonl"
+    more = ("--together", "1", "--max-new-tokens", "100")
+    command = arguments(folders, prompts, out, *more)
+    process = subprocess.Popen([sys.executable, "-m", "medusa_core", *command])
+    while not read_rows(out)[0]:
+        assert process.poll() is None
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    before = read_rows(out)[0]
+    assert main(command) == 0
+    rows = rows_of(out)
+    assert {*rows} == {*WORDS}
+    assert [rows[row.id]["text"] for row in before] == [row.text for row in before]
+
+
+def test_a_paused_batch_keeps_what_is_done_and_goes_on(roomy: Target, tmp_path: Path) -> None:
+    out, asked = tmp_path / "out.jsonl", []
+
+    def stop() -> bool:
+        asked.append(True)
+        return len(asked) > 30 and bool(read_rows(out)[0])
+
+    with AnswersFile(out) as file:
+        assert not run_of(roomy, file, GREEDY, stop=stop).answer(lines_of(LINES))
+    assert roomy.caches.free_rows == roomy.caches.num_rows  # all caches are given back
+    first = out.read_bytes()
+    assert 0 < first.count(b"\n") < len(LINES)
+    with AnswersFile(out) as file:
+        left = [line for line in lines_of(LINES) if line.line_id not in file.done]
+        assert run_of(roomy, file, GREEDY).answer(left)
+    assert out.read_bytes().startswith(first)
+    assert {*rows_of(out)} == {*WORDS}
+
+
+def test_a_signal_pauses_and_says_so(
+    folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conclude = Generation.conclude
+
+    def interrupted(self: Generation, *how: Any) -> Any:
+        signal.raise_signal(signal.SIGINT)
+        return conclude(self, *how)
+
+    monkeypatch.setattr(Generation, "conclude", interrupted)
+    prompts, told = write(tmp_path / "in.jsonl", LINES), tmp_path / "told.json"
+    command = arguments(folders, prompts, tmp_path / "out.jsonl", "--progress", str(told))
+    assert main(command) == 3
+    progress = read_progress(told)
+    assert progress is not None
+    assert (progress.stage, progress.num_lines) == ("paused", 10)
+
+
+def test_a_failing_engine_ends_the_batch_and_marks_no_line(
+    roomy: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise EngineError("The disk is gone.")
+
+    monkeypatch.setattr(Generation, "conclude", fail)
+    out = tmp_path / "out.jsonl"
+    with AnswersFile(out) as file, pytest.raises(EngineError, match="disk"):
+        run_of(roomy, file, GREEDY).answer(lines_of(LINES))
+    assert read_rows(out)[0] == []
+
+
+def test_two_batches_never_write_into_one_file(tmp_path: Path) -> None:
+    with AnswersFile(tmp_path / "out.jsonl"), pytest.raises(BatchError, match="Another"):
+        AnswersFile(tmp_path / "out.jsonl")
+    AnswersFile(tmp_path / "out.jsonl").__exit__(None, None, None)
+
+
+def test_a_file_of_something_else_is_left_as_it_is(tmp_path: Path) -> None:
+    other = tmp_path / "notes.txt"
+    other.write_text("mine\nand torn", encoding="utf-8")
+    with pytest.raises(BatchError, match="something else"):
+        AnswersFile(other)
+    assert other.read_text(encoding="utf-8") == "mine\nand torn"
+
+
+def test_a_missing_or_empty_file_of_prompts_is_told(tmp_path: Path) -> None:
+    for path in (tmp_path / "missing", tmp_path, write(tmp_path / "empty.jsonl", ["", " "])):
+        with pytest.raises(PromptFileError):
+            read_lines(path)
+
+
+def test_the_meter_counts_new_tokens_and_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    meter = Meter(10, num_done=4, num_failed=1)
+    meter.begin()
+    now[0] = 110.0
+    meter.wrote(50)
+    meter.ended(is_answered=True)
+    meter.ended(is_answered=False)
+    assert meter.now() == BatchProgress("answering", 6, 2, 10, 5.0, 20.0)
+    assert progress_line(meter.now()) == "6 of 10 · 5 tokens/s · 0:00:20 left"
+
+
+def test_prompts_are_read_beside_the_steps_of_others(
+    roomy: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passes: list[int] = []
+    verify = type(roomy.runner).verify
+
+    def counted(self: Any, *placed: Any) -> Any:
+        passes.append(len(placed))
+        return verify(self, *placed)
+
+    monkeypatch.setattr(type(roomy.runner), "verify", counted)
+    with AnswersFile(tmp_path / "out.jsonl") as file:
+        assert run_of(roomy, file, GREEDY).answer(lines_of(LINES))
+    num_tokens = sum(row["num_tokens"] for row in rows_of(tmp_path / "out.jsonl").values())
+    # One row a token, and hardly a pass that fewer than four share.
+    assert sum(passes) >= num_tokens
+    assert len(passes) < num_tokens / 3
+
+
+def test_sparse_attention_says_what_it_changes(
+    folders: Folders, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prompts = write(tmp_path / "in.jsonl", LINES[:3])
+    more = ("--sparse-attention", "4", "--cache-quant", "q4")
+    assert main(arguments(folders, prompts, tmp_path / "out.jsonl", *more)) == 0
+    said = capsys.readouterr().out
+    found = re.search(r"attention to 4 rows: .* (-\d+\.\d+) a token, .* (-\d+\.\d+) \(", said)
+    assert found is not None
+    assert found[1] != found[2]
+    more = ("--sparse-attention", "4000")
+    assert main(arguments(folders, prompts, tmp_path / "all.jsonl", *more)) == 0
+    assert "(+0.0000)" in capsys.readouterr().out
