@@ -18,6 +18,7 @@ from medusa_core.memory.recommend import Choice, choices, plan_choice, recommend
 from medusa_core.memory.tiers import Below, limited
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan
 from medusa_core.models.config import ModelConfig, parse_config, read_config
+from medusa_core.plan.throughput_cli import add_throughput_arguments, run_throughput
 from medusa_core.resources import shapes_dir
 from medusa_core.streamed import Device, live_device, plan_streamed
 
@@ -30,7 +31,11 @@ Facts = tuple[ModelConfig, HeadsShape]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `plan`."""
     names = ", ".join(shape_names())
-    parser.add_argument("model", help=f"a folder, a repository, or one of {names}")
+    parser.add_argument(
+        "model", nargs="?", default="", help=f"a folder, a repository, or one of {names}"
+    )
+    parser.add_argument("--model", dest="named_model", default="", help="the same by name")
+    parser.add_argument("--shape", default="", help="one of these shapes")
     parser.add_argument("--num-heads", type=int, help="Medusa heads to plan for")
     parser.add_argument("--heads", default="", help="folder or repository of Medusa heads")
     parser.add_argument("--assistant", default="", help="a smaller model that drafts, named alike")
@@ -43,13 +48,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--capability", default="8.6", help="compute capability of that card (default: 8.6)"
     )
+    parser.add_argument(
+        "--json",
+        nargs="?",
+        const="-",
+        metavar="FILE",
+        help="print one JSON object, or write it to this file",
+    )
     add_tier_arguments(parser)
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_throughput_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the plan; the exit status is 0 whether it fits or not."""
+    args.model = args.model or args.named_model or args.shape
+    if not args.model:
+        raise RequestError("No model is named.", f"Name one of {', '.join(shape_names())}.")
     config, heads = _facts(args)
+    if args.throughput:
+        _tell_json(args, run_throughput(args, args.model, config))
+        return 0
     draft_model = _model_facts(args.assistant)[0] if args.assistant else None
     device = _device(args)
     budget = device.budget
@@ -72,12 +90,20 @@ def run(args: argparse.Namespace) -> int:
         choice = choice if in_tiers is None else in_tiers.choice
     if args.json:
         told = as_json(choice) | ({} if in_tiers is None else in_tiers.as_json())
-        print(json.dumps(told))
+        _tell_json(args, told)
     else:
         every = choices(config, heads, budget, context, draft_model)
         print(_table(args.model, config, choice, every, best, budget))
         print("" if in_tiers is None else in_tiers.text())
     return 0
+
+
+def _tell_json(args: argparse.Namespace, told: dict[str, object]) -> None:
+    """Write it where it is wanted, if anywhere."""
+    if args.json == "-":
+        print(json.dumps(told))
+    elif args.json:
+        Path(args.json).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
 
 
 def as_json(choice: Choice) -> dict[str, object]:

@@ -1,0 +1,60 @@
+"""A machine as a policy sees it: three tiers, and what moves and computes between them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+# Rows of a pass, and seconds that one layer takes for them where its weights lie.
+Curve = tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Sizes and measured rates.
+
+    A computer without a card has its memory, under a budget, as the device, and no tier between
+    that and the disk.
+
+    Attributes:
+        device_bytes: What weights, cache and activations may take of the device that computes.
+        memory_bytes: Of the computer's memory behind it; 0 where that is the device.
+        disk_bytes: Of the disk.
+        to_device: From memory to the device. [bytes/s]
+        from_device: From the device to memory. [bytes/s]
+        from_disk: From the disk to memory. [bytes/s]
+        to_disk: From memory to the disk. [bytes/s]
+        cache_on_device: At which attention reads a cache on the device. [bytes/s]
+        cache_in_memory: At which the processor reads one in memory. [bytes/s]
+        layer_s: Times of a layer by rows, rising.
+        head_s: Times of the projection to the vocabulary likewise.
+    """
+
+    device_bytes: int
+    memory_bytes: int
+    disk_bytes: int
+    to_device: float
+    from_device: float
+    from_disk: float
+    to_disk: float
+    cache_on_device: float
+    cache_in_memory: float
+    layer_s: Curve
+    head_s: Curve
+
+
+def seconds_at(curve: Curve, rows: float) -> float:
+    """A curve's time between its points; beyond the last it grows as between the last two."""
+    points = ((0, curve[0][1]), *curve)
+    for (low, low_s), (high, high_s) in pairwise(points):
+        if rows <= high:
+            return low_s + (high_s - low_s) * (rows - low) / (high - low)
+    (low, low_s), (high, high_s) = points[-2:]
+    slope = max(0.0, high_s - low_s) / (high - low)
+    return high_s + slope * (rows - high)
+
+
+def seconds(num_bytes: float, rate: float) -> float:
+    """Time to move so much; an infinite rate takes none."""
+    return 0.0 if math.isinf(rate) else num_bytes / rate
