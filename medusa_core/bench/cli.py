@@ -62,6 +62,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         help="with --step-cost: so many conversations in one pass, against one alone",
     )
+    parser.add_argument(
+        "--throughput",
+        type=int,
+        metavar="N",
+        help="with --shape: N prompts in one block, against one at a time and the forecast",
+    )
     parser.add_argument("--num-heads", type=int, default=3, help="random Medusa heads of --shape")
     add_model_arguments(parser)
     parser.add_argument("--limit", type=int, help="most prompts, in turns from each category")
@@ -95,6 +101,10 @@ def _report(args: argparse.Namespace) -> Mapping[str, object]:
 
     if args.oracle:
         return _simulate(args)
+    if args.throughput is not None:
+        from medusa_core.bench.throughput import run_throughput
+
+        return run_throughput(args, _tell)
     if args.step_cost:
         return _step_cost(args)
     if args.sampling:

@@ -12,7 +12,6 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from medusa_core.bench.random_blocks import random_blocks
 from medusa_core.errors import RequestError
 from medusa_core.files.json_file import read_json
 from medusa_core.heads.medusa import Lent, MedusaHeads
@@ -27,6 +26,7 @@ from medusa_core.quant.block_sizes import BLOCK_SIZES
 from medusa_core.quant.choice import PartFormats, settle_formats
 from medusa_core.quant.format import QuantSpec
 from medusa_core.quant.linear import QuantLinear, make_linear
+from medusa_core.quant.random_blocks import random_blocks
 from medusa_core.resources import demo_model_dir, shapes_dir
 from medusa_core.runner.choice import buffer_bytes, choose_runner, share_workers
 from medusa_core.target import LoadOptions, Target, far_store, make_caches, plan_target
@@ -139,7 +139,7 @@ def make_random(name: str, config: ModelConfig, options: LoadOptions, num_heads:
     """Make a target of these sizes; see `random_target`."""
     device = choose_device(options.device)
     formats = settle_formats(options.formats, options.dtype, hardware_of(device))
-    precision = precision_of(formats.compute, device)
+    precision = precision_of(formats.compute, device, formats.cache_format, formats.attended)
     plan = plan_target(config, HeadsShape(num_heads), formats, options)
     config = replace(config, context_tokens=plan.context_tokens)
     weights = RandomWeights(config, precision, formats)
@@ -166,7 +166,7 @@ def make_random(name: str, config: ModelConfig, options: LoadOptions, num_heads:
         formats=formats,
         plan=plan,
         runner=runner,
-        caches=make_caches(config, runner, precision),
+        caches=make_caches(config, runner, precision, options.sessions),
         tokenizer=tokenizer,
         template=ChatTemplate.open(demo_model_dir(), tokenizer),
         eos_token_ids=frozenset(),

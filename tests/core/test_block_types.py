@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import torch
 
-from medusa_core.bench.random_blocks import random_blocks
 from medusa_core.errors import CheckpointError
 from medusa_core.quant.block_types import BLOCK_TYPES, block_type
+from medusa_core.quant.random_blocks import random_blocks
 
 
 @pytest.mark.parametrize("name", sorted(BLOCK_TYPES))

@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from medusa_core.bench.random_blocks import random_blocks
 from medusa_core.messages import NUM_ALTERNATIVES
 from medusa_core.native.binding import native_library, open_library
 from medusa_core.native.score_reader import Summary, TorchSummary
 from medusa_core.quant.block_types import BLOCK_TYPES, block_type
 from medusa_core.quant.native_linear import NativeLinear, panel_weights, tile_weights
+from medusa_core.quant.random_blocks import random_blocks
 from medusa_core.rules.best_walk import BestWalk, best_walk
 from medusa_core.rules.rule import descend
 from medusa_core.tree.shape import TokenTree, TreeShape

@@ -1,0 +1,107 @@
+"""The block schedule: one loaded layer serves the rows of all answers of a block."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from medusa_core.batch.room import sessions_for
+from medusa_core.bench.disk_offload import accelerate_row, write_random
+from medusa_core.bench.random_target import shape_config
+from medusa_core.generate.several import answer_all
+from medusa_core.kv.size import whole_rows
+from medusa_core.messages import Generate, GenerateSettings, GenerationDone, WeightFormats
+from medusa_core.models.checkpoint import Checkpoint
+from medusa_core.pace.tuner import Tuner
+from medusa_core.runner.layer_stream import LayerStream
+from medusa_core.runner.streaming import StreamingRunner
+from medusa_core.runner.streaming_native import StreamingNativeRunner
+from medusa_core.target import LoadOptions, Target, load_target
+from tests.core.conftest import STREAMED
+from tests.core.laws import decode, user_says
+from tests.core.tight import with_layers_below
+from tests.core.tiny import write_tiny
+
+SETTINGS = GenerateSettings(drafter="none", rule="greedy", max_new_tokens=12)
+PROMPTS = [user_says(f"number {n} " * (n + 1)) for n in range(6)]
+NUM_HERE = 1
+KINDS = {
+    "float64": ("float64", WeightFormats()),
+    "float64 and 4-bit cache": ("float64", WeightFormats(cache="q4")),
+    "compiled": ("float32", WeightFormats()),
+}
+
+
+@pytest.fixture(params=KINDS)
+def streamed(request: pytest.FixtureRequest, tmp_path: Path) -> Target:
+    """A target of which all layers but one come from the disk, with room for six."""
+    dtype, formats = KINDS[request.param]
+    model = write_tiny(tmp_path / "model", STREAMED)
+    options = LoadOptions(dtype, formats=formats, context_tokens=128, sessions=6)
+    target = load_target(model, None, with_layers_below(model, None, options, NUM_HERE))
+    assert isinstance(target.runner, StreamingRunner | StreamingNativeRunner)
+    return target
+
+
+def block(target: Target) -> list[tuple[int, ...]]:
+    """The answers, written in one block."""
+    requests = [Generate(str(n), "", prompt, SETTINGS) for n, prompt in enumerate(PROMPTS)]
+    told = {}
+    for answered in answer_all(target, requests, Tuner(target), len(PROMPTS)):
+        assert isinstance(answered.done, GenerationDone)
+        told[int(answered.request.session_id)] = answered.done.token_ids
+    return [told[n] for n in range(len(PROMPTS))]
+
+
+def test_a_loaded_layer_serves_all_answers_and_changes_none(
+    streamed: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = [decode(streamed, SETTINGS, prompt).token_ids for prompt in PROMPTS]
+    taken: list[int] = []
+    take = LayerStream.take
+
+    def counted(self: LayerStream, layer: int) -> int:
+        taken.append(layer)
+        return take(self, layer)
+
+    monkeypatch.setattr(LayerStream, "take", counted)
+    assert block(streamed) == alone
+    passes = len(taken) / (streamed.config.num_layers - NUM_HERE)
+    # Two or three passes read the prompts, and each step of the block is one more.
+    assert passes <= SETTINGS.max_new_tokens + 6 < sum(map(len, alone)) / 3
+
+
+def test_nothing_changes_where_nothing_is_read_ahead(streamed: Target) -> None:
+    ahead = block(streamed)
+    runner = streamed.runner
+    assert isinstance(runner, StreamingRunner | StreamingNativeRunner)
+    runner.visits.read_ahead(1)
+    assert block(streamed) == ahead
+
+
+def test_a_batch_plans_what_its_conversations_take_and_no_more() -> None:
+    rows = whole_rows(1000)
+    assert sessions_for([1000] * 8, 8, 1000) == 8
+    few = sessions_for([30] * 31 + [1000], 32, 1000)
+    assert few * rows >= 31 * 32 + 1002
+    assert few < 4
+    assert sessions_for([10], 1, 1000) == 1
+
+
+def test_random_weights_in_16_bits_have_all_tensors_of_the_shape(tmp_path: Path) -> None:
+    config = shape_config("qwen2.5-0.5b")
+    small = {"num_layers": 2, "vocab_size": 64, "hidden_size": 64, "intermediate_size": 96}
+
+    write_random("qwen2.5-0.5b", replace(config, **small), tmp_path)
+    names = Checkpoint.open_model(tmp_path).names
+    assert "model.embed_tokens.weight" in names
+    assert sum(name.startswith("model.layers.1.") for name in names) >= 9
+
+
+def test_without_accelerate_the_row_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    row = accelerate_row("vicuna-7b", tmp_path, 1 << 30, 8, print)
+    assert row.tokens_per_s == 0
+    assert "isn't installed" in row.note
