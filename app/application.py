@@ -224,6 +224,7 @@ async def _serve_user(application: Application) -> int:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, application.window.close)
     application.first_paint.painted.connect(application.window.desk.welcome_once)
+    application.first_paint.painted.connect(application.window.desk.go_on_with_batch)
     application.open()
     offering = asyncio.ensure_future(_offer_models(application))
     await closed.wait()

@@ -16,9 +16,10 @@ from app.remedies import Remedies
 from app.settings.effects import Effects
 from app.theme.appearance import Appearance
 from app.window_state import WindowState
-from medusa_core.api import OwnHeads, Places, places, with_token
+from medusa_core.api import OwnBatches, OwnHeads, Places, places, with_token
 
 if TYPE_CHECKING:
+    from app.batch.batch_dialog import BatchDialog
     from app.commands.palette import Palette
     from app.diagnostics_dialog import DiagnosticsDialog
     from app.library.library_dialog import LibraryDialog
@@ -38,6 +39,7 @@ class Desk(QObject):
         remedies: What helps against failures.
         dialog: The settings; None until they are opened.
         diagnostics: What works here; None until it is opened.
+        batch: Answers files; None until it is opened, or where nothing of this user is kept.
         wants_restart: The application is to start again once the window is closed.
     """
 
@@ -51,6 +53,7 @@ class Desk(QObject):
         self.remedies = Remedies(window)
         self.dialog: SettingsDialog | None = None
         self.diagnostics: DiagnosticsDialog | None = None
+        self.batch: BatchDialog | None = None
         self.wants_restart = False
         self._state: WindowState | None = None
         if places is not None:
@@ -183,6 +186,37 @@ class Desk(QObject):
         dialog.room_needed.connect(self._window.keeper.sleep)
         self._window.closed.connect(dialog.close_run)
         return dialog
+
+    def show_batch(self) -> None:
+        """Answer a file of prompts."""
+        dialog = self._need_batch()
+        if dialog is not None:
+            keeper = self._window.keeper
+            dialog.offer(keeper.choice, self._window.settings.values.device)
+            dialog.show()
+            dialog.raise_()
+            dialog.activateWindow()
+
+    def go_on_with_batch(self) -> None:
+        """Go on with a batch that ran when the program ended."""
+        if self._places is None:
+            return
+        jobs = OwnBatches(self._places.data / "batches").unfinished()
+        if any(job.was_running for job in jobs):
+            dialog = self._need_batch()
+            if dialog is not None and dialog.go_on():
+                dialog.show()
+
+    def _need_batch(self) -> BatchDialog | None:
+        if self.batch is None and self._places is not None:
+            from app.batch.batch_dialog import BatchDialog
+
+            data = self._places.data
+            dialog = BatchDialog(OwnBatches(data / "batches"), data / "tiers", self._window)
+            dialog.room_needed.connect(self._window.keeper.sleep)
+            self._window.closed.connect(dialog.close_job)
+            self.batch = dialog
+        return self.batch
 
     def restore_state(self) -> None:
         """Put the window where it was, if that is wanted."""

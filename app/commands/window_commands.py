@@ -17,7 +17,7 @@ _KEY = QKeySequence.StandardKey
 # What the window's menu holds, by name; None for a line between.
 MENU: tuple[str | None, ...] = (
     *("tree", "steps", "equilibrium", "compare", "open-trace", None),
-    *("palette", "models", "settings", "theme", None),
+    *("palette", "models", "batch", "settings", "theme", None),
     *("welcome", "diagnostics", "about", None, "quit"),
 )
 
@@ -95,6 +95,7 @@ class WindowCommands(QObject):
             Command(
                 "models", self.tr("Models…"), Section.MODELS, window.show_models, ("Ctrl+Shift+M",)
             ),
+            Command("batch", self.tr("Batch…"), Section.MODELS, window.desk.show_batch),
         )
 
     def _view(self) -> tuple[Command, ...]:

@@ -95,6 +95,222 @@
     </message>
 </context>
 <context>
+    <name>Batch</name>
+    <message>
+        <source>Prompts (*.jsonl *.json);;All files (*)</source>
+        <translation>Fragen (*.jsonl *.json);;Alle Dateien (*)</translation>
+    </message>
+    <message>
+        <source>Always the likeliest token</source>
+        <translation>Immer das wahrscheinlichste Token</translation>
+    </message>
+    <message>
+        <source>Drawn, the same each time</source>
+        <translation>Ausgelost, jedes Mal gleich</translation>
+    </message>
+    <message>
+        <source>Loading the model</source>
+        <translation>Das Modell wird geladen</translation>
+    </message>
+    <message>
+        <source>The model answers</source>
+        <translation>Das Modell antwortet</translation>
+    </message>
+    <message>
+        <source>Paused; what is answered is kept</source>
+        <translation>Angehalten; was beantwortet ist, bleibt</translation>
+    </message>
+    <message>
+        <source>All lines are done</source>
+        <translation>Alle Zeilen sind erledigt</translation>
+    </message>
+    <message>
+        <source>It stopped</source>
+        <translation>Es ist stehen geblieben</translation>
+    </message>
+    <message>
+        <source>{0} of {1}</source>
+        <translation>{0} von {1}</translation>
+    </message>
+    <message>
+        <source>{0} with an error</source>
+        <translation>{0} mit Fehler</translation>
+    </message>
+    <message>
+        <source>{0} tokens/s</source>
+        <translation>{0} Tokens/s</translation>
+    </message>
+    <message>
+        <source>{0} left</source>
+        <translation>noch {0}</translation>
+    </message>
+    <message>
+        <source>Line</source>
+        <translation>Zeile</translation>
+    </message>
+    <message>
+        <source>Tokens</source>
+        <translation>Tokens</translation>
+    </message>
+    <message>
+        <source>Ended by</source>
+        <translation>Beendet durch</translation>
+    </message>
+    <message>
+        <source>Answer</source>
+        <translation>Antwort</translation>
+    </message>
+    <message>
+        <source>its end</source>
+        <translation>ihr Ende</translation>
+    </message>
+    <message>
+        <source>a stop string</source>
+        <translation>eine Stoppzeichenfolge</translation>
+    </message>
+    <message>
+        <source>the longest answer</source>
+        <translation>die längste Antwort</translation>
+    </message>
+    <message>
+        <source>the context</source>
+        <translation>den Kontext</translation>
+    </message>
+    <message>
+        <source>an error</source>
+        <translation>einen Fehler</translation>
+    </message>
+</context>
+<context>
+    <name>BatchDialog</name>
+    <message>
+        <source>Batch</source>
+        <translation>Stapel</translation>
+    </message>
+    <message>
+        <source>Unload the model that answers in the chat</source>
+        <translation>Das Modell, das im Gespräch antwortet, entladen</translation>
+    </message>
+    <message>
+        <source>Start</source>
+        <translation>Beginnen</translation>
+    </message>
+    <message>
+        <source>Give up…</source>
+        <translation>Aufgeben…</translation>
+    </message>
+    <message>
+        <source>Open the answers</source>
+        <translation>Antworten öffnen</translation>
+    </message>
+    <message>
+        <source>Another batch…</source>
+        <translation>Anderer Stapel…</translation>
+    </message>
+    <message>
+        <source>Many conversations are answered at once, each as it would be alone. What is answered is never done again, whatever happens.</source>
+        <translation>Viele Gespräche werden zugleich beantwortet, jedes so, wie es allein beantwortet würde. Was beantwortet ist, wird nie noch einmal gemacht, was auch geschieht.</translation>
+    </message>
+    <message>
+        <source>Give up? The answers that are there stay.</source>
+        <translation>Aufgeben? Die Antworten, die da sind, bleiben.</translation>
+    </message>
+    <message>
+        <source>Go on</source>
+        <translation>Weiter</translation>
+    </message>
+    <message>
+        <source>Pause</source>
+        <translation>Anhalten</translation>
+    </message>
+    <message>
+        <source>{0} answers a file of prompts.</source>
+        <translation>{0} beantwortet eine Datei mit Fragen.</translation>
+    </message>
+    <message>
+        <source>Answers go into {0}</source>
+        <translation>Antworten kommen in {0}</translation>
+    </message>
+</context>
+<context>
+    <name>BatchForm</name>
+    <message>
+        <source>Choose…</source>
+        <translation>Wählen…</translation>
+    </message>
+    <message>
+        <source>what the context leaves</source>
+        <translation>was der Kontext lässt</translation>
+    </message>
+    <message>
+        <source>all that is free</source>
+        <translation>aller freie</translation>
+    </message>
+    <message>
+        <source>Keep conversations in 4 bits</source>
+        <translation>Gespräche in 4 Bit halten</translation>
+    </message>
+    <message>
+        <source>One JSON object a line: {&quot;id&quot;: …, &quot;prompt&quot;: &quot;…&quot;}, or &quot;messages&quot; as in a chat.</source>
+        <translation>Ein JSON-Objekt je Zeile: {&quot;id&quot;: …, &quot;prompt&quot;: &quot;…&quot;}, oder &quot;messages&quot; wie in einem Gespräch.</translation>
+    </message>
+    <message>
+        <source>What is in it already is kept, and not done again.</source>
+        <translation>Was schon darin ist, bleibt und wird nicht noch einmal gemacht.</translation>
+    </message>
+    <message>
+        <source>Layers of the model that have no room in it are read from disk as needed.</source>
+        <translation>Schichten des Modells, die darin keinen Platz haben, werden bei Bedarf von der Platte gelesen.</translation>
+    </message>
+    <message>
+        <source>Three times as many conversations at once; texts may differ a little.</source>
+        <translation>Dreimal so viele Gespräche zugleich; die Texte können ein wenig abweichen.</translation>
+    </message>
+    <message>
+        <source>Prompts</source>
+        <translation>Fragen</translation>
+    </message>
+    <message>
+        <source>Answers</source>
+        <translation>Antworten</translation>
+    </message>
+    <message>
+        <source>Longest answer</source>
+        <translation>Längste Antwort</translation>
+    </message>
+    <message>
+        <source>Tokens</source>
+        <translation>Tokens</translation>
+    </message>
+    <message>
+        <source>Memory</source>
+        <translation>Speicher</translation>
+    </message>
+    <message>
+        <source>File of prompts</source>
+        <translation>Datei mit Fragen</translation>
+    </message>
+    <message>
+        <source>File for answers</source>
+        <translation>Datei für Antworten</translation>
+    </message>
+    <message>
+        <source>none yet</source>
+        <translation>noch keine</translation>
+    </message>
+</context>
+<context>
+    <name>BatchView</name>
+    <message>
+        <source>Progress of the batch</source>
+        <translation>Fortschritt des Stapels</translation>
+    </message>
+    <message>
+        <source>Answers</source>
+        <translation>Antworten</translation>
+    </message>
+</context>
+<context>
     <name>Chat</name>
     <message>
         <source>Of the steps in which a source guessed, the share in which one of its tokens was accepted, in the last answer. Head k guesses the k-th token after the one decided; it counts only where all before it were right. A token that several guessed counts for each.</source>
@@ -900,6 +1116,10 @@
         <translation>8 Bit mit eigenen Nullpunkten</translation>
     </message>
     <message>
+        <source>A batch can&apos;t begin in {0}: {1}.</source>
+        <translation>Ein Stapel kann in {0} nicht beginnen: {1}.</translation>
+    </message>
+    <message>
         <source>A kept trace is damaged: {0}.</source>
         <translation>Eine behaltene Aufzeichnung ist beschädigt: {0}.</translation>
     </message>
@@ -964,6 +1184,10 @@
         <translation>Eine Antwort von höchstens {0} Token ergibt keinen Sinn.</translation>
     </message>
     <message>
+        <source>Another batch writes into {0}.</source>
+        <translation>Ein anderer Stapel schreibt in {0}.</translation>
+    </message>
+    <message>
         <source>Another program is using {0}.</source>
         <translation>Ein anderes Programm benutzt {0}.</translation>
     </message>
@@ -984,8 +1208,20 @@
         <translation>Hängen Sie den Teil an, auf den es ankommt.</translation>
     </message>
     <message>
+        <source>Attention can&apos;t take {0} rows.</source>
+        <translation>Die Aufmerksamkeit kann nicht {0} Zeilen nehmen.</translation>
+    </message>
+    <message>
+        <source>Attention of {0} models takes all rows.</source>
+        <translation>Die Aufmerksamkeit von {0}-Modellen nimmt alle Zeilen.</translation>
+    </message>
+    <message>
         <source>Ban the token instead.</source>
         <translation>Verbieten Sie stattdessen das Token.</translation>
+    </message>
+    <message>
+        <source>Begin another one with the same files.</source>
+        <translation>Beginnen Sie einen anderen mit denselben Dateien.</translation>
     </message>
     <message>
         <source>Built-in model</source>
@@ -1002,6 +1238,10 @@
     <message>
         <source>Check that user and assistant turns alternate, or leave out the system prompt.</source>
         <translation>Prüfen Sie, ob Frage und Antwort sich abwechseln, oder lassen Sie den Systemprompt weg.</translation>
+    </message>
+    <message>
+        <source>Check the disk, then load the model again.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Check the disk.</source>
@@ -1022,6 +1262,10 @@
     <message>
         <source>Choose 0 (off) or more.</source>
         <translation>Wählen Sie 0 (aus) oder mehr.</translation>
+    </message>
+    <message>
+        <source>Choose 1 or more, or 0 for all.</source>
+        <translation>Wählen Sie 1 oder mehr, oder 0 für alle.</translation>
     </message>
     <message>
         <source>Choose 1 or more, or 0 for what the context leaves.</source>
@@ -1140,8 +1384,8 @@
         <translation>Wählen Sie ein kleineres Modell derselben Familie, das denselben Tokenizer hat.</translation>
     </message>
     <message>
-        <source>Choose a smaller weight format or a smaller model, or close other programs.</source>
-        <translation>Wählen Sie ein kleineres Gewichtsformat oder ein kleineres Modell, oder schließen Sie andere Programme.</translation>
+        <source>Choose a smaller weight format or a smaller model, or close other programs; or name a folder for its layers with --tier-disk.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Choose a smaller weight format such as nf4-dq, keep the token vectors in RAM, or close other programs.</source>
@@ -1452,6 +1696,10 @@
         <translation>Vorausraten der Art {0} wird nicht unterstützt.</translation>
     </message>
     <message>
+        <source>Each line is one JSON object.</source>
+        <translation>Jede Zeile ist ein JSON-Objekt.</translation>
+    </message>
+    <message>
         <source>Every path needs all of its prefixes in the tree.</source>
         <translation>Jeder Pfad braucht alle seine Anfänge im Baum.</translation>
     </message>
@@ -1640,8 +1888,20 @@
         <translation>Lassen Sie sie als „rooted“, oder trainieren Sie Köpfe ohne das.</translation>
     </message>
     <message>
+        <source>Layer {0} can&apos;t be brought: {1}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Layer {0} can&apos;t be read from {1}: {2}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Layers for multi-token prediction of {0} models aren&apos;t supported.</source>
         <translation>MTP-Schichten von Modellen der Art {0} werden nicht unterstützt.</translation>
+    </message>
+    <message>
+        <source>Layers lie on a disk, but no folder is named.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Layers of other kinds, such as recurrent ones, aren&apos;t supported.</source>
@@ -1650,6 +1910,10 @@
     <message>
         <source>Leave out --no-learned, or choose another drafter.</source>
         <translation>Lassen Sie --no-learned weg, oder wählen Sie ein anderes Vorausraten.</translation>
+    </message>
+    <message>
+        <source>Leave out --sparse-attention.</source>
+        <translation>Lassen Sie --sparse-attention weg.</translation>
     </message>
     <message>
         <source>Leave some for the answer.</source>
@@ -1692,6 +1956,14 @@
         <translation>Laden Sie es mit einem kleineren Modell mit demselben Wortschatz oder wählen Sie ein anderes Vorausraten.</translation>
     </message>
     <message>
+        <source>Load the model again.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Load the model again: they are written anew.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Long context in little memory.</source>
         <translation>Langer Kontext bei wenig Speicher.</translation>
     </message>
@@ -1720,8 +1992,16 @@
         <translation>Schaffen Sie Platz auf der Festplatte, oder schließen Sie andere Programme.</translation>
     </message>
     <message>
+        <source>Make room or name another file; the same command goes on.</source>
+        <translation>Schaffen Sie Platz, oder nennen Sie eine andere Datei; derselbe Befehl macht weiter.</translation>
+    </message>
+    <message>
         <source>Make room, or choose another folder; then resume: nothing is lost.</source>
         <translation>Schaffen Sie Platz, oder wählen Sie einen anderen Ordner; setzen Sie dann fort: Nichts ist verloren.</translation>
+    </message>
+    <message>
+        <source>Make room, or name a folder on another disk.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Make room: below 2 GB downloads pause, and a full disk keeps nothing.</source>
@@ -1768,12 +2048,28 @@
         <translation>Legen Sie es woandershin.</translation>
     </message>
     <message>
+        <source>Name a file of prompts, one JSON object a line.</source>
+        <translation>Nennen Sie eine Datei mit Fragen, ein JSON-Objekt je Zeile.</translation>
+    </message>
+    <message>
         <source>Name a file or a folder that does.</source>
         <translation>Nennen Sie eine Datei oder einen Ordner, bei dem es so ist.</translation>
     </message>
     <message>
         <source>Name a folder with {0}, {1} or {2}.</source>
         <translation>Nennen Sie einen Ordner mit {0}, {1} oder {2}.</translation>
+    </message>
+    <message>
+        <source>Name a folder.</source>
+        <translation>Nennen Sie einen Ordner.</translation>
+    </message>
+    <message>
+        <source>Name another file for them.</source>
+        <translation>Nennen Sie eine andere Datei dafür.</translation>
+    </message>
+    <message>
+        <source>Name another folder.</source>
+        <translation>Nennen Sie einen anderen Ordner.</translation>
     </message>
     <message>
         <source>Name it .json, .md or .html.</source>
@@ -1954,6 +2250,10 @@
     <message>
         <source>Remove the file and add the folders again.</source>
         <translation>Entfernen Sie die Datei und fügen Sie die Ordner neu hinzu.</translation>
+    </message>
+    <message>
+        <source>Remove them from their folder, then load the model again.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Rename one of the two folders.</source>
@@ -2188,6 +2488,10 @@
         <translation>Der Datenträger versagte, als {0} gelesen oder geschrieben wurde.</translation>
     </message>
     <message>
+        <source>The disk is full: the layers have no room in {0}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>The disk is full: {0} can&apos;t be written.</source>
         <translation>Der Datenträger ist voll: {0} lässt sich nicht schreiben.</translation>
     </message>
@@ -2284,6 +2588,18 @@
         <translation>Der MTP-Schicht fehlt {0}.</translation>
     </message>
     <message>
+        <source>The layers can&apos;t be written to {0}: {1}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The layers in {0} aren&apos;t what was written: the file was cut or changed.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The layers need {0} GiB in {1}, where {2} GiB are free and 1 must stay free.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>The layers of this model differ in their sizes.</source>
         <translation>Die Schichten dieses Modells sind verschieden groß.</translation>
     </message>
@@ -2334,6 +2650,10 @@
     <message>
         <source>The statistics of a quantized tensor don&apos;t fit {0} rows of {1} numbers.</source>
         <translation>Die Angaben zu einem quantisierten Tensor passen nicht zu {0} Zeilen von {1} Zahlen.</translation>
+    </message>
+    <message>
+        <source>The stored layers have another {0} than the model.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>The tensors of {0} unfold to more than its size explains, or than there is room.</source>
@@ -2414,6 +2734,10 @@
     <message>
         <source>There is a preset {0} already.</source>
         <translation>Eine Vorgabe {0} gibt es schon.</translation>
+    </message>
+    <message>
+        <source>There is no cache format {0}.</source>
+        <translation>Es gibt kein Cache-Format {0}.</translation>
     </message>
     <message>
         <source>There is no device {0}.</source>
@@ -2664,6 +2988,10 @@
         <translation>Verwenden Sie es, wie es ist.</translation>
     </message>
     <message>
+        <source>Wait for it, or name another file.</source>
+        <translation>Warten Sie darauf, oder nennen Sie eine andere Datei.</translation>
+    </message>
+    <message>
         <source>Wait for the answer, or stop it.</source>
         <translation>Warten Sie auf die Antwort, oder halten Sie sie an.</translation>
     </message>
@@ -2844,6 +3172,18 @@
         <translation>{0} ist keine ganze Zahl</translation>
     </message>
     <message>
+        <source>measuring a layer of the model</source>
+        <translation>eine Schicht des Modells wird gemessen</translation>
+    </message>
+    <message>
+        <source>measuring the disk of {0}</source>
+        <translation>die Platte von {0} wird gemessen</translation>
+    </message>
+    <message>
+        <source>measuring the way to the card</source>
+        <translation>der Weg zur Karte wird gemessen</translation>
+    </message>
+    <message>
         <source>min-p is {0}.</source>
         <translation>min-p ist {0}.</translation>
     </message>
@@ -2940,8 +3280,16 @@
         <translation>{0} GB sind frei.</translation>
     </message>
     <message>
+        <source>{0} GiB of memory is less than nothing.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>{0} MB, undamaged.</source>
         <translation>{0} MB, unbeschädigt.</translation>
+    </message>
+    <message>
+        <source>{0} answers can&apos;t be written at once.</source>
+        <translation>{0} Antworten können nicht zugleich geschrieben werden.</translation>
     </message>
     <message>
         <source>{0} arrived damaged twice: its hash isn&apos;t what {1} says.</source>
@@ -2974,6 +3322,10 @@
     <message>
         <source>{0} can&apos;t be locked: {1}.</source>
         <translation>{0} lässt sich nicht sperren: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} can&apos;t be measured: {1}.</source>
+        <translation>{0} kann nicht gemessen werden: {1}.</translation>
     </message>
     <message>
         <source>{0} can&apos;t be opened or written.</source>
@@ -3188,8 +3540,16 @@
         <translation>{0} enthält kein JSON-Objekt.</translation>
     </message>
     <message>
+        <source>{0} holds no batch.</source>
+        <translation>{0} enthält keinen Stapel.</translation>
+    </message>
+    <message>
         <source>{0} holds no preset.</source>
         <translation>{0} enthält keine Vorgabe.</translation>
+    </message>
+    <message>
+        <source>{0} holds no prompt.</source>
+        <translation>{0} enthält keine Frage.</translation>
     </message>
     <message>
         <source>{0} holds no tensors by name.</source>
@@ -3214,6 +3574,10 @@
     <message>
         <source>{0} holds safetensors already.</source>
         <translation>{0} enthält schon safetensors.</translation>
+    </message>
+    <message>
+        <source>{0} holds something else than answers.</source>
+        <translation>{0} enthält etwas anderes als Antworten.</translation>
     </message>
     <message>
         <source>{0} holds what is no number.</source>
@@ -3392,6 +3756,10 @@
         <translation>{0} ist nicht in nf4 mit Blöcken von {1} quantisiert.</translation>
     </message>
     <message>
+        <source>{0} isn&apos;t what was written.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>{0} lacks the tensor {1} that the index places there.</source>
         <translation>{0} fehlt der Tensor {1}, den das Verzeichnis dort nennt.</translation>
     </message>
@@ -3434,6 +3802,10 @@
     <message>
         <source>{0} of {1} weight files are missing, such as {2}.</source>
         <translation>{0} von {1} Gewichtsdateien fehlen, etwa {2}.</translation>
+    </message>
+    <message>
+        <source>{0} of {1} · {2} tokens/s</source>
+        <translation>{0} von {1} · {2} Tokens/s</translation>
     </message>
     <message>
         <source>{0} promises {1} bytes, but has {2}.</source>
@@ -6799,6 +7171,10 @@ Richtig Geratenes ist getönt und unterstrichen, sodass Sie zusehen können.</tr
     <message>
         <source>Models…</source>
         <translation>Modelle…</translation>
+    </message>
+    <message>
+        <source>Batch…</source>
+        <translation>Stapel…</translation>
     </message>
     <message>
         <source>List of conversations</source>

@@ -1,0 +1,246 @@
+"""The Batch page: what is wanted, and the batch as it goes."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from PySide6.QtCore import QSize, Qt, QTimer, QUrl, Signal
+from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QDialog,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.batch.batch_form import BatchForm
+from app.batch.batch_view import BatchView
+from app.commands.closing import close_by_key
+from app.engine_said import error_said
+from app.widgets.asking import confirms
+from medusa_core.api import BatchJob, OwnBatches
+from medusa_core.errors import MedusaError
+from medusa_core.model_choice import ModelChoice
+
+log = logging.getLogger(__name__)
+
+_SIZE = QSize(720, 520)
+_LOOK_MS = 500
+
+
+class BatchDialog(QDialog):
+    """One batch at a time: chosen, begun, watched, paused, gone on with, or given up.
+
+    Closing it pauses nothing. The end of the program pauses the batch; the next start goes on.
+
+    Attributes:
+        form: What is wanted.
+        view: The batch.
+        job: It; None before one is begun.
+        problem_label: Why it couldn't begin.
+        room_box: The model that answers gives its memory back first.
+        start_button: Begins.
+        pause_button: Pauses, or goes on.
+        cancel_button: Gives up; answers that are there stay.
+        open_button: Opens the file of answers.
+        again_button: Another batch.
+
+    Signals:
+        room_needed: The model that answers is to give its memory back.
+    """
+
+    room_needed = Signal()
+
+    def __init__(self, batches: OwnBatches, tiers: Path, parent: QWidget | None = None) -> None:
+        """Show a batch that isn't finished, if there is one.
+
+        Args:
+            batches: All of them.
+            tiers: Folder for layers of models that are larger than the memory they may take.
+            parent: The window above.
+        """
+        super().__init__(parent)
+        self.setWindowTitle(self.tr("Batch"))
+        self.resize(_SIZE)
+        self._batches = batches
+        self._model: ModelChoice | None = None
+        self._device = ""
+        self.job = self._unfinished()
+        self.form = BatchForm(tiers)
+        self.view = BatchView()
+        self._about_label = QLabel()
+        self._about_label.setWordWrap(True)
+        self._about_label.setTextFormat(Qt.TextFormat.PlainText)
+        self.problem_label = QLabel()
+        self.problem_label.setObjectName("notice")
+        self.problem_label.setWordWrap(True)
+        self.problem_label.setTextFormat(Qt.TextFormat.PlainText)
+        self.room_box = QCheckBox(self.tr("Unload the model that answers in the chat"))
+        self.start_button = QPushButton(self.tr("Start"))
+        self.pause_button = QPushButton()
+        self.cancel_button = QPushButton(self.tr("Give up…"))
+        self.open_button = QPushButton(self.tr("Open the answers"))
+        self.again_button = QPushButton(self.tr("Another batch…"))
+        self._pages = QStackedWidget()
+        self._timer = QTimer(self)
+        self._timer.setInterval(_LOOK_MS)
+        self._build()
+        self._connect()
+        close_by_key(self)
+        self._show()
+
+    def offer(self, model: ModelChoice, device: str) -> None:
+        """Let this model answer, unless a batch isn't finished.
+
+        Args:
+            model: The model that is chosen in the window.
+            device: Where to run; empty for the best there is.
+        """
+        self._model, self._device = model, device
+        if self.job is not None and self.job.state().stage == "done":
+            self.job = None
+        self._show()
+
+    def go_on(self) -> bool:
+        """Go on with a batch that ran when the program ended; False where none did."""
+        if self.job is None or self.job.is_running or not self.job.was_running:
+            return False
+        self._start()
+        return True
+
+    def close_job(self) -> None:
+        """Pause what runs, as the program ends."""
+        self._timer.stop()
+        if self.job is not None:
+            self.job.leave()
+
+    def _build(self) -> None:
+        note = QLabel(
+            self.tr(
+                "Many conversations are answered at once, each as it would be alone. What is "
+                "answered is never done again, whatever happens."
+            )
+        )
+        note.setWordWrap(True)
+        note.setProperty("class", "muted")
+        wanted = QWidget()
+        column = QVBoxLayout(wanted)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.form)
+        column.addWidget(self.room_box)
+        column.addWidget(self.problem_label)
+        column.addStretch(1)
+        self._pages.addWidget(wanted)
+        self._pages.addWidget(self.view)
+        buttons = QHBoxLayout()
+        for button in (self.cancel_button, self.again_button):
+            buttons.addWidget(button)
+        buttons.addStretch(1)
+        for button in (self.open_button, self.pause_button, self.start_button):
+            buttons.addWidget(button)
+        self.start_button.setDefault(True)
+        outer = QVBoxLayout(self)
+        outer.addWidget(self._about_label)
+        outer.addWidget(note)
+        outer.addWidget(self._pages, 1)
+        outer.addLayout(buttons)
+
+    def _connect(self) -> None:
+        self.start_button.clicked.connect(self._begin)
+        self.pause_button.clicked.connect(self._pause_or_go_on)
+        self.cancel_button.clicked.connect(self._give_up)
+        self.open_button.clicked.connect(self._open)
+        self.again_button.clicked.connect(self._forget)
+        self.form.changed.connect(self._show)
+        self._timer.timeout.connect(self._look)
+
+    def _begin(self) -> None:
+        assert self._model is not None  # the button is off before
+        try:
+            self.job = self._batches.begin(self.form.wish(self._model, self._device))
+        except MedusaError as error:
+            self.problem_label.setText(error_said(error))
+            return
+        if self.room_box.isChecked():
+            self.room_needed.emit()
+        self._start()
+
+    def _start(self) -> None:
+        assert self.job is not None
+        self.problem_label.clear()
+        try:
+            self.job.start()
+        except MedusaError as error:
+            self.problem_label.setText(error_said(error))
+            self.job.remove()
+            self.job = None
+        else:
+            log.info("a batch runs in %s", self.job.folder)
+            self._timer.start()
+        self._show()
+
+    def _look(self) -> None:
+        if self.job is None or (self.job.state().is_over and not self.job.is_running):
+            self._timer.stop()
+        self._show()
+
+    def _pause_or_go_on(self) -> None:
+        if self.job is not None and self.job.is_running:
+            self.job.pause()
+            self.pause_button.setEnabled(False)  # until it has stopped
+        else:
+            self._start()
+
+    def _give_up(self) -> None:
+        asked = self.tr("Give up? The answers that are there stay.")
+        if self.job is not None and confirms(self, asked, self._out()):
+            self._forget()
+
+    def _forget(self) -> None:
+        if self.job is not None:
+            self.job.remove()
+        self.job = self._unfinished()
+        self._show()
+
+    def _unfinished(self) -> BatchJob | None:
+        """The newest one, but first one that ran when the program ended."""
+        jobs = sorted(self._batches.unfinished(), key=lambda job: not job.was_running)
+        return jobs[0] if jobs else None
+
+    def _open(self) -> None:
+        QDesktopServices.openUrl(QUrl.fromLocalFile(self._out()))
+
+    def _out(self) -> str:
+        wish = None if self.job is None else self.job.wish
+        return "" if wish is None else wish.out
+
+    def _show(self) -> None:
+        job = self.job
+        self._about_label.setText(self._about())
+        self._pages.setCurrentIndex(0 if job is None else 1)
+        state = None if job is None else job.state()
+        is_done = state is not None and state.stage == "done"
+        is_over = state is None or state.is_over
+        if state is not None:
+            self.view.show_file(Path(self._out()))
+            self.view.show_state(state)
+        self.start_button.setVisible(job is None)
+        self.start_button.setEnabled(self._model is not None and self.form.is_complete)
+        self.pause_button.setVisible(job is not None and not is_done)
+        self.pause_button.setEnabled(job is not None and (job.is_running or is_over))
+        self.pause_button.setText(self.tr("Go on") if is_over else self.tr("Pause"))
+        self.cancel_button.setVisible(job is not None and not is_done)
+        self.open_button.setVisible(job is not None)
+        self.again_button.setVisible(is_done)
+        self.problem_label.setVisible(bool(self.problem_label.text()))
+
+    def _about(self) -> str:
+        if self.job is None:
+            name = "" if self._model is None else self._model.name
+            return self.tr("{0} answers a file of prompts.").format(name)
+        return self.tr("Answers go into {0}").format(self._out())

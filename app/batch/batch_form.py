@@ -1,0 +1,180 @@
+"""What a batch is to do: its files, and how answers are written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QCoreApplication, Signal
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QDoubleSpinBox,
+    QFileDialog,
+    QFormLayout,
+    QHBoxLayout,
+    QPushButton,
+    QWidget,
+)
+
+from app.settings.words import QT_TRANSLATE_NOOP
+from app.widgets.elided import ElidedLabel
+from app.widgets.explain import explain
+from medusa_core.api import BatchWish
+from medusa_core.model_choice import ModelChoice
+
+_FILES = QT_TRANSLATE_NOOP("Batch", "Prompts (*.jsonl *.json);;All files (*)")
+_RULES = (
+    ("greedy", QT_TRANSLATE_NOOP("Batch", "Always the likeliest token")),
+    ("sample", QT_TRANSLATE_NOOP("Batch", "Drawn, the same each time")),
+)
+_MOST_TOKENS, _USUAL_TOKENS, _MOST_GIB = 100_000, 512, 4096.0
+
+
+class BatchForm(QWidget):
+    """Files and choices.
+
+    Attributes:
+        prompts_button: Chooses the file of prompts.
+        out_button: Chooses the file of answers.
+        length_box: Longest answer, in tokens.
+        rule_box: How tokens are chosen.
+        memory_box: Memory that may be taken; 0 for what is free.
+        cache_box: Keys and values in 4 bits.
+
+    Signals:
+        changed: Something was chosen.
+    """
+
+    changed = Signal()
+
+    def __init__(self, tiers: Path) -> None:
+        """Nothing is chosen yet.
+
+        Args:
+            tiers: Folder for layers of models that are larger than the memory they may take.
+        """
+        super().__init__()
+        self._tiers = tiers
+        self._prompts = self._out = ""
+        self.prompts_button = QPushButton(self.tr("Choose…"))
+        self.out_button = QPushButton(self.tr("Choose…"))
+        self._prompts_label, self._out_label = ElidedLabel(), ElidedLabel()
+        self.length_box = QDoubleSpinBox()
+        self.length_box.setRange(0, _MOST_TOKENS)
+        self.length_box.setDecimals(0)
+        self.length_box.setValue(_USUAL_TOKENS)
+        self.length_box.setSpecialValueText(self.tr("what the context leaves"))
+        self.rule_box = QComboBox()
+        for rule, words in _RULES:
+            self.rule_box.addItem(QCoreApplication.translate("Batch", words), rule)
+        self.memory_box = QDoubleSpinBox()
+        self.memory_box.setRange(0, _MOST_GIB)
+        self.memory_box.setDecimals(1)
+        self.memory_box.setSuffix(" GiB")
+        self.memory_box.setSpecialValueText(self.tr("all that is free"))
+        self.cache_box = QCheckBox(self.tr("Keep conversations in 4 bits"))
+        self._build()
+        self._show_files()
+
+    @property
+    def is_complete(self) -> bool:
+        """Are both files named?"""
+        return bool(self._prompts and self._out)
+
+    def use_prompts(self, path: Path) -> None:
+        """Answer what stands in this file; answers go beside it unless a file is named."""
+        self._prompts = str(path)
+        if not self._out:
+            self._out = str(path.with_name(f"{path.stem}-answers.jsonl"))
+        self._show_files()
+        self.changed.emit()
+
+    def use_out(self, path: Path) -> None:
+        """Write answers into this file."""
+        self._out = str(path)
+        self._show_files()
+        self.changed.emit()
+
+    def wish(self, model: ModelChoice, device: str) -> BatchWish:
+        """What is wanted.
+
+        Args:
+            model: Answers.
+            device: Where to run; empty for the best there is.
+        """
+        memory = self.memory_box.value()
+        return BatchWish(
+            prompts=self._prompts,
+            out=self._out,
+            model="" if model.is_demo else str(model.model_dir),
+            heads="" if model.is_demo or model.heads_dir is None else str(model.heads_dir),
+            quant=model.formats.linears,
+            cache="q4" if self.cache_box.isChecked() else "",
+            device=device,
+            rule=self.rule_box.currentData(),
+            max_new_tokens=round(self.length_box.value()),
+            memory_gib=memory,
+            tier_disk=str(self._tiers) if memory else "",
+        )
+
+    def _build(self) -> None:
+        explain(
+            self.prompts_button,
+            self.tr(
+                'One JSON object a line: {"id": …, "prompt": "…"}, or "messages" as in a chat.'
+            ),
+        )
+        explain(self.out_button, self.tr("What is in it already is kept, and not done again."))
+        explain(
+            self.memory_box,
+            self.tr("Layers of the model that have no room in it are read from disk as needed."),
+        )
+        explain(
+            self.cache_box,
+            self.tr("Three times as many conversations at once; texts may differ a little."),
+        )
+        form = QFormLayout(self)
+        form.setContentsMargins(0, 0, 0, 0)
+        prompts = _beside(self._prompts_label, self.prompts_button)
+        out = _beside(self._out_label, self.out_button)
+        rows = (
+            (self.tr("Prompts"), prompts, self.prompts_button),
+            (self.tr("Answers"), out, self.out_button),
+            (self.tr("Longest answer"), self.length_box, self.length_box),
+            (self.tr("Tokens"), self.rule_box, self.rule_box),
+            (self.tr("Memory"), self.memory_box, self.memory_box),
+        )
+        for name, row, named in rows:
+            named.setAccessibleName(name)
+            form.addRow(name, row)
+        form.addRow("", self.cache_box)
+        self.prompts_button.clicked.connect(self._choose_prompts)
+        self.out_button.clicked.connect(self._choose_out)
+
+    def _choose_prompts(self) -> None:
+        words = QCoreApplication.translate("Batch", _FILES)
+        file, _ = QFileDialog.getOpenFileName(self, self.tr("File of prompts"), "", words)
+        if file:
+            self.use_prompts(Path(file))
+
+    def _choose_out(self) -> None:
+        words = QCoreApplication.translate("Batch", _FILES)
+        options = QFileDialog.Option.DontConfirmOverwrite  # what is there is kept
+        title = self.tr("File for answers")
+        file, _ = QFileDialog.getSaveFileName(self, title, self._out, words, options=options)
+        if file:
+            self.use_out(Path(file))
+
+    def _show_files(self) -> None:
+        none = self.tr("none yet")
+        self._prompts_label.setText(self._prompts or none)
+        self._out_label.setText(self._out or none)
+
+
+def _beside(label: QWidget, button: QWidget) -> QWidget:
+    whole = QWidget()
+    row = QHBoxLayout(whole)
+    row.setContentsMargins(0, 0, 0, 0)
+    row.addWidget(label, 1)
+    row.addWidget(button)
+    return whole

@@ -1,0 +1,188 @@
+"""The Batch page, with a batch that follows a script."""
+
+import json
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+
+from app.batch import batch_dialog, results_model
+from app.batch.batch_dialog import BatchDialog
+from app.batch.results_model import ResultsModel
+from medusa_core.api import BatchProgress, BatchRow, OwnBatches
+from medusa_core.messages import WeightFormats
+from medusa_core.model_choice import ModelChoice, demo_choice
+from tests.app.conftest import Open
+from tests.app.driving import wait_ready
+from tests.core.test_own_batches import FakeCommand, commands, tell
+
+__all__ = ["commands"]
+
+MODEL = ModelChoice("org/tiny", Path("/models/tiny"), None, WeightFormats("q4_0"))
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> OwnBatches:
+    return OwnBatches(tmp_path / "batches")
+
+
+@pytest.fixture
+def prompts(tmp_path: Path) -> Path:
+    path = tmp_path / "questions.jsonl"
+    path.write_text('{"id": "a", "prompt": "one"}\n')
+    return path
+
+
+@pytest.fixture
+def dialog(qtbot: QtBot, own: OwnBatches, tmp_path: Path) -> BatchDialog:
+    opened = BatchDialog(own, tmp_path / "tiers")
+    qtbot.addWidget(opened)
+    opened.offer(MODEL, "cpu")
+    opened.show()
+    return opened
+
+
+@pytest.fixture
+def begun(dialog: BatchDialog, prompts: Path, commands: list[FakeCommand]) -> BatchDialog:
+    dialog.form.use_prompts(prompts)
+    dialog.start_button.click()
+    return dialog
+
+
+def cells(model: ResultsModel, row: int) -> list[object]:
+    return [model.data(model.index(row, column)) for column in range(model.columnCount())]
+
+
+def test_what_is_chosen_is_what_the_batch_is_asked_for(
+    dialog: BatchDialog, prompts: Path, tmp_path: Path, commands: list[FakeCommand]
+) -> None:
+    assert not dialog.start_button.isEnabled()
+    form = dialog.form
+    form.use_prompts(prompts)
+    assert dialog.start_button.isEnabled()
+    form.rule_box.setCurrentIndex(form.rule_box.findData("sample"))
+    form.length_box.setValue(64)
+    form.memory_box.setValue(1.5)
+    form.cache_box.setChecked(True)
+    dialog.start_button.click()
+    assert dialog.job is not None
+    wish = dialog.job.wish
+    assert wish is not None
+    assert wish.out == str(tmp_path / "questions-answers.jsonl")
+    assert (wish.model, wish.quant, wish.device) == ("/models/tiny", "q4_0", "cpu")
+    assert (wish.rule, wish.max_new_tokens, wish.cache) == ("sample", 64, "q4")
+    assert (wish.memory_gib, wish.tier_disk) == (1.5, str(tmp_path / "tiers"))
+    assert len(commands) == 1
+
+
+def test_the_demo_model_is_asked_for_by_no_name(
+    dialog: BatchDialog, prompts: Path, commands: list[FakeCommand]
+) -> None:
+    dialog.offer(demo_choice(), "")
+    dialog.form.use_prompts(prompts)
+    dialog.start_button.click()
+    assert "--model" not in commands[0].arguments
+    assert "--tier-disk" not in commands[0].arguments
+
+
+def test_a_batch_shows_how_far_it_is_its_answers_pauses_and_goes_on(
+    qtbot: QtBot, begun: BatchDialog, prompts: Path, commands: list[FakeCommand]
+) -> None:
+    job, view = begun.job, begun.view
+    assert job is not None
+    out = prompts.with_name("questions-answers.jsonl")
+    rows = [BatchRow("a", "Hello\nthere", 1200, "eos"), BatchRow(2, error="The line is no JSON.")]
+    out.write_text("".join(json.dumps(row._asdict()) + "\n" for row in rows))
+    tell(job, BatchProgress("answering", 2, 1, 8, 21.0, 30.0))
+    qtbot.waitUntil(lambda: view.results.rowCount() == 2)
+    for words in ("2 of 8", "1 with an error", "21 tokens/s", "30 s left"):
+        assert words in view.stage_label.text()
+    assert view.bar.value() == 250
+    assert cells(view.results, 0) == ["a", "1,200", "its end", "Hello there"]
+    assert cells(view.results, 1) == ["2", "", "an error", "The line is no JSON."]
+    begun.pause_button.click()
+    assert commands[0].was_stopped
+    assert not begun.pause_button.isEnabled()
+    commands[0].code = 3
+    qtbot.waitUntil(lambda: begun.pause_button.text() == "Go on")
+    begun.pause_button.click()
+    assert len(commands) == 2
+    tell(job, BatchProgress("done", 8, 1, 8))
+    commands[1].code = 0
+    qtbot.waitUntil(begun.again_button.isVisible)
+    assert view.results.rowCount() == 2
+    begun.again_button.click()
+    assert begun.start_button.isVisible()
+    assert out.exists()
+
+
+def test_a_problem_is_told_with_what_to_do(
+    qtbot: QtBot, begun: BatchDialog, commands: list[FakeCommand]
+) -> None:
+    commands[0].words, commands[0].code = "error: The disk is full.\n  Make room.", 1
+    label = begun.view.problem_label
+    qtbot.waitUntil(lambda: label.text() == "The disk is full. Make room.")
+    assert begun.pause_button.text() == "Go on"
+
+
+def test_giving_up_is_asked_and_keeps_the_answers(
+    begun: BatchDialog, own: OwnBatches, prompts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = prompts.with_name("questions-answers.jsonl")
+    out.touch()
+    monkeypatch.setattr(batch_dialog, "confirms", lambda *_: False)
+    begun.cancel_button.click()
+    assert own.unfinished()
+    monkeypatch.setattr(batch_dialog, "confirms", lambda *_: True)
+    begun.cancel_button.click()
+    assert own.unfinished() == []
+    assert begun.start_button.isVisible()
+    assert out.exists()
+
+
+def test_the_next_start_goes_on_with_what_ran_and_not_with_what_was_paused(
+    qtbot: QtBot,
+    begun: BatchDialog,
+    own: OwnBatches,
+    tmp_path: Path,
+    commands: list[FakeCommand],
+) -> None:
+    begun.close_job()
+    assert commands[0].was_stopped, "the program's end pauses it"
+
+    def reopened() -> BatchDialog:
+        later = BatchDialog(own, tmp_path / "tiers")
+        qtbot.addWidget(later)
+        later.show()
+        return later
+
+    later = reopened()
+    assert later.pause_button.text() == "Go on"
+    assert later.go_on()
+    assert len(commands) == 2
+    later.pause_button.click()
+    commands[1].code = 3
+    assert not reopened().go_on()
+
+
+def test_the_table_keeps_the_latest_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(results_model, "MOST_ROWS", 5)
+    model = ResultsModel()
+    for first in range(0, 12, 4):
+        model.add([BatchRow(n, f"text {n}", 1, "eos") for n in range(first, first + 4)])
+    assert [row.id for row in model.rows] == [7, 8, 9, 10, 11]
+    model.add([BatchRow(n) for n in range(100)])
+    assert [row.id for row in model.rows] == [95, 96, 97, 98, 99]
+    role = Qt.ItemDataRole.DisplayRole
+    heads = [model.headerData(n, Qt.Orientation.Horizontal, role) for n in range(4)]
+    assert heads == ["Line", "Tokens", "Ended by", "Answer"]
+
+
+def test_the_palette_and_the_menu_open_it(
+    qtbot: QtBot, open_fake: Open, tmp_path: Path, commands: list[FakeCommand]
+) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    window.commands.action("batch").trigger()
+    assert window.desk.batch is None  # nothing of this user is kept
