@@ -50,7 +50,7 @@ def run(race: DrafterRace) -> tuple[DrafterSpeed, ...]:
     return race.speeds
 
 
-@pytest.mark.parametrize("name", ["grouped", "eagle", "assisted", "mimo", "hydra"])
+@pytest.mark.parametrize("name", ["grouped", "eagle", "assisted", "mimo", "hydra", "streams"])
 def test_all_drafters_answer_all_questions(name: str, load: LoadTarget) -> None:
     target = load(name, "float32")
     free = target.caches.free_rows
@@ -209,6 +209,7 @@ def test_every_source_is_measured(load: LoadTarget) -> None:
         ("mimo", "mtp"),
         ("assisted", "draft-model"),
         ("hydra", "hydra"),
+        ("streams", "streams"),
     ):
         target = load(name, "float32")
         asking = measure_costs(target, 0.5).asking[own]
