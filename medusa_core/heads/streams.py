@@ -43,6 +43,8 @@ from medusa_core.quant.linear import QuantLinear
 from medusa_core.quant.native_linear import NativeLinear
 from medusa_core.types import Chance
 
+FILE = "streams.safetensors"  # in a folder of them
+EMBEDDINGS = "stream_embeddings"
 Take = Callable[[str], Tensor]
 _MOST_CANDIDATES = 4096
 
@@ -113,9 +115,6 @@ class StreamSizes:
             shapes[f"{name}.lora_A"] = (self.rank, inputs)
             shapes[f"{name}.lora_B"] = (outputs, self.rank)
         return shapes
-
-
-EMBEDDINGS = "stream_embeddings"
 
 
 class StreamHeads:

@@ -295,7 +295,7 @@ OTHERS = {
 def test_streams_for_another_target_are_refused(name: str, tmp_path: Path) -> None:
     folder: Path = write_streams(tmp_path / "streams")
     other: TinySpec = OTHERS[name]
-    with pytest.raises(HeadsError, match="Choose|for a") as caught:
+    with pytest.raises(HeadsError, match="for a") as caught:
         load_target(write_tiny(tmp_path / "other", other), folder, LoadOptions("float32", "cpu"))
     assert caught.value.hint
     assert load_file(folder / "streams.safetensors")

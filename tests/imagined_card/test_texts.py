@@ -37,7 +37,8 @@ GRAPHS = pytest.mark.parametrize("graphs", [False, True], ids=["plain", "graphs"
 
 _TARGETS = {
     **{name: name for name in ("hydra", "eagle", "streams")},
-    **{"mtp": "mimo", "draft-model": "assisted"},
+    "mtp": "mimo",
+    "draft-model": "assisted",
 }
 
 

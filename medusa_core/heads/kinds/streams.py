@@ -19,7 +19,7 @@ from medusa_core.files.json_file import read_json
 from medusa_core.heads.kind import HeadKind, Shapes, check_finite
 from medusa_core.heads.medusa import Lent
 from medusa_core.heads.reader import check_sizes, linears_of
-from medusa_core.heads.streams import EMBEDDINGS, StreamHeads, StreamSizes
+from medusa_core.heads.streams import EMBEDDINGS, FILE, StreamHeads, StreamSizes
 from medusa_core.messages import HeadsShape
 from medusa_core.models.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
@@ -27,7 +27,6 @@ from medusa_core.models.precision import Precision
 from medusa_core.models.weights import no_memory
 from medusa_core.quant.choice import PartFormats
 
-FILE = "streams.safetensors"
 _LAYER = re.compile(r"layers\.(0|[1-9]\d{0,3})\.(?:qkv|output|gate_up|down)\.lora_[AB]")
 _MOST_STREAMS = 32  # a tree is no deeper
 _MOST_LAYERS = 10_000
