@@ -5,6 +5,10 @@ of them will be accepted last. Here they run behind acceptance, beside the one r
 draft the same, as streams of a node read nothing of other nodes. The rows of all others are saved,
 and the weights of the last layers are read once more.
 
+Trees are pruned as in the paper: what enters the first of the last layers says, by an early exit,
+how likely every node is behind its parent. Rows of unlikely ones, and of what follows them, go no
+further (`EarlyExit`).
+
 Source: Speculative Streaming (Bhendawade et al. 2024), section 3.2.
 """
 
@@ -16,6 +20,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from medusa_core.drafters.early_exit import EarlyExit
 from medusa_core.drafters.head_memory import HeadMemory
 from medusa_core.drafters.observation import Observation
 from medusa_core.drafters.source import Candidates, Memory, Paths, SourceSpec, num_common
@@ -24,9 +29,12 @@ from medusa_core.errors import RequestError
 from medusa_core.heads.streams import StreamHeads
 from medusa_core.messages import SourceInfo
 from medusa_core.target import Target
-from medusa_core.types import RowBudget
+from medusa_core.tree.shape import TokenTree
+from medusa_core.types import Pruner, RowBudget
 
 NAME = "streams"
+_LEAST_ROWS = 6  # of trees that are pruned
+_LEAST_CHANCE = 0.02  # of a node behind its parent, by the early exit
 
 
 class StreamsMemory(HeadMemory):
@@ -110,6 +118,17 @@ class StreamsSource:
 
     def candidates(self, paths: Paths) -> Candidates | None:
         return self._said[paths.level] if paths.level < len(self._said) else None
+
+    def pruner(self, tree: TokenTree) -> Pruner | None:
+        """Who drops nodes that the early exit finds unlikely.
+
+        Nobody in small trees, which cost little, and where chance chooses: then what is unlikely
+        is chosen, too.
+        """
+        is_worth = tree.shape.num_nodes >= _LEAST_ROWS and self._said
+        if not is_worth or self._seen is None or self._seen.chance is not None:
+            return None
+        return EarlyExit(self._heads, tree, _LEAST_CHANCE)
 
     def truncate(self, length: int) -> None:
         self._entering, self._seen, self._said = None, None, []
