@@ -62,12 +62,14 @@ class Pruner(Protocol):
     """Drops unlikely nodes of one tree while it is verified; a runner may leave it unasked.
 
     Attributes:
-        layer: What enters this layer of the target decides.
         kept: The nodes that went on, ascending; None until that is decided.
     """
 
-    layer: int
     kept: tuple[int, ...] | None
+
+    @property
+    def layer(self) -> int:
+        """What enters this layer of the target decides."""
 
     def keep(self, entering: Tensor) -> tuple[int, ...]:
         """Decide which nodes go on: the root, and of every other one its parent, too.

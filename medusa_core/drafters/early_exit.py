@@ -5,6 +5,8 @@ Source: Speculative Streaming (Bhendawade et al. 2024), section 3.2.3 (parallel 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
@@ -12,36 +14,37 @@ from medusa_core.heads.streams import StreamHeads
 from medusa_core.tree.shape import TokenTree
 
 
+@dataclass(slots=True)
 class EarlyExit:
     """Decides in one tree; see `Pruner`.
 
     Attributes:
-        layer: What enters it decides.
+        heads: Their early exit says how likely nodes are.
+        tree: The tree.
+        least: Nodes that are less likely behind their parents are dropped.
         kept: The nodes that went on; None until that is decided.
     """
 
-    def __init__(self, heads: StreamHeads, tree: TokenTree, least: float) -> None:
-        """Take the tree.
+    heads: StreamHeads
+    tree: TokenTree
+    least: float
+    kept: tuple[int, ...] | None = None
 
-        Args:
-            heads: Their early exit says how likely nodes are.
-            tree: The tree.
-            least: Nodes that are less likely behind their parents are dropped.
-        """
-        self.layer = heads.taps[0]
-        self.kept: tuple[int, ...] | None = None
-        self._heads, self._tree, self._least = heads, tree, least
+    @property
+    def layer(self) -> int:
+        """What enters it decides."""
+        return self.heads.taps[0]
 
     def keep(self, entering: Tensor) -> tuple[int, ...]:
-        shape, token_ids = self._tree
+        shape, token_ids = self.tree
         asked = [node for node, below in enumerate(shape.children) if below]
-        scores = self._heads.early_exit(entering[torch.tensor(asked, device=entering.device)])
+        scores = self.heads.early_exit(entering[torch.tensor(asked, device=entering.device)])
         row_of = {node: row for row, node in enumerate(asked)}
         rows = [row_of[parent] for parent in shape.parents[1:]]
         told = scores[rows, list(token_ids[1:])] - scores.logsumexp(dim=-1)[rows]
         kept = {0}
         for node, chance in enumerate(told.exp().tolist(), start=1):
-            if shape.parents[node] in kept and chance >= self._least:
+            if shape.parents[node] in kept and chance >= self.least:
                 kept.add(node)
         self.kept = tuple(sorted(kept))
         return self.kept

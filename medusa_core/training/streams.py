@@ -51,7 +51,14 @@ class Adapter(nn.Module):
 
 
 class FrozenLayer(nn.Module):
-    """A layer of the target in plain numbers, none of which learns."""
+    """A layer of the target in plain numbers, none of which learns.
+
+    Attributes:
+        eps: Of its norms.
+        head_norm: Of every query and key head, or None. [heads, dim]
+    """
+
+    head_norm: Tensor | None
 
     def __init__(self, block: Block, sizes: StreamSizes, precision: Precision) -> None:
         super().__init__()
@@ -71,7 +78,8 @@ class FrozenLayer(nn.Module):
     def linear(self, name: str, x: Tensor) -> Tensor:
         """One of its matrices."""
         bias = getattr(self, f"{name}_bias")
-        return F.linear(x, getattr(self, name), bias)
+        y: Tensor = F.linear(x, getattr(self, name), bias)
+        return y
 
     def normed(self, name: str, x: Tensor) -> Tensor:
         """One of its norms, in float32."""
@@ -179,7 +187,7 @@ class StreamsModule(nn.Module):
 
         q, k, v = self._heads(layer, changed("qkv", layer.normed("attention_norm", x)), turns)
         counts = [len(text.places) for text in texts]
-        pieces = zip(*(part.split(counts) for part in (q, k, v)), strict=True)
+        pieces = zip(*(torch.split(part, counts) for part in (q, k, v)), strict=True)
         mixed = torch.cat(
             [
                 self._attend(text.places, piece, self._main(layer, index, text.deep))
@@ -203,14 +211,14 @@ class StreamsModule(nn.Module):
         self, layer: FrozenLayer, qkv: Tensor, turns: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, scaled, keys and values. [..., heads, dim] each"""
-        rows = qkv.float().unflatten(-1, (-1, self._dim))
-        turned, values = rows.split([self._num_q + self._num_kv, self._num_kv], dim=-2)
+        rows = qkv.float().view(*qkv.shape[:-1], -1, self._dim)
+        turned, values = torch.split(rows, [self._num_q + self._num_kv, self._num_kv], dim=-2)
         if layer.head_norm is not None:
             turned = rms(turned, layer.eps) * layer.head_norm
-        a, b = turned.unflatten(-1, (-1, 2)).unbind(-1)
+        a, b = turned.reshape(*turned.shape[:-1], -1, 2).unbind(-1)
         cosine, sine = turns.unbind(-1)
         turned = torch.stack([a * cosine - b * sine, b * cosine + a * sine], dim=-1).flatten(-2)
-        q, k = turned.split([self._num_q, self._num_kv], dim=-2)
+        q, k = torch.split(turned, [self._num_q, self._num_kv], dim=-2)
         return q / math.sqrt(self._dim), k, values
 
     def _attend(

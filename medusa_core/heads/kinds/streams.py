@@ -105,14 +105,18 @@ def _check_fit(sizes: StreamSizes, config: ModelConfig, lent: Lent) -> None:
             f"Streams beside {config.model_type} models aren't supported.",
             "Choose a model whose layers are Llama's, or other heads.",
         )
+    if sizes.num_layers != config.num_layers:
+        raise HeadsError(
+            f"The streams are for a model of {sizes.num_layers} layers, this one has "
+            f"{config.num_layers}.",
+            "Choose the streams that were trained for this model.",
+        )
     q_rows = config.num_heads * config.head_dim
     qkv_rows = q_rows + 2 * config.num_kv_heads * config.head_dim
-    theirs = (sizes.num_layers, sizes.q_rows, sizes.qkv_rows, sizes.inner)
-    models = (config.num_layers, q_rows, qkv_rows, config.intermediate_size)
-    if theirs != models:
+    own = (q_rows, qkv_rows, config.intermediate_size)
+    if (sizes.q_rows, sizes.qkv_rows, sizes.inner) != own:
         raise HeadsError(
-            "The streams are for a model of {} layers with {}, {} and {} numbers, this one has {} "
-            "layers with {}, {} and {}.".format(*theirs, *models),
+            "The streams are for a model whose layers have other sizes.",
             "Choose the streams that were trained for this model.",
         )
 
