@@ -72,7 +72,7 @@ class ResidentRunner:
         some = self._begin(_rows_of(placed), [kv for _, kv in placed])
         x = self._through(range(layer), self._entering(some), some, None, [])
         left, kept = keep_some(placed, pruners, x)
-        x = x[torch.tensor(kept, device=x.device)]
+        x = x.index_select(0, torch.tensor(kept).to(x.device))
         some = self._begin(_rows_of(left), [kv for _, kv in left])
         tapped: list[Tensor] = []
         x = self._through(range(layer, count), x, some, None, tapped)
