@@ -83,7 +83,8 @@ class FrozenLayer(nn.Module):
 
     def normed(self, name: str, x: Tensor) -> Tensor:
         """One of its norms, in float32."""
-        return rms(x, self.eps) * getattr(self, name)
+        y: Tensor = rms(x, self.eps) * getattr(self, name)
+        return y
 
 
 class StreamsModule(nn.Module):
