@@ -23,7 +23,7 @@ from medusa_core.models.norm import RmsNorm
 from medusa_core.models.precision import Precision
 from medusa_core.training.matrices import matrix_of
 
-_VECTOR_SIZE = 0.02  # of a stream's vector at first
+_VECTOR_SIZE = 0.1  # of a stream's vector at first, of that of a state
 
 
 class HeardText(NamedTuple):
@@ -39,15 +39,21 @@ class HeardText(NamedTuple):
 
 
 class Adapter(nn.Module):
-    """What LoRA adds to a layer; nothing at first."""
+    """What LoRA adds to a layer; nothing at first.
 
-    def __init__(self, rank: int, outputs: int, inputs: int) -> None:
+    Attributes:
+        gain: By which what comes out is larger than what goes in, as the layer's own is: else what
+            learns at one pace would be lost beside layers of large numbers.
+    """
+
+    def __init__(self, rank: int, outputs: int, inputs: int, gain: float = 1.0) -> None:
         super().__init__()
+        self.gain = gain
         self.inner = nn.Parameter(torch.randn(rank, inputs) / math.sqrt(inputs))
         self.outer = nn.Parameter(torch.zeros(outputs, rank))
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.linear(F.linear(x, self.inner), self.outer)
+        return F.linear(F.linear(x, self.inner), self.outer) * self.gain
 
 
 class FrozenLayer(nn.Module):
@@ -102,6 +108,7 @@ class StreamsModule(nn.Module):
         decoder: Decoder,
         lm_head: Tensor,
         precision: Precision,
+        size: float = 1.0,
     ) -> None:
         """Make streams that have yet to learn anything.
 
@@ -111,24 +118,30 @@ class StreamsModule(nn.Module):
             decoder: The target; its numbers are copied.
             lm_head: Its projection.
             precision: In which the target runs, and where.
+            size: Of a number of what enters the first of the last layers; vectors are as large.
         """
         super().__init__()
-        self.sizes = sizes
+        self.sizes, self._size = sizes, size
         self._num_q, self._num_kv, self._dim = (
             config.num_heads,
             config.num_kv_heads,
             config.head_dim,
         )
         self.vectors = nn.Parameter(_VECTOR_SIZE * torch.randn(sizes.num_streams, sizes.hidden))
-        self.adapters = nn.ModuleDict(
-            {
-                _key(name): Adapter(sizes.rank, outputs, inputs)
-                for name, (outputs, inputs) in sizes.adapters.items()
-            }
-        )
         of_streams = range(sizes.first_layer, sizes.num_layers)
         self._frozen = nn.ModuleList(
             FrozenLayer(decoder.blocks[layer], sizes, precision) for layer in of_streams
+        )
+        gains = {
+            f"layers.{layer}.{part}": gain_of(getattr(frozen, part))
+            for layer, frozen in zip(of_streams, self._frozen, strict=True)
+            for part in LINEARS
+        }
+        self.adapters = nn.ModuleDict(
+            {
+                _key(name): Adapter(sizes.rank, outputs, inputs, gains.get(name, 1.0))
+                for name, (outputs, inputs) in sizes.adapters.items()
+            }
         )
         self.lm_head: Tensor
         self.final_norm: Tensor
@@ -154,7 +167,7 @@ class StreamsModule(nn.Module):
         width, num_streams = sizes.hidden, sizes.num_streams
         entering = torch.cat([text.deep[text.places, :width] for text in texts])
         start = entering + self._adapter("stream_init")(entering)
-        x = start[:, None] + self.vectors
+        x = start[:, None] + self._size * self.vectors
         ahead = torch.arange(1, num_streams + 1, device=x.device)
         places = torch.cat([text.places for text in texts])[:, None] + ahead
         turns = self.turns[places].unsqueeze(2)
@@ -170,11 +183,11 @@ class StreamsModule(nn.Module):
 
     def tensors(self) -> dict[str, Tensor]:
         """What was learned, by the names of `StreamSizes.tensors`; rows in the order of here."""
-        told: dict[str, Tensor] = {EMBEDDINGS: self.vectors.detach()}
+        told: dict[str, Tensor] = {EMBEDDINGS: self._size * self.vectors.detach()}
         for name in self.sizes.adapters:
             adapter = self._adapter(name)
             told[f"{name}.lora_A"] = adapter.inner.detach()
-            told[f"{name}.lora_B"] = adapter.outer.detach()
+            told[f"{name}.lora_B"] = adapter.gain * adapter.outer.detach()
         return told
 
     def _layer(self, index: int, x: Tensor, turns: Tensor, texts: Sequence[HeardText]) -> Tensor:
@@ -261,6 +274,11 @@ class StreamsModule(nn.Module):
 
     def _last(self, x: Tensor) -> Tensor:
         return rms(x, self._eps) * self.final_norm
+
+
+def gain_of(matrix: Tensor) -> float:
+    """By which what a matrix makes is larger than what it is given, about."""
+    return float(matrix.pow(2).mean().sqrt()) * math.sqrt(matrix.shape[1])
 
 
 def rms(x: Tensor, eps: float) -> Tensor:

@@ -37,6 +37,7 @@ from medusa_core.training.streams import HeardText, StreamsModule
 
 _EACH_TOKENS = 128  # of a document, about: a step reads `batch` of them
 _AT_ONCE = 8
+_TRIED_TOKENS = 64
 
 
 class _Some(NamedTuple):
@@ -77,7 +78,12 @@ class StreamsTrainee:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
             module = StreamsModule(
-                sizes, target.config, decoder, projection_matrix(target), target.precision
+                sizes,
+                target.config,
+                decoder,
+                projection_matrix(target),
+                target.precision,
+                _size_of_states(target),
             )
         self._module = module.to(self._device)
         self._context = config.context
@@ -233,6 +239,17 @@ def stream_sizes(target: Target, config: HeadsConfig) -> StreamSizes:
         inner=sizes.intermediate_size,
         vocab_size=sizes.vocab_size,
     )
+
+
+@torch.inference_mode()
+def _size_of_states(target: Target) -> float:
+    """Of a number of what enters the first tapped layer, at a usual token."""
+    size = target.config.hidden_size
+    token_ids = range(min(_TRIED_TOKENS, target.config.vocab_size, target.config.context_tokens))
+    kv = target.runner.new_cache(len(token_ids))
+    entering = states_of(target, list(token_ids), kv)[:, size : 2 * size]
+    # The first token's is often far larger than all others.
+    return float(entering.float().pow(2).mean(dim=-1).sqrt().median())
 
 
 def _by_halves(name: str, tensor: Tensor, config: ModelConfig) -> Tensor:
