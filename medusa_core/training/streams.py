@@ -278,7 +278,12 @@ class StreamsModule(nn.Module):
 
 def gain_of(matrix: Tensor) -> float:
     """By which what a matrix makes is larger than what it is given, about."""
-    return float(matrix.pow(2).mean().sqrt()) * math.sqrt(matrix.shape[1])
+    return power_of_two(float(matrix.pow(2).mean().sqrt()) * math.sqrt(matrix.shape[1]))
+
+
+def power_of_two(size: float) -> float:
+    """The next one: what is multiplied by it is rounded as before."""
+    return 2.0 ** round(math.log2(max(size, 1e-6)))
 
 
 def rms(x: Tensor, eps: float) -> Tensor:

@@ -33,7 +33,7 @@ from medusa_core.training.packing import ANSWER, EncodedDocument
 from medusa_core.training.positions import later_tokens, states_of
 from medusa_core.training.precision import trains_in_bf16
 from medusa_core.training.states import Shard
-from medusa_core.training.streams import HeardText, StreamsModule
+from medusa_core.training.streams import HeardText, StreamsModule, power_of_two
 
 _EACH_TOKENS = 128  # of a document, about: a step reads `batch` of them
 _AT_ONCE = 8
@@ -249,7 +249,7 @@ def _size_of_states(target: Target) -> float:
     kv = target.runner.new_cache(len(token_ids))
     entering = states_of(target, list(token_ids), kv)[:, size : 2 * size]
     # The first token's is often far larger than all others.
-    return float(entering.float().pow(2).mean(dim=-1).sqrt().median())
+    return power_of_two(float(entering.float().pow(2).mean(dim=-1).sqrt().median()))
 
 
 def _by_halves(name: str, tensor: Tensor, config: ModelConfig) -> Tensor:
