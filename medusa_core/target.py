@@ -187,7 +187,7 @@ def load_target(
     plan = plan_target(config, shape, formats, options, draft_model)
     config = replace(config, context_tokens=plan.context_tokens)
     model = _read_decoder(model_dir, config, precision, formats, checkpoint, options.kept, tell)
-    lent = Lent(model.lm_head, config.vocab_size, model.embedding)
+    lent = Lent(model.lm_head, config.vocab_size, model.embedding, model)
     heads, trees = None, None
     if heads_dir is not None:
         tell("heads", 1.0, f"Reading the heads of {heads_dir.name}")

@@ -11,7 +11,14 @@ from torch import Tensor
 from medusa_core.drafters.drafter import Drafter, DrafterSpec
 from medusa_core.drafters.growth import make_growth
 from medusa_core.drafters.observation import Observation
-from medusa_core.drafters.source import Memory, ReadsStates, Rides, SourceSpec, source_registry
+from medusa_core.drafters.source import (
+    Memory,
+    Prunes,
+    ReadsStates,
+    Rides,
+    SourceSpec,
+    source_registry,
+)
 from medusa_core.errors import RequestError
 from medusa_core.messages import TARGET, DrafterChoice, Odds, TokenSource
 from medusa_core.target import Target
@@ -39,6 +46,9 @@ class GrownDrafter:
         if self._rider is not None:
             budget = budget.behind(self._rider.most_riders)
         self._most_nodes = budget.most
+        self._prunes = next(
+            (source for source in self._sources if isinstance(source, Prunes)), None
+        )
         self._readers = [source for source in self._sources if isinstance(source, ReadsStates)]
         self._growth = make_growth(budget, [spec.weight for spec in specs])
 
@@ -72,7 +82,8 @@ class GrownDrafter:
         tree = TokenTree(shape, (root_id, *grown.token_ids))
         guesses = next((source.guesses for source in self._sources if source.guesses), ())
         odds = partial(_odds, grown.chances)
-        return Proposal(tree, sources, odds, guesses, grown.promised, riders)
+        pruner = None if self._prunes is None or riders is not None else self._prunes.pruner(tree)
+        return Proposal(tree, sources, odds, guesses, grown.promised, riders, pruner)
 
     def observe(self, observation: Observation) -> None:
         for source in self._sources:

@@ -43,7 +43,7 @@ from medusa_core.runner.runner import PlacedTree
 from medusa_core.target import Target
 from medusa_core.text.detokenizer import Detokenizer
 from medusa_core.tree.shape import TokenTree, TreeShape
-from medusa_core.types import Proposal, RowBudget, WalkContext
+from medusa_core.types import Proposal, Pruner, RowBudget, WalkContext
 
 _MOST_SHARES = 16
 _OPEN_ROOM = 512  # tokens that an answer without a limit asks room for at a time
@@ -162,7 +162,7 @@ class Generation:
         if not self.is_decoding:
             return self._reread_chunk()
         placed = self.draft()
-        (verified,) = verify(self._target.runner, [placed], self.request.records)
+        (verified,) = verify(self._target.runner, [placed], [self.pruner], self.request.records)
         return self.conclude(verified)
 
     @property
@@ -197,6 +197,11 @@ class Generation:
             most = min(most, self._tuner.shared_rows(self.request.settings, length, sharers))
         self._drafted = draft(self._drafting, self._context, most)
         return PlacedTree(self._drafted.proposal.rows, session.kv)
+
+    @property
+    def pruner(self) -> Pruner | None:
+        """Who drops nodes of what was drafted while it is verified, if anybody does."""
+        return None if self._drafted is None else self._drafted.proposal.pruner
 
     def cancel(self) -> tuple[Event, ...]:
         """End the answer as it is; the last event is `GenerationDone`."""
@@ -315,8 +320,9 @@ class Generation:
         if self._governor is not None:
             self._num_rested += not self._governor.drafts
             self._governor.add(len(kept.pieces), step_s)
-        if self._drafting is self._drafter:
-            proposal, num_accepted = step.proposal, len(step.acceptance.nodes)
+        drafted = self._drafted
+        if self._drafting is self._drafter and drafted is not None:
+            proposal, num_accepted = drafted.proposal, len(step.acceptance.nodes)
             levels = proposal.tree.shape.depths[-1]
             self._yields.append(
                 StepYield(proposal.promised, num_accepted, proposal.num_rows, step_s, levels)

@@ -64,7 +64,9 @@ def _verify(
         return []
     reads = any(generation.request.records for generation in placed)
     try:
-        return list(zip(placed, verify(runner, list(placed.values()), reads), strict=True))
+        pruners = [generation.pruner for generation in placed]
+        verified = verify(runner, list(placed.values()), pruners, reads)
+        return list(zip(placed, verified, strict=True))
     except BaseException as error:  # noqa: BLE001 - told to all who were in it
         for generation in placed:
             fail(generation, error)

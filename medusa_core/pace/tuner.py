@@ -78,7 +78,7 @@ class Tuner:
         asked = [seconds * pace / share for seconds in asking_s]
         levels = _levels_that_pay(_rounded(self._accuracies(settings, spec)), asked, budget.prices)
         # Where nothing else drafts, whether drafts pay is the governor's to say.
-        return budget._replace(levels=max(levels, len(spec.sources) == 1))
+        return budget._replace(levels=max(levels, int(len(spec.sources) == 1)))
 
     def rows(self, settings: GenerateSettings, length: int) -> int:
         """Rows of all trees of an answer, root included, where they aren't weighed step by step.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import addressof
+from ctypes import addressof, sizeof
 
 import torch
 from torch import Tensor
@@ -44,6 +44,26 @@ class NativeDecoder:
             eps=config.rms_norm_eps,
         )
         self.address = addressof(self._struct)
+
+    def below(self, layer: int) -> DecoderStruct:
+        """The decoder that ends before a layer."""
+        told = DecoderStruct.from_buffer_copy(self._struct)
+        told.layers = layer
+        return told
+
+    def from_layer(self, layer: int, entering: Tensor) -> DecoderStruct:
+        """The decoder that begins with a layer.
+
+        Args:
+            layer: Which.
+            entering: What enters it, in place of token vectors. float32 [n, hidden]
+        """
+        told = DecoderStruct.from_buffer_copy(self._struct)
+        at = addressof(self._blocks) + layer * sizeof(BlockStruct)
+        told.blocks = ctypes.cast(at, ctypes.POINTER(BlockStruct))
+        told.layers = self._struct.layers - layer
+        told.embedding, told.embedding_is_half = entering.data_ptr(), False
+        return told
 
     def scratch_floats(self, num_rows: int, length: int, num_workers: int) -> int:
         """Floats that a pass needs to work in."""

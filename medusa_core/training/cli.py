@@ -24,6 +24,9 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     heads = whats.add_parser("heads", help="heads that make any model faster")
     _add_heads_arguments(heads)
     heads.set_defaults(run=run_heads)
+    streams = whats.add_parser("streams", help="streams that run beside a model's last layers")
+    _add_streams_arguments(streams)
+    streams.set_defaults(run=run_heads, kind="streams")
     pebble = whats.add_parser("pebble", help="the demo model")
     _add_pebble_arguments(pebble)
     pebble.set_defaults(run=run_pebble)
@@ -33,9 +36,23 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_heads_arguments(parser: argparse.ArgumentParser) -> None:
+    from medusa_core.training.heads_config import add_heads_arguments
+
+    add_heads_arguments(parser)
+    _add_run_arguments(parser)
+
+
+def _add_streams_arguments(parser: argparse.ArgumentParser) -> None:
+    from medusa_core.training.heads_config import add_streams_arguments
+
+    add_streams_arguments(parser)
+    _add_run_arguments(parser)
+
+
+def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
     from medusa_core.training.heads_config import add_config_arguments
 
-    parser.add_argument("--out", type=Path, required=True, help="folder for the heads")
+    parser.add_argument("--out", type=Path, required=True, help="folder for what is made")
     add_config_arguments(parser)
     parser.add_argument("--config", type=Path, help="JSON file of names and values")
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out")

@@ -1,4 +1,4 @@
-"""What `train heads` does."""
+"""What `train heads` and `train streams` do."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ from medusa_core.training.heads_plan import HeadsPlan, memory_of_this_program, p
 from medusa_core.training.heads_run import HeadsRun, RunParts, frequent_tokens
 from medusa_core.training.medusa_trainee import MedusaTrainee
 from medusa_core.training.run_folder import RunFolder
+from medusa_core.training.streams_trainee import StreamsTrainee
 from medusa_core.training.trainee import Trainee
 
 _JUDGED_S, _JUDGED, _JUDGED_TOKENS = 180.0, 0.05, 64  # at most; of the run's time
@@ -88,6 +89,8 @@ def plan_heads(args: argparse.Namespace) -> HeadsPlan:
 
 def trainee_of(config: HeadsConfig, target: Target, answers: Sequence[Answer]) -> Trainee:
     """Heads of the kind that is asked for."""
+    if config.kind == "streams":
+        return StreamsTrainee(target, config)
     if config.kind != "eagle":
         return MedusaTrainee(target, config)
     columns = config.vocabulary or MOST_COLUMNS

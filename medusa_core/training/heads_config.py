@@ -14,7 +14,7 @@ from medusa_core.errors import MedusaError, TrainingError
 from medusa_core.files.json_file import read_json
 from medusa_core.places import places
 
-KINDS = ("medusa", "medusa-shared", "rooted", "eagle")
+KINDS = ("medusa", "medusa-shared", "rooted", "eagle", "streams")
 _MOST_HEADS = 8
 
 
@@ -25,8 +25,11 @@ class HeadsConfig:
     Attributes:
         model: folder, GGUF file or downloaded repository; empty for the demo model.
         kind: which heads.
-        num_heads: how many tokens ahead are guessed; for eagle, steps of its training.
+        num_heads: how many tokens ahead are guessed; for eagle, steps of its training; for streams,
+            how many run.
         num_layers: residual layers of each Medusa head.
+        stream_layers: the model's last layers through which streams run.
+        lora_rank: of the adapters that change these layers for streams.
         vocabulary: the most frequent tokens of the answers that heads draft from; 0 for all.
         data: files or folders of prompts; none for the bundled ones.
         own_chats: history whose chats' first questions are asked, too; empty for none.
@@ -49,6 +52,8 @@ class HeadsConfig:
     kind: str = "medusa-shared"
     num_heads: int = 3
     num_layers: int = 1
+    stream_layers: int = 2
+    lora_rank: int = 16
     vocabulary: int = 0
     data: tuple[str, ...] = ()
     own_chats: str = ""
@@ -77,6 +82,8 @@ class HeadsConfig:
         bounds: dict[str, tuple[float, float]] = {
             "num_heads": (1, _MOST_HEADS),
             "num_layers": (1, 4),
+            "stream_layers": (1, 1000),
+            "lora_rank": (1, 1024),
             "vocabulary": (0, 1 << 24),
             "answers": (0, 10**7),
             "max_new_tokens": (8, 1 << 16),
@@ -96,6 +103,10 @@ class HeadsConfig:
                     f"{name.replace('_', ' ').capitalize()} is {value}.",
                     f"Choose {least:g} to {most:g}.",
                 )
+        if self.kind == "streams" and self.vocabulary:
+            raise TrainingError(
+                "Streams draft from the whole vocabulary.", "Leave out --vocabulary."
+            )
         if self.steps and self.minutes:
             raise TrainingError("A run has steps or minutes, not both.", "Leave one of them out.")
 
@@ -148,15 +159,39 @@ def read_config(path: Path) -> HeadsConfig:
     return config_from(raw, path.name)
 
 
-def add_config_arguments(parser: argparse.ArgumentParser) -> None:
-    """A flag for everything that people usually choose; the rest is in a configuration file."""
+def add_heads_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags for which heads are trained."""
     usual = HeadsConfig()
-    parser.add_argument("--model", help="folder, GGUF file or downloaded repository")
     parser.add_argument("--kind", choices=KINDS, help=f"which heads (default: {usual.kind})")
     parser.add_argument("--num-heads", type=int, help=f"tokens ahead (default: {usual.num_heads})")
     parser.add_argument(
         "--vocabulary", type=int, help="draft from so many frequent tokens (default: all)"
     )
+
+
+def add_streams_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags for which streams are trained."""
+    usual = HeadsConfig()
+    parser.add_argument(
+        *("--streams", "--num-heads"),
+        type=int,
+        dest="num_heads",
+        help=f"tokens behind the next one that are guessed (default: {usual.num_heads})",
+    )
+    parser.add_argument(
+        "--stream-layers",
+        type=int,
+        help=f"the model's last layers that they run through (default: {usual.stream_layers})",
+    )
+    parser.add_argument(
+        "--lora-rank", type=int, help=f"of their adapters (default: {usual.lora_rank})"
+    )
+
+
+def add_config_arguments(parser: argparse.ArgumentParser) -> None:
+    """A flag for everything else that people usually choose; the rest is in a file."""
+    usual = HeadsConfig()
+    parser.add_argument("--model", help="folder, GGUF file or downloaded repository")
     parser.add_argument(
         "--data", action="append", help="file or folder of prompts (default: the bundled ones)"
     )

@@ -19,7 +19,6 @@ from medusa_core.pace.tuner import Tuner
 from medusa_core.target import Target
 from medusa_core.training.answers import Answer, own_answers
 from medusa_core.training.asked import Asked
-from medusa_core.training.heads import UNITS
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.heads_run import (
     MakeTrainee,
@@ -29,6 +28,7 @@ from medusa_core.training.heads_run import (
     seconds_of_a_step,
 )
 from medusa_core.training.losses import CHUNK_ROWS
+from medusa_core.training.matrices import UNITS
 from medusa_core.training.packing import EncodedDocument
 from medusa_core.training.states import SHARD_BYTES, Shard
 from medusa_core.training.trainee import Trainee

@@ -13,6 +13,7 @@ _KINDS = {
     "medusa-shared": "Medusa heads that share the model's projection (format v2)",
     "rooted": "Medusa heads that read the root's vector, too (this program's format)",
     "eagle": "an EAGLE-3 head",
+    "streams": "speculative streams (this program's format)",
 }
 
 

@@ -87,7 +87,7 @@ def _positions(target: Target, document: EncodedDocument, num_heads: int, kv: Kv
     return Positions(
         hidden.to("cpu", torch.bfloat16),
         ids[places],
-        _later_tokens(ids, is_answer, num_heads)[places],
+        later_tokens(ids, is_answer, num_heads)[places],
         places,
         torch.full_like(places, document.seed),
     )
@@ -100,7 +100,7 @@ def states_of(target: Target, token_ids: Sequence[int], kv: KvCache) -> Tensor:
     return torch.cat([target.runner.extend(chunk, kv).clone() for chunk in chunks])
 
 
-def _later_tokens(ids: Tensor, is_answer: Tensor, num_heads: int) -> Tensor:
+def later_tokens(ids: Tensor, is_answer: Tensor, num_heads: int) -> Tensor:
     """Row i: tokens i + 1 .. i + num_heads, -1 from where the answer isn't going on. [n, heads]"""
     length = len(ids)
     padded = torch.cat([ids, ids.new_zeros(num_heads)])

@@ -1124,6 +1124,10 @@
         <translation>Wählen Sie einen Ordner mit config.json und safetensors-Dateien.</translation>
     </message>
     <message>
+        <source>Choose a model whose layers are Llama&apos;s, or other heads.</source>
+        <translation>Wählen Sie ein Modell, dessen Schichten die von Llama sind, oder andere Köpfe.</translation>
+    </message>
+    <message>
         <source>Choose a number.</source>
         <translation>Wählen Sie eine Zahl.</translation>
     </message>
@@ -1330,6 +1334,10 @@
     <message>
         <source>Choose the heads that were trained for this model.</source>
         <translation>Wählen Sie die Köpfe, die für dieses Modell trainiert wurden.</translation>
+    </message>
+    <message>
+        <source>Choose the streams that were trained for this model.</source>
+        <translation>Wählen Sie die Ströme, die für dieses Modell trainiert wurden.</translation>
     </message>
     <message>
         <source>Choose the unquantized version of this model.</source>
@@ -1692,6 +1700,10 @@
         <translation>Laden Sie es mit einem kleineren Modell mit demselben Wortschatz oder wählen Sie ein anderes Vorausraten.</translation>
     </message>
     <message>
+        <source>Load streams that were trained for this model, or choose another drafter.</source>
+        <translation>Laden Sie Ströme, die für dieses Modell trainiert wurden, oder wählen Sie anderes Vorausraten.</translation>
+    </message>
+    <message>
         <source>Long context in little memory.</source>
         <translation>Langer Kontext bei wenig Speicher.</translation>
     </message>
@@ -2040,6 +2052,10 @@
         <translation>Startet das Rechenwerk</translation>
     </message>
     <message>
+        <source>Streams beside {0} models aren&apos;t supported.</source>
+        <translation>Ströme neben Modellen der Art {0} werden nicht unterstützt.</translation>
+    </message>
+    <message>
         <source>Supported are default, linear, dynamic, llama3, yarn and longrope.</source>
         <translation>Unterstützt werden default, linear, dynamic, llama3, yarn und longrope.</translation>
     </message>
@@ -2086,6 +2102,10 @@
     <message>
         <source>Tensors that belong to no layer of their head: {0}.</source>
         <translation>Tensoren, die zu keiner Schicht ihres Kopfes gehören: {0}.</translation>
+    </message>
+    <message>
+        <source>Tensors that belong to no streams: {0}.</source>
+        <translation>Tensoren, die zu keinen Strömen gehören: {0}.</translation>
     </message>
     <message>
         <source>That is no name for a preset.</source>
@@ -2336,6 +2356,30 @@
         <translation>Die Angaben zu einem quantisierten Tensor passen nicht zu {0} Zeilen von {1} Zahlen.</translation>
     </message>
     <message>
+        <source>The streams are for a model of {0} layers, this one has {1}.</source>
+        <translation>Die Ströme sind für ein Modell mit {0} Schichten, dieses hat {1}.</translation>
+    </message>
+    <message>
+        <source>The streams are for a model whose layers have other sizes.</source>
+        <translation>Die Ströme sind für ein Modell, dessen Schichten andere Größen haben.</translation>
+    </message>
+    <message>
+        <source>The streams have no layers.</source>
+        <translation>Die Ströme haben keine Schichten.</translation>
+    </message>
+    <message>
+        <source>The streams have no matrix {0}.</source>
+        <translation>Die Ströme haben keine Matrix {0}.</translation>
+    </message>
+    <message>
+        <source>The streams lack {0} of {1} tensors, such as {2}.</source>
+        <translation>Den Strömen fehlen {0} von {1} Tensoren, etwa {2}.</translation>
+    </message>
+    <message>
+        <source>The streams run through layers {0} to {1}, which aren&apos;t the last of {2}.</source>
+        <translation>Die Ströme laufen durch die Schichten {0} bis {1}, die nicht die letzten von {2} sind.</translation>
+    </message>
+    <message>
         <source>The tensors of {0} unfold to more than its size explains, or than there is room.</source>
         <translation>Die Tensoren von {0} entfalten sich zu mehr, als seine Größe erklärt oder als Platz ist.</translation>
     </message>
@@ -2410,6 +2454,10 @@
     <message>
         <source>There are {0} heads; no tree is deeper than {1}.</source>
         <translation>Es sind {0} Köpfe; kein Baum ist tiefer als {1}.</translation>
+    </message>
+    <message>
+        <source>There are {0} streams; no tree is deeper than {1}.</source>
+        <translation>Es gibt {0} Ströme; kein Baum ist tiefer als {1}.</translation>
     </message>
     <message>
         <source>There is a preset {0} already.</source>
@@ -2608,6 +2656,10 @@
         <translation>Token {0} ist keines von {1}.</translation>
     </message>
     <message>
+        <source>Train the streams again, or get them again from where they came.</source>
+        <translation>Trainieren Sie die Ströme noch einmal, oder holen Sie sie noch einmal dort, woher sie kamen.</translation>
+    </message>
+    <message>
         <source>Training can&apos;t begin in {0}: {1}.</source>
         <translation>Das Training kann in {0} nicht beginnen: {1}.</translation>
     </message>
@@ -2738,6 +2790,10 @@
     <message>
         <source>config.json gives {0} as hydra_{1}, the heads have {2}.</source>
         <translation>config.json nennt {0} als hydra_{1}, die Köpfe haben {2}.</translation>
+    </message>
+    <message>
+        <source>config.json gives {0} as {1}.</source>
+        <translation>config.json nennt {0} als {1}.</translation>
     </message>
     <message>
         <source>config.json: each token takes {0} of {1} experts.</source>
@@ -3126,6 +3182,10 @@
     <message>
         <source>{0} has no revision {1} in the cache.</source>
         <translation>{0} hat keine Revision {1} im Cache.</translation>
+    </message>
+    <message>
+        <source>{0} has no streams.</source>
+        <translation>{0} hat keine Ströme.</translation>
     </message>
     <message>
         <source>{0} has no such revision.</source>
@@ -5581,6 +5641,14 @@
         <translation>was das Modell dort oft sagt</translation>
     </message>
     <message>
+        <source>stream</source>
+        <translation>Strom</translation>
+    </message>
+    <message>
+        <source>guessed by a stream, which runs beside the model through its last layers</source>
+        <translation>geraten von einem Strom, der neben dem Modell durch dessen letzte Schichten läuft</translation>
+    </message>
+    <message>
         <source>All methods</source>
         <translation>Alle Verfahren</translation>
     </message>
@@ -5671,6 +5739,14 @@
     <message>
         <source>A table of what the model often says, and a search for the same words in the text.</source>
         <translation>Eine Tabelle dessen, was das Modell oft sagt, und eine Suche nach denselben Worten im Text.</translation>
+    </message>
+    <message>
+        <source>Streams</source>
+        <translation>Ströme</translation>
+    </message>
+    <message>
+        <source>The guesses of streams that run beside the model through its last layers.</source>
+        <translation>Was Ströme raten, die neben dem Modell durch dessen letzte Schichten laufen.</translation>
     </message>
     <message>
         <source>Greedy</source>

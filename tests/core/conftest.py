@@ -19,6 +19,7 @@ from tests.core.eagle_files import EagleSpec, write_eagle
 from tests.core.hydra_files import random_hydra, write_hydra
 from tests.core.laws import Tie, decode, user_says
 from tests.core.mtp_files import write_mimo
+from tests.core.streams_files import STREAMS, write_streams
 from tests.core.tiny import ACCURACIES, LLAMA3_ROPE, TinySpec, random_heads, write_heads, write_tiny
 
 # Grouped queries, long-context rotation, a projection of its own, heads with theirs.
@@ -34,7 +35,11 @@ FAMILIES = {
 HYDRA = TinySpec(hidden_size=64, intermediate_size=96, seed=11)
 # A smaller model with the same tokenizer, which drafts for "assisted".
 SMALLER = TinySpec(num_layers=1, hidden_size=64, intermediate_size=48, seed=12)
-TARGET_NAMES = ("grouped", "tied", "eagle", "mimo", "assisted", *FAMILIES, "hydra", "pebble")
+TARGET_NAMES = (
+    *("grouped", "tied", "eagle", "mimo", "streams", "assisted"),
+    *FAMILIES,
+    *("hydra", "pebble"),
+)
 
 
 Folders = dict[str, tuple[Path, Path | None]]
@@ -73,6 +78,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
             write_eagle(root / "eagle-heads", EagleSpec("eagle3")),
         ),
         "mimo": (write_mimo(root / "mimo"), None),
+        "streams": (write_tiny(root / "streams", STREAMS), write_streams(root / "streams-heads")),
         **{
             name: (
                 write_tiny(root / name, spec),
