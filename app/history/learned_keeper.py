@@ -67,9 +67,7 @@ class LearnedKeeper(QObject):
             forget_learned(self._folder)
         elif self._history.is_kept and self._folder.is_dir():
             with closing(self._history.another()) as history:
-                forget_strangers(
-                    self._folder, lambda: [one.id for one in history.conversations()]
-                )
+                forget_strangers(self._folder, lambda: [one.id for one in history.conversations()])
 
     def _follow(self, name: str) -> None:
         if name != "learns":

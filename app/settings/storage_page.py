@@ -24,9 +24,7 @@ class StoragePage(QWidget):
 
     diagnostics_requested = Signal()
 
-    def __init__(
-        self, folders: Mapping[str, Path], keys: QWidget, appearance: Appearance
-    ) -> None:
+    def __init__(self, folders: Mapping[str, Path], keys: QWidget, appearance: Appearance) -> None:
         """Make the page.
 
         Args:

@@ -451,7 +451,9 @@ def test_what_was_said_and_phrases_and_lookup_draft_together(load: LoadTarget) -
         run = decode(target, replace(settings, drafter=name), user_says("one"))
         assert run.token_ids == decode(target, plainly(settings), user_says("one")).token_ids
         assert any("learned" in s.drafter for step in run.steps for s in step.sources)
-        proposed |= {n for step in run.steps for s in step.node_sources for n in s.drafter.split("+")}
+        proposed |= {
+            n for step in run.steps for s in step.node_sources for n in s.drafter.split("+")
+        }
     assert {"learned", "phrases", "ngram"} <= proposed
     assert TokenSource("learned", 1).drafter in proposed
 

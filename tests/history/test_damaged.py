@@ -374,7 +374,10 @@ def test_a_file_of_the_frozen_version_1_is_read_as_it_was_written(tmp_path: Path
 
 
 def test_rows_with_numbers_far_apart_are_salvaged(tmp_path: Path) -> None:
-    path, sparse = tmp_path / "sparse.db", ("CREATE TABLE t (n INTEGER PRIMARY KEY, b BLOB) STRICT;",)
+    path, sparse = (
+        tmp_path / "sparse.db",
+        ("CREATE TABLE t (n INTEGER PRIMARY KEY, b BLOB) STRICT;",),
+    )
     numbers = [number << 50 for number in range(1, 200)]
     with closing(open_database(path, sparse)) as database:
         for number in numbers:
