@@ -70,7 +70,6 @@ if TYPE_CHECKING:
     from medusa_core.doctor.report import compose_report
     from medusa_core.forecast import Forecast, Pace, forecast, measure_pace, paced_by
     from medusa_core.hub.whoami import whoami
-    from medusa_core.learned.folder import forget_learned, forget_strangers
     from medusa_core.library import Installed, InstalledKind, Library, Offer
     from medusa_core.load_offers import LoadOffer, smaller_loads
     from medusa_core.memory.budget import Budget, DeviceOffer

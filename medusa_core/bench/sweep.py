@@ -62,7 +62,7 @@ def sweep_epsilon(
         on_prompt: Told how many prompts of how many are done.
     """
     tried = {
-        f"{epsilon:g}": replace(settings, rule="typical", epsilon=epsilon, delta=epsilon**0.5)
+        f"{epsilon:g}": replace(settings, rule="typical", epsilon=epsilon, delta=0.0)
         for epsilon in epsilons
     }
     contestants = {name: OwnMode(target, chosen, Tuner(target)) for name, chosen in tried.items()}

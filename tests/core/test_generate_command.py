@@ -74,6 +74,16 @@ def test_the_drafter_changes_the_steps_and_not_the_text(
         assert drafted["drafter"] == "medusa"
 
 
+@pytest.mark.parametrize("rule", ["sample", "typical"])
+def test_at_temperature_0_the_text_is_greedys(
+    folders: Folders, capsys: pytest.CaptureFixture[str], rule: str
+) -> None:
+    cold = run_json(folders, capsys, "--rule", rule, "--temperature", "0", "--seed", "5")
+    greedy = run_json(folders, capsys)
+    assert cold["token_ids"] == greedy["token_ids"]
+    assert cold["rule"] == greedy["rule"] == "greedy"
+
+
 def test_where_nobody_chooses_all_draft_that_the_model_has(
     folders: Folders, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -53,7 +53,7 @@ def test_texts_of_every_usual_form_are_read(tmp_path: Path) -> None:
     (tmp_path / "c.jsonl").write_text("\n".join(map(json.dumps, rows)))
     (tmp_path / "d.json").write_text(json.dumps([{"response": "nine"}]))
     found = list(read_texts([tmp_path]))
-    assert found == ["one\ntwo\n", "# three", *"four five six seven eight nine".split()]
+    assert found == ["one\ntwo\n", "# three", *["four", "five", "six", "seven", "eight", "nine"]]
 
 
 def test_long_texts_come_whole_in_parts_that_end_with_lines(tmp_path: Path) -> None:
