@@ -8,7 +8,8 @@ The bonus token behind it is drawn from p by the same seeded noise as under `sam
 filters of the settings: without a drafter this rule *is* `sample`. With one, likely drafts are
 taken more often than they would be drawn, so that the text has another distribution.
 
-Unless it is given, δ = √ε. Source: Medusa (Cai et al. 2024), sections 2.3.1 and 3.3; there H is smoothed by 1e-5, here it is exact.
+Source: Medusa (Cai et al. 2024), section 2.3.1; there H is smoothed by 1e-5, here it is exact. As
+there, δ is √ε unless it is given.
 """
 
 from __future__ import annotations

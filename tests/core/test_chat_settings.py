@@ -13,7 +13,7 @@ from medusa_core.errors import PresetError
 from medusa_core.generate.arguments import add_rule_arguments
 from medusa_core.messages import ChatMessage, DrafterChoice, Overflow, Role
 from medusa_core.presets import BUILTIN, FILE_NAME, Presets
-from medusa_core.rules.rule import rule_registry, settled, rules_by_preference
+from medusa_core.rules.rule import rule_registry, rules_by_preference, settled
 from medusa_core.setting import Setting, When
 
 RULES = {rule.name: rule for rule in rules_by_preference()}

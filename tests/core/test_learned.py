@@ -1,4 +1,4 @@
-"""What models said in earlier answers: kept, bounded, found again, and gone with its conversation."""
+"""What models said: kept, bounded, found again, and gone with its conversation."""
 
 from __future__ import annotations
 
