@@ -97,8 +97,8 @@ def _add_ngrams_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--most-tokens",
         type=int,
-        default=4_000_000,
-        help="read no more; default: %(default)s, which take 1 GB of memory",
+        default=2_000_000,
+        help="read no more; default: %(default)s, which take 1.5 GB of memory",
     )
     parser.add_argument(
         "--most-contexts",
@@ -111,13 +111,13 @@ def _add_ngrams_arguments(parser: argparse.ArgumentParser) -> None:
 def run_ngrams(args: argparse.Namespace) -> int:
     """Count what texts say often, and put the table into a folder."""
     log_to_stderr()
-    from medusa_core.training.ngrams import count_texts, save_table
+    from medusa_core.training.ngrams import MOST_MIXED, count_texts, save_table
     from medusa_core.training.phrase_counts import PhraseRecipe
     from medusa_core.training.texts import read_texts
 
     if min(args.most_tokens, args.most_contexts) < 1:
         raise TrainingError("A table of nothing makes no sense.", "Choose bounds of 1 or more.")
-    recipe = PhraseRecipe(most_contexts=args.most_contexts)
+    recipe = PhraseRecipe(most_contexts=args.most_contexts, most_mixed=MOST_MIXED)
     model_dir = args.model or demo_model_dir()
     found = count_texts(model_dir, read_texts(args.data), recipe, args.most_tokens)
     num_bytes = save_table(found.phrases, args.out)

@@ -23,6 +23,7 @@ from medusa_core.tree.phrase_table import FILE, Phrases, write_phrases
 
 log = logging.getLogger(__name__)
 
+MOST_MIXED = 32  # followers; a table keeps four
 _HELD_OUT_EACH = 20  # every so many-th text isn't counted
 
 
