@@ -1057,6 +1057,10 @@
         <translation>Wählen Sie ein Modell der Llama-Familie, oder laden Sie config.json neu herunter.</translation>
     </message>
     <message>
+        <source>Choose a MiMo model, or go without heads.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Choose a chat model: a base model doesn&apos;t know how to answer.</source>
         <translation>Wählen Sie ein Chat-Modell: Ein Basismodell weiß nicht, wie man antwortet.</translation>
     </message>
@@ -1131,6 +1135,10 @@
     <message>
         <source>Choose a version of this model that was made without desc_act, or a GGUF file.</source>
         <translation>Wählen Sie eine Fassung dieses Modells, die ohne desc_act entstand, oder eine GGUF-Datei.</translation>
+    </message>
+    <message>
+        <source>Choose a whole number from {0} to {1}.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Choose an EAGLE-3 head for this model.</source>
@@ -1219,10 +1227,6 @@
     <message>
         <source>Choose one above 0, at most 1.</source>
         <translation>Wählen Sie eine Zahl über 0, höchstens 1.</translation>
-    </message>
-    <message>
-        <source>Choose one above 0, such as 0.3.</source>
-        <translation>Wählen Sie eine Zahl über 0, etwa 0,3.</translation>
     </message>
     <message>
         <source>Choose one between -2 and 2; 0 is off.</source>
@@ -2181,20 +2185,44 @@
         <translation>Die Datei ist nicht gültig: {0}.</translation>
     </message>
     <message>
-        <source>The head drafts from {0} tokens, the model has {1}.</source>
-        <translation>Der Kopf rät aus {0} Token, das Modell hat {1}.</translation>
-    </message>
-    <message>
-        <source>The head is {0} wide, the model {1}, and it has no token vectors of its own.</source>
-        <translation>Der Kopf ist {0} breit, das Modell {1}, und er hat keine eigenen Token-Vektoren.</translation>
-    </message>
-    <message>
         <source>The head reads layers {0}, which a model of {1} layers hasn&apos;t.</source>
         <translation>Der Kopf liest die Schichten {0}, die ein Modell mit {1} Schichten nicht hat.</translation>
     </message>
     <message>
-        <source>The head reads states of {0} numbers, the model&apos;s have {1}.</source>
-        <translation>Der Kopf liest Zustände aus {0} Zahlen, die des Modells haben {1}.</translation>
+        <source>Choose one above 0, or 0 for √ε.</source>
+        <translation>Wählen Sie einen Wert über 0, oder 0 für √ε.</translation>
+    </message>
+    <message>
+        <source>Choose one between 0 and 2; 0 is greedy.</source>
+        <translation>Wählen Sie eine zwischen 0 und 2; 0 nimmt immer das wahrscheinlichste Token.</translation>
+    </message>
+    <message>
+        <source>It may hold what was deleted: remove it yourself.</source>
+        <translation>Sie enthält vielleicht noch Gelöschtes: Löschen Sie sie selbst.</translation>
+    </message>
+    <message>
+        <source>Layers for multi-token prediction of {0} models aren&apos;t supported.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Leave out --no-learned, or choose another drafter.</source>
+        <translation>Lassen Sie --no-learned weg, oder wählen Sie ein anderes Verfahren.</translation>
+    </message>
+    <message>
+        <source>Load MiMo as safetensors without other heads, or choose another drafter.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Make room on the disk, or close other programs.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Tensors that belong to no layer for multi-token prediction: {0}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The head is {0} wide, the model {1}, and it has no token vectors or no projection of its own.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>The heads are for a hidden size of {0}, the model has {1}.</source>
@@ -2235,6 +2263,10 @@
     <message>
         <source>The last message alone</source>
         <translation>Die letzte Nachricht allein</translation>
+    </message>
+    <message>
+        <source>The layer for multi-token prediction lacks {0}.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>The layers of this model differ in their sizes.</source>
@@ -2327,6 +2359,10 @@
     <message>
         <source>The weights and config.json belong to different heads: download both again.</source>
         <translation>Gewichte und config.json gehören zu verschiedenen Köpfen: Laden Sie beide noch einmal herunter.</translation>
+    </message>
+    <message>
+        <source>The weights and config.json belong to different models: download both again.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>The weights and config.json belong to different models; download both again.</source>
@@ -2557,6 +2593,10 @@
         <translation>Token {0} ist keines von {1}.</translation>
     </message>
     <message>
+        <source>Training can&apos;t begin in {0}: {1}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Try again later, or over another network.</source>
         <translation>Versuchen Sie es später noch einmal, oder über ein anderes Netz.</translation>
     </message>
@@ -2629,12 +2669,20 @@
         <translation>Was ein Schritt kostet, ist nicht bekannt.</translation>
     </message>
     <message>
+        <source>What {0} said isn&apos;t kept.</source>
+        <translation>Was {0} sagte, wird nicht behalten.</translation>
+    </message>
+    <message>
         <source>Without them it would be another model: choose a checkpoint of a supported kind.</source>
         <translation>Ohne sie wäre es ein anderes Modell: Wählen Sie einen Checkpoint einer unterstützten Art.</translation>
     </message>
     <message>
         <source>Without them it would draft otherwise: choose another head.</source>
         <translation>Ohne sie würde er anders raten: Wählen Sie einen anderen Kopf.</translation>
+    </message>
+    <message>
+        <source>Without them it would draft otherwise: choose the unquantized version of this model.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Write a branch, a tag or a commit.</source>
@@ -2799,6 +2847,10 @@
     <message>
         <source>some of their layers share keys and values</source>
         <translation>einige ihrer Schichten teilen Schlüssel und Werte</translation>
+    </message>
+    <message>
+        <source>t2d isn&apos;t one value for each token.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>the answer took longer than {0} s</source>
@@ -3015,6 +3067,10 @@
     <message>
         <source>{0} has no header that can be read.</source>
         <translation>{0} hat keinen lesbaren Kopf.</translation>
+    </message>
+    <message>
+        <source>{0} has no layer for multi-token prediction.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{0} has no phrase table.</source>
@@ -4474,6 +4530,14 @@
         <translation>Ordner zeigen</translation>
     </message>
     <message>
+        <source>Train heads…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Make this model faster by heads of its own.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Import model…</source>
         <translation>Modell importieren…</translation>
     </message>
@@ -4760,6 +4824,10 @@
         <translation>Gerät, Hub-Token, Speicherort, Ruhezeit</translation>
     </message>
     <message>
+        <source>Training of {0} is paused: see Train heads….</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Discover</source>
         <translation>Entdecken</translation>
     </message>
@@ -4778,6 +4846,10 @@
     <message>
         <source>{0} is here: load it under Installed.</source>
         <translation>{0} ist da: Laden lässt es sich unter Installiert.</translation>
+    </message>
+    <message>
+        <source>{0} is made: load its model under Installed to use it.</source>
+        <translation type="unfinished"></translation>
     </message>
 </context>
 <context>
@@ -5162,6 +5234,10 @@
         <translation>Top-k</translation>
     </message>
     <message>
+        <source>greedy</source>
+        <translation>gierig</translation>
+    </message>
+    <message>
         <source>Draws only from this many of the likeliest tokens.</source>
         <translation>Lost nur unter so vielen der wahrscheinlichsten Token aus.</translation>
     </message>
@@ -5254,6 +5330,10 @@
         <translation>Wo das Modell selbst unsicher ist, genügt weniger als ε: δ mal seine Sicherheit.</translation>
     </message>
     <message>
+        <source>√ε</source>
+        <translation>√ε</translation>
+    </message>
+    <message>
         <source>Tree rows</source>
         <translation>Baumzeilen</translation>
     </message>
@@ -5268,6 +5348,42 @@
     <message>
         <source>automatic</source>
         <translation>selbst</translation>
+    </message>
+    <message>
+        <source>Lookahead window W</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>How many places behind the text are guessed in parallel in each step.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>More places find more guesses, but each takes N − 1 rows of a step.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Lookahead length N</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>How many tokens long the found pieces of text are, the one before a guess included.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Longer ones save more where they are right, which is rarer.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Lookahead guesses G</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>How many of the found pieces are kept, and checked, behind the same token.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>More are right more often, but take more rows of a step.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>small built-in demo</source>
@@ -5300,6 +5416,10 @@
     <message>
         <source>Plain decoding guesses nothing.</source>
         <translation>Ohne Beschleunigung wird nichts vorausgeraten.</translation>
+    </message>
+    <message>
+        <source>Only Lookahead uses this.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Exact</source>
@@ -5358,12 +5478,36 @@
         <translation>von einem Hydra-Kopf geraten, der liest, was vor ihm geraten wurde</translation>
     </message>
     <message>
+        <source>learned</source>
+        <translation>gelernt</translation>
+    </message>
+    <message>
+        <source>what the model said in earlier answers</source>
+        <translation>was das Modell in früheren Antworten sagte</translation>
+    </message>
+    <message>
+        <source>lookahead</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>found by the model itself, in rows that look ahead</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>head</source>
         <translation>Kopf</translation>
     </message>
     <message>
         <source>guessed by a Medusa head; head k guesses k tokens ahead</source>
         <translation>von einem Medusa-Kopf geraten; Kopf k rät k Token voraus</translation>
+    </message>
+    <message>
+        <source>MTP</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>guessed by a layer that the model was trained with, to predict further tokens</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>lookup</source>
@@ -5406,6 +5550,22 @@
         <translation>Was ein Kopf rät, der von den Zuständen des Modells aus Token für Token weitergeht.</translation>
     </message>
     <message>
+        <source>Earlier answers</source>
+        <translation>Frühere Antworten</translation>
+    </message>
+    <message>
+        <source>What the model said in earlier answers and often says, and a search for the same words.</source>
+        <translation>Was das Modell in früheren Antworten sagte und oft sagt, und eine Suche nach denselben Wörtern.</translation>
+    </message>
+    <message>
+        <source>Lookahead</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The model guesses several places ahead at once; what it finds there is tried later.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Medusa heads</source>
         <translation>Medusa-Köpfe</translation>
     </message>
@@ -5430,6 +5590,14 @@
         <translation>Was die Köpfe raten, in einem Baum, der größer ist, wo sie unsicher sind.</translation>
     </message>
     <message>
+        <source>MTP layer</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The guesses of the layer that the model was trained with, to predict further tokens.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Prompt lookup</source>
         <translation>Nachschlagen im Text</translation>
     </message>
@@ -5452,6 +5620,14 @@
     <message>
         <source>A table of what the model often says, and a search for the same words in the text.</source>
         <translation>Eine Tabelle dessen, was das Modell oft sagt, und eine Suche nach denselben Worten im Text.</translation>
+    </message>
+    <message>
+        <source>Medusa as in vLLM</source>
+        <translation>Medusa wie in vLLM</translation>
+    </message>
+    <message>
+        <source>Each head&apos;s best guess, without branches and without regard to chance.</source>
+        <translation>Die beste Vermutung jedes Kopfes, ohne Zweige und ohne Rücksicht auf den Zufall.</translation>
     </message>
     <message>
         <source>Greedy</source>
@@ -5635,6 +5811,14 @@
     <message>
         <source>Nothing leaves this computer.</source>
         <translation>Nichts verlässt diesen Computer.</translation>
+    </message>
+    <message>
+        <source>Learn from answers</source>
+        <translation>Aus Antworten lernen</translation>
+    </message>
+    <message>
+        <source>What a model said makes its next answers faster. It is kept on this computer, up to 5 MB for each model, and goes with its conversation. Off: all of it is deleted.</source>
+        <translation>Was ein Modell sagte, macht seine nächsten Antworten schneller. Es bleibt auf diesem Computer, bis zu 5 MB je Modell, und geht mit seinem Gespräch. Aus: alles davon wird gelöscht.</translation>
     </message>
     <message>
         <source>Language</source>
@@ -5823,6 +6007,17 @@
     <message>
         <source>Back to the conversations</source>
         <translation>Zurück zu den Gesprächen</translation>
+    </message>
+</context>
+<context>
+    <name>Speeds</name>
+    <message>
+        <source>{0}: {1:.1f} tokens per step, {2:.1f} × plain, measured on this computer.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The fastest here.</source>
+        <translation type="unfinished"></translation>
     </message>
 </context>
 <context>
@@ -6099,6 +6294,226 @@
     <message>
         <source>Save the picture</source>
         <translation>Bild sichern</translation>
+    </message>
+</context>
+<context>
+    <name>Train</name>
+    <message>
+        <source>Medusa, shared projection</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Small and quick to train; they use the model&apos;s own projection.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Medusa, plain</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Large; other programs run them, too.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Medusa, reading the last token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>They guess better; only this program runs them.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>EAGLE-3</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Guesses best, and takes longest to train and to ask.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Prompts (*.jsonl *.json)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Loading the model</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The model writes answers</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Computing the model&apos;s states</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Heads learn</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Measuring what the heads bring</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Paused; nothing is lost</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The heads are made</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>It stopped</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{0:.0f} tokens/s</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{0} left</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>best guess right: {0}</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>TrainDialog</name>
+    <message>
+        <source>Train heads</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Unload the model that answers while heads are trained</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Chatting loads it again. On a card both rarely fit; training then says so.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What would it take?</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Start</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Give up…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Train others…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The model answers questions, and heads learn to guess its answers; the model itself stays as it is. You can chat meanwhile: both are slower then.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Loading the model and trying it: a minute or two …</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Memory {0} at the worst moment · disk {1} · the model writes {2:.0f} tokens/s · about {3:.1f} hours</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Give up, and delete what this run has?</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Go on</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Pause</source>
+        <translation type="unfinished">Anhalten</translation>
+    </message>
+    <message>
+        <source>the usual weights</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Heads for {0}, with {1}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Heads in {0}</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>TrainForm</name>
+    <message>
+        <source> min</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Choose files…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Bundled questions</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Ask what I asked in my own chats, too</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Nothing leaves this computer. The questions lie in the run&apos;s folder until it ends; the heads hold no text.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Kind of heads</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Tokens ahead</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Time for everything</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Disk for the model&apos;s states</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What the model is asked</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Files of prompts or conversations</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>800 questions that come with this program</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>TrainRun</name>
+    <message>
+        <source>Progress of this stage</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Best guess right, %</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Of answers that heads don&apos;t learn from: how often the best guess of head 1, 2, … is the token that followed, over the steps of training.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Now, by head – {0}</source>
+        <translation type="unfinished"></translation>
     </message>
 </context>
 <context>
