@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from medusa_core.doctor.report import compose_report
     from medusa_core.forecast import Forecast, Pace, forecast, measure_pace, paced_by
     from medusa_core.hub.whoami import whoami
+    from medusa_core.learned.folder import forget_learned, forget_strangers
     from medusa_core.library import Installed, InstalledKind, Library, Offer
     from medusa_core.load_offers import LoadOffer, smaller_loads
     from medusa_core.memory.budget import Budget, DeviceOffer
@@ -98,6 +99,7 @@ _LATER = {
     "Check": "medusa_core.doctor.check",
     **dict.fromkeys(("component_licences", "component_versions"), "medusa_core.components"),
     "whoami": "medusa_core.hub.whoami",
+    **dict.fromkeys(("forget_learned", "forget_strangers"), "medusa_core.learned.folder"),
     "compose_report": "medusa_core.doctor.report",
     "run_checks": "medusa_core.doctor.doctor",
     "offered_devices": "medusa_core.memory.probe",
@@ -287,6 +289,8 @@ __all__ = [
     "export",
     "export_gently",
     "forecast",
+    "forget_learned",
+    "forget_strangers",
     "format_bits",
     "format_label",
     "has_saved_token",

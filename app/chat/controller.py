@@ -64,6 +64,7 @@ class ChatController(QObject):
         errors: What went wrong, as far as it is shown.
         meter: How much of the context is used.
         records: Traces are wanted of the next answers.
+        teaches: Drafts learn from the next answers.
 
     Signals:
         answer_begun: This answer (an `AnswerMessage`) is shown; it may be complete.
@@ -103,6 +104,7 @@ class ChatController(QObject):
         self._appearance = appearance
         self._make_id = make_id
         self.records = True
+        self.teaches = False
         self.running = Running()
         self.conversation = Conversation(make_id)
         self.path = PathView(page.conversation, self.conversation, appearance)
@@ -303,6 +305,7 @@ class ChatController(QObject):
                 turn.answer.settings,
                 keep_tokens=turn.answer.keep_tokens,
                 records=self.records,
+                teaches=self.teaches,
             )
         )
         self.asked.emit(self.conversation, turn)

@@ -135,6 +135,7 @@ def grown_spec(
     preference: int,
     needs_all: bool = True,
     hint: str = "",
+    needs: str = "",
 ) -> DrafterSpec:
     """A drafter that grows trees from some sources.
 
@@ -144,6 +145,7 @@ def grown_spec(
         preference: As `DrafterSpec` has it.
         needs_all: It serves only where all of them do; else it takes those that do, two at least.
         hint: What to do where it can't draft; empty for what its first source says.
+        needs: A source that must serve where not all of them need to.
     """
     specs = [source_registry().get(name) for name in sources]
 
@@ -151,7 +153,8 @@ def grown_spec(
         return [spec for spec in specs if spec.serves(target)]
 
     def serves(target: Target) -> bool:
-        return len(serving(target)) >= (len(specs) if needs_all else 2)
+        names = [spec.name for spec in serving(target)]
+        return len(names) >= (len(specs) if needs_all else 2) and (not needs or needs in names)
 
     def build(target: Target, budget: RowBudget) -> GrownDrafter:
         if not serves(target):

@@ -327,6 +327,8 @@ class Executor:
                 self._running.remove(generation)
                 self._tell_all(generation.cancel())
         self._forget(command.session_id)
+        if self._target is not None and self._target.learned is not None:
+            self._target.learned.refresh()
         give_back_heap()
 
     def _forget(self, session_id: str) -> None:

@@ -37,7 +37,7 @@ from medusa_core.messages import (
 from medusa_core.pace.costs import ALONE, Sharers
 from medusa_core.pace.learning import Guesses, StepYield
 from medusa_core.pace.tuner import Tuner
-from medusa_core.rules.rule import Numbers, RuleSpec, rule_registry
+from medusa_core.rules.rule import Numbers, RuleSpec, rule_registry, settled
 from medusa_core.rules.shaping import check_tokens
 from medusa_core.runner.runner import PlacedTree
 from medusa_core.target import Target
@@ -81,6 +81,8 @@ class Generation:
         """
         self._started = time.perf_counter()
         admit(request.messages, request.settings)
+        if rule is None:
+            request = replace(request, settings=settled(request.settings))
         drafter = drafter or drafter_registry().get(request.settings.drafter)
         rule = rule or rule_registry().get(request.settings.rule)
         self.request = request

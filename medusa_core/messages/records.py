@@ -182,7 +182,7 @@ class GenerateSettings:
         drafter: Name of a registered drafter, such as `medusa` or `none`; empty for the model's
             first.
         rule: Name of a registered acceptance rule, such as `greedy`.
-        temperature: Divides the logits under `sample` and `typical`; > 0.
+        temperature: Divides the logits under `sample` and `typical`; at 0 every rule is `greedy`.
         top_k: Keep the k best tokens when drawing; 0 keeps all.
         top_p: Keep the smallest set of tokens whose probability reaches this, in (0, 1].
         min_p: Keep the tokens at least this share as probable as the best, in [0, 1]; 0 keeps all.
@@ -194,7 +194,7 @@ class GenerateSettings:
         banned: Tokens that never come.
         forbidden: Pairs (place in the answer, counted from 0; token that may not stand there).
         epsilon: `typical` accepts what is more probable than this, in (0, 1); see the rule.
-        delta: `typical` asks for less than that where the target is unsure; > 0.
+        delta: `typical` asks for less than that where the target is unsure; 0 for √ε.
         seed: Key of the sampling noise; the same seed repeats the same text.
         max_new_tokens: Token budget of the answer, EOS included; 0 for what the context leaves.
         stop: Strings that end the answer; they are not part of it.
@@ -222,7 +222,7 @@ class GenerateSettings:
     banned: tuple[int, ...] = ()
     forbidden: tuple[tuple[int, int], ...] = ()
     epsilon: float = 0.09
-    delta: float = 0.3
+    delta: float = 0.0
     seed: int = 0
     max_new_tokens: int = 512
     stop: tuple[str, ...] = ()

@@ -1248,10 +1248,6 @@
         <translation>Wählen Sie eine Zahl über 0, höchstens 1.</translation>
     </message>
     <message>
-        <source>Choose one above 0, such as 0.3.</source>
-        <translation>Wählen Sie eine Zahl über 0, etwa 0,3.</translation>
-    </message>
-    <message>
         <source>Choose one between -2 and 2; 0 is off.</source>
         <translation>Wählen Sie eine Zahl zwischen -2 und 2; 0 ist aus.</translation>
     </message>
@@ -3563,6 +3559,14 @@
         <source>The model is loaded anew; ask again. The diagnostics (Help) have the details.</source>
         <translation>Das Modell wird neu geladen; fragen Sie noch einmal. Näheres steht in der Diagnose (Hilfe).</translation>
     </message>
+    <message>
+        <source>Choose one above 0, or 0 for √ε.</source>
+        <translation>Wählen Sie einen Wert über 0, oder 0 für √ε.</translation>
+    </message>
+    <message>
+        <source>Choose one between 0 and 2; 0 is greedy.</source>
+        <translation>Wählen Sie eine zwischen 0 und 2; 0 nimmt immer das wahrscheinlichste Token.</translation>
+    </message>
 </context>
 <context>
     <name>EquilibriumPanel</name>
@@ -5673,10 +5677,6 @@
         <translation>Was ein Kopf rät, der von den Zuständen des Modells aus Token für Token weitergeht.</translation>
     </message>
     <message>
-        <source>Learned</source>
-        <translation>Gelernt</translation>
-    </message>
-    <message>
         <source>Lookahead</source>
         <translation>Lookahead</translation>
     </message>
@@ -5852,6 +5852,30 @@
         <source>Q8_0</source>
         <translation>Q8_0</translation>
     </message>
+    <message>
+        <source>greedy</source>
+        <translation>gierig</translation>
+    </message>
+    <message>
+        <source>√ε</source>
+        <translation>√ε</translation>
+    </message>
+    <message>
+        <source>Earlier answers</source>
+        <translation>Frühere Antworten</translation>
+    </message>
+    <message>
+        <source>What the model said in earlier answers and often says, and a search for the same words.</source>
+        <translation>Was das Modell in früheren Antworten sagte und oft sagt, und eine Suche nach denselben Wörtern.</translation>
+    </message>
+    <message>
+        <source>Medusa as in vLLM</source>
+        <translation>Medusa wie in vLLM</translation>
+    </message>
+    <message>
+        <source>Each head&apos;s best guess, without branches and without regard to chance.</source>
+        <translation>Die beste Vermutung jedes Kopfes, ohne Zweige und ohne Rücksicht auf den Zufall.</translation>
+    </message>
 </context>
 <context>
     <name>Settings</name>
@@ -5974,6 +5998,14 @@
     <message>
         <source>Privacy and storage</source>
         <translation>Datenschutz und Speicher</translation>
+    </message>
+    <message>
+        <source>Learn from answers</source>
+        <translation>Aus Antworten lernen</translation>
+    </message>
+    <message>
+        <source>What a model said makes its next answers faster. It is kept on this computer, up to 5 MB for each model, and goes with its conversation. Off: all of it is deleted.</source>
+        <translation>Was ein Modell sagte, macht seine nächsten Antworten schneller. Es bleibt auf diesem Computer, bis zu 5 MB je Modell, und geht mit seinem Gespräch. Aus: alles davon wird gelöscht.</translation>
     </message>
 </context>
 <context>

@@ -54,6 +54,26 @@ def asked(qtbot: QtBot, ready: Ready, text: str = "Hello") -> Generate:
     return command
 
 
+def test_temperature_0_says_greedy_and_delta_says_what_it_follows(
+    qtbot: QtBot, ready: Ready
+) -> None:
+    control = ready[0].page.control
+    control.choose_rule("typical")
+    boxes = control.numbers.boxes
+    assert boxes["delta"].isEnabled()
+    assert boxes["epsilon"].isEnabled()
+    assert (boxes["delta"].text(), boxes["epsilon"].text()) == ("√ε", "0.09")
+    assert asked(qtbot, ready).settings.delta == 0
+    control.choose_number("delta", 0.4)
+    control.choose_number("temperature", 0)
+    assert (boxes["delta"].text(), boxes["temperature"].text()) == ("0.40", "greedy")
+    settings = asked(qtbot, ready).settings
+    assert (settings.delta, settings.temperature) == (0.4, 0)
+    assert ChatSettings().with_json(control.settings().as_json()) == control.settings()
+    control.choose_rule("greedy")
+    assert not boxes["delta"].isEnabled()
+
+
 # Settings -----------------------------------------------------------------------------------------
 
 

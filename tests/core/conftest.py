@@ -1,5 +1,6 @@
 """Targets that the engine's tests decode with, loaded once."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
@@ -35,8 +36,9 @@ FAMILIES = {
 HYDRA = TinySpec(hidden_size=64, intermediate_size=96, seed=11)
 # A smaller model with the same tokenizer, which drafts for "assisted".
 SMALLER = TinySpec(num_layers=1, hidden_size=64, intermediate_size=48, seed=12)
+SAID = "said"  # the folder of what "learned" said before
 TARGET_NAMES = (
-    *("grouped", "tied", "eagle", "mimo", "streams", "assisted"),
+    *("grouped", "tied", "eagle", "mimo", "streams", "assisted", "learned"),
     *FAMILIES,
     *("hydra", "pebble"),
 )
@@ -79,6 +81,10 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
         ),
         "mimo": (write_mimo(root / "mimo"), None),
         "streams": (write_tiny(root / "streams", STREAMS), write_streams(root / "streams-heads")),
+        "learned": (
+            write_tiny(root / "learned", TIED),
+            write_heads(root / "learned-heads", random_heads(TIED, is_shared=True)),
+        ),
         **{
             name: (
                 write_tiny(root / name, spec),
@@ -93,6 +99,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
     )
     for folder, _ in made.values():
         write_phrases(phrases_of(load_target(folder, options=LoadOptions("float64"))), folder)
+    learn_answers(made["learned"][0])
     assisted = write_tiny(root / "assisted", GROUPED)
     smaller = write_tiny(root / "smaller", SMALLER)
     return {
@@ -106,7 +113,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
 def options_of(name: str, dtype: str, device: str, folders: Folders) -> LoadOptions:
     """How to load one of them."""
     assistant = folders["smaller"][0] if name == "assisted" else None
-    return LoadOptions(dtype, device, assistant_dir=assistant)
+    said = folders["learned"][0] / SAID if name == "learned" else None
+    return LoadOptions(dtype, device, assistant_dir=assistant, learned_dir=said)
 
 
 def phrases_of(target: Target) -> Phrases:
@@ -115,6 +123,17 @@ def phrases_of(target: Target) -> Phrases:
     answers = [decode(target, settings, user_says(word)) for word in ("one", "two", "three")]
     texts = [OwnText((*a.prompt_ids[-4:], *a.token_ids), 4) for a in answers]
     return count_phrases(texts, replace(PhraseRecipe(), least_count=1))
+
+
+def learn_answers(folder: Path) -> None:
+    """Let a random target say something, which it drafts by from then on."""
+    target = load_target(folder, options=LoadOptions("float64", learned_dir=folder / SAID))
+    assert target.learned is not None
+    for rule, said in itertools.product(("greedy", "sample"), ("Hi there", "one", "two", "three")):
+        settings = GenerateSettings(rule=rule, drafter="none", seed=11, max_new_tokens=60)
+        answer = decode(target, settings, user_says(said))
+        target.learned.learn("a conversation", answer.prompt_ids, answer.token_ids)
+    target.learned.close()
 
 
 @pytest.fixture(scope="session")
