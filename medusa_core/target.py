@@ -54,7 +54,7 @@ class Target:
     """A target, ready to decode.
 
     Attributes:
-        name: Name of its folder.
+        name: Name of its folder, and of its adapter's.
         config: Its sizes; the context is what was planned for.
         precision: Dtypes and device.
         formats: Weight formats of its parts.
@@ -209,7 +209,7 @@ def load_target(
     assistant = _load_assistant(options, config, tell)
     log.info("loaded %s as %s on %s", model_dir.name, formats.linears.name, precision.device)
     return Target(
-        name=model_dir.name,
+        name=_name(model_dir, options.adapter_dir),
         config=config,
         precision=precision,
         device_note=chosen.note,
@@ -241,6 +241,10 @@ def _planned_draft_model(
     config = read_config(folder)
     check_same_vocabulary(tokenizer, Tokenizer.open(folder), folder.name)
     return settle_draft_model(config, options.formats, options.dtype, hardware)
+
+
+def _name(model_dir: Path, adapter_dir: Path | None) -> str:
+    return model_dir.name if adapter_dir is None else f"{model_dir.name} + {adapter_dir.name}"
 
 
 def _load_assistant(options: LoadOptions, config: ModelConfig, tell: OnProgress) -> Target | None:

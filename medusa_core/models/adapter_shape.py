@@ -14,6 +14,7 @@ from medusa_core.models.config import ModelConfig
 from medusa_core.models.parts import LinearPart, block_parts
 
 WEIGHTS_NAME = "adapter_model.safetensors"
+ADAPTER = "adapter"  # the folder of a LoRA beside heads that learned with it
 LEAD = "base_model.model."  # in front of every layer's name
 _PICKLE = "adapter_model.bin"
 _TENSOR = re.compile(r"base_model\.model\.(?P<module>.+)\.lora_(?P<which>[AB])(\.\w+)?\.weight")
@@ -67,6 +68,21 @@ def read_adapter_shape(folder: Path, config: ModelConfig) -> AdapterShape:
     Raises:
         AdapterError: It is none, is damaged, or doesn't fit the model.
     """
+    lora, entries = _read(folder)
+    return AdapterShape(dict(_pairs(entries, lora, _layers(config))))
+
+
+def adapter_problems(folder: Path) -> tuple[str, ...]:
+    """Why an adapter can't be loaded onto any model, for people."""
+    try:
+        _read(folder)
+    except AdapterError as error:
+        return (error.message,)
+    return ()
+
+
+def _read(folder: Path) -> tuple[LoraConfig, dict[str, TensorEntry]]:
+    """The description, and the tensors that lie beside it."""
     lora = read_lora_config(folder)
     path = folder / WEIGHTS_NAME
     if not path.exists():
@@ -77,10 +93,9 @@ def read_adapter_shape(folder: Path, config: ModelConfig) -> AdapterShape:
             else "Choose a folder with a LoRA of PEFT.",
         )
     try:
-        entries = read_header(path)
+        return lora, read_header(path)
     except CheckpointError as error:
         raise AdapterError(error.message, "Download the adapter again.") from error
-    return AdapterShape(dict(_pairs(entries, lora, _layers(config))))
 
 
 def is_adapter(folder: Path) -> bool:

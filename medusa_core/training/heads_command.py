@@ -15,7 +15,7 @@ import torch
 from medusa_core.errors import PlanError
 from medusa_core.generate.cli import installed
 from medusa_core.messages import WeightFormats
-from medusa_core.models.adapter_shape import is_adapter
+from medusa_core.models.adapter_shape import ADAPTER, is_adapter
 from medusa_core.models.config import read_config as read_model_config
 from medusa_core.pace.threads import settle_threads
 from medusa_core.prompts import read_prompts
@@ -39,7 +39,6 @@ from medusa_core.training.heads_run import HeadsRun, MakeJoint, RunParts, freque
 from medusa_core.training.joint import JointTrainee
 from medusa_core.training.lora import LoraForm
 from medusa_core.training.medusa_trainee import MedusaTrainee
-from medusa_core.training.model_card import ADAPTER
 from medusa_core.training.run_folder import RunFolder
 from medusa_core.training.streams_trainee import StreamsTrainee
 from medusa_core.training.trainee import Trainee

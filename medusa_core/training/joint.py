@@ -18,11 +18,11 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from medusa_core.models.adapter_shape import ADAPTER
 from medusa_core.models.adapter_writer import write_adapter
 from medusa_core.training.adapted import AdaptedTarget
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.losses import CHUNK_ROWS
-from medusa_core.training.model_card import ADAPTER
 from medusa_core.training.packing import ANSWER, EncodedDocument
 from medusa_core.training.states import Shard
 from medusa_core.training.trainee import Trainee

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from medusa_core.models.adapter_shape import ADAPTER
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.heads_eval import HeadsEval
 
@@ -19,7 +20,6 @@ _KINDS = {
 
 _MODEL_STAYED = "The model stayed as it is."
 _MODEL_LEARNED = "In the second part of the training the model learned with them."
-ADAPTER = "adapter"  # the folder of a LoRA beside the heads
 
 
 def adapter_lines(config: HeadsConfig, base_model: str) -> list[str]:

@@ -16,6 +16,7 @@ from transformers import AutoModelForCausalLM
 from medusa_core.drafters.lineup import drafters_for
 from medusa_core.errors import TrainingError
 from medusa_core.messages import WeightFormats
+from medusa_core.models.adapter_shape import ADAPTER
 from medusa_core.models.adapter_writer import write_adapter
 from medusa_core.models.config import read_config
 from medusa_core.target import LoadOptions, load_target
@@ -28,7 +29,6 @@ from medusa_core.training.heads_run import HeadsRun, RunParts
 from medusa_core.training.joint import JointTrainee, heads_weight
 from medusa_core.training.lora import LoraForm
 from medusa_core.training.medusa_trainee import MedusaTrainee
-from medusa_core.training.model_card import ADAPTER
 from medusa_core.training.packing import EncodedDocument
 from medusa_core.training.run_folder import RunFolder
 from tests.core.laws import plain_states
