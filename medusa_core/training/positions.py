@@ -41,7 +41,7 @@ class Positions:
     def at(self, chosen: Tensor) -> Positions:
         """Some of them, [n]."""
         return Positions(
-            self.hidden[chosen],
+            self.hidden[chosen.to(self.hidden.device)],
             self.roots[chosen],
             self.targets[chosen],
             self.places[chosen],
