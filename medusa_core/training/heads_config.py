@@ -265,4 +265,6 @@ def config_of(args: argparse.Namespace) -> HeadsConfig:
     }
     if "data" in asked:
         asked["data"] = tuple(str(Path(name).absolute()) for name in asked["data"])
+    if Path(asked.get("adapter") or ".missing").is_dir():  # else it is a repository's name
+        asked["adapter"] = str(Path(asked["adapter"]).absolute())
     return replace(usual, **asked)

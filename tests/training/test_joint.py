@@ -13,28 +13,34 @@ from torch import Tensor
 from torch.func import functional_call
 from transformers import AutoModelForCausalLM
 
+from medusa_core.__main__ import main
+from medusa_core.bench.random_target import shape_config
 from medusa_core.drafters.lineup import drafters_for
 from medusa_core.errors import TrainingError
+from medusa_core.memory.budget import imagined_card
 from medusa_core.messages import WeightFormats
 from medusa_core.models.adapter_shape import ADAPTER
 from medusa_core.models.adapter_writer import write_adapter
 from medusa_core.models.config import read_config
+from medusa_core.quant.choice import settle_formats
 from medusa_core.target import LoadOptions, load_target
-from medusa_core.training.adapted import AdaptedTarget, load_adapted
+from medusa_core.training.adapted import AdaptedTarget, load_adapted, recomputes
 from medusa_core.training.answers import Answer
 from medusa_core.training.asked import read_asked
 from medusa_core.training.heads_command import joint_of, load_for_training, trainee_of
 from medusa_core.training.heads_config import HeadsConfig, config_from
 from medusa_core.training.heads_run import HeadsRun, RunParts
 from medusa_core.training.joint import JointTrainee, heads_weight
+from medusa_core.training.joint_plan import plan_joint
 from medusa_core.training.lora import LoraForm
 from medusa_core.training.medusa_trainee import MedusaTrainee
 from medusa_core.training.packing import EncodedDocument
 from medusa_core.training.run_folder import RunFolder
+from tests.core.adapter_files import lora_for
 from tests.core.laws import plain_states
 from tests.core.peers import CONFIGS, peer_of
 from tests.core.tiny import TinySpec, write_text_files, write_tiny
-from tests.training.test_heads_run import after, asked_file, tensors_in
+from tests.training.test_heads_run import after, asked_file, command, tensors_in
 
 SPEC = TinySpec(hidden_size=64, intermediate_size=96, num_layers=3, seed=21)
 GROUPED = TinySpec(num_layers=2, seed=5)
@@ -355,3 +361,41 @@ def test_what_doesnt_go_together_is_refused(raw: dict[str, Any]) -> None:
     with pytest.raises(TrainingError) as caught:
         config_from(raw, "run.json")
     assert caught.value.hint
+
+
+def test_heads_learn_with_an_adapter_on_that_is_there_already(model: Path, tmp_path: Path) -> None:
+    lora_for(model, tmp_path / "lora")
+    config = config_for(model, tmp_path, joint=False, adapter=str(tmp_path / "lora"))
+    plain = load_for_training(config_for(model, tmp_path, joint=False))
+    adapted = load_for_training(config)
+    states = [plain_states(target, [5, 80, 200, 31])[0] for target in (plain, adapted)]
+    assert not torch.allclose(*states, atol=0.1)
+    assert adapted.name == "model + lora"
+
+
+def test_a_dry_run_counts_what_the_model_needs_to_learn(model: Path, tmp_path: Path) -> None:
+    target = load_target(model, options=LoadOptions("float32", "cpu"))
+    small, large = (plan_joint(target.config, target.formats, rank, 4, 100) for rank in (4, 32))
+    lora = load_adapted(model, LoraForm(32), device="cpu").lora
+    held = sum(parameter.nbytes for parameter in lora.parameters())
+    assert large.lora_bytes == 4 * held
+    assert small.peak_bytes < large.peak_bytes
+    longer = plan_joint(target.config, target.formats, 32, 4, 400)
+    assert longer.passed_bytes > 4 * large.passed_bytes
+    told = tmp_path / "plan.json"
+    arguments = command(tmp_path / "out", model, asked_file(tmp_path), "--max-new-tokens", "12")
+    peaks = []
+    for more in ([], ["--joint"]):
+        assert main([*arguments[3:], *more, "--dry-run", "--json", str(told)]) == 0
+        peaks.append(json.loads(told.read_text(encoding="utf-8")))
+    assert peaks[1]["peak_bytes"] > peaks[0]["peak_bytes"] + large.lora_bytes
+    assert peaks[1]["disk_bytes"] > peaks[0]["disk_bytes"] + large.disk_bytes
+
+
+def test_a_large_model_is_computed_again_and_keeps_little() -> None:
+    config = shape_config("vicuna-7b")
+    formats = settle_formats(WeightFormats("nf4-dq"), "", imagined_card(8.0).hardware)
+    assert recomputes(config, 1024)
+    plan = plan_joint(config, formats, 32, 4, 512)
+    assert 1.2e9 < plan.lora_bytes < 1.4e9
+    assert plan.passed_bytes < 4e9
