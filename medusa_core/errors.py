@@ -4,6 +4,7 @@ MedusaError
 ├── ModelError            a checkpoint, its tokenizer or its template can't be used
 │   ├── CheckpointError   a file is missing, truncated or not what its header says
 │   ├── HeadsError        Medusa heads that don't fit, or aren't Medusa heads
+│   ├── AdapterError      an adapter that doesn't fit, or is no plain LoRA
 │   ├── TokenizerError    a tokenizer of a kind that can't be streamed
 │   ├── TemplateError     a chat template that fails to render
 │   └── ConversionError   a pickle that isn't converted: refused, damaged or stopped
@@ -90,6 +91,10 @@ class CheckpointError(ModelError):
 
 class HeadsError(ModelError):
     """Medusa heads that don't fit the target, or that aren't Medusa heads."""
+
+
+class AdapterError(ModelError):
+    """An adapter that doesn't fit the target, or that is no plain LoRA."""
 
 
 class TokenizerError(ModelError):

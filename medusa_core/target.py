@@ -17,10 +17,12 @@ from medusa_core.learned.folder import store_of
 from medusa_core.learned.learned import Learned
 from medusa_core.learned.model_key import model_key
 from medusa_core.memory.budget import GIB
-from medusa_core.memory.plan import DraftModel, plan_memory, weights_bytes
+from medusa_core.memory.plan import NO_ADAPTER, DraftModel, plan_memory, weights_bytes
 from medusa_core.memory.probe import live_budget
 from medusa_core.memory.recommend import draft_formats, settle_draft_model
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan, WeightFormats
+from medusa_core.models.adapter import Adapter
+from medusa_core.models.adapter_shape import AdapterShape
 from medusa_core.models.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig, read_config
 from medusa_core.models.decoder import Decoder, build_decoder, decoder_of
@@ -29,7 +31,7 @@ from medusa_core.models.kept import KeptModels, kept_key
 from medusa_core.models.kept_weights import KeptWeights
 from medusa_core.models.parts import num_linear_parameters
 from medusa_core.models.precision import Precision, hardware_of, precision_of, settle_device
-from medusa_core.models.weights import AfterPart, CheckpointWeights
+from medusa_core.models.weights import AfterPart, CheckpointWeights, Keep
 from medusa_core.quant.choice import PartFormats, settle_formats
 from medusa_core.quant.format import Hardware
 from medusa_core.runner.choice import choose_runner, share_workers
@@ -52,7 +54,7 @@ class Target:
     """A target, ready to decode.
 
     Attributes:
-        name: Name of its folder.
+        name: Name of its folder, and of its adapter's.
         config: Its sizes; the context is what was planned for.
         precision: Dtypes and device.
         formats: Weight formats of its parts.
@@ -127,6 +129,7 @@ class LoadOptions:
         ignores_plan: Load although the plan says that it doesn't fit.
         sessions: Conversations that have room for a whole context at once.
         assistant_dir: Folder of a smaller model that drafts for it, or None.
+        adapter_dir: Folder of a LoRA that changes its weights, in PEFT's layout, or None.
         phrases_dir: Folder of its phrase table; None for the model's own.
         learned_dir: Where what models say is kept; None keeps nothing.
         kept: Where quantized models are kept; None keeps nothing.
@@ -140,6 +143,7 @@ class LoadOptions:
     ignores_plan: bool = False
     sessions: int = 1
     assistant_dir: Path | None = None
+    adapter_dir: Path | None = None
     phrases_dir: Path | None = None
     learned_dir: Path | None = None
     kept: KeptModels | None = None
@@ -184,9 +188,12 @@ def load_target(
         heads_dir = model_dir
     shape = HeadsShape() if heads_dir is None else read_shape(heads_dir)
     draft_model = _planned_draft_model(options, tokenizer, hardware_of(device))
-    plan = plan_target(config, shape, formats, options, draft_model)
+    adapter = None if options.adapter_dir is None else Adapter(options.adapter_dir, config)
+    changes = NO_ADAPTER if adapter is None else adapter.shape
+    plan = plan_target(config, shape, formats, options, draft_model, changes)
     config = replace(config, context_tokens=plan.context_tokens)
-    model = _read_decoder(model_dir, config, precision, formats, checkpoint, options.kept, tell)
+    parts = _Parts(model_dir, config, precision, formats, checkpoint, adapter)
+    model = _read_decoder(parts, options.kept, tell)
     lent = Lent(model.lm_head, config.vocab_size, model.embedding, model)
     heads, trees = None, None
     if heads_dir is not None:
@@ -202,7 +209,7 @@ def load_target(
     assistant = _load_assistant(options, config, tell)
     log.info("loaded %s as %s on %s", model_dir.name, formats.linears.name, precision.device)
     return Target(
-        name=model_dir.name,
+        name=_name(model_dir, options.adapter_dir),
         config=config,
         precision=precision,
         device_note=chosen.note,
@@ -220,7 +227,7 @@ def load_target(
         num_parameters=model.num_parameters,
         weights_bytes=model.nbytes,
         assistant=assistant,
-        learned=_learned(options, config, checkpoint, tokenizer),
+        learned=_learned(options, config, parts.files, tokenizer),
     )
 
 
@@ -236,6 +243,10 @@ def _planned_draft_model(
     return settle_draft_model(config, options.formats, options.dtype, hardware)
 
 
+def _name(model_dir: Path, adapter_dir: Path | None) -> str:
+    return model_dir.name if adapter_dir is None else f"{model_dir.name} + {adapter_dir.name}"
+
+
 def _load_assistant(options: LoadOptions, config: ModelConfig, tell: OnProgress) -> Target | None:
     """The smaller model, with a context as long as the target's where it has that."""
     if options.assistant_dir is None:
@@ -244,6 +255,7 @@ def _load_assistant(options: LoadOptions, config: ModelConfig, tell: OnProgress)
     its_own = replace(
         options,
         assistant_dir=None,
+        adapter_dir=None,
         phrases_dir=None,
         learned_dir=None,
         takes_own_heads=False,
@@ -254,11 +266,11 @@ def _load_assistant(options: LoadOptions, config: ModelConfig, tell: OnProgress)
 
 
 def _learned(
-    options: LoadOptions, config: ModelConfig, checkpoint: Checkpoint, tokenizer: Tokenizer
+    options: LoadOptions, config: ModelConfig, files: frozenset[Path], tokenizer: Tokenizer
 ) -> Learned | None:
     if options.learned_dir is None:
         return None
-    key = model_key(checkpoint.files, tokenizer.pieces)
+    key = model_key(files, tokenizer.pieces)
     return Learned(store_of(options.learned_dir, key), config.vocab_size)
 
 
@@ -268,6 +280,7 @@ def plan_target(
     formats: PartFormats,
     options: LoadOptions,
     draft_model: DraftModel | None = None,
+    adapter: AdapterShape = NO_ADAPTER,
 ) -> MemoryPlan:
     """The plan for this device as it is now.
 
@@ -277,12 +290,12 @@ def plan_target(
     budget, sessions = live_budget(options.device), options.sessions
     usual = min(_MOST_CONTEXT, config.usual_context)
     wanted = min(options.context_tokens or usual, config.context_tokens)
-    plan = plan_memory(config, heads, formats, budget, wanted, sessions, draft_model)
+    plan = plan_memory(config, heads, formats, budget, wanted, sessions, draft_model, adapter)
     if plan.fit is not Fit.NO:
         return plan
     if not options.context_tokens and plan.max_context:
         longest = plan.max_context
-        return plan_memory(config, heads, formats, budget, longest, sessions, draft_model)
+        return plan_memory(config, heads, formats, budget, longest, sessions, draft_model, adapter)
     if options.ignores_plan:
         log.warning("%d bytes are missing by the plan, which is ignored", -plan.free_bytes)
         return plan
@@ -296,37 +309,61 @@ def plan_target(
     )
 
 
-def _read_decoder(
-    model_dir: Path,
-    config: ModelConfig,
-    precision: Precision,
-    formats: PartFormats,
-    checkpoint: Checkpoint,
-    kept: KeptModels | None,
-    tell: OnProgress,
-) -> Decoder:
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What a decoder is read from.
+
+    Attributes:
+        model_dir: The model's folder or file.
+        config: Its sizes.
+        precision: What it computes in.
+        formats: Of its parts.
+        checkpoint: Its tensors.
+        adapter: What changes them, or None.
+    """
+
+    model_dir: Path
+    config: ModelConfig
+    precision: Precision
+    formats: PartFormats
+    checkpoint: Checkpoint
+    adapter: Adapter | None
+
+    @property
+    def files(self) -> frozenset[Path]:
+        """All that make the weights what they are."""
+        return self.checkpoint.files | (frozenset() if self.adapter is None else self.adapter.files)
+
+    def decoder(self, keep: Keep | None, after_part: AfterPart) -> Decoder:
+        """Read it."""
+        weights = CheckpointWeights(
+            *(self.checkpoint, self.config, self.precision, self.formats),
+            *(keep, after_part, self.adapter),
+        )
+        return build_decoder(self.config, self.precision, self.checkpoint, weights)
+
+
+def _read_decoder(parts: _Parts, kept: KeptModels | None, tell: OnProgress) -> Decoder:
     """The weights, from what was kept of an earlier load if there is such."""
-    text = f"Reading the weights of {model_dir.name}"
+    config, formats = parts.config, parts.formats
+    text = f"Reading the weights of {parts.model_dir.name}"
     after_part = _progress(config, text, tell)
     is_worth_keeping = not formats.linears.is_dense and not config.quantization
     if kept is None or not is_worth_keeping:
-        weights = CheckpointWeights(checkpoint, config, precision, formats, None, after_part)
-        return build_decoder(config, precision, checkpoint, weights)
-    key = kept_key(checkpoint.files | {model_dir / "config.json"}, formats.names)
+        return parts.decoder(None, after_part)
+    key = kept_key(parts.files | {parts.model_dir / "config.json"}, formats.names)
     if (path := kept.find(key)) is not None:
         try:
-            kept_weights = KeptWeights(path, config, precision, formats, after_part)
-            return decoder_of(config)(config, precision, kept_weights)
+            kept_weights = KeptWeights(path, config, parts.precision, formats, after_part)
+            return decoder_of(config)(config, parts.precision, kept_weights)
         except CheckpointError as error:
             kept.discard(path, error)
             after_part = _progress(config, text, tell)
     writer = kept.writer(key, weights_bytes(config, formats))
     if writer is None:
-        weights = CheckpointWeights(checkpoint, config, precision, formats, None, after_part)
-        return build_decoder(config, precision, checkpoint, weights)
+        return parts.decoder(None, after_part)
     with writer:
-        weights = CheckpointWeights(checkpoint, config, precision, formats, writer.keep, after_part)
-        return build_decoder(config, precision, checkpoint, weights)
+        return parts.decoder(writer.keep, after_part)
 
 
 def _progress(config: ModelConfig, text: str, tell: OnProgress) -> AfterPart:

@@ -273,6 +273,10 @@ def _race(args: argparse.Namespace, target: Target, prompts: Sequence[Prompt]) -
             f"Peers decode greedily: under {args.rule} there is nothing to compare.",
             "Leave out --peers, or --rule.",
         )
+    if peers and args.adapter:
+        raise RequestError(
+            "Peers load no adapters: they would run another model.", "Leave out one."
+        )
     rows = args.tree_rows
     tuner = open_tuner(args, target)
     # Each mode learns for itself.

@@ -461,6 +461,7 @@ def _options(command: LoadModel) -> LoadOptions:
         context_tokens=command.context_tokens,
         ignores_plan=command.ignores_plan,
         assistant_dir=command.assistant_dir,
+        adapter_dir=command.adapter_dir,
         phrases_dir=command.phrases_dir,
         learned_dir=command.learned_dir,
         kept=None if command.kept_dir is None else KeptModels(command.kept_dir),
@@ -469,7 +470,8 @@ def _options(command: LoadModel) -> LoadOptions:
 
 def _folders(command: LoadModel) -> tuple[Path, ...]:
     """Where what is loaded lies."""
-    named = (command.model_dir, command.heads_dir, command.assistant_dir)
+    beside = (command.heads_dir, command.assistant_dir, command.adapter_dir)
+    named = (command.model_dir, *beside)
     return tuple(folder for folder in named if folder is not None)
 
 

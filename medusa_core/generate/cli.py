@@ -60,6 +60,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--assistant", default="", help="folder or repository of a smaller model that drafts"
     )
+    add_adapter_argument(parser)
     parser.add_argument(
         "--phrases", type=Path, help="folder of a phrase table (default: the model's own)"
     )
@@ -117,6 +118,18 @@ def assistant_dir(args: argparse.Namespace) -> Path | None:
     return installed(args.assistant) if args.assistant else None
 
 
+def add_adapter_argument(parser: argparse.ArgumentParser) -> None:
+    """The argument that chooses a LoRA; shared with training."""
+    parser.add_argument(
+        "--adapter", default="", help="folder or repository of a LoRA that changes the model"
+    )
+
+
+def adapter_dir(args: argparse.Namespace) -> Path | None:
+    """The LoRA that the arguments choose."""
+    return installed(args.adapter) if args.adapter else None
+
+
 def installed(name: str) -> Path:
     """The folder that a name on the command line means.
 
@@ -160,6 +173,7 @@ def options_of(args: argparse.Namespace) -> LoadOptions:
         context_tokens=args.context,
         ignores_plan=args.anyway,
         assistant_dir=assistant_dir(args),
+        adapter_dir=adapter_dir(args),
         phrases_dir=args.phrases,
         kept=KeptModels(kept_models_dir()),
     )
@@ -192,7 +206,7 @@ def known_of(args: argparse.Namespace, target: Target) -> Known:
     """What is known on this computer of a target that the arguments chose."""
     from medusa_core.pace.known import Known
 
-    named = (*model_dirs(args), assistant_dir(args))
+    named = (*model_dirs(args), assistant_dir(args), adapter_dir(args))
     return Known(calibrations_dir(), target, [folder for folder in named if folder is not None])
 
 
@@ -250,6 +264,7 @@ def load_command(args: argparse.Namespace) -> LoadModel:
         assistant_dir=assistant_dir(args),
         phrases_dir=args.phrases,
         learned_dir=None if args.no_learned else places().learned,
+        adapter_dir=adapter_dir(args),
     )
 
 

@@ -14,6 +14,8 @@ from medusa_core.models.decoder import Decoder, SequenceRows
 from medusa_core.models.precision import Precision
 from medusa_core.native.binding import native_library
 from medusa_core.native.pool import Workers
+from medusa_core.quant.beside_linear import BesideLinear
+from medusa_core.quant.linear import QuantLinear
 from medusa_core.quant.native_linear import NativeLinear
 from medusa_core.runner.rows import RowLayout, Rows, SomeRows, additive_mask, place_rows
 from medusa_core.runner.runner import PlacedTree, RunnerSpec, keep_some, layer_of
@@ -179,13 +181,19 @@ def _rows_of(placed: Sequence[PlacedTree]) -> list[SomeRows]:
 def _share_workers(model: Decoder) -> Workers | None:
     """Threads for the layers that are compiled, in a model of which other parts aren't."""
     library = native_library()
-    compiled = [linear for linear in model.linears if isinstance(linear, NativeLinear)]
+    layers = [layer for linear in model.linears for layer in _layers_of(linear)]
+    compiled = [layer for layer in layers if isinstance(layer, NativeLinear)]
     if library is None or not compiled:
         return None
     workers = Workers(library)
     for linear in compiled:
         linear.share_workers(workers)
     return workers
+
+
+def _layers_of(linear: QuantLinear) -> tuple[QuantLinear, ...]:
+    """What a layer is made of."""
+    return linear.layers if isinstance(linear, BesideLinear) else (linear,)
 
 
 SPEC = RunnerSpec("resident", preference=9, build=ResidentRunner)

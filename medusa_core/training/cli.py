@@ -232,6 +232,9 @@ def _add_eval_pebble_arguments(parser: argparse.ArgumentParser) -> None:
         "--heads", type=Path, help="folder of Medusa heads: whether their probabilities hold, too"
     )
     parser.add_argument(
+        "--adapter", default="", help="with --formats: folder of a LoRA that changes the model"
+    )
+    parser.add_argument(
         "--answers", type=Path, help="instead: write answers to the shipped samples, as Markdown"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")

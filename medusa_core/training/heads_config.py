@@ -44,6 +44,11 @@ class HeadsConfig:
         minutes: the whole run takes about so long; 0 for no bound.
         batch: positions of a step.
         learning_rate: of the heads.
+        joint: in the second part of the training the model learns with them, through a LoRA.
+        rank: of the LoRA's matrices.
+        alpha: of the LoRA; what is added is multiplied with alpha / rank.
+        heads_weight: what the heads' loss weighs at the end beside the model's own.
+        adapter: folder of a LoRA that the model is loaded with; empty for none.
         states_gib: disk for the model's states; what goes beyond is computed again.
         seed: of all orders and draws.
     """
@@ -68,6 +73,11 @@ class HeadsConfig:
     minutes: float = 0.0
     batch: int = 1024
     learning_rate: float = 1e-3
+    joint: bool = False
+    rank: int = 32
+    alpha: float = 16.0
+    heads_weight: float = 0.2
+    adapter: str = ""
     states_gib: float = 4.0
     seed: int = 1
 
@@ -94,6 +104,9 @@ class HeadsConfig:
             "minutes": (0, 10**6),
             "batch": (8, 1 << 20),
             "learning_rate": (1e-8, 1),
+            "rank": (1, 1024),
+            "alpha": (0.01, 1e4),
+            "heads_weight": (0, 100),
             "states_gib": (0, 1 << 20),
         }
         for name, (least, most) in bounds.items():
@@ -109,6 +122,20 @@ class HeadsConfig:
             )
         if self.steps and self.minutes:
             raise TrainingError("A run has steps or minutes, not both.", "Leave one of them out.")
+        if self.joint:
+            self._check_joint()
+
+    def _check_joint(self) -> None:
+        if self.kind == "eagle":
+            raise TrainingError(
+                "An EAGLE head isn't trained together with its model.",
+                "Choose Medusa heads, such as medusa-shared, or leave out --joint.",
+            )
+        if self.adapter:
+            raise TrainingError(
+                "A model that has an adapter gets no second one.",
+                "Leave out --adapter, or --joint: heads alone learn with the adapter on.",
+            )
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -208,6 +235,13 @@ def add_config_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-new-tokens", type=int, help="length of an answer")
     parser.add_argument("--quant", help="weight format of the model")
     parser.add_argument("--device", help="cpu or cuda")
+    parser.add_argument(
+        "--joint",
+        action="store_true",
+        default=None,
+        help="then let the model learn with the heads, through a LoRA (Medusa-2)",
+    )
+    parser.add_argument("--adapter", help="folder or repository of a LoRA that changes the model")
     length = parser.add_mutually_exclusive_group()
     length.add_argument("--steps", type=int, help="steps of training")
     length.add_argument("--minutes", type=float, help="time for everything")
@@ -231,4 +265,6 @@ def config_of(args: argparse.Namespace) -> HeadsConfig:
     }
     if "data" in asked:
         asked["data"] = tuple(str(Path(name).absolute()) for name in asked["data"])
+    if Path(asked.get("adapter") or ".missing").is_dir():  # else it is a repository's name
+        asked["adapter"] = str(Path(asked["adapter"]).absolute())
     return replace(usual, **asked)

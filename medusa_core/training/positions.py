@@ -41,7 +41,7 @@ class Positions:
     def at(self, chosen: Tensor) -> Positions:
         """Some of them, [n]."""
         return Positions(
-            self.hidden[chosen],
+            self.hidden[chosen.to(self.hidden.device)],
             self.roots[chosen],
             self.targets[chosen],
             self.places[chosen],
@@ -83,7 +83,8 @@ def _positions(target: Target, document: EncodedDocument, num_heads: int, kv: Kv
     is_answer = torch.from_numpy(document.kinds[: kv.capacity] == ANSWER)
     is_answer[:1] = False  # nothing comes before it
     places = is_answer.nonzero().squeeze(1)
-    hidden = states_of(target, ids[:-1].tolist(), kv)[places - 1]
+    states = states_of(target, ids[:-1].tolist(), kv)
+    hidden = states[(places - 1).to(states.device)]
     return Positions(
         hidden.to("cpu", torch.bfloat16),
         ids[places],
