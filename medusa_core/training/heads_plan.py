@@ -19,7 +19,7 @@ from medusa_core.pace.tuner import Tuner
 from medusa_core.target import Target
 from medusa_core.training.answers import Answer, own_answers
 from medusa_core.training.asked import Asked
-from medusa_core.training.heads_config import HeadsConfig
+from medusa_core.training.heads_config import HeadsConfig, learning_rate_of
 from medusa_core.training.heads_run import (
     MakeTrainee,
     Order,
@@ -87,7 +87,7 @@ def plan_run(
     collect_s = (time.perf_counter() - begun) / len(answers)
     order = Order([trainee.num_places(shard)], trainee.batch, config.seed)
     step_s = seconds_of_a_step(
-        trainee.parameters(config.learning_rate),
+        trainee.parameters(learning_rate_of(config, target.config.hidden_size)),
         lambda step, _: trainee.loss(shard, order.at(step)[1]),
     )
     num_tokens = sum(len(answer.answer_ids) for answer in answers) / len(answers)

@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from medusa_core.target import Target
 from medusa_core.training.accuracy import head_accuracies
 from medusa_core.training.answers import Answer, Question, own_answers
 from medusa_core.training.asked import Asked
-from medusa_core.training.heads_config import HeadsConfig
+from medusa_core.training.heads_config import HeadsConfig, learning_rate_of
 from medusa_core.training.heads_eval import HeadsEval
 from medusa_core.training.joint import JointTrainee
 from medusa_core.training.loop import LoopOptions, train
@@ -101,6 +101,8 @@ class HeadsRun:
         try:
             target = self._parts.load()
             name = target.name
+            rate = learning_rate_of(self.config, target.config.hidden_size)
+            self.config = replace(self.config, learning_rate=rate)
             with denormals_are_zero():
                 answers = self._answers(target)
                 trainee = self._parts.trainee(target, answers)
