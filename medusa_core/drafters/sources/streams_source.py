@@ -34,7 +34,7 @@ from medusa_core.types import Pruner, RowBudget
 
 NAME = "streams"
 _LEAST_ROWS = 6  # of trees that are pruned
-_LEAST_CHANCE = 0.02  # of a node behind its parent, by the early exit
+_LEAST_CHANCE = 0.005  # of a node behind its parent, by the early exit
 
 
 class StreamsMemory(HeadMemory):
