@@ -120,8 +120,13 @@ def test_where_nobody_chooses_all_draft_that_the_model_has(
     assert run_json(folders, capsys)["drafter"] == "composite"
     model, _ = folders["grouped"]
     bare = write_tiny(tmp_path)
-    for path, drafter in ((model, "composite"), (bare, "ngram")):
-        assert main(["generate", "--prompt", "hi", "--model", str(path), "--json"]) == 0
+    asked = ["generate", "--prompt", "hi", "--json", "--model"]
+    for loads, drafter in (
+        ([str(model)], "composite"),
+        ([str(bare)], "composite"),
+        ([str(bare), "--no-learned"], "ngram"),
+    ):
+        assert main([*asked, *loads]) == 0
         assert json.loads(capsys.readouterr().out)["drafter"] == drafter
 
 
