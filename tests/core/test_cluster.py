@@ -21,7 +21,7 @@ from medusa_core.drafters.drafter import DrafterSpec
 from medusa_core.drafters.lineup import drafter_registry, drafters_for
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
-from medusa_core.errors import ClusterError, StageBusyError
+from medusa_core.errors import ClusterError, HeadsError, StageBusyError
 from medusa_core.messages import (
     Generate,
     GenerateSettings,
@@ -33,6 +33,7 @@ from medusa_core.messages import (
 from medusa_core.pace.tuner import Tuner
 from medusa_core.runner.native import NativeRunner
 from medusa_core.target import LoadOptions, Target, load_target
+from tests.core.adapter_files import lora_for
 from tests.core.clusters import FragileCluster, a_stage, cluster_of
 from tests.core.conftest import TARGET_NAMES, Folders, LoadTarget, options_of
 from tests.core.fakes import oracle_spec
@@ -102,7 +103,7 @@ def test_laws_1_to_3_hold_to_the_bit_in_the_compiled_step(
 @pytest.mark.slow
 @pytest.mark.parametrize("num_stages", [2, 3])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("name", TARGET_NAMES)
+@pytest.mark.parametrize("name", [name for name in TARGET_NAMES if name != "streams"])
 def test_laws_1_to_3_hold_for_all_targets_and_drafters(
     name: str, dtype: str, num_stages: int, divided: Divided, load: LoadTarget
 ) -> None:
@@ -424,6 +425,16 @@ def test_a_stage_serves_one_client_at_a_time(
     monkeypatch.undo()
     second.leave_cluster()
     load_target(folder, options=options)
+
+
+def test_what_needs_the_layers_here_is_refused(folders: Folders, tmp_path: Path) -> None:
+    model_dir, streams = folders["streams"]
+    options = LoadOptions("float64", cluster=cluster_of(model_dir, 2))
+    with pytest.raises(HeadsError, match="Streams"):
+        load_target(model_dir, streams, options)
+    lora_for(model_dir, tmp_path / "lora")
+    with pytest.raises(ClusterError, match="Adapters can't be used"):
+        load_target(model_dir, options=replace(options, adapter_dir=tmp_path / "lora"))
 
 
 def test_stages_forget_the_caches_that_nobody_uses(divided: Divided) -> None:
