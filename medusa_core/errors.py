@@ -23,6 +23,9 @@ MedusaError
 │   ├── AnswerError       an answer that can't be read, or names what mustn't be touched
 │   ├── IntegrityError    what arrived isn't what the Hub announced
 │   └── DiskFullError     the disk has no room
+├── ClusterError          machines that share a model can't be reached, or don't go together
+│   ├── StageBusyError    one of them serves somebody else
+│   └── StageLostError    one of them doesn't answer any more
 ├── StorageError          a database of ours can't be opened, read or written
 ├── ConversationFileError a file of conversations can't be read or written
 ├── AttachmentError       a file whose text can't be attached to a message
@@ -167,6 +170,18 @@ class IntegrityError(HubError):
 
 class DiskFullError(HubError):
     """The disk has no room."""
+
+
+class ClusterError(MedusaError):
+    """Machines that share a model can't be reached, or don't go together."""
+
+
+class StageBusyError(ClusterError):
+    """A machine of a cluster serves another client."""
+
+
+class StageLostError(ClusterError):
+    """A machine that had some of the layers doesn't answer any more."""
 
 
 class StorageError(MedusaError):

@@ -7,7 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from medusa_core.errors import CheckpointError, PlanError
+import torch
+
+from medusa_core.cluster.line import Cluster
+from medusa_core.cluster.opening import Opened, open_on
+from medusa_core.cluster.remote_cache import PLACE_DTYPE, place_config
+from medusa_core.cluster.runner import ClusterRunner
+from medusa_core.cluster.share import NO_LAYERS, share_config
+from medusa_core.errors import CheckpointError, ClusterError, PlanError
 from medusa_core.heads.kind import Heads, has_own_heads, kind_of, read_shape
 from medusa_core.heads.medusa import Lent
 from medusa_core.kv.cache import KvCache
@@ -20,7 +27,7 @@ from medusa_core.memory.budget import GIB
 from medusa_core.memory.plan import NO_ADAPTER, DraftModel, plan_memory, weights_bytes
 from medusa_core.memory.probe import live_budget
 from medusa_core.memory.recommend import draft_formats, settle_draft_model
-from medusa_core.messages import Fit, HeadsShape, MemoryPlan, WeightFormats
+from medusa_core.messages import Fit, HeadsShape, MemoryPlan, Move, WeightFormats
 from medusa_core.models.adapter import Adapter
 from medusa_core.models.adapter_shape import AdapterShape
 from medusa_core.models.checkpoint import Checkpoint
@@ -100,6 +107,20 @@ class Target:
         """How many conversations have room for a whole context at once."""
         return self.caches.num_rows // whole_rows(self.config.context_tokens)
 
+    @property
+    def is_divided(self) -> bool:
+        """Do other machines have its layers?"""
+        return isinstance(self.runner, ClusterRunner)
+
+    def take_moves(self) -> tuple[Move, ...]:
+        """Where layers went, of those that lie with other machines, since this was asked last."""
+        return self.runner.crew.take_moves() if isinstance(self.runner, ClusterRunner) else ()
+
+    def leave_cluster(self) -> None:
+        """Tell the machines that have its layers, if others have them, that they aren't needed."""
+        if isinstance(self.runner, ClusterRunner):
+            self.runner.crew.leave()
+
     def lend_cache(self, least: int, wanted: int = 0) -> KvCache:
         """A cache out of what was planned; see `CachePool.lend`."""
         return self.caches.lend(self.runner.new_cache, least, wanted)
@@ -114,6 +135,8 @@ def make_caches(
         OutOfMemoryError: The device has no room for it.
     """
     num_rows = sessions * whole_rows(config.context_tokens)
+    if isinstance(runner, ClusterRunner):  # keys and values lie elsewhere
+        return CachePool(place_config(config), PLACE_DTYPE, torch.device("cpu"), num_rows)
     return CachePool(config, runner.cache_dtype, precision.device, num_rows)
 
 
@@ -134,6 +157,7 @@ class LoadOptions:
         learned_dir: Where what models say is kept; None keeps nothing.
         kept: Where quantized models are kept; None keeps nothing.
         takes_own_heads: Heads that lie in its own files serve where no others are named.
+        cluster: Machines that have the layers; None where all of them lie here.
     """
 
     dtype: str = ""
@@ -148,6 +172,7 @@ class LoadOptions:
     learned_dir: Path | None = None
     kept: KeptModels | None = None
     takes_own_heads: bool = True
+    cluster: Cluster | None = None
 
 
 def load_target(
@@ -169,6 +194,7 @@ def load_target(
         ModelError: The model or the heads can't be used.
         OutOfMemoryError: The device has no room.
         PlanError: The device has no room, as is known before.
+        ClusterError: The machines that are to have the layers can't be used.
         RequestError: The dtype, the format or the device isn't there.
     """
     options = options or LoadOptions()
@@ -190,10 +216,11 @@ def load_target(
     draft_model = _planned_draft_model(options, tokenizer, hardware_of(device))
     adapter = None if options.adapter_dir is None else Adapter(options.adapter_dir, config)
     changes = NO_ADAPTER if adapter is None else adapter.shape
-    plan = plan_target(config, shape, formats, options, draft_model, changes)
+    here = config if options.cluster is None else share_config(config, NO_LAYERS)
+    plan = plan_target(here, shape, formats, options, draft_model, changes)
     config = replace(config, context_tokens=plan.context_tokens)
     parts = _Parts(model_dir, config, precision, formats, checkpoint, adapter)
-    model = _read_decoder(parts, options.kept, tell)
+    model, runner, num_parameters = _open(parts, options, tell)
     lent = Lent(model.lm_head, config.vocab_size, model.embedding, model)
     heads, trees = None, None
     if heads_dir is not None:
@@ -201,9 +228,8 @@ def load_target(
         kind = kind_of(heads_dir)
         heads = kind.read(heads_dir, config, precision, lent, formats)
         trees = read_tree_table(heads_dir, heads.num_heads) if kind.is_ranked else None
-    runner = choose_runner(model, precision)
     if heads is not None:
-        share_workers(runner, heads)
+        share_workers(runner.ends if isinstance(runner, ClusterRunner) else runner, heads)
         runner.tap(heads.taps)
         heads.reserve(options.sessions * whole_rows(config.context_tokens))
     assistant = _load_assistant(options, config, tell)
@@ -224,7 +250,7 @@ def load_target(
         heads=heads,
         trees=trees,
         phrases=phrases,
-        num_parameters=model.num_parameters,
+        num_parameters=num_parameters,
         weights_bytes=model.nbytes,
         assistant=assistant,
         learned=_learned(options, config, parts.files, tokenizer),
@@ -256,6 +282,7 @@ def _load_assistant(options: LoadOptions, config: ModelConfig, tell: OnProgress)
         options,
         assistant_dir=None,
         adapter_dir=None,
+        cluster=None,  # drafting stays here
         phrases_dir=None,
         learned_dir=None,
         takes_own_heads=False,
@@ -341,6 +368,28 @@ class _Parts:
             *(keep, after_part, self.adapter),
         )
         return build_decoder(self.config, self.precision, self.checkpoint, weights)
+
+
+def _open(parts: _Parts, options: LoadOptions, tell: OnProgress) -> Opened:
+    """The weights, here or on other machines, and what runs them."""
+    if options.cluster is None:
+        model = _read_decoder(parts, options.kept, tell)
+        return Opened(model, choose_runner(model, parts.precision), model.num_parameters)
+    if parts.adapter is not None:
+        raise ClusterError(
+            "Adapters can't be used with layers on other machines.",
+            "Merge the adapter into the model, and give that to all machines.",
+        )
+    tell("weights", 0.0, f"Dividing the layers of {parts.model_dir.name} at {options.cluster.name}")
+    return open_on(
+        options.cluster,
+        parts.model_dir,
+        parts.config,
+        parts.precision,
+        parts.formats,
+        options.formats,
+        options.sessions,
+    )
 
 
 def _read_decoder(parts: _Parts, kept: KeptModels | None, tell: OnProgress) -> Decoder:

@@ -34,6 +34,7 @@ from medusa_core.messages import (
     Generate,
     GenerateSettings,
     GenerationDone,
+    LayersMoved,
     Progress,
     StepDone,
     StepTrace,
@@ -328,6 +329,8 @@ class ChatController(QObject):
                     self._say(self.running[event.request_id][1], said)
                 case ContextCut() if self.running[event.request_id][0] is self.conversation:
                     self._page.conversation.add(Notice(describe_cut(event.cut)))
+                case LayersMoved() if self.running[event.request_id][0] is self.conversation:
+                    self._page.conversation.add(Notice(engine_said(event.move.text)))
                 case GenerationDone():
                     self._complete(event)
                 case Failed():

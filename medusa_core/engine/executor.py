@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 
 from medusa_core import card
+from medusa_core.cluster.joining import join_cluster
 from medusa_core.drafters.lineup import drafters_for
 from medusa_core.drafters.source import source_registry
 from medusa_core.engine.admission import check_threads
@@ -374,6 +375,7 @@ class Executor:
         self._sessions.clear()
         if target.learned is not None:
             target.learned.close()
+        target.leave_cluster()
         del target
         gc.collect()
         if left() is not None:
@@ -465,6 +467,7 @@ def _options(command: LoadModel) -> LoadOptions:
         phrases_dir=command.phrases_dir,
         learned_dir=command.learned_dir,
         kept=None if command.kept_dir is None else KeptModels(command.kept_dir),
+        cluster=join_cluster(command.cluster),
     )
 
 

@@ -28,6 +28,7 @@ from medusa_core.messages import (
     Generate,
     GenerateSettings,
     GenerationDone,
+    LayersMoved,
     Progress,
     StepDone,
     StepTimes,
@@ -155,7 +156,7 @@ class Generation:
             return ()
         if len(self._session.token_ids) < len(self._read_ids):
             told = self._prefill_chunk()
-            return (*self._tell_cut(), *told)
+            return (*self._tell_cut(), *self._tell_moves(), *told)
         if self._lacks_room:
             try:
                 self._make_room(len(self._session.token_ids))
@@ -219,6 +220,11 @@ class Generation:
     def _end(self, reason: StopReason) -> tuple[Event, ...]:
         self._answer.finish()
         return self._finish(reason)
+
+    def _tell_moves(self) -> tuple[Event, ...]:
+        """Where layers went since the last step, of those that lie with other machines."""
+        ids = (self.request.session_id, self.request.request_id)
+        return tuple(LayersMoved(*ids, move) for move in self._target.take_moves())
 
     def _tell_cut(self) -> tuple[Event, ...]:
         """Once, that the model doesn't read all of the conversation."""
@@ -311,7 +317,7 @@ class Generation:
         told = self._conclude(step, numbers, kept, step.proposal.num_rows, step_s)
         # telling takes time, too
         self._decode_s += time.perf_counter() - self._step_started - step_s
-        return told
+        return (*self._tell_moves(), *told)
 
     def _learn_of(self, step: Step, kept: Kept, place: int, step_s: float) -> None:
         """What the step says of guesses, and, where the pass was its own, of its time."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import atexit
 import gc
 import json
 import os
@@ -28,6 +29,7 @@ from medusa_core.messages import (
     ChatMessage,
     GenerateSettings,
     GenerationDone,
+    LayersMoved,
     LoadModel,
     Role,
     StepDone,
@@ -71,6 +73,12 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         "--anyway", action="store_true", help="load although the plan says that it doesn't fit"
     )
     parser.add_argument("--device", default="", help="cpu, cuda or cuda:N (default: best there is)")
+    parser.add_argument(
+        "--cluster",
+        default="",
+        metavar="HOST:PORT",
+        help="machines that have the layers, where serve-layers runs",
+    )
     parser.add_argument(
         "--threads", type=int, default=0, help="CPU threads (default: the fastest count, measured)"
     )
@@ -158,11 +166,15 @@ def open_target(args: argparse.Namespace) -> Target:
     from medusa_core.target import load_target
 
     model_dir, heads_dir = model_dirs(args)
-    return ready(args, load_target(model_dir, heads_dir, options_of(args)))
+    target = load_target(model_dir, heads_dir, options_of(args))
+    if target.is_divided:
+        atexit.register(target.leave_cluster)  # else machines would wait for this program
+    return ready(args, target)
 
 
 def options_of(args: argparse.Namespace) -> LoadOptions:
     """How the arguments want a target loaded."""
+    from medusa_core.cluster.joining import join_cluster
     from medusa_core.models.kept import KeptModels
     from medusa_core.target import LoadOptions
 
@@ -176,6 +188,7 @@ def options_of(args: argparse.Namespace) -> LoadOptions:
         adapter_dir=adapter_dir(args),
         phrases_dir=args.phrases,
         kept=KeptModels(kept_models_dir()),
+        cluster=join_cluster(args.cluster),
     )
 
 
@@ -231,6 +244,8 @@ async def _generate(args: argparse.Namespace) -> int:
             async for event in events:
                 if isinstance(event, StepDone) and printer is not None:
                     printer.print_step(event)
+                elif isinstance(event, LayersMoved):
+                    print(event.move.text, file=sys.stderr)
                 elif isinstance(event, StepTrace):
                     traces.append(event)
                 elif isinstance(event, GenerationDone):
@@ -265,6 +280,7 @@ def load_command(args: argparse.Namespace) -> LoadModel:
         phrases_dir=args.phrases,
         learned_dir=None if args.no_learned else places().learned,
         adapter_dir=adapter_dir(args),
+        cluster=args.cluster,
     )
 
 

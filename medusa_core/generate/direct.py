@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
 
@@ -13,11 +14,14 @@ from medusa_core.messages import (
     Generate,
     GenerateSettings,
     GenerationDone,
+    LayersMoved,
     StepDone,
     StepTrace,
 )
 from medusa_core.pace.tuner import Tuner
 from medusa_core.target import Target
+
+log = logging.getLogger(__name__)
 
 OnStep = Callable[[StepDone], None]
 OnTrace = Callable[[StepTrace], None]
@@ -56,6 +60,8 @@ def generate(
             for event in generation.advance():
                 if isinstance(event, GenerationDone):
                     return event
+                if isinstance(event, LayersMoved):
+                    log.warning("%s", event.move.text)
                 if isinstance(event, StepDone) and on_step is not None:
                     on_step(event)
                 if isinstance(event, StepTrace) and on_trace is not None:

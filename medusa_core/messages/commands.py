@@ -30,6 +30,7 @@ class LoadModel(Message):
         phrases_dir: Folder of its phrase table; None for the model's own.
         learned_dir: Folder where what models say is kept for drafts; None keeps nothing.
         adapter_dir: Folder of a LoRA that changes its weights, in PEFT's layout, or None.
+        cluster: HOST:PORT of machines that have its layers; empty where all of them lie here.
     """
 
     model_dir: Path
@@ -46,6 +47,7 @@ class LoadModel(Message):
     phrases_dir: Path | None = None
     learned_dir: Path | None = None
     adapter_dir: Path | None = None
+    cluster: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,42 @@ class Overflow(str, Enum):
     MIDDLE = "middle"
 
 
+class MoveReason(str, Enum):
+    """Why layers went from one machine to another."""
+
+    LOST = "lost"
+    SLOW = "slow"
+    JOINED = "joined"
+
+
+class Move(NamedTuple):
+    """Layers of a model on several machines went from one to others.
+
+    Attributes:
+        reason: That machine doesn't answer any more or was too slow, or another one has joined.
+        place: Who had most of them.
+        successors: Who has them now, or has some of them.
+        num_layers: How many.
+    """
+
+    reason: MoveReason
+    place: str
+    successors: tuple[str, ...]
+    num_layers: int
+
+    @property
+    def text(self) -> str:
+        """What happened, for people."""
+        others = ", ".join(self.successors)
+        if self.reason is MoveReason.LOST:
+            text = f"{self.place} is lost: its layers ({self.num_layers}) are now at {others}."
+        elif self.reason is MoveReason.SLOW:
+            text = f"{self.place} is slow: {self.num_layers} of the layers went to {others}."
+        else:
+            text = f"{others} joined and took {self.num_layers} of the layers."
+        return text
+
+
 class Cut(NamedTuple):
     """What of a conversation the model doesn't read, for want of room.
 

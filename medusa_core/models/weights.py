@@ -30,15 +30,15 @@ AfterPart = Callable[[int], None]
 
 
 class Weights(Protocol):
-    """Gives the parts of a target, where they are to run.
+    """Gives the parts of a target, where they are to run."""
 
-    Attributes:
-        num_parameters: Parameters given so far.
-        nbytes: Bytes of the parts given so far.
-    """
+    @property
+    def num_parameters(self) -> int:
+        """Parameters given so far."""
 
-    num_parameters: int
-    nbytes: int
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the parts given so far."""
 
     def vector(self, name: str, size: int) -> Tensor:
         """A norm's weight, in the compute dtype. [size]"""

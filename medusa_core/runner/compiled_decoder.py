@@ -65,6 +65,11 @@ class NativeDecoder:
         told.embedding, told.embedding_is_half = entering.data_ptr(), False
         return told
 
+    def embed_from(self, embedding: Tensor) -> None:
+        """Look tokens up in these vectors from the next pass on. [any, hidden]"""
+        self._struct.embedding = embedding.data_ptr()
+        self._struct.embedding_is_half = embedding.dtype == torch.bfloat16
+
     def scratch_floats(self, num_rows: int, length: int, num_workers: int) -> int:
         """Floats that a pass needs to work in."""
         floats: int = self.library.pass_scratch(self.address, num_rows, length, num_workers)

@@ -134,6 +134,10 @@ class NativeRunner:
         kv.commit(range(count))
         return hidden
 
+    def embed_from(self, vectors: Tensor) -> None:
+        self._model.embedding = vectors  # which keeps them where the library looks
+        self._native.embed_from(vectors)
+
     def logits(self, states: Tensor) -> Tensor:
         hidden = states[:, : self._model.config.hidden_size].contiguous()
         return self._lm_head.run(hidden, self.workers.decoding)

@@ -107,6 +107,9 @@ class ResidentRunner:
             return token_ids
         return [*token_ids, *[token_ids[-1]] * pad]
 
+    def embed_from(self, vectors: Tensor) -> None:
+        self._model.embedding = vectors
+
     def logits(self, states: Tensor) -> Tensor:
         return self._model.logits(states[:, : self._model.config.hidden_size])
 

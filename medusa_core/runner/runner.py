@@ -79,6 +79,13 @@ class Runner(Protocol):
             Their states. [n, (1 + taps) · hidden], or [1, (1 + taps) · hidden]
         """
 
+    def embed_from(self, vectors: Tensor) -> None:
+        """Take rows from these vectors, of which a token is the number, from the next pass on.
+
+        Args:
+            vectors: On the CPU, as they enter the first layer. [any, hidden]
+        """
+
     def logits(self, states: Tensor) -> Tensor:
         """The target's scores. [n, (1 + taps) · hidden] → [n, vocabulary]"""
 

@@ -956,6 +956,10 @@
         <translation>Nehmen Sie die Bedingungen unter {0} an und geben Sie dann ein Token Ihres Kontos ein.</translation>
     </message>
     <message>
+        <source>Adapters can&apos;t be used with layers on other machines.</source>
+        <translation>Adapter gehen nicht mit Schichten auf anderen Rechnern.</translation>
+    </message>
+    <message>
         <source>Agree to its conversion if you trust where it comes from.</source>
         <translation>Stimmen Sie der Umwandlung zu, wenn Sie der Herkunft vertrauen.</translation>
     </message>
@@ -1002,6 +1006,14 @@
     <message>
         <source>Check that user and assistant turns alternate, or leave out the system prompt.</source>
         <translation>Prüfen Sie, ob Frage und Antwort sich abwechseln, oder lassen Sie den Systemprompt weg.</translation>
+    </message>
+    <message>
+        <source>Check the address and the network.</source>
+        <translation>Prüfen Sie Adresse und Netz.</translation>
+    </message>
+    <message>
+        <source>Check the address and the token, and that serve-layers runs there.</source>
+        <translation>Prüfen Sie Adresse und Token, und ob dort serve-layers läuft.</translation>
     </message>
     <message>
         <source>Check the disk.</source>
@@ -1072,6 +1084,14 @@
         <translation>Wählen Sie ein Modell der Llama-Familie, oder laden Sie config.json neu herunter.</translation>
     </message>
     <message>
+        <source>Choose a LoRA of attention and MLPs, or a model into which it was merged.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Choose a LoRA, or a model into which the adapter was merged.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Choose a MiMo model, or go without heads.</source>
         <translation>Wählen Sie ein MiMo-Modell, oder verzichten Sie auf Köpfe.</translation>
     </message>
@@ -1120,6 +1140,10 @@
         <translation>Wählen Sie einen Ordner mit Medusa-Köpfen, oder verzichten Sie auf Köpfe.</translation>
     </message>
     <message>
+        <source>Choose a folder with a LoRA of PEFT.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Choose a folder with config.json and safetensors files.</source>
         <translation>Wählen Sie einen Ordner mit config.json und safetensors-Dateien.</translation>
     </message>
@@ -1130,6 +1154,10 @@
     <message>
         <source>Choose a number.</source>
         <translation>Wählen Sie eine Zahl.</translation>
+    </message>
+    <message>
+        <source>Choose a plain LoRA, or a model into which the adapter was merged.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Choose a recorded trace.</source>
@@ -1162,6 +1190,10 @@
     <message>
         <source>Choose an EAGLE-3 head for this model.</source>
         <translation>Wählen Sie einen EAGLE-3-Kopf für dieses Modell.</translation>
+    </message>
+    <message>
+        <source>Choose another adapter.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Choose another checkpoint.</source>
@@ -1220,6 +1252,10 @@
         <translation>Wählen Sie cpu, cuda oder cuda:N.</translation>
     </message>
     <message>
+        <source>Choose formats that all machines have, with --dtype and --quant.</source>
+        <translation>Wählen Sie mit --dtype und --quant Formate, die alle Rechner haben.</translation>
+    </message>
+    <message>
         <source>Choose grounded Hydra heads, or Medusa heads for this model.</source>
         <translation>Wählen Sie Hydra-Köpfe mit grounded_heads, oder Medusa-Köpfe für dieses Modell.</translation>
     </message>
@@ -1268,12 +1304,20 @@
         <translation>Wählen Sie eine Zahl von 0 (aus) bis 1.</translation>
     </message>
     <message>
+        <source>Choose one of plain numbers.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Choose one of {0}.</source>
         <translation>Zur Wahl stehen {0}.</translation>
     </message>
     <message>
         <source>Choose one whose layers are alike.</source>
         <translation>Wählen Sie eines, dessen Schichten gleich sind.</translation>
+    </message>
+    <message>
+        <source>Choose one with one LoRA.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Choose one with one scheme for all layers</source>
@@ -1400,12 +1444,24 @@
         <translation>Wandeln Sie sie in vllm um.</translation>
     </message>
     <message>
+        <source>Copy that file from the machine where serve-layers was started first, or set {0}.</source>
+        <translation>Kopieren Sie diese Datei von dem Rechner, auf dem serve-layers zuerst gestartet wurde, oder setzen Sie {0}.</translation>
+    </message>
+    <message>
+        <source>Copy the model again.</source>
+        <translation>Kopieren Sie das Modell noch einmal.</translation>
+    </message>
+    <message>
         <source>Copy the text that you need and paste it instead.</source>
         <translation>Kopieren Sie den Text, den Sie brauchen, und fügen Sie ihn stattdessen ein.</translation>
     </message>
     <message>
         <source>Delete the file: the model runs without it, somewhat slower.</source>
         <translation>Löschen Sie die Datei: Das Modell läuft auch ohne sie, etwas langsamer.</translation>
+    </message>
+    <message>
+        <source>Dividing the layers of {0} at {1}</source>
+        <translation>Schichten von {0} werden bei {1} verteilt</translation>
     </message>
     <message>
         <source>Don&apos;t use this download.</source>
@@ -1422,6 +1478,10 @@
     <message>
         <source>Download it again.</source>
         <translation>Laden Sie es neu herunter.</translation>
+    </message>
+    <message>
+        <source>Download the adapter again.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Download the file again.</source>
@@ -1560,6 +1620,14 @@
         <translation>Installieren Sie ein PyTorch für diese Karte: python3 installer run</translation>
     </message>
     <message>
+        <source>Install it: pip install -e &apos;.[cluster]&apos;</source>
+        <translation>Installieren Sie es: pip install -e &apos;.[cluster]&apos;</translation>
+    </message>
+    <message>
+        <source>Install the same version on all.</source>
+        <translation>Installieren Sie auf allen dieselbe Version.</translation>
+    </message>
+    <message>
         <source>Installed are: {0}.</source>
         <translation>Installiert sind: {0}.</translation>
     </message>
@@ -1632,6 +1700,14 @@
         <translation>Es wurde gelöscht: Beginnen Sie ein neues.</translation>
     </message>
     <message>
+        <source>It was made for another model, or its two files don&apos;t belong together.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>It was made for another model: choose that one.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Its tokens belong to another model or to another text: ask again instead.</source>
         <translation>Ihre Token gehören zu einem anderen Modell oder zu einem anderen Text: Fragen Sie stattdessen noch einmal.</translation>
     </message>
@@ -1662,6 +1738,10 @@
     <message>
         <source>Leave the revision out.</source>
         <translation>Lassen Sie die Revision weg.</translation>
+    </message>
+    <message>
+        <source>Let another machine join, give them more with --memory-gib, or choose a smaller weight format.</source>
+        <translation>Lassen Sie noch einen Rechner beitreten, geben Sie ihnen mit --memory-gib mehr, oder wählen Sie ein kleineres Gewichtsformat.</translation>
     </message>
     <message>
         <source>Let the download finish, or download the model again.</source>
@@ -1698,6 +1778,10 @@
     <message>
         <source>Load streams that were trained for this model, or choose another drafter.</source>
         <translation>Laden Sie Ströme, die für dieses Modell trainiert wurden, oder wählen Sie anderes Vorausraten.</translation>
+    </message>
+    <message>
+        <source>Load the model again.</source>
+        <translation>Laden Sie das Modell noch einmal.</translation>
     </message>
     <message>
         <source>Long context in little memory.</source>
@@ -1760,6 +1844,10 @@
         <translation>Berichtigen Sie die chat_template.jinja des Modells, oder wählen Sie ein anderes Modell.</translation>
     </message>
     <message>
+        <source>Merge the adapter into the model, and give that to all machines.</source>
+        <translation>Verschmelzen Sie den Adapter mit dem Modell, und geben Sie das allen Rechnern.</translation>
+    </message>
+    <message>
         <source>Models of type {0} aren&apos;t supported.</source>
         <translation>Modelle der Art {0} werden nicht unterstützt.</translation>
     </message>
@@ -1786,6 +1874,10 @@
     <message>
         <source>Name it .json, .md or .html.</source>
         <translation>Der Name muss auf .json, .md oder .html enden.</translation>
+    </message>
+    <message>
+        <source>Name the layers instead.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Name the model with --model, or convert to v2.</source>
@@ -1846,6 +1938,10 @@
     <message>
         <source>No {0} in {1}.</source>
         <translation>Kein {0} in {1}.</translation>
+    </message>
+    <message>
+        <source>Nobody offers layers at {0}.</source>
+        <translation>Bei {0} bietet niemand Schichten an.</translation>
     </message>
     <message>
         <source>Not installed: {0}.</source>
@@ -1940,6 +2036,10 @@
         <translation>Python {0} auf {1} {2}</translation>
     </message>
     <message>
+        <source>Ray isn&apos;t installed, which clusters need.</source>
+        <translation>Ray ist nicht installiert; Verbünde von Rechnern brauchen es.</translation>
+    </message>
+    <message>
         <source>Reading the heads of {0}</source>
         <translation>Liest die Köpfe von {0}</translation>
     </message>
@@ -2004,6 +2104,10 @@
         <translation>Sehen Sie nach, ob Sie in {0} schreiben dürfen und ob der Datenträger Platz hat.</translation>
     </message>
     <message>
+        <source>Set MEDUSA_NATIVE here to a compiled step that all machines have, or to 0.</source>
+        <translation>Setzen Sie hier MEDUSA_NATIVE auf einen kompilierten Schritt, den alle Rechner haben, oder auf 0.</translation>
+    </message>
+    <message>
         <source>Shorten it, or load the model with a longer context.</source>
         <translation>Kürzen Sie sie, oder laden Sie das Modell mit längerem Kontext.</translation>
     </message>
@@ -2034,6 +2138,22 @@
     <message>
         <source>Start a new chat if this one is very long; else choose another model.</source>
         <translation>Beginnen Sie ein neues Gespräch, wenn dieses sehr lang ist; sonst wählen Sie ein anderes Modell.</translation>
+    </message>
+    <message>
+        <source>Start python -m medusa_core serve-layers --model MODEL there first.</source>
+        <translation>Starten Sie dort zuerst python -m medusa_core serve-layers --model MODEL.</translation>
+    </message>
+    <message>
+        <source>Start serve-layers there again.</source>
+        <translation>Starten Sie dort serve-layers noch einmal.</translation>
+    </message>
+    <message>
+        <source>Start serve-layers there anew.</source>
+        <translation>Starten Sie dort serve-layers neu.</translation>
+    </message>
+    <message>
+        <source>Start serve-layers there with --verbose to see why.</source>
+        <translation>Starten Sie dort serve-layers mit --verbose, um zu sehen, warum.</translation>
     </message>
     <message>
         <source>Start the download anew.</source>
@@ -2124,6 +2244,42 @@
         <translation>Die Aktivierung {0} wird nicht unterstützt; nur {1} wird es.</translation>
     </message>
     <message>
+        <source>The adapter changes {0} twice.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The adapter changes {0}; only layers of the blocks are supported.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The adapter has one half of what it adds to {0}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The adapter holds nothing.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The adapter holds {0}, which isn&apos;t supported.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The adapter holds {0}: {1}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The adapter is of type {0}; only LORA is supported.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The adapter&apos;s {0} has shape {1}, not {2}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The adapter&apos;s {0} holds {1}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>The answer can&apos;t be taken up again at token {0}.</source>
         <translation>Die Antwort lässt sich bei Token {0} nicht wieder aufnehmen.</translation>
     </message>
@@ -2170,6 +2326,14 @@
     <message>
         <source>The checkpoint is quantized already ({0}).</source>
         <translation>Der Checkpoint ist schon quantisiert ({0}).</translation>
+    </message>
+    <message>
+        <source>The cluster at {0} can&apos;t be reached any more.</source>
+        <translation>Der Verbund bei {0} ist nicht mehr erreichbar.</translation>
+    </message>
+    <message>
+        <source>The cluster at {0} can&apos;t be reached: {1}.</source>
+        <translation>Der Verbund bei {0} ist nicht erreichbar: {1}.</translation>
     </message>
     <message>
         <source>The context can&apos;t be shared by {0} answers.</source>
@@ -2312,8 +2476,16 @@
         <translation>Die Liste der Ordner {0} lässt sich nicht schreiben: {1}.</translation>
     </message>
     <message>
+        <source>The machines have room for {0} of {1} layers.</source>
+        <translation>Die Rechner haben Platz für {0} von {1} Schichten.</translation>
+    </message>
+    <message>
         <source>The message belongs to another conversation.</source>
         <translation>Die Nachricht gehört zu einem anderen Gespräch.</translation>
+    </message>
+    <message>
+        <source>The model has no layer {0}, which the adapter changes.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>The model&apos;s scores are not numbers (NaN or infinite).</source>
@@ -2330,6 +2502,10 @@
     <message>
         <source>The pickle in {0} has {1} bytes; more than {2} are not read.</source>
         <translation>Das Pickle in {0} hat {1} Bytes; mehr als {2} werden nicht gelesen.</translation>
+    </message>
+    <message>
+        <source>The port may be taken; choose another with --port.</source>
+        <translation>Der Port ist vielleicht belegt; wählen Sie mit --port einen anderen.</translation>
     </message>
     <message>
         <source>The prompt holds half a character (U+{0}).</source>
@@ -2478,6 +2654,14 @@
     <message>
         <source>There is no room to estimate the speed.</source>
         <translation>Für die Schätzung der Geschwindigkeit ist kein Platz.</translation>
+    </message>
+    <message>
+        <source>There is no token for the cluster: {0} is missing.</source>
+        <translation>Es gibt kein Token für den Verbund: {0} fehlt.</translation>
+    </message>
+    <message>
+        <source>There is no way to {0} from here.</source>
+        <translation>Von hier führt kein Weg zu {0}.</translation>
     </message>
     <message>
         <source>There is none that this processor ({0}) can run.</source>
@@ -2720,6 +2904,10 @@
         <translation>Warten Sie auf die Antworten, die gerade entstehen, oder laden Sie das Modell mit längerem Kontext.</translation>
     </message>
     <message>
+        <source>Wait until that one has ended.</source>
+        <translation>Warten Sie, bis jener fertig ist.</translation>
+    </message>
+    <message>
         <source>Weights of type {0} are read from GGUF files, not made.</source>
         <translation>Gewichte der Art {0} werden aus GGUF-Dateien gelesen, nicht erzeugt.</translation>
     </message>
@@ -2730,6 +2918,10 @@
     <message>
         <source>What a step costs is not known.</source>
         <translation>Was ein Schritt kostet, ist nicht bekannt.</translation>
+    </message>
+    <message>
+        <source>What the adapter adds to {0} holds something that is no number.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>What {0} said isn&apos;t kept.</source>
@@ -2754,6 +2946,10 @@
     <message>
         <source>Write a message first.</source>
         <translation>Schreiben Sie zuerst eine Nachricht.</translation>
+    </message>
+    <message>
+        <source>Write it as 192.168.1.5:6379.</source>
+        <translation>Schreiben Sie sie wie 192.168.1.5:6379.</translation>
     </message>
     <message>
         <source>Write or paste a text first.</source>
@@ -2944,8 +3140,16 @@
         <translation>die Antwort dauerte länger als {0} s</translation>
     </message>
     <message>
+        <source>the kernel library</source>
+        <translation>die Bibliothek des kompilierten Schritts</translation>
+    </message>
+    <message>
         <source>the last projection, too</source>
         <translation>auch die letzte Projektion</translation>
+    </message>
+    <message>
+        <source>the model&apos;s hash</source>
+        <translation>der Hash des Modells</translation>
     </message>
     <message>
         <source>these are no heads</source>
@@ -2986,6 +3190,10 @@
     <message>
         <source>{0} (made when it is needed)</source>
         <translation>{0} (entsteht, wenn er gebraucht wird)</translation>
+    </message>
+    <message>
+        <source>{0} ({1}) can&apos;t join: {2} is {3}, here it is {4}.</source>
+        <translation>{0} ({1}) kann nicht beitreten: {2} ist dort {3}, hier {4}.</translation>
     </message>
     <message>
         <source>{0} GB are free.</source>
@@ -3064,12 +3272,20 @@
         <translation>{0} kann für dieses Modell nicht vorausraten: {1}.</translation>
     </message>
     <message>
+        <source>{0} can&apos;t join: its format of {1} is {2}, here it is {3}.</source>
+        <translation>{0} kann nicht beitreten: das Format von {1} ist dort {2}, hier {3}.</translation>
+    </message>
+    <message>
         <source>{0} can&apos;t use the drafter {1}.</source>
         <translation>{0} kann das Vorausraten {1} nicht nutzen.</translation>
     </message>
     <message>
         <source>{0} comes with Medusa Chat and can&apos;t be changed.</source>
         <translation>{0} gehört zu Medusa Chat und lässt sich nicht ändern.</translation>
+    </message>
+    <message>
+        <source>{0} computes with another kernel library than {1} already.</source>
+        <translation>{0} rechnet schon mit einer anderen Bibliothek als {1}.</translation>
     </message>
     <message>
         <source>{0} contradicts itself: in step {1}, {2}.</source>
@@ -3094,6 +3310,10 @@
     <message>
         <source>{0} decodes by {1}; only byte-level BPE and SentencePiece with bytes can be streamed.</source>
         <translation>{0} entschlüsselt mit {1}; Stück für Stück zeigen lassen sich nur BPE mit Bytes und SentencePiece mit Bytes.</translation>
+    </message>
+    <message>
+        <source>{0} doesn&apos;t answer any more.</source>
+        <translation>{0} antwortet nicht mehr.</translation>
     </message>
     <message>
         <source>{0} doesn&apos;t exist.</source>
@@ -3172,6 +3392,10 @@
         <translation>{0} hat keine MTP-Schicht.</translation>
     </message>
     <message>
+        <source>{0} has no layers.</source>
+        <translation>{0} hat keine Schichten.</translation>
+    </message>
+    <message>
         <source>{0} has no phrase table.</source>
         <translation>{0} hat keine Tabelle der Wendungen.</translation>
     </message>
@@ -3236,8 +3460,8 @@
         <translation>{0} enthält bei {1} ein halbes Zeichen, das kein Text ist.</translation>
     </message>
     <message>
-        <source>{0} holds neither a model nor heads.</source>
-        <translation>{0} enthält weder ein Modell noch Köpfe.</translation>
+        <source>{0} holds neither a model nor heads nor an adapter.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{0} holds no JSON object.</source>
@@ -3278,6 +3502,10 @@
     <message>
         <source>{0} holds {1} GGUF files, of which one is enough.</source>
         <translation>{0} enthält {1} GGUF-Dateien, von denen eine genügt.</translation>
+    </message>
+    <message>
+        <source>{0} holds {1} rows of a session instead of {2}.</source>
+        <translation>{0} hält von einer Sitzung {1} statt {2} Zeilen.</translation>
     </message>
     <message>
         <source>{0} holds {1} weights in {2} groups, but config.json asks for {3} in {4}.</source>
@@ -3324,6 +3552,10 @@
         <translation>{0} ist ein Pickle, das Programme ausführen kann: Besorgen Sie stattdessen die Fassung in safetensors, oder wandeln Sie es einmal um: python -m medusa_core convert {1}</translation>
     </message>
     <message>
+        <source>{0} is a pickle, which can run code: save the adapter as safetensors.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>{0} is a trace of version {1}; this program reads version {2}.</source>
         <translation>{0} ist eine Aufzeichnung der Version {1}; dieses Programm liest Version {2}.</translation>
     </message>
@@ -3368,6 +3600,10 @@
         <translation>{0} ist größer als {1} MiB.</translation>
     </message>
     <message>
+        <source>{0} is lost: its layers ({1}) are now at {2}.</source>
+        <translation>{0} ist ausgefallen: die Schichten von dort ({1}) liegen jetzt bei {2}.</translation>
+    </message>
+    <message>
         <source>{0} is missing in {1}.</source>
         <translation>{0} fehlt in {1}.</translation>
     </message>
@@ -3382,6 +3618,10 @@
     <message>
         <source>{0} is no GGUF file that can be read: {1}.</source>
         <translation>{0} ist keine lesbare GGUF-Datei: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} is no address of a cluster.</source>
+        <translation>{0} ist keine Adresse eines Verbunds.</translation>
     </message>
     <message>
         <source>{0} is no complete JSON file: {1}.</source>
@@ -3412,8 +3652,16 @@
         <translation>{0} ist auf eine andere Größe quantisiert, als config.json verlangt.</translation>
     </message>
     <message>
+        <source>{0} is quantized, though config.json doesn&apos;t say so: no adapter can be added.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>{0} is safetensors already.</source>
         <translation>{0} ist schon safetensors.</translation>
+    </message>
+    <message>
+        <source>{0} is slow: {1} of the layers went to {2}.</source>
+        <translation>{0} ist langsam: {1} der Schichten gingen an {2}.</translation>
     </message>
     <message>
         <source>{0} is {1} of {2}, no matrix of 32-bit words.</source>
@@ -3446,6 +3694,10 @@
     <message>
         <source>{0} isn&apos;t quantized to nf4 in blocks of {1}.</source>
         <translation>{0} ist nicht in nf4 mit Blöcken von {1} quantisiert.</translation>
+    </message>
+    <message>
+        <source>{0} joined and took {1} of the layers.</source>
+        <translation>{0} ist beigetreten und hat {1} der Schichten übernommen.</translation>
     </message>
     <message>
         <source>{0} lacks the tensor {1} that the index places there.</source>
@@ -3500,6 +3752,14 @@
         <translation>{0} Zeilen passen nicht hinter {1} von {2} Plätzen.</translation>
     </message>
     <message>
+        <source>{0} serves another client now.</source>
+        <translation>{0} bedient jetzt jemand anderen.</translation>
+    </message>
+    <message>
+        <source>{0} serves another client.</source>
+        <translation>{0} bedient gerade jemand anderen.</translation>
+    </message>
+    <message>
         <source>{0} splits texts in the way {1}, which isn&apos;t supported.</source>
         <translation>{0} teilt Texte auf die Weise {1}, die nicht unterstützt wird.</translation>
     </message>
@@ -3544,8 +3804,24 @@
         <translation>{0}: Die Einstellung {1} ist {2}.</translation>
     </message>
     <message>
+        <source>{0}: {1} has a pattern that can&apos;t be used: {2}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{0}: {1} is no short table.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>{0}: {1} is of type {2}, which isn&apos;t supported.</source>
         <translation>{0}: {1} ist von der Art {2}, die nicht unterstützt wird.</translation>
+    </message>
+    <message>
+        <source>{0}: {1} is {2}, not a number from 0 on.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{0}: {1} is {2}, not a whole number from 1 to {3}.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{0}{1} isn&apos;t installed.</source>
@@ -4637,6 +4913,14 @@
         <translation>Entwerfen mit</translation>
     </message>
     <message>
+        <source>Adapter</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A LoRA changes what the model says; without it the model is as it was.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Verify</source>
         <translation>Überprüfen</translation>
     </message>
@@ -4866,6 +5150,10 @@
     <message>
         <source>Medusa heads</source>
         <translation>Medusa-Köpfe</translation>
+    </message>
+    <message>
+        <source>LoRA adapter</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>not usable</source>
@@ -6494,6 +6782,10 @@
         <translation>Die Köpfe lernen</translation>
     </message>
     <message>
+        <source>Heads and model learn together</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Measuring what the heads bring</source>
         <translation>Gemessen wird, was die Köpfe bringen</translation>
     </message>
@@ -6610,6 +6902,14 @@
     <message>
         <source>Nothing leaves this computer. The questions lie in the run&apos;s folder until it ends; the heads hold no text.</source>
         <translation>Nichts verlässt diesen Computer. Die Fragen liegen im Ordner des Laufs, bis er endet; die Köpfe enthalten keinen Text.</translation>
+    </message>
+    <message>
+        <source>Let the model learn with them</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Heads guess better with a model that learned with them. What it learned is an adapter, which you choose when you load it; without it the model is as it was.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Kind of heads</source>

@@ -22,6 +22,9 @@ from medusa_core.messages import (
     DrafterSpeed,
     Failed,
     Generate,
+    LayersMoved,
+    Move,
+    MoveReason,
     Overflow,
     Progress,
     Role,
@@ -278,6 +281,20 @@ def test_what_the_model_no_longer_reads_is_said_in_the_chat(qtbot: QtBot, ready:
     assert notices == [
         "The model no longer reads 4 earlier messages: they don't fit into its context."
     ]
+
+
+def test_where_layers_went_is_said_in_the_chat(qtbot: QtBot, ready: Ready) -> None:
+    window, engine = ready
+    engine.gate.clear()
+    window.chat.send("Hello")
+    qtbot.waitUntil(lambda: bool(engine.of_kind(Generate)))
+    command = engine.of_kind(Generate)[-1]
+    move = Move(MoveReason.LOST, "attic", ("cellar",), 12)
+    engine._tell(LayersMoved(command.session_id, command.request_id, move))
+    engine.gate.set()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    notices = [m.text for m in window.page.conversation.messages if isinstance(m, Notice)]
+    assert notices == ["attic is lost: its layers (12) are now at cellar."]
 
 
 # Header and window --------------------------------------------------------------------------------
