@@ -128,6 +128,7 @@ def build(options: Options) -> Application:
         preferences.drafted_model,
         kept_dir=kept_models_dir(),
         calibrations_dir=calibrations_dir(),
+        learned_dir=None if options.is_fresh else where.learned,
     )
     window = MainWindow(
         bridge,
@@ -140,7 +141,7 @@ def build(options: Options) -> Application:
         places=None if options.is_fresh else where,
     )
     if not options.is_fresh:
-        window.keep_history(open_history(where.history))
+        window.keep_history(open_history(where.history), where.learned)
     keeper.unload_after(preferences.unload_minutes)
     keeper.use_device(preferences.device)
     appearance.apply()
@@ -227,6 +228,8 @@ async def _serve_user(application: Application) -> int:
     application.first_paint.painted.connect(application.window.desk.go_on_with_batch)
     application.open()
     offering = asyncio.ensure_future(_offer_models(application))
+    if (learned := application.window.learned) is not None:
+        learned.tidy()
     await closed.wait()
     offering.cancel()
     if (library := application.window.library) is not None:

@@ -13,6 +13,7 @@ from app.commands.matching import Entry, Provider, matching
 from app.crash import LAST_DUMP_NAME
 from app.logs import FILE_NAME as LOG_NAME
 from app.remedies import Remedies
+from app.settings.declaration import Page
 from app.settings.effects import Effects
 from app.theme.appearance import Appearance
 from app.window_state import WindowState
@@ -229,6 +230,7 @@ class Desk(QObject):
             self._state.save()
 
     def _make_settings(self) -> SettingsDialog:
+        from app.settings.keys_page import KeysPage
         from app.settings.pages import settings_dialog
         from app.settings.storage_page import StoragePage
         from app.settings.token_box import TokenBox
@@ -237,7 +239,8 @@ class Desk(QObject):
         hub = self._hub_settings()
         tokens = TokenBox(hub)
         tokens.changed.connect(self._use_token)
-        storage = StoragePage(self._folders(), self._appearance)
+        keys = KeysPage(Page.STORAGE, store, self._appearance)
+        storage = StoragePage(self._folders(), keys, self._appearance)
         storage.diagnostics_requested.connect(self.show_diagnostics)
         storage.measure()
         return settings_dialog(

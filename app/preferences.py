@@ -47,6 +47,7 @@ class Preferences:
         device: Torch device name that models run on; empty for the best there is.
         records: Whether the steps of answers are recorded.
         is_offline: No request may leave.
+        learns: Drafts are learned from answers of conversations that are kept.
         language: `system` or the code of a language.
         font_family: Font of all text; empty for the shipped one.
         restores_window: The window opens where it was.
@@ -123,6 +124,17 @@ class Preferences:
         page=Page.MODELS,
         label=QT_TRANSLATE_NOOP("Settings", "Offline"),
         sentence=QT_TRANSLATE_NOOP("Settings", "Nothing leaves this computer."),
+    )
+    learns: bool = setting(
+        Toggle(),
+        True,
+        page=Page.STORAGE,
+        label=QT_TRANSLATE_NOOP("Settings", "Learn from answers"),
+        sentence=QT_TRANSLATE_NOOP(
+            "Settings",
+            "What a model said makes its next answers faster. It is kept on this computer, up to "
+            "5 MB for each model, and goes with its conversation. Off: all of it is deleted.",
+        ),
     )
     language: str = setting(
         Choice(

@@ -21,6 +21,7 @@ from app.control.kept_settings import KeptSettings
 from app.control.seeds import NewSeed, new_seed
 from app.desk import Desk
 from app.history.history_keeper import HistoryKeeper
+from app.history.learned_keeper import LearnedKeeper
 from app.history.sidebar import WIDTH_EM, Sidebar
 from app.history.titles import Titles
 from app.history.trace_keeper import TraceKeeper
@@ -65,6 +66,7 @@ class MainWindow(QMainWindow):
         settings: The user's choices.
         commands: All that can be done, with its keys.
         desk: Settings, palette and what else is around the chat.
+        learned: What drafts learn from conversations; None where nothing is.
 
     Signals:
         closed: The user is done.
@@ -114,6 +116,7 @@ class MainWindow(QMainWindow):
         self.sidebar = Sidebar(appearance)
         self.history: HistoryKeeper | None = None
         self.traces: TraceKeeper | None = None
+        self.learned: LearnedKeeper | None = None
         self._split = QSplitter()
         self._split.setObjectName("sides")
         self._split.setChildrenCollapsible(False)
@@ -137,14 +140,21 @@ class MainWindow(QMainWindow):
         if presets.trouble is not None:
             self.chat.errors.show_error(presets.trouble.message, presets.trouble.hint)
 
-    def keep_history(self, history: History) -> None:
-        """Keep what is said from now on, and list what was said before."""
+    def keep_history(self, history: History, learned_dir: Path | None = None) -> None:
+        """Keep what is said from now on, and list what was said before.
+
+        Args:
+            history: Where it is kept.
+            learned_dir: Where drafts learn from it; None for nowhere.
+        """
         composer = self.page.composer
         self.history = HistoryKeeper(self.chat, self.sidebar, history, composer)
         self._kept_settings = KeptSettings(self.chat, self.page.control, self.history)
         self.titles = Titles(self.chat, self._bridge, self.keeper, self.history.journal)
         self.titles.named.connect(self.history.refresh)
         self.traces = TraceKeeper(self.insight, history, self.history.journal)
+        if learned_dir is not None:
+            self.learned = LearnedKeeper(self.chat, self.history, self.settings, learned_dir)
         composer.changed.connect(self._draft_pause.start)
         composer.queued_row.cancelled.connect(self._draft_pause.start)
         self._draft_pause.timeout.connect(self.history.keep_draft)

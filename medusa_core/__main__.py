@@ -12,6 +12,7 @@ from medusa_core.bench import cli as bench_cli
 from medusa_core.doctor import cli as doctor_cli
 from medusa_core.errors import MedusaError
 from medusa_core.generate.cli import add_generate_arguments, run_generate
+from medusa_core.generate.serve_layers_cli import add_serve_layers_arguments, run_serve_layers
 from medusa_core.heads import cli as heads_cli
 from medusa_core.history import cli as history_cli
 from medusa_core.hub import download_cli
@@ -67,6 +68,10 @@ def _parser() -> argparse.ArgumentParser:
     batch = commands.add_parser("batch", help="answer a file of prompts, many at a time")
     batch_cli.add_arguments(batch)
     batch.set_defaults(run=batch_cli.run)
+
+    layers = commands.add_parser("serve-layers", help="let other machines use layers of a model")
+    add_serve_layers_arguments(layers)
+    layers.set_defaults(run=run_serve_layers)
 
     bench = commands.add_parser("bench", help="compare decoding modes and peers on prompts")
     bench_cli.add_arguments(bench)

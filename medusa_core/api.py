@@ -73,12 +73,14 @@ if TYPE_CHECKING:
     from medusa_core.doctor.report import compose_report
     from medusa_core.forecast import Forecast, Pace, forecast, measure_pace, paced_by
     from medusa_core.hub.whoami import whoami
-    from medusa_core.library import Installed, InstalledKind, Library, Offer
+    from medusa_core.learned.folder import forget_learned, forget_strangers
+    from medusa_core.library import AdapterOffer, Installed, InstalledKind, Library, Offer
     from medusa_core.load_offers import LoadOffer, smaller_loads
     from medusa_core.memory.budget import Budget, DeviceOffer
     from medusa_core.memory.now import MemoryNow
     from medusa_core.memory.probe import offered_devices
     from medusa_core.memory.recommend import Choice, choices, plan_choice, plan_least, recommend
+    from medusa_core.models.adapter_shape import AdapterShape
     from medusa_core.models.config import ModelConfig
     from medusa_core.streamed import Streamed, streamed_load
 
@@ -86,7 +88,10 @@ EventSink = Callable[[messages.Event], None]
 
 # What the model manager needs is imported when it is asked for: a window opens without it.
 _LATER = {
-    **dict.fromkeys(("Installed", "InstalledKind", "Library", "Offer"), "medusa_core.library"),
+    **dict.fromkeys(
+        ("AdapterOffer", "Installed", "InstalledKind", "Library", "Offer"), "medusa_core.library"
+    ),
+    "AdapterShape": "medusa_core.models.adapter_shape",
     "Budget": "medusa_core.memory.budget",
     "DeviceOffer": "medusa_core.memory.budget",
     **dict.fromkeys(
@@ -103,6 +108,7 @@ _LATER = {
     "Check": "medusa_core.doctor.check",
     **dict.fromkeys(("component_licences", "component_versions"), "medusa_core.components"),
     "whoami": "medusa_core.hub.whoami",
+    **dict.fromkeys(("forget_learned", "forget_strangers"), "medusa_core.learned.folder"),
     "compose_report": "medusa_core.doctor.report",
     "run_checks": "medusa_core.doctor.doctor",
     "offered_devices": "medusa_core.memory.probe",
@@ -244,6 +250,8 @@ def format_label(name: str) -> str:
 __all__ = [
     "ALL",
     "APP_NAME",
+    "AdapterOffer",
+    "AdapterShape",
     "AnswerState",
     "Attachment",
     "BatchJob",
@@ -299,6 +307,8 @@ __all__ = [
     "export",
     "export_gently",
     "forecast",
+    "forget_learned",
+    "forget_strangers",
     "format_bits",
     "format_label",
     "has_saved_token",

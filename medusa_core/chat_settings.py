@@ -36,10 +36,10 @@ class ChatSettings:
     rule: str = "greedy"
     temperature: float = declared(
         Setting(
-            "Temperature", Group.SAMPLING, 0.1, 2.0, 0.1, 0.7,
+            "Temperature", Group.SAMPLING, 0.0, 2.0, 0.1, 0.7,
             "Below 1, likely tokens become even likelier; above 1, rare tokens become likelier.",
             "The higher it is, the more guesses miss.",
-            When.DRAWS,
+            When.DRAWS, off=0, off_text="greedy",
         )
     )  # fmt: skip
     top_k: int = declared(
@@ -110,10 +110,10 @@ class ChatSettings:
     )  # fmt: skip
     delta: float = declared(
         Setting(
-            "Leniency δ", Group.SPEED_UP, 0.01, 2.0, 0.01, 0.3,
+            "Leniency δ", Group.SPEED_UP, 0.0, 2.0, 0.01, 0.0,
             "Where the model itself is unsure, less than ε is enough: δ times its certainty.",
             "Lower accepts more guesses: faster, and further from the model's own words.",
-            When.NOT_EXACT,
+            When.NOT_EXACT, off=0, off_text="√ε",
         )
     )  # fmt: skip
     tree_rows: int = declared(

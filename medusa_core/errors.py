@@ -4,6 +4,7 @@ MedusaError
 ├── ModelError            a checkpoint, its tokenizer or its template can't be used
 │   ├── CheckpointError   a file is missing, truncated or not what its header says
 │   ├── HeadsError        Medusa heads that don't fit, or aren't Medusa heads
+│   ├── AdapterError      an adapter that doesn't fit, or is no plain LoRA
 │   ├── TokenizerError    a tokenizer of a kind that can't be streamed
 │   ├── TemplateError     a chat template that fails to render
 │   └── ConversionError   a pickle that isn't converted: refused, damaged or stopped
@@ -23,6 +24,9 @@ MedusaError
 │   ├── AnswerError       an answer that can't be read, or names what mustn't be touched
 │   ├── IntegrityError    what arrived isn't what the Hub announced
 │   └── DiskFullError     the disk has no room
+├── ClusterError          machines that share a model can't be reached, or don't go together
+│   ├── StageBusyError    one of them serves somebody else
+│   └── StageLostError    one of them doesn't answer any more
 ├── StorageError          a database of ours can't be opened, read or written
 ├── ConversationFileError a file of conversations can't be read or written
 ├── AttachmentError       a file whose text can't be attached to a message
@@ -92,6 +96,10 @@ class CheckpointError(ModelError):
 
 class HeadsError(ModelError):
     """Medusa heads that don't fit the target, or that aren't Medusa heads."""
+
+
+class AdapterError(ModelError):
+    """An adapter that doesn't fit the target, or that is no plain LoRA."""
 
 
 class TokenizerError(ModelError):
@@ -168,6 +176,18 @@ class IntegrityError(HubError):
 
 class DiskFullError(HubError):
     """The disk has no room."""
+
+
+class ClusterError(MedusaError):
+    """Machines that share a model can't be reached, or don't go together."""
+
+
+class StageBusyError(ClusterError):
+    """A machine of a cluster serves another client."""
+
+
+class StageLostError(ClusterError):
+    """A machine that had some of the layers doesn't answer any more."""
 
 
 class StorageError(MedusaError):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
-from medusa_core.errors import HubError, ModelError, NotFoundError
+from medusa_core.errors import AdapterError, HubError, ModelError, NotFoundError
 from medusa_core.files.gguf import is_gguf
 from medusa_core.heads.kind import read_shape
 from medusa_core.hub.catalog import read_catalog
@@ -35,6 +35,12 @@ from medusa_core.hub.settings import HubSettings
 from medusa_core.memory.budget import Budget, DeviceOffer
 from medusa_core.messages import HeadsShape
 from medusa_core.model_choice import DEMO_NAME
+from medusa_core.models.adapter_shape import (
+    ADAPTER,
+    AdapterShape,
+    is_adapter,
+    read_adapter_shape,
+)
 from medusa_core.models.config import ModelConfig, read_config
 from medusa_core.models.kept import KeptModels
 from medusa_core.resources import demo_heads_dir, demo_model_dir, kept_models_dir
@@ -94,6 +100,7 @@ class InstalledKind(str, Enum):
     MODEL = "target"
     HEADS = "heads"
     MERGED = "merged"
+    ADAPTER = "adapter"
     UNKNOWN = "unknown"
 
 
@@ -124,6 +131,23 @@ class Installed:
     heads: HeadsShape
     found: FoundInstalled
     is_built_in: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterOffer:
+    """A LoRA on this computer, beside a model.
+
+    Attributes:
+        name: Its name.
+        folder: Where it lies.
+        shape: What it changes; of nothing where it doesn't fit.
+        reason: Why it doesn't fit; empty if it does.
+    """
+
+    name: str
+    folder: Path
+    shape: AdapterShape
+    reason: str = ""
 
 
 class Library:
@@ -293,6 +317,22 @@ class Library:
 
         return tuple((one, reason) for _, _, one, reason in await asyncio.to_thread(compare))
 
+    def adapters_for(
+        self, model: Installed, installed: Sequence[Installed]
+    ) -> tuple[AdapterOffer, ...]:
+        """All LoRAs that are here, those that heads learned with too; those that fit come first."""
+        if model.config is None:
+            return ()
+        found = [(one.name, one.folder) for one in installed if one.kind is InstalledKind.ADAPTER]
+        heads = [one for one in installed if one.kind is InstalledKind.HEADS]
+        found += [
+            (f"{one.name}/{ADAPTER}", one.folder / ADAPTER)
+            for one in heads
+            if is_adapter(one.folder / ADAPTER)
+        ]
+        offers = [_offered(name, folder, model.config) for name, folder in found]
+        return tuple(sorted(offers, key=lambda offer: bool(offer.reason)))
+
     def built_in(self) -> Installed:
         """The model that is shipped, with its heads; it can't be deleted."""
         folder, heads_dir = demo_model_dir(), demo_heads_dir()
@@ -399,6 +439,13 @@ def _model_at(item: Installed) -> ModelAt | None:
     if item.config is None or not item.is_complete:
         return None
     return ModelAt(item.folder, item.config)
+
+
+def _offered(name: str, folder: Path, config: ModelConfig) -> AdapterOffer:
+    try:
+        return AdapterOffer(name, folder, read_adapter_shape(folder, config))
+    except AdapterError as error:
+        return AdapterOffer(name, folder, AdapterShape(), error.message)
 
 
 def _variants(listing: Listing) -> tuple[Variant, ...]:

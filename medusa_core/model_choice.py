@@ -29,6 +29,7 @@ class ModelChoice:
         tier_disk: Folder for layers that have no room in memory; None where none may lie on a disk.
         note: What one must know about it.
         assistant_dir: Folder of a smaller model that drafts for it, or its GGUF file; or None.
+        adapter_dir: Folder of a LoRA that changes its weights, or None.
     """
 
     name: str
@@ -39,6 +40,7 @@ class ModelChoice:
     ignores_plan: bool = False
     note: str = ""
     assistant_dir: Path | None = None
+    adapter_dir: Path | None = None
     memory_gib: float = 0.0
     tier_disk: Path | None = None
 
@@ -69,12 +71,13 @@ def demo_choice() -> ModelChoice:
 
 def as_json(choice: ModelChoice) -> dict[str, Any]:
     """A choice as it is remembered; the built-in model is remembered as nothing."""
-    if choice.is_demo:
+    if choice.is_demo and choice.adapter_dir is None:
         return {}
     return {
         "name": choice.name,
         "model_dir": str(choice.model_dir),
         "heads_dir": "" if choice.heads_dir is None else str(choice.heads_dir),
+        "adapter_dir": "" if choice.adapter_dir is None else str(choice.adapter_dir),
         "formats": choice.formats._asdict(),
         "context_tokens": choice.context_tokens,
         "memory_gib": choice.memory_gib,
@@ -97,10 +100,12 @@ def from_json(saved: Mapping[str, Any]) -> ModelChoice:
     if not model_dir.exists():
         return demo_choice()
     heads_dir = Path(heads) if heads and Path(heads).is_dir() else None
+    adapter = str(saved.get("adapter_dir") or "")
     return ModelChoice(
         name=str(saved["name"]),
         model_dir=model_dir,
         heads_dir=heads_dir,
+        adapter_dir=Path(adapter) if adapter and Path(adapter).is_dir() else None,
         formats=WeightFormats(**saved["formats"]),
         context_tokens=int(saved["context_tokens"]),
         memory_gib=float(saved.get("memory_gib", 0.0)),

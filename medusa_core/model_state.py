@@ -122,6 +122,7 @@ class ModelState:
             calibrations_dir=self._calibrations_dir,
             assistant_dir=wanted.assistant_dir,
             learned_dir=self._learned_dir,
+            adapter_dir=wanted.adapter_dir,
         )
 
     def cancel(self) -> Cancel:

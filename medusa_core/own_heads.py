@@ -37,6 +37,7 @@ class HeadsWish:
         quant: Weight format of the model; empty for the usual one.
         device: Where to run; empty for the best there is.
         states_gib: Disk for states.
+        joint: The model learns with them, through a LoRA.
     """
 
     model: str
@@ -48,6 +49,7 @@ class HeadsWish:
     quant: str = ""
     device: str = ""
     states_gib: float = 4.0
+    joint: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,8 @@ class HeadsProgress:
     """How far a run is.
 
     Attributes:
-        stage: `starting`, `answers`, `states`, `training`, `judging`, `paused`, `done`, `failed`.
+        stage: `starting`, `answers`, `states`, `training`, `joint`, `judging`, `paused`, `done` or
+            `failed`.
         share: Of that stage.
         seconds_left: Of that stage; None where that isn't known.
         tokens_per_s: At which the model writes answers; None elsewhere.

@@ -7,7 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from medusa_core.errors import CheckpointError, PlanError, RequestError
+import torch
+
+from medusa_core.cluster.line import Cluster
+from medusa_core.cluster.opening import Opened, open_on
+from medusa_core.cluster.remote_cache import PLACE_DTYPE, place_config
+from medusa_core.cluster.runner import ClusterRunner
+from medusa_core.cluster.share import NO_LAYERS, share_config
+from medusa_core.errors import CheckpointError, ClusterError, PlanError, RequestError
 from medusa_core.heads.kind import Heads, has_own_heads, kind_of, read_shape
 from medusa_core.heads.medusa import Lent
 from medusa_core.kv.cache import KvCache
@@ -17,11 +24,13 @@ from medusa_core.learned.folder import store_of
 from medusa_core.learned.learned import Learned
 from medusa_core.learned.model_key import model_key
 from medusa_core.memory.budget import GIB
-from medusa_core.memory.plan import DraftModel, plan_memory, weights_bytes
+from medusa_core.memory.plan import NO_ADAPTER, DraftModel, plan_memory, weights_bytes
 from medusa_core.memory.probe import below_device, live_budget
 from medusa_core.memory.recommend import draft_formats, settle_draft_model
 from medusa_core.memory.tiers import limited, plan_in_tiers
-from medusa_core.messages import Fit, HeadsShape, MemoryPlan, WeightFormats
+from medusa_core.messages import Fit, HeadsShape, MemoryPlan, Move, WeightFormats
+from medusa_core.models.adapter import Adapter
+from medusa_core.models.adapter_shape import AdapterShape
 from medusa_core.models.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig, read_config
 from medusa_core.models.decoder import Decoder, build_decoder, decoder_of
@@ -31,7 +40,7 @@ from medusa_core.models.kept import KeptModels, kept_key
 from medusa_core.models.kept_weights import KeptWeights
 from medusa_core.models.parts import num_linear_parameters
 from medusa_core.models.precision import Precision, hardware_of, precision_of, settle_device
-from medusa_core.models.weights import AfterPart, CheckpointWeights
+from medusa_core.models.weights import AfterPart, CheckpointWeights, Keep
 from medusa_core.quant.choice import PartFormats, settle_formats
 from medusa_core.quant.format import Hardware
 from medusa_core.runner.choice import buffer_bytes, choose_runner, share_workers
@@ -54,7 +63,7 @@ class Target:
     """A target, ready to decode.
 
     Attributes:
-        name: Name of its folder.
+        name: Name of its folder, and of its adapter's.
         config: Its sizes; the context is what was planned for.
         precision: Dtypes and device.
         formats: Weight formats of its parts.
@@ -100,6 +109,20 @@ class Target:
         """How many conversations have room for a whole context at once."""
         return self.caches.num_rows // whole_rows(self.config.context_tokens)
 
+    @property
+    def is_divided(self) -> bool:
+        """Do other machines have its layers?"""
+        return isinstance(self.runner, ClusterRunner)
+
+    def take_moves(self) -> tuple[Move, ...]:
+        """Where layers went, of those that lie with other machines, since this was asked last."""
+        return self.runner.crew.take_moves() if isinstance(self.runner, ClusterRunner) else ()
+
+    def leave_cluster(self) -> None:
+        """Tell the machines that have its layers, if others have them, that they aren't needed."""
+        if isinstance(self.runner, ClusterRunner):
+            self.runner.crew.leave()
+
     def lend_cache(self, least: int, wanted: int = 0) -> KvCache:
         """A cache out of what was planned; see `CachePool.lend`."""
         return self.caches.lend(self.runner.new_cache, least, wanted)
@@ -114,6 +137,8 @@ def make_caches(
         OutOfMemoryError: The device has no room for it.
     """
     num_rows = sessions * whole_rows(config.context_tokens)
+    if isinstance(runner, ClusterRunner):  # keys and values lie elsewhere
+        return CachePool(place_config(config), PLACE_DTYPE, torch.device("cpu"), num_rows)
     dtype, device = runner.cache_dtype, precision.device
     return CachePool(config, dtype, device, num_rows, precision.cache_format)
 
@@ -132,10 +157,12 @@ class LoadOptions:
         memory_gib: How much of the device's memory it may take; 0 for what is free.
         tier_disk: Folder for layers that have no room in memory; None where none may lie on a disk.
         assistant_dir: Folder of a smaller model that drafts for it, or None.
+        adapter_dir: Folder of a LoRA that changes its weights, in PEFT's layout, or None.
         phrases_dir: Folder of its phrase table; None for the model's own.
         learned_dir: Where what models say is kept; None keeps nothing.
         kept: Where quantized models are kept; None keeps nothing.
         takes_own_heads: Heads that lie in its own files serve where no others are named.
+        cluster: Machines that have the layers; None where all of them lie here.
     """
 
     dtype: str = ""
@@ -147,10 +174,12 @@ class LoadOptions:
     memory_gib: float = 0.0
     tier_disk: Path | None = None
     assistant_dir: Path | None = None
+    adapter_dir: Path | None = None
     phrases_dir: Path | None = None
     learned_dir: Path | None = None
     kept: KeptModels | None = None
     takes_own_heads: bool = True
+    cluster: Cluster | None = None
 
 
 def load_target(
@@ -172,6 +201,7 @@ def load_target(
         ModelError: The model or the heads can't be used.
         OutOfMemoryError: The device has no room.
         PlanError: The device has no room, as is known before.
+        ClusterError: The machines that are to have the layers can't be used.
         RequestError: The dtype, the format or the device isn't there.
         TierError: The disk has no room for layers, or fails.
     """
@@ -192,28 +222,28 @@ def load_target(
         heads_dir = model_dir
     shape = HeadsShape() if heads_dir is None else read_shape(heads_dir)
     draft_model = _planned_draft_model(options, tokenizer, hardware_of(device))
-    plan = plan_target(config, shape, formats, options, draft_model)
+    adapter = None if options.adapter_dir is None else Adapter(options.adapter_dir, config)
+    changes = NO_ADAPTER if adapter is None else adapter.shape
+    here = config if options.cluster is None else share_config(config, NO_LAYERS)
+    plan = plan_target(here, shape, formats, options, draft_model, changes)
     config = replace(config, context_tokens=plan.context_tokens)
-    store = far_store(plan, precision, options, _made_from(model_dir, checkpoint, formats))
-    model = _read_decoder(
-        model_dir, config, precision, formats, checkpoint, options.kept, store, tell
-    )
-    lent = Lent(model.lm_head, config.vocab_size, model.embedding)
+    parts = _Parts(model_dir, config, precision, formats, checkpoint, adapter)
+    model, runner, num_parameters = _open(parts, plan, options, tell)
+    lent = Lent(model.lm_head, config.vocab_size, model.embedding, model)
     heads, trees = None, None
     if heads_dir is not None:
         tell("heads", 1.0, f"Reading the heads of {heads_dir.name}")
         kind = kind_of(heads_dir)
         heads = kind.read(heads_dir, config, precision, lent, formats)
         trees = read_tree_table(heads_dir, heads.num_heads) if kind.is_ranked else None
-    runner = choose_runner(model, precision)
     if heads is not None:
-        share_workers(runner, heads)
+        share_workers(runner.ends if isinstance(runner, ClusterRunner) else runner, heads)
         runner.tap(heads.taps)
         heads.reserve(options.sessions * whole_rows(config.context_tokens))
     assistant = _load_assistant(options, config, tell)
     log.info("loaded %s as %s on %s", model_dir.name, formats.linears.name, precision.device)
     return Target(
-        name=model_dir.name,
+        name=_name(model_dir, options.adapter_dir),
         config=config,
         precision=precision,
         device_note=chosen.note,
@@ -228,10 +258,10 @@ def load_target(
         heads=heads,
         trees=trees,
         phrases=phrases,
-        num_parameters=model.num_parameters,
+        num_parameters=num_parameters,
         weights_bytes=model.nbytes + buffer_bytes(runner),
         assistant=assistant,
-        learned=_learned(options, config, checkpoint, tokenizer),
+        learned=_learned(options, config, parts.files, tokenizer),
     )
 
 
@@ -247,6 +277,10 @@ def _planned_draft_model(
     return settle_draft_model(config, options.formats, options.dtype, hardware)
 
 
+def _name(model_dir: Path, adapter_dir: Path | None) -> str:
+    return model_dir.name if adapter_dir is None else f"{model_dir.name} + {adapter_dir.name}"
+
+
 def _load_assistant(options: LoadOptions, config: ModelConfig, tell: OnProgress) -> Target | None:
     """The smaller model, with a context as long as the target's where it has that."""
     if options.assistant_dir is None:
@@ -257,6 +291,8 @@ def _load_assistant(options: LoadOptions, config: ModelConfig, tell: OnProgress)
         assistant_dir=None,
         memory_gib=0.0,
         tier_disk=None,
+        adapter_dir=None,
+        cluster=None,  # drafting stays here
         phrases_dir=None,
         learned_dir=None,
         takes_own_heads=False,
@@ -267,11 +303,11 @@ def _load_assistant(options: LoadOptions, config: ModelConfig, tell: OnProgress)
 
 
 def _learned(
-    options: LoadOptions, config: ModelConfig, checkpoint: Checkpoint, tokenizer: Tokenizer
+    options: LoadOptions, config: ModelConfig, files: frozenset[Path], tokenizer: Tokenizer
 ) -> Learned | None:
     if options.learned_dir is None:
         return None
-    key = model_key(checkpoint.files, tokenizer.pieces)
+    key = model_key(files, tokenizer.pieces)
     return Learned(store_of(options.learned_dir, key), config.vocab_size)
 
 
@@ -281,6 +317,7 @@ def plan_target(
     formats: PartFormats,
     options: LoadOptions,
     draft_model: DraftModel | None = None,
+    adapter: AdapterShape = NO_ADAPTER,
 ) -> MemoryPlan:
     """The plan for this device as it is now.
 
@@ -293,10 +330,15 @@ def plan_target(
     sessions = options.sessions
     usual = min(_MOST_CONTEXT, config.usual_context)
     wanted = min(options.context_tokens or usual, config.context_tokens)
-    plan = plan_memory(config, heads, formats, budget, wanted, sessions, draft_model)
+    plan = plan_memory(config, heads, formats, budget, wanted, sessions, draft_model, adapter)
     if plan.fit is not Fit.NO:
         return plan
     if options.memory_gib or options.tier_disk is not None:
+        if adapter.pairs:
+            raise RequestError(
+                "With an adapter all layers must fit the device.",
+                "Merge it into the model first, or leave out --memory-gib and --tier-disk.",
+            )
         below = below_device(options.device, options.tier_disk)
         placed = plan_in_tiers(
             config,
@@ -313,7 +355,7 @@ def plan_target(
             return placed
     if not options.context_tokens and plan.max_context:
         longest = plan.max_context
-        return plan_memory(config, heads, formats, budget, longest, sessions, draft_model)
+        return plan_memory(config, heads, formats, budget, longest, sessions, draft_model, adapter)
     if options.ignores_plan:
         log.warning("%d bytes are missing by the plan, which is ignored", -plan.free_bytes)
         return plan
@@ -328,65 +370,113 @@ def plan_target(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What a decoder is read from.
+
+    Attributes:
+        model_dir: The model's folder or file.
+        config: Its sizes.
+        precision: What it computes in.
+        formats: Of its parts.
+        checkpoint: Its tensors.
+        adapter: What changes them, or None.
+    """
+
+    model_dir: Path
+    config: ModelConfig
+    precision: Precision
+    formats: PartFormats
+    checkpoint: Checkpoint
+    adapter: Adapter | None
+
+    @property
+    def files(self) -> frozenset[Path]:
+        """All that make the weights what they are."""
+        return self.checkpoint.files | (frozenset() if self.adapter is None else self.adapter.files)
+
+    @property
+    def made_from(self) -> dict[str, object]:
+        """What its layers are made from."""
+        beside = {self.model_dir / "config.json"} if self.model_dir.is_dir() else set()
+        return {"files": kept_key(self.files | beside, self.formats.names)}
+
+    def decoder(self, keep: Keep | None, after_part: AfterPart) -> Decoder:
+        """Read it."""
+        weights = CheckpointWeights(
+            *(self.checkpoint, self.config, self.precision, self.formats),
+            *(keep, after_part, self.adapter),
+        )
+        return build_decoder(self.config, self.precision, self.checkpoint, weights)
+
+
+def _open(parts: _Parts, plan: MemoryPlan, options: LoadOptions, tell: OnProgress) -> Opened:
+    """The weights, here or on other machines, and what runs them."""
+    if options.cluster is None:
+        store = far_store(plan, parts.precision, options, parts.made_from)
+        model = _read_decoder(parts, options.kept, store, tell)
+        return Opened(model, choose_runner(model, parts.precision), model.num_parameters)
+    if parts.adapter is not None:
+        raise ClusterError(
+            "Adapters can't be used with layers on other machines.",
+            "Merge the adapter into the model, and give that to all machines.",
+        )
+    if not parts.precision.is_usual:
+        raise ClusterError(
+            "Layers on other machines keep their caches in plain numbers, and attend to all rows.",
+            "Leave out --cache-quant and --sparse-attention.",
+        )
+    tell("weights", 0.0, f"Dividing the layers of {parts.model_dir.name} at {options.cluster.name}")
+    return open_on(
+        options.cluster,
+        parts.model_dir,
+        parts.config,
+        parts.precision,
+        parts.formats,
+        options.formats,
+        options.sessions,
+    )
+
+
 def _read_decoder(
-    model_dir: Path,
-    config: ModelConfig,
-    precision: Precision,
-    formats: PartFormats,
-    checkpoint: Checkpoint,
-    kept: KeptModels | None,
-    store: FarStore | None,
-    tell: OnProgress,
+    parts: _Parts, kept: KeptModels | None, store: FarStore | None, tell: OnProgress
 ) -> Decoder:
     """The weights, from what was kept of an earlier load if there is such."""
     if store is not None:
-        return _read_in_tiers(model_dir, config, precision, formats, checkpoint, store, tell)
-    text = f"Reading the weights of {model_dir.name}"
+        return _read_in_tiers(parts, store, tell)
+    config, formats = parts.config, parts.formats
+    text = f"Reading the weights of {parts.model_dir.name}"
     after_part = _progress(config, text, tell)
     is_worth_keeping = not formats.linears.is_dense and not config.quantization
     if kept is None or not is_worth_keeping:
-        weights = CheckpointWeights(checkpoint, config, precision, formats, None, after_part)
-        return build_decoder(config, precision, checkpoint, weights)
-    key = kept_key(checkpoint.files | {model_dir / "config.json"}, formats.names)
+        return parts.decoder(None, after_part)
+    key = kept_key(parts.files | {parts.model_dir / "config.json"}, formats.names)
     if (path := kept.find(key)) is not None:
         try:
-            kept_weights = KeptWeights(path, config, precision, formats, after_part)
-            return decoder_of(config)(config, precision, kept_weights)
+            kept_weights = KeptWeights(path, config, parts.precision, formats, after_part)
+            return decoder_of(config)(config, parts.precision, kept_weights)
         except CheckpointError as error:
             kept.discard(path, error)
             after_part = _progress(config, text, tell)
     writer = kept.writer(key, weights_bytes(config, formats))
     if writer is None:
-        weights = CheckpointWeights(checkpoint, config, precision, formats, None, after_part)
-        return build_decoder(config, precision, checkpoint, weights)
+        return parts.decoder(None, after_part)
     with writer:
-        weights = CheckpointWeights(checkpoint, config, precision, formats, writer.keep, after_part)
-        return build_decoder(config, precision, checkpoint, weights)
+        return parts.decoder(writer.keep, after_part)
 
 
-def _read_in_tiers(
-    model_dir: Path,
-    config: ModelConfig,
-    precision: Precision,
-    formats: PartFormats,
-    checkpoint: Checkpoint,
-    store: FarStore,
-    tell: OnProgress,
-) -> Decoder:
+def _read_in_tiers(parts: _Parts, store: FarStore, tell: OnProgress) -> Decoder:
     """The weights, of which some layers go below the device."""
+    config, precision, formats = parts.config, parts.precision, parts.formats
     told = "Finding" if store.is_stored else "Storing"
-    after_part = _progress(config, f"{told} the layers of {model_dir.name}", tell)
-    weights = CheckpointWeights(checkpoint, config, precision, formats, None, after_part)
+    after_part = _progress(config, f"{told} the layers of {parts.model_dir.name}", tell)
+    weights = CheckpointWeights(
+        parts.checkpoint, config, precision, formats, None, after_part, parts.adapter
+    )
     with store:
         if store.is_stored:  # what it doesn't read isn't unknown
             return decoder_of(config)(config, precision, store.wrap(weights))
-        return build_decoder(config, precision, checkpoint, store.wrap(weights))
-
-
-def _made_from(model_dir: Path, checkpoint: Checkpoint, formats: PartFormats) -> dict[str, object]:
-    """What a model's layers are made from."""
-    beside = {model_dir / "config.json"} if model_dir.is_dir() else set()
-    return {"files": kept_key(checkpoint.files | beside, formats.names)}
+        return build_decoder(config, precision, parts.checkpoint, store.wrap(weights))
 
 
 def far_store(

@@ -34,6 +34,7 @@ from medusa_core.messages import (
     Generate,
     GenerateSettings,
     GenerationDone,
+    LayersMoved,
     Progress,
     StepDone,
     StepTrace,
@@ -64,6 +65,7 @@ class ChatController(QObject):
         errors: What went wrong, as far as it is shown.
         meter: How much of the context is used.
         records: Traces are wanted of the next answers.
+        teaches: Drafts learn from the next answers.
 
     Signals:
         answer_begun: This answer (an `AnswerMessage`) is shown; it may be complete.
@@ -103,6 +105,7 @@ class ChatController(QObject):
         self._appearance = appearance
         self._make_id = make_id
         self.records = True
+        self.teaches = False
         self.running = Running()
         self.conversation = Conversation(make_id)
         self.path = PathView(page.conversation, self.conversation, appearance)
@@ -303,6 +306,7 @@ class ChatController(QObject):
                 turn.answer.settings,
                 keep_tokens=turn.answer.keep_tokens,
                 records=self.records,
+                teaches=self.teaches,
             )
         )
         self.asked.emit(self.conversation, turn)
@@ -325,6 +329,8 @@ class ChatController(QObject):
                     self._say(self.running[event.request_id][1], said)
                 case ContextCut() if self.running[event.request_id][0] is self.conversation:
                     self._page.conversation.add(Notice(describe_cut(event.cut)))
+                case LayersMoved() if self.running[event.request_id][0] is self.conversation:
+                    self._page.conversation.add(Notice(engine_said(event.move.text)))
                 case GenerationDone():
                     self._complete(event)
                 case Failed():

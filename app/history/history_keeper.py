@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
-from PySide6.QtCore import QCoreApplication, QObject, QTimer
+from PySide6.QtCore import QCoreApplication, QObject, QTimer, Signal
 
 from app.chat.composer import Composer
 from app.chat.controller import ChatController
@@ -43,7 +43,12 @@ class HistoryKeeper(QObject):
         journal: Writes to it.
         files: Exports and imports.
         sidebar: The list.
+
+    Signals:
+        trashed: These conversations (`tuple[str, ...]`) went into the trash.
     """
+
+    trashed = Signal(object)
 
     def __init__(
         self,
@@ -215,6 +220,7 @@ class HistoryKeeper(QObject):
 
     def forget(self, conversation_ids: tuple[str, ...]) -> None:
         """Conversations went into the trash: they aren't shown any more."""
+        self.trashed.emit(conversation_ids)
         for name in conversation_ids:
             self._chat.forget(name)
         self.refresh()

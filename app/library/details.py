@@ -24,6 +24,7 @@ from app.library.memory_bar import MemoryBar
 from app.library.sizes import FIT_WORDS, gib, library_text, speed, verdict
 from app.theme.appearance import Appearance
 from medusa_core.api import (
+    AdapterShape,
     Budget,
     Choice,
     Forecast,
@@ -53,6 +54,7 @@ class Subject:
         config: Sizes of the model; None while unknown.
         heads: Sizes of its heads.
         draft_model: Sizes of a smaller model that drafts for it; None for none.
+        adapter: What a LoRA changes; None without one.
     """
 
     title: str
@@ -60,6 +62,7 @@ class Subject:
     config: ModelConfig | None
     heads: HeadsShape
     draft_model: ModelConfig | None = None
+    adapter: AdapterShape | None = None
 
 
 class Details(QWidget):
@@ -234,6 +237,7 @@ class Details(QWidget):
             wanted = wanted or WeightFormats(str(self.quant_box.currentData() or ""))
             wanted = wanted._replace(embedding_in_ram=self.ram_box.isChecked())
             context = int(self.context_box.currentData() or 2048)
+            adapter = subject.adapter or AdapterShape()
             self.choice = plan_choice(
                 subject.config,
                 subject.heads,
@@ -241,6 +245,7 @@ class Details(QWidget):
                 budget,
                 context,
                 draft_model=subject.draft_model,
+                adapter=adapter,
             )
         self._show_choice()
 

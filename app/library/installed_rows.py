@@ -21,6 +21,7 @@ KIND_WORDS = {
     InstalledKind.MODEL: QT_TRANSLATE_NOOP("Library", "model"),
     InstalledKind.MERGED: QT_TRANSLATE_NOOP("Library", "model with heads"),
     InstalledKind.HEADS: QT_TRANSLATE_NOOP("Library", "Medusa heads"),
+    InstalledKind.ADAPTER: QT_TRANSLATE_NOOP("Library", "LoRA adapter"),
     InstalledKind.UNKNOWN: QT_TRANSLATE_NOOP("Library", "not usable"),
 }
 

@@ -31,20 +31,21 @@ from app.library.sizes import library_text, on_disk, verdict
 from app.library.table import RowTable
 from app.theme.appearance import Appearance
 from app.widgets.asking import confirms
-from medusa_core.api import Budget, Installed, InstalledKind, Library
+from medusa_core.api import AdapterOffer, Budget, Installed, InstalledKind, Library
 from medusa_core.errors import MedusaError
 from medusa_core.messages import Fit, HeadsShape
 from medusa_core.model_choice import ModelChoice, demo_choice
 
 
 class InstalledTab(QWidget):
-    """Models and heads on this computer.
+    """Models, heads and adapters on this computer.
 
     Attributes:
         table: A row each.
         details: The chosen model.
         heads_box: Heads to load it with; those that don't fit say why.
         draft_box: A smaller model that drafts for it; those that can't say why.
+        adapter_box: A LoRA to load it with, likewise.
         train_button: Heads of one's own for the chosen model.
         items: What was found here.
         rows: The same and the built-in model, in order.
@@ -76,6 +77,12 @@ class InstalledTab(QWidget):
         self.details.drafts_form.addRow(self.tr("Heads"), self.heads_box)
         self.draft_box = DraftBox(library)
         self.details.drafts_form.addRow(self.tr("Draft with"), self.draft_box)
+        self.adapter_box = QComboBox()
+        self.adapter_box.setAccessibleName(self.tr("Adapter"))
+        self.adapter_box.setToolTip(
+            self.tr("A LoRA changes what the model says; without it the model is as it was.")
+        )
+        self.details.drafts_form.addRow(self.tr("Adapter"), self.adapter_box)
         self.verify_button = QPushButton(self.tr("Verify"))
         self.delete_button = QPushButton(self.tr("Delete"))
         self.reveal_button = QPushButton(self.tr("Show folder"))
@@ -154,6 +161,7 @@ class InstalledTab(QWidget):
         self.heads_box.currentIndexChanged.connect(lambda _: self._show_subject())
         self.draft_box.currentIndexChanged.connect(lambda _: self._show_subject())
         self.draft_box.compared.connect(self._show_subject)
+        self.adapter_box.currentIndexChanged.connect(lambda _: self._show_subject())
         self.details.acted.connect(self._load)
         self.verify_button.clicked.connect(lambda: self._start(self._verify()))
         self.delete_button.clicked.connect(self._delete)
@@ -192,8 +200,9 @@ class InstalledTab(QWidget):
         self.delete_button.setEnabled(item is not None and not item.is_built_in and not is_others)
         is_ours = item is not None and not item.found.is_cached
         self.delete_button.setText(self.tr("Remove from list") if is_ours else self.tr("Delete"))
-        with QSignalBlocker(self.heads_box):
+        with QSignalBlocker(self.heads_box), QSignalBlocker(self.adapter_box):
             self._offer_heads(item)
+            self._offer_adapters(item)
         self.draft_box.offer(item, self.rows)
         self._show_subject()
 
@@ -216,6 +225,23 @@ class InstalledTab(QWidget):
             elif not reason and self.heads_box.currentIndex() == 0:
                 self.heads_box.setCurrentIndex(last)
 
+    def _offer_adapters(self, item: Installed | None) -> None:
+        """All LoRAs that are here; those that don't fit with the reason why."""
+        self.adapter_box.clear()
+        self.adapter_box.addItem(self.tr("none"), None)
+        model = self.adapter_box.model()
+        for offer in () if item is None else self._library.adapters_for(item, self.items):
+            words = f"{offer.name} – {engine_said(offer.reason)}" if offer.reason else offer.name
+            self.adapter_box.addItem(words, offer)
+            if offer.reason and isinstance(model, QStandardItemModel):
+                model.item(self.adapter_box.count() - 1).setEnabled(False)
+
+    @property
+    def _adapter(self) -> AdapterOffer | None:
+        """The LoRA that is chosen."""
+        offer = self.adapter_box.currentData()
+        return offer if isinstance(offer, AdapterOffer) else None
+
     def _show_subject(self) -> None:
         item = self.chosen
         if item is None or item.config is None:
@@ -229,8 +255,9 @@ class InstalledTab(QWidget):
         shape = heads.heads if isinstance(heads, Installed) else HeadsShape()
         draft = self.draft_box.chosen
         draft_model = None if draft is None else draft.config
+        adapter = None if self._adapter is None else self._adapter.shape
         self.details.show_subject(
-            Subject(item.name, str(item.folder), item.config, shape, draft_model)
+            Subject(item.name, str(item.folder), item.config, shape, draft_model, adapter)
         )
         self.details.action_button.setEnabled(item.is_complete)
 
@@ -255,6 +282,7 @@ class InstalledTab(QWidget):
             wanted,
             ignores_plan=ignores_plan,
             assistant_dir=None if draft is None else draft.folder,
+            adapter_dir=None if self._adapter is None else self._adapter.folder,
         )
         if choice is not None:
             wanted = wanted.loaded_as(choice.formats, choice.plan.context_tokens)

@@ -53,6 +53,7 @@ class TrainForm(QWidget):
         minutes_box: For everything.
         data_button: Chooses files of prompts.
         chats_box: The user's own chats, too.
+        joint_box: The model learns with the heads.
         disk_box: Most disk for states.
 
     Signals:
@@ -91,6 +92,14 @@ class TrainForm(QWidget):
             ),
         )
         self.chats_box.setVisible(bool(history))
+        self.joint_box = QCheckBox(self.tr("Let the model learn with them"))
+        explain(
+            self.joint_box,
+            self.tr(
+                "Heads guess better with a model that learned with them. What it learned is an "
+                "adapter, which you choose when you load it; without it the model is as it was."
+            ),
+        )
         self._build()
         self._show_data()
 
@@ -112,6 +121,7 @@ class TrainForm(QWidget):
             quant=quant,
             device=device,
             states_gib=self.disk_box.value(),
+            joint=self.joint_box.isChecked() and self.joint_box.isEnabled(),
         )
 
     def use_files(self, files: tuple[str, ...]) -> None:
@@ -142,13 +152,19 @@ class TrainForm(QWidget):
         for name, box in rows:
             box.setAccessibleName(name)
             form.addRow(name, box)
+        form.addRow("", self.joint_box)
         form.addRow(self.tr("What the model is asked"), data)
-        self.kind_box.currentIndexChanged.connect(self.changed)
+        self.kind_box.currentIndexChanged.connect(self._choose_kind)
+        self.joint_box.toggled.connect(self.changed)
         self.chats_box.toggled.connect(self.changed)
         for number in (self.heads_box, self.minutes_box, self.disk_box):
             number.valueChanged.connect(self.changed)
         self.data_button.clicked.connect(self._choose_files)
         self.bundled_button.clicked.connect(lambda: self.use_files(()))
+
+    def _choose_kind(self) -> None:
+        self.joint_box.setEnabled(self.kind_box.currentData() != "eagle")
+        self.changed.emit()
 
     def _choose_files(self) -> None:
         title = self.tr("Files of prompts or conversations")

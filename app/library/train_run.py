@@ -19,6 +19,7 @@ _STAGES = {
     "answers": QT_TRANSLATE_NOOP("Train", "The model writes answers"),
     "states": QT_TRANSLATE_NOOP("Train", "Computing the model's states"),
     "training": QT_TRANSLATE_NOOP("Train", "Heads learn"),
+    "joint": QT_TRANSLATE_NOOP("Train", "Heads and model learn together"),
     "judging": QT_TRANSLATE_NOOP("Train", "Measuring what the heads bring"),
     "paused": QT_TRANSLATE_NOOP("Train", "Paused; nothing is lost"),
     "done": QT_TRANSLATE_NOOP("Train", "The heads are made"),

@@ -19,6 +19,7 @@ class Page(Enum):
     GENERAL = "General"
     APPEARANCE = "Appearance"
     MODELS = "Models"
+    STORAGE = "Privacy and storage"
     HIDDEN = ""
 
 

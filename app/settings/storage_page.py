@@ -1,4 +1,4 @@
-"""The page of files: where they lie, how large they are, and what leaves this computer."""
+"""The page of files: where they lie, how large they are, what is kept and what leaves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.theme.appearance import Appearance
 
 
 class StoragePage(QWidget):
-    """A row for each folder, and the diagnostics.
+    """Settings, a row for each folder, and the diagnostics.
 
     Signals:
         diagnostics_requested: The user wants to see them.
@@ -24,7 +24,14 @@ class StoragePage(QWidget):
 
     diagnostics_requested = Signal()
 
-    def __init__(self, folders: Mapping[str, Path], appearance: Appearance) -> None:
+    def __init__(self, folders: Mapping[str, Path], keys: QWidget, appearance: Appearance) -> None:
+        """Make the page.
+
+        Args:
+            folders: What is listed, by name.
+            keys: The settings of this page.
+            appearance: Sizes.
+        """
         super().__init__()
         self._work: asyncio.Task[None] | None = None
         self._folders = dict(folders)
@@ -42,6 +49,7 @@ class StoragePage(QWidget):
         )
         promise.setWordWrap(True)
         self._grid.addWidget(promise, 0, 0, 1, 4)
+        self._grid.addWidget(keys, 1, 0, 1, 4)
         for name, folder in self._folders.items():
             self._add(name, folder)
         self._add_report()

@@ -138,6 +138,7 @@ LIGHT = Theme(
         "brown": MarkColour("#ece2d8", "#8a5a2b"),
         "olive": MarkColour("#ecedcb", "#6c7000"),
         "wine": MarkColour("#f3dde4", "#8f2f55"),
+        "magenta": MarkColour("#f9def9", "#b000b8"),
     },
 )
 
@@ -179,6 +180,7 @@ DARK = Theme(
         "brown": MarkColour("#3d2f22", "#d0a070"),
         "olive": MarkColour("#34361a", "#bdc352"),
         "wine": MarkColour("#3d1c29", "#e0557a"),
+        "magenta": MarkColour("#3f1b44", "#f06cf5"),
     },
 )
 
@@ -221,6 +223,7 @@ CONTRAST = Theme(
         "brown": MarkColour("#302010", "#eac08c"),
         "olive": MarkColour("#26280a", "#e0e67c"),
         "wine": MarkColour("#30101e", "#ff7c9c"),
+        "magenta": MarkColour("#300a33", "#ff8cff"),
     },
 )
 

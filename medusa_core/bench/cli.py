@@ -78,9 +78,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sweep",
         choices=("epsilon", "rows"),
         help="instead of comparing modes: tokens per step of typical acceptance against epsilon, "
-        "and its agreement with exact sampling; or trees of all sizes against the one chosen",
+        "its agreement with exact sampling and how likely the model finds the text; or trees of "
+        "all sizes, sparse and dense, against the one chosen",
     )
-    parser.add_argument("--plot", type=Path, help="with --sweep rows: draw it, as SVG or PNG")
+    parser.add_argument("--plot", type=Path, help="with --sweep: draw it, as SVG or PNG")
     parser.add_argument("--epsilons", default="", help="values to sweep over, commas between")
     parser.add_argument("--json", type=Path, help="write all figures to this file")
     parser.add_argument("--markdown", type=Path, help="write the tables to this file")
@@ -141,12 +142,17 @@ def _sampling() -> dict[str, float]:
 def _sweep_epsilon(
     args: argparse.Namespace, target: Target, prompts: Sequence[Prompt]
 ) -> dict[str, object]:
+    from medusa_core.bench.plot import plot_epsilon
     from medusa_core.bench.sweep import sweep_epsilon, sweep_table
 
     settings = settings_of(args, "medusa", args.tree_rows)
-    points = sweep_epsilon(target, prompts, settings, _epsilons(args.epsilons), _show_progress)
-    print(sweep_table(points))
-    return {"sweep": [asdict(point) for point in points]}
+    if not settings.temperature:
+        raise RequestError("At temperature 0 every rule is greedy.", "Choose a --temperature.")
+    sweep = sweep_epsilon(target, prompts, settings, _epsilons(args.epsilons), _show_progress)
+    print(sweep_table(sweep))
+    if args.plot is not None:
+        plot_epsilon(sweep, args.plot)
+    return {"sweep": [asdict(point) for point in sweep.points], "exact": asdict(sweep.exact)}
 
 
 def _sweep_rows(
@@ -289,6 +295,10 @@ def _race(args: argparse.Namespace, target: Target, prompts: Sequence[Prompt]) -
         raise RequestError(
             f"Peers decode greedily: under {args.rule} there is nothing to compare.",
             "Leave out --peers, or --rule.",
+        )
+    if peers and args.adapter:
+        raise RequestError(
+            "Peers load no adapters: they would run another model.", "Leave out one."
         )
     rows = args.tree_rows
     tuner = open_tuner(args, target)

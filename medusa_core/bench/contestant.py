@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
+from medusa_core.drafters.drafter import DrafterSpec
 from medusa_core.engine.session import Session
 from medusa_core.generate.direct import generate
 from medusa_core.messages import ChatMessage, GenerateSettings
@@ -47,8 +48,23 @@ class Contestant(Protocol):
 class OwnMode:
     """This engine with one drafter."""
 
-    def __init__(self, target: Target, settings: GenerateSettings, tuner: Tuner) -> None:
+    def __init__(
+        self,
+        target: Target,
+        settings: GenerateSettings,
+        tuner: Tuner,
+        drafter: DrafterSpec | None = None,
+    ) -> None:
+        """Take part.
+
+        Args:
+            target: A loaded target.
+            settings: How to answer.
+            tuner: As `generate` has it.
+            drafter: As `generate` has it.
+        """
         self._target = target
+        self._drafter = drafter
         self._tuner = tuner
         self._settings = settings
         self._session: Session | None = None
@@ -62,7 +78,12 @@ class OwnMode:
     def answer(self, messages: Sequence[ChatMessage]) -> TurnResult:
         started = time.perf_counter()
         done = generate(
-            self._target, messages, self._settings, session=self._session, tuner=self._tuner
+            self._target,
+            messages,
+            self._settings,
+            session=self._session,
+            tuner=self._tuner,
+            drafter=self._drafter,
         )
         return TurnResult(
             text=done.text,

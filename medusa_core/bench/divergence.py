@@ -12,6 +12,7 @@ import torch
 from medusa_core.bench.race import Conversation
 from medusa_core.engine.overflow import fit
 from medusa_core.messages import ChatMessage, GenerateSettings, Role
+from medusa_core.rules.rule import settled
 from medusa_core.rules.sampling import Sampler, gumbel_noise
 from medusa_core.rules.shaping import Shaping
 from medusa_core.target import Target
@@ -100,6 +101,7 @@ def _gap(
     row = target.runner.logits(target.runner.extend(context.history, kv)[-1:])[0]
     # Peers round to the dtype that was asked for, where our own step is finer.
     ulp = float(row.double().abs().max()) * torch.finfo(target.precision.compute).eps
+    settings = settled(settings)
     scores = Shaping(settings)(row, context, ()).double().cpu()
     if settings.rule == "sample":
         noise = gumbel_noise(settings.seed, context.position, len(row))

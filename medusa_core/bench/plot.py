@@ -1,31 +1,28 @@
-"""Plots tokens per step, step time and speed over the number of tree rows."""
+"""Plots sweeps: trees of all sizes, and what typical acceptance gains and costs."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from medusa_core.bench.picture import new_picture, save_picture
 from medusa_core.bench.rows_sweep import RowsSweep
-from medusa_core.errors import PromptFileError, RequestError
+from medusa_core.bench.sweep import EpsilonSweep
 
 
 def plot_rows(sweep: RowsSweep, path: Path) -> None:
-    """Draw τ(n), the step's time and tokens per second over n; the ending of the name says how.
+    """Draw τ(n), the step's time and tokens per second over n, of sparse and dense trees.
 
     Raises:
         RequestError: matplotlib isn't installed, or can't draw such a file.
         PromptFileError: The file can't be written.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise RequestError(
-            "Plots need matplotlib.", "Install it: pip install -e '.[plots]'."
-        ) from error
-    rows = [point.rows for point in sweep.points]
-    figure = Figure(figsize=(9, 3.2), layout="constrained")
-    tokens, times, speeds = figure.subplots(1, 3)
+    rows, dense_rows = [p.rows for p in sweep.points], [p.rows for p in sweep.dense]
+    figure, (tokens, times, speeds) = new_picture(3)
     tokens.plot(rows, [p.mean_acceptance_length for p in sweep.points], "o-", label="measured")
     tokens.plot(rows, [p.expected for p in sweep.points], "--", label="by accuracies")
+    tokens.plot(
+        dense_rows, [p.mean_acceptance_length for p in sweep.dense], "s:", label="dense trees"
+    )
     tokens.set_title("tokens per step τ(n)")
     tokens.legend()
     times.plot(rows, [p.step_s * 1e6 for p in sweep.points], "o-")
@@ -33,15 +30,40 @@ def plot_rows(sweep: RowsSweep, path: Path) -> None:
     speeds.plot(rows, [p.tokens_per_s for p in sweep.points], "o-", label="measured")
     predicted = [p.expected / p.step_s for p in sweep.points]
     speeds.plot(rows, predicted, "--", label="τ(n) ÷ time")
+    speeds.plot(dense_rows, [p.tokens_per_s for p in sweep.dense], "s:", label="dense trees")
     speeds.set_title("tokens per second")
     for axes in (tokens, times, speeds):
         axes.axvline(sweep.chosen_rows, color="grey", linewidth=1, label="chosen")
         axes.set_xlabel("rows n")
         axes.set_ylim(bottom=0)
     speeds.legend()
-    try:
-        figure.savefig(path)
-    except ValueError as error:
-        raise RequestError(f"{path.name} is no picture: {error}.", "Call it NAME.svg.") from error
-    except OSError as error:
-        raise PromptFileError(f"{path} can't be written: {error}.", "Name another file.") from error
+    save_picture(figure, path)
+
+
+def plot_epsilon(sweep: EpsilonSweep, path: Path) -> None:
+    """Draw tokens per step against agreement, and against the text's log-probability.
+
+    Raises:
+        RequestError: matplotlib isn't installed, or can't draw such a file.
+        PromptFileError: The file can't be written.
+    """
+    figure, panels = new_picture(2)
+    named = (
+        ("agreement", "agreement with exact sampling"),
+        (
+            "mean_log_probability",
+            "the target's mean log-probability",
+        ),
+    )
+    for axes, (name, title) in zip(panels, named, strict=True):
+        xs = [getattr(point, name) for point in sweep.points]
+        ys = [point.mean_acceptance_length for point in sweep.points]
+        axes.plot(xs, ys, "o-", label="typical")
+        for x, y, point in zip(xs, ys, sweep.points, strict=True):
+            axes.annotate(f"ε = {point.epsilon:g}", (x, y), fontsize=7)
+        exact = sweep.exact
+        axes.plot([getattr(exact, name)], [exact.mean_acceptance_length], "s", label="exact")
+        axes.set_xlabel(title)
+        axes.set_ylabel("tokens per step")
+        axes.legend()
+    save_picture(figure, path)

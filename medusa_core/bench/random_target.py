@@ -153,7 +153,7 @@ def make_random(name: str, config: ModelConfig, options: LoadOptions, num_heads:
         spec = formats.fitting(formats.heads, *weight.shape)
         return spec.build(spec.quantize(weight), len(weight), bias, precision.compute)
 
-    lent = Lent(model.lm_head, config.vocab_size, model.embedding)
+    lent = Lent(model.lm_head, config.vocab_size, model.embedding, model)
     runner = choose_runner(model, precision)
     heads = None
     if num_heads:

@@ -1,4 +1,4 @@
-"""Compares the tree size that the engine chooses with all other sizes."""
+"""Compares the tree size that the engine chooses with all other sizes, and with dense trees."""
 
 from __future__ import annotations
 
@@ -8,12 +8,18 @@ from dataclasses import dataclass, replace
 
 from medusa_core.bench.contestant import Contestant, OwnMode
 from medusa_core.bench.race import Conversation, Totals, run_race
+from medusa_core.drafters.drafter import DrafterSpec
+from medusa_core.drafters.medusa import SPEC as MEDUSA
+from medusa_core.drafters.medusa import MedusaDrafter, heads_and_trees
 from medusa_core.messages import GenerateSettings
 from medusa_core.pace.costs import StepCosts
 from medusa_core.pace.tuner import Tuner
 from medusa_core.prompts import Prompt
 from medusa_core.target import Target
+from medusa_core.tree.dense import Widths, best_dense, dense_paths
 from medusa_core.tree.search import expected_length, grow
+from medusa_core.tree.shape import TreeShape
+from medusa_core.types import RowBudget
 
 ROWS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 CHOSEN = "chosen"
@@ -40,17 +46,40 @@ class RowsPoint:
 
 
 @dataclass(frozen=True, slots=True)
+class DensePoint:
+    """What the best dense tree of at most so many rows gave.
+
+    Attributes:
+        widths: Children of each node, by depth.
+        rows: Its rows, root included.
+        expected: As of `RowsPoint`.
+        mean_acceptance_length: As of `RowsPoint`.
+        tokens_per_s: As of `RowsPoint`.
+        step_s: As of `RowsPoint`.
+    """
+
+    widths: tuple[int, ...]
+    rows: int
+    expected: float
+    mean_acceptance_length: float
+    tokens_per_s: float
+    step_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class RowsSweep:
     """All sizes, and the engine's choice against the best of them.
 
     Attributes:
-        points: One for each size.
+        points: One for each size, of the sparse trees that are worth most.
+        dense: Dense trees, the smallest first.
         again: Tokens per second of the best sizes and of the choice, asked again in turns; medians.
         chosen_rows: Rows that the choice took most often.
         ratio: The choice over the best of `again`, median of the repeats.
     """
 
     points: tuple[RowsPoint, ...]
+    dense: tuple[DensePoint, ...]
     again: Mapping[str, float]
     chosen_rows: int
     ratio: float
@@ -78,7 +107,15 @@ def sweep_rows(
     def contestant(rows: int) -> Contestant:
         return OwnMode(target, replace(settings, tree_rows=rows), Tuner(target, costs))
 
-    race = run_race({str(rows): contestant(rows) for rows in ROWS}, prompts, 1, on_prompt)
+    trees = _dense_trees(target)
+    sparse = {str(rows): contestant(rows) for rows in ROWS}
+    dense = {
+        str(widths): _dense_mode(target, widths, settings, Tuner(target, costs)) for widths in trees
+    }
+    race = run_race({**sparse, **dense}, prompts, 1, on_prompt)
+    dense_points = tuple(
+        _dense_point(target, costs, widths, race.results[str(widths)][0]) for widths in trees
+    )
     points = tuple(_point(target, costs, rows, race.results[str(rows)][0]) for rows in ROWS)
     best = sorted(points, key=lambda point: -point.tokens_per_s)[:_NUM_AGAIN]
     finalists = {str(point.rows): contestant(point.rows) for point in best}
@@ -92,7 +129,11 @@ def sweep_rows(
     ratios = [a / b for a, b in zip(speeds[CHOSEN], speeds[winner], strict=True)]
     tuner = Tuner(target, costs)
     return RowsSweep(
-        points, again, tuner.rows(settings, costs.lengths[0]), statistics.median(ratios)
+        points,
+        dense_points,
+        again,
+        tuner.rows(settings, costs.lengths[0]),
+        statistics.median(ratios),
     )
 
 
@@ -103,6 +144,12 @@ def rows_table(sweep: RowsSweep) -> str:
         f"{p.rows:5}{p.expected:10.2f}{p.mean_acceptance_length:8.2f}{p.tokens_per_s:10.0f}"
         f"{p.step_s * 1e6:10.0f}"
         for p in sweep.points
+    ]
+    lines.append(" rows  expected     tau  tokens/s   step µs  dense tree")
+    lines += [
+        f"{p.rows:5}{p.expected:10.2f}{p.mean_acceptance_length:8.2f}{p.tokens_per_s:10.0f}"
+        f"{p.step_s * 1e6:10.0f}  {' × '.join(map(str, p.widths))}"
+        for p in sweep.dense
     ]
     again = ", ".join(f"{name} {speed:,.0f}" for name, speed in sweep.again.items())
     lines.append(f"Again, in turns (tokens/s): {again}.")
@@ -126,4 +173,42 @@ def _point(
         mean_acceptance_length=totals.mean_acceptance_length,
         tokens_per_s=totals.tokens_per_s,
         step_s=costs.tree_s(rows, depth, costs.lengths[0], costs.asking_s(("medusa",))),
+    )
+
+
+def _dense_trees(target: Target) -> list[Widths]:
+    """The best dense trees of every size; the same one once."""
+    heads, trees = heads_and_trees(target)
+    accuracies = [row[: heads.num_columns] for row in trees.head_accuracies[: heads.num_heads]]
+    found = dict.fromkeys(best_dense(accuracies, rows - 1) for rows in ROWS)
+    return sorted(found, key=lambda widths: len(dense_paths(widths)))
+
+
+def _dense_mode(
+    target: Target, widths: Widths, settings: GenerateSettings, tuner: Tuner
+) -> Contestant:
+    heads, trees = heads_and_trees(target)
+    shape = TreeShape.from_paths(dense_paths(widths))
+
+    def build(_: Target, __: RowBudget) -> MedusaDrafter:
+        return MedusaDrafter(heads, shape, trees.expected_length(shape) - 1)
+
+    spec = DrafterSpec(MEDUSA.choice, MEDUSA.serves, build, MEDUSA.preference)
+    return OwnMode(target, replace(settings, tree_rows=shape.num_nodes), tuner, spec)
+
+
+def _dense_point(
+    target: Target, costs: StepCosts, widths: Widths, conversations: Sequence[Conversation]
+) -> DensePoint:
+    totals = Totals.of(conversations)
+    accuracies = () if target.trees is None else target.trees.head_accuracies
+    paths = dense_paths(widths)
+    rows, asking_s = len(paths) + 1, costs.asking_s(("medusa",))
+    return DensePoint(
+        widths=widths,
+        rows=rows,
+        expected=expected_length(paths, accuracies),
+        mean_acceptance_length=totals.mean_acceptance_length,
+        tokens_per_s=totals.tokens_per_s,
+        step_s=costs.tree_s(rows, len(widths), costs.lengths[0], asking_s),
     )

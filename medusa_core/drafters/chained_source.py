@@ -13,84 +13,30 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from medusa_core.drafters.head_memory import MOST_AT_ONCE, HeadMemory
 from medusa_core.drafters.observation import Observation
 from medusa_core.drafters.source import Candidates, Memory, Paths, candidates_of, num_common
 from medusa_core.heads.chained import ChainedHead
 from medusa_core.heads.ranked import ranked_behind
-from medusa_core.kv.cache import KvCache
-from medusa_core.kv.pool import steps_up
 from medusa_core.types import Chance
 
 NAME = "chained"
 _RANKS = 10  # of the reference's trees
 _DEEPEST = 8
-_MOST_AT_ONCE = 64
 # How far scores with chance are trusted: heads of one layer say less than a whole model.
 _SHARPNESS = 0.7
 _ROOM = 3  # more paths are tried than a tree has rows
 
 
-class ChainedMemory:
-    """The head's cache for one conversation.
-
-    Attributes:
-        token_ids: Tokens whose pairs with the state before them are known, behind the first token.
-    """
+class ChainedMemory(HeadMemory):
+    """A chained head's cache; place i stands for the state at token i and the token behind it."""
 
     def __init__(self, head: ChainedHead) -> None:
-        assert head.caches is not None  # reserved with the target
-        self._head, self._caches = head, head.caches
-        self.kv: KvCache = self._caches.lend(head.new_cache, 1)
-        self.token_ids: list[int] = []
-        self._waiting: list[Tensor] = []  # features of the last tokens, which have no row yet
-        self._num_waiting = 0
-        self._num_lost = 0  # rows that had to go
+        """Take a small cache; it grows."""
+        super().__init__(head)
+        self._head = head
 
-    def close(self) -> None:
-        """Give the cache back."""
-        self._caches.give_back(self.kv)
-
-    @property
-    def num_pairs(self) -> int:
-        """How many there are."""
-        return len(self.token_ids)
-
-    def keep(self, length: int) -> None:
-        """Forget pairs from `length` on."""
-        num_rows = self.num_pairs - self._num_waiting
-        if length < num_rows:
-            self.kv.truncate(max(0, length - self._num_lost))
-        if self._num_waiting and length < self.num_pairs:
-            waiting = torch.cat(self._waiting)[: max(0, length - num_rows)]
-            self._waiting, self._num_waiting = [waiting], len(waiting)
-        del self.token_ids[length:]
-
-    def add(self, features: Tensor, token_ids: Sequence[int]) -> None:
-        """Add pairs: what the target says of tokens, and the token behind each."""
-        self._waiting.append(features)
-        self._num_waiting += len(features)
-        self.token_ids += token_ids
-
-    def catch_up(self, num_more: int) -> Tensor | None:
-        """Compute the pairs that wait, and see that so many rows fit behind them.
-
-        Returns:
-            The head's state behind the last pair, [1, hidden]; None where none waited.
-        """
-        if not self._num_waiting:
-            return None
-        self._make_room(self._num_waiting + num_more)
-        features = torch.cat(self._waiting)
-        first = self.num_pairs - self._num_waiting
-        self._waiting, self._num_waiting = [], 0
-        state: Tensor | None = None
-        for start in range(0, len(features), _MOST_AT_ONCE):
-            part = features[start : start + _MOST_AT_ONCE]
-            state = self._read(part, first + start)[-1:]
-        return state
-
-    def _read(self, features: Tensor, place: int) -> Tensor:
-        """States behind consecutive pairs, whose rows are kept."""
+    def compute(self, features: Tensor, place: int) -> Tensor:
         count, length = len(features), self.kv.length
         positions = range(place, place + count)
         token_ids = self.token_ids[place : place + count]
@@ -104,15 +50,6 @@ class ChainedMemory:
         states = self._head.step(read, token_ids, positions, slots, mask, length + count, self.kv)
         self.kv.commit(range(count))
         return states
-
-    def _make_room(self, num_rows: int) -> None:
-        least = self.kv.length + num_rows
-        if least <= self.kv.capacity:
-            return
-        wanted = steps_up(least, self._caches.num_rows)
-        kept = self.kv.length
-        self.kv = self._caches.grown(self._head.new_cache, self.kv, least, wanted)
-        self._num_lost += kept - self.kv.length
 
 
 class _Node(NamedTuple):
@@ -154,9 +91,9 @@ class ChainedSource:
         memory = self._need_memory()
         features = self._head.features(states, deep)
         token_ids = list(self._prompt[place + 1 : place + 1 + len(features)])
-        at = memory.num_pairs - place  # what was heard before
+        at = memory.num_places - place  # what was heard before
         memory.add(features[at : len(token_ids)], token_ids[at:])
-        memory.catch_up(_MOST_AT_ONCE)
+        memory.catch_up(MOST_AT_ONCE)
 
     def observe(self, observation: Observation) -> None:
         rows = torch.tensor(list(observation.rows)) % len(observation.states)
@@ -209,7 +146,7 @@ class ChainedSource:
         states = self._head.step(
             torch.cat([node.state for node in above]),
             [path[-1] for path in paths],
-            [memory.num_pairs + len(path) - 1 for path in paths],
+            [memory.num_places + len(path) - 1 for path in paths],
             range(first, first + len(paths)),
             mask,
             first + len(paths),

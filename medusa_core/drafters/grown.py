@@ -11,7 +11,14 @@ from torch import Tensor
 from medusa_core.drafters.drafter import Drafter, DrafterSpec
 from medusa_core.drafters.growth import make_growth
 from medusa_core.drafters.observation import Observation
-from medusa_core.drafters.source import Memory, ReadsStates, Rides, SourceSpec, source_registry
+from medusa_core.drafters.source import (
+    Memory,
+    Prunes,
+    ReadsStates,
+    Rides,
+    SourceSpec,
+    source_registry,
+)
 from medusa_core.errors import RequestError
 from medusa_core.messages import TARGET, DrafterChoice, Odds, TokenSource
 from medusa_core.target import Target
@@ -39,6 +46,9 @@ class GrownDrafter:
         if self._rider is not None:
             budget = budget.behind(self._rider.most_riders)
         self._most_nodes = budget.most
+        self._prunes = next(
+            (source for source in self._sources if isinstance(source, Prunes)), None
+        )
         self._readers = [source for source in self._sources if isinstance(source, ReadsStates)]
         self._growth = make_growth(budget, [spec.weight for spec in specs])
 
@@ -72,7 +82,8 @@ class GrownDrafter:
         tree = TokenTree(shape, (root_id, *grown.token_ids))
         guesses = next((source.guesses for source in self._sources if source.guesses), ())
         odds = partial(_odds, grown.chances)
-        return Proposal(tree, sources, odds, guesses, grown.promised, riders)
+        pruner = None if self._prunes is None or riders is not None else self._prunes.pruner(tree)
+        return Proposal(tree, sources, odds, guesses, grown.promised, riders, pruner)
 
     def observe(self, observation: Observation) -> None:
         for source in self._sources:
@@ -124,6 +135,7 @@ def grown_spec(
     preference: int,
     needs_all: bool = True,
     hint: str = "",
+    needs: str = "",
 ) -> DrafterSpec:
     """A drafter that grows trees from some sources.
 
@@ -133,6 +145,7 @@ def grown_spec(
         preference: As `DrafterSpec` has it.
         needs_all: It serves only where all of them do; else it takes those that do, two at least.
         hint: What to do where it can't draft; empty for what its first source says.
+        needs: A source that must serve where not all of them need to.
     """
     specs = [source_registry().get(name) for name in sources]
 
@@ -140,7 +153,8 @@ def grown_spec(
         return [spec for spec in specs if spec.serves(target)]
 
     def serves(target: Target) -> bool:
-        return len(serving(target)) >= (len(specs) if needs_all else 2)
+        names = [spec.name for spec in serving(target)]
+        return len(names) >= (len(specs) if needs_all else 2) and (not needs or needs in names)
 
     def build(target: Target, budget: RowBudget) -> GrownDrafter:
         if not serves(target):

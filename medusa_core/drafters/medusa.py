@@ -23,8 +23,22 @@ from medusa_core.types import Proposal, RowBudget
 class MedusaDrafter:
     """Runs the heads that the tree uses on the one row before the root."""
 
-    def __init__(self, heads: MedusaHeads, shape: TreeShape, promised: float = 0.0) -> None:
-        """Take the heads and the tree, and how many of its drafts are likely to be accepted."""
+    def __init__(
+        self,
+        heads: MedusaHeads,
+        shape: TreeShape,
+        promised: float = 0.0,
+        knows_chance: bool = True,
+    ) -> None:
+        """Take the heads and the tree.
+
+        Args:
+            heads: The heads.
+            shape: The tree.
+            promised: How many of its drafts are likely to be accepted.
+            knows_chance: Its guesses are the best with the noise of sampling added.
+        """
+        self._knows_chance = knows_chance
         self._heads = heads
         self._shape = shape
         self._promised = promised
@@ -40,7 +54,8 @@ class MedusaDrafter:
             shape = shape.first_rows(max_rows)
         if seen is None or shape.num_nodes == 1:
             return Proposal(TokenTree(TreeShape.root_only(), (root_id,)), (TARGET,))
-        ranked = self._heads.ranked(seen.hidden, root_id, shape.num_ranks, NUM_RANKS, seen.chance)
+        chance = seen.chance if self._knows_chance else None
+        ranked = self._heads.ranked(seen.hidden, root_id, shape.num_ranks, NUM_RANKS, chance)
         token_ids = ranked.token_ids
         tree = TokenTree(shape, (root_id, *[token_ids[head][rank] for head, rank in shape.places]))
         odds = partial(ranked.odds, shape)

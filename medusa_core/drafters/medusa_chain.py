@@ -1,4 +1,4 @@
-"""Medusa as vLLM runs it: the best guess of every head, one behind the other, no branches.
+"""Medusa in one chain: the best guess of every head, one behind the other, no branches.
 
 It takes the fewest rows, for devices on which every further row costs time.
 """
@@ -15,21 +15,23 @@ from medusa_core.tree.shape import TreeShape
 from medusa_core.types import RowBudget
 
 
-def _build(target: Target, budget: RowBudget) -> MedusaDrafter:
+def build_chain(target: Target, budget: RowBudget, knows_chance: bool = True) -> MedusaDrafter:
+    """A drafter of one chain; see `MedusaDrafter`."""
     heads, trees = heads_and_trees(target)
     depth = min(heads.num_heads, budget.most - 1)
     shape = TreeShape.from_paths([(0,) * length for length in range(1, depth + 1)])
-    return MedusaDrafter(heads, shape, trees.expected_length(shape) - 1)
+    return MedusaDrafter(heads, shape, trees.expected_length(shape) - 1, knows_chance)
 
 
-def _accuracies(target: Target) -> Accuracies:
+def chain_accuracies(target: Target) -> Accuracies:
+    """How often the best guess of each head is right."""
     return tuple(row[:1] for row in accuracies_of(target))
 
 
 SPEC = DrafterSpec(
     DrafterChoice("medusa-chain", "Medusa, one chain", "Each head's best guess, without branches."),
     has_heads,
-    _build,
+    build_chain,
     preference=12,
-    accuracies=_accuracies,
+    accuracies=chain_accuracies,
 )

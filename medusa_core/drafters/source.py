@@ -17,7 +17,7 @@ from medusa_core.messages import SourceInfo
 from medusa_core.registry import Registry
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree
-from medusa_core.types import RowBudget
+from medusa_core.types import Pruner, RowBudget
 
 
 class Paths(NamedTuple):
@@ -136,6 +136,14 @@ class Rides(Protocol):
         Returns:
             The root and at most `num_rows − 1` rows below it; None for nobody.
         """
+
+
+@runtime_checkable
+class Prunes(Protocol):
+    """A source that drops unlikely nodes of every tree while it is verified."""
+
+    def pruner(self, tree: TokenTree) -> Pruner | None:
+        """Who drops nodes of the tree of the step that begins; None for nobody."""
 
 
 @dataclass(frozen=True, slots=True)

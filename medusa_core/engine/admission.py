@@ -64,10 +64,10 @@ def _check_numbers(settings: GenerateSettings) -> None:
             raise RequestError(
                 f"{field.name.replace('_', ' ').capitalize()} is {value}.", "Choose a number."
             )
-    if not 0 < settings.temperature <= _MOST_TEMPERATURE:
+    if not 0 <= settings.temperature <= _MOST_TEMPERATURE:
         raise RequestError(
             f"A temperature of {settings.temperature:.3g} makes no sense.",
-            "Choose one between 0.1 and 2, or the greedy rule for none.",
+            "Choose one between 0 and 2; 0 is greedy.",
         )
 
 

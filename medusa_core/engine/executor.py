@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 
 from medusa_core import card
+from medusa_core.cluster.joining import join_cluster
 from medusa_core.drafters.lineup import drafters_for
 from medusa_core.drafters.source import source_registry
 from medusa_core.engine.admission import check_threads
@@ -327,6 +328,8 @@ class Executor:
                 self._running.remove(generation)
                 self._tell_all(generation.cancel())
         self._forget(command.session_id)
+        if self._target is not None and self._target.learned is not None:
+            self._target.learned.refresh()
         give_back_heap()
 
     def _forget(self, session_id: str) -> None:
@@ -372,6 +375,7 @@ class Executor:
         self._sessions.clear()
         if target.learned is not None:
             target.learned.close()
+        target.leave_cluster()
         del target
         gc.collect()
         if left() is not None:
@@ -461,15 +465,18 @@ def _options(command: LoadModel) -> LoadOptions:
         memory_gib=command.memory_gib,
         tier_disk=command.tier_disk,
         assistant_dir=command.assistant_dir,
+        adapter_dir=command.adapter_dir,
         phrases_dir=command.phrases_dir,
         learned_dir=command.learned_dir,
         kept=None if command.kept_dir is None else KeptModels(command.kept_dir),
+        cluster=join_cluster(command.cluster),
     )
 
 
 def _folders(command: LoadModel) -> tuple[Path, ...]:
     """Where what is loaded lies."""
-    named = (command.model_dir, command.heads_dir, command.assistant_dir)
+    beside = (command.heads_dir, command.assistant_dir, command.adapter_dir)
+    named = (command.model_dir, *beside)
     return tuple(folder for folder in named if folder is not None)
 
 

@@ -28,6 +28,7 @@ from medusa_core.messages import (
     Generate,
     GenerateSettings,
     GenerationDone,
+    LayersMoved,
     Progress,
     StepDone,
     StepTimes,
@@ -37,13 +38,13 @@ from medusa_core.messages import (
 from medusa_core.pace.costs import ALONE, Sharers
 from medusa_core.pace.learning import Guesses, StepYield
 from medusa_core.pace.tuner import Tuner
-from medusa_core.rules.rule import Numbers, RuleSpec, rule_registry
+from medusa_core.rules.rule import Numbers, RuleSpec, rule_registry, settled
 from medusa_core.rules.shaping import check_tokens
 from medusa_core.runner.runner import PlacedTree
 from medusa_core.target import Target
 from medusa_core.text.detokenizer import Detokenizer
 from medusa_core.tree.shape import TokenTree, TreeShape
-from medusa_core.types import Proposal, RowBudget, WalkContext
+from medusa_core.types import Proposal, Pruner, RowBudget, WalkContext
 
 _MOST_SHARES = 16
 _OPEN_ROOM = 512  # tokens that an answer without a limit asks room for at a time
@@ -81,6 +82,8 @@ class Generation:
         """
         self._started = time.perf_counter()
         admit(request.messages, request.settings)
+        if rule is None:
+            request = replace(request, settings=settled(request.settings))
         drafter = drafter or drafter_registry().get(request.settings.drafter)
         rule = rule or rule_registry().get(request.settings.rule)
         self.request = request
@@ -153,7 +156,7 @@ class Generation:
             return ()
         if len(self._session.token_ids) < len(self._read_ids):
             told = self._prefill_chunk()
-            return (*self._tell_cut(), *told)
+            return (*self._tell_cut(), *self._tell_moves(), *told)
         if self._lacks_room:
             try:
                 self._make_room(len(self._session.token_ids))
@@ -162,7 +165,7 @@ class Generation:
         if not self.is_decoding:
             return self._reread_chunk()
         placed = self.draft()
-        (verified,) = verify(self._target.runner, [placed], self.request.records)
+        (verified,) = verify(self._target.runner, [placed], [self.pruner], self.request.records)
         return self.conclude(verified)
 
     @property
@@ -202,6 +205,11 @@ class Generation:
             most = min(most, self._tuner.shared_rows(self.request.settings, length, sharers))
         self._drafted = draft(self._drafting, self._context, most)
         return PlacedTree(self._drafted.proposal.rows, session.kv)
+
+    @property
+    def pruner(self) -> Pruner | None:
+        """Who drops nodes of what was drafted while it is verified, if anybody does."""
+        return None if self._drafted is None else self._drafted.proposal.pruner
 
     def chunk(self, most: int) -> PlacedTree:
         """Begin to read the next tokens of the prompt: as a chain, with its cache.
@@ -243,6 +251,11 @@ class Generation:
     def _end(self, reason: StopReason) -> tuple[Event, ...]:
         self._answer.finish()
         return self._finish(reason)
+
+    def _tell_moves(self) -> tuple[Event, ...]:
+        """Where layers went since the last step, of those that lie with other machines."""
+        ids = (self.request.session_id, self.request.request_id)
+        return tuple(LayersMoved(*ids, move) for move in self._target.take_moves())
 
     def _tell_cut(self) -> tuple[Event, ...]:
         """Once, that the model doesn't read all of the conversation."""
@@ -340,7 +353,7 @@ class Generation:
         told = self._conclude(step, numbers, kept, step.proposal.num_rows, step_s)
         # telling takes time, too
         self._decode_s += time.perf_counter() - self._step_started - step_s
-        return told
+        return (*self._tell_moves(), *told)
 
     def _learn_of(self, step: Step, kept: Kept, place: int, step_s: float) -> None:
         """What the step says of guesses, and, where the pass was its own, of its time."""
@@ -351,8 +364,9 @@ class Generation:
         if self._governor is not None:
             self._num_rested += not self._governor.drafts
             self._governor.add(len(kept.pieces), step_s)
-        if self._drafting is self._drafter:
-            proposal, num_accepted = step.proposal, len(step.acceptance.nodes)
+        drafted = self._drafted
+        if self._drafting is self._drafter and drafted is not None:
+            proposal, num_accepted = drafted.proposal, len(step.acceptance.nodes)
             levels = proposal.tree.shape.depths[-1]
             self._yields.append(
                 StepYield(proposal.promised, num_accepted, proposal.num_rows, step_s, levels)

@@ -13,8 +13,8 @@ from medusa_core.drafters.drafter import Drafter
 from medusa_core.kv.cache import KvCache
 from medusa_core.messages import StepTimes
 from medusa_core.rules.rule import Rule
-from medusa_core.runner.runner import PlacedTree, Runner
-from medusa_core.types import Acceptance, Proposal, WalkContext
+from medusa_core.runner.runner import PlacedTree, PrunesTrees, Runner
+from medusa_core.types import Acceptance, Proposal, Pruner, WalkContext
 
 
 class Step(NamedTuple):
@@ -50,7 +50,8 @@ class Verified(NamedTuple):
     """What a forward pass says of the rows of one proposal, and how long the pass took.
 
     Attributes:
-        states: The target's state at every row: the nodes of the tree, then riders. [n, hidden]
+        states: The target's state at every row that wasn't pruned: the nodes of the tree, then
+            riders. [n, hidden]
         logits: Its scores there. [n, vocabulary]
         verify_s: Seconds of the pass, in which other trees may have been verified, too.
     """
@@ -82,7 +83,8 @@ def decode_step(
         The step; the caller tells the drafter by `observe` once it knows what is kept.
     """
     drafted = draft(drafter, context, max_rows)
-    (verified,) = verify(runner, [PlacedTree(drafted.proposal.rows, kv)], context.reads)
+    placed, pruner = PlacedTree(drafted.proposal.rows, kv), drafted.proposal.pruner
+    (verified,) = verify(runner, [placed], [pruner], context.reads)
     return settle(drafted, verified, rule, kv, context)
 
 
@@ -93,26 +95,45 @@ def draft(drafter: Drafter, context: WalkContext, max_rows: int) -> Drafted:
     return Drafted(proposal, time.perf_counter() - started)
 
 
-def verify(runner: Runner, placed: Sequence[PlacedTree], reads: bool) -> list[Verified]:
+def verify(
+    runner: Runner, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None], reads: bool
+) -> list[Verified]:
     """The second part, of any number of sequences at once: one forward pass over all their trees.
 
     Args:
         runner: Runs the target.
         placed: Their rows, each with its cache.
+        pruners: Of each who drops unlikely nodes on the way, if anybody does.
         reads: A trace will be made of one of them.
     """
     started = time.perf_counter()
-    return scored(runner, placed, runner.verify(*placed), reads, started)
+    states = passed(runner, placed, pruners)
+    return scored(runner, placed, pruners, states, reads, started)
+
+
+def passed(
+    runner: Runner, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None]
+) -> Tensor:
+    """The pass itself: states of all rows that come to its end. [n, (1 + taps) · hidden]"""
+    if any(pruners) and isinstance(runner, PrunesTrees):
+        return runner.verify_pruned(placed, pruners)
+    return runner.verify(*placed)
 
 
 def scored(
-    runner: Runner, placed: Sequence[PlacedTree], states: Tensor, reads: bool, started: float
+    runner: Runner,
+    placed: Sequence[PlacedTree],
+    pruners: Sequence[Pruner | None],
+    states: Tensor,
+    reads: bool,
+    started: float,
 ) -> list[Verified]:
     """What a pass says of each tree.
 
     Args:
         runner: As in `verify`, and so are the next two.
         placed: Trees.
+        pruners: Who has dropped nodes of them.
         states: Of their nodes, in order. [n, (1 + taps) · hidden]
         reads: A trace will be made of one of them.
         started: When the pass began.
@@ -123,7 +144,10 @@ def scored(
     if reads:  # a trace reads them again, and a card is waited for once
         logits = logits.cpu()
     verify_s = time.perf_counter() - started
-    counts = [tree.shape.num_nodes for tree, _ in placed]
+    counts = [
+        tree.shape.num_nodes if pruner is None or pruner.kept is None else len(pruner.kept)
+        for (tree, _), pruner in zip(placed, pruners, strict=True)
+    ]
     pairs = zip(torch.split(states, counts), torch.split(logits, counts), strict=True)
     return [Verified(*pair, verify_s) for pair in pairs]
 
@@ -135,7 +159,7 @@ def settle(
 
     The rule sees the tree alone: whoever rides beside it can't be accepted, whatever it holds.
     """
-    proposal, (states, logits, verify_s) = drafted.proposal, verified
+    proposal, (states, logits, verify_s) = drafted.proposal.pruned, verified
     started = time.perf_counter()
     num_nodes = proposal.tree.shape.num_nodes
     states, logits, beside = states[:num_nodes], logits[:num_nodes], logits[num_nodes:]

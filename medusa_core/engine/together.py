@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.engine.generation import Generation
-from medusa_core.engine.loop import Verified, scored
+from medusa_core.engine.loop import Verified, passed, scored
 from medusa_core.messages import Event
 from medusa_core.pace.costs import Sharers
 from medusa_core.runner.runner import PlacedTree, Runner
@@ -103,11 +103,13 @@ def _pass(
     reads = any(generation.request.records for generation in trees)
     try:
         started = time.perf_counter()
-        states = runner.verify(*trees.values(), *chunks.values())
-        num_nodes = sum(tree.shape.num_nodes for tree, _ in trees.values())
-        verified = scored(runner, list(trees.values()), states[:num_nodes], reads, started)
+        pruners = [generation.pruner for generation in trees]
+        placed = [*trees.values(), *chunks.values()]
+        states = passed(runner, placed, [*pruners, *[None] * len(chunks)])
         counts = [tree.shape.num_nodes for tree, _ in chunks.values()]
-        read = torch.split(states[num_nodes:], counts)
+        of_trees, of_chunks = torch.split(states, [len(states) - sum(counts), sum(counts)])
+        verified = scored(runner, list(trees.values()), pruners, of_trees, reads, started)
+        read = torch.split(of_chunks, counts)
         return list(zip(trees, verified, strict=True)), list(zip(chunks, read, strict=True))
     except BaseException as error:  # noqa: BLE001 - told to all who were in it
         for generation in (*trees, *chunks):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 
 _MAGIC = b"SQLite format 3\0"
 _TOP_ROW = 1 << 62
+_NEXT = "WHERE rowid > ? ORDER BY rowid LIMIT 1"
 _TEXTS = "_content"  # ending of a table of FTS5
 
 
@@ -145,20 +146,38 @@ class _Reader:
         while at is not None:
             try:
                 for row in db.execute(f"{self._sql} WHERE rowid > ? ORDER BY rowid", (at,)):
-                    at = int(row[0])
+                    at = max(at, int(row[0]))
                     yield row
                 return
             except FAULTS:
-                log.warning("%s is damaged behind row %d", self._table, at)
                 self._is_whole = False
-                at = self._next_readable(db, at)
+                at = yield from self._up_to_damage(db, at)
+
+    def _up_to_damage(
+        self, db: sqlite3.Connection, at: int
+    ) -> Generator[WreckRow, None, int | None]:
+        """Rows one by one: Python reads one ahead, and doesn't give the last good one.
+
+        Returns:
+            The number behind which rows can be read again; None where there are none.
+        """
+        try:
+            while row := db.execute(f"{self._sql} {_NEXT}", (at,)).fetchone():
+                yield row
+                if row[0] <= at:  # what is torn leads back: leaves tell the rest
+                    return None
+                at = int(row[0])
+        except FAULTS:
+            log.warning("%s is damaged behind row %d", self._table, at)
+            return self._next_readable(db, at)
+        return None
 
     def _next_readable(self, db: sqlite3.Connection, bad: int) -> int | None:
         """The number behind which rows can be read again; None where there are none."""
 
         def is_readable(at: int) -> bool:
             try:
-                db.execute(f"{self._sql} WHERE rowid > ? ORDER BY rowid LIMIT 1", (at,)).fetchone()
+                db.execute(f"{self._sql} {_NEXT}", (at,)).fetchone()
             except FAULTS:
                 return False
             return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import atexit
 import gc
 import json
 import os
@@ -29,6 +30,7 @@ from medusa_core.messages import (
     ChatMessage,
     GenerateSettings,
     GenerationDone,
+    LayersMoved,
     LoadModel,
     Role,
     StepDone,
@@ -61,6 +63,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--assistant", default="", help="folder or repository of a smaller model that drafts"
     )
+    add_adapter_argument(parser)
     parser.add_argument(
         "--phrases", type=Path, help="folder of a phrase table (default: the model's own)"
     )
@@ -72,6 +75,12 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--device", default="", help="cpu, cuda or cuda:N (default: best there is)")
     add_tier_arguments(parser)
+    parser.add_argument(
+        "--cluster",
+        default="",
+        metavar="HOST:PORT",
+        help="machines that have the layers, where serve-layers runs",
+    )
     parser.add_argument(
         "--threads", type=int, default=0, help="CPU threads (default: the fastest count, measured)"
     )
@@ -119,6 +128,18 @@ def assistant_dir(args: argparse.Namespace) -> Path | None:
     return installed(args.assistant) if args.assistant else None
 
 
+def add_adapter_argument(parser: argparse.ArgumentParser) -> None:
+    """The argument that chooses a LoRA; shared with training."""
+    parser.add_argument(
+        "--adapter", default="", help="folder or repository of a LoRA that changes the model"
+    )
+
+
+def adapter_dir(args: argparse.Namespace) -> Path | None:
+    """The LoRA that the arguments choose."""
+    return installed(args.adapter) if args.adapter else None
+
+
 def installed(name: str) -> Path:
     """The folder that a name on the command line means.
 
@@ -147,11 +168,15 @@ def open_target(args: argparse.Namespace) -> Target:
     from medusa_core.target import load_target
 
     model_dir, heads_dir = model_dirs(args)
-    return ready(args, load_target(model_dir, heads_dir, options_of(args)))
+    target = load_target(model_dir, heads_dir, options_of(args))
+    if target.is_divided:
+        atexit.register(target.leave_cluster)  # else machines would wait for this program
+    return ready(args, target)
 
 
 def options_of(args: argparse.Namespace) -> LoadOptions:
     """How the arguments want a target loaded."""
+    from medusa_core.cluster.joining import join_cluster
     from medusa_core.models.kept import KeptModels
     from medusa_core.target import LoadOptions
 
@@ -164,8 +189,10 @@ def options_of(args: argparse.Namespace) -> LoadOptions:
         memory_gib=args.memory_gib,
         tier_disk=args.tier_disk,
         assistant_dir=assistant_dir(args),
+        adapter_dir=adapter_dir(args),
         phrases_dir=args.phrases,
         kept=KeptModels(kept_models_dir()),
+        cluster=join_cluster(args.cluster),
     )
 
 
@@ -196,7 +223,7 @@ def known_of(args: argparse.Namespace, target: Target) -> Known:
     """What is known on this computer of a target that the arguments chose."""
     from medusa_core.pace.known import Known
 
-    named = (*model_dirs(args), assistant_dir(args))
+    named = (*model_dirs(args), assistant_dir(args), adapter_dir(args))
     return Known(calibrations_dir(), target, [folder for folder in named if folder is not None])
 
 
@@ -221,6 +248,8 @@ async def _generate(args: argparse.Namespace) -> int:
             async for event in events:
                 if isinstance(event, StepDone) and printer is not None:
                     printer.print_step(event)
+                elif isinstance(event, LayersMoved):
+                    print(event.move.text, file=sys.stderr)
                 elif isinstance(event, StepTrace):
                     traces.append(event)
                 elif isinstance(event, GenerationDone):
@@ -256,6 +285,8 @@ def load_command(args: argparse.Namespace) -> LoadModel:
         assistant_dir=assistant_dir(args),
         phrases_dir=args.phrases,
         learned_dir=None if args.no_learned else places().learned,
+        adapter_dir=adapter_dir(args),
+        cluster=args.cluster,
     )
 
 

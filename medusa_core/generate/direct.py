@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
 
+from medusa_core.drafters.drafter import DrafterSpec
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
 from medusa_core.messages import (
@@ -12,11 +14,14 @@ from medusa_core.messages import (
     Generate,
     GenerateSettings,
     GenerationDone,
+    LayersMoved,
     StepDone,
     StepTrace,
 )
 from medusa_core.pace.tuner import Tuner
 from medusa_core.target import Target
+
+log = logging.getLogger(__name__)
 
 OnStep = Callable[[StepDone], None]
 OnTrace = Callable[[StepTrace], None]
@@ -30,6 +35,7 @@ def generate(
     session: Session | None = None,
     on_trace: OnTrace | None = None,
     tuner: Tuner | None = None,
+    drafter: DrafterSpec | None = None,
 ) -> GenerationDone:
     """Answer a conversation in the calling thread.
 
@@ -41,6 +47,7 @@ def generate(
         session: Where to look for cached rows; a new one if None.
         on_trace: Called with the trace of every step; None records nothing.
         tuner: Chooses trees and learns; None for what is usual of the heads.
+        drafter: The drafter to use; None for the registered one that the settings name.
 
     Raises:
         MedusaError: The request can't be served, or the engine failed.
@@ -48,11 +55,13 @@ def generate(
     records = on_trace is not None
     request = Generate("direct", "direct", tuple(messages), settings, records=records)
     with nullcontext(session) if session else closing(Session(target)) as lasting:
-        generation = Generation(request, target, lasting, tuner or Tuner(target))
+        generation = Generation(request, target, lasting, tuner or Tuner(target), drafter)
         while True:
             for event in generation.advance():
                 if isinstance(event, GenerationDone):
                     return event
+                if isinstance(event, LayersMoved):
+                    log.warning("%s", event.move.text)
                 if isinstance(event, StepDone) and on_step is not None:
                     on_step(event)
                 if isinstance(event, StepTrace) and on_trace is not None:

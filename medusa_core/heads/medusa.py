@@ -24,6 +24,7 @@ from torch import Tensor
 from medusa_core.heads.compiled_heads import MOST_RANKS, native_heads
 from medusa_core.heads.ranked import Drawn, Ranked, best_of
 from medusa_core.heads.weights import HeadWeights, reads_root
+from medusa_core.models.decoder import Decoder
 from medusa_core.native.pool import Workers
 from medusa_core.quant.linear import QuantLinear, make_linear
 from medusa_core.types import Chance
@@ -36,11 +37,13 @@ class Lent(NamedTuple):
         lm_head: Its projection.
         vocab_size: Rows of the projection.
         embedding: Its token vectors, maybe on another device. [vocabulary, hidden]
+        decoder: All of it, for those whose rows pass through its layers; None where nobody's do.
     """
 
     lm_head: QuantLinear
     vocab_size: int
     embedding: Tensor
+    decoder: Decoder | None = None
 
 
 MakeLinear = Callable[[Tensor, Tensor | None], QuantLinear]

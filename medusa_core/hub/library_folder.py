@@ -18,6 +18,7 @@ from medusa_core.files.safetensors_header import read_header
 from medusa_core.hub.convert_source import HEADS_FILES, INDEX_FILE, MODEL_FILE, PICKLED_HEADS
 from medusa_core.hub.library_files import indexed_files
 from medusa_core.hub.pairing import HeadsFacts, TargetFacts, heads_facts, target_facts
+from medusa_core.models.adapter_shape import adapter_problems, is_adapter
 from medusa_core.models.gguf_config import read_gguf_config
 
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model")
@@ -34,6 +35,7 @@ class Kind(Enum):
     TARGET = "target"
     HEADS = "heads"
     MERGED = "merged"
+    ADAPTER = "adapter"
     UNKNOWN = "unknown"
 
 
@@ -71,6 +73,8 @@ def look_into(folder: Path, name: str = "") -> Contents:
     weights = next((file for file in (INDEX_FILE, MODEL_FILE) if _is_named(folder / file)), "")
     if weights:
         return _weights(folder, name, weights, config, problems)
+    if not _heads_in(folder) and is_adapter(folder):
+        return Contents(Kind.ADAPTER, "safetensors", (*problems, *adapter_problems(folder)))
     if not _heads_in(folder):
         return _other(folder, name, config, problems)
     heads = _heads_file(folder, name, config, problems)
@@ -206,7 +210,7 @@ def check_folder(folder: Path) -> Contents:
         )
     if contents.kind is Kind.UNKNOWN:
         raise ModelError(
-            f"{folder} holds neither a model nor heads.",
+            f"{folder} holds neither a model nor heads nor an adapter.",
             "Choose a folder with config.json and safetensors files.",
         )
     return contents

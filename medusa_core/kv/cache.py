@@ -101,10 +101,17 @@ class KvCache(ABC):
         Args:
             slots: Offsets among the reserved rows, ascending.
         """
-        count = len(slots)
-        if count and slots[-1] != count - 1:  # else they are the first ones, and lie there already
+        self.gather(slots)
+        self.length += len(slots)
+
+    def gather(self, slots: Sequence[int]) -> None:
+        """Bring some of the reserved rows to the front, uncommitted; the others are lost.
+
+        Args:
+            slots: As in `commit`.
+        """
+        if slots and slots[-1] != len(slots) - 1:  # else they lie there already
             self._move(slots)
-        self.length += count
 
     def truncate(self, length: int) -> None:
         """Forget all rows from `length` on."""

@@ -63,6 +63,13 @@ class PanelCache(KvCache):
         self._struct.words = self._data.data_ptr()
         self._struct.capacity = self.capacity
 
+    def from_layer(self, layer: int) -> CacheStruct:
+        """What the library is given of the layers from one on."""
+        at = self._data.data_ptr() + layer * self._data.stride(0) * self._data.element_size()
+        told = CacheStruct.from_buffer_copy(self._struct)
+        told.words, told.layers = at, self._struct.layers - layer
+        return told
+
     def committed(self) -> Tensor:
         layers, _, num_kv, slots, head_dim = self._data.shape
         size = 2 if self._struct.is_half else 1

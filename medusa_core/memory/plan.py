@@ -14,6 +14,7 @@ from typing import NamedTuple
 from medusa_core.kv.size import row_bytes, whole_rows
 from medusa_core.memory.budget import GIB, Budget
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan
+from medusa_core.models.adapter_shape import AdapterShape, beside_parts
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.family import find_family
 from medusa_core.models.parts import LinearPart, block_parts, kinds_of_blocks, lm_head_part
@@ -27,6 +28,7 @@ _CARD_CHUNK_ROWS = 512
 _SCORED_ROWS = 64
 _TIGHT_BYTES = GIB * 3 // 10  # less than this left over, and another window may take it
 _ITEMSIZE = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
+NO_ADAPTER = AdapterShape()
 
 
 class DraftModel(NamedTuple):
@@ -49,6 +51,7 @@ def plan_memory(
     context_tokens: int,
     sessions: int = 1,
     draft_model: DraftModel | None = None,
+    adapter: AdapterShape = NO_ADAPTER,
 ) -> MemoryPlan:
     """Plan a target and what drafts for it on a device.
 
@@ -60,17 +63,23 @@ def plan_memory(
         context_tokens: Longest prompt plus answer.
         sessions: Conversations that have room for as much at once.
         draft_model: A model that drafts; None for none.
+        adapter: What changes the target's weights.
     """
     context = min(context_tokens, config.context_tokens)
     both = [(config, formats)] if draft_model is None else [(config, formats), draft_model]
     ram = sum(embedding_bytes(*model) for model in both if model[1].embedding_in_ram)
     weights, *drafts = (_on_device_bytes(*model) for model in both)
+    in_adapter = adapter_bytes(config, adapter, formats)
+    weights += in_adapter
     in_heads = heads_bytes(config, heads, formats) + sum(drafts)
     fixed = weights + in_heads + budget.runtime_bytes + budget.other_bytes
 
     def caches(tokens: int) -> int:
         own = heads.cache_row * whole_rows(tokens) * _ITEMSIZE[formats.cache]
-        return own + sum(kv_bytes(*model, min(tokens, model[0].context_tokens)) for model in both)
+        for number, (of, its) in enumerate(both):
+            is_alone = number > 0 or not in_adapter
+            own += kv_bytes(of, its, min(tokens, of.context_tokens), is_alone)
+        return own
 
     def scratch(tokens: int) -> int:
         return sum(scratch_bytes(*model, min(tokens, model[0].context_tokens)) for model in both)
@@ -134,6 +143,17 @@ def weights_bytes(config: ModelConfig, formats: PartFormats) -> int:
     )
 
 
+def adapter_bytes(config: ModelConfig, adapter: AdapterShape, formats: PartFormats) -> int:
+    """Bytes of an adapter beside the weights; one that is merged takes none."""
+    numbers = 0
+    for part in beside_parts(config, adapter):
+        pairs = [(piece, adapter.pairs.get(piece.name)) for piece in part.pieces]
+        ranks = {piece.name: pair.rank for piece, pair in pairs if pair is not None}
+        numbers += part.columns * sum(ranks.values())
+        numbers += sum(piece.rows * pair.rank for piece, pair in pairs if pair is not None)
+    return numbers * _ITEMSIZE[formats.compute]
+
+
 def experts_bytes(config: ModelConfig, formats: PartFormats) -> int:
     """Bytes of all experts among the weights."""
     layers = (block_parts(config, index) for index in range(config.num_layers))
@@ -176,13 +196,21 @@ def heads_bytes(config: ModelConfig, heads: HeadsShape, formats: PartFormats) ->
     return total
 
 
-def kv_bytes(config: ModelConfig, formats: PartFormats, context_tokens: int) -> int:
+def kv_bytes(
+    config: ModelConfig, formats: PartFormats, context_tokens: int, is_alone: bool = True
+) -> int:
     """Bytes of the cache for a whole context.
 
     On a CPU torch's operations take keys and values of 32 bits at least, the compiled step those of
     the dtype that it computes in.
+
+    Args:
+        config: Of the target.
+        formats: Of its parts.
+        context_tokens: Longest prompt plus answer.
+        is_alone: No adapter lies beside its weights; the compiled step knows none.
     """
-    compiles = formats.compiles and fits_lanes(*config.row_sizes)
+    compiles = is_alone and formats.compiles and fits_lanes(*config.row_sizes)
     compiles = compiles and (not config.quantization or formats.keeps_blocks)
     compiles = compiles and config.traits.is_usual
     compiles = compiles and find_family(config.model_type).decoder is None

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from medusa_core.memory.budget import GIB, Budget
-from medusa_core.memory.plan import DraftModel, plan_memory, weights_bytes
+from medusa_core.memory.plan import NO_ADAPTER, DraftModel, plan_memory, weights_bytes
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan, WeightFormats
+from medusa_core.models.adapter_shape import AdapterShape
 from medusa_core.models.config import ModelConfig
 from medusa_core.quant.choice import settle_formats
 from medusa_core.quant.format import Hardware, quant_registry
@@ -44,6 +45,7 @@ def plan_choice(
     context_tokens: int,
     dtype: str = "",
     draft_model: ModelConfig | None = None,
+    adapter: AdapterShape = NO_ADAPTER,
 ) -> Choice:
     """Plan one way to load a model.
 
@@ -55,6 +57,7 @@ def plan_choice(
         context_tokens: Longest prompt plus answer.
         dtype: Name of the compute dtype; empty for the best.
         draft_model: Sizes of a model that drafts for it; None for none.
+        adapter: What changes its weights.
 
     Raises:
         RequestError: The formats don't go together.
@@ -63,7 +66,9 @@ def plan_choice(
     drafts = None
     if draft_model is not None:
         drafts = settle_draft_model(draft_model, wanted, dtype, budget.hardware)
-    plan = plan_memory(config, heads, formats, budget, context_tokens, draft_model=drafts)
+    plan = plan_memory(
+        config, heads, formats, budget, context_tokens, draft_model=drafts, adapter=adapter
+    )
     return Choice(wanted, plan.context_tokens, plan, formats.linears.lack(budget.hardware))
 
 

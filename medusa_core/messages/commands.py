@@ -31,6 +31,8 @@ class LoadModel(Message):
         assistant_dir: Folder of a smaller model that drafts for it, or None.
         phrases_dir: Folder of its phrase table; None for the model's own.
         learned_dir: Folder where what models say is kept for drafts; None keeps nothing.
+        adapter_dir: Folder of a LoRA that changes its weights, in PEFT's layout, or None.
+        cluster: HOST:PORT of machines that have its layers; empty where all of them lie here.
     """
 
     model_dir: Path
@@ -48,6 +50,8 @@ class LoadModel(Message):
     assistant_dir: Path | None = None
     phrases_dir: Path | None = None
     learned_dir: Path | None = None
+    adapter_dir: Path | None = None
+    cluster: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from medusa_core.messages.records import (
     GenerateSettings,
     MemoryPlan,
     Message,
+    Move,
     RuleChoice,
     SourceInfo,
     StepTimes,
@@ -216,6 +217,17 @@ class ContextCut(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class LayersMoved(Message):
+    """In the middle of an answer layers went from one machine to others; the text is the same.
+
+    Attributes:
+        move: Which, and where to.
+    """
+
+    move: Move
+
+
+@dataclass(frozen=True, slots=True)
 class Counted(Message):
     """What a `Count` gave.
 
@@ -356,6 +368,7 @@ class EngineLost(Failed):
 Event = (
     Progress
     | ContextCut
+    | LayersMoved
     | Counted
     | ModelLoaded
     | Unloaded

@@ -49,6 +49,42 @@ class Overflow(str, Enum):
     MIDDLE = "middle"
 
 
+class MoveReason(str, Enum):
+    """Why layers went from one machine to another."""
+
+    LOST = "lost"
+    SLOW = "slow"
+    JOINED = "joined"
+
+
+class Move(NamedTuple):
+    """Layers of a model on several machines went from one to others.
+
+    Attributes:
+        reason: That machine doesn't answer any more or was too slow, or another one has joined.
+        place: Who had most of them.
+        successors: Who has them now, or has some of them.
+        num_layers: How many.
+    """
+
+    reason: MoveReason
+    place: str
+    successors: tuple[str, ...]
+    num_layers: int
+
+    @property
+    def text(self) -> str:
+        """What happened, for people."""
+        others = ", ".join(self.successors)
+        if self.reason is MoveReason.LOST:
+            text = f"{self.place} is lost: its layers ({self.num_layers}) are now at {others}."
+        elif self.reason is MoveReason.SLOW:
+            text = f"{self.place} is slow: {self.num_layers} of the layers went to {others}."
+        else:
+            text = f"{others} joined and took {self.num_layers} of the layers."
+        return text
+
+
 class Cut(NamedTuple):
     """What of a conversation the model doesn't read, for want of room.
 
@@ -182,7 +218,7 @@ class GenerateSettings:
         drafter: Name of a registered drafter, such as `medusa` or `none`; empty for the model's
             first.
         rule: Name of a registered acceptance rule, such as `greedy`.
-        temperature: Divides the logits under `sample` and `typical`; > 0.
+        temperature: Divides the logits under `sample` and `typical`; at 0 every rule is `greedy`.
         top_k: Keep the k best tokens when drawing; 0 keeps all.
         top_p: Keep the smallest set of tokens whose probability reaches this, in (0, 1].
         min_p: Keep the tokens at least this share as probable as the best, in [0, 1]; 0 keeps all.
@@ -194,7 +230,7 @@ class GenerateSettings:
         banned: Tokens that never come.
         forbidden: Pairs (place in the answer, counted from 0; token that may not stand there).
         epsilon: `typical` accepts what is more probable than this, in (0, 1); see the rule.
-        delta: `typical` asks for less than that where the target is unsure; > 0.
+        delta: `typical` asks for less than that where the target is unsure; 0 for √ε.
         seed: Key of the sampling noise; the same seed repeats the same text.
         max_new_tokens: Token budget of the answer, EOS included; 0 for what the context leaves.
         stop: Strings that end the answer; they are not part of it.
@@ -222,7 +258,7 @@ class GenerateSettings:
     banned: tuple[int, ...] = ()
     forbidden: tuple[tuple[int, int], ...] = ()
     epsilon: float = 0.09
-    delta: float = 0.3
+    delta: float = 0.0
     seed: int = 0
     max_new_tokens: int = 512
     stop: tuple[str, ...] = ()

@@ -17,12 +17,14 @@ class RmsNorm:
 
     Attributes:
         weight: [hidden], float32 or float64
+        eps: ε
     """
 
     def __init__(self, weight: Tensor, eps: float) -> None:
         self._wide = torch.promote_types(weight.dtype, torch.float32)
         self._dtype = weight.dtype
         self.weight = weight.to(self._wide)
+        self.eps = eps
         self._eps = torch.full((1, 1), eps, dtype=self._wide, device=weight.device)
         self._mean = 1 / len(weight)
 

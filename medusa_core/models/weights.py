@@ -12,7 +12,9 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from medusa_core.errors import CheckpointError, OutOfMemoryError
+from medusa_core.errors import AdapterError, CheckpointError, OutOfMemoryError
+from medusa_core.models.adapter import Adapter
+from medusa_core.models.adapter_shape import lies_beside
 from medusa_core.models.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.parts import EMBEDDING, LinearPart, Piece
@@ -28,18 +30,15 @@ AfterPart = Callable[[int], None]
 
 
 class Weights(Protocol):
-    """Gives the parts of a target, where they are to run.
-
-    Attributes:
-        num_parameters: Parameters given so far.
-        nbytes: Bytes of the parts given so far.
-    """
+    """Gives the parts of a target, where they are to run."""
 
     @property
-    def num_parameters(self) -> int: ...
+    def num_parameters(self) -> int:
+        """Parameters given so far."""
 
     @property
-    def nbytes(self) -> int: ...
+    def nbytes(self) -> int:
+        """Bytes of the parts given so far."""
 
     def vector(self, name: str, size: int) -> Tensor:
         """A norm's weight, in the compute dtype. [size]"""
@@ -68,6 +67,7 @@ class CheckpointWeights:
         formats: PartFormats,
         keep: Keep | None = None,
         after_part: AfterPart | None = None,
+        adapter: Adapter | None = None,
     ) -> None:
         """Read from a checkpoint.
 
@@ -78,7 +78,9 @@ class CheckpointWeights:
             formats: Format of every part.
             keep: Takes every tensor that a later load needs, by name.
             after_part: Told the parameters that each part had.
+            adapter: What changes the weights, or None.
         """
+        self._adapter = adapter
         self._checkpoint = checkpoint
         self._config = config
         self._precision = precision
@@ -133,11 +135,20 @@ class CheckpointWeights:
             if bias is not None:
                 self._keep(f"{part.name}/{spec.name}/bias", bias)
             here = {key: tensor.to(device) for key, tensor in tensors.items()}
-            layer = spec.build(here, part.rows, bias, self._precision.compute)
+            layer = self._built(part, spec, here, bias)
         except (torch.OutOfMemoryError, MemoryError) as error:
             raise no_memory(part.name) from error
         self._after(part.rows * part.columns + (0 if bias is None else part.rows))
         return layer
+
+    def _built(
+        self, part: LinearPart, spec: QuantSpec, tensors: dict[str, Tensor], bias: Tensor | None
+    ) -> QuantLinear:
+        """A layer of a part's tensors, with the adapter where that isn't merged."""
+        layer = spec.build(tensors, part.rows, bias, self._precision.compute)
+        if self._adapter is None or not lies_beside(self._config, part):
+            return layer
+        return self._adapter.beside(part, layer, self._precision)
 
     def _quantized(
         self, part: LinearPart, wanted: QuantSpec
@@ -145,6 +156,7 @@ class CheckpointWeights:
         """The format of a part, and its tensors in it."""
         stored = stored_as(self._checkpoint, part)
         if stored is not None:
+            self._check_beside(part)
             return stored.read(self._checkpoint, part, self._config, self._formats)
         spec = part.fitting(wanted, self._formats)
         weights = [self._piece(piece, part.columns) for piece in part.pieces]
@@ -153,9 +165,28 @@ class CheckpointWeights:
         return spec, spec.quantize(weight.to(self._precision.device))
 
     def _piece(self, piece: Piece, columns: int) -> Tensor:
-        name, shape = f"{piece.name}.weight", (piece.of, columns)
-        weight = piece.take(self._checkpoint.tensor(name, shape, self._precision.compute))
+        weight = piece.take(self._matrix(piece, columns))
         return interleave_rows(weight, *self._config.head_rows) if piece.turns else weight
+
+    def _matrix(self, piece: Piece, columns: int) -> Tensor:
+        """The tensor that a piece is of, with what an adapter adds to it."""
+        name, shape = f"{piece.name}.weight", (piece.of, columns)
+        compute, adapter = self._precision.compute, self._adapter
+        is_beside = lies_beside(self._config, LinearPart("", (piece,), columns))
+        if adapter is None or piece.name not in adapter.shape.pairs or is_beside:
+            return self._checkpoint.tensor(name, shape, compute)
+        wide = torch.promote_types(compute, torch.float32)
+        return adapter.merged(piece.name, self._checkpoint.tensor(name, shape, wide)).to(compute)
+
+    def _check_beside(self, part: LinearPart) -> None:
+        """Weights that are packed take no adapter into them."""
+        changes = self._adapter is not None and self._adapter.shape.changes(part)
+        if changes and not lies_beside(self._config, part):
+            raise AdapterError(
+                f"{part.name} is quantized, though config.json doesn't say so: no adapter can be "
+                "added.",
+                "Download config.json again.",
+            )
 
     def _bias(self, part: LinearPart) -> Tensor | None:
         if not part.has_bias:

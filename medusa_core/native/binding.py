@@ -98,6 +98,21 @@ def native_library() -> ctypes.CDLL | None:
     return library
 
 
+def agree_on(name: str) -> bool:
+    """Let this process compute with the library of that name.
+
+    Args:
+        name: An instruction set; empty for no library.
+
+    Returns:
+        Whether it does so: what was chosen before stays.
+    """
+    if not native_library.cache_info().currsize:
+        os.environ[_OFF] = name or "0"
+    library = native_library()
+    return ("" if library is None else Path(library._name).stem) == name
+
+
 def fastest(libraries: Sequence[ctypes.CDLL]) -> ctypes.CDLL | None:
     """The first library, or one that multiplies clearly faster; None for no libraries.
 

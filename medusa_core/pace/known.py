@@ -25,7 +25,10 @@ _VERSION = 8
 
 
 class Known:
-    """What was measured and learned of a loaded target on this computer."""
+    """What was measured and learned of a loaded target on this computer.
+
+    What steps over several machines take isn't kept: the next time these may be others.
+    """
 
     def __init__(self, folder: Path, target: Target, folders: Iterable[Path]) -> None:
         """Look in a folder.
@@ -41,6 +44,8 @@ class Known:
 
     def costs(self) -> StepCosts:
         """Its step costs: what was kept of them, else measured and kept."""
+        if self._target.is_divided:
+            return measure_costs(self._target)
         costs = self._kept.load(self._here, "costs", StepCosts.from_json)
         if costs is None:
             costs = measure_costs(self._target)
@@ -49,13 +54,17 @@ class Known:
 
     def speeds(self) -> tuple[DrafterSpeed, ...]:
         """How fast its drafters were, if the same ones that serve it now were compared; or ()."""
+        if self._target.is_divided:
+            return ()
         speeds = self._kept.load(self._here, "speeds", _speeds_of) or ()
         names = {spec.name for spec in drafters_for(self._target)}
         return speeds if names == {speed.name for speed in speeds} else ()
 
     def keep_speeds(self, speeds: Sequence[DrafterSpeed]) -> None:
         """Keep what came of comparing them."""
-        self._kept.save(self._here, "speeds", {"drafters": [speed._asdict() for speed in speeds]})
+        if not self._target.is_divided:
+            told = {"drafters": [speed._asdict() for speed in speeds]}
+            self._kept.save(self._here, "speeds", told)
 
     def learn_on(self, tuner: Tuner) -> None:
         """Let a tuner go on from what was learned of drafts before."""

@@ -17,7 +17,7 @@ from medusa_core.messages import BestNode, GenerateSettings, Planned
 from medusa_core.pace.costs import MOST_ROWS, Sharers, StepCosts
 from medusa_core.pace.governor import Governor
 from medusa_core.pace.learning import Guesses, Learned, StepYield, Yields, bucket_of
-from medusa_core.rules.rule import rule_registry
+from medusa_core.rules.rule import rule_registry, settled
 from medusa_core.target import Target
 from medusa_core.tree.presets import Accuracies, TreeTable
 from medusa_core.tree.search import Path, grow
@@ -78,7 +78,7 @@ class Tuner:
         asked = [seconds * pace / share for seconds in asking_s]
         levels = _levels_that_pay(_rounded(self._accuracies(settings, spec)), asked, budget.prices)
         # Where nothing else drafts, whether drafts pay is the governor's to say.
-        return budget._replace(levels=max(levels, len(spec.sources) == 1))
+        return budget._replace(levels=max(levels, int(len(spec.sources) == 1)))
 
     def rows(self, settings: GenerateSettings, length: int) -> int:
         """Rows of all trees of an answer, root included, where they aren't weighed step by step.
@@ -280,4 +280,4 @@ def _best_nodes(accuracies: Accuracies) -> tuple[BestNode, ...]:
 
 
 def _bucket(settings: GenerateSettings) -> float:
-    return bucket_of(settings, rule_registry().get(settings.rule).choice.draws)
+    return bucket_of(settings, rule_registry().get(settled(settings).rule).choice.draws)

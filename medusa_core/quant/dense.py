@@ -38,6 +38,7 @@ def dense_format(
         tensors=_tensors,
         quantize=_keep,
         build=_build,
+        numbers=_numbers,
     )
 
 
@@ -52,6 +53,10 @@ def _tensors(rows: int, columns: int, compute: str) -> dict[str, TensorKind]:
 
 def _keep(weight: Tensor) -> dict[str, Tensor]:
     return {"weight": weight}
+
+
+def _numbers(tensors: Mapping[str, Tensor], rows: int, columns: int) -> Tensor:
+    return tensors["weight"]
 
 
 def _build(

@@ -73,6 +73,7 @@ class QuantSpec:
         tensors: What `quantize` makes of (rows, columns) in a compute dtype, by name.
         quantize: A matrix as the tensors that are kept on disk. [rows, columns] →
         build: A layer of these tensors, where they are: tensors, rows, bias, compute dtype.
+        numbers: The matrix that these tensors stand for, where they are: tensors, rows, columns.
         is_made: `quantize` makes it; else such weights come from files alone.
     """
 
@@ -88,6 +89,7 @@ class QuantSpec:
     tensors: Callable[[int, int, str], dict[str, TensorKind]]
     quantize: Callable[[Tensor], dict[str, Tensor]]
     build: Callable[[Mapping[str, Tensor], int, Tensor | None, dtype], QuantLinear]
+    numbers: Callable[[Mapping[str, Tensor], int, int], Tensor]
     is_made: bool = True
 
 

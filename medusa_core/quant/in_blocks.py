@@ -56,6 +56,11 @@ def block_format(name: str, label: str, of: str, rounds: bool = True) -> QuantSp
 
         return make_block_linear(of, tensors["blocks"], bias, compute)
 
+    def numbers(tensors: Mapping[str, Tensor], rows: int, columns: int) -> Tensor:
+        from medusa_core.quant.block_types import block_type
+
+        return block_type(of).dequantize(tensors["blocks"])
+
     return QuantSpec(
         name=name,
         label=label,
@@ -69,6 +74,7 @@ def block_format(name: str, label: str, of: str, rounds: bool = True) -> QuantSp
         tensors=tensors,
         quantize=make,
         build=build,
+        numbers=numbers,
         is_made=rounds,
     )
 

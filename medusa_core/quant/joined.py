@@ -60,6 +60,15 @@ def joined_format(pieces: Pieces) -> QuantSpec:
         ]
         return join(layers, bias)
 
+    def numbers(tensors: Mapping[str, Tensor], rows: int, columns: int) -> Tensor:
+        import torch
+
+        found = [
+            spec.numbers(_of_piece(number, tensors), count, columns).float()
+            for number, (spec, count) in enumerate(pieces)
+        ]
+        return torch.cat(found)
+
     return QuantSpec(
         name="+".join(dict.fromkeys(spec.name for spec in specs)),
         label=" + ".join(dict.fromkeys(spec.label for spec in specs)),
@@ -73,6 +82,7 @@ def joined_format(pieces: Pieces) -> QuantSpec:
         tensors=tensors,
         quantize=quantize,
         build=build,
+        numbers=numbers,
         is_made=all(spec.is_made for spec in specs),
     )
 

@@ -38,6 +38,7 @@ def nf4_format(name: str, label: str, is_nested: bool) -> QuantSpec:
         tensors=_nested_tensors if is_nested else _plain_tensors,
         quantize=_quantizer(is_nested),
         build=_build,
+        numbers=_numbers,
     )
 
 
@@ -96,6 +97,12 @@ def _quantizer(is_nested: bool) -> Callable[[Tensor], dict[str, Tensor]]:
         return nf4_linear.quantize(weight, is_nested)
 
     return quantize
+
+
+def _numbers(tensors: Mapping[str, Tensor], rows: int, columns: int) -> Tensor:
+    from medusa_core.quant import nf4_linear
+
+    return nf4_linear.unpack(tensors, rows, columns)
 
 
 def _build(

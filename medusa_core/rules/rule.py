@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Protocol
 
@@ -17,6 +17,7 @@ from medusa_core.registry import Registry
 from medusa_core.tree.shape import TokenTree
 from medusa_core.types import Acceptance, Chance, WalkContext
 
+_WITHOUT_CHANCE = "greedy"
 Path = Sequence[int]
 Numbers = tuple[tuple[str, float], ...]
 
@@ -85,6 +86,18 @@ class RuleSpec:
 def rule_registry() -> Registry[RuleSpec]:
     """All acceptance rules."""
     return Registry(rules, "acceptance rule", RuleSpec)
+
+
+def settled(settings: GenerateSettings) -> GenerateSettings:
+    """The same settings, of an answer whose rule is `greedy` where the temperature is 0.
+
+    Raises:
+        RequestError: Nothing is registered under the rule's name.
+    """
+    rule = rule_registry().get(settings.rule)
+    if settings.temperature or not rule.choice.draws:
+        return settings
+    return replace(settings, rule=_WITHOUT_CHANCE)
 
 
 def rules_by_preference() -> tuple[RuleChoice, ...]:

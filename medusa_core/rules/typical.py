@@ -8,7 +8,8 @@ The bonus token behind it is drawn from p by the same seeded noise as under `sam
 filters of the settings: without a drafter this rule *is* `sample`. With one, likely drafts are
 taken more often than they would be drawn, so that the text has another distribution.
 
-Source: Medusa (Cai et al. 2024), section 2.3.1; there H is smoothed by 1e-5, here it is exact.
+Source: Medusa (Cai et al. 2024), section 2.3.1; there H is smoothed by 1e-5, here it is exact. As
+there, δ is √ε unless it is given.
 """
 
 from __future__ import annotations
@@ -50,9 +51,10 @@ class Typical:
     def __init__(self, settings: GenerateSettings) -> None:
         if not 0 < settings.epsilon < 1:
             raise RequestError(f"epsilon is {settings.epsilon}.", "Choose one between 0 and 1.")
-        if not 0 < settings.delta <= 100:
-            raise RequestError(f"delta is {settings.delta}.", "Choose one above 0, such as 0.3.")
+        if not 0 <= settings.delta <= 100:
+            raise RequestError(f"delta is {settings.delta}.", "Choose one above 0, or 0 for √ε.")
         self._settings = settings
+        self._delta = settings.delta or math.sqrt(settings.epsilon)
         self._shaping = Shaping(settings)
         self._sampler = Sampler(settings)
 
@@ -108,7 +110,7 @@ class Typical:
         return torch.log_softmax(shaped / self._settings.temperature, dim=-1)
 
     def _threshold(self, entropy: float) -> float:
-        return min(self._settings.epsilon, self._settings.delta * math.exp(-entropy))
+        return min(self._settings.epsilon, self._delta * math.exp(-entropy))
 
 
 def _entropy(log_probabilities: Tensor) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from ctypes import addressof, pointer
+from ctypes import addressof, pointer, sizeof
 
 import torch
 from torch import Tensor
@@ -47,6 +47,31 @@ class NativeDecoder:
             eps=config.rms_norm_eps,
         )
         self.address = addressof(self._struct)
+
+    def below(self, layer: int) -> DecoderStruct:
+        """The decoder that ends before a layer."""
+        told = DecoderStruct.from_buffer_copy(self._struct)
+        told.layers = layer
+        return told
+
+    def from_layer(self, layer: int, entering: Tensor) -> DecoderStruct:
+        """The decoder that begins with a layer.
+
+        Args:
+            layer: Which.
+            entering: What enters it, in place of token vectors. float32 [n, hidden]
+        """
+        told = DecoderStruct.from_buffer_copy(self._struct)
+        at = addressof(self._blocks) + layer * sizeof(BlockStruct)
+        told.blocks = ctypes.cast(at, ctypes.POINTER(BlockStruct))
+        told.layers = self._struct.layers - layer
+        told.embedding, told.embedding_is_half = entering.data_ptr(), False
+        return told
+
+    def embed_from(self, embedding: Tensor) -> None:
+        """Look tokens up in these vectors from the next pass on. [any, hidden]"""
+        self._struct.embedding = embedding.data_ptr()
+        self._struct.embedding_is_half = embedding.dtype == torch.bfloat16
 
     def scratch_floats(self, num_rows: int, length: int, num_workers: int) -> int:
         """Floats that a pass needs to work in."""

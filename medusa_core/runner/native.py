@@ -21,10 +21,11 @@ from medusa_core.models.decoder import Decoder
 from medusa_core.models.far import far_layers
 from medusa_core.models.precision import Precision
 from medusa_core.native.pool import Pool, Workers
-from medusa_core.native.structs import PassStruct, SequenceStruct
+from medusa_core.native.structs import CacheStruct, DecoderStruct, PassStruct, SequenceStruct
 from medusa_core.quant.native_linear import NativeLinear
 from medusa_core.runner.compiled_decoder import NativeDecoder, native_decoder
-from medusa_core.runner.runner import PlacedTree, RunnerSpec
+from medusa_core.runner.runner import PlacedTree, RunnerSpec, keep_some, layer_of
+from medusa_core.types import Pruner
 
 _MOST_CHAINS = 64
 
@@ -43,6 +44,27 @@ class _Rows(NamedTuple):
     parents: array[int]
     depths: array[int]
     kv: KvCache
+
+
+class _Layers(NamedTuple):
+    """Some consecutive layers.
+
+    Attributes:
+        decoder: The decoder that has these alone.
+        taps: Of which is told what enters them, counted among these.
+        first: The first of them among all.
+    """
+
+    decoder: DecoderStruct
+    taps: tuple[int, ...]
+    first: int = 0
+
+
+def _rows_of(placed: Sequence[PlacedTree]) -> list[_Rows]:
+    return [
+        _Rows(tree.token_ids, tree.shape.parent_array, tree.shape.depth_array, kv)
+        for tree, kv in placed
+    ]
 
 
 class NativeRunner:
@@ -84,11 +106,25 @@ class NativeRunner:
         self.taps = tuple(layers)
 
     def verify(self, *placed: PlacedTree) -> Tensor:
+        return self._forward(_rows_of(placed), 0, self.workers.decoding)
+
+    def verify_pruned(
+        self, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None]
+    ) -> Tensor:
+        layer, size = layer_of(pruners), self._model.config.hidden_size
+        pool = self.workers.decoding
+        lower = _Layers(self._native.below(layer), (layer,))
+        states = self._forward(_rows_of(placed), 0, pool, lower)
+        left, kept = keep_some(placed, pruners, states[:, size:])
+        entering = states[kept, size:]
+        taps = tuple(tap - layer for tap in self.taps)
+        upper = _Layers(self._native.from_layer(layer, entering), taps, layer)
+        places = iter(range(len(kept)))
         rows = [
-            _Rows(tree.token_ids, tree.shape.parent_array, tree.shape.depth_array, kv)
-            for tree, kv in placed
+            part._replace(token_ids=[next(places) for _ in part.token_ids])
+            for part in _rows_of(left)
         ]
-        return self._forward(rows, 0, self.workers.decoding)
+        return self._forward(rows, 0, pool, upper)
 
     def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
         count = len(token_ids)
@@ -98,26 +134,47 @@ class NativeRunner:
         kv.commit(range(count))
         return hidden
 
+    def embed_from(self, vectors: Tensor) -> None:
+        self._model.embedding = vectors  # which keeps them where the library looks
+        self._native.embed_from(vectors)
+
     def logits(self, states: Tensor) -> Tensor:
         hidden = states[:, : self._model.config.hidden_size].contiguous()
         return self._lm_head.run(hidden, self.workers.decoding)
 
-    def _forward(self, parts: Sequence[_Rows], first_wanted: int, pool: Pool) -> Tensor:
-        """Compute rows of some sequences; states of all from `first_wanted` on."""
+    def _forward(
+        self,
+        parts: Sequence[_Rows],
+        first_wanted: int,
+        pool: Pool,
+        some: _Layers | None = None,
+    ) -> Tensor:
+        """Compute rows of some sequences; states of all from `first_wanted` on.
+
+        Args:
+            parts: The rows.
+            first_wanted: The first whose state is wanted.
+            pool: Who computes.
+            some: Through which layers they pass; None for all.
+        """
+        tapped = self.taps if some is None else some.taps
         token_ids = [token_id for part in parts for token_id in part.token_ids]
         count, sequences = len(token_ids), (SequenceStruct * len(parts))()
+        lent: list[CacheStruct | None] = []  # as long as the pass takes
         for sequence, (its_ids, parents, depths, kv) in zip(sequences, parts, strict=True):
             assert isinstance(kv, PanelCache)  # from new_cache
             kv.reserve(len(its_ids))
             sequence.rows, sequence.length = len(its_ids), kv.length
             sequence.parents = parents.buffer_info()[0]
             sequence.depths = depths.buffer_info()[0]
-            sequence.cache = kv.address
+            behind = None if some is None or not some.first else kv.from_layer(some.first)
+            sequence.cache = kv.address if behind is None else addressof(behind)
+            lent.append(behind)
         self._make_ready(count, max(part.kv.capacity for part in parts))
-        width = (1 + len(self.taps)) * self._model.config.hidden_size
+        width = (1 + len(tapped)) * self._model.config.hidden_size
         states = torch.empty(count - first_wanted, width)
         ids = (ctypes.c_int64 * count)(*token_ids)
-        taps = (ctypes.c_int32 * len(self.taps))(*self.taps)
+        taps = (ctypes.c_int32 * len(tapped))(*tapped)
         told = self._pass
         told.sequences, told.num_sequences = addressof(sequences), len(parts)
         told.rows, told.token_ids = count, addressof(ids)
@@ -127,7 +184,10 @@ class NativeRunner:
         told.workers = pool.num_workers
         told.scratch = self._scratch.data_ptr()
         told.hidden = states.data_ptr()
-        self._run(told, [part.kv for part in parts], states, pool)
+        if some is None:
+            self._run(told, [part.kv for part in parts], states, pool)
+        else:
+            self._library.forward(addressof(some.decoder), addressof(told), pool.awake())
         return states
 
     def _run(self, told: PassStruct, caches: Sequence[KvCache], states: Tensor, pool: Pool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,11 +15,28 @@ from medusa_core.models.decoder import Decoder, SequenceRows
 from medusa_core.models.precision import Precision
 from medusa_core.native.binding import native_library
 from medusa_core.native.pool import Workers
+from medusa_core.quant.beside_linear import BesideLinear
+from medusa_core.quant.linear import QuantLinear
 from medusa_core.quant.native_linear import NativeLinear
 from medusa_core.runner.rows import RowLayout, Rows, SomeRows, additive_mask, place_rows
-from medusa_core.runner.runner import PlacedTree, RunnerSpec
+from medusa_core.runner.runner import PlacedTree, RunnerSpec, keep_some, layer_of
+from medusa_core.types import Pruner
 
 ROUND_ROWS = 8  # rows of a chunk of prefill on a CPU come in multiples of this
+
+
+class _Placed(NamedTuple):
+    """Rows of a pass, ready to be computed.
+
+    Attributes:
+        rows: Their tokens and places.
+        sequences: Whose they are.
+        rotations: For their positions.
+    """
+
+    rows: Rows
+    sequences: list[SequenceRows]
+    rotations: Tensor
 
 
 class ResidentRunner:
@@ -49,11 +67,20 @@ class ResidentRunner:
         self.taps = tuple(layers)
 
     def verify(self, *placed: PlacedTree) -> Tensor:
-        parts = [
-            SomeRows(tree.token_ids, RowLayout.of_tree(tree.shape), kv.length)
-            for tree, kv in placed
-        ]
-        return self._forward(parts, [kv for _, kv in placed])
+        return self._forward(_rows_of(placed), [kv for _, kv in placed])
+
+    def verify_pruned(
+        self, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None]
+    ) -> Tensor:
+        layer, count = layer_of(pruners), self._model.config.num_layers
+        some = self._begin(_rows_of(placed), [kv for _, kv in placed])
+        x = self._through(range(layer), self._entering(some), some, None, [])
+        left, kept = keep_some(placed, pruners, x)
+        x = x.index_select(0, torch.tensor(kept).to(x.device))
+        some = self._begin(_rows_of(left), [kv for _, kv in left])
+        tapped: list[Tensor] = []
+        x = self._through(range(layer, count), x, some, None, tapped)
+        return self._end(x, tapped)
 
     def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
         count = len(token_ids)
@@ -82,6 +109,9 @@ class ResidentRunner:
             return token_ids
         return [*token_ids, *[token_ids[-1]] * pad]
 
+    def embed_from(self, vectors: Tensor) -> None:
+        self._model.embedding = vectors
+
     def logits(self, states: Tensor) -> Tensor:
         return self._model.logits(states[:, : self._model.config.hidden_size])
 
@@ -92,25 +122,48 @@ class ResidentRunner:
     def _forward(
         self, parts: Sequence[SomeRows], caches: Sequence[KvCache], only_row: int | None = None
     ) -> Tensor:
-        model = self._model
+        some, tapped = self._begin(parts, caches), list[Tensor]()
+        layers = range(self._model.config.num_layers)
+        x = self._through(layers, self._entering(some), some, only_row, tapped)
+        return self._end(x, tapped)
+
+    def _begin(self, parts: Sequence[SomeRows], caches: Sequence[KvCache]) -> _Placed:
+        """Bring rows to the device, and open slots for them."""
         token_ids = [token_id for part in parts for token_id in part.token_ids]
-        rows = place_rows(parts, self._precision.device, model.far_vectors(token_ids))
+        vectors = self._model.far_vectors(token_ids)
+        rows = place_rows(parts, self._precision.device, vectors)
         sequences = list(self._sequences(parts, caches, rows))
         last_places = (part.length + max(part.layout.offsets) + 1 for part in parts)
         slots = max(*(kv.capacity for kv in caches), *last_places)
-        rotations = model.rotations(rows.positions, slots)
-        x = model.embed(rows.token_ids) if rows.vectors is None else rows.vectors
+        return _Placed(rows, sequences, self._model.rotations(rows.positions, slots))
+
+    def _entering(self, some: _Placed) -> Tensor:
+        """What enters the first layer."""
+        vectors = some.rows.vectors
+        return self._model.embed(some.rows.token_ids) if vectors is None else vectors
+
+    def _through(
+        self,
+        layers: range,
+        x: Tensor,
+        some: _Placed,
+        only_row: int | None,
+        tapped: list[Tensor],
+    ) -> Tensor:
+        """Take rows through some layers; `tapped` gets what enters those that are tapped."""
+        model, count = self._model, self._model.config.num_layers
         kept = slice(None) if only_row is None else slice(only_row, only_row + 1)
-        last, tapped = model.config.num_layers - 1, []
-        for index in range(last):
+        for index in layers:
             tapped += [x[kept]] * (index in self.taps)
+            only = only_row if index == count - 1 else None
             self._enter(index)
-            x = model.block(index, x, rotations, sequences)
-        tapped += [x[kept]] * (last in self.taps)
-        self._enter(last)
-        x = model.block(last, x, rotations, sequences, only_row)
-        tapped += [x] * (last + 1 in self.taps)
-        final = model.final_norm(x)
+            x = model.block(index, x, some.rotations, some.sequences, only)
+        tapped += [x] * (layers.stop == count and count in self.taps)
+        return x
+
+    def _end(self, x: Tensor, tapped: list[Tensor]) -> Tensor:
+        """States, of what leaves the last layer and what was tapped."""
+        final = self._model.final_norm(x)
         return torch.cat([final, *tapped], dim=-1) if tapped else final
 
     def _enter(self, index: int) -> None:
@@ -132,16 +185,28 @@ class ResidentRunner:
             start += count
 
 
+def _rows_of(placed: Sequence[PlacedTree]) -> list[SomeRows]:
+    return [
+        SomeRows(tree.token_ids, RowLayout.of_tree(tree.shape), kv.length) for tree, kv in placed
+    ]
+
+
 def _share_workers(model: Decoder) -> Workers | None:
     """Threads for the layers that are compiled, in a model of which other parts aren't."""
     library = native_library()
-    compiled = [linear for linear in model.linears if isinstance(linear, NativeLinear)]
+    layers = [layer for linear in model.linears for layer in _layers_of(linear)]
+    compiled = [layer for layer in layers if isinstance(layer, NativeLinear)]
     if library is None or not compiled:
         return None
     workers = Workers(library)
     for linear in compiled:
         linear.share_workers(workers)
     return workers
+
+
+def _layers_of(linear: QuantLinear) -> tuple[QuantLinear, ...]:
+    """What a layer is made of."""
+    return linear.layers if isinstance(linear, BesideLinear) else (linear,)
 
 
 SPEC = RunnerSpec("resident", preference=9, build=ResidentRunner)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from medusa_core.kv.cache import KvCache
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
 from medusa_core.tree.shape import TokenTree
+from medusa_core.types import Pruner
 
 
 class PlacedTree(NamedTuple):
@@ -78,8 +79,63 @@ class Runner(Protocol):
             Their states. [n, (1 + taps) · hidden], or [1, (1 + taps) · hidden]
         """
 
+    def embed_from(self, vectors: Tensor) -> None:
+        """Take rows from these vectors, of which a token is the number, from the next pass on.
+
+        Args:
+            vectors: On the CPU, as they enter the first layer. [any, hidden]
+        """
+
     def logits(self, states: Tensor) -> Tensor:
         """The target's scores. [n, (1 + taps) · hidden] → [n, vocabulary]"""
+
+
+@runtime_checkable
+class PrunesTrees(Protocol):
+    """A runner that can drop nodes of trees while it verifies them."""
+
+    def verify_pruned(
+        self, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None]
+    ) -> Tensor:
+        """As `verify`, of the nodes that pruners keep alone; rows of others go no further.
+
+        Args:
+            placed: As in `verify`; what is kept lies in the caches as if nothing else had been.
+            pruners: Of each tree the one that decides in it, one at least; all at the same layer,
+                which is none behind a tapped one.
+        """
+
+
+def keep_some(
+    placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None], entering: Tensor
+) -> tuple[list[PlacedTree], list[int]]:
+    """Let pruners decide; what they keep moves to the front of the caches.
+
+    Args:
+        placed: Trees, whose rows the caches have taken.
+        pruners: Of each tree the one that decides in it, if any.
+        entering: What enters their layer at all nodes. [n, hidden]
+
+    Returns:
+        What is left of the trees, and which of all rows that is.
+    """
+    left, rows, start = [], [], 0
+    for (tree, kv), pruner in zip(placed, pruners, strict=True):
+        count = tree.shape.num_nodes
+        nodes: Sequence[int] = range(count)
+        if pruner is not None:
+            nodes = pruner.keep(entering[start : start + count])
+            kv.gather(nodes)
+            tree = tree if len(nodes) == count else tree.only(nodes)
+        left.append(PlacedTree(tree, kv))
+        rows += [start + node for node in nodes]
+        start += count
+    return left, rows
+
+
+def layer_of(pruners: Sequence[Pruner | None]) -> int:
+    """The layer at which they decide."""
+    return next(pruner.layer for pruner in pruners if pruner is not None)
 
 
 @dataclass(frozen=True, slots=True)

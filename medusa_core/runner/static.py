@@ -24,6 +24,7 @@ from medusa_core.models.precision import Precision
 from medusa_core.runner.resident import ResidentRunner
 from medusa_core.runner.rows import lines_of, num_words, padded_width, seen_by, words_of
 from medusa_core.runner.runner import PlacedTree, RunnerSpec
+from medusa_core.types import Pruner
 
 log = logging.getLogger(__name__)
 
@@ -100,6 +101,12 @@ class StaticRunner(ResidentRunner):
             step.graph.replay()
         # The buffer is the next step's, too, maybe another session's.
         return step.states[:count].clone()
+
+    def verify_pruned(
+        self, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None]
+    ) -> Tensor:
+        """Verify all nodes: shapes that only the device knows can't be prepared."""
+        return self.verify(*placed)
 
     def _compute(self, step: _Step, rows: int, width: int, kv: TensorCache) -> None:
         """The step itself: shapes are fixed, and all that varies comes from `inputs`."""

@@ -18,7 +18,9 @@ from medusa_core.native.pool import Pool
 from medusa_core.native.structs import CacheStruct, PassStruct, SequenceStruct
 from medusa_core.runner.compiled_decoder import NativeDecoder
 from medusa_core.runner.native import NativeRunner
+from medusa_core.runner.runner import PlacedTree
 from medusa_core.runner.visits import Visits
+from medusa_core.types import Pruner
 
 # What a pass through one layer tells of each row: what leaves it, behind the last norm; what
 # enters it; what leaves it.
@@ -41,6 +43,12 @@ class StreamingNativeRunner(NativeRunner):
         self.visits = Visits(far, precision.device)
         self._both_ends = (ctypes.c_int32 * 2)(0, 1)  # of a decoder of one layer
         self._layers = [native.layer(index) for index in range(model.config.num_layers)]
+
+    def verify_pruned(
+        self, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None]
+    ) -> Tensor:
+        """Verify all nodes: while layers come, rows are free."""
+        return self.verify(*placed)
 
     def _run(self, told: PassStruct, caches: Sequence[KvCache], states: Tensor, pool: Pool) -> None:
         config = self._model.config

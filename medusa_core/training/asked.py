@@ -19,6 +19,7 @@ from medusa_core.files.json_file import read_json
 from medusa_core.history.history import History
 from medusa_core.messages import ChatMessage, Role
 from medusa_core.resources import bundled_questions
+from medusa_core.training.data_files import files_of, rows_of, text_of
 
 _SUFFIXES = (".jsonl", ".json")
 _MOST_CHARS = 8000
@@ -49,7 +50,7 @@ def read_asked(paths: Sequence[Path]) -> list[Asked]:
     Raises:
         TrainingError: One can't be read, or holds no prompt; the message names the line.
     """
-    found = [asked for path in paths for file in _files(path) for asked in _read(file)]
+    found = [asked for path in paths for file in files_of(path, _SUFFIXES) for asked in _read(file)]
     once = {asked.messages: asked for asked in found}
     if not once:
         raise TrainingError("There is no prompt to ask.", "Name files of prompts with --data.")
@@ -116,23 +117,8 @@ def _question(text: str, category: str) -> Asked:
     return Asked((ChatMessage(Role.USER, text),), category)
 
 
-def _files(path: Path) -> list[Path]:
-    if path.is_dir():
-        found = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES)
-        if not found:
-            raise TrainingError(f"{path} holds no file of prompts.", "They end in .jsonl or .json.")
-        return found
-    if not path.is_file():
-        raise TrainingError(f"There is no file {path}.", "Check the name of --data.")
-    return [path]
-
-
 def _read(path: Path) -> Iterator[Asked]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise TrainingError(f"{path} can't be read: {error}.", "Name another file.") from error
-    for where, row in _rows(text, path.name):
+    for where, row in rows_of(text_of(path), path.name):
         asked = _asked_in(row, path.stem)
         if asked is None:
             raise TrainingError(
@@ -141,25 +127,6 @@ def _read(path: Path) -> Iterator[Asked]:
             )
         if sum(len(message.content) for message in asked.messages) <= _MOST_CHARS:
             yield asked
-
-
-def _rows(text: str, name: str) -> Iterator[tuple[str, Any]]:
-    """Rows, each with where it stands."""
-    try:
-        if text.lstrip().startswith("["):
-            yield from ((f"{name}, row {n}", row) for n, row in enumerate(json.loads(text), 1))
-            return
-    except (ValueError, RecursionError) as error:
-        raise TrainingError(f"{name} is no JSON: {error}.", "Name another file.") from error
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            yield f"{name}, line {number}", json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise TrainingError(
-                f"{name}, line {number}, is no JSON: {error}.", "Write one JSON object a line."
-            ) from error
 
 
 def _asked_in(row: Any, category: str) -> Asked | None:

@@ -24,18 +24,38 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     heads = whats.add_parser("heads", help="heads that make any model faster")
     _add_heads_arguments(heads)
     heads.set_defaults(run=run_heads)
+    streams = whats.add_parser("streams", help="streams that run beside a model's last layers")
+    _add_streams_arguments(streams)
+    streams.set_defaults(run=run_heads, kind="streams")
     pebble = whats.add_parser("pebble", help="the demo model")
     _add_pebble_arguments(pebble)
     pebble.set_defaults(run=run_pebble)
     phrases = whats.add_parser("phrases", help="a model's phrase table")
     _add_phrases_arguments(phrases)
     phrases.set_defaults(run=run_phrases)
+    ngrams = whats.add_parser("ngrams", help="a phrase table of any texts, for any model")
+    _add_ngrams_arguments(ngrams)
+    ngrams.set_defaults(run=run_ngrams)
 
 
 def _add_heads_arguments(parser: argparse.ArgumentParser) -> None:
+    from medusa_core.training.heads_config import add_heads_arguments
+
+    add_heads_arguments(parser)
+    _add_run_arguments(parser)
+
+
+def _add_streams_arguments(parser: argparse.ArgumentParser) -> None:
+    from medusa_core.training.heads_config import add_streams_arguments
+
+    add_streams_arguments(parser)
+    _add_run_arguments(parser)
+
+
+def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
     from medusa_core.training.heads_config import add_config_arguments
 
-    parser.add_argument("--out", type=Path, required=True, help="folder for the heads")
+    parser.add_argument("--out", type=Path, required=True, help="folder for what is made")
     add_config_arguments(parser)
     parser.add_argument("--config", type=Path, help="JSON file of names and values")
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out")
@@ -76,6 +96,54 @@ def _add_phrases_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--heads", type=Path, help="folder of its Medusa heads, for speed alone")
     parser.add_argument("--prompts", type=Path, help="what it is asked, instead of --data")
     parser.add_argument("--answers", type=int, help="how many; other than the recipe's")
+
+
+def _add_ngrams_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--data",
+        type=Path,
+        nargs="+",
+        required=True,
+        metavar="FILE",
+        help="texts, JSON lines of messages or texts, or folders of them",
+    )
+    parser.add_argument(
+        "--model", type=Path, help="folder or GGUF file of the model (default: the shipped one)"
+    )
+    parser.add_argument("--out", type=Path, required=True, help="folder for the table")
+    parser.add_argument(
+        "--most-tokens",
+        type=int,
+        default=2_000_000,
+        help="read no more; default: %(default)s, which take 1.5 GB of memory",
+    )
+    parser.add_argument(
+        "--most-contexts",
+        type=int,
+        default=1_000_000,
+        help="keep no more; default: %(default)s, which take about 12 MB",
+    )
+
+
+def run_ngrams(args: argparse.Namespace) -> int:
+    """Count what texts say often, and put the table into a folder."""
+    log_to_stderr()
+    from medusa_core.training.ngrams import MOST_MIXED, count_texts, save_table
+    from medusa_core.training.phrase_counts import PhraseRecipe
+    from medusa_core.training.texts import read_texts
+
+    if min(args.most_tokens, args.most_contexts) < 1:
+        raise TrainingError("A table of nothing makes no sense.", "Choose bounds of 1 or more.")
+    recipe = PhraseRecipe(most_contexts=args.most_contexts, most_mixed=MOST_MIXED)
+    model_dir = args.model or demo_model_dir()
+    found = count_texts(model_dir, read_texts(args.data), recipe, args.most_tokens)
+    num_bytes = save_table(found.phrases, args.out)
+    rest = "" if found.is_whole else "; the rest was left out (--most-tokens)"
+    print(
+        f"made: {args.out}, {len(found.phrases):,} contexts, {num_bytes:,} bytes, of "
+        f"{found.num_tokens:,} tokens in {found.num_texts:,} texts{rest}"
+    )
+    return 0
 
 
 def run_heads(args: argparse.Namespace) -> int:
@@ -162,6 +230,9 @@ def _add_eval_pebble_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--heads", type=Path, help="folder of Medusa heads: whether their probabilities hold, too"
+    )
+    parser.add_argument(
+        "--adapter", default="", help="with --formats: folder of a LoRA that changes the model"
     )
     parser.add_argument(
         "--answers", type=Path, help="instead: write answers to the shipped samples, as Markdown"

@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from medusa_core.heads.weights import HeadSet, HeadWeights
 from medusa_core.target import Target
 from medusa_core.training.losses import chunked_cross_entropy
+from medusa_core.training.matrices import matrix_of
 from medusa_core.training.positions import Positions
 
 LOSS_DECAY = 0.8
-UNITS = 256  # unit vectors multiplied at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,17 +150,10 @@ def new_heads(target: Target, form: HeadsForm, positions: Positions) -> HeadsMod
     return HeadsModule(form, projection_matrix(target), vectors, scale).to(target.precision.device)
 
 
-@torch.no_grad()
 def projection_matrix(target: Target) -> Tensor:
-    """The target's projection, whatever its weight format: what it makes of unit vectors. [V, H]"""
-    width, precision = target.config.hidden_size, target.precision
-    units = torch.eye(width, dtype=precision.compute, device=precision.device)
-    shape, device = (target.lent.vocab_size, width), precision.device
-    matrix = torch.empty(shape, dtype=precision.compute, device=device)
-    for start in range(0, width, UNITS):
-        part = slice(start, start + UNITS)
-        matrix[:, part] = target.lent.lm_head(units[part]).T
-    return matrix
+    """The target's projection in plain numbers, whatever its weight format. [V, H]"""
+    lent, width = target.lent, target.config.hidden_size
+    return matrix_of(lent.lm_head, lent.vocab_size, width, target.precision)[0]
 
 
 def _size(vectors: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""What `train heads` does."""
+"""What `train heads` and `train streams` do."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from medusa_core.child.stopping import stop_with_input, stopped_by_signals
 from medusa_core.errors import PlanError
 from medusa_core.generate.cli import installed
 from medusa_core.messages import WeightFormats
+from medusa_core.models.adapter_shape import ADAPTER, is_adapter
 from medusa_core.models.config import read_config as read_model_config
 from medusa_core.pace.threads import settle_threads
 from medusa_core.prompts import read_prompts
 from medusa_core.resources import demo_model_dir, prompts_dir
 from medusa_core.target import LoadOptions, Target, load_target
+from medusa_core.training.adapted import check_family, load_adapted
 from medusa_core.training.answers import Answer
 from medusa_core.training.asked import (
     Asked,
@@ -30,9 +32,12 @@ from medusa_core.training.eagle_trainee import MOST_COLUMNS, EagleTrainee
 from medusa_core.training.heads_config import HeadsConfig, config_of
 from medusa_core.training.heads_eval import HeadsEval, evaluate_heads
 from medusa_core.training.heads_plan import HeadsPlan, memory_of_this_program, plan_run
-from medusa_core.training.heads_run import HeadsRun, RunParts, frequent_tokens
+from medusa_core.training.heads_run import HeadsRun, MakeJoint, RunParts, frequent_tokens
+from medusa_core.training.joint import JointTrainee
+from medusa_core.training.lora import LoraForm
 from medusa_core.training.medusa_trainee import MedusaTrainee
 from medusa_core.training.run_folder import RunFolder
+from medusa_core.training.streams_trainee import StreamsTrainee
 from medusa_core.training.trainee import Trainee
 
 _JUDGED_S, _JUDGED, _JUDGED_TOKENS = 180.0, 0.05, 64  # at most; of the run's time
@@ -51,6 +56,8 @@ def train_heads(args: argparse.Namespace) -> bool:
         if history := folder.config().own_chats:  # as it is now, for every slice of the run
             write_asked(asked_in_chats(Path(history)), folder.chats)
     config = folder.config()
+    if config.joint:  # before hours pass
+        check_family(read_model_config(model_dir_of(config)))
     with stopped_by_signals() as stopped:
         if args.watched:
             stop_with_input(stopped)
@@ -60,6 +67,7 @@ def train_heads(args: argparse.Namespace) -> bool:
             asked=asked_by(config, folder.chats),
             judge=lambda heads_dir: judge(config, heads_dir),
             stop=stopped.is_set,
+            joint=joint_of(config),
         )
         return HeadsRun(folder, parts).run()
 
@@ -71,6 +79,8 @@ def plan_heads(args: argparse.Namespace) -> HeadsPlan:
         MedusaError: The model can't be loaded, or the configuration makes no sense.
     """
     config = config_of(args)
+    if config.joint:
+        check_family(read_model_config(model_dir_of(config)))
     base_bytes = memory_of_this_program()
     target = load_for_training(config)
 
@@ -85,6 +95,8 @@ def plan_heads(args: argparse.Namespace) -> HeadsPlan:
 
 def trainee_of(config: HeadsConfig, target: Target, answers: Sequence[Answer]) -> Trainee:
     """Heads of the kind that is asked for."""
+    if config.kind == "streams":
+        return StreamsTrainee(target, config)
     if config.kind != "eagle":
         return MedusaTrainee(target, config)
     columns = config.vocabulary or MOST_COLUMNS
@@ -92,9 +104,27 @@ def trainee_of(config: HeadsConfig, target: Target, answers: Sequence[Answer]) -
     return EagleTrainee(target, config, None if is_whole else frequent_tokens(answers, columns))
 
 
+def joint_of(config: HeadsConfig) -> MakeJoint | None:
+    """What lets heads learn together with their target, where that is asked for."""
+    if not config.joint:
+        return None
+    form = LoraForm(config.rank, config.alpha)
+
+    def make(trainee: Trainee) -> JointTrainee:
+        target = load_adapted(model_dir_of(config), form, config.quant, config.device, config.seed)
+        return JointTrainee(target, trainee, config)
+
+    return make
+
+
 def model_dir_of(config: HeadsConfig) -> Path:
     """The folder or file of the model."""
     return installed(config.model) if config.model else demo_model_dir()
+
+
+def adapter_dir_of(config: HeadsConfig) -> Path | None:
+    """The folder of the LoRA that the model is loaded with."""
+    return installed(config.adapter) if config.adapter else None
 
 
 def load_for_training(config: HeadsConfig) -> Target:
@@ -112,6 +142,7 @@ def load_for_training(config: HeadsConfig) -> Target:
             formats=WeightFormats(config.quant),
             context_tokens=context,
             sessions=sessions,
+            adapter_dir=adapter_dir_of(config),
         )
         try:
             target = load_target(model_dir, options=options)
@@ -128,8 +159,12 @@ def judge(config: HeadsConfig, heads_dir: Path) -> HeadsEval:
     """What heads bring on the bundled benchmark prompts, in a part of the run's time."""
     model_dir = model_dir_of(config)
     context = min(config.context, read_model_config(model_dir).context_tokens)
+    learned = heads_dir / ADAPTER
     options = LoadOptions(
-        device=config.device, formats=WeightFormats(config.quant), context_tokens=context
+        device=config.device,
+        formats=WeightFormats(config.quant),
+        context_tokens=context,
+        adapter_dir=learned if is_adapter(learned) else adapter_dir_of(config),
     )
     target = load_target(model_dir, heads_dir, options)
     settle_threads(target, torch.get_num_threads())

@@ -19,8 +19,7 @@ from medusa_core.pace.tuner import Tuner
 from medusa_core.target import Target
 from medusa_core.training.answers import Answer, own_answers
 from medusa_core.training.asked import Asked
-from medusa_core.training.heads import UNITS
-from medusa_core.training.heads_config import HeadsConfig
+from medusa_core.training.heads_config import HeadsConfig, learning_rate_of
 from medusa_core.training.heads_run import (
     MakeTrainee,
     Order,
@@ -28,8 +27,12 @@ from medusa_core.training.heads_run import (
     question,
     seconds_of_a_step,
 )
+from medusa_core.training.joint import texts_of_a_step
+from medusa_core.training.joint_plan import JointPlan, joint_step_s, plan_joint
 from medusa_core.training.losses import CHUNK_ROWS
+from medusa_core.training.matrices import UNITS
 from medusa_core.training.packing import EncodedDocument
+from medusa_core.training.stage import heads_share, joint_share
 from medusa_core.training.states import SHARD_BYTES, Shard
 from medusa_core.training.trainee import Trainee
 
@@ -83,17 +86,25 @@ def plan_run(
     shard = trainee.collect(documents)
     collect_s = (time.perf_counter() - begun) / len(answers)
     order = Order([trainee.num_places(shard)], trainee.batch, config.seed)
-    step_s = seconds_of_a_step(trainee, lambda step: trainee.loss(shard, order.at(step)[1]))
+    step_s = seconds_of_a_step(
+        trainee.parameters(learning_rate_of(config, target.config.hidden_size)),
+        lambda step, _: trainee.loss(shard, order.at(step)[1]),
+    )
     num_tokens = sum(len(answer.answer_ids) for answer in answers) / len(answers)
     number = num_answers(config, len(asked))
     rows = sum(_num_rows(document, trainee) for document in documents) / len(answers) * number
     in_states = min(config.states_gib * (1 << 30), rows * trainee.row_bytes)
     places = trainee.num_places(shard) / len(answers) * number
-    num_steps = config.steps or 2 * max(1, int(places / trainee.batch))
+    num_steps = heads_share(config, max(1, int(places / trainee.batch))).steps
     seconds = number * num_tokens / tokens_per_s + number * collect_s + num_steps * step_s
     learned = sum(parameter.nbytes for parameter in trainee.module.parameters())
     longest = max(len(document.ids) for document in documents)
     on_disk = in_states + number * num_tokens * _ANSWER_BYTES + (_OPTIMIZED + 1) * learned
+    if config.joint:
+        texts = texts_of_a_step(config)
+        rounds = joint_share(config, max(1, number // texts)).steps
+        seconds += rounds * joint_step_s(collect_s, texts, step_s)
+        on_disk += joint_plan_of(config, target, longest).disk_bytes + _OPTIMIZED * learned
     return HeadsPlan(
         peak_bytes=peak_bytes(config, target, trainee, shard, longest, base_bytes),
         disk_bytes=int(on_disk),
@@ -133,7 +144,16 @@ def peak_bytes(
     rows = trainee.batch * max(1, _rows_of_a_place(shard, trainee))
     passed = rows * target.config.hidden_size * 4 * 8 * config.num_heads
     training = base + in_module + (_OPTIMIZED - 1) * learned + scores + int(passed) + SHARD_BYTES
+    if config.joint:  # its weights are read again, and heads learn on
+        joint = joint_plan_of(config, target, longest)
+        training += plan.weights_bytes + joint.peak_bytes
     return max(beside, training)
+
+
+def joint_plan_of(config: HeadsConfig, target: Target, longest: int) -> JointPlan:
+    """What it takes that the target learns, too."""
+    texts = texts_of_a_step(config)
+    return plan_joint(target.config, target.formats, config.rank, texts, longest)
 
 
 def _rows_of_a_place(shard: Shard, trainee: Trainee) -> float:

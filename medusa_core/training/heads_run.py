@@ -2,7 +2,7 @@
 
 Each stage goes on from what lies in the run's folder, so that a run may be cut anywhere.
 
-Source: Cai et al., "Medusa" (2024), section 2.2.1 (Medusa-1).
+Source: Cai et al., "Medusa" (2024), sections 2.2.1 (Medusa-1) and 2.2.2 (Medusa-2).
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,15 +29,17 @@ from medusa_core.target import Target
 from medusa_core.training.accuracy import head_accuracies
 from medusa_core.training.answers import Answer, Question, own_answers
 from medusa_core.training.asked import Asked
-from medusa_core.training.heads_config import HeadsConfig
+from medusa_core.training.heads_config import HeadsConfig, learning_rate_of
 from medusa_core.training.heads_eval import HeadsEval
+from medusa_core.training.joint import JointTrainee
 from medusa_core.training.loop import LoopOptions, train
 from medusa_core.training.model_card import model_card
 from medusa_core.training.optimizer import Optimizers, adam_w_groups, cosine_rate
 from medusa_core.training.packing import EncodedDocument, places_at
 from medusa_core.training.precision import denormals_are_zero
 from medusa_core.training.run_folder import RunFolder, answer_line
-from medusa_core.training.states import SHARD_BYTES, States, grouped
+from medusa_core.training.stage import ANSWERED, Stage, heads_share, joint_share
+from medusa_core.training.states import SHARD_BYTES, Shard, States, grouped
 from medusa_core.training.trainee import Trainee
 from medusa_core.training.trees import TreesRecipe, write_trees
 
@@ -45,9 +48,7 @@ log = logging.getLogger(__name__)
 _HELD_OUT_BYTES = 1 << 32  # all of it
 _MOST_HELD_OUT = 20_000  # tokens
 _HELD_OUT_EACH = 20  # every so many-th answer isn't learned from
-_ROUNDS = 2
 _USUAL_ANSWERS = 4000
-_ANSWERING, _TRAINING = 0.35, 0.92  # of the time, at which these stages end
 _CURVE_EVERY = 40  # points of a curve, about
 _CURVE_PLACES = 4096
 _SYNC_S = 5.0
@@ -55,6 +56,7 @@ _TIMED_STEPS = 6
 
 Stop = Callable[[], bool]
 MakeTrainee = Callable[[Target, Sequence[Answer]], Trainee]
+MakeJoint = Callable[[Trainee], JointTrainee]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ class RunParts:
         load: Loads the target; called once.
         trainee: Makes heads for it, by its answers.
         asked: What the target is asked, in order.
+        joint: Lets heads go on together with their target; None leaves that as it is.
         judge: Measures the heads of a folder, as far as there is time.
         stop: Says that the run shall pause.
     """
@@ -74,6 +77,7 @@ class RunParts:
     asked: Sequence[Asked]
     judge: Callable[[Path], HeadsEval | None]
     stop: Stop
+    joint: MakeJoint | None = None
 
 
 class HeadsRun:
@@ -97,6 +101,8 @@ class HeadsRun:
         try:
             target = self._parts.load()
             name = target.name
+            rate = learning_rate_of(self.config, target.config.hidden_size)
+            self.config = replace(self.config, learning_rate=rate)
             with denormals_are_zero():
                 answers = self._answers(target)
                 trainee = self._parts.trainee(target, answers)
@@ -106,8 +112,11 @@ class HeadsRun:
                     del target
                     gc.collect()
                     give_back_heap()
-                self._train(trainee, held_out, states)
-                self._write(trainee, held_out, answers, name)
+                self._train(self._heads_stage(trainee, held_out, states))
+                held = held_out.shard(0)
+                if self._parts.joint is not None:
+                    held = self._train_jointly(trainee, held_out, states, name)
+                self._write(trainee, held, answers, name)
         except Cancelled:
             self._tell("paused", 0, 1)
             return False
@@ -117,7 +126,7 @@ class HeadsRun:
 
     def _answers(self, target: Target) -> list[Answer]:
         done = self.folder.answers()
-        wanted, end_s = num_answers(self.config, len(self._parts.asked)), self._end_s(_ANSWERING)
+        wanted, end_s = num_answers(self.config, len(self._parts.asked)), self._end_s(ANSWERED)
         if self._settled.get("num_answers") is None:
             written = {answer.number for answer in done}
             missing = [n for n in range(wanted) if n not in written]
@@ -184,61 +193,117 @@ class HeadsRun:
             self._check_stop()
         return held_out, states
 
-    def _train(self, trainee: Trainee, held_out: States, states: States) -> None:
+    def _heads_stage(self, trainee: Trainee, held_out: States, states: States) -> Stage:
         order = Order(states.lengths, trainee.batch, self.config.seed)
+        share = heads_share(self.config, order.steps_of_a_round)
 
-        def loss_at(step: int) -> Tensor:
+        def loss_at(step: int, _: float) -> Tensor:
             shard, places = order.at(step)
             return trainee.loss(states.shard(shard), places)
 
-        num_steps = self._num_steps(trainee, loss_at, order)
+        return Stage(
+            name="training",
+            kept_as="num_steps",
+            module=trainee.module,
+            groups=trainee.parameters(self.config.learning_rate),
+            loss_at=loss_at,
+            accuracy=lambda: _top_shares(trainee, held_out.shard(0)),
+            batch=trainee.batch,
+            checkpoint=self.folder.checkpoint,
+            num_steps=share.steps,
+            first_step=0,
+            ends=share.ends,
+        )
+
+    def _joint_stage(
+        self, joint: JointTrainee, trainee: Trainee, held_out: States, states: States
+    ) -> Stage:
+        shards = range(len(states.lengths))
+        lengths = [joint.num_texts(states.documents(shard)) for shard in shards]
+        order = Order(lengths, joint.batch, self.config.seed)
+        share = joint_share(self.config, order.steps_of_a_round)
+        held = held_out.documents(0)
+
+        def loss_at(step: int, progress: float) -> Tensor:
+            shard, texts = order.at(step)
+            return joint.loss(states.documents(shard), states.shard(shard), texts, progress)
+
+        def accuracy() -> list[float]:
+            shard = joint.adapted(held, held_out.shard(0), most=_CURVE_PLACES)
+            return _top_shares(trainee, shard)
+
+        return Stage(
+            name="joint",
+            kept_as="num_joint_steps",
+            module=joint.module,
+            groups=joint.parameters(self.config.learning_rate),
+            loss_at=loss_at,
+            accuracy=accuracy,
+            batch=joint.batch,
+            checkpoint=self.folder.joint_checkpoint,
+            num_steps=share.steps,
+            first_step=int(self._settled["num_steps"]),
+            ends=share.ends,
+        )
+
+    def _train(self, stage: Stage) -> None:
+        num_steps = self._num_steps(stage)
         every = max(1, num_steps // _CURVE_EVERY)
         last_s, begun_s = self._end_s(1.0), time.monotonic()
         first: int | None = None
+
+        def loss_at(step: int) -> Tensor:
+            return stage.loss_at(step, (step + 1) / num_steps)
 
         def after_step(step: int, loss: float) -> bool:
             nonlocal first
             first = step - 1 if first is None else first
             if step % every == 0 or step == num_steps:
-                shares = self._accuracy(trainee, held_out)
-                self.folder.add_to_curve({"step": step, "loss": loss, "top1": shares})
+                point = {"step": stage.first_step + step, "loss": loss, "top1": stage.accuracy()}
+                self.folder.add_to_curve(point)
             elif step % 10:
                 return self._parts.stop() or self._seconds() > last_s
             per_step_s = (time.monotonic() - begun_s) / (step - first)
-            self._tell("training", step, num_steps, seconds_left=(num_steps - step) * per_step_s)
+            self._tell(stage.name, step, num_steps, seconds_left=(num_steps - step) * per_step_s)
             return self._parts.stop() or self._seconds() > last_s
 
-        groups = trainee.parameters(self.config.learning_rate)
-        optimizers = Optimizers([adam_w_groups(groups)], cosine_rate(num_steps))
-        options = LoopOptions(self.folder.checkpoint, num_steps, trainee.batch)
-        result = train(trainee.module, optimizers, loss_at, options, after_step)
+        optimizers = Optimizers([adam_w_groups(stage.groups)], cosine_rate(num_steps))
+        options = LoopOptions(stage.checkpoint, num_steps, stage.batch)
+        result = train(stage.module, optimizers, loss_at, options, after_step)
         if not result.finished and self._seconds() <= last_s:
             raise Cancelled("The run pauses.")
 
-    def _num_steps(self, trainee: Trainee, loss_at: Callable[[int], Tensor], order: Order) -> int:
-        if "num_steps" not in self._settled:
-            num_steps = self.config.steps or _ROUNDS * order.steps_of_a_round
-            if self.config.minutes:
-                left_s = max(0.0, self._end_s(_TRAINING) - self._seconds())
-                num_steps = max(10, int(left_s / seconds_of_a_step(trainee, loss_at)))
-            self._settle(num_steps=num_steps)
-        return int(self._settled["num_steps"])
+    def _num_steps(self, stage: Stage) -> int:
+        if stage.kept_as not in self._settled:
+            num_steps = stage.num_steps
+            if not num_steps:
+                left_s = max(0.0, self._end_s(stage.ends) - self._seconds())
+                num_steps = max(10, int(left_s / seconds_of_a_step(stage.groups, stage.loss_at)))
+            self._settle(**{stage.kept_as: num_steps})
+        return int(self._settled[stage.kept_as])
 
-    def _accuracy(self, trainee: Trainee, held_out: States) -> list[float]:
-        ranks = trainee.ranks(held_out.shard(0), 1, most=_CURVE_PLACES)
-        return [round(row[0], 4) for row in head_accuracies(ranks, 1)]
+    def _train_jointly(
+        self, trainee: Trainee, held_out: States, states: States, base_model: str
+    ) -> Shard:
+        """Let the target learn, too; returns what it makes of the held-out answers then."""
+        make = self._parts.joint
+        assert make is not None  # as `run` has seen
+        joint = make(trainee)
+        self._train(self._joint_stage(joint, trainee, held_out, states))
+        joint.write(self.folder.out, base_model)
+        return joint.adapted(held_out.documents(0), held_out.shard(0))
 
     def _write(
-        self, trainee: Trainee, held_out: States, answers: Sequence[Answer], base_model: str
+        self, trainee: Trainee, held: Shard, answers: Sequence[Answer], base_model: str
     ) -> None:
         token_ids = None
         if self.config.vocabulary:
             token_ids = frequent_tokens(answers, self.config.vocabulary)
         trainee.write(self.folder.out, base_model, token_ids)
         if trainee.has_trees:
-            recipe, shard = TreesRecipe(), held_out.shard(0)
-            ranks = trainee.ranks(shard, recipe.num_ranks, token_ids)
-            write_trees(self.folder.out, {0.0: _greedy(ranks, shard)}, recipe)
+            recipe = TreesRecipe()
+            ranks = trainee.ranks(held, recipe.num_ranks, token_ids)
+            write_trees(self.folder.out, {0.0: _greedy(ranks, held)}, recipe)
         self._tell("judging", 0, 1)
         found = self._parts.judge(self.folder.out)
         curve = self.folder.curve()
@@ -289,12 +354,15 @@ def question(config: HeadsConfig, asked: Sequence[Asked], number: int) -> Questi
     return Question(number, asked[place].messages, temperature)
 
 
-def seconds_of_a_step(trainee: Trainee, loss_at: Callable[[int], Tensor]) -> float:
+def seconds_of_a_step(
+    groups: Sequence[dict[str, Any]], loss_at: Callable[[int, float], Tensor]
+) -> float:
     """Seconds of a step of training: of a few that change nothing."""
-    optimizer, seconds = adam_w_groups(trainee.parameters(0.0)), []
+    still = [{**group, "lr": 0.0} for group in groups]
+    optimizer, seconds = adam_w_groups(still), []
     for step in range(_TIMED_STEPS):
         begun = time.perf_counter()
-        loss_at(step).backward()  # type: ignore[no-untyped-call]
+        loss_at(step, 1.0).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         seconds.append(time.perf_counter() - begun)
@@ -323,6 +391,12 @@ class Order:
         step_of_shard = turn * self._steps[shard] + place
         places = places_at(step_of_shard, self._lengths[shard], self._batch, self._seed + 1)
         return int(shard), torch.from_numpy(places)
+
+
+def _top_shares(trainee: Trainee, shard: Shard) -> list[float]:
+    """How often the best guess of each head is right, at some places."""
+    ranks = trainee.ranks(shard, 1, most=_CURVE_PLACES)
+    return [round(row[0], 4) for row in head_accuracies(ranks, 1)]
 
 
 def _greedy(ranks: Tensor, shard: dict[str, Tensor]) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from medusa_core.models.adapter_shape import ADAPTER
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.heads_eval import HeadsEval
 
@@ -13,7 +14,27 @@ _KINDS = {
     "medusa-shared": "Medusa heads that share the model's projection (format v2)",
     "rooted": "Medusa heads that read the root's vector, too (this program's format)",
     "eagle": "an EAGLE-3 head",
+    "streams": "speculative streams (this program's format)",
 }
+
+
+_MODEL_STAYED = "The model stayed as it is."
+_MODEL_LEARNED = "In the second part of the training the model learned with them."
+
+
+def adapter_lines(config: HeadsConfig, base_model: str) -> list[str]:
+    """What is said of an adapter that heads learned with, as Markdown."""
+    return [
+        f"The folder `{ADAPTER}` holds what the model learned: a LoRA of rank {config.rank} (alpha",
+        f"{config.alpha:g}) on every linear layer of its blocks, in PEFT's layout. It was held to",
+        f"what {base_model} says without it (Kullback-Leibler divergence; the heads' loss weighed",
+        f"up to {config.heads_weight:g}). The heads are for the model with the adapter on:",
+        "",
+        f"    python -m medusa_core generate --model MODEL --heads HERE --adapter HERE/{ADAPTER} …",
+        "",
+        "Without the adapter the model is exactly as it was, and the heads guess worse.",
+        "",
+    ]
 
 
 def model_card(
@@ -41,9 +62,11 @@ def model_card(
         f"{_KINDS[config.kind].capitalize()}, for drafting with {base_model} alone.",
         f"They learned from {num_answers:,} answers that the model wrote itself to {data}",
         f"(at most {config.max_new_tokens} tokens each, {config.drawn_share:.0%} of them drawn at",
-        f"temperature {config.temperature:g}). The model stayed as it is.",
+        f"temperature {config.temperature:g}). {_MODEL_LEARNED if config.joint else _MODEL_STAYED}",
         "",
     ]
+    if config.joint:
+        lines += adapter_lines(config, base_model)
     if curve:
         last = curve[-1]
         shares = ", ".join(f"{share:.1%}" for share in last["top1"])

@@ -12,6 +12,7 @@ import logging
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
 from typing import NamedTuple
 
 import numpy as np
@@ -48,6 +49,9 @@ class PhraseRecipe:
         least_chance: of a follower.
         least_news: how much the chances of a context differ from the shorter one's, summed, for it
             to be worth its room.
+        most_contexts: the ones that occurred least often are left out; 0 for all.
+        most_mixed: of the followers of a shorter context the likeliest that are mixed into those of
+            a longer one; 0 for all, which takes memory without bound in texts of any kind.
     """
 
     num_answers: int = 48_000
@@ -58,6 +62,8 @@ class PhraseRecipe:
     most_followers: int = 4
     least_chance: float = 0.03
     least_news: float = 0.5
+    most_contexts: int = 0
+    most_mixed: int = 0
 
 
 class OwnText(NamedTuple):
@@ -131,21 +137,32 @@ def count_phrases(texts: Sequence[OwnText], numbers: PhraseRecipe) -> Phrases:
         TrainingError: Nothing is said often enough.
     """
     kept: dict[int, Sequence[Follower]] = {}
+    totals: dict[int, int] = {}
     shorter: _Chances = {}
     for size in range(1, numbers.longest + 1):
         chances: _Chances = {}
         for context in _contexts(texts, size, numbers.least_count):
             before = shorter.get(context.shorter, {})
             mixed = _mixed(context, before)
-            chances[context.key] = mixed
+            chances[context.key] = _bounded(mixed, numbers.most_mixed)
             news = sum(abs(chance - before.get(token, 0.0)) for token, chance in mixed.items())
             if size == 1 or news >= numbers.least_news:
                 kept[context.key] = _likeliest(mixed, numbers)
+                totals[context.key] = context.total
         shorter = chances
     kept = {key: followers for key, followers in kept.items() if followers}
     if not kept:
-        raise TrainingError("Nothing is said twice in these answers.", "Name more prompts.")
+        raise TrainingError("Nothing is said twice in these texts.", "Name more of them.")
+    if 0 < numbers.most_contexts < len(kept):
+        often = sorted(kept, key=lambda key: (-totals[key], key))[: numbers.most_contexts]
+        kept = {key: kept[key] for key in often}
     return of_lists(kept, numbers.longest)
+
+
+def _bounded(chances: dict[int, float], most: int) -> dict[int, float]:
+    if not 0 < most < len(chances):
+        return chances
+    return dict(nsmallest(most, chances.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _likeliest(chances: dict[int, float], numbers: PhraseRecipe) -> list[Follower]:

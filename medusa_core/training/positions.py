@@ -41,7 +41,7 @@ class Positions:
     def at(self, chosen: Tensor) -> Positions:
         """Some of them, [n]."""
         return Positions(
-            self.hidden[chosen],
+            self.hidden[chosen.to(self.hidden.device)],
             self.roots[chosen],
             self.targets[chosen],
             self.places[chosen],
@@ -83,11 +83,12 @@ def _positions(target: Target, document: EncodedDocument, num_heads: int, kv: Kv
     is_answer = torch.from_numpy(document.kinds[: kv.capacity] == ANSWER)
     is_answer[:1] = False  # nothing comes before it
     places = is_answer.nonzero().squeeze(1)
-    hidden = states_of(target, ids[:-1].tolist(), kv)[places - 1]
+    states = states_of(target, ids[:-1].tolist(), kv)
+    hidden = states[(places - 1).to(states.device)]
     return Positions(
         hidden.to("cpu", torch.bfloat16),
         ids[places],
-        _later_tokens(ids, is_answer, num_heads)[places],
+        later_tokens(ids, is_answer, num_heads)[places],
         places,
         torch.full_like(places, document.seed),
     )
@@ -100,7 +101,7 @@ def states_of(target: Target, token_ids: Sequence[int], kv: KvCache) -> Tensor:
     return torch.cat([target.runner.extend(chunk, kv).clone() for chunk in chunks])
 
 
-def _later_tokens(ids: Tensor, is_answer: Tensor, num_heads: int) -> Tensor:
+def later_tokens(ids: Tensor, is_answer: Tensor, num_heads: int) -> Tensor:
     """Row i: tokens i + 1 .. i + num_heads, -1 from where the answer isn't going on. [n, heads]"""
     length = len(ids)
     padded = torch.cat([ids, ids.new_zeros(num_heads)])

@@ -44,6 +44,11 @@ class RunFolder:
         return self.work / "checkpoint.pt"
 
     @property
+    def joint_checkpoint(self) -> Path:
+        """What is trained together with the model, and how far."""
+        return self.work / "joint.pt"
+
+    @property
     def states(self) -> Path:
         """The model's states."""
         return self.work / "states"

@@ -58,6 +58,10 @@ class States:
         """Every shard lies on the disk: the model isn't needed any more."""
         return all(self._path(index).is_file() for index in range(len(self._groups)))
 
+    def documents(self, index: int) -> Sequence[EncodedDocument]:
+        """What a shard is computed of."""
+        return self._groups[index]
+
     def shard(self, index: int) -> Shard:
         """One shard; the last one that was asked for stays at hand."""
         if self._held is None or self._held[0] != index:

@@ -197,6 +197,14 @@ class TokenTree(NamedTuple):
         shape = _beside(self.shape, other.shape)
         return TokenTree(shape, (*self.token_ids, *other.token_ids[1:]))
 
+    def only(self, nodes: Sequence[int]) -> TokenTree:
+        """The tree of some nodes, ascending: the root, and of every other one its parent, too."""
+        counts = dict.fromkeys(nodes, 0)
+        for node in nodes[1:]:
+            counts[self.shape.parents[node]] += 1
+        shape = _of_children(tuple(counts.values()))
+        return TokenTree(shape, tuple(map(self.token_ids.__getitem__, nodes)))
+
     def child_with(self, node: int, token_id: int) -> int | None:
         """The child of `node` that holds `token_id`, if any."""
         for child in self.shape.children[node]:
@@ -209,3 +217,9 @@ class TokenTree(NamedTuple):
 def _beside(shape: TreeShape, other: TreeShape) -> TreeShape:
     """Both under one root; the same ones often come again."""
     return shape.beside(other)
+
+
+@lru_cache(maxsize=512)
+def _of_children(num_children: tuple[int, ...]) -> TreeShape:
+    """One object per shape, so that what follows from it is computed once."""
+    return TreeShape.from_children(num_children)

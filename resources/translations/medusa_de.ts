@@ -1116,10 +1116,6 @@
         <translation>8 Bit mit eigenen Nullpunkten</translation>
     </message>
     <message>
-        <source>A batch can&apos;t begin in {0}: {1}.</source>
-        <translation>Ein Stapel kann in {0} nicht beginnen: {1}.</translation>
-    </message>
-    <message>
         <source>A kept trace is damaged: {0}.</source>
         <translation>Eine behaltene Aufzeichnung ist beschädigt: {0}.</translation>
     </message>
@@ -1176,16 +1172,16 @@
         <translation>Nehmen Sie die Bedingungen unter {0} an und geben Sie dann ein Token Ihres Kontos ein.</translation>
     </message>
     <message>
+        <source>Adapters can&apos;t be used with layers on other machines.</source>
+        <translation>Adapter gehen nicht mit Schichten auf anderen Rechnern.</translation>
+    </message>
+    <message>
         <source>Agree to its conversion if you trust where it comes from.</source>
         <translation>Stimmen Sie der Umwandlung zu, wenn Sie der Herkunft vertrauen.</translation>
     </message>
     <message>
         <source>An answer of at most {0} tokens makes no sense.</source>
         <translation>Eine Antwort von höchstens {0} Token ergibt keinen Sinn.</translation>
-    </message>
-    <message>
-        <source>Another batch writes into {0}.</source>
-        <translation>Ein anderer Stapel schreibt in {0}.</translation>
     </message>
     <message>
         <source>Another program is using {0}.</source>
@@ -1208,20 +1204,8 @@
         <translation>Hängen Sie den Teil an, auf den es ankommt.</translation>
     </message>
     <message>
-        <source>Attention can&apos;t take {0} rows.</source>
-        <translation>Die Aufmerksamkeit kann nicht {0} Zeilen nehmen.</translation>
-    </message>
-    <message>
-        <source>Attention of {0} models takes all rows.</source>
-        <translation>Die Aufmerksamkeit von {0}-Modellen nimmt alle Zeilen.</translation>
-    </message>
-    <message>
         <source>Ban the token instead.</source>
         <translation>Verbieten Sie stattdessen das Token.</translation>
-    </message>
-    <message>
-        <source>Begin another one with the same files.</source>
-        <translation>Beginnen Sie einen anderen mit denselben Dateien.</translation>
     </message>
     <message>
         <source>Built-in model</source>
@@ -1240,8 +1224,12 @@
         <translation>Prüfen Sie, ob Frage und Antwort sich abwechseln, oder lassen Sie den Systemprompt weg.</translation>
     </message>
     <message>
-        <source>Check the disk, then load the model again.</source>
-        <translation type="unfinished"></translation>
+        <source>Check the address and the network.</source>
+        <translation>Prüfen Sie Adresse und Netz.</translation>
+    </message>
+    <message>
+        <source>Check the address and the token, and that serve-layers runs there.</source>
+        <translation>Prüfen Sie Adresse und Token, und ob dort serve-layers läuft.</translation>
     </message>
     <message>
         <source>Check the disk.</source>
@@ -1262,10 +1250,6 @@
     <message>
         <source>Choose 0 (off) or more.</source>
         <translation>Wählen Sie 0 (aus) oder mehr.</translation>
-    </message>
-    <message>
-        <source>Choose 1 or more, or 0 for all.</source>
-        <translation>Wählen Sie 1 oder mehr, oder 0 für alle.</translation>
     </message>
     <message>
         <source>Choose 1 or more, or 0 for what the context leaves.</source>
@@ -1316,6 +1300,14 @@
         <translation>Wählen Sie ein Modell der Llama-Familie, oder laden Sie config.json neu herunter.</translation>
     </message>
     <message>
+        <source>Choose a LoRA of attention and MLPs, or a model into which it was merged.</source>
+        <translation>Wählen Sie eine LoRA von Attention und MLPs, oder ein Modell, in das sie eingerechnet ist.</translation>
+    </message>
+    <message>
+        <source>Choose a LoRA, or a model into which the adapter was merged.</source>
+        <translation>Wählen Sie eine LoRA, oder ein Modell, in das der Adapter eingerechnet ist.</translation>
+    </message>
+    <message>
         <source>Choose a MiMo model, or go without heads.</source>
         <translation>Wählen Sie ein MiMo-Modell, oder verzichten Sie auf Köpfe.</translation>
     </message>
@@ -1364,12 +1356,24 @@
         <translation>Wählen Sie einen Ordner mit Medusa-Köpfen, oder verzichten Sie auf Köpfe.</translation>
     </message>
     <message>
+        <source>Choose a folder with a LoRA of PEFT.</source>
+        <translation>Wählen Sie einen Ordner mit einer LoRA von PEFT.</translation>
+    </message>
+    <message>
         <source>Choose a folder with config.json and safetensors files.</source>
         <translation>Wählen Sie einen Ordner mit config.json und safetensors-Dateien.</translation>
     </message>
     <message>
+        <source>Choose a model whose layers are Llama&apos;s, or other heads.</source>
+        <translation>Wählen Sie ein Modell, dessen Schichten die von Llama sind, oder andere Köpfe.</translation>
+    </message>
+    <message>
         <source>Choose a number.</source>
         <translation>Wählen Sie eine Zahl.</translation>
+    </message>
+    <message>
+        <source>Choose a plain LoRA, or a model into which the adapter was merged.</source>
+        <translation>Wählen Sie eine einfache LoRA, oder ein Modell, in das der Adapter eingerechnet ist.</translation>
     </message>
     <message>
         <source>Choose a recorded trace.</source>
@@ -1382,10 +1386,6 @@
     <message>
         <source>Choose a smaller model of the same family, which has the same tokenizer.</source>
         <translation>Wählen Sie ein kleineres Modell derselben Familie, das denselben Tokenizer hat.</translation>
-    </message>
-    <message>
-        <source>Choose a smaller weight format or a smaller model, or close other programs; or name a folder for its layers with --tier-disk.</source>
-        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Choose a smaller weight format such as nf4-dq, keep the token vectors in RAM, or close other programs.</source>
@@ -1402,6 +1402,10 @@
     <message>
         <source>Choose an EAGLE-3 head for this model.</source>
         <translation>Wählen Sie einen EAGLE-3-Kopf für dieses Modell.</translation>
+    </message>
+    <message>
+        <source>Choose another adapter.</source>
+        <translation>Wählen Sie einen anderen Adapter.</translation>
     </message>
     <message>
         <source>Choose another checkpoint.</source>
@@ -1460,6 +1464,10 @@
         <translation>Wählen Sie cpu, cuda oder cuda:N.</translation>
     </message>
     <message>
+        <source>Choose formats that all machines have, with --dtype and --quant.</source>
+        <translation>Wählen Sie mit --dtype und --quant Formate, die alle Rechner haben.</translation>
+    </message>
+    <message>
         <source>Choose grounded Hydra heads, or Medusa heads for this model.</source>
         <translation>Wählen Sie Hydra-Köpfe mit grounded_heads, oder Medusa-Köpfe für dieses Modell.</translation>
     </message>
@@ -1488,10 +1496,6 @@
         <translation>Wählen Sie eine Zahl über 0, höchstens 1.</translation>
     </message>
     <message>
-        <source>Choose one above 0, such as 0.3.</source>
-        <translation>Wählen Sie eine Zahl über 0, etwa 0,3.</translation>
-    </message>
-    <message>
         <source>Choose one between -2 and 2; 0 is off.</source>
         <translation>Wählen Sie eine Zahl zwischen -2 und 2; 0 ist aus.</translation>
     </message>
@@ -1512,12 +1516,20 @@
         <translation>Wählen Sie eine Zahl von 0 (aus) bis 1.</translation>
     </message>
     <message>
+        <source>Choose one of plain numbers.</source>
+        <translation>Wählen Sie einen mit gewöhnlichen Zahlen.</translation>
+    </message>
+    <message>
         <source>Choose one of {0}.</source>
         <translation>Zur Wahl stehen {0}.</translation>
     </message>
     <message>
         <source>Choose one whose layers are alike.</source>
         <translation>Wählen Sie eines, dessen Schichten gleich sind.</translation>
+    </message>
+    <message>
+        <source>Choose one with one LoRA.</source>
+        <translation>Wählen Sie einen mit nur einer LoRA.</translation>
     </message>
     <message>
         <source>Choose one with one scheme for all layers</source>
@@ -1574,6 +1586,10 @@
     <message>
         <source>Choose the heads that were trained for this model.</source>
         <translation>Wählen Sie die Köpfe, die für dieses Modell trainiert wurden.</translation>
+    </message>
+    <message>
+        <source>Choose the streams that were trained for this model.</source>
+        <translation>Wählen Sie die Ströme, die für dieses Modell trainiert wurden.</translation>
     </message>
     <message>
         <source>Choose the unquantized version of this model.</source>
@@ -1640,12 +1656,24 @@
         <translation>Wandeln Sie sie in vllm um.</translation>
     </message>
     <message>
+        <source>Copy that file from the machine where serve-layers was started first, or set {0}.</source>
+        <translation>Kopieren Sie diese Datei von dem Rechner, auf dem serve-layers zuerst gestartet wurde, oder setzen Sie {0}.</translation>
+    </message>
+    <message>
+        <source>Copy the model again.</source>
+        <translation>Kopieren Sie das Modell noch einmal.</translation>
+    </message>
+    <message>
         <source>Copy the text that you need and paste it instead.</source>
         <translation>Kopieren Sie den Text, den Sie brauchen, und fügen Sie ihn stattdessen ein.</translation>
     </message>
     <message>
         <source>Delete the file: the model runs without it, somewhat slower.</source>
         <translation>Löschen Sie die Datei: Das Modell läuft auch ohne sie, etwas langsamer.</translation>
+    </message>
+    <message>
+        <source>Dividing the layers of {0} at {1}</source>
+        <translation>Schichten von {0} werden bei {1} verteilt</translation>
     </message>
     <message>
         <source>Don&apos;t use this download.</source>
@@ -1662,6 +1690,10 @@
     <message>
         <source>Download it again.</source>
         <translation>Laden Sie es neu herunter.</translation>
+    </message>
+    <message>
+        <source>Download the adapter again.</source>
+        <translation>Laden Sie den Adapter noch einmal herunter.</translation>
     </message>
     <message>
         <source>Download the file again.</source>
@@ -1694,10 +1726,6 @@
     <message>
         <source>Drafts of the kind {0} aren&apos;t supported.</source>
         <translation>Vorausraten der Art {0} wird nicht unterstützt.</translation>
-    </message>
-    <message>
-        <source>Each line is one JSON object.</source>
-        <translation>Jede Zeile ist ein JSON-Objekt.</translation>
     </message>
     <message>
         <source>Every path needs all of its prefixes in the tree.</source>
@@ -1804,6 +1832,14 @@
         <translation>Installieren Sie ein PyTorch für diese Karte: python3 installer run</translation>
     </message>
     <message>
+        <source>Install it: pip install -e &apos;.[cluster]&apos;</source>
+        <translation>Installieren Sie es: pip install -e &apos;.[cluster]&apos;</translation>
+    </message>
+    <message>
+        <source>Install the same version on all.</source>
+        <translation>Installieren Sie auf allen dieselbe Version.</translation>
+    </message>
+    <message>
         <source>Installed are: {0}.</source>
         <translation>Installiert sind: {0}.</translation>
     </message>
@@ -1876,6 +1912,14 @@
         <translation>Es wurde gelöscht: Beginnen Sie ein neues.</translation>
     </message>
     <message>
+        <source>It was made for another model, or its two files don&apos;t belong together.</source>
+        <translation>Er ist für ein anderes Modell gemacht, oder seine zwei Dateien gehören nicht zusammen.</translation>
+    </message>
+    <message>
+        <source>It was made for another model: choose that one.</source>
+        <translation>Er ist für ein anderes Modell gemacht: Wählen Sie dieses.</translation>
+    </message>
+    <message>
         <source>Its tokens belong to another model or to another text: ask again instead.</source>
         <translation>Ihre Token gehören zu einem anderen Modell oder zu einem anderen Text: Fragen Sie stattdessen noch einmal.</translation>
     </message>
@@ -1888,32 +1932,24 @@
         <translation>Lassen Sie sie als „rooted“, oder trainieren Sie Köpfe ohne das.</translation>
     </message>
     <message>
-        <source>Layer {0} can&apos;t be brought: {1}.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Layer {0} can&apos;t be read from {1}: {2}.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Layers for multi-token prediction of {0} models aren&apos;t supported.</source>
         <translation>MTP-Schichten von Modellen der Art {0} werden nicht unterstützt.</translation>
-    </message>
-    <message>
-        <source>Layers lie on a disk, but no folder is named.</source>
-        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Layers of other kinds, such as recurrent ones, aren&apos;t supported.</source>
         <translation>Schichten anderer Art, etwa rekurrente, werden nicht unterstützt.</translation>
     </message>
     <message>
-        <source>Leave out --no-learned, or choose another drafter.</source>
-        <translation>Lassen Sie --no-learned weg, oder wählen Sie ein anderes Vorausraten.</translation>
+        <source>Layers on other machines keep their caches in plain numbers, and attend to all rows.</source>
+        <translation>Schichten auf anderen Rechnern halten ihre Caches in gewöhnlichen Zahlen und beachten alle Zeilen.</translation>
     </message>
     <message>
-        <source>Leave out --sparse-attention.</source>
-        <translation>Lassen Sie --sparse-attention weg.</translation>
+        <source>Leave out --cache-quant and --sparse-attention.</source>
+        <translation>Lassen Sie --cache-quant und --sparse-attention weg.</translation>
+    </message>
+    <message>
+        <source>Leave out --no-learned, or choose another drafter.</source>
+        <translation>Lassen Sie --no-learned weg, oder wählen Sie ein anderes Vorausraten.</translation>
     </message>
     <message>
         <source>Leave some for the answer.</source>
@@ -1922,6 +1958,10 @@
     <message>
         <source>Leave the revision out.</source>
         <translation>Lassen Sie die Revision weg.</translation>
+    </message>
+    <message>
+        <source>Let another machine join, give them more with --memory-gib, or choose a smaller weight format.</source>
+        <translation>Lassen Sie noch einen Rechner beitreten, geben Sie ihnen mit --memory-gib mehr, oder wählen Sie ein kleineres Gewichtsformat.</translation>
     </message>
     <message>
         <source>Let the download finish, or download the model again.</source>
@@ -1956,12 +1996,12 @@
         <translation>Laden Sie es mit einem kleineren Modell mit demselben Wortschatz oder wählen Sie ein anderes Vorausraten.</translation>
     </message>
     <message>
-        <source>Load the model again.</source>
-        <translation type="unfinished"></translation>
+        <source>Load streams that were trained for this model, or choose another drafter.</source>
+        <translation>Laden Sie Ströme, die für dieses Modell trainiert wurden, oder wählen Sie anderes Vorausraten.</translation>
     </message>
     <message>
-        <source>Load the model again: they are written anew.</source>
-        <translation type="unfinished"></translation>
+        <source>Load the model again.</source>
+        <translation>Laden Sie das Modell noch einmal.</translation>
     </message>
     <message>
         <source>Long context in little memory.</source>
@@ -1992,16 +2032,8 @@
         <translation>Schaffen Sie Platz auf der Festplatte, oder schließen Sie andere Programme.</translation>
     </message>
     <message>
-        <source>Make room or name another file; the same command goes on.</source>
-        <translation>Schaffen Sie Platz, oder nennen Sie eine andere Datei; derselbe Befehl macht weiter.</translation>
-    </message>
-    <message>
         <source>Make room, or choose another folder; then resume: nothing is lost.</source>
         <translation>Schaffen Sie Platz, oder wählen Sie einen anderen Ordner; setzen Sie dann fort: Nichts ist verloren.</translation>
-    </message>
-    <message>
-        <source>Make room, or name a folder on another disk.</source>
-        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Make room: below 2 GB downloads pause, and a full disk keeps nothing.</source>
@@ -2032,6 +2064,14 @@
         <translation>Berichtigen Sie die chat_template.jinja des Modells, oder wählen Sie ein anderes Modell.</translation>
     </message>
     <message>
+        <source>Merge it into the model first, or leave out --memory-gib and --tier-disk.</source>
+        <translation>Rechnen Sie ihn erst in das Modell ein, oder lassen Sie --memory-gib und --tier-disk weg.</translation>
+    </message>
+    <message>
+        <source>Merge the adapter into the model, and give that to all machines.</source>
+        <translation>Verschmelzen Sie den Adapter mit dem Modell, und geben Sie das allen Rechnern.</translation>
+    </message>
+    <message>
         <source>Models of type {0} aren&apos;t supported.</source>
         <translation>Modelle der Art {0} werden nicht unterstützt.</translation>
     </message>
@@ -2048,10 +2088,6 @@
         <translation>Legen Sie es woandershin.</translation>
     </message>
     <message>
-        <source>Name a file of prompts, one JSON object a line.</source>
-        <translation>Nennen Sie eine Datei mit Fragen, ein JSON-Objekt je Zeile.</translation>
-    </message>
-    <message>
         <source>Name a file or a folder that does.</source>
         <translation>Nennen Sie eine Datei oder einen Ordner, bei dem es so ist.</translation>
     </message>
@@ -2060,20 +2096,12 @@
         <translation>Nennen Sie einen Ordner mit {0}, {1} oder {2}.</translation>
     </message>
     <message>
-        <source>Name a folder.</source>
-        <translation>Nennen Sie einen Ordner.</translation>
-    </message>
-    <message>
-        <source>Name another file for them.</source>
-        <translation>Nennen Sie eine andere Datei dafür.</translation>
-    </message>
-    <message>
-        <source>Name another folder.</source>
-        <translation>Nennen Sie einen anderen Ordner.</translation>
-    </message>
-    <message>
         <source>Name it .json, .md or .html.</source>
         <translation>Der Name muss auf .json, .md oder .html enden.</translation>
+    </message>
+    <message>
+        <source>Name the layers instead.</source>
+        <translation>Nennen Sie stattdessen die Schichten.</translation>
     </message>
     <message>
         <source>Name the model with --model, or convert to v2.</source>
@@ -2134,6 +2162,10 @@
     <message>
         <source>No {0} in {1}.</source>
         <translation>Kein {0} in {1}.</translation>
+    </message>
+    <message>
+        <source>Nobody offers layers at {0}.</source>
+        <translation>Bei {0} bietet niemand Schichten an.</translation>
     </message>
     <message>
         <source>Not installed: {0}.</source>
@@ -2228,6 +2260,10 @@
         <translation>Python {0} auf {1} {2}</translation>
     </message>
     <message>
+        <source>Ray isn&apos;t installed, which clusters need.</source>
+        <translation>Ray ist nicht installiert; Verbünde von Rechnern brauchen es.</translation>
+    </message>
+    <message>
         <source>Reading the heads of {0}</source>
         <translation>Liest die Köpfe von {0}</translation>
     </message>
@@ -2250,10 +2286,6 @@
     <message>
         <source>Remove the file and add the folders again.</source>
         <translation>Entfernen Sie die Datei und fügen Sie die Ordner neu hinzu.</translation>
-    </message>
-    <message>
-        <source>Remove them from their folder, then load the model again.</source>
-        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Rename one of the two folders.</source>
@@ -2296,6 +2328,10 @@
         <translation>Sehen Sie nach, ob Sie in {0} schreiben dürfen und ob der Datenträger Platz hat.</translation>
     </message>
     <message>
+        <source>Set MEDUSA_NATIVE here to a compiled step that all machines have, or to 0.</source>
+        <translation>Setzen Sie hier MEDUSA_NATIVE auf einen kompilierten Schritt, den alle Rechner haben, oder auf 0.</translation>
+    </message>
+    <message>
         <source>Shorten it, or load the model with a longer context.</source>
         <translation>Kürzen Sie sie, oder laden Sie das Modell mit längerem Kontext.</translation>
     </message>
@@ -2328,6 +2364,22 @@
         <translation>Beginnen Sie ein neues Gespräch, wenn dieses sehr lang ist; sonst wählen Sie ein anderes Modell.</translation>
     </message>
     <message>
+        <source>Start python -m medusa_core serve-layers --model MODEL there first.</source>
+        <translation>Starten Sie dort zuerst python -m medusa_core serve-layers --model MODEL.</translation>
+    </message>
+    <message>
+        <source>Start serve-layers there again.</source>
+        <translation>Starten Sie dort serve-layers noch einmal.</translation>
+    </message>
+    <message>
+        <source>Start serve-layers there anew.</source>
+        <translation>Starten Sie dort serve-layers neu.</translation>
+    </message>
+    <message>
+        <source>Start serve-layers there with --verbose to see why.</source>
+        <translation>Starten Sie dort serve-layers mit --verbose, um zu sehen, warum.</translation>
+    </message>
+    <message>
         <source>Start the download anew.</source>
         <translation>Beginnen Sie den Download von vorn.</translation>
     </message>
@@ -2338,6 +2390,10 @@
     <message>
         <source>Starting the engine</source>
         <translation>Startet das Rechenwerk</translation>
+    </message>
+    <message>
+        <source>Streams beside {0} models aren&apos;t supported.</source>
+        <translation>Ströme neben Modellen der Art {0} werden nicht unterstützt.</translation>
     </message>
     <message>
         <source>Supported are default, linear, dynamic, llama3, yarn and longrope.</source>
@@ -2388,6 +2444,10 @@
         <translation>Tensoren, die zu keiner Schicht ihres Kopfes gehören: {0}.</translation>
     </message>
     <message>
+        <source>Tensors that belong to no streams: {0}.</source>
+        <translation>Tensoren, die zu keinen Strömen gehören: {0}.</translation>
+    </message>
+    <message>
         <source>That is no name for a preset.</source>
         <translation>Das ist kein Name für eine Vorgabe.</translation>
     </message>
@@ -2406,6 +2466,42 @@
     <message>
         <source>The activation {0} isn&apos;t supported; only {1} is.</source>
         <translation>Die Aktivierung {0} wird nicht unterstützt; nur {1} wird es.</translation>
+    </message>
+    <message>
+        <source>The adapter changes {0} twice.</source>
+        <translation>Der Adapter ändert {0} zweimal.</translation>
+    </message>
+    <message>
+        <source>The adapter changes {0}; only layers of the blocks are supported.</source>
+        <translation>Der Adapter ändert {0}; nur Schichten der Blöcke werden unterstützt.</translation>
+    </message>
+    <message>
+        <source>The adapter has one half of what it adds to {0}.</source>
+        <translation>Der Adapter hat nur die Hälfte dessen, was er zu {0} hinzufügt.</translation>
+    </message>
+    <message>
+        <source>The adapter holds nothing.</source>
+        <translation>Der Adapter enthält nichts.</translation>
+    </message>
+    <message>
+        <source>The adapter holds {0}, which isn&apos;t supported.</source>
+        <translation>Der Adapter enthält {0}, was nicht unterstützt wird.</translation>
+    </message>
+    <message>
+        <source>The adapter holds {0}: {1}.</source>
+        <translation>Der Adapter enthält {0}: {1}.</translation>
+    </message>
+    <message>
+        <source>The adapter is of type {0}; only LORA is supported.</source>
+        <translation>Der Adapter ist von der Art {0}; nur LORA wird unterstützt.</translation>
+    </message>
+    <message>
+        <source>The adapter&apos;s {0} has shape {1}, not {2}.</source>
+        <translation>{0} des Adapters hat die Form {1}, nicht {2}.</translation>
+    </message>
+    <message>
+        <source>The adapter&apos;s {0} holds {1}.</source>
+        <translation>{0} des Adapters enthält {1}.</translation>
     </message>
     <message>
         <source>The answer can&apos;t be taken up again at token {0}.</source>
@@ -2456,6 +2552,14 @@
         <translation>Der Checkpoint ist schon quantisiert ({0}).</translation>
     </message>
     <message>
+        <source>The cluster at {0} can&apos;t be reached any more.</source>
+        <translation>Der Verbund bei {0} ist nicht mehr erreichbar.</translation>
+    </message>
+    <message>
+        <source>The cluster at {0} can&apos;t be reached: {1}.</source>
+        <translation>Der Verbund bei {0} ist nicht erreichbar: {1}.</translation>
+    </message>
+    <message>
         <source>The context can&apos;t be shared by {0} answers.</source>
         <translation>Der Kontext lässt sich nicht auf {0} Antworten verteilen.</translation>
     </message>
@@ -2486,10 +2590,6 @@
     <message>
         <source>The disk failed while {0} was read or written.</source>
         <translation>Der Datenträger versagte, als {0} gelesen oder geschrieben wurde.</translation>
-    </message>
-    <message>
-        <source>The disk is full: the layers have no room in {0}.</source>
-        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>The disk is full: {0} can&apos;t be written.</source>
@@ -2588,18 +2688,6 @@
         <translation>Der MTP-Schicht fehlt {0}.</translation>
     </message>
     <message>
-        <source>The layers can&apos;t be written to {0}: {1}.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>The layers in {0} aren&apos;t what was written: the file was cut or changed.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>The layers need {0} GiB in {1}, where {2} GiB are free and 1 must stay free.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>The layers of this model differ in their sizes.</source>
         <translation>Die Schichten dieses Modells sind verschieden groß.</translation>
     </message>
@@ -2612,8 +2700,16 @@
         <translation>Die Liste der Ordner {0} lässt sich nicht schreiben: {1}.</translation>
     </message>
     <message>
+        <source>The machines have room for {0} of {1} layers.</source>
+        <translation>Die Rechner haben Platz für {0} von {1} Schichten.</translation>
+    </message>
+    <message>
         <source>The message belongs to another conversation.</source>
         <translation>Die Nachricht gehört zu einem anderen Gespräch.</translation>
+    </message>
+    <message>
+        <source>The model has no layer {0}, which the adapter changes.</source>
+        <translation>Das Modell hat keine Schicht {0}, die der Adapter ändert.</translation>
     </message>
     <message>
         <source>The model&apos;s scores are not numbers (NaN or infinite).</source>
@@ -2630,6 +2726,10 @@
     <message>
         <source>The pickle in {0} has {1} bytes; more than {2} are not read.</source>
         <translation>Das Pickle in {0} hat {1} Bytes; mehr als {2} werden nicht gelesen.</translation>
+    </message>
+    <message>
+        <source>The port may be taken; choose another with --port.</source>
+        <translation>Der Port ist vielleicht belegt; wählen Sie mit --port einen anderen.</translation>
     </message>
     <message>
         <source>The prompt holds half a character (U+{0}).</source>
@@ -2652,8 +2752,28 @@
         <translation>Die Angaben zu einem quantisierten Tensor passen nicht zu {0} Zeilen von {1} Zahlen.</translation>
     </message>
     <message>
-        <source>The stored layers have another {0} than the model.</source>
-        <translation type="unfinished"></translation>
+        <source>The streams are for a model of {0} layers, this one has {1}.</source>
+        <translation>Die Ströme sind für ein Modell mit {0} Schichten, dieses hat {1}.</translation>
+    </message>
+    <message>
+        <source>The streams are for a model whose layers have other sizes.</source>
+        <translation>Die Ströme sind für ein Modell, dessen Schichten andere Größen haben.</translation>
+    </message>
+    <message>
+        <source>The streams have no layers.</source>
+        <translation>Die Ströme haben keine Schichten.</translation>
+    </message>
+    <message>
+        <source>The streams have no matrix {0}.</source>
+        <translation>Die Ströme haben keine Matrix {0}.</translation>
+    </message>
+    <message>
+        <source>The streams lack {0} of {1} tensors, such as {2}.</source>
+        <translation>Den Strömen fehlen {0} von {1} Tensoren, etwa {2}.</translation>
+    </message>
+    <message>
+        <source>The streams run through layers {0} to {1}, which aren&apos;t the last of {2}.</source>
+        <translation>Die Ströme laufen durch die Schichten {0} bis {1}, die nicht die letzten von {2} sind.</translation>
     </message>
     <message>
         <source>The tensors of {0} unfold to more than its size explains, or than there is room.</source>
@@ -2732,12 +2852,12 @@
         <translation>Es sind {0} Köpfe; kein Baum ist tiefer als {1}.</translation>
     </message>
     <message>
-        <source>There is a preset {0} already.</source>
-        <translation>Eine Vorgabe {0} gibt es schon.</translation>
+        <source>There are {0} streams; no tree is deeper than {1}.</source>
+        <translation>Es gibt {0} Ströme; kein Baum ist tiefer als {1}.</translation>
     </message>
     <message>
-        <source>There is no cache format {0}.</source>
-        <translation>Es gibt kein Cache-Format {0}.</translation>
+        <source>There is a preset {0} already.</source>
+        <translation>Eine Vorgabe {0} gibt es schon.</translation>
     </message>
     <message>
         <source>There is no device {0}.</source>
@@ -2758,6 +2878,14 @@
     <message>
         <source>There is no room to estimate the speed.</source>
         <translation>Für die Schätzung der Geschwindigkeit ist kein Platz.</translation>
+    </message>
+    <message>
+        <source>There is no token for the cluster: {0} is missing.</source>
+        <translation>Es gibt kein Token für den Verbund: {0} fehlt.</translation>
+    </message>
+    <message>
+        <source>There is no way to {0} from here.</source>
+        <translation>Von hier führt kein Weg zu {0}.</translation>
     </message>
     <message>
         <source>There is none that this processor ({0}) can run.</source>
@@ -2932,6 +3060,10 @@
         <translation>Token {0} ist keines von {1}.</translation>
     </message>
     <message>
+        <source>Train the streams again, or get them again from where they came.</source>
+        <translation>Trainieren Sie die Ströme noch einmal, oder holen Sie sie noch einmal dort, woher sie kamen.</translation>
+    </message>
+    <message>
         <source>Training can&apos;t begin in {0}: {1}.</source>
         <translation>Das Training kann in {0} nicht beginnen: {1}.</translation>
     </message>
@@ -2988,16 +3120,16 @@
         <translation>Verwenden Sie es, wie es ist.</translation>
     </message>
     <message>
-        <source>Wait for it, or name another file.</source>
-        <translation>Warten Sie darauf, oder nennen Sie eine andere Datei.</translation>
-    </message>
-    <message>
         <source>Wait for the answer, or stop it.</source>
         <translation>Warten Sie auf die Antwort, oder halten Sie sie an.</translation>
     </message>
     <message>
         <source>Wait for the answers that are being written, or load the model with a longer context.</source>
         <translation>Warten Sie auf die Antworten, die gerade entstehen, oder laden Sie das Modell mit längerem Kontext.</translation>
+    </message>
+    <message>
+        <source>Wait until that one has ended.</source>
+        <translation>Warten Sie, bis jener fertig ist.</translation>
     </message>
     <message>
         <source>Weights of type {0} are read from GGUF files, not made.</source>
@@ -3012,8 +3144,16 @@
         <translation>Was ein Schritt kostet, ist nicht bekannt.</translation>
     </message>
     <message>
+        <source>What the adapter adds to {0} holds something that is no number.</source>
+        <translation>Was der Adapter zu {0} hinzufügt, enthält etwas, das keine Zahl ist.</translation>
+    </message>
+    <message>
         <source>What {0} said isn&apos;t kept.</source>
         <translation>Was {0} gesagt hat, wird nicht behalten.</translation>
+    </message>
+    <message>
+        <source>With an adapter all layers must fit the device.</source>
+        <translation>Mit einem Adapter müssen alle Schichten auf das Gerät passen.</translation>
     </message>
     <message>
         <source>Without them it would be another model: choose a checkpoint of a supported kind.</source>
@@ -3034,6 +3174,10 @@
     <message>
         <source>Write a message first.</source>
         <translation>Schreiben Sie zuerst eine Nachricht.</translation>
+    </message>
+    <message>
+        <source>Write it as 192.168.1.5:6379.</source>
+        <translation>Schreiben Sie sie wie 192.168.1.5:6379.</translation>
     </message>
     <message>
         <source>Write or paste a text first.</source>
@@ -3066,6 +3210,10 @@
     <message>
         <source>config.json gives {0} as hydra_{1}, the heads have {2}.</source>
         <translation>config.json nennt {0} als hydra_{1}, die Köpfe haben {2}.</translation>
+    </message>
+    <message>
+        <source>config.json gives {0} as {1}.</source>
+        <translation>config.json nennt {0} als {1}.</translation>
     </message>
     <message>
         <source>config.json: each token takes {0} of {1} experts.</source>
@@ -3172,18 +3320,6 @@
         <translation>{0} ist keine ganze Zahl</translation>
     </message>
     <message>
-        <source>measuring a layer of the model</source>
-        <translation>eine Schicht des Modells wird gemessen</translation>
-    </message>
-    <message>
-        <source>measuring the disk of {0}</source>
-        <translation>die Platte von {0} wird gemessen</translation>
-    </message>
-    <message>
-        <source>measuring the way to the card</source>
-        <translation>der Weg zur Karte wird gemessen</translation>
-    </message>
-    <message>
         <source>min-p is {0}.</source>
         <translation>min-p ist {0}.</translation>
     </message>
@@ -3232,8 +3368,16 @@
         <translation>die Antwort dauerte länger als {0} s</translation>
     </message>
     <message>
+        <source>the kernel library</source>
+        <translation>die Bibliothek des kompilierten Schritts</translation>
+    </message>
+    <message>
         <source>the last projection, too</source>
         <translation>auch die letzte Projektion</translation>
+    </message>
+    <message>
+        <source>the model&apos;s hash</source>
+        <translation>der Hash des Modells</translation>
     </message>
     <message>
         <source>these are no heads</source>
@@ -3276,20 +3420,16 @@
         <translation>{0} (entsteht, wenn er gebraucht wird)</translation>
     </message>
     <message>
+        <source>{0} ({1}) can&apos;t join: {2} is {3}, here it is {4}.</source>
+        <translation>{0} ({1}) kann nicht beitreten: {2} ist dort {3}, hier {4}.</translation>
+    </message>
+    <message>
         <source>{0} GB are free.</source>
         <translation>{0} GB sind frei.</translation>
     </message>
     <message>
-        <source>{0} GiB of memory is less than nothing.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>{0} MB, undamaged.</source>
         <translation>{0} MB, unbeschädigt.</translation>
-    </message>
-    <message>
-        <source>{0} answers can&apos;t be written at once.</source>
-        <translation>{0} Antworten können nicht zugleich geschrieben werden.</translation>
     </message>
     <message>
         <source>{0} arrived damaged twice: its hash isn&apos;t what {1} says.</source>
@@ -3322,10 +3462,6 @@
     <message>
         <source>{0} can&apos;t be locked: {1}.</source>
         <translation>{0} lässt sich nicht sperren: {1}.</translation>
-    </message>
-    <message>
-        <source>{0} can&apos;t be measured: {1}.</source>
-        <translation>{0} kann nicht gemessen werden: {1}.</translation>
     </message>
     <message>
         <source>{0} can&apos;t be opened or written.</source>
@@ -3364,12 +3500,20 @@
         <translation>{0} kann für dieses Modell nicht vorausraten: {1}.</translation>
     </message>
     <message>
+        <source>{0} can&apos;t join: its format of {1} is {2}, here it is {3}.</source>
+        <translation>{0} kann nicht beitreten: das Format von {1} ist dort {2}, hier {3}.</translation>
+    </message>
+    <message>
         <source>{0} can&apos;t use the drafter {1}.</source>
         <translation>{0} kann das Vorausraten {1} nicht nutzen.</translation>
     </message>
     <message>
         <source>{0} comes with Medusa Chat and can&apos;t be changed.</source>
         <translation>{0} gehört zu Medusa Chat und lässt sich nicht ändern.</translation>
+    </message>
+    <message>
+        <source>{0} computes with another kernel library than {1} already.</source>
+        <translation>{0} rechnet schon mit einer anderen Bibliothek als {1}.</translation>
     </message>
     <message>
         <source>{0} contradicts itself: in step {1}, {2}.</source>
@@ -3394,6 +3538,10 @@
     <message>
         <source>{0} decodes by {1}; only byte-level BPE and SentencePiece with bytes can be streamed.</source>
         <translation>{0} entschlüsselt mit {1}; Stück für Stück zeigen lassen sich nur BPE mit Bytes und SentencePiece mit Bytes.</translation>
+    </message>
+    <message>
+        <source>{0} doesn&apos;t answer any more.</source>
+        <translation>{0} antwortet nicht mehr.</translation>
     </message>
     <message>
         <source>{0} doesn&apos;t exist.</source>
@@ -3472,12 +3620,20 @@
         <translation>{0} hat keine MTP-Schicht.</translation>
     </message>
     <message>
+        <source>{0} has no layers.</source>
+        <translation>{0} hat keine Schichten.</translation>
+    </message>
+    <message>
         <source>{0} has no phrase table.</source>
         <translation>{0} hat keine Tabelle der Wendungen.</translation>
     </message>
     <message>
         <source>{0} has no revision {1} in the cache.</source>
         <translation>{0} hat keine Revision {1} im Cache.</translation>
+    </message>
+    <message>
+        <source>{0} has no streams.</source>
+        <translation>{0} hat keine Ströme.</translation>
     </message>
     <message>
         <source>{0} has no such revision.</source>
@@ -3532,24 +3688,16 @@
         <translation>{0} enthält bei {1} ein halbes Zeichen, das kein Text ist.</translation>
     </message>
     <message>
-        <source>{0} holds neither a model nor heads.</source>
-        <translation>{0} enthält weder ein Modell noch Köpfe.</translation>
+        <source>{0} holds neither a model nor heads nor an adapter.</source>
+        <translation>{0} enthält weder ein Modell noch Köpfe noch einen Adapter.</translation>
     </message>
     <message>
         <source>{0} holds no JSON object.</source>
         <translation>{0} enthält kein JSON-Objekt.</translation>
     </message>
     <message>
-        <source>{0} holds no batch.</source>
-        <translation>{0} enthält keinen Stapel.</translation>
-    </message>
-    <message>
         <source>{0} holds no preset.</source>
         <translation>{0} enthält keine Vorgabe.</translation>
-    </message>
-    <message>
-        <source>{0} holds no prompt.</source>
-        <translation>{0} enthält keine Frage.</translation>
     </message>
     <message>
         <source>{0} holds no tensors by name.</source>
@@ -3576,16 +3724,16 @@
         <translation>{0} enthält schon safetensors.</translation>
     </message>
     <message>
-        <source>{0} holds something else than answers.</source>
-        <translation>{0} enthält etwas anderes als Antworten.</translation>
-    </message>
-    <message>
         <source>{0} holds what is no number.</source>
         <translation>{0} enthält, was keine Zahl ist.</translation>
     </message>
     <message>
         <source>{0} holds {1} GGUF files, of which one is enough.</source>
         <translation>{0} enthält {1} GGUF-Dateien, von denen eine genügt.</translation>
+    </message>
+    <message>
+        <source>{0} holds {1} rows of a session instead of {2}.</source>
+        <translation>{0} hält von einer Sitzung {1} statt {2} Zeilen.</translation>
     </message>
     <message>
         <source>{0} holds {1} weights in {2} groups, but config.json asks for {3} in {4}.</source>
@@ -3632,6 +3780,10 @@
         <translation>{0} ist ein Pickle, das Programme ausführen kann: Besorgen Sie stattdessen die Fassung in safetensors, oder wandeln Sie es einmal um: python -m medusa_core convert {1}</translation>
     </message>
     <message>
+        <source>{0} is a pickle, which can run code: save the adapter as safetensors.</source>
+        <translation>{0} ist ein Pickle und kann Code ausführen: Speichern Sie den Adapter als Safetensors.</translation>
+    </message>
+    <message>
         <source>{0} is a trace of version {1}; this program reads version {2}.</source>
         <translation>{0} ist eine Aufzeichnung der Version {1}; dieses Programm liest Version {2}.</translation>
     </message>
@@ -3676,6 +3828,10 @@
         <translation>{0} ist größer als {1} MiB.</translation>
     </message>
     <message>
+        <source>{0} is lost: its layers ({1}) are now at {2}.</source>
+        <translation>{0} ist ausgefallen: die Schichten von dort ({1}) liegen jetzt bei {2}.</translation>
+    </message>
+    <message>
         <source>{0} is missing in {1}.</source>
         <translation>{0} fehlt in {1}.</translation>
     </message>
@@ -3690,6 +3846,10 @@
     <message>
         <source>{0} is no GGUF file that can be read: {1}.</source>
         <translation>{0} ist keine lesbare GGUF-Datei: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} is no address of a cluster.</source>
+        <translation>{0} ist keine Adresse eines Verbunds.</translation>
     </message>
     <message>
         <source>{0} is no complete JSON file: {1}.</source>
@@ -3720,8 +3880,16 @@
         <translation>{0} ist auf eine andere Größe quantisiert, als config.json verlangt.</translation>
     </message>
     <message>
+        <source>{0} is quantized, though config.json doesn&apos;t say so: no adapter can be added.</source>
+        <translation>{0} ist quantisiert, obwohl config.json das nicht sagt: Kein Adapter kann hinzukommen.</translation>
+    </message>
+    <message>
         <source>{0} is safetensors already.</source>
         <translation>{0} ist schon safetensors.</translation>
+    </message>
+    <message>
+        <source>{0} is slow: {1} of the layers went to {2}.</source>
+        <translation>{0} ist langsam: {1} der Schichten gingen an {2}.</translation>
     </message>
     <message>
         <source>{0} is {1} of {2}, no matrix of 32-bit words.</source>
@@ -3756,8 +3924,8 @@
         <translation>{0} ist nicht in nf4 mit Blöcken von {1} quantisiert.</translation>
     </message>
     <message>
-        <source>{0} isn&apos;t what was written.</source>
-        <translation type="unfinished"></translation>
+        <source>{0} joined and took {1} of the layers.</source>
+        <translation>{0} ist beigetreten und hat {1} der Schichten übernommen.</translation>
     </message>
     <message>
         <source>{0} lacks the tensor {1} that the index places there.</source>
@@ -3804,16 +3972,20 @@
         <translation>{0} von {1} Gewichtsdateien fehlen, etwa {2}.</translation>
     </message>
     <message>
-        <source>{0} of {1} · {2} tokens/s</source>
-        <translation>{0} von {1} · {2} Tokens/s</translation>
-    </message>
-    <message>
         <source>{0} promises {1} bytes, but has {2}.</source>
         <translation>{0} verspricht {1} Bytes, hat aber {2}.</translation>
     </message>
     <message>
         <source>{0} rows don&apos;t fit behind {1} of {2} slots.</source>
         <translation>{0} Zeilen passen nicht hinter {1} von {2} Plätzen.</translation>
+    </message>
+    <message>
+        <source>{0} serves another client now.</source>
+        <translation>{0} bedient jetzt jemand anderen.</translation>
+    </message>
+    <message>
+        <source>{0} serves another client.</source>
+        <translation>{0} bedient gerade jemand anderen.</translation>
     </message>
     <message>
         <source>{0} splits texts in the way {1}, which isn&apos;t supported.</source>
@@ -3860,8 +4032,24 @@
         <translation>{0}: Die Einstellung {1} ist {2}.</translation>
     </message>
     <message>
+        <source>{0}: {1} has a pattern that can&apos;t be used: {2}.</source>
+        <translation>{0}: {1} hat ein Muster, das nicht verwendbar ist: {2}.</translation>
+    </message>
+    <message>
+        <source>{0}: {1} is no short table.</source>
+        <translation>{0}: {1} ist keine kurze Tabelle.</translation>
+    </message>
+    <message>
         <source>{0}: {1} is of type {2}, which isn&apos;t supported.</source>
         <translation>{0}: {1} ist von der Art {2}, die nicht unterstützt wird.</translation>
+    </message>
+    <message>
+        <source>{0}: {1} is {2}, not a number from 0 on.</source>
+        <translation>{0}: {1} ist {2}, keine Zahl ab 0.</translation>
+    </message>
+    <message>
+        <source>{0}: {1} is {2}, not a whole number from 1 to {3}.</source>
+        <translation>{0}: {1} ist {2}, keine ganze Zahl von 1 bis {3}.</translation>
     </message>
     <message>
         <source>{0}{1} isn&apos;t installed.</source>
@@ -3874,6 +4062,170 @@
     <message>
         <source>The model is loaded anew; ask again. The diagnostics (Help) have the details.</source>
         <translation>Das Modell wird neu geladen; fragen Sie noch einmal. Näheres steht in der Diagnose (Hilfe).</translation>
+    </message>
+    <message>
+        <source>Choose one above 0, or 0 for √ε.</source>
+        <translation>Wählen Sie einen Wert über 0, oder 0 für √ε.</translation>
+    </message>
+    <message>
+        <source>Choose one between 0 and 2; 0 is greedy.</source>
+        <translation>Wählen Sie eine zwischen 0 und 2; 0 nimmt immer das wahrscheinlichste Token.</translation>
+    </message>
+    <message>
+        <source>A batch can&apos;t begin in {0}: {1}.</source>
+        <translation>Ein Stapel kann in {0} nicht beginnen: {1}.</translation>
+    </message>
+    <message>
+        <source>Another batch writes into {0}.</source>
+        <translation>Ein anderer Stapel schreibt in {0}.</translation>
+    </message>
+    <message>
+        <source>Attention can&apos;t take {0} rows.</source>
+        <translation>Die Aufmerksamkeit kann nicht {0} Zeilen nehmen.</translation>
+    </message>
+    <message>
+        <source>Attention of {0} models takes all rows.</source>
+        <translation>Die Aufmerksamkeit von {0}-Modellen nimmt alle Zeilen.</translation>
+    </message>
+    <message>
+        <source>Begin another one with the same files.</source>
+        <translation>Beginnen Sie einen anderen mit denselben Dateien.</translation>
+    </message>
+    <message>
+        <source>Check the disk, then load the model again.</source>
+        <translation>Prüfen Sie die Festplatte, dann laden Sie das Modell noch einmal.</translation>
+    </message>
+    <message>
+        <source>Choose 1 or more, or 0 for all.</source>
+        <translation>Wählen Sie 1 oder mehr, oder 0 für alle.</translation>
+    </message>
+    <message>
+        <source>Choose a smaller weight format or a smaller model, or close other programs; or name a folder for its layers with --tier-disk.</source>
+        <translation>Wählen Sie ein kleineres Gewichtsformat oder ein kleineres Modell, oder schließen Sie andere Programme; oder nennen Sie mit --tier-disk einen Ordner für seine Schichten.</translation>
+    </message>
+    <message>
+        <source>Each line is one JSON object.</source>
+        <translation>Jede Zeile ist ein JSON-Objekt.</translation>
+    </message>
+    <message>
+        <source>Layer {0} can&apos;t be brought: {1}.</source>
+        <translation>Schicht {0} ist nicht zu holen: {1}.</translation>
+    </message>
+    <message>
+        <source>Layer {0} can&apos;t be read from {1}: {2}.</source>
+        <translation>Schicht {0} ist nicht lesbar aus {1}: {2}.</translation>
+    </message>
+    <message>
+        <source>Layers lie on a disk, but no folder is named.</source>
+        <translation>Schichten liegen auf einer Festplatte, aber kein Ordner ist genannt.</translation>
+    </message>
+    <message>
+        <source>Leave out --sparse-attention.</source>
+        <translation>Lassen Sie --sparse-attention weg.</translation>
+    </message>
+    <message>
+        <source>Load the model again: they are written anew.</source>
+        <translation>Laden Sie das Modell noch einmal: Sie werden neu geschrieben.</translation>
+    </message>
+    <message>
+        <source>Make room or name another file; the same command goes on.</source>
+        <translation>Schaffen Sie Platz, oder nennen Sie eine andere Datei; derselbe Befehl macht weiter.</translation>
+    </message>
+    <message>
+        <source>Make room, or name a folder on another disk.</source>
+        <translation>Schaffen Sie Platz, oder nennen Sie einen Ordner auf einer anderen Festplatte.</translation>
+    </message>
+    <message>
+        <source>Name a file of prompts, one JSON object a line.</source>
+        <translation>Nennen Sie eine Datei mit Fragen, ein JSON-Objekt je Zeile.</translation>
+    </message>
+    <message>
+        <source>Name a folder.</source>
+        <translation>Nennen Sie einen Ordner.</translation>
+    </message>
+    <message>
+        <source>Name another file for them.</source>
+        <translation>Nennen Sie eine andere Datei dafür.</translation>
+    </message>
+    <message>
+        <source>Name another folder.</source>
+        <translation>Nennen Sie einen anderen Ordner.</translation>
+    </message>
+    <message>
+        <source>Remove them from their folder, then load the model again.</source>
+        <translation>Entfernen Sie sie aus ihrem Ordner, dann laden Sie das Modell noch einmal.</translation>
+    </message>
+    <message>
+        <source>The disk is full: the layers have no room in {0}.</source>
+        <translation>Die Festplatte ist voll: Die Schichten haben keinen Platz in {0}.</translation>
+    </message>
+    <message>
+        <source>The layers can&apos;t be written to {0}: {1}.</source>
+        <translation>Die Schichten sind nicht zu schreiben nach {0}: {1}.</translation>
+    </message>
+    <message>
+        <source>The layers in {0} aren&apos;t what was written: the file was cut or changed.</source>
+        <translation>Die Schichten in {0} sind nicht, was geschrieben wurde: Die Datei wurde gekürzt oder geändert.</translation>
+    </message>
+    <message>
+        <source>The layers need {0} GiB in {1}, where {2} GiB are free and 1 must stay free.</source>
+        <translation>Die Schichten brauchen {0} GiB in {1}; dort sind {2} GiB frei, und 1 muss frei bleiben.</translation>
+    </message>
+    <message>
+        <source>The stored layers have another {0} than the model.</source>
+        <translation>Die gespeicherten Schichten haben etwas anderes als das Modell: {0}.</translation>
+    </message>
+    <message>
+        <source>There is no cache format {0}.</source>
+        <translation>Es gibt kein Cache-Format {0}.</translation>
+    </message>
+    <message>
+        <source>Wait for it, or name another file.</source>
+        <translation>Warten Sie darauf, oder nennen Sie eine andere Datei.</translation>
+    </message>
+    <message>
+        <source>measuring a layer of the model</source>
+        <translation>eine Schicht des Modells wird gemessen</translation>
+    </message>
+    <message>
+        <source>measuring the disk of {0}</source>
+        <translation>die Platte von {0} wird gemessen</translation>
+    </message>
+    <message>
+        <source>measuring the way to the card</source>
+        <translation>der Weg zur Karte wird gemessen</translation>
+    </message>
+    <message>
+        <source>{0} GiB of memory is less than nothing.</source>
+        <translation>{0} GiB Speicher sind weniger als nichts.</translation>
+    </message>
+    <message>
+        <source>{0} answers can&apos;t be written at once.</source>
+        <translation>{0} Antworten können nicht zugleich geschrieben werden.</translation>
+    </message>
+    <message>
+        <source>{0} can&apos;t be measured: {1}.</source>
+        <translation>{0} kann nicht gemessen werden: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} holds no batch.</source>
+        <translation>{0} enthält keinen Stapel.</translation>
+    </message>
+    <message>
+        <source>{0} holds no prompt.</source>
+        <translation>{0} enthält keine Frage.</translation>
+    </message>
+    <message>
+        <source>{0} holds something else than answers.</source>
+        <translation>{0} enthält etwas anderes als Antworten.</translation>
+    </message>
+    <message>
+        <source>{0} isn&apos;t what was written.</source>
+        <translation>{0} ist nicht, was geschrieben wurde.</translation>
+    </message>
+    <message>
+        <source>{0} of {1} · {2} tokens/s</source>
+        <translation>{0} von {1} · {2} Tokens/s</translation>
     </message>
 </context>
 <context>
@@ -4945,6 +5297,14 @@
         <translation>Entwerfen mit</translation>
     </message>
     <message>
+        <source>Adapter</source>
+        <translation>Adapter</translation>
+    </message>
+    <message>
+        <source>A LoRA changes what the model says; without it the model is as it was.</source>
+        <translation>Eine LoRA ändert, was das Modell sagt; ohne sie ist das Modell, wie es war.</translation>
+    </message>
+    <message>
         <source>Verify</source>
         <translation>Überprüfen</translation>
     </message>
@@ -5174,6 +5534,10 @@
     <message>
         <source>Medusa heads</source>
         <translation>Medusa-Köpfe</translation>
+    </message>
+    <message>
+        <source>LoRA adapter</source>
+        <translation>LoRA-Adapter</translation>
     </message>
     <message>
         <source>not usable</source>
@@ -5953,6 +6317,14 @@
         <translation>was das Modell dort oft sagt</translation>
     </message>
     <message>
+        <source>stream</source>
+        <translation>Strom</translation>
+    </message>
+    <message>
+        <source>guessed by a stream, which runs beside the model through its last layers</source>
+        <translation>geraten von einem Strom, der neben dem Modell durch dessen letzte Schichten läuft</translation>
+    </message>
+    <message>
         <source>All methods</source>
         <translation>Alle Verfahren</translation>
     </message>
@@ -5975,10 +6347,6 @@
     <message>
         <source>The guesses of a head that goes on from the model&apos;s own states, token by token.</source>
         <translation>Was ein Kopf rät, der von den Zuständen des Modells aus Token für Token weitergeht.</translation>
-    </message>
-    <message>
-        <source>Learned</source>
-        <translation>Gelernt</translation>
     </message>
     <message>
         <source>Lookahead</source>
@@ -6043,6 +6411,14 @@
     <message>
         <source>A table of what the model often says, and a search for the same words in the text.</source>
         <translation>Eine Tabelle dessen, was das Modell oft sagt, und eine Suche nach denselben Worten im Text.</translation>
+    </message>
+    <message>
+        <source>Streams</source>
+        <translation>Ströme</translation>
+    </message>
+    <message>
+        <source>The guesses of streams that run beside the model through its last layers.</source>
+        <translation>Was Ströme raten, die neben dem Modell durch dessen letzte Schichten laufen.</translation>
     </message>
     <message>
         <source>Greedy</source>
@@ -6147,6 +6523,30 @@
     <message>
         <source>Q8_0</source>
         <translation>Q8_0</translation>
+    </message>
+    <message>
+        <source>greedy</source>
+        <translation>gierig</translation>
+    </message>
+    <message>
+        <source>√ε</source>
+        <translation>√ε</translation>
+    </message>
+    <message>
+        <source>Earlier answers</source>
+        <translation>Frühere Antworten</translation>
+    </message>
+    <message>
+        <source>What the model said in earlier answers and often says, and a search for the same words.</source>
+        <translation>Was das Modell in früheren Antworten sagte und oft sagt, und eine Suche nach denselben Wörtern.</translation>
+    </message>
+    <message>
+        <source>Medusa as in vLLM</source>
+        <translation>Medusa wie in vLLM</translation>
+    </message>
+    <message>
+        <source>Each head&apos;s best guess, without branches and without regard to chance.</source>
+        <translation>Die beste Vermutung jedes Kopfes, ohne Zweige und ohne Rücksicht auf den Zufall.</translation>
     </message>
 </context>
 <context>
@@ -6270,6 +6670,14 @@
     <message>
         <source>Privacy and storage</source>
         <translation>Datenschutz und Speicher</translation>
+    </message>
+    <message>
+        <source>Learn from answers</source>
+        <translation>Aus Antworten lernen</translation>
+    </message>
+    <message>
+        <source>What a model said makes its next answers faster. It is kept on this computer, up to 5 MB for each model, and goes with its conversation. Off: all of it is deleted.</source>
+        <translation>Was ein Modell sagte, macht seine nächsten Antworten schneller. Es bleibt auf diesem Computer, bis zu 5 MB je Modell, und geht mit seinem Gespräch. Aus: alles davon wird gelöscht.</translation>
     </message>
 </context>
 <context>
@@ -6758,6 +7166,10 @@
         <translation>Die Köpfe lernen</translation>
     </message>
     <message>
+        <source>Heads and model learn together</source>
+        <translation>Köpfe und Modell lernen zusammen</translation>
+    </message>
+    <message>
         <source>Measuring what the heads bring</source>
         <translation>Gemessen wird, was die Köpfe bringen</translation>
     </message>
@@ -6874,6 +7286,14 @@
     <message>
         <source>Nothing leaves this computer. The questions lie in the run&apos;s folder until it ends; the heads hold no text.</source>
         <translation>Nichts verlässt diesen Computer. Die Fragen liegen im Ordner des Laufs, bis er endet; die Köpfe enthalten keinen Text.</translation>
+    </message>
+    <message>
+        <source>Let the model learn with them</source>
+        <translation>Das Modell mitlernen lassen</translation>
+    </message>
+    <message>
+        <source>Heads guess better with a model that learned with them. What it learned is an adapter, which you choose when you load it; without it the model is as it was.</source>
+        <translation>Köpfe raten besser mit einem Modell, das mit ihnen gelernt hat. Was es gelernt hat, ist ein Adapter, den Sie beim Laden wählen; ohne ihn ist das Modell, wie es war.</translation>
     </message>
     <message>
         <source>Kind of heads</source>
@@ -7173,10 +7593,6 @@ Richtig Geratenes ist getönt und unterstrichen, sodass Sie zusehen können.</tr
         <translation>Modelle…</translation>
     </message>
     <message>
-        <source>Batch…</source>
-        <translation>Stapel…</translation>
-    </message>
-    <message>
         <source>List of conversations</source>
         <translation>Liste der Gespräche</translation>
     </message>
@@ -7243,6 +7659,10 @@ Richtig Geratenes ist getönt und unterstrichen, sodass Sie zusehen können.</tr
     <message>
         <source>Quit</source>
         <translation>Beenden</translation>
+    </message>
+    <message>
+        <source>Batch…</source>
+        <translation>Stapel…</translation>
     </message>
 </context>
 </TS>

@@ -22,6 +22,9 @@ from medusa_core.messages import (
     DrafterSpeed,
     Failed,
     Generate,
+    LayersMoved,
+    Move,
+    MoveReason,
     Overflow,
     Progress,
     Role,
@@ -52,6 +55,26 @@ def asked(qtbot: QtBot, ready: Ready, text: str = "Hello") -> Generate:
     command = engine.of_kind(Generate)[-1]
     assert isinstance(command, Generate)
     return command
+
+
+def test_temperature_0_says_greedy_and_delta_says_what_it_follows(
+    qtbot: QtBot, ready: Ready
+) -> None:
+    control = ready[0].page.control
+    control.choose_rule("typical")
+    boxes = control.numbers.boxes
+    assert boxes["delta"].isEnabled()
+    assert boxes["epsilon"].isEnabled()
+    assert (boxes["delta"].text(), boxes["epsilon"].text()) == ("√ε", "0.09")
+    assert asked(qtbot, ready).settings.delta == 0
+    control.choose_number("delta", 0.4)
+    control.choose_number("temperature", 0)
+    assert (boxes["delta"].text(), boxes["temperature"].text()) == ("0.40", "greedy")
+    settings = asked(qtbot, ready).settings
+    assert (settings.delta, settings.temperature) == (0.4, 0)
+    assert ChatSettings().with_json(control.settings().as_json()) == control.settings()
+    control.choose_rule("greedy")
+    assert not boxes["delta"].isEnabled()
 
 
 # Settings -----------------------------------------------------------------------------------------
@@ -258,6 +281,20 @@ def test_what_the_model_no_longer_reads_is_said_in_the_chat(qtbot: QtBot, ready:
     assert notices == [
         "The model no longer reads 4 earlier messages: they don't fit into its context."
     ]
+
+
+def test_where_layers_went_is_said_in_the_chat(qtbot: QtBot, ready: Ready) -> None:
+    window, engine = ready
+    engine.gate.clear()
+    window.chat.send("Hello")
+    qtbot.waitUntil(lambda: bool(engine.of_kind(Generate)))
+    command = engine.of_kind(Generate)[-1]
+    move = Move(MoveReason.LOST, "attic", ("cellar",), 12)
+    engine._tell(LayersMoved(command.session_id, command.request_id, move))
+    engine.gate.set()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    notices = [m.text for m in window.page.conversation.messages if isinstance(m, Notice)]
+    assert notices == ["attic is lost: its layers (12) are now at cellar."]
 
 
 # Header and window --------------------------------------------------------------------------------

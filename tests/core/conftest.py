@@ -1,5 +1,6 @@
 """Targets that the engine's tests decode with, loaded once."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
@@ -19,6 +20,7 @@ from tests.core.eagle_files import EagleSpec, write_eagle
 from tests.core.hydra_files import random_hydra, write_hydra
 from tests.core.laws import Tie, decode, user_says
 from tests.core.mtp_files import write_mimo
+from tests.core.streams_files import STREAMS, write_streams
 from tests.core.tight import with_layers_below
 from tests.core.tiny import ACCURACIES, LLAMA3_ROPE, TinySpec, random_heads, write_heads, write_tiny
 
@@ -35,17 +37,13 @@ FAMILIES = {
 HYDRA = TinySpec(hidden_size=64, intermediate_size=96, seed=11)
 # A smaller model with the same tokenizer, which drafts for "assisted".
 SMALLER = TinySpec(num_layers=1, hidden_size=64, intermediate_size=48, seed=12)
+SAID = "said"  # the folder of what "learned" said before
 # Of which one layer lies on the device, and the others on a disk.
 STREAMED = TinySpec(num_layers=6, hidden_size=64, intermediate_size=96, seed=13)
 TARGET_NAMES = (
-    "grouped",
-    "tied",
-    "eagle",
-    "mimo",
-    "assisted",
+    *("grouped", "tied", "eagle", "mimo", "streams", "assisted", "learned"),
     *FAMILIES,
-    "hydra",
-    "pebble",
+    *("hydra", "pebble"),
 )
 
 
@@ -89,6 +87,11 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
             write_tiny(root / "streamed", STREAMED),
             write_heads(root / "streamed-heads", random_heads(STREAMED), ACCURACIES),
         ),
+        "streams": (write_tiny(root / "streams", STREAMS), write_streams(root / "streams-heads")),
+        "learned": (
+            write_tiny(root / "learned", TIED),
+            write_heads(root / "learned-heads", random_heads(TIED, is_shared=True)),
+        ),
         **{
             name: (
                 write_tiny(root / name, spec),
@@ -103,6 +106,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
     )
     for folder, _ in made.values():
         write_phrases(phrases_of(load_target(folder, options=LoadOptions("float64"))), folder)
+    learn_answers(made["learned"][0])
     assisted = write_tiny(root / "assisted", GROUPED)
     smaller = write_tiny(root / "smaller", SMALLER)
     return {
@@ -116,7 +120,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
 def options_of(name: str, dtype: str, device: str, folders: Folders) -> LoadOptions:
     """How to load one of them."""
     assistant = folders["smaller"][0] if name == "assisted" else None
-    options = LoadOptions(dtype, device, assistant_dir=assistant)
+    said = folders["learned"][0] / SAID if name == "learned" else None
+    options = LoadOptions(dtype, device, assistant_dir=assistant, learned_dir=said)
     return options if name != "streamed" else with_layers_below(*folders[name], options, 1)
 
 
@@ -126,6 +131,17 @@ def phrases_of(target: Target) -> Phrases:
     answers = [decode(target, settings, user_says(word)) for word in ("one", "two", "three")]
     texts = [OwnText((*a.prompt_ids[-4:], *a.token_ids), 4) for a in answers]
     return count_phrases(texts, replace(PhraseRecipe(), least_count=1))
+
+
+def learn_answers(folder: Path) -> None:
+    """Let a random target say something, which it drafts by from then on."""
+    target = load_target(folder, options=LoadOptions("float64", learned_dir=folder / SAID))
+    assert target.learned is not None
+    for rule, said in itertools.product(("greedy", "sample"), ("Hi there", "one", "two", "three")):
+        settings = GenerateSettings(rule=rule, drafter="none", seed=11, max_new_tokens=60)
+        answer = decode(target, settings, user_says(said))
+        target.learned.learn("a conversation", answer.prompt_ids, answer.token_ids)
+    target.learned.close()
 
 
 @pytest.fixture(scope="session")

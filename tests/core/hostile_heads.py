@@ -33,6 +33,7 @@ from tests.core.eagle_files import EagleSpec, write_eagle
 from tests.core.hydra_files import random_hydra, write_hydra
 from tests.core.mtp_files import write_mimo
 from tests.core.mutations import ODD_VALUES
+from tests.core.streams_files import StreamsSpec, write_streams
 from tests.core.tiny import (
     TinySpec,
     random_heads,
@@ -102,6 +103,7 @@ WRITERS: dict[str, Callable[[Path], Written]] = {
     "eagle sglang": _beside(lambda folder: write_eagle(folder, EagleSpec("sglang", taps=(1, 2)))),
     "eagle speculators": _beside(lambda folder: write_eagle(folder, EagleSpec("speculators"))),
     "mtp": lambda folder: Written(write_mimo(folder / "model"), None),
+    "streams": _beside(lambda folder: write_streams(folder, StreamsSpec(SPEC, num_layers=1))),
 }
 HUGE: tuple[Any, ...] = (0, -1, 2, 10**6, 2**31, 2**63, 10**30, "four", None, [], {}, [[1]], 1e300)
 LAYOUTS: tuple[str, ...] = ("[]", "[1, 2]", '"a"', "null", "{", "", "[" * 100_000, '{"a":' * 9_000)
@@ -196,7 +198,7 @@ def try_out(written: Written) -> str:
         texts = [
             generate(target, said, GenerateSettings(spec.name, max_new_tokens=4)).text
             for spec in drafters_for(target)
-            if spec.name in ("none", "medusa", "hydra", "eagle", "mtp")
+            if spec.name in ("none", "medusa", "hydra", "eagle", "mtp", "streams")
         ]
     except MedusaError as error:
         if not error.message or not error.hint:

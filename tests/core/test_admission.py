@@ -24,7 +24,7 @@ FLOATS = (
 )
 BAD = [
     *({name: value} for name in FLOATS for value in (math.nan, math.inf, -math.inf)),
-    *({"temperature": value} for value in (1e308, 0.0, -1.0, 101.0)),
+    *({"temperature": value} for value in (1e308, -1e-9, -1.0, 101.0)),
     *({"max_new_tokens": value} for value in (-1, -(10**9), 10**12)),
     *({"tree_rows": value} for value in (-1, 10**9)),
     {"stop": (HALF,)},

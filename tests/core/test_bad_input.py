@@ -372,7 +372,7 @@ def test_a_prompt_beyond_the_context_is_refused_with_both_numbers(
         ({"max_new_tokens": -5}, "makes no sense"),
         ({"tree_rows": -1}, "row"),
         ({"tree_rows": 10**9}, "row"),
-        ({"rule": "sample", "temperature": 0.0}, "temperature"),
+        ({"rule": "sample", "temperature": -0.1}, "temperature"),
         ({"rule": "sample", "top_p": 0.0}, "top-p"),
         ({"rule": "sample", "top_k": -1}, "top-k"),
     ],
@@ -408,7 +408,7 @@ def test_medusa_without_heads_is_refused_and_plain_decoding_works(
     command = LoadModel("", engine.name_request(), good[0], None, "float32", "cpu")
     loaded = engine.load(command)
     assert isinstance(loaded, ModelLoaded)
-    assert [choice.name for choice in loaded.drafters] == ["ngram", "none"]
+    assert [choice.name for choice in loaded.drafters] == ["ngram", "lookahead", "none"]
     assert loaded.num_heads == 0
     check_helpful(engine.answer("hello", SETTINGS), "RequestError", "heads")
     assert isinstance(engine.answer("hello", replace(SETTINGS, drafter="none")), GenerationDone)

@@ -1,6 +1,7 @@
 """The benchmark: its prompts, its figures, and its contract."""
 
 import json
+import math
 import sys
 import time
 from collections import Counter
@@ -25,6 +26,7 @@ from medusa_core.bench.random_target import make_random
 from medusa_core.bench.report import make_report
 from medusa_core.bench.step_cost import TimedHeads, measure_step_report
 from medusa_core.bench.step_race import race_steps, race_table
+from medusa_core.bench.sweep import _judged
 from medusa_core.errors import PromptFileError, RequestError
 from medusa_core.files.json_file import read_json
 from medusa_core.generate.direct import generate
@@ -45,6 +47,7 @@ from medusa_core.tree.presets import typical_table
 from medusa_core.tree.shape import TokenTree
 from medusa_core.types import WalkContext
 from tests.core.conftest import LoadTarget
+from tests.core.laws import decode, plain_scores, user_says
 
 MODE_KEYS = {
     "tokens_per_s",
@@ -293,8 +296,39 @@ def test_a_sweep_trades_agreement_for_tokens_per_step(
     assert strict["mean_acceptance_length"] < lax["mean_acceptance_length"]
     assert 1 >= strict["agreement"] > lax["agreement"] > 0
     assert strict["agreement"] >= middle["agreement"] >= lax["agreement"]
+    exact = report["exact"]
+    assert (exact["epsilon"], exact["agreement"]) == (0.0, 1.0)
+    assert exact["mean_acceptance_length"] <= lax["mean_acceptance_length"]
+    for point in (strict, middle, lax, exact):
+        assert -20 < point["mean_log_probability"] < 0
     code, _ = bench(folders, tmp_path, "--sweep", "epsilon", "--epsilons", "a,b")
     assert code == 1
+    code, _ = bench(folders, tmp_path, "--sweep", "epsilon", "--temperature", "0")
+    assert code == 1
+
+
+def test_a_sweep_over_epsilon_is_drawn(
+    folders: dict[str, tuple[Path, Path]], tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "epsilon.svg"
+    options = ("--sweep", "epsilon", "--epsilons", "0.2,0.01", "--plot", str(picture))
+    code, _ = bench(folders, tmp_path, *options)
+    assert code == 0
+    assert "<svg" in picture.read_text(encoding="utf-8")
+
+
+def test_the_log_probability_of_a_text_is_the_targets_own(tiny: Target) -> None:
+    settings = GenerateSettings(rule="sample", temperature=1.4, drafter="none", max_new_tokens=12)
+    run = decode(tiny, settings, user_says("hello"))
+    turn = TurnResult(run.done.text, run.token_ids, (1,) * 11, 1.0, 1.0)
+    judged = _judged(tiny, Conversation(Prompt("a", "c", ("hello",)), (turn,)), settings)
+    total, text = 0.0, [*run.prompt_ids]
+    for token_id in run.token_ids:
+        total += float(torch.log_softmax(plain_scores(tiny, text), 0)[token_id])
+        text.append(token_id)
+    assert judged.log_probability == pytest.approx(total, rel=1e-5)
+    assert judged.num_equal == len(run.token_ids)
 
 
 def test_a_sweep_over_rows_finds_the_choice_among_the_best_and_draws_it(
@@ -318,6 +352,22 @@ def test_a_sweep_over_rows_finds_the_choice_among_the_best_and_draws_it(
     assert code == 1
     code, _ = bench(folders, tmp_path, "--sweep", "rows", "--plot", str(tmp_path / "no" / "a.svg"))
     assert code == 1
+
+
+def test_a_sweep_over_rows_sets_dense_trees_beside_sparse_ones(
+    folders: dict[str, tuple[Path, Path]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, report = bench(folders, tmp_path, "--sweep", "rows")
+    assert code == 0
+    assert "dense tree" in capsys.readouterr().out
+    sparse = {point["rows"]: point for point in report["points"]}
+    assert len(report["dense"]) >= 5
+    for point in report["dense"]:
+        sizes = [math.prod(point["widths"][: d + 1]) for d in range(len(point["widths"]))]
+        assert point["rows"] == 1 + sum(sizes)
+        as_large = next(one for rows, one in sparse.items() if rows >= point["rows"])
+        assert point["expected"] <= as_large["expected"] + 1e-9
+        assert 1 <= point["mean_acceptance_length"] <= 1 + len(point["widths"])
 
 
 def test_a_tie_under_sampling_is_judged_by_the_noisy_scores(tiny: Target) -> None:

@@ -13,7 +13,7 @@ from medusa_core.errors import PresetError
 from medusa_core.generate.arguments import add_rule_arguments
 from medusa_core.messages import ChatMessage, DrafterChoice, Overflow, Role
 from medusa_core.presets import BUILTIN, FILE_NAME, Presets
-from medusa_core.rules.rule import rule_registry, rules_by_preference
+from medusa_core.rules.rule import rule_registry, rules_by_preference, settled
 from medusa_core.setting import Setting, When
 
 RULES = {rule.name: rule for rule in rules_by_preference()}
@@ -40,7 +40,8 @@ def test_every_declared_setting_is_one_of_the_engine_and_sound_over_its_range(na
         assert getattr(settings, name) == value
         admit((), settings)
         for rule in rule_registry().specs:
-            rule.build(settings)
+            named = settled(replace(settings, rule=rule.name)).rule
+            rule_registry().get(named).build(settings)
     for senseless in (setting.low - 1, setting.high + 1, "1", None, True, float("nan")):
         with pytest.raises((ValueError, TypeError)):
             setting.read(senseless)

@@ -50,7 +50,7 @@ def run(race: DrafterRace) -> tuple[DrafterSpeed, ...]:
     return race.speeds
 
 
-@pytest.mark.parametrize("name", ["grouped", "eagle", "assisted", "mimo", "hydra"])
+@pytest.mark.parametrize("name", ["grouped", "eagle", "assisted", "mimo", "hydra", "streams"])
 def test_all_drafters_answer_all_questions(name: str, load: LoadTarget) -> None:
     target = load(name, "float32")
     free = target.caches.free_rows
@@ -209,12 +209,14 @@ def test_every_source_is_measured(load: LoadTarget) -> None:
         ("mimo", "mtp"),
         ("assisted", "draft-model"),
         ("hydra", "hydra"),
+        ("streams", "streams"),
     ):
         target = load(name, "float32")
         asking = measure_costs(target, 0.5).asking[own]
         assert len(asking.greedy) == len(asking.drawn) > 1
         assert list(asking.greedy) == sorted(asking.greedy)
-        assert asking.greedy[-1] > 1.2 * asking.greedy[0]
+        # All streams pass through the layers together: three take hardly longer than one.
+        assert asking.greedy[-1] > (1.0 if own == "streams" else 1.2) * asking.greedy[0] - 1e-9
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """`python -m medusa_core generate`."""
 
 import json
+import sys
 from io import StringIO
 from pathlib import Path
 
@@ -8,7 +9,10 @@ import pytest
 
 from medusa_core.__main__ import main
 from medusa_core.generate.cli import _Printer
-from medusa_core.messages import TARGET, StepDone, StepTimes, TokenSource
+from medusa_core.messages import TARGET, GenerateSettings, StepDone, StepTimes, TokenSource
+from medusa_core.places import places
+from medusa_core.target import LoadOptions, load_target
+from tests.core.laws import decode, user_says
 from tests.core.tiny import write_tiny
 
 KEYS = {
@@ -74,14 +78,55 @@ def test_the_drafter_changes_the_steps_and_not_the_text(
         assert drafted["drafter"] == "medusa"
 
 
+@pytest.mark.parametrize("rule", ["sample", "typical"])
+def test_at_temperature_0_the_text_is_greedys(
+    folders: Folders, capsys: pytest.CaptureFixture[str], rule: str
+) -> None:
+    cold = run_json(folders, capsys, "--rule", rule, "--temperature", "0", "--seed", "5")
+    greedy = run_json(folders, capsys)
+    assert cold["token_ids"] == greedy["token_ids"]
+    assert cold["rule"] == greedy["rule"] == "greedy"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="folders are named otherwise")
+def test_what_the_window_learned_drafts_unless_it_is_left_out(
+    folders: Folders,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    first = run_json(folders, capsys, "--drafter", "learned")
+    assert not places().learned.exists(), "a command line has no conversation to delete"
+    target = load_target(folders["grouped"][0], options=LoadOptions(learned_dir=places().learned))
+    assert target.learned is not None
+    run = decode(target, GenerateSettings(drafter="none", max_new_tokens=20), user_says("hello"))
+    target.learned.learn("a conversation", run.prompt_ids, run.token_ids)
+    target.learned.close()
+    second = run_json(folders, capsys, "--drafter", "learned")
+    assert second["token_ids"] == first["token_ids"]
+    assert second["num_steps"] < first["num_steps"]  # type: ignore[operator]
+    model = str(folders["grouped"][0])
+    ask = ["generate", "--model", model, "--prompt", "x", "--drafter", "learned", "--no-learned"]
+    assert main(ask) == 1
+    told = capsys.readouterr().err
+    assert "can't use the drafter 'learned'" in told
+    assert "Leave out --no-learned" in told
+
+
 def test_where_nobody_chooses_all_draft_that_the_model_has(
     folders: Folders, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_json(folders, capsys)["drafter"] == "composite"
     model, _ = folders["grouped"]
     bare = write_tiny(tmp_path)
-    for path, drafter in ((model, "composite"), (bare, "ngram")):
-        assert main(["generate", "--prompt", "hi", "--model", str(path), "--json"]) == 0
+    asked = ["generate", "--prompt", "hi", "--json", "--model"]
+    for loads, drafter in (
+        ([str(model)], "composite"),
+        ([str(bare)], "composite"),
+        ([str(bare), "--no-learned"], "ngram"),
+    ):
+        assert main([*asked, *loads]) == 0
         assert json.loads(capsys.readouterr().out)["drafter"] == drafter
 
 

@@ -19,7 +19,7 @@ from transformers import (
 )
 
 from medusa_core.errors import RequestError
-from medusa_core.messages import GenerateSettings
+from medusa_core.messages import ChatMessage, GenerateSettings, Role
 from medusa_core.rules.rule import rule_registry
 from medusa_core.rules.sampling import Sampler
 from medusa_core.rules.shaping import Shaping, check_tokens
@@ -114,7 +114,7 @@ def test_without_settings_the_scores_are_untouched() -> None:
         {"min_p": float("nan"), "rule": "sample"},
         {"epsilon": 0.0, "rule": "typical"},
         {"epsilon": 1.0, "rule": "typical"},
-        {"delta": 0.0, "rule": "typical"},
+        {"delta": -0.1, "rule": "typical"},
     ],
     ids=str,
 )
@@ -197,6 +197,40 @@ def test_the_reference_numbers_of_the_bound() -> None:
     assert numbers["entropy"] == pytest.approx(entropy)
     assert numbers["threshold"] == pytest.approx(min(0.09, 0.3 * math.exp(-entropy)))
     assert numbers["probability"] == pytest.approx(0.5)
+
+
+def test_delta_is_the_root_of_epsilon_unless_it_is_given() -> None:
+    flat: dict[int, dict[int, float]] = {0: {5: 0.004}}
+    # Each of 200 tokens has 0.005, and exp(-entropy) is about 1/200: δ decides.
+    assert accepted(flat, epsilon=0.81) == accepted(flat, epsilon=0.81, delta=0.9) == (2,)
+    assert accepted(flat, epsilon=0.81, delta=1.1) == ()
+    for epsilon in (0.05, 0.4, 0.9):
+        asked = GenerateSettings(rule="typical", temperature=1.0, epsilon=epsilon)
+        told = []
+        for settings in (asked, replace(asked, delta=math.sqrt(epsilon))):
+            rule = rule_registry().get("typical").build(settings)
+            told.append(rule.numbers(scores_of(flat), (0,), WalkContext((1, 0), 1), (5,)))
+        assert told[0] == told[1]
+        assert dict(told[0][0])["threshold"] < epsilon
+
+
+@pytest.mark.parametrize("rule", rule_registry().names)
+@pytest.mark.parametrize("drafter", ["none", "medusa", "composite"])
+def test_at_temperature_0_every_rule_is_greedy(rule: str, drafter: str, tiny: Target) -> None:
+    asked = GenerateSettings(drafter=drafter, max_new_tokens=40, seed=3)
+    greedy = decode(tiny, replace(asked, rule="greedy"), user_says("cold"))
+    warm = replace(asked, rule=rule, temperature=1.5, top_k=9)
+    cold = decode(tiny, replace(warm, temperature=0.0), user_says("cold"))
+    assert cold.token_ids == greedy.token_ids
+    assert cold.done.settings.rule == "greedy"  # as the window will say
+    if rule_registry().get(rule).choice.draws:
+        assert decode(tiny, warm, user_says("cold")).token_ids != greedy.token_ids
+    # Another answer from a token on doesn't begin with the same one again.
+    told = ChatMessage(Role.ASSISTANT, greedy.done.text, greedy.token_ids)
+    asked_again = (*user_says("cold"), told)
+    again = decode(tiny, replace(warm, temperature=0.0), asked_again, keep_tokens=5)
+    assert again.token_ids[:5] == greedy.token_ids[:5]
+    assert again.token_ids[5] != greedy.token_ids[5]
 
 
 def test_without_a_drafter_typical_is_sample(tiny: Target) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from medusa_core.errors import HeadsError, RequestError
 from medusa_core.runner.rows import RowLayout, SomeRows, additive_mask, place_rows
+from medusa_core.tree.dense import best_dense, dense_paths
 from medusa_core.tree.presets import TreeTable, read_tree_table
 from medusa_core.tree.search import best_paths, expected_length
 from medusa_core.tree.shape import TokenTree, TreeShape
@@ -168,6 +169,27 @@ def test_best_paths_are_as_good_as_the_best_of_all_trees(
     paths = best_paths(accuracies, num_nodes)
     TreeShape.from_paths(paths)  # whole: no orphans
     assert expected_length(paths, accuracies) == pytest.approx(brute_force(accuracies, num_nodes))
+
+
+def test_a_dense_tree_has_all_combinations_of_the_best_ranks() -> None:
+    assert dense_paths((2, 3)) == [(0,), (1,), *((a, b) for a in range(2) for b in range(3))]
+    assert dense_paths(()) == []
+
+
+@settings(max_examples=40, deadline=None)
+@given(accuracies=accuracy_rows, num_nodes=st.integers(0, 12))
+def test_the_best_dense_tree_is_the_best_of_all_that_fit(
+    accuracies: list[list[float]], num_nodes: int
+) -> None:
+    widths = best_dense(accuracies, num_nodes)
+    found = expected_length(dense_paths(widths), accuracies)
+    assert len(dense_paths(widths)) <= num_nodes
+    for depth in range(1, len(accuracies) + 1):
+        for other in itertools.product(*(range(1, len(row) + 1) for row in accuracies[:depth])):
+            if len(dense_paths(other)) <= num_nodes:
+                assert expected_length(dense_paths(other), accuracies) <= found + 1e-12
+    sparse = best_paths(accuracies, num_nodes)
+    assert expected_length(sparse, accuracies) >= found - 1e-9
 
 
 @given(accuracies=accuracy_rows)

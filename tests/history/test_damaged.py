@@ -371,3 +371,22 @@ def test_a_file_of_the_frozen_version_1_is_read_as_it_was_written(tmp_path: Path
     assert b"".join(p for step in answer.steps for p in step.pieces).decode() == messages[1].text
     assert {hit.message_id for hit in history.search("minutes")} == {"tea-1", "tea-3"}
     history.close()
+
+
+def test_rows_with_numbers_far_apart_are_salvaged(tmp_path: Path) -> None:
+    path, sparse = (
+        tmp_path / "sparse.db",
+        ("CREATE TABLE t (n INTEGER PRIMARY KEY, b BLOB) STRICT;",),
+    )
+    numbers = [number << 50 for number in range(1, 200)]
+    with closing(open_database(path, sparse)) as database:
+        for number in numbers:
+            database.write("INSERT INTO t VALUES (?, ?)", number, bytes(900))
+    with path.open("r+b") as file:
+        file.seek(20 * 4096)
+        file.write(b"\x07" * 4096)
+    with closing(open_database(path, sparse)) as database:
+        assert "was damaged" in database.notice
+        kept = [number for (number,) in database.rows("SELECT n FROM t")]
+    assert set(kept) <= set(numbers)
+    assert len(kept) >= len(numbers) - 4  # a page of them is lost

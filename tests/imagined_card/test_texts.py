@@ -35,7 +35,11 @@ METHODS = [
 GRAPHS = pytest.mark.parametrize("graphs", [False, True], ids=["plain", "graphs"])
 
 
-_TARGETS = {"hydra": "hydra", "eagle": "eagle", "mtp": "mimo", "draft-model": "assisted"}
+_TARGETS = {
+    **{name: name for name in ("hydra", "eagle", "streams")},
+    "mtp": "mimo",
+    "draft-model": "assisted",
+}
 
 
 @pytest.mark.parametrize(("drafter", "rule", "graphs"), METHODS)

@@ -4,10 +4,13 @@
 line: each holds from then on.
 """
 
+from __future__ import annotations
+
 import asyncio
 import sys
 import threading
 import time
+from array import array
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -17,6 +20,8 @@ from medusa_core.history.history import History
 from medusa_core.hub.job import Pair
 from medusa_core.hub.pair_download import Tally, download_pair
 from medusa_core.hub.settings import HubSettings
+from medusa_core.learned.folder import forget_learned, store_of
+from medusa_core.learned.learned import Learned
 from medusa_core.messages import Event, StepDone
 from tests.history.writer import SECOND, say, take
 
@@ -43,6 +48,23 @@ def delete(folder: Path) -> None:
         say("trashed", *some)
         history.empty_trash()
         say("emptied", *some)
+
+
+def secret(number: int) -> array[int]:
+    """An answer that no other conversation has."""
+    return array("i", [1000 * number + place for place in range(400)])
+
+
+def learn(folder: Path) -> None:
+    """Learn answers of conversations, and forget every other one."""
+    learned = Learned(store_of(folder / "learned", "model"), 1 << 30)
+    say("ready")
+    for number in count():
+        learned.learn(f"talk-{number}", (1, 2, 3), secret(number))
+        say("learned", number)
+        if number % 2:
+            forget_learned(folder / "learned", [f"talk-{number}"])
+            say("forgotten", number)
 
 
 def take_file(folder: Path) -> None:
@@ -134,6 +156,8 @@ def main(activity: str, folder: Path, endpoint: str = "") -> None:
             download(folder, endpoint)
         case "delete":
             delete(folder)
+        case "learn":
+            learn(folder)
         case "import":
             take_file(folder)
 

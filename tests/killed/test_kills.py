@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from array import array
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -24,11 +25,12 @@ from medusa_core.hub.job import Pair
 from medusa_core.hub.library_verify import verify
 from medusa_core.hub.listing import list_repo
 from medusa_core.hub.settings import HubSettings
+from medusa_core.learned.folder import store_of
 from tests.history.samples import Clock, filled, tell
 from tests.history.writer import SECOND
 from tests.hub.conftest import LoopbackHub
 from tests.hub.pairs import HEADS, MIB, MODEL, check_whole, fetch, fill, sent
-from tests.killed.activities import SAVED, STREAMED
+from tests.killed.activities import SAVED, STREAMED, secret
 
 ROOT = Path(__file__).resolve().parents[2]
 # What is done, and for how long it has something to do.
@@ -39,6 +41,7 @@ LONGEST_S = {
     "download": 0.5,
     "delete": 0.12,
     "import": 0.6,
+    "learn": 0.4,
 }
 MOST_LOST_S = 1.0
 NUM_GONE = 40
@@ -199,6 +202,23 @@ def check_download(hub: LoopbackHub, cache: Path, sent_before: int) -> None:
     assert sent(hub) - sent_before <= total + MOST_TWICE
 
 
+def check_learned(folder: Path, death: Death) -> None:
+    """What was learned is kept; of what was forgotten no byte is left."""
+    left = b"".join(file.read_bytes() for file in folder.glob("model*"))  # before it is opened
+    gone = {int(number) for (number,) in stated(death, "forgotten")}
+    for number in gone:
+        assert secret(number).tobytes() not in left
+    with closing(store_of(folder, "model")) as store:
+        kept = {int(name.removeprefix("talk-")) for name in store.conversations()}
+        found = {answer.token_ids.tobytes() for answer in store.answers((), 1 << 30)}
+    learned = {int(number) for (number,) in stated(death, "learned")}
+    assert learned - gone - kept <= {max(learned, default=0)}  # the word about it may be missing
+    assert not kept & gone
+    assert found == {(array("i", (1, 2, 3)) + secret(number)).tobytes() for number in kept}
+    check_file(folder / "model.db")
+    assert not list(folder.glob("*damaged*"))
+
+
 def check(activity: str, folder: Path, death: Death, hub: LoopbackHub, sent_before: int) -> None:
     """All that was stated holds, and the files are whole."""
     if activity == "migrate":
@@ -206,6 +226,10 @@ def check(activity: str, folder: Path, death: Death, hub: LoopbackHub, sent_befo
         return
     if activity == "download":
         check_download(hub, folder / "cache", sent_before)
+        return
+    if activity == "learn":
+        if (folder / "learned").exists():
+            check_learned(folder / "learned", death)
         return
     with closing(History(folder / "history.db")) as history:
         assert history.notice == ""
@@ -252,13 +276,13 @@ def kill_often(before: Path, hub: LoopbackHub, tmp_path: Path, num_kills: int, s
     assert sum(at_work.values()) >= num_kills / 3
 
 
-def test_six_activities_outlive_a_kill(before: Path, hub: LoopbackHub, tmp_path: Path) -> None:
-    kill_often(before, hub, tmp_path, 6, seed=3)
+def test_all_activities_outlive_a_kill(before: Path, hub: LoopbackHub, tmp_path: Path) -> None:
+    kill_often(before, hub, tmp_path, len(LONGEST_S), seed=3)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_six_activities_outlive_two_hundred_kills(
+def test_all_activities_outlive_two_hundred_kills(
     before: Path, hub: LoopbackHub, tmp_path: Path
 ) -> None:
     kill_often(before, hub, tmp_path, 200, seed=4)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,13 +23,18 @@ from medusa_core.messages import Role
 from medusa_core.target import LoadOptions, load_target
 from medusa_core.training.asked import bundled_asked, read_asked
 from medusa_core.training.heads_command import load_for_training, trainee_of
-from medusa_core.training.heads_config import HeadsConfig, config_from, read_config
+from medusa_core.training.heads_config import (
+    HeadsConfig,
+    config_from,
+    learning_rate_of,
+    read_config,
+)
 from medusa_core.training.heads_run import HeadsRun, Order, RunParts
 from medusa_core.training.run_folder import RunFolder
 from tests.core.tiny import TinySpec, write_tiny
 
 SPEC = TinySpec(hidden_size=64, intermediate_size=96, num_layers=4, seed=21)
-KINDS = ("medusa", "medusa-shared", "rooted", "eagle")
+KINDS = ("medusa", "medusa-shared", "rooted", "eagle", "streams")
 
 
 @pytest.fixture(scope="module")
@@ -118,15 +124,15 @@ def test_a_run_cut_again_and_again_equals_an_uncut_one_bit_for_bit(
 def test_what_was_learned_is_read_by_the_engine_and_is_right_as_often(
     kind: str, model: Path, tmp_path: Path
 ) -> None:
-    config = config_for(model, tmp_path, kind, steps=150, learning_rate=3e-3)
+    config = config_for(model, tmp_path, kind, steps=150)
     assert run(tmp_path / "out", config)
     curve = RunFolder(tmp_path / "out").curve()
     assert curve[-1]["loss"] < 0.8 * curve[0]["loss"]
     target = load_target(model, tmp_path / "out", LoadOptions("float32", "cpu"))
     names = [spec.name for spec in drafters_for(target)]
-    assert ("eagle" if kind == "eagle" else "medusa") in names
+    assert (kind if kind in ("eagle", "streams") else "medusa") in names
     assert (tmp_path / "out" / "README.md").read_text(encoding="utf-8").startswith("# Heads for")
-    assert (tmp_path / "out" / "medusa_trees.json").exists() == (kind != "eagle")
+    assert (tmp_path / "out" / "medusa_trees.json").exists() == ("medusa" in names)
 
 
 @pytest.mark.parametrize("kind", ["medusa-shared", "eagle"])
@@ -293,6 +299,14 @@ def test_a_configuration_that_makes_no_sense_is_refused(raw: dict[str, Any]) -> 
     with pytest.raises(TrainingError) as caught:
         config_from(raw, "run.json")
     assert caught.value.hint
+
+
+def test_heads_of_narrow_models_learn_faster_unless_a_rate_is_asked_for() -> None:
+    usual, eagle = HeadsConfig(kind="medusa"), HeadsConfig(kind="eagle")
+    assert learning_rate_of(usual, 4096) == 1e-3
+    assert learning_rate_of(usual, 256) == pytest.approx(4e-3)
+    assert learning_rate_of(eagle, 256) < learning_rate_of(usual, 256)
+    assert learning_rate_of(replace(usual, learning_rate=2e-4), 256) == 2e-4
 
 
 def test_a_configuration_is_read_from_a_file_and_flags_go_before_it(tmp_path: Path) -> None:

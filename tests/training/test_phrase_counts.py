@@ -36,6 +36,18 @@ from tests.core.tiny import write_tiny
 NUMBERS = PhraseRecipe(longest=3, least_count=2, least_chance=0.0, least_news=0.0)
 
 
+def test_few_followers_of_a_shorter_context_may_be_mixed_in() -> None:
+    texts = texts_of(5)
+    whole, few = (count_phrases(texts, replace(NUMBERS, most_mixed=n)) for n in (0, 6))
+    assert (whole.chances == few.chances).all()  # there are six tokens
+    # Of what followed 1 alone, 2 is likeliest, then 3; behind 4, 1 came 5.
+    told = [OwnText(ids, 0) for ids in 6 * [(1, 2)] + 3 * [(1, 3)] + 2 * [(4, 1, 5)]]
+    both = [one.token_id for one in count_phrases(told, NUMBERS).behind((1, 4))]
+    best = replace(NUMBERS, most_mixed=1)
+    assert both == [5, 2, 3]
+    assert [one.token_id for one in count_phrases(told, best).behind((1, 4))] == [5, 2]
+
+
 def texts_of(seed: int, num_tokens: int = 6, number: int = 12) -> list[OwnText]:
     rng = random.Random(seed)
     return [

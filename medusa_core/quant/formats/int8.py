@@ -56,6 +56,10 @@ def _quantize(weight: Tensor) -> dict[str, Tensor]:
     return {"weight": rounded.to(torch.int8), "scale": scale.squeeze(1)}
 
 
+def _numbers(tensors: Mapping[str, Tensor], rows: int, columns: int) -> Tensor:
+    return tensors["weight"] * tensors["scale"].unsqueeze(1).float()
+
+
 def _build(
     tensors: Mapping[str, Tensor], rows: int, bias: Tensor | None, compute: dtype
 ) -> QuantLinear:
@@ -82,4 +86,5 @@ SPEC = QuantSpec(
     tensors=_tensors,
     quantize=_quantize,
     build=_build,
+    numbers=_numbers,
 )

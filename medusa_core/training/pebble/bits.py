@@ -59,13 +59,16 @@ def bits_by_source(target: Target, tokenizer: Tokenizer, rows: Path) -> dict[str
     return found
 
 
-def bits_by_format(model_dir: Path, rows: Path, formats: Sequence[str]) -> dict[str, float]:
+def bits_by_format(
+    model_dir: Path, rows: Path, formats: Sequence[str], adapter_dir: Path | None = None
+) -> dict[str, float]:
     """Bits per byte of all sources together, as each weight format gives them.
 
     Args:
         model_dir: the model.
         rows: as in `bits_by_source`.
         formats: names of weight formats, for all linear layers.
+        adapter_dir: folder of a LoRA that the model is loaded with, or None.
 
     Raises:
         ModelError: the model can't be used.
@@ -75,7 +78,8 @@ def bits_by_format(model_dir: Path, rows: Path, formats: Sequence[str]) -> dict[
     _, tokenizer = load_exported(model_dir)
     found = {}
     for name in formats:
-        target = load_target(model_dir, options=LoadOptions(formats=WeightFormats(name)))
+        options = LoadOptions(formats=WeightFormats(name), adapter_dir=adapter_dir)
+        target = load_target(model_dir, options=options)
         found[name] = overall_bits(bits_by_source(target, tokenizer, rows))
         log.info("%s: %.4f bits per byte", name, found[name])
     return found

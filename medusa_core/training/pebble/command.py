@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from medusa_core.errors import TrainingError
+from medusa_core.generate.cli import installed
 from medusa_core.messages import ChatMessage
 from medusa_core.prompts import read_prompts
 from medusa_core.resources import demo_model_dir, prompts_dir
@@ -70,4 +71,5 @@ def measure_formats(args: argparse.Namespace) -> dict[str, float]:
     if args.rows is None:
         raise TrainingError("Bits per byte are measured on rows.", "Name them with --rows.")
     names = [name.strip() for name in args.formats.split(",") if name.strip()]
-    return bits_by_format(args.model or demo_model_dir(), args.rows, names)
+    adapter = installed(args.adapter) if args.adapter else None
+    return bits_by_format(args.model or demo_model_dir(), args.rows, names, adapter)

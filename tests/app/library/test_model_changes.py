@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from pytestqt.qtbot import QtBot
@@ -23,6 +24,11 @@ def test_choices_are_remembered_and_gone_folders_are_not(tmp_path: Path) -> None
     folder.mkdir()
     choice = ModelChoice("m", folder, None, WeightFormats("nf4"), 2048)
     assert from_json(as_json(choice)) == choice
+    adapted = replace(choice, adapter_dir=folder)
+    assert from_json(as_json(adapted)) == adapted
+    gone = replace(choice, adapter_dir=tmp_path / "gone")
+    assert from_json(as_json(gone)) == choice
+    assert from_json(as_json(replace(demo_choice(), adapter_dir=folder))).adapter_dir == folder
     folder.rmdir()
     assert from_json(as_json(choice)) == demo_choice()
     assert from_json({}) == demo_choice()

@@ -54,6 +54,18 @@ def test_what_is_chosen_is_what_the_run_is_asked_for(
     assert len(commands) == 1
 
 
+def test_the_model_learns_with_its_heads_only_if_ticked(
+    dialog: TrainDialog, commands: list[FakeCommand]
+) -> None:
+    form = dialog.form
+    assert not form.wish("m", "", "").joint
+    form.joint_box.setChecked(True)
+    assert form.wish("m", "", "").joint
+    form.kind_box.setCurrentIndex(form.kind_box.findData("eagle"))
+    assert not form.joint_box.isEnabled()
+    assert not form.wish("m", "", "").joint, "an EAGLE head learns alone"
+
+
 def test_own_chats_are_asked_only_if_ticked(
     dialog: TrainDialog, commands: list[FakeCommand]
 ) -> None:

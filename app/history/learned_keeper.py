@@ -1,0 +1,90 @@
+"""Lets drafts learn from conversations that are kept, and forgets what they learned with them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from PySide6.QtCore import QObject
+
+from app.chat.controller import ChatController
+from app.history.history_keeper import HistoryKeeper
+from app.settings.store import SettingsStore
+from medusa_core.errors import MedusaError
+
+log = logging.getLogger(__name__)
+
+
+class LearnedKeeper(QObject):
+    """Between the history and what drafts learned from it.
+
+    What can't be forgotten at once, on a disk that can't be written, is told, and forgotten at the
+    next start.
+    """
+
+    def __init__(
+        self, chat: ChatController, keeper: HistoryKeeper, store: SettingsStore, folder: Path
+    ) -> None:
+        """Begin.
+
+        Args:
+            chat: Whose answers are learned from.
+            keeper: Knows which conversations there are.
+            store: Whether anything is to be learned.
+            folder: Where it is kept.
+        """
+        super().__init__(keeper)
+        self._chat, self._store, self._folder = chat, store, folder
+        self._history = keeper.history
+        self._work: asyncio.Task[None] | None = None
+        chat.teaches = self._learns
+        store.changed.connect(self._follow)
+        keeper.trashed.connect(self._forget)
+        keeper.history.on_emptied(self._forget)
+
+    @property
+    def _learns(self) -> bool:
+        # What isn't kept can't be deleted, and so its end isn't told.
+        return self._store.values.learns and self._history.is_kept
+
+    def tidy(self) -> None:
+        """Forget, beside other work, what the last run couldn't or had no time to."""
+        self._work = asyncio.ensure_future(self._tidy())
+
+    async def _tidy(self) -> None:
+        try:
+            await asyncio.to_thread(self._forget_strangers)
+        except MedusaError as error:
+            log.warning("what was learned can't be tidied: %s", error.message)
+
+    def _forget_strangers(self) -> None:
+        from medusa_core.api import forget_learned, forget_strangers
+
+        if not self._store.values.learns:
+            forget_learned(self._folder)
+        elif self._history.is_kept and self._folder.is_dir():
+            with closing(self._history.another()) as history:
+                forget_strangers(self._folder, lambda: [one.id for one in history.conversations()])
+
+    def _follow(self, name: str) -> None:
+        if name != "learns":
+            return
+        self._chat.teaches = self._learns
+        if not self._store.values.learns:
+            from medusa_core.api import forget_learned
+
+            self._tell_failure(lambda: forget_learned(self._folder))
+
+    def _forget(self, conversation_ids: tuple[str, ...]) -> None:
+        from medusa_core.api import forget_learned
+
+        self._tell_failure(lambda: forget_learned(self._folder, conversation_ids))
+
+    def _tell_failure(self, forget: Callable[[], None]) -> None:
+        try:
+            forget()
+        except MedusaError as error:
+            self._chat.errors.show_error(error.message, error.hint)

@@ -1,0 +1,67 @@
+"""Which layers of a target a stage has, and a target's sizes as that stage sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import accumulate
+from typing import NamedTuple
+
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.family import Traits
+
+
+class Share(NamedTuple):
+    """Consecutive layers.
+
+    Attributes:
+        first: The first of them.
+        stop: The one behind the last.
+    """
+
+    first: int
+    stop: int
+
+    @property
+    def num_layers(self) -> int:
+        """How many."""
+        return self.stop - self.first
+
+    def __str__(self) -> str:
+        return f"layers {self.first + 1} to {self.stop}" if self.num_layers else "no layers"
+
+
+NO_LAYERS = Share(0, 0)
+
+
+def shares_of(counts: Sequence[int]) -> list[Share]:
+    """Consecutive shares of so many layers each."""
+    pairs = zip(accumulate(counts), counts, strict=True)
+    return [Share(stop - count, stop) if count else NO_LAYERS for stop, count in pairs]
+
+
+def share_config(config: ModelConfig, share: Share) -> ModelConfig:
+    """A target's sizes with the layers of a share alone, counted from 0.
+
+    Args:
+        config: Of the whole target.
+        share: The layers. Only who has none embeds tokens: rows come to the others as they are.
+    """
+    return replace(config, num_layers=share.num_layers, traits=_traits(config.traits, share))
+
+
+def _traits(traits: Traits, share: Share) -> Traits:
+    experts = traits.experts
+    if experts is not None:
+        experts = replace(experts, plain_layers=_shifted(experts.plain_layers, share))
+    return replace(
+        traits,
+        windows=traits.windows[share.first : share.stop],
+        unturned=_shifted(traits.unturned, share),
+        experts=experts,
+        embedding_scale=1.0 if share.num_layers else traits.embedding_scale,
+    )
+
+
+def _shifted(layers: frozenset[int], share: Share) -> frozenset[int]:
+    return frozenset(layer - share.first for layer in layers if share.first <= layer < share.stop)

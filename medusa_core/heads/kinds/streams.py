@@ -1,0 +1,192 @@
+"""Speculative streams: a folder with `streams.safetensors` and `config.json`.
+
+The tensors tell how many streams there are, where they begin and of which rank their adapters are;
+`config.json` tells how many layers and tokens the target has. Nobody has published such a format;
+this one is the program's own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from medusa_core.errors import HeadsError
+from medusa_core.files.json_file import read_json
+from medusa_core.heads.kind import HeadKind, Shapes, check_finite
+from medusa_core.heads.medusa import Lent
+from medusa_core.heads.reader import check_sizes, linears_of
+from medusa_core.heads.streams import EMBEDDINGS, FILE, StreamHeads, StreamSizes
+from medusa_core.messages import HeadsShape
+from medusa_core.models.checkpoint import Checkpoint
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.precision import Precision
+from medusa_core.models.weights import no_memory
+from medusa_core.quant.choice import PartFormats
+
+_LAYER = re.compile(r"layers\.(0|[1-9]\d{0,3})\.(?:qkv|output|gate_up|down)\.lora_[AB]")
+_MOST_STREAMS = 32  # a tree is no deeper
+_MOST_LAYERS = 10_000
+_MOST_TOKENS = 1 << 24
+_AGAIN = "Train the streams again, or get them again from where they came."
+
+
+def _claims(heads_dir: Path) -> bool:
+    return (heads_dir / FILE).exists()
+
+
+def _owns(names: frozenset[str]) -> bool:
+    return EMBEDDINGS in names
+
+
+def _shape(heads_dir: Path) -> HeadsShape:
+    return _shape_of(_open(heads_dir)[1])
+
+
+def _shape_among(shapes: Shapes, settings: Mapping[str, object]) -> HeadsShape:
+    return _shape_of(_sizes_of(shapes, settings))
+
+
+def _shape_of(sizes: StreamSizes) -> HeadsShape:
+    """What a plan and a list of heads need to know."""
+    halves = (
+        half
+        for outputs, inputs in sizes.adapters.values()
+        for half in ((sizes.rank, inputs), (outputs, sizes.rank))
+    )
+    num_layers = sizes.num_layers - sizes.first_layer
+    return HeadsShape(
+        num_heads=sizes.num_streams,
+        hidden_size=sizes.hidden,
+        kind="streams",
+        matrices=tuple(halves),
+        num_vector_numbers=sizes.num_streams * sizes.hidden,
+        cache_row=num_layers * (sizes.qkv_rows - sizes.q_rows),
+        made_for_vocab=sizes.vocab_size,
+        deepest_layer=sizes.num_layers,
+    )
+
+
+def _read(
+    heads_dir: Path, config: ModelConfig, precision: Precision, lent: Lent, formats: PartFormats
+) -> StreamHeads:
+    """The streams of a folder for a target.
+
+    Raises:
+        CheckpointError: A file is damaged, or holds no floating-point numbers.
+        HeadsError: They aren't whole, or made for another target.
+        OutOfMemoryError: There is no room for them.
+    """
+    checkpoint, sizes = _open(heads_dir)
+    _check_fit(sizes, config, lent)
+
+    def take(name: str) -> Tensor:
+        tensor = check_finite(name, checkpoint.floats(name, precision.compute))
+        return tensor.to(precision.device)
+
+    try:
+        return StreamHeads(sizes, config, take, lent, linears_of(formats, precision), precision)
+    except torch.OutOfMemoryError as error:
+        raise no_memory("the streams") from error
+
+
+def _check_fit(sizes: StreamSizes, config: ModelConfig, lent: Lent) -> None:
+    """Refuse streams for another target.
+
+    Raises:
+        HeadsError: They are.
+    """
+    check_sizes(sizes.hidden, sizes.vocab_size, config)
+    if lent.decoder is None or not lent.decoder.blocks or not config.traits.is_usual:
+        raise HeadsError(
+            f"Streams beside {config.model_type} models aren't supported.",
+            "Choose a model whose layers are Llama's, or other heads.",
+        )
+    if sizes.num_layers != config.num_layers:
+        raise HeadsError(
+            f"The streams are for a model of {sizes.num_layers} layers, this one has "
+            f"{config.num_layers}.",
+            "Choose the streams that were trained for this model.",
+        )
+    q_rows = config.num_heads * config.head_dim
+    qkv_rows = q_rows + 2 * config.num_kv_heads * config.head_dim
+    own = (q_rows, qkv_rows, config.intermediate_size)
+    if (sizes.q_rows, sizes.qkv_rows, sizes.inner) != own:
+        raise HeadsError(
+            "The streams are for a model whose layers have other sizes.",
+            "Choose the streams that were trained for this model.",
+        )
+
+
+def _open(heads_dir: Path) -> tuple[Checkpoint, StreamSizes]:
+    checkpoint = Checkpoint.open_file(heads_dir / FILE)
+    shapes = {name: checkpoint.shape(name) for name in checkpoint.names}
+    return checkpoint, _sizes_of(shapes, read_json(heads_dir / "config.json"))
+
+
+def _sizes_of(shapes: Shapes, settings: Mapping[str, object]) -> StreamSizes:
+    """What tensors of these names and shapes are.
+
+    Raises:
+        HeadsError: They are no whole streams.
+    """
+    layers = sorted({int(match[1]) for name in shapes if (match := _LAYER.fullmatch(name))})
+    if not layers:
+        raise HeadsError("The streams have no layers.", _AGAIN)
+    first = f"layers.{layers[0]}"
+    named = (EMBEDDINGS, f"{first}.qkv.lora_A", f"{first}.qkv.lora_B", f"{first}.output.lora_A")
+    for name in (*named, f"{first}.down.lora_A"):
+        if len(shapes.get(name, ())) != 2 or not all(shapes[name]):
+            raise HeadsError(f"The streams have no matrix {name}.", _AGAIN)
+    sizes = StreamSizes(
+        num_streams=shapes[EMBEDDINGS][0],
+        first_layer=layers[0],
+        num_layers=_told(settings, "num_hidden_layers", layers[-1] + 1, _MOST_LAYERS),
+        rank=shapes[f"{first}.qkv.lora_A"][0],
+        hidden=shapes[EMBEDDINGS][1],
+        q_rows=shapes[f"{first}.output.lora_A"][1],
+        qkv_rows=shapes[f"{first}.qkv.lora_B"][0],
+        inner=shapes[f"{first}.down.lora_A"][1],
+        vocab_size=_told(settings, "vocab_size", 0, _MOST_TOKENS),
+    )
+    if sizes.num_streams > _MOST_STREAMS:
+        raise HeadsError(
+            f"There are {sizes.num_streams} streams; no tree is deeper than {_MOST_STREAMS}.",
+            _AGAIN,
+        )
+    if layers != list(range(sizes.first_layer, sizes.num_layers)):
+        raise HeadsError(
+            f"The streams run through layers {layers[0]} to {layers[-1]}, which aren't the last of "
+            f"{sizes.num_layers}.",
+            _AGAIN,
+        )
+    _compare(shapes, sizes.tensors)
+    return sizes
+
+
+def _told(settings: Mapping[str, object], name: str, otherwise: int, most: int) -> int:
+    """A number of `config.json`; `otherwise` where nothing of it is known."""
+    told = settings.get(name) if settings else otherwise
+    if not isinstance(told, int) or isinstance(told, bool) or not 0 <= told <= most:
+        raise HeadsError(f"config.json gives {told!r:.40} as {name}.", _AGAIN)
+    return told
+
+
+def _compare(shapes: Shapes, wanted: Shapes) -> None:
+    if missing := sorted(wanted.keys() - shapes.keys()):
+        raise HeadsError(
+            f"The streams lack {len(missing)} of {len(wanted)} tensors, such as {missing[0]}.",
+            _AGAIN,
+        )
+    if extra := sorted(shapes.keys() - wanted.keys()):
+        listed = ", ".join(extra[:6]) + (", ..." if len(extra) > 6 else "")
+        raise HeadsError(f"Tensors that belong to no streams: {listed}.", _AGAIN)
+    for name, shape in wanted.items():
+        if tuple(shapes[name]) != shape:
+            raise HeadsError(f"{name} has shape {list(shapes[name])}, not {list(shape)}.", _AGAIN)
+
+
+SPEC = HeadKind("streams", _claims, _shape, _owns, _shape_among, _read, is_ranked=False)

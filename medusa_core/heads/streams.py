@@ -1,0 +1,325 @@
+"""Speculative streams in memory: rows that run beside the target's through its last layers.
+
+Stream j of a token begins, in the first of these layers, with what enters it of the token and a
+vector of its own: s = h + U V h + p_j. In every layer it reads keys and values of the target's rows
+up to the token, and those of streams 1 … j; none of it is kept. Behind the final norm the target's
+projection says what stands j places behind the next token.
+
+Adapters of low rank (LoRA) change the target's layers for these rows alone: the target's own rows
+pass through as before, so that its text is exactly its own. In the paper they change both, as it
+tunes the target for a task at once.
+
+The target's keys and values of these layers are computed a second time from what enters them, and
+kept in a cache of the streams' own. So any runner serves, whatever form its cache has.
+
+An early exit says from what enters the first of the layers what the target will choose:
+e = norm(h + U' V' h), before the target's projection.
+
+Source: Speculative Streaming (Bhendawade et al. 2024), sections 3.1 and 3.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from medusa_core.heads.medusa import Lent, MakeLinear
+from medusa_core.heads.ranked import Drawn, Ranked, best_of
+from medusa_core.kv.cache import KvCache
+from medusa_core.kv.pool import CachePool
+from medusa_core.kv.tensor import TensorCache
+from medusa_core.models.attention import choose_attention
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.decoder import LINEARS, Block, Decoder
+from medusa_core.models.precision import Precision
+from medusa_core.models.rope import interleave_rows, rotate
+from medusa_core.native.pool import Workers
+from medusa_core.quant.linear import QuantLinear
+from medusa_core.quant.native_linear import NativeLinear
+from medusa_core.types import Chance
+
+FILE = "streams.safetensors"  # in a folder of them
+EMBEDDINGS = "stream_embeddings"
+Take = Callable[[str], Tensor]
+_MOST_CANDIDATES = 4096
+
+
+class Lora(NamedTuple):
+    """What an adapter adds: U V x."""
+
+    inner: QuantLinear
+    outer: QuantLinear
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self.outer(self.inner(x))
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSizes:
+    """Sizes of streams.
+
+    Attributes:
+        num_streams: How many tokens behind the next one are drafted.
+        first_layer: The target's layer in which they begin.
+        num_layers: The target's layers.
+        rank: Of every adapter.
+        hidden: Width of the target.
+        q_rows: Numbers of all query heads together.
+        qkv_rows: These, and those of all keys and values.
+        inner: Width of the target's MLP.
+        vocab_size: The target's tokens.
+    """
+
+    num_streams: int
+    first_layer: int
+    num_layers: int
+    rank: int
+    hidden: int
+    q_rows: int
+    qkv_rows: int
+    inner: int
+    vocab_size: int
+
+    @property
+    def widths(self) -> dict[str, tuple[int, int]]:
+        """Outputs and inputs of the layers that adapters change, by name."""
+        return {
+            "qkv": (self.qkv_rows, self.hidden),
+            "output": (self.hidden, self.q_rows),
+            "gate_up": (2 * self.inner, self.hidden),
+            "down": (self.hidden, self.inner),
+        }
+
+    @property
+    def adapters(self) -> dict[str, tuple[int, int]]:
+        """Outputs and inputs of every adapter, by the beginning of its tensors' names."""
+        square = (self.hidden, self.hidden)
+        layers = range(self.first_layer, self.num_layers)
+        of_layers = {
+            f"layers.{layer}.{part}": sizes
+            for layer in layers
+            for part, sizes in self.widths.items()
+        }
+        return {"stream_init": square, "early_exit": square, **of_layers}
+
+    @property
+    def tensors(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of all tensors, by name."""
+        shapes: dict[str, tuple[int, ...]] = {EMBEDDINGS: (self.num_streams, self.hidden)}
+        for name, (outputs, inputs) in self.adapters.items():
+            shapes[f"{name}.lora_A"] = (self.rank, inputs)
+            shapes[f"{name}.lora_B"] = (outputs, self.rank)
+        return shapes
+
+
+class StreamHeads:
+    """See the module.
+
+    Attributes:
+        num_heads: How many streams there are.
+        taps: The target's layers beside whose rows streams run.
+        nbytes: Bytes of their vectors and adapters.
+        caches: Room for their caches, once it is reserved.
+    """
+
+    def __init__(
+        self,
+        sizes: StreamSizes,
+        config: ModelConfig,
+        take: Take,
+        lent: Lent,
+        make: MakeLinear,
+        precision: Precision,
+    ) -> None:
+        """Take the weights.
+
+        Args:
+            sizes: Of the streams; they fit the target.
+            config: Sizes of the target.
+            take: A tensor by its name, in the compute dtype on the device.
+            lent: What the target lends them; its decoder has ordinary blocks.
+            make: Makes a layer of a weight and a bias, in the heads' format.
+            precision: Where and in which dtype they run.
+        """
+        assert lent.decoder is not None  # whoever read the names has seen to it
+        self.num_heads = sizes.num_streams
+        self.taps = tuple(range(sizes.first_layer, sizes.num_layers))
+        self.caches: CachePool | None = None
+        self._decoder: Decoder = lent.decoder
+        self._lent, self._precision = lent, precision
+        self._layers = replace(config, num_layers=len(self.taps))
+        self._vectors = take(EMBEDDINGS)
+        self._adapters = {
+            name: Lora(make(take(f"{name}.lora_A"), None), make(outer_of(name, take, config), None))
+            for name in sizes.adapters
+        }
+        self._attend = choose_attention(precision.device)
+        self._group = config.num_heads // config.num_kv_heads
+
+    @property
+    def nbytes(self) -> int:
+        return self._vectors.nbytes + sum(linear.nbytes for linear in self._linears)
+
+    @property
+    def _linears(self) -> list[QuantLinear]:
+        return [linear for adapter in self._adapters.values() for linear in adapter]
+
+    def share_workers(self, workers: Workers) -> None:
+        """Let the target's threads compute the adapters, and the target's layers for streams."""
+        blocks = (self._decoder.blocks[layer] for layer in self.taps)
+        lent = [getattr(block, name) for block in blocks for name in LINEARS]
+        for linear in (*self._linears, *lent, self._lent.lm_head):
+            if isinstance(linear, NativeLinear):
+                linear.share_workers(workers)
+
+    def reserve(self, num_rows: int) -> None:
+        """Reserve room for so many rows of all conversations together.
+
+        Raises:
+            OutOfMemoryError: The device has no room.
+        """
+        precision = self._precision
+        self.caches = CachePool(self._layers, precision.cache, precision.device, num_rows)
+
+    def new_cache(self, capacity: int, memory: Tensor | None = None) -> KvCache:
+        """An empty cache for the target's keys and values in their layers."""
+        return TensorCache(self._layers, self._precision, capacity, memory=memory)
+
+    def remember(self, deep: Tensor, place: int, kv: KvCache) -> None:
+        """Keep the target's keys and values of consecutive tokens.
+
+        Args:
+            deep: What enters `taps`, side by side. [n, taps · hidden]
+            place: Of the first token.
+            kv: From `new_cache`; takes the rows.
+        """
+        assert isinstance(kv, TensorCache)
+        count = len(deep)
+        entering = self._placed(deep).chunk(len(self.taps), dim=1)
+        factors = self._factors(place, count, kv)
+        kv.reserve(count)
+        for index, x in enumerate(entering):
+            block = self._block(index)
+            qkv = block.qkv(block.attention_norm(x.contiguous()))
+            kv.write(index, self._turned(block, qkv, factors)[:, self._layers.num_heads :])
+        kv.commit(range(count))
+
+    def states(self, entering: Tensor, place: int, kv: KvCache, num_streams: int) -> Tensor:
+        """What the first streams of a token leave behind the final norm.
+
+        Args:
+            entering: What enters the first of `taps` there. [hidden]
+            place: Of the token.
+            kv: Holds its row and those before.
+            num_streams: How many are wanted.
+
+        Returns:
+            [num_streams, hidden]
+        """
+        assert isinstance(kv, TensorCache)
+        start = self._placed(entering).unsqueeze(0)
+        start = start + self._adapters["stream_init"](start)
+        x = start + self._vectors[:num_streams]
+        factors = self._factors(place + 1, num_streams, kv)
+        kv.reserve(num_streams)  # and never committed
+        scores = self._precision.scores
+        mask = torch.zeros(num_streams, kv.length + num_streams, dtype=scores, device=x.device)
+        mask[:, kv.length :] = x.new_full((num_streams, num_streams), float("-inf")).triu(1)
+        for index in range(len(self.taps)):
+            x = self._layer(index, x, factors, mask.repeat(self._group, 1), kv)
+        return self._decoder.final_norm(x)
+
+    def ranked(
+        self,
+        entering: Tensor,
+        place: int,
+        kv: KvCache,
+        num_streams: int,
+        num_ranks: int,
+        chance: Chance | None = None,
+    ) -> Ranked:
+        """The best tokens of the first streams; arguments as in `states`.
+
+        Args:
+            entering: See there.
+            place: See there.
+            kv: See there.
+            num_streams: See there.
+            num_ranks: How many tokens are wanted of each.
+            chance: What will be added to the target's scores behind the root: then the best tokens
+                are those that are best with it.
+        """
+        scores = self.scores(self.states(entering, place, kv, num_streams))
+        num_ranks = min(num_ranks, scores.shape[-1])
+        if chance is None:
+            columns, chances = best_of(scores, num_ranks)
+            return Ranked(columns, columns, scores, chances)
+        likely = scores.topk(min(scores.shape[-1], _MOST_CANDIDATES), dim=-1)
+        token_ids = likely.indices.cpu()
+        shifted = chance(likely.values.cpu(), token_ids)
+        places = shifted.topk(num_ranks, dim=-1).indices
+        columns = token_ids.gather(1, places).tolist()
+        return Ranked(columns, columns, scores, drawn=Drawn(shifted, places.tolist()))
+
+    def early_exit(self, entering: Tensor) -> Tensor:
+        """Scores of what follows tokens, before the last layers have seen them.
+
+        Args:
+            entering: What enters the first of `taps`. [n, hidden]
+
+        Returns:
+            [n, vocabulary], float32 or better
+        """
+        x = self._placed(entering)
+        return self.scores(self._decoder.final_norm(x + self._adapters["early_exit"](x)))
+
+    def scores(self, states: Tensor) -> Tensor:
+        """The projection's scores. [n, hidden] → [n, vocabulary], float32 or better"""
+        wide = torch.promote_types(self._precision.compute, torch.float32)
+        return self._lent.lm_head(states).to(wide)
+
+    def _layer(
+        self, index: int, x: Tensor, factors: Tensor, mask: Tensor, kv: TensorCache
+    ) -> Tensor:
+        """One layer over streams, with what adapters change."""
+        block, num_q = self._block(index), self._layers.num_heads
+        adapters = {part: self._adapters[f"layers.{self.taps[index]}.{part}"] for part in LINEARS}
+        normed = block.attention_norm(x)
+        turned = self._turned(block, block.qkv(normed) + adapters["qkv"](normed), factors)
+        keys, values = (part.to(mask.dtype) for part in kv.write(index, turned[:, num_q:]))
+        mixed = self._attend(turned[:, :num_q].to(mask.dtype), keys, values, mask).to(x.dtype)
+        x = block.output.plus(mixed, x) + adapters["output"](mixed)
+        normed = block.mlp_norm(x)
+        gate, up = (block.gate_up(normed) + adapters["gate_up"](normed)).chunk(2, dim=-1)
+        active = F.silu(gate) * up
+        return block.down.plus(active, x) + adapters["down"](active)
+
+    def _block(self, index: int) -> Block:
+        return self._decoder.blocks[self.taps[index]]
+
+    def _placed(self, rows: Tensor) -> Tensor:
+        return rows.to(self._precision.device, self._precision.compute)
+
+    def _factors(self, place: int, count: int, kv: KvCache) -> Tensor:
+        """Rotations of consecutive places."""
+        positions = torch.arange(place, place + count, device=self._precision.device)
+        return self._decoder.rotations(positions, max(kv.capacity, place + count) + 1)
+
+    def _turned(self, block: Block, qkv: Tensor, factors: Tensor) -> Tensor:
+        """[n, heads, head_dim]: queries, then keys, turned by their places; then values."""
+        return rotate(qkv if block.qk_norm is None else block.qk_norm(qkv), factors)
+
+
+def outer_of(name: str, take: Take, config: ModelConfig) -> Tensor:
+    """The outer half of an adapter, its rows in the order that the target's layer has here."""
+    outer = take(f"{name}.lora_B")
+    if not name.endswith(".qkv"):
+        return outer
+    num_turned = (config.num_heads + config.num_kv_heads) * config.head_dim
+    turned = interleave_rows(outer[:num_turned], *config.head_rows)
+    return torch.cat([turned, outer[num_turned:]])

@@ -1,0 +1,173 @@
+"""A target with a LoRA in training: its own decoder, with gradients through frozen weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from medusa_core.errors import TrainingError
+from medusa_core.messages import WeightFormats
+from medusa_core.models.checkpoint import Checkpoint
+from medusa_core.models.config import ModelConfig, read_config
+from medusa_core.models.decoder import Decoder, SequenceRows, build_decoder
+from medusa_core.models.family import find_family
+from medusa_core.models.header import check_header
+from medusa_core.models.precision import Precision, choose_device, hardware_of, precision_of
+from medusa_core.quant.choice import settle_formats
+from medusa_core.runner.rows import additive_mask
+from medusa_core.training.frozen import FrozenWeights
+from medusa_core.training.lora import LoraForm, LoraModule
+from medusa_core.training.precision import trains_in_bf16
+
+_MOST_KEPT_BYTES = 1 << 30  # of a pass; beyond it each block is computed again for its gradients
+_NUMBERS_OF_A_ROW = 12  # of hidden and inner size each, about, that a block keeps for them
+
+
+class _Fresh:
+    """A sequence that is read as a whole: its keys and values are those of the pass."""
+
+    def __init__(self, num_kv_heads: int) -> None:
+        self._num_kv_heads = num_kv_heads
+
+    def write(self, layer: int, rows: Tensor) -> tuple[Tensor, Tensor]:
+        keys, values = torch.split(rows, self._num_kv_heads, dim=1)
+        return keys.transpose(0, 1), values.transpose(0, 1)
+
+
+class AdaptedTarget:
+    """A target whose weights are frozen, and the LoRA that learns on it.
+
+    Attributes:
+        config: Sizes of the target.
+        lora: What learns.
+        nbytes: Bytes of the frozen weights.
+    """
+
+    def __init__(self, config: ModelConfig, precision: Precision, lora: LoraModule) -> None:
+        """Take a LoRA; `read` brings the weights.
+
+        Raises:
+            TrainingError: Models of this family can't be trained so.
+        """
+        check_family(config)
+        self.config = config
+        self.lora = lora
+        self.nbytes = 0
+        self._precision = precision
+        self._group = config.num_heads // config.num_kv_heads
+        self._decoder: Decoder | None = None
+
+    def read(self, model_checkpoint: Checkpoint, weights: FrozenWeights) -> None:
+        """Read the frozen weights.
+
+        Raises:
+            CheckpointError: A tensor is missing or misshapen.
+        """
+        decoder = build_decoder(self.config, self._precision, model_checkpoint, weights)
+        self._decoder, self.nbytes = decoder, weights.nbytes
+
+    def states(self, texts: Sequence[Tensor]) -> Tensor:
+        """States behind every token of some texts, each alone. int64 [n] each → [all, hidden]"""
+        decoder = self._decoder
+        assert decoder is not None  # from `read`
+        device, scores = self._precision.device, self._precision.scores
+        lengths = [len(text) for text in texts]
+        positions = torch.cat([torch.arange(length) for length in lengths]).to(device)
+        rotations = decoder.rotations(positions, max(lengths))
+        sequences, start = [], 0
+        for length in lengths:
+            sees = torch.ones(length, length, dtype=torch.bool, device=device).tril_()
+            mask = additive_mask(sees, 0, self._group, scores) if length > 1 else None
+            rows = slice(start, start + length)
+            sequences.append(SequenceRows(rows, mask, _Fresh(self.config.num_kv_heads)))
+            start += length
+        embedded = decoder.embed(torch.cat(list(texts)).to(device))
+        x = embedded.to(torch.promote_types(embedded.dtype, torch.float32))
+        again = torch.is_grad_enabled() and recomputes(self.config, start)
+        for index in range(self.config.num_layers):
+            block = (index, x, rotations, sequences)
+            if again:
+                x = checkpoint(decoder.block, *block, use_reentrant=False)
+            else:
+                x = decoder.block(*block)
+        return decoder.final_norm(x).to(x.dtype)
+
+    def logits(self, states: Tensor) -> Tensor:
+        """The scores behind states. [n, hidden] → [n, vocabulary]"""
+        assert self._decoder is not None  # from `read`
+        return self._decoder.logits(states)
+
+
+def load_adapted(
+    model_dir: Path,
+    form: LoraForm,
+    quant: str = "",
+    device: str = "",
+    seed: int = 1,
+    dtype: str = "",
+) -> AdaptedTarget:
+    """A target with a LoRA that has yet to learn.
+
+    Args:
+        model_dir: The target.
+        form: Of the LoRA.
+        quant: Weight format; empty for the usual one.
+        device: Where to run; empty for the best there is.
+        seed: Of what the LoRA begins with.
+        dtype: To compute in; empty for the usual one.
+
+    Raises:
+        MedusaError: It can't be loaded.
+        TrainingError: Models of this family can't be trained so.
+    """
+    place = choose_device(device)
+    config = read_config(model_dir)
+    formats = settle_formats(WeightFormats(quant), dtype, hardware_of(place), config.stored)
+    precision = precision_of(formats.compute, place)
+    wide = torch.promote_types(precision.compute, torch.float32)
+    products = wide
+    if wide == torch.float32 and trains_in_bf16(place.type):
+        products = torch.bfloat16
+    lora = LoraModule(form, config, wide, seed).to(place)
+    target = AdaptedTarget(config, precision, lora)
+    opened = Checkpoint.open_model(model_dir)
+    check_header(opened, config)
+    weights = FrozenWeights(
+        *(opened, config, precision, formats, products),
+        lambda part: lora.added_to(part, products),
+    )
+    target.read(opened, weights)
+    return target
+
+
+def check_family(config: ModelConfig) -> None:
+    """See that models of this family can be trained with a LoRA.
+
+    Raises:
+        TrainingError: They can't.
+    """
+    if config.traits.experts is not None:
+        raise TrainingError(
+            "Models whose rows pass through experts can't be trained together with heads.",
+            "Leave out --joint: heads alone learn from such a model, too.",
+        )
+    if find_family(config.model_type).decoder is not None:
+        raise TrainingError(
+            f"Models of type {config.model_type} can't be trained together with heads.",
+            "Leave out --joint: heads alone learn from such a model, too.",
+        )
+
+
+def kept_bytes(config: ModelConfig, num_rows: int) -> int:
+    """Bytes that one block keeps for its gradients, about."""
+    width = config.hidden_size + config.intermediate_size
+    return 4 * num_rows * _NUMBERS_OF_A_ROW * width
+
+
+def recomputes(config: ModelConfig, num_rows: int) -> bool:
+    """Whether blocks are computed again for their gradients."""
+    return config.num_layers * kept_bytes(config, num_rows) > _MOST_KEPT_BYTES

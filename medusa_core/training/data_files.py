@@ -1,0 +1,65 @@
+"""Files named with --data: found in folders, read as text, taken apart into rows of JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from medusa_core.errors import TrainingError
+
+
+def files_of(path: Path, suffixes: Sequence[str]) -> list[Path]:
+    """A file itself, or the files below a folder that end so.
+
+    Raises:
+        TrainingError: There is none.
+    """
+    if path.is_dir():
+        found = sorted(file for file in path.rglob("*") if file.suffix in suffixes)
+        if not found:
+            named = " or ".join((", ".join(suffixes[:-1]), suffixes[-1]))
+            raise TrainingError(f"{path} holds no file to read.", f"They end in {named}.")
+        return found
+    if not path.is_file():
+        raise TrainingError(f"There is no file {path}.", "Check the name of --data.")
+    return [path]
+
+
+def text_of(path: Path) -> str:
+    """The text of a file.
+
+    Raises:
+        TrainingError: It can't be read, or is no text in UTF-8.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TrainingError(f"{path} can't be read: {error}.", "Name another file.") from error
+    if "\0" in text:
+        raise TrainingError(f"{path} is no text.", "Name another file.")
+    return text
+
+
+def rows_of(text: str, name: str) -> Iterator[tuple[str, Any]]:
+    """Rows of JSON lines or of a JSON list, each with where it stands.
+
+    Raises:
+        TrainingError: One is no JSON; the message names it.
+    """
+    try:
+        if text.lstrip().startswith("["):
+            yield from ((f"{name}, row {n}", row) for n, row in enumerate(json.loads(text), 1))
+            return
+    except (ValueError, RecursionError) as error:
+        raise TrainingError(f"{name} is no JSON: {error}.", "Name another file.") from error
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            yield f"{name}, line {number}", json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise TrainingError(
+                f"{name}, line {number}, is no JSON: {error}.", "Write one JSON object a line."
+            ) from error

@@ -1,0 +1,139 @@
+"""Linear layers of a target that stay as they are, and let gradients through to their inputs.
+
+Weights stay in the format that they run in: each product makes numbers of one layer's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from medusa_core.models.checkpoint import Checkpoint
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.parts import LinearPart
+from medusa_core.models.precision import Precision
+from medusa_core.models.weights import CheckpointWeights
+from medusa_core.quant.choice import PartFormats
+from medusa_core.quant.format import QuantSpec
+from medusa_core.quant.laid import Laid, bias_of, with_bias
+from medusa_core.quant.linear import QuantLinear
+
+# What is added to the outputs of a part: [n, in] → [n, out]
+Added = Callable[[Tensor], Tensor]
+AddedTo = Callable[[LinearPart], Added | None]
+
+
+class _Product(torch.autograd.Function):
+    """x Wᵀ of a matrix that is made of its stored form in each direction, and never kept."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, matrix: Callable[[], Tensor]) -> Tensor:
+        ctx.matrix = matrix
+        weight = matrix()
+        return (x.to(weight.dtype) @ weight.T).to(x.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        (grad,) = grads
+        weight = ctx.matrix()
+        return (grad.to(weight.dtype) @ weight).to(grad.dtype), None
+
+
+class FrozenLinear:
+    """y = x Wᵀ + b + what is added; see `QuantLinear`."""
+
+    def __init__(
+        self,
+        spec: QuantSpec,
+        tensors: Mapping[str, Tensor],
+        size: tuple[int, int],
+        bias: Tensor | None,
+        dtype: torch.dtype,
+        added: Added | None = None,
+    ) -> None:
+        """Take a matrix as its format keeps it.
+
+        Args:
+            spec: The format.
+            tensors: By its names.
+            size: Rows and columns.
+            bias: [rows], or None.
+            dtype: What products are made in.
+            added: What is added to the outputs, or None.
+        """
+        self._spec, self._tensors, self._size = spec, tensors, size
+        self._bias, self._dtype, self._added = bias, dtype, added
+        self.nbytes = sum(tensor.nbytes for tensor in tensors.values())
+        self.nbytes += 0 if bias is None else bias.nbytes
+
+    def matrix(self) -> Tensor:
+        """The weights as numbers. [rows, columns]"""
+        return self._spec.numbers(self._tensors, *self._size).to(self._dtype)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        wide = x.to(torch.promote_types(x.dtype, torch.float32))
+        apply: Callable[..., Tensor] = _Product.apply
+        y = apply(wide, self.matrix)
+        if self._bias is not None:
+            y = y + self._bias
+        return y if self._added is None else y + self._added(wide)
+
+    def plus(self, x: Tensor, residual: Tensor) -> Tensor:
+        return residual + self(x)
+
+    def laid(self) -> Laid:
+        spec, size, dtype, added = self._spec, self._size, self._dtype, self._added
+        names = tuple(self._tensors)
+
+        def again(tensors: Sequence[Tensor]) -> FrozenLinear:
+            named = dict(zip(names, tensors, strict=False))
+            return FrozenLinear(spec, named, size, bias_of(tensors, len(names)), dtype, added)
+
+        kind = f"frozen {spec.name} {size} {names}"
+        return Laid(kind, with_bias(tuple(self._tensors.values()), self._bias), again)
+
+
+class FrozenWeights(CheckpointWeights):
+    """Reads a checkpoint into layers that let gradients through; see `Weights`."""
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        config: ModelConfig,
+        precision: Precision,
+        formats: PartFormats,
+        dtype: torch.dtype,
+        added_to: AddedTo,
+    ) -> None:
+        """Read from a checkpoint.
+
+        Args:
+            checkpoint: The tensors.
+            config: Sizes of the target.
+            precision: What it computes in, and where.
+            formats: Format of every part.
+            dtype: What products are made in.
+            added_to: What is added to each part.
+        """
+        super().__init__(checkpoint, config, precision, formats)
+        self._tied = config.tie_embeddings
+        self._kinds, self._dtype, self._added_to = formats, dtype, added_to
+
+    def lm_head(self, part: LinearPart, embedding: Tensor) -> QuantLinear:
+        if not self._kinds.shares_embedding(self._tied):
+            return super().lm_head(part, embedding)
+        return self._frozen(part, self._kinds.dense, {"weight": embedding}, None)
+
+    def _built(
+        self, part: LinearPart, spec: QuantSpec, tensors: dict[str, Tensor], bias: Tensor | None
+    ) -> QuantLinear:
+        return self._frozen(part, spec, tensors, bias)
+
+    def _frozen(
+        self, part: LinearPart, spec: QuantSpec, tensors: dict[str, Tensor], bias: Tensor | None
+    ) -> FrozenLinear:
+        size = (part.rows, part.columns)
+        return FrozenLinear(spec, tensors, size, bias, self._dtype, self._added_to(part))

@@ -1,0 +1,106 @@
+"""A phrase table of any texts, for any model: its tokenizer is read, its weights aren't."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from safetensors import SafetensorError
+
+from medusa_core.errors import TrainingError
+from medusa_core.models.config import read_config
+from medusa_core.text.tokenizer import Tokenizer
+from medusa_core.training.phrase_counts import (
+    NUM_HELD_OUT,
+    OwnText,
+    PhraseRecipe,
+    count_phrases,
+    rank_shares,
+)
+from medusa_core.tree.phrase_table import FILE, Phrases, write_phrases
+
+log = logging.getLogger(__name__)
+
+MOST_MIXED = 32  # followers; a table keeps four
+_HELD_OUT_EACH = 20  # every so many-th text isn't counted
+
+
+@dataclass(frozen=True, slots=True)
+class CountedTexts:
+    """What came of some texts.
+
+    Attributes:
+        phrases: The table.
+        num_texts: Texts that were read.
+        num_tokens: Their tokens.
+        is_whole: No text was left out for want of room.
+    """
+
+    phrases: Phrases
+    num_texts: int
+    num_tokens: int
+    is_whole: bool
+
+
+def count_texts(
+    model_dir: Path, texts: Iterable[str], recipe: PhraseRecipe, most_tokens: int
+) -> CountedTexts:
+    """Count what some texts say often, in a model's tokens.
+
+    Args:
+        model_dir: The model's folder, or a GGUF file.
+        texts: The texts.
+        recipe: How they are counted.
+        most_tokens: No text is read after so many tokens.
+
+    Raises:
+        ModelError: The model can't be read.
+        TrainingError: The texts hold too little.
+    """
+    tokenizer, vocab_size = Tokenizer.open(model_dir), read_config(model_dir).vocab_size
+    counted: list[OwnText] = []
+    held_out: list[OwnText] = []
+    num_texts = num_tokens = 0
+    is_whole = True
+    for text in texts:
+        if num_tokens >= most_tokens:
+            is_whole = False
+            break
+        token_ids = tokenizer.encode(text)[: most_tokens - num_tokens]
+        num_texts, num_tokens = num_texts + 1, num_tokens + len(token_ids)
+        is_held_out = num_texts % _HELD_OUT_EACH == 0 and len(held_out) < NUM_HELD_OUT
+        (held_out if is_held_out else counted).extend(_known(token_ids, vocab_size))
+    if not counted:
+        raise TrainingError("The files hold no text.", "Name other files with --data.")
+    phrases = count_phrases(counted, recipe)
+    if held_out:
+        phrases.accuracies[0.0] = rank_shares(phrases, held_out)
+    return CountedTexts(phrases, num_texts, num_tokens, is_whole)
+
+
+def save_table(phrases: Phrases, out_dir: Path) -> int:
+    """Put a table into a folder; returns its bytes.
+
+    Raises:
+        TrainingError: It can't be written.
+    """
+    try:
+        out_dir.mkdir(parents=True, exist_ok=True)
+        write_phrases(phrases, out_dir)
+        return (out_dir / FILE).stat().st_size
+    except (OSError, SafetensorError) as error:
+        raise TrainingError(
+            f"{out_dir} can't be written: {error}.", "Name another folder with --out."
+        ) from error
+
+
+def _known(token_ids: list[int], vocab_size: int) -> Iterator[OwnText]:
+    """The text in parts between tokens that the model has no row for, as some tokenizers have."""
+    begin = 0
+    for end, token_id in enumerate((*token_ids, vocab_size)):
+        if token_id >= vocab_size:
+            if end > begin:
+                yield OwnText(tuple(token_ids[begin:end]), 0)
+            begin = end + 1

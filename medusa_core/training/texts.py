@@ -1,0 +1,72 @@
+"""Texts to count phrases in: files of plain text, or rows of JSON in the usual forms.
+
+A row is a conversation (`messages`, `conversations`), of which the answers are taken, or has a
+text of its own: `text`, `content`, `response`, `output`, `completion` or `answer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from medusa_core.errors import TrainingError
+from medusa_core.training.data_files import files_of, rows_of, text_of
+
+_OF_ROWS = (".jsonl", ".json")
+_SUFFIXES = (".txt", ".md", *_OF_ROWS)
+_NAMES = ("text", "content", "response", "output", "completion", "answer")
+_ANSWERERS = ("assistant", "gpt", "model", "bot")
+_PART_CHARS = 4000  # of a file of plain text: some parts are held out
+
+
+def read_texts(paths: Sequence[Path]) -> Iterator[str]:
+    """The texts of some files and folders, one after the other.
+
+    Raises:
+        TrainingError: One can't be read; the message names the line.
+    """
+    for path in paths:
+        for file in files_of(path, _SUFFIXES):
+            text = text_of(file)
+            if file.suffix in _OF_ROWS:
+                for where, row in rows_of(text, file.name):
+                    yield from _texts_in(row, where)
+            else:
+                yield from _parts(text)
+
+
+def _parts(text: str) -> Iterator[str]:
+    """A long text in parts that end where a line ends, if there is such a place."""
+    begin = 0
+    while begin < len(text):
+        end = begin + _PART_CHARS
+        if end < len(text):
+            end = text.rfind("\n", begin, end) + 1 or end
+        yield text[begin:end]
+        begin = end
+
+
+def _texts_in(row: Any, where: str) -> Iterator[str]:
+    if isinstance(row, str):
+        yield row
+        return
+    said = row.get("messages", row.get("conversations")) if isinstance(row, dict) else None
+    if isinstance(said, list):
+        yield from _answers_in(said)
+        return
+    named = (row.get(name) for name in _NAMES) if isinstance(row, dict) else ()
+    text = next((one for one in named if isinstance(one, str)), None)
+    if text is None:
+        raise TrainingError(
+            f"{where} holds no text.", f"A row has messages, conversations or {', '.join(_NAMES)}."
+        )
+    yield text
+
+
+def _answers_in(said: Sequence[Any]) -> Iterator[str]:
+    for turn in said:
+        if isinstance(turn, dict) and str(turn.get("role", turn.get("from"))) in _ANSWERERS:
+            content = turn.get("content", turn.get("value"))
+            if isinstance(content, str):
+                yield content
