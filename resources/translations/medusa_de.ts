@@ -1085,11 +1085,11 @@
     </message>
     <message>
         <source>Choose a LoRA of attention and MLPs, or a model into which it was merged.</source>
-        <translation type="unfinished"></translation>
+        <translation>Wählen Sie ein LoRA von Attention und MLPs oder ein Modell, in das es eingerechnet wurde.</translation>
     </message>
     <message>
         <source>Choose a LoRA, or a model into which the adapter was merged.</source>
-        <translation type="unfinished"></translation>
+        <translation>Wählen Sie ein LoRA oder ein Modell, in das der Adapter eingerechnet wurde.</translation>
     </message>
     <message>
         <source>Choose a MiMo model, or go without heads.</source>
@@ -1141,7 +1141,7 @@
     </message>
     <message>
         <source>Choose a folder with a LoRA of PEFT.</source>
-        <translation type="unfinished"></translation>
+        <translation>Wählen Sie einen Ordner mit einem LoRA von PEFT.</translation>
     </message>
     <message>
         <source>Choose a folder with config.json and safetensors files.</source>
@@ -1157,7 +1157,7 @@
     </message>
     <message>
         <source>Choose a plain LoRA, or a model into which the adapter was merged.</source>
-        <translation type="unfinished"></translation>
+        <translation>Wählen Sie ein einfaches LoRA oder ein Modell, in das der Adapter eingerechnet wurde.</translation>
     </message>
     <message>
         <source>Choose a recorded trace.</source>
@@ -1193,7 +1193,7 @@
     </message>
     <message>
         <source>Choose another adapter.</source>
-        <translation type="unfinished"></translation>
+        <translation>Wählen Sie einen anderen Adapter.</translation>
     </message>
     <message>
         <source>Choose another checkpoint.</source>
@@ -1305,7 +1305,7 @@
     </message>
     <message>
         <source>Choose one of plain numbers.</source>
-        <translation type="unfinished"></translation>
+        <translation>Wählen Sie einen aus gewöhnlichen Zahlen.</translation>
     </message>
     <message>
         <source>Choose one of {0}.</source>
@@ -1317,7 +1317,7 @@
     </message>
     <message>
         <source>Choose one with one LoRA.</source>
-        <translation type="unfinished"></translation>
+        <translation>Wählen Sie einen mit nur einem LoRA.</translation>
     </message>
     <message>
         <source>Choose one with one scheme for all layers</source>
@@ -1481,7 +1481,7 @@
     </message>
     <message>
         <source>Download the adapter again.</source>
-        <translation type="unfinished"></translation>
+        <translation>Laden Sie den Adapter erneut herunter.</translation>
     </message>
     <message>
         <source>Download the file again.</source>
@@ -1701,11 +1701,11 @@
     </message>
     <message>
         <source>It was made for another model, or its two files don&apos;t belong together.</source>
-        <translation type="unfinished"></translation>
+        <translation>Er wurde für ein anderes Modell gemacht, oder seine beiden Dateien gehören nicht zusammen.</translation>
     </message>
     <message>
         <source>It was made for another model: choose that one.</source>
-        <translation type="unfinished"></translation>
+        <translation>Er wurde für ein anderes Modell gemacht: wählen Sie jenes.</translation>
     </message>
     <message>
         <source>Its tokens belong to another model or to another text: ask again instead.</source>
@@ -1877,7 +1877,7 @@
     </message>
     <message>
         <source>Name the layers instead.</source>
-        <translation type="unfinished"></translation>
+        <translation>Nennen Sie stattdessen die Schichten.</translation>
     </message>
     <message>
         <source>Name the model with --model, or convert to v2.</source>
@@ -2245,39 +2245,39 @@
     </message>
     <message>
         <source>The adapter changes {0} twice.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Adapter ändert {0} zweimal.</translation>
     </message>
     <message>
         <source>The adapter changes {0}; only layers of the blocks are supported.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Adapter ändert {0}; unterstützt werden nur Schichten der Blöcke.</translation>
     </message>
     <message>
         <source>The adapter has one half of what it adds to {0}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Adapter hat nur eine Hälfte dessen, was er zu {0} addiert.</translation>
     </message>
     <message>
         <source>The adapter holds nothing.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Adapter enthält nichts.</translation>
     </message>
     <message>
         <source>The adapter holds {0}, which isn&apos;t supported.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Adapter enthält {0}, was nicht unterstützt wird.</translation>
     </message>
     <message>
         <source>The adapter holds {0}: {1}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Adapter enthält {0}: {1}.</translation>
     </message>
     <message>
         <source>The adapter is of type {0}; only LORA is supported.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Adapter ist von der Art {0}; unterstützt wird nur LORA.</translation>
     </message>
     <message>
         <source>The adapter&apos;s {0} has shape {1}, not {2}.</source>
-        <translation type="unfinished"></translation>
+        <translation>{0} des Adapters hat die Form {1} statt {2}.</translation>
     </message>
     <message>
         <source>The adapter&apos;s {0} holds {1}.</source>
-        <translation type="unfinished"></translation>
+        <translation>{0} des Adapters enthält {1}.</translation>
     </message>
     <message>
         <source>The answer can&apos;t be taken up again at token {0}.</source>
@@ -2485,7 +2485,7 @@
     </message>
     <message>
         <source>The model has no layer {0}, which the adapter changes.</source>
-        <translation type="unfinished"></translation>
+        <translation>Das Modell hat keine Schicht {0}, die der Adapter ändert.</translation>
     </message>
     <message>
         <source>The model&apos;s scores are not numbers (NaN or infinite).</source>
@@ -2921,7 +2921,7 @@
     </message>
     <message>
         <source>What the adapter adds to {0} holds something that is no number.</source>
-        <translation type="unfinished"></translation>
+        <translation>Was der Adapter zu {0} addiert, enthält etwas, das keine Zahl ist.</translation>
     </message>
     <message>
         <source>What {0} said isn&apos;t kept.</source>
@@ -3461,7 +3461,7 @@
     </message>
     <message>
         <source>{0} holds neither a model nor heads nor an adapter.</source>
-        <translation type="unfinished"></translation>
+        <translation>{0} enthält weder ein Modell noch Köpfe noch einen Adapter.</translation>
     </message>
     <message>
         <source>{0} holds no JSON object.</source>
@@ -3553,7 +3553,7 @@
     </message>
     <message>
         <source>{0} is a pickle, which can run code: save the adapter as safetensors.</source>
-        <translation type="unfinished"></translation>
+        <translation>{0} ist ein Pickle, das Code ausführen kann: speichern Sie den Adapter als safetensors.</translation>
     </message>
     <message>
         <source>{0} is a trace of version {1}; this program reads version {2}.</source>
@@ -3653,7 +3653,7 @@
     </message>
     <message>
         <source>{0} is quantized, though config.json doesn&apos;t say so: no adapter can be added.</source>
-        <translation type="unfinished"></translation>
+        <translation>{0} ist quantisiert, obwohl config.json das nicht sagt: ein Adapter kann nicht dazukommen.</translation>
     </message>
     <message>
         <source>{0} is safetensors already.</source>
@@ -3805,11 +3805,11 @@
     </message>
     <message>
         <source>{0}: {1} has a pattern that can&apos;t be used: {2}.</source>
-        <translation type="unfinished"></translation>
+        <translation>{0}: {1} hat ein Muster, das nicht verwendet werden kann: {2}.</translation>
     </message>
     <message>
         <source>{0}: {1} is no short table.</source>
-        <translation type="unfinished"></translation>
+        <translation>{0}: {1} ist keine kurze Tabelle.</translation>
     </message>
     <message>
         <source>{0}: {1} is of type {2}, which isn&apos;t supported.</source>
@@ -3817,11 +3817,11 @@
     </message>
     <message>
         <source>{0}: {1} is {2}, not a number from 0 on.</source>
-        <translation type="unfinished"></translation>
+        <translation>{0}: {1} ist {2} statt einer Zahl ab 0.</translation>
     </message>
     <message>
         <source>{0}: {1} is {2}, not a whole number from 1 to {3}.</source>
-        <translation type="unfinished"></translation>
+        <translation>{0}: {1} ist {2} statt einer ganzen Zahl von 1 bis {3}.</translation>
     </message>
     <message>
         <source>{0}{1} isn&apos;t installed.</source>
@@ -4914,11 +4914,11 @@
     </message>
     <message>
         <source>Adapter</source>
-        <translation type="unfinished"></translation>
+        <translation>Adapter</translation>
     </message>
     <message>
         <source>A LoRA changes what the model says; without it the model is as it was.</source>
-        <translation type="unfinished"></translation>
+        <translation>Ein LoRA ändert, was das Modell sagt; ohne es ist das Modell wie zuvor.</translation>
     </message>
     <message>
         <source>Verify</source>
@@ -5153,7 +5153,7 @@
     </message>
     <message>
         <source>LoRA adapter</source>
-        <translation type="unfinished"></translation>
+        <translation>LoRA-Adapter</translation>
     </message>
     <message>
         <source>not usable</source>
@@ -6783,7 +6783,7 @@
     </message>
     <message>
         <source>Heads and model learn together</source>
-        <translation type="unfinished"></translation>
+        <translation>Köpfe und Modell lernen zusammen</translation>
     </message>
     <message>
         <source>Measuring what the heads bring</source>
@@ -6905,11 +6905,11 @@
     </message>
     <message>
         <source>Let the model learn with them</source>
-        <translation type="unfinished"></translation>
+        <translation>Das Modell mitlernen lassen</translation>
     </message>
     <message>
         <source>Heads guess better with a model that learned with them. What it learned is an adapter, which you choose when you load it; without it the model is as it was.</source>
-        <translation type="unfinished"></translation>
+        <translation>Köpfe raten besser, wenn das Modell mit ihnen gelernt hat. Was es lernt, ist ein Adapter, den Sie beim Laden wählen; ohne ihn ist das Modell wie zuvor.</translation>
     </message>
     <message>
         <source>Kind of heads</source>
