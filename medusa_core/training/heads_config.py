@@ -128,9 +128,10 @@ class HeadsConfig:
             self._check_joint()
 
     def _check_joint(self) -> None:
-        if self.kind == "eagle":
+        if self.kind in ("eagle", "streams"):
+            what = "An EAGLE head isn't" if self.kind == "eagle" else "Streams aren't"
             raise TrainingError(
-                "An EAGLE head isn't trained together with its model.",
+                f"{what} trained together with the model.",
                 "Choose Medusa heads, such as medusa-shared, or leave out --joint.",
             )
         if self.adapter:

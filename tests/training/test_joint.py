@@ -350,6 +350,7 @@ def test_some_texts_of_a_shard_are_read_as_if_they_were_alone(tmp_path: Path) ->
     "raw",
     [
         {"joint": True, "kind": "eagle"},
+        {"joint": True, "kind": "streams"},
         {"joint": True, "adapter": "somewhere"},
         {"rank": 0},
         {"alpha": 0.0},
