@@ -78,7 +78,7 @@ class HeadsConfig:
     joint: bool = False
     rank: int = 32
     alpha: float = 16.0
-    heads_weight: float = 0.2
+    heads_weight: float = 0.1
     adapter: str = ""
     states_gib: float = 4.0
     seed: int = 1
@@ -145,7 +145,7 @@ class HeadsConfig:
         return {**asdict(self), "data": list(self.data)}
 
 
-def learning_rate_of(config: HeadsConfig, width: int) -> float:
+def learning_rate_of(config: HeadsConfig, width: int = _PUBLISHED_WIDTH) -> float:
     """The rate that is asked for, or the one that suits a model.
 
     Published rates are for models that are 4,096 wide; heads of narrower ones may learn faster.

@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -101,8 +101,7 @@ class HeadsRun:
         try:
             target = self._parts.load()
             name = target.name
-            rate = learning_rate_of(self.config, target.config.hidden_size)
-            self.config = replace(self.config, learning_rate=rate)
+            width = target.config.hidden_size
             with denormals_are_zero():
                 answers = self._answers(target)
                 trainee = self._parts.trainee(target, answers)
@@ -112,7 +111,7 @@ class HeadsRun:
                     del target
                     gc.collect()
                     give_back_heap()
-                self._train(self._heads_stage(trainee, held_out, states))
+                self._train(self._heads_stage(trainee, held_out, states, width))
                 held = held_out.shard(0)
                 if self._parts.joint is not None:
                     held = self._train_jointly(trainee, held_out, states, name)
@@ -193,7 +192,7 @@ class HeadsRun:
             self._check_stop()
         return held_out, states
 
-    def _heads_stage(self, trainee: Trainee, held_out: States, states: States) -> Stage:
+    def _heads_stage(self, trainee: Trainee, held_out: States, states: States, width: int) -> Stage:
         order = Order(states.lengths, trainee.batch, self.config.seed)
         share = heads_share(self.config, order.steps_of_a_round)
 
@@ -205,7 +204,7 @@ class HeadsRun:
             name="training",
             kept_as="num_steps",
             module=trainee.module,
-            groups=trainee.parameters(self.config.learning_rate),
+            groups=trainee.parameters(learning_rate_of(self.config, width)),
             loss_at=loss_at,
             accuracy=lambda: _top_shares(trainee, held_out.shard(0)),
             batch=trainee.batch,
@@ -236,7 +235,7 @@ class HeadsRun:
             name="joint",
             kept_as="num_joint_steps",
             module=joint.module,
-            groups=joint.parameters(self.config.learning_rate),
+            groups=joint.parameters(learning_rate_of(self.config)),  # so that the target stays near
             loss_at=loss_at,
             accuracy=accuracy,
             batch=joint.batch,
