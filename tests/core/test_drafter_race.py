@@ -60,7 +60,7 @@ def test_all_drafters_answer_all_questions(name: str, load: LoadTarget) -> None:
     assert set(speeds) == {spec.name for spec in drafters_for(target)}
     assert speeds["none"].tau == speeds["none"].x_plain == 1.0
     assert all(speed.tau >= 1.0 and speed.tokens_per_s > 0 for speed in speeds.values())
-    assert all(speeds[name].draft_ms > speeds["none"].draft_ms for name in speeds if name != "none")
+    assert all(speed.draft_ms > 0 for speed in speeds.values())
     assert target.caches.free_rows == free
 
 

@@ -176,7 +176,7 @@ def test_a_refused_request_leaves_the_session_as_it_was(tiny: Target) -> None:
     session = Session(tiny)
     decode(tiny, SAMPLED, user_says("keep me"), session=session)
     before = list(session.token_ids), session.kv.committed()
-    for bad in (replace(SAMPLED, drafter="x"), replace(SAMPLED, temperature=0.0)):
+    for bad in (replace(SAMPLED, drafter="x"), replace(SAMPLED, temperature=-1.0)):
         with pytest.raises(RequestError):
             Generation(Generate("s", "r", user_says("other"), bad), tiny, session, Tuner(tiny))
     assert session.token_ids == before[0]

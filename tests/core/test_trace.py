@@ -116,12 +116,14 @@ def test_the_numbers_of_sample_say_why_it_drew(tiny: Target) -> None:
 
 def test_the_numbers_of_typical_say_why_it_accepted(tiny: Target) -> None:
     settings = replace(SETTINGS, rule="typical", temperature=1.5, max_new_tokens=60)
+    assert settings.delta == 0.0  # which stands for the root of epsilon
     recorded, _ = record(tiny, settings)
     num_accepted = 0
     for trace in recorded.steps:
         for verdict in trace.verdicts[:-1]:
             numbers = dict(verdict.numbers)
-            bound = min(settings.epsilon, settings.delta * math.exp(-numbers["entropy"]))
+            delta = math.sqrt(settings.epsilon)
+            bound = min(settings.epsilon, delta * math.exp(-numbers["entropy"]))
             assert numbers["threshold"] == pytest.approx(bound)
             assert numbers["probability"] > numbers["threshold"]
             num_accepted += 1
