@@ -36,7 +36,7 @@ GRAPHS = pytest.mark.parametrize("graphs", [False, True], ids=["plain", "graphs"
 
 
 _TARGETS = {
-    **{name: name for name in ("hydra", "eagle", "streams")},
+    **{name: name for name in ("hydra", "eagle", "streams", "learned")},
     "mtp": "mimo",
     "draft-model": "assisted",
 }
