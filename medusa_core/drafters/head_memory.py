@@ -84,14 +84,14 @@ class HeadMemory(ABC):
         self.token_ids += token_ids
 
     def catch_up(self, num_more: int) -> Tensor | None:
-        """Compute the places that wait, and see that so many rows fit behind them.
+        """Compute the places that wait; so many rows more fit behind them, where there is room.
 
         Returns:
             What drafts begin with behind the last place, [1, hidden]; None where none waited.
         """
         if not self._num_waiting:
             return None
-        self._make_room(self._num_waiting + num_more)
+        self._make_room(self._num_waiting, num_more)
         features = torch.cat(self._waiting)
         first = self.num_places - self._num_waiting
         self._waiting, self._num_waiting = [], 0
@@ -101,11 +101,11 @@ class HeadMemory(ABC):
             state = self.compute(part, first + start)[-1:]
         return state
 
-    def _make_room(self, num_rows: int) -> None:
+    def _make_room(self, num_rows: int, num_more: int) -> None:
         least = self.kv.length + num_rows
-        if least <= self.kv.capacity:
+        if least + num_more <= self.kv.capacity:
             return
-        wanted = steps_up(least, self._caches.num_rows)
+        wanted = steps_up(least + num_more, self._caches.num_rows)
         kept = self.kv.length
         self.kv = self._caches.grown(self._heads.new_cache, self.kv, least, wanted)
         self._num_lost += kept - self.kv.length

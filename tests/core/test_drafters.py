@@ -261,3 +261,17 @@ def test_what_is_learned_from_is_the_heads_best_guesses(
     best = tiny.heads.logits(state, 7, tiny.heads.num_heads).topk(NUM_RANKS).indices.tolist()
     assert [list(of_head)[:NUM_RANKS] for of_head in guesses] == best[: len(guesses)]
     assert len(guesses) > 1
+
+
+@pytest.mark.parametrize("drafter", drafter_registry().names)
+def test_an_answer_that_fills_the_context_is_drafted_to_its_end(
+    drafter: str, target_of: Callable[[str], Target]
+) -> None:
+    target = target_of(drafter)
+    context = target.config.context_tokens
+    one, two = (len(target.tokenizer.encode("word " * count)) for count in (1, 2))
+    messages = user_says("word " * ((context - 80) // (two - one)))
+    settings = GenerateSettings(drafter=drafter, tree_rows=64, max_new_tokens=80)
+    drafted = decode(target, settings, messages)
+    assert len(drafted.prompt_ids) + 64 > context - 64  # a whole tree has no room behind it
+    check_same_tokens(decode(target, plainly(settings), messages), drafted)

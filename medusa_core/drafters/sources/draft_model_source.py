@@ -63,12 +63,16 @@ class DraftMemory:
         self.kv.truncate(length)
 
     def read(self, token_ids: Sequence[int], num_more: int) -> Tensor | None:
-        """Read a text on from where it begins to be new, with room for so many rows behind it.
+        """Read a text on from where it begins to be new.
+
+        Args:
+            token_ids: The text.
+            num_more: Rows that shall fit behind it, where there is room.
 
         Returns:
             The state of the last token, [1, hidden]; None where nothing was new.
         """
-        self._make_room(len(token_ids) + num_more)
+        self._make_room(len(token_ids), num_more)
         state = None
         for start in range(self.kv.length, len(token_ids), _CHUNK):
             chunk = token_ids[start : start + _CHUNK]
@@ -76,10 +80,10 @@ class DraftMemory:
         self.token_ids = list(token_ids)
         return state
 
-    def _make_room(self, num_rows: int) -> None:
-        if num_rows > self.kv.capacity:
+    def _make_room(self, num_rows: int, num_more: int) -> None:
+        if num_rows + num_more > self.kv.capacity:
             caches = self._model.caches
-            wanted = steps_up(num_rows, caches.num_rows)
+            wanted = steps_up(num_rows + num_more, caches.num_rows)
             self.kv = caches.grown(self._model.runner.new_cache, self.kv, num_rows, wanted)
 
 
@@ -144,11 +148,12 @@ class DraftModelSource:
             return self._best(self._behind_root, 1)
         wanted = [paths.path(index) for index in range(paths.num)]
         inner = {path[:length] for path in wanted for length in range(1, len(path) + 1)}
-        if len(inner) + 1 > self._room:
+        kv = self._need_memory().kv
+        if len(inner) + 1 > min(self._room, kv.capacity - kv.length):
             return None
         shape = TreeShape.from_paths(inner)
         tree = TokenTree(shape, (self._text[-1], *(path[-1] for path in shape.paths[1:])))
-        states = self._model.runner.verify(PlacedTree(tree, self._need_memory().kv))
+        states = self._model.runner.verify(PlacedTree(tree, kv))
         node_of = {path: node for node, path in enumerate(shape.paths)}
         nodes = torch.tensor([node_of[path] for path in wanted], device=states.device)
         return self._best(self._model.runner.logits(states[nodes]), paths.level + 1)
