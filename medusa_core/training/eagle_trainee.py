@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
@@ -15,12 +14,12 @@ from torch import Tensor
 
 from medusa_core.target import Target
 from medusa_core.training.accuracy import UNKNOWN
+from medusa_core.training.deep_texts import deep_texts
 from medusa_core.training.eagle import EagleForm, EagleModule
 from medusa_core.training.heads import LOSS_DECAY, projection_matrix, published
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.losses import chunked_cross_entropy
-from medusa_core.training.packing import ANSWER, EncodedDocument
-from medusa_core.training.positions import states_of
+from medusa_core.training.packing import EncodedDocument
 from medusa_core.training.precision import trains_in_bf16
 from medusa_core.training.states import Shard
 
@@ -96,28 +95,8 @@ class EagleTrainee:
         self._target = None
 
     def collect(self, documents: Sequence[EncodedDocument]) -> Shard:
-        target = self._target
-        assert target is not None  # until `forget_target`
-        size = target.config.hidden_size
-        longest = min(self._context, target.config.context_tokens)
-        kv = target.runner.new_cache(max(min(len(d.ids), longest) for d in documents))
-        features, ids, answers, lengths, seeds = [], [], [], [], []
-        with torch.inference_mode():
-            for document in documents:
-                own = document.ids[:longest].astype(np.int64)
-                deep = states_of(target, own.tolist(), kv)[:, size:]
-                features.append(deep.to("cpu", torch.bfloat16))
-                ids.append(torch.from_numpy(own))
-                answers.append(torch.from_numpy(document.kinds[:longest] == ANSWER))
-                lengths.append(len(own))
-                seeds.append(document.seed)
-        return {
-            "features": torch.cat(features),
-            "ids": torch.cat(ids),
-            "is_answer": torch.cat(answers),
-            "lengths": torch.tensor(lengths),
-            "seeds": torch.tensor(seeds),
-        }
+        assert self._target is not None  # until `forget_target`
+        return deep_texts(self._target, documents, self._context)
 
     def num_places(self, shard: Shard) -> int:
         return len(shard["lengths"])
@@ -213,13 +192,13 @@ class EagleTrainee:
         ends = shard["lengths"].cumsum(0)
         spans = [(int(ends[p] - shard["lengths"][p]), int(ends[p])) for p in places]
         length = max(stop - start for start, stop in spans)
-        width = shard["features"].shape[1]
+        width = shard["deep"].shape[1]
         features = torch.zeros(len(spans), length - 1, width)
         ids = torch.zeros(len(spans), length, dtype=torch.int64)
         is_answer = torch.zeros(len(spans), length, dtype=torch.bool)
         for row, (start, stop) in enumerate(spans):
             count = stop - start
-            features[row, : count - 1] = shard["features"][start : stop - 1]
+            features[row, : count - 1] = shard["deep"][start : stop - 1]
             ids[row, :count] = shard["ids"][start:stop]
             is_answer[row, :count] = shard["is_answer"][start:stop]
         device = self._device

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
@@ -26,10 +25,11 @@ from medusa_core.models.config import ModelConfig
 from medusa_core.models.rope import interleave_rows
 from medusa_core.target import Target
 from medusa_core.training.accuracy import UNKNOWN
+from medusa_core.training.deep_texts import deep_texts
 from medusa_core.training.heads import LOSS_DECAY, projection_matrix, published
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.losses import chunked_cross_entropy
-from medusa_core.training.packing import ANSWER, EncodedDocument
+from medusa_core.training.packing import EncodedDocument
 from medusa_core.training.positions import later_tokens, states_of
 from medusa_core.training.precision import trains_in_bf16
 from medusa_core.training.states import Shard
@@ -100,28 +100,8 @@ class StreamsTrainee:
         self._target = None
 
     def collect(self, documents: Sequence[EncodedDocument]) -> Shard:
-        target = self._target
-        assert target is not None  # until `forget_target`
-        size = target.config.hidden_size
-        longest = min(self._context, target.config.context_tokens)
-        kv = target.runner.new_cache(max(min(len(d.ids), longest) for d in documents))
-        deep, ids, answers, lengths, seeds = [], [], [], [], []
-        with torch.inference_mode():
-            for document in documents:
-                own = document.ids[:longest].astype(np.int64)
-                heard = states_of(target, own.tolist(), kv)[:, size:]
-                deep.append(heard.to("cpu", torch.bfloat16))
-                ids.append(torch.from_numpy(own))
-                answers.append(torch.from_numpy(document.kinds[:longest] == ANSWER))
-                lengths.append(len(own))
-                seeds.append(document.seed)
-        return {
-            "deep": torch.cat(deep),
-            "ids": torch.cat(ids),
-            "is_answer": torch.cat(answers),
-            "lengths": torch.tensor(lengths),
-            "seeds": torch.tensor(seeds),
-        }
+        assert self._target is not None  # until `forget_target`
+        return deep_texts(self._target, documents, self._context)
 
     def num_places(self, shard: Shard) -> int:
         return len(shard["lengths"])
