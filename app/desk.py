@@ -79,6 +79,12 @@ class Desk(QObject):
 
         return Palette(self._appearance, self._window, self._providers)
 
+    @property
+    def layers_dir(self) -> Path:
+        """The folder for layers of models that are larger than memory."""
+        chosen = self._window.settings.values.layers_dir
+        return Path(chosen) if chosen else (self._places or places()).layers
+
     def add_provider(self, provider: Provider) -> None:
         """Let the palette ask somebody more; see `matching.Provider`."""
         self._providers.append(provider)
@@ -161,6 +167,7 @@ class Desk(QObject):
 
     def open_library(self, library: Library) -> None:
         """Let the library heed the settings, and go on with downloads unless that is offline."""
+        library.layers_dir = self.layers_dir
         self.effects.open_library(library)
 
     def adopt(self, models: LibraryDialog) -> None:
@@ -193,6 +200,7 @@ class Desk(QObject):
         dialog = self._need_batch()
         if dialog is not None:
             keeper = self._window.keeper
+            dialog.form.tiers = self.layers_dir
             dialog.offer(keeper.choice, self._window.settings.values.device)
             dialog.show()
             dialog.raise_()
@@ -212,8 +220,8 @@ class Desk(QObject):
         if self.batch is None and self._places is not None:
             from app.batch.batch_dialog import BatchDialog
 
-            data = self._places.data
-            dialog = BatchDialog(OwnBatches(data / "batches"), data / "tiers", self._window)
+            own = OwnBatches(self._places.data / "batches")
+            dialog = BatchDialog(own, self.layers_dir, self._window)
             dialog.room_needed.connect(self._window.keeper.sleep)
             self._window.closed.connect(dialog.close_job)
             self.batch = dialog

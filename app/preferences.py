@@ -44,7 +44,8 @@ class Preferences:
         model: The model that was loaded last.
         unload_minutes: Idle time after which a model's memory is given back; 0 for never.
         models_dir: Where downloads go; empty for the cache that programs share.
-        device: Torch device name that models run on; empty for the best there is.
+        layers_dir: Folder for layers of models that are larger than memory; empty for the usual.
+        device: What models run on, by torch's name or as a cluster; empty for the best there is.
         records: Whether the steps of answers are recorded.
         is_offline: No request may leave.
         learns: Drafts are learned from answers of conversations that are kept.
@@ -102,8 +103,19 @@ class Preferences:
         label=QT_TRANSLATE_NOOP("Settings", "Download location"),
         sentence=QT_TRANSLATE_NOOP("Settings", "Empty: the folder that other programs share."),
     )
+    layers_dir: str = setting(
+        Folder(),
+        "",
+        page=Page.MODELS,
+        label=QT_TRANSLATE_NOOP("Settings", "Folder for layers"),
+        sentence=QT_TRANSLATE_NOOP(
+            "Settings",
+            "Layers of a model that is larger than memory are read from here for every step: name "
+            "one on the fastest disk. Empty: among the program's own files.",
+        ),
+    )
     device: str = setting(
-        Device(r"|cpu|cuda(:\d{1,2})?"),
+        Device(r"|cpu|cuda(:\d{1,2})?|cluster:[^\s/]{1,64}:\d{1,5}"),
         "",
         page=Page.MODELS,
         label=QT_TRANSLATE_NOOP("Settings", "Run on"),

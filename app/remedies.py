@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
 from app.chat.error_card import ErrorCard
+from app.library.sizes import speed
+from app.library.stream_words import here_words
 from medusa_core.errors import MedusaError
-from medusa_core.messages import EngineLost, Failed
+from medusa_core.messages import EngineLost, Failed, cluster_of
 
 if TYPE_CHECKING:
     from app.window import MainWindow
-    from medusa_core.api import LoadOffer
+    from medusa_core.api import LoadOffer, Streamed
+    from medusa_core.model_choice import ModelChoice
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +44,7 @@ class Remedies(QObject):
             task.add_done_callback(self._work.discard)
 
     async def _offer_smaller(self, card: ErrorCard) -> None:
-        from medusa_core.api import smaller_loads
+        from medusa_core.api import smaller_loads, streamed_load
 
         keeper = self._window.keeper
         loaded = keeper.status.loaded
@@ -48,13 +52,25 @@ class Remedies(QObject):
         own = 0 if plan is None else plan.weights_bytes + plan.heads_bytes + plan.kv_bytes
         context = 0 if loaded is None else loaded.context_tokens
         device = self._window.settings.values.device
+        if cluster_of(device):
+            return
+        choice, layers_dir = keeper.choice, self._window.desk.layers_dir
         try:
-            offers = await asyncio.to_thread(smaller_loads, keeper.choice, context, device, own)
+            offers = await asyncio.to_thread(smaller_loads, choice, context, device, own)
+            streamed = await asyncio.to_thread(streamed_load, choice, layers_dir, device, own)
         except MedusaError as error:
             log.info("nothing smaller can be offered: %s", error.message)
             return
         for offer in offers:
             self._add(card, offer)
+        if streamed is not None:
+            self._add_streamed(card, replace(choice, tier_disk=layers_dir), streamed)
+
+    def _add_streamed(self, card: ErrorCard, choice: ModelChoice, streamed: Streamed) -> None:
+        words = self.tr("Stream it: {0}, about {1} tokens/s").format(
+            here_words(streamed.placement), speed(streamed.tokens_per_s)
+        )
+        card.add_action(words, lambda: self._window.keeper.load(choice))
 
     def _add(self, card: ErrorCard, offer: LoadOffer) -> None:
         context = f"{offer.context_tokens:,}"

@@ -67,6 +67,7 @@ from medusa_core.trace_file import (
 )
 
 if TYPE_CHECKING:
+    from medusa_core.cluster.share import client_config
     from medusa_core.components import component_licences, component_versions
     from medusa_core.doctor.check import Check
     from medusa_core.doctor.doctor import run_checks
@@ -82,7 +83,7 @@ if TYPE_CHECKING:
     from medusa_core.memory.recommend import Choice, choices, plan_choice, plan_least, recommend
     from medusa_core.models.adapter_shape import AdapterShape
     from medusa_core.models.config import ModelConfig
-    from medusa_core.streamed import Streamed, streamed_load
+    from medusa_core.streamed import Streamed, streamed_load, streamed_plan
 
 EventSink = Callable[[messages.Event], None]
 
@@ -94,6 +95,7 @@ _LATER = {
     "AdapterShape": "medusa_core.models.adapter_shape",
     "Budget": "medusa_core.memory.budget",
     "DeviceOffer": "medusa_core.memory.budget",
+    "client_config": "medusa_core.cluster.share",
     **dict.fromkeys(
         ("Choice", "choices", "plan_choice", "plan_least", "recommend"),
         "medusa_core.memory.recommend",
@@ -104,7 +106,7 @@ _LATER = {
         ("Forecast", "Pace", "forecast", "measure_pace", "paced_by"), "medusa_core.forecast"
     ),
     **dict.fromkeys(("LoadOffer", "smaller_loads"), "medusa_core.load_offers"),
-    **dict.fromkeys(("Streamed", "streamed_load"), "medusa_core.streamed"),
+    **dict.fromkeys(("Streamed", "streamed_load", "streamed_plan"), "medusa_core.streamed"),
     "Check": "medusa_core.doctor.check",
     **dict.fromkeys(("component_licences", "component_versions"), "medusa_core.components"),
     "whoami": "medusa_core.hub.whoami",
@@ -299,6 +301,7 @@ __all__ = [
     "Taken",
     "calibrations_dir",
     "choices",
+    "client_config",
     "component_licences",
     "component_versions",
     "compose_report",
@@ -338,6 +341,7 @@ __all__ = [
     "smaller_loads",
     "start_engine",
     "streamed_load",
+    "streamed_plan",
     "unpack_trace",
     "user_hub_settings",
     "versions_of",

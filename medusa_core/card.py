@@ -6,6 +6,7 @@ Callers import this module, not its functions, and nothing else in the engine as
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -18,7 +19,14 @@ class Mark(Protocol):
 
 
 class Aside(Protocol):
-    """Copies to a card beside what it computes, from pinned memory."""
+    """Copies to a card beside what it computes, from pinned memory.
+
+    Attributes:
+        waited_s: Seconds that the card has stood still in `wait`, as far as it has come.
+    """
+
+    @property
+    def waited_s(self) -> float: ...
 
     def copy(self, to: Tensor, source: Tensor, after: Mark | None) -> Mark:
         """Copy once what stands before a mark is done; returns the mark behind the copy."""
@@ -26,8 +34,13 @@ class Aside(Protocol):
     def mark(self) -> Mark:
         """The end of what the card was given to compute so far."""
 
-    def wait(self, mark: Mark) -> None:
-        """What the card is given to compute from now on waits for a mark."""
+    def wait(self, mark: Mark, left: Mark) -> None:
+        """What the card is given to compute from now on waits for a mark.
+
+        Args:
+            mark: It.
+            left: Where the card had done what it was to compute before.
+        """
 
     def finish(self, mark: Mark) -> None:
         """Wait until all before a mark is done."""
@@ -139,6 +152,15 @@ class _Aside:
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self._stream: Any = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        self._waits: deque[tuple[Any, Any]] = deque()
+        self._waited_s = 0.0
+
+    @property
+    def waited_s(self) -> float:
+        while self._waits and self._waits[0][1].query():
+            left, went_on = self._waits.popleft()
+            self._waited_s += left.elapsed_time(went_on) / 1000
+        return self._waited_s
 
     def copy(self, to: Tensor, source: Tensor, after: Mark | None) -> Mark:
         if after is not None:
@@ -150,15 +172,16 @@ class _Aside:
     def mark(self) -> Mark:
         return self._record(torch.cuda.current_stream(self._device))
 
-    def wait(self, mark: Mark) -> None:
+    def wait(self, mark: Mark, left: Mark) -> None:
         torch.cuda.current_stream(self._device).wait_event(mark)  # type: ignore[arg-type]
+        self._waits.append((left, self.mark()))
 
     def finish(self, mark: Mark) -> None:
         event: Any = mark
         event.synchronize()
 
     def _record(self, stream: Any) -> Mark:
-        event: Any = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        event: Any = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         event.record(stream)
         made: Mark = event
         return made

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from medusa_core.errors import AdapterError, HubError, ModelError, NotFoundError
 from medusa_core.files.gguf import is_gguf
+from medusa_core.files.layer_file import layer_files, remove_layer_file
 from medusa_core.heads.kind import read_shape
 from medusa_core.hub.catalog import read_catalog
 from medusa_core.hub.downloads import Downloads
@@ -33,7 +34,7 @@ from medusa_core.hub.remote import look_at_heads, look_at_model
 from medusa_core.hub.search import Sort, search
 from medusa_core.hub.settings import HubSettings
 from medusa_core.memory.budget import Budget, DeviceOffer
-from medusa_core.messages import HeadsShape
+from medusa_core.messages import HeadsShape, device_here
 from medusa_core.model_choice import DEMO_NAME
 from medusa_core.models.adapter_shape import (
     ADAPTER,
@@ -155,6 +156,7 @@ class Library:
 
     Attributes:
         downloads: All downloads.
+        layers_dir: Folder for layers of models that are larger than memory; None for none.
     """
 
     def __init__(self, store_path: Path, folders_path: Path, settings: HubSettings) -> None:
@@ -169,6 +171,7 @@ class Library:
             HubError: A newer version made the list of downloads.
         """
         self.downloads = Downloads(store_path, settings)
+        self.layers_dir: Path | None = None
         self._folders = FolderList(folders_path)
         self._draft_models = DraftModels()
 
@@ -399,12 +402,25 @@ class Library:
         return plan_file_removal(cache, item.folder.parents[2], item.folder)
 
     def kept_bytes(self) -> int:
-        """Bytes of the quantized copies that make the next load quicker."""
-        return sum(kept.nbytes for kept in KeptModels(kept_models_dir()).entries())
+        """Bytes of the copies of models that make their next load quicker."""
+        quantized = sum(kept.nbytes for kept in KeptModels(kept_models_dir()).entries())
+        return quantized + sum(path.stat().st_size for path in self._layer_files())
 
     async def remove_kept(self) -> int:
-        """Delete the quantized copies; returns the bytes freed."""
-        return await asyncio.to_thread(KeptModels(kept_models_dir()).remove_all)
+        """Delete these copies; returns the bytes freed.
+
+        Raises:
+            TierError: A file of layers can't be deleted.
+        """
+
+        def work() -> int:
+            freed = KeptModels(kept_models_dir()).remove_all()
+            return freed + sum(remove_layer_file(path) for path in self._layer_files())
+
+        return await asyncio.to_thread(work)
+
+    def _layer_files(self) -> tuple[Path, ...]:
+        return () if self.layers_dir is None else layer_files(self.layers_dir)
 
     async def devices(self) -> tuple[DeviceOffer, ...]:
         """What models can run on here, the engine's own choice first."""
@@ -421,7 +437,8 @@ class Library:
 
         Args:
             own_bytes: What the loaded model holds of it, which another one would free.
-            device: Torch device name; empty for the best there is.
+            device: Torch device name; empty for the best there is. With a cluster, this computer's
+                part is meant.
 
         Raises:
             RequestError: There is no such device, or it can't compute.
@@ -430,7 +447,7 @@ class Library:
         def ask() -> Budget:
             from medusa_core.memory.probe import live_budget
 
-            return live_budget(device, own_bytes)
+            return live_budget(device_here(device), own_bytes)
 
         return await asyncio.to_thread(ask)
 

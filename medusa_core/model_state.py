@@ -24,6 +24,8 @@ from medusa_core.messages import (
     Raced,
     Unload,
     Unloaded,
+    cluster_of,
+    device_here,
 )
 from medusa_core.model_choice import ModelChoice
 
@@ -71,7 +73,7 @@ class ModelState:
     Attributes:
         status: What is known now.
         choice: The model that answers, or is being loaded.
-        device: Torch device name for what is loaded next; empty for the best there is.
+        device: Of what is loaded next: torch's name, or a cluster's; empty for the best there is.
     """
 
     def __init__(
@@ -112,7 +114,8 @@ class ModelState:
             self._load_id,
             wanted.model_dir,
             wanted.heads_dir,
-            device=self.device,
+            device=device_here(self.device),
+            cluster=cluster_of(self.device),
             formats=wanted.formats,
             context_tokens=wanted.context_tokens,
             ignores_plan=wanted.ignores_plan,

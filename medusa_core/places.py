@@ -37,6 +37,11 @@ class Places:
         return self.state / "bandwidths.json"
 
     @property
+    def layers(self) -> Path:
+        """The folder of layers that have no room in memory; its files may be deleted."""
+        return self.state / "layers"
+
+    @property
     def learned(self) -> Path:
         """The folder of what models said, for drafts."""
         return self.data / "learned"

@@ -190,10 +190,45 @@ def plan_streamed(
     return Streamed(choice, plan.placement, steps_s, rates, tokens, name, whole_s)
 
 
+def streamed_plan(
+    config: ModelConfig,
+    heads: HeadsShape,
+    choice: Choice,
+    budget: Budget,
+    tier_disk: Path,
+    draft_model: ModelConfig | None = None,
+    *,
+    may_shorten: bool = False,
+) -> Streamed | None:
+    """What a model that doesn't fit would do streamed; blocks while disk and device are measured.
+
+    Args:
+        config: Its sizes.
+        heads: Sizes of its heads.
+        choice: As what it is to be loaded, without room for it.
+        budget: The device, which is of this computer.
+        tier_disk: Folder for its layers.
+        draft_model: Sizes of a smaller model that drafts beside it, or None.
+        may_shorten: Nobody asked for that context.
+
+    Returns:
+        None if there is no room even so.
+
+    Raises:
+        TierError: The disk can't be measured.
+    """
+    from medusa_core.memory.probe import below_device
+
+    name = budget.hardware.device
+    place = Device(budget, below_device(name, tier_disk), name, tier_disk)
+    whole = recommend(config, heads, budget, draft_model)
+    return plan_streamed(config, heads, choice, whole, place, draft_model, may_shorten=may_shorten)
+
+
 def streamed_load(
     choice: ModelChoice, tier_disk: Path, device: str = "", own_bytes: int = 0
 ) -> Streamed | None:
-    """What a model that doesn't fit would do streamed; blocks while disk and device are measured.
+    """`streamed_plan` of a model on this computer.
 
     Args:
         choice: The model.
@@ -202,7 +237,7 @@ def streamed_load(
         own_bytes: What a loaded model holds there, which loading this one would free.
 
     Returns:
-        None where it fits, or has no room even so.
+        None where it fits, has an adapter, or has no room even so.
 
     Raises:
         ModelError: Its files can't be read.
@@ -214,17 +249,16 @@ def streamed_load(
 
     config = read_config(choice.model_dir)
     heads = HeadsShape() if choice.heads_dir is None else read_shape(choice.heads_dir)
-    place = live_device(device, choice.memory_gib, tier_disk, own_bytes)
+    budget = live_device(device, choice.memory_gib, tier_disk, own_bytes).budget
     context = choice.context_tokens or config.usual_context
     draft_model = None if choice.assistant_dir is None else read_config(choice.assistant_dir)
-    present = plan_choice(
-        config, heads, choice.formats, place.budget, context, draft_model=draft_model
-    )
-    if present.plan.fit is not Fit.NO:
+    present = plan_choice(config, heads, choice.formats, budget, context, draft_model=draft_model)
+    if present.plan.fit is not Fit.NO or choice.adapter_dir is not None:
         return None
-    whole = recommend(config, heads, place.budget, draft_model)
     may_shorten = not choice.context_tokens
-    return plan_streamed(config, heads, present, whole, place, draft_model, may_shorten=may_shorten)
+    return streamed_plan(
+        config, heads, present, budget, tier_disk, draft_model, may_shorten=may_shorten
+    )
 
 
 def _rates(placement: Placement, device: str, tier_disk: Path | None) -> dict[Tier, float]:

@@ -13,7 +13,7 @@ from medusa_core.cluster.line import Cluster
 from medusa_core.cluster.opening import Opened, open_on
 from medusa_core.cluster.remote_cache import PLACE_DTYPE, place_config
 from medusa_core.cluster.runner import ClusterRunner
-from medusa_core.cluster.share import NO_LAYERS, share_config
+from medusa_core.cluster.share import client_config
 from medusa_core.errors import CheckpointError, ClusterError, PlanError, RequestError
 from medusa_core.heads.kind import Heads, has_own_heads, kind_of, read_shape
 from medusa_core.heads.medusa import Lent
@@ -28,7 +28,7 @@ from medusa_core.memory.plan import NO_ADAPTER, DraftModel, plan_memory, weights
 from medusa_core.memory.probe import below_device, live_budget
 from medusa_core.memory.recommend import draft_formats, settle_draft_model
 from medusa_core.memory.tiers import limited, plan_in_tiers
-from medusa_core.messages import Fit, HeadsShape, MemoryPlan, Move, WeightFormats
+from medusa_core.messages import Fit, HeadsShape, Machine, MemoryPlan, Move, WeightFormats
 from medusa_core.models.adapter import Adapter
 from medusa_core.models.adapter_shape import AdapterShape
 from medusa_core.models.checkpoint import Checkpoint
@@ -117,6 +117,14 @@ class Target:
     def take_moves(self) -> tuple[Move, ...]:
         """Where layers went, of those that lie with other machines, since this was asked last."""
         return self.runner.crew.take_moves() if isinstance(self.runner, ClusterRunner) else ()
+
+    @property
+    def machines(self) -> tuple[Machine, ...]:
+        """The other machines that have its layers, in the order of these."""
+        if not isinstance(self.runner, ClusterRunner):
+            return ()
+        members = self.runner.crew.active
+        return tuple(Machine(member.offer.place, member.share.num_layers) for member in members)
 
     def leave_cluster(self) -> None:
         """Tell the machines that have its layers, if others have them, that they aren't needed."""
@@ -224,7 +232,7 @@ def load_target(
     draft_model = _planned_draft_model(options, tokenizer, hardware_of(device))
     adapter = None if options.adapter_dir is None else Adapter(options.adapter_dir, config)
     changes = NO_ADAPTER if adapter is None else adapter.shape
-    here = config if options.cluster is None else share_config(config, NO_LAYERS)
+    here = config if options.cluster is None else client_config(config)
     plan = plan_target(here, shape, formats, options, draft_model, changes)
     config = replace(config, context_tokens=plan.context_tokens)
     parts = _Parts(model_dir, config, precision, formats, checkpoint, adapter)

@@ -223,11 +223,11 @@ def _step(step: StepTrace) -> _Json:
         "verdicts": [_verdict(verdict) for verdict in step.verdicts],
         "num_kept": step.num_kept,
         "num_riders": step.num_riders,
-        "times_s": dict(zip(_PARTS, (*step.times, step.step_s), strict=True)),
+        "times_s": dict(zip(_PARTS, step.times, strict=True)) | {"step": step.step_s},
     }
 
 
-_PARTS = ("draft", "verify", "accept", "commit", "step")
+_PARTS = ("draft", "verify", "accept", "commit", "transfer", "remote")
 
 
 def _verdict(verdict: Verdict) -> _Json:
@@ -333,7 +333,7 @@ class _Reader:
             judged=judged.tobytes() + self._packed_ids(others),
             numbers=numbers if any(numbers) else (),
             num_kept=raw["num_kept"],
-            times=StepTimes(*(float(raw["times_s"][part]) for part in _PARTS[:-1])),
+            times=StepTimes(*(float(raw["times_s"].get(part, 0)) for part in _PARTS)),
             step_s=float(raw["times_s"]["step"]),
             num_riders=raw.get("num_riders", 0),
         )

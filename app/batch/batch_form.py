@@ -20,6 +20,7 @@ from app.settings.words import QT_TRANSLATE_NOOP
 from app.widgets.elided import ElidedLabel
 from app.widgets.explain import explain
 from medusa_core.api import BatchWish
+from medusa_core.messages import cluster_of, device_here
 from medusa_core.model_choice import ModelChoice
 
 _FILES = QT_TRANSLATE_NOOP("Batch", "Prompts (*.jsonl *.json);;All files (*)")
@@ -41,6 +42,9 @@ class BatchForm(QWidget):
         memory_box: Memory that may be taken; 0 for what is free.
         cache_box: Keys and values in 4 bits.
 
+    Attributes:
+        tiers: Folder for layers of models that are larger than the memory they may take.
+
     Signals:
         changed: Something was chosen.
     """
@@ -54,7 +58,7 @@ class BatchForm(QWidget):
             tiers: Folder for layers of models that are larger than the memory they may take.
         """
         super().__init__()
-        self._tiers = tiers
+        self.tiers = tiers
         self._prompts = self._out = ""
         self.prompts_button = QPushButton(self.tr("Choose…"))
         self.out_button = QPushButton(self.tr("Choose…"))
@@ -100,7 +104,7 @@ class BatchForm(QWidget):
 
         Args:
             model: Answers.
-            device: Where to run; empty for the best there is.
+            device: As it is chosen in the settings; empty for the best there is.
         """
         memory = self.memory_box.value()
         return BatchWish(
@@ -110,11 +114,12 @@ class BatchForm(QWidget):
             heads="" if model.is_demo or model.heads_dir is None else str(model.heads_dir),
             quant=model.formats.linears,
             cache="q4" if self.cache_box.isChecked() else "",
-            device=device,
+            device=device_here(device),
+            cluster=cluster_of(device),
             rule=self.rule_box.currentData(),
             max_new_tokens=round(self.length_box.value()),
             memory_gib=memory,
-            tier_disk=str(self._tiers) if memory else "",
+            tier_disk=str(self.tiers) if memory or model.tier_disk is not None else "",
         )
 
     def _build(self) -> None:

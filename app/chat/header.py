@@ -22,11 +22,12 @@ from PySide6.QtWidgets import (
 from app.control.said import said
 from app.control.speeds import Speeds
 from app.engine_said import engine_said
+from app.library.stream_words import here_words
 from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from app.widgets.elided import ElidedBox, ElidedButton, ElidedLabel
 from app.widgets.explain import explain, wrapped
-from medusa_core.messages import DrafterChoice
+from medusa_core.messages import DrafterChoice, ModelLoaded
 from medusa_core.model_choice import ModelChoice
 from medusa_core.model_state import ModelStatus, Phase
 
@@ -172,10 +173,11 @@ class Header(QFrame):
     def show_status(self, status: ModelStatus) -> None:
         """Say how far the model is."""
         text = describe(status)
-        note = "" if status.loaded is None else status.loaded.device_note
+        loaded = status.loaded
+        notes = () if loaded is None else (machine_words(loaded), loaded.device_note)
         self.state_label.setText(text)
         self.state_label.setAccessibleName(self.tr("Model: {0}").format(text))
-        explain(self.state_label, f"{text}. {note}".strip() if note else text)
+        explain(self.state_label, ". ".join(filter(None, (text, *notes))))
 
     def restyle(self) -> None:
         """Take the sizes and colours of the theme."""
@@ -241,6 +243,7 @@ def describe(status: ModelStatus) -> str:
         if loaded.num_heads
         else QCoreApplication.translate("Chat", "no heads")
     )
+    where = far_words(loaded)
     count = loaded.num_parameters
     size = f"{count / 1e9:,.1f} B" if count >= 10**9 else f"{count / 1e6:,.1f} M"
     device = loaded.device.upper() + (
@@ -254,5 +257,21 @@ def describe(status: ModelStatus) -> str:
             heads,
             loaded.quant,
             device,
+            *((where,) if where else ()),
         )
     )
+
+
+def far_words(loaded: ModelLoaded) -> str:
+    """Where layers lie that aren't on the device; empty where all of them are."""
+    if loaded.machines:
+        return QCoreApplication.translate("Chat", "layers on {0} machines").format(
+            len(loaded.machines)
+        )
+    return "" if loaded.plan.placement is None else here_words(loaded.plan.placement)
+
+
+def machine_words(loaded: ModelLoaded) -> str:
+    """Which machine has how many layers; empty where all of them are here."""
+    words = QCoreApplication.translate("Chat", "{0}: {1} layers")
+    return ", ".join(words.format(each.place, each.num_layers) for each in loaded.machines)

@@ -34,6 +34,7 @@ class Plot(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
     def __init__(self, name: str, meaning: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._name = name
+        self._unit = ""
         self._focus_colour = ""
         self.setAccessibleName(name)
         self.setToolTip(meaning)
@@ -45,6 +46,11 @@ class Plot(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
     def sizeHint(self) -> QSize:
         # As little as can be read; what room there is comes on top.
         return QSize(self.minimumWidth(), self.minimumHeight())
+
+    def take_unit(self, unit: str) -> None:
+        """What is drawn is in this unit from now on."""
+        self._unit = f" ({unit})"
+        self.setAccessibleName(f"{self._name}{self._unit}")
 
     def restyle(self, appearance: Appearance) -> None:
         """Take the sizes and colours of the theme."""
@@ -77,7 +83,8 @@ class Plot(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
             parts: Words without markup, and the colour that they are about.
         """
         legend = " ".join(f'<span style="color:{colour}">■</span> {name}' for name, colour in parts)
-        self.getPlotItem().setTitle(f"{self._name}: {legend}" if parts else self._name)
+        name = self._name + self._unit
+        self.getPlotItem().setTitle(f"{name}: {legend}" if parts else name)
 
 
 class TimePlot(Plot):

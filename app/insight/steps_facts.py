@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from PySide6.QtCore import QCoreApplication
 
 from app.chat.figures import LEAST_STEP_S, speed_up
-from app.insight.steps_figures import PARTS, StepFigures
+from app.insight.steps_figures import PARTS, RARE, StepFigures
 from app.insight.words import micro
 from medusa_core.messages import Calibrated, GenerationDone, ModelLoaded
 
@@ -53,7 +54,7 @@ def say_answer(
     """
     tau, seconds = float(figures.tokens.mean()), float(figures.seconds.mean())
     around = max(0.0, seconds - float(figures.times.sum(axis=0).mean()))
-    times = QCoreApplication.translate("Insight", "{0}, {1} of it besides the four parts").format(
+    times = QCoreApplication.translate("Insight", "{0}, {1} of it besides these parts").format(
         micro(seconds), micro(around)
     )
     told = [
@@ -94,7 +95,6 @@ def say_step(figures: StepFigures, at: int, memory: Memory | None) -> tuple[str,
         memory: What the model takes; None where that isn't known.
     """
     step = QCoreApplication.translate("Insight", "step {0:,}").format(int(figures.numbers[at]))
-    parts = zip(PARTS, figures.times[:, at], strict=True)
     used = (
         QCoreApplication.translate("Insight", "not known")
         if memory is None
@@ -104,11 +104,20 @@ def say_step(figures: StepFigures, at: int, memory: Memory | None) -> tuple[str,
         QCoreApplication.translate("Insight", "{0}: {1}, {2} of them accepted").format(
             step, int(figures.tokens[at]), int(figures.accepted[at])
         ),
-        f"{step}: "
-        + ", ".join(
-            QCoreApplication.translate("Insight", name) + f" {micro(seconds)}"
-            for name, seconds in parts
-        ),
+        f"{step}: {part_words(figures.times[:, at])}",
         f"{step}: {figures.speeds()[at]:,.0f}",
         f"{step}: {used}",
+    )
+
+
+def part_words(times: Iterable[float]) -> str:
+    """The parts of a step with their times; parts that few models have only where they took any.
+
+    Args:
+        times: Seconds of each of `PARTS`.
+    """
+    return ", ".join(
+        QCoreApplication.translate("Insight", name) + f" {micro(seconds)}"
+        for part, (name, seconds) in enumerate(zip(PARTS, times, strict=True))
+        if seconds or part not in RARE
     )

@@ -15,9 +15,12 @@ Floats = NDArray[np.float64]
 PARTS = (
     QT_TRANSLATE_NOOP("Insight", "draft"),
     QT_TRANSLATE_NOOP("Insight", "verify"),
+    QT_TRANSLATE_NOOP("Insight", "transfer"),
+    QT_TRANSLATE_NOOP("Insight", "other machines"),
     QT_TRANSLATE_NOOP("Insight", "accept"),
     QT_TRANSLATE_NOOP("Insight", "commit"),
 )
+RARE = (2, 3)  # all layers of most models lie on the device
 _SMOOTHED = 9  # steps around each one whose speed is averaged
 
 
@@ -31,7 +34,7 @@ class StepFigures:
         numbers: Number of each step.
         tokens: Tokens that each gave.
         accepted: Those of them that were drafted.
-        times: Seconds of each part of it: draft, verify, accept, commit. [4, steps]
+        times: Seconds of each of its `PARTS`, which don't overlap. [parts, steps]
         seconds: Seconds of the whole of it.
         context: Tokens of the conversation behind it.
         rows: Rows of its tree and beside it.
@@ -84,6 +87,12 @@ class StepFigures:
     def times(self) -> Floats:
         return self._table[:, 6:].T
 
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """Which of `PARTS` there are."""
+        times = self.times
+        return tuple(part for part in range(len(PARTS)) if part not in RARE or times[part].any())
+
     def speeds(self) -> Floats:
         """Tokens per second around each step."""
         if not self._rows:
@@ -101,5 +110,5 @@ class StepFigures:
         drafted = [step.sources[node] for node in step.path[1 : step.num_kept + 1]]
         num_rows = len(step.token_ids) + step.num_riders
         counts = (step.step, step.num_kept, len(drafted), behind, num_rows)
-        self._rows.append((*counts, step.step_s, *step.times))
+        self._rows.append((*counts, step.step_s, *step.times.parts))
         self._acceptance.add(step.sources, tuple(drafted))

@@ -21,6 +21,7 @@ from app.theme.appearance import Appearance
 from medusa_core.messages import Calibrated, ModelLoaded
 from medusa_core.model_state import ModelStatus
 
+_SERIES = (1, 2, 5, 6, 3, 4)  # colours of the parts
 REDRAW_MS = 400  # while steps come in: drawing slows the engine
 TOKENS_MEANING = QT_TRANSLATE_NOOP(
     "Insight",
@@ -30,7 +31,9 @@ TOKENS_MEANING = QT_TRANSLATE_NOOP(
 TIMES_MEANING = QT_TRANSLATE_NOOP(
     "Insight",
     "Where each step's time went, on top of each other: drafting, verifying all guesses in one "
-    "pass of the model, accepting, and keeping the accepted rows. In the title: the means.",
+    "pass of the model, accepting, and keeping the accepted rows. Where layers lie below the "
+    "device or on other machines: transfer, in which nothing is computed because they or their "
+    "rows are on the way, and the computing of other machines. In the title: the means.",
 )
 SPEED_MEANING = QT_TRANSLATE_NOOP(
     "Insight",
@@ -79,7 +82,7 @@ class StepsPanel(QWidget):
             self.tr("Tokens per step"), QCoreApplication.translate("Insight", TOKENS_MEANING)
         )
         self._times = TimePlot(
-            self.tr("Step (µs)"), QCoreApplication.translate("Insight", TIMES_MEANING)
+            self.tr("Step"), QCoreApplication.translate("Insight", TIMES_MEANING)
         )
         self._speed = TimePlot(
             self.tr("Tokens per second"), QCoreApplication.translate("Insight", SPEED_MEANING)
@@ -93,7 +96,7 @@ class StepsPanel(QWidget):
             QCoreApplication.translate("Chat", RATES_MEANING),
         )
         self._costs = Plot(
-            self.tr("A pass of n rows, T(n) (µs)"),
+            self.tr("A pass of n rows, T(n)"),
             QCoreApplication.translate("Insight", COSTS_MEANING),
         )
         self._over_time = (self._tokens, self._times, self._speed, self._memory)
@@ -215,14 +218,18 @@ class StepsPanel(QWidget):
 
     def _draw_times(self) -> None:
         self._times.clear_curves()
-        colours = tuple(self._appearance.theme.series(part).line for part in range(1, 5))
+        shown = list(self.figures.parts)
+        names = [QCoreApplication.translate("Insight", PARTS[part]) for part in shown]
+        colours = tuple(self._appearance.theme.series(_SERIES[part]).line for part in shown)
         if not len(self.figures):
-            self._times.say(*zip(_parts(), colours, strict=True))
+            self._times.say(*zip(names, colours, strict=True))
             return
-        means = self.figures.times.mean(axis=1) * 1e6
-        named = (f"{name} {mean:.0f}" for name, mean in zip(_parts(), means, strict=True))
+        unit, scale = _unit(float(np.median(self.figures.seconds)))
+        self._times.take_unit(unit)
+        parts = self.figures.times[shown] * scale
+        means = parts.mean(axis=1)
+        named = (f"{name} {mean:,.0f}" for name, mean in zip(names, means, strict=True))
         self._times.say(*zip(named, colours, strict=True))
-        parts = self.figures.times * 1e6
         self._times.stack(self.figures.numbers, parts, colours)
         # One step that was interrupted must not flatten all others.
         self._times.setYRange(0, 1.3 * float(np.quantile(parts.sum(axis=0), 0.98)))
@@ -279,11 +286,16 @@ class StepsPanel(QWidget):
         if calibrated is None:
             return
         rows, seconds = zip(*calibrated.step_s, strict=True)
+        unit, scale = _unit(seconds[0])
+        self._costs.take_unit(unit)
+        self._costs.say()
         pen = pg.mkPen(theme.muted, width=2)
-        self._costs.plot(rows, np.array(seconds) * 1e6, pen=pen, symbol="o", symbolSize=4)
-        cost = float(np.interp(used, rows, seconds)) * 1e6
+        self._costs.plot(rows, np.array(seconds) * scale, pen=pen, symbol="o", symbolSize=4)
+        cost = float(np.interp(used, rows, seconds)) * scale
         self._costs.plot([used], [cost], symbol="o", symbolSize=12, symbolBrush=theme.accent)
-        self._costs.setAccessibleDescription(self.tr("{0} rows take {1:.0f} µs").format(used, cost))
+        self._costs.setAccessibleDescription(
+            self.tr("{0} rows take {1}").format(used, f"{cost:,.0f} {unit}")
+        )
 
     def _rows_used(self) -> int:
         """Of this answer's trees on average; 0 before there are any."""
@@ -330,6 +342,6 @@ class StepsPanel(QWidget):
             self._timeline.go(number - track[0].step)
 
 
-def _parts() -> tuple[str, ...]:
-    """The parts of a step, in the window's language."""
-    return tuple(QCoreApplication.translate("Insight", name) for name in PARTS)
+def _unit(seconds: float) -> tuple[str, float]:
+    """In what times as long as this are drawn, and how much of it a second has."""
+    return ("µs", 1e6) if seconds < 0.01 else ("ms", 1e3)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from PySide6.QtCore import QCoreApplication
 
 from app.control.said import said
+from app.insight.steps_facts import part_words
 from app.insight.track import Track
 from app.insight.words import micro, origin, percent, show_token
 from app.markdown.legend import Legend
@@ -187,10 +188,5 @@ def _alternatives(verdict: Verdict, legend: Legend) -> str:
 
 
 def _times(step: StepTrace) -> str:
-    parts = (
-        (QCoreApplication.translate("Insight", "draft"), step.times.draft_s),
-        (QCoreApplication.translate("Insight", "verify"), step.times.verify_s),
-        (QCoreApplication.translate("Insight", "accept"), step.times.accept_s),
-        (QCoreApplication.translate("Insight", "commit"), step.times.commit_s),
-    )
-    return f"{micro(step.step_s)}: " + ", ".join(f"{name} {micro(s)}" for name, s in parts)
+    parts = part_words(step.times.parts)
+    return f"{micro(step.step_s)}: {parts}"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
+from pathlib import Path
 
 from PySide6.QtCore import QCoreApplication, QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QStandardItemModel
@@ -19,9 +19,11 @@ from PySide6.QtWidgets import (
 )
 
 from app.control.said import said
-from app.engine_said import engine_said, error_said
+from app.engine_said import engine_said
 from app.library.memory_bar import MemoryBar
+from app.library.outlook import Answer, Outlook, Question
 from app.library.sizes import FIT_WORDS, gib, library_text, speed, verdict
+from app.library.stream_words import streamed_words
 from app.theme.appearance import Appearance
 from medusa_core.api import (
     AdapterShape,
@@ -29,16 +31,14 @@ from medusa_core.api import (
     Choice,
     Forecast,
     ModelConfig,
-    Pace,
+    Streamed,
     choices,
-    forecast,
+    client_config,
     format_label,
-    measure_pace,
     paced_by,
     plan_choice,
     recommend,
 )
-from medusa_core.errors import MedusaError
 from medusa_core.messages import Fit, HeadsShape, WeightFormats
 
 _CONTEXTS = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
@@ -73,11 +73,13 @@ class Details(QWidget):
         quant_box: Weight format.
         context_box: Longest prompt plus answer.
         ram_box: Keep the token vectors in RAM.
+        stream_box: Load it although not all of it has room; seen where that can be done.
         verdict_label: Whether it fits.
         forecast_label: How fast it would be here.
         shorten_button: Takes the longest context that fits.
         action_button: What can be done with it.
-        choice: What is chosen now; None while the sizes are unknown.
+        tier_disk: Folder for layers that have no room; None where none may lie on a disk.
+        cluster: Where the layers go, as HOST:PORT; empty where they stay here.
 
     Signals:
         acted: The button was pressed.
@@ -92,7 +94,11 @@ class Details(QWidget):
         self._budget: Budget | None = None
         self._best: WeightFormats | None = None
         self._offered = ""  # whose choices the controls hold
-        self.choice: Choice | None = None
+        self.tier_disk: Path | None = None
+        self.cluster = ""
+        self._choice: Choice | None = None
+        self._streamed: Streamed | None = None
+        self._outlook = Outlook(self._take_answer, lambda why: self.forecast_label.setText(why))
         self.bar = MemoryBar(appearance)
         self._title = _label("", "modelName")
         self._note = _label("", "notice")
@@ -101,9 +107,15 @@ class Details(QWidget):
         self.ram_box.setToolTip(
             self.tr("A step reads only a few of them; this frees memory on the card.")
         )
+        self.stream_box = QCheckBox(self.tr("Stream the layers that have no room"))
+        self.stream_box.setToolTip(
+            self.tr(
+                "They are read anew for every step, while others are computed. Guesses pay most "
+                "here: a step that checks many takes hardly longer than one that checks none."
+            )
+        )
         self.verdict_label = _label("", "verdict")
         self.forecast_label = _label("", "notice")
-        self._timing: asyncio.Task[None] | None = None
         self.shorten_button = QPushButton()
         self.action_button = QPushButton(action)
         self.action_button.setObjectName("primaryButton")
@@ -113,13 +125,24 @@ class Details(QWidget):
         self.quant_box.currentIndexChanged.connect(self._replan)
         self.context_box.currentIndexChanged.connect(self._replan)
         self.ram_box.toggled.connect(self._replan)
+        self.stream_box.toggled.connect(self._show_choice)
         self.shorten_button.clicked.connect(self._shorten)
         self.action_button.clicked.connect(self.acted)
         self.show_subject(None)
 
-    def set_budget(self, budget: Budget) -> None:
-        """Plan for this device."""
-        self._budget = budget
+    @property
+    def choice(self) -> Choice | None:
+        """What is chosen now; None while the sizes are unknown."""
+        return self._choice if self._streamed is None or not self.streams else self._streamed.choice
+
+    @property
+    def streams(self) -> bool:
+        """Is it to be loaded although not all of it has room?"""
+        return self._streamed is not None and self.stream_box.isChecked()
+
+    def set_budget(self, budget: Budget, cluster: str = "") -> None:
+        """Plan for this device, and for layers at a cluster if there is one."""
+        self._budget, self.cluster = budget, cluster
         self.show_subject(self._subject)
 
     def show_subject(self, subject: Subject | None) -> None:
@@ -149,8 +172,7 @@ class Details(QWidget):
 
     def close_work(self) -> None:
         """Wait no longer for what is timed."""
-        if self._timing is not None:
-            self._timing.cancel()
+        self._outlook.close()
 
     def restyle(self) -> None:
         """Take the colours of the theme."""
@@ -172,6 +194,7 @@ class Details(QWidget):
         fit_row.addWidget(self.verdict_label, 1)
         fit_row.addWidget(self.shorten_button)
         column.addLayout(fit_row)
+        column.addWidget(self.stream_box)
         column.addWidget(self.forecast_label)
         column.addStretch(1)
         column.addWidget(self.action_button, 0, Qt.AlignmentFlag.AlignRight)
@@ -230,16 +253,16 @@ class Details(QWidget):
         self.context_box.setCurrentIndex(fitting[-1] if fitting else 0)
 
     def _replan(self) -> None:
-        subject, budget = self._subject, self._budget
-        self.choice = None
-        if subject is not None and subject.config is not None and budget is not None:
+        subject, budget, config = self._subject, self._budget, self._config
+        self._choice = self._streamed = None
+        if subject is not None and config is not None and budget is not None:
             wanted = self._best if self.quant_box.currentIndex() == 0 else None
             wanted = wanted or WeightFormats(str(self.quant_box.currentData() or ""))
             wanted = wanted._replace(embedding_in_ram=self.ram_box.isChecked())
             context = int(self.context_box.currentData() or 2048)
             adapter = subject.adapter or AdapterShape()
-            self.choice = plan_choice(
-                subject.config,
+            self._choice = plan_choice(
+                config,
                 subject.heads,
                 wanted,
                 budget,
@@ -247,12 +270,20 @@ class Details(QWidget):
                 draft_model=subject.draft_model,
                 adapter=adapter,
             )
+        self.forecast_label.clear()
+        self._outlook.ask(self._question())
         self._show_choice()
+
+    @property
+    def _config(self) -> ModelConfig | None:
+        """Sizes of what is to have room here."""
+        config = None if self._subject is None else self._subject.config
+        return client_config(config) if config is not None and self.cluster else config
 
     def _show_choice(self) -> None:
         plan = self.choice.plan if self.choice else None
         self.bar.show_plan(plan)
-        self.forecast_label.clear()
+        self.stream_box.setVisible(self._streamed is not None)
         self.shorten_button.setVisible(
             plan is not None and plan.fit is Fit.NO and plan.max_context > 0
         )
@@ -262,38 +293,50 @@ class Details(QWidget):
             return
         device = said(self._budget.name) if self._budget else ""
         ram = self.tr(", {0} in RAM").format(gib(plan.ram_bytes)) if plan.ram_bytes else ""
-        told = f"{verdict(plan)} · {device}: {gib(plan.total_bytes)}{ram}"
-        self.verdict_label.setText("\n".join(filter(None, (told, self._blindness(), self._loss()))))
+        fits = self.tr("Fits streamed") if self.streams else verdict(plan)
+        told = f"{fits} · {device}: {gib(plan.total_bytes)}{ram}"
+        self.verdict_label.setText(
+            "\n".join(filter(None, (told, self._far(), self._blindness(), self._loss())))
+        )
         self.shorten_button.setText(self.tr("Fits if context ≤ {0:,}").format(plan.max_context))
-        if plan.is_live and plan.fit is not Fit.NO:
-            self._forecast()
 
-    def _forecast(self) -> None:
-        """Say how fast it would be here, once this computer is timed; one at a time."""
-        if self._timing is None or self._timing.done():
-            self._timing = asyncio.ensure_future(self._tell_forecast())
+    def _question(self) -> Question | None:
+        """What is to be found out of what is chosen; None for what can't be."""
+        subject, choice, budget = self._subject, self._choice, self._budget
+        if subject is None or subject.config is None or choice is None or budget is None:
+            return None
+        if self.cluster or not choice.plan.is_live:
+            return None
+        may_stream = subject.adapter is None  # with an adapter all layers must fit
+        return Question(
+            subject.config,
+            subject.heads,
+            subject.draft_model,
+            choice,
+            budget,
+            self.tier_disk if may_stream else None,
+        )
 
-    async def _tell_forecast(self) -> None:
-        try:
-            told = await self._timed()
-        except MedusaError as error:
-            told = error_said(error)
-        self.forecast_label.setText(told)
+    def _take_answer(self, question: Question, answer: Answer) -> None:
+        """Say how fast what was asked about would be, or offer to stream it."""
+        has_heads = bool(question.heads.num_heads)
+        if isinstance(answer, Streamed):
+            self._streamed = answer
+            with QSignalBlocker(self.stream_box):
+                self.stream_box.setChecked(answer.is_worth_it)
+            self.forecast_label.setText(streamed_words(answer, has_heads))
+            self._show_choice()
+        elif answer is not None:
+            self.forecast_label.setText(forecast_words(answer, has_heads, question.draft_model))
 
-    async def _timed(self) -> str:
-        """The forecast in words, of what is chosen by the time that its format is timed."""
-        timed: tuple[str, Pace] | None = None
-        while (choice := self.choice) is not None and self._subject and self._budget:
-            config, heads = self._subject.config, self._subject.heads
-            if config is None:
-                break
-            quant = paced_by(choice.formats, config, self._budget)
-            if timed is not None and timed[0] == quant:
-                told = forecast(config, heads, choice.formats, self._budget, timed[1])
-                return forecast_words(told, bool(heads.num_heads), self._subject.draft_model)
-            device = self._budget.hardware.device
-            timed = quant, await asyncio.to_thread(measure_pace, device, quant)
-        return ""
+    def _far(self) -> str:
+        """That its layers aren't to be here."""
+        if not self.cluster:
+            return ""
+        return self.tr(
+            "Its layers go to the machines at {0}. What is planned here is the rest: token "
+            "vectors, the projection to the vocabulary, and heads."
+        ).format(self.cluster)
 
     def _blindness(self) -> str:
         """What isn't loaded of a model that could also see."""
@@ -319,9 +362,9 @@ class Details(QWidget):
         )
 
     def _shorten(self) -> None:
-        if self.choice is None:
+        if self._choice is None:
             return
-        longest = self.choice.plan.max_context
+        longest = self._choice.plan.max_context
         if self.context_box.findData(longest) < 0:
             self.context_box.addItem(self.tr("{0:,} tokens").format(longest), longest)
         self.context_box.setCurrentIndex(self.context_box.findData(longest))

@@ -89,8 +89,13 @@ class InstalledTab(QWidget):
         self.train_button = QPushButton(self.tr("Train heads…"))
         self.train_button.setToolTip(self.tr("Make this model faster by heads of its own."))
         self.import_button = QPushButton(self.tr("Import model…"))
-        self.kept_button = QPushButton(self.tr("Delete quantized copies"))
-        self.kept_button.setToolTip(self.tr("They only make the next load of a model faster."))
+        self.kept_button = QPushButton(self.tr("Delete copies"))
+        self.kept_button.setToolTip(
+            self.tr(
+                "Quantized models, and layers of models that don't fit in memory: they only make "
+                "the next load faster."
+            )
+        )
         self.folder_button = QPushButton(self.tr("Download location…"))
         self.folder_button.setToolTip(
             self.tr("The folder for downloads; other programs share the default one.")
@@ -108,10 +113,10 @@ class InstalledTab(QWidget):
         row = self.table.currentRow()
         return self.rows[row] if 0 <= row < len(self.rows) else None
 
-    def set_budget(self, budget: Budget) -> None:
-        """Plan for this device."""
+    def set_budget(self, budget: Budget, cluster: str) -> None:
+        """Plan for this device, and for layers at a cluster if there is one."""
         self._budget = budget
-        self.details.set_budget(budget)
+        self.details.set_budget(budget, cluster)
         self._show_items()
 
     async def refresh(self) -> None:
@@ -179,7 +184,7 @@ class InstalledTab(QWidget):
         if self.rows and self.table.currentRow() < 0:
             self.table.selectRow(0)
         total, kept = sum(item.nbytes for item in self.items), self._library.kept_bytes()
-        words = self.tr(" · quantized copies {0}").format(on_disk(kept)) if kept else ""
+        words = self.tr(" · copies for faster loading {0}").format(on_disk(kept)) if kept else ""
         self.kept_button.setEnabled(kept > 0)
         nothing = self.tr("Nothing is downloaded yet: see Discover, or import a model.")
         empty = "" if self.items else f"{nothing} "
@@ -283,6 +288,7 @@ class InstalledTab(QWidget):
             ignores_plan=ignores_plan,
             assistant_dir=None if draft is None else draft.folder,
             adapter_dir=None if self._adapter is None else self._adapter.folder,
+            tier_disk=self.details.tier_disk if self.details.streams else None,
         )
         if choice is not None:
             wanted = wanted.loaded_as(choice.formats, choice.plan.context_tokens)
@@ -371,7 +377,7 @@ class InstalledTab(QWidget):
         freed = await self._library.remove_kept()
         self._show_items()
         self.status_label.setText(
-            self.tr("The quantized copies are deleted: {0} are free.").format(on_disk(freed))
+            self.tr("The copies are deleted: {0} are free.").format(on_disk(freed))
         )
 
     def add_folder(self, folder: str) -> None:

@@ -32,6 +32,7 @@ from app.theme.appearance import Appearance
 from app.widgets.asking import confirms
 from medusa_core.api import Installed, Job, Library, Offer, converting
 from medusa_core.errors import MedusaError
+from medusa_core.messages import cluster_of
 from medusa_core.model_choice import ModelChoice
 
 log = logging.getLogger(__name__)
@@ -223,8 +224,9 @@ class LibraryDialog(QDialog):
         except MedusaError as error:
             self.notice_label.setText(error_said(error))
             return
-        self.discover.set_budget(budget)
-        self.installed.set_budget(budget)
+        for tab in (self.discover, self.installed):
+            tab.details.tier_disk = self.library.layers_dir
+            tab.set_budget(budget, cluster_of(self._device))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)

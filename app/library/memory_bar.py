@@ -1,4 +1,4 @@
-"""A device's memory as one stacked bar, with its legend."""
+"""A device's memory as one stacked bar, with its legend and the tiers below it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from PySide6.QtCore import QRectF, QSize
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
+from app.library.layer_strip import LayerStrip
 from app.library.sizes import gib
 from app.theme.appearance import Appearance
 from medusa_core.messages import MemoryPlan
@@ -34,6 +35,7 @@ class MemoryBar(QWidget):
 
     Attributes:
         segments: What is shown, left to right.
+        layers: Which layers lie where, if not all have room on the device.
     """
 
     def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
@@ -44,10 +46,12 @@ class MemoryBar(QWidget):
         self._legend = QGridLayout()
         self._legend.setContentsMargins(0, 0, 0, 0)
         self.segments: tuple[Segment, ...] = ()
+        self.layers = LayerStrip(appearance)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self._bar)
         column.addLayout(self._legend)
+        column.addWidget(self.layers)
 
     def show_plan(self, plan: MemoryPlan | None) -> None:
         """Show where the memory goes; None shows an empty bar."""
@@ -57,6 +61,7 @@ class MemoryBar(QWidget):
         limit = None if plan is None or plan.free_bytes >= 0 else plan.total_bytes
         self._bar.show_segments(self.segments, total, limit)
         self._fill_legend()
+        self.layers.show_placement(None if plan is None else plan.placement)
         said = ", ".join(f"{s.name} {gib(s.nbytes)}" for s in self.segments)
         self.setAccessibleName(self.tr("Memory"))
         self.setAccessibleDescription(said)

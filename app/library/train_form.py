@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 from app.settings.words import QT_TRANSLATE_NOOP
 from app.widgets.explain import explain
 from medusa_core.api import HeadsWish
+from medusa_core.messages import device_here
 
 KIND_WORDS = {
     "medusa-shared": (
@@ -119,7 +120,7 @@ class TrainForm(QWidget):
             data=self._data,
             own_chats=self._history if self.chats_box.isChecked() else "",
             quant=quant,
-            device=device,
+            device=device_here(device),
             states_gib=self.disk_box.value(),
             joint=self.joint_box.isChecked() and self.joint_box.isEnabled(),
         )

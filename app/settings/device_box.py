@@ -1,19 +1,26 @@
-"""The list of what models can compute on."""
+"""The list of what models can compute on: this computer's devices, and a cluster."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 
 from PySide6.QtGui import QStandardItemModel
-from PySide6.QtWidgets import QComboBox
+from PySide6.QtWidgets import QComboBox, QInputDialog
 
 from app.control.said import said
 from app.settings.editors import Choose, Editor
 from medusa_core.api import DeviceOffer
+from medusa_core.messages import CLUSTER, cluster_of
+
+_ANOTHER = "another cluster"
+_ADDRESS = re.compile(r"[^\s/:]{1,64}:\d{1,5}")
 
 
 class DeviceBox(QComboBox):
     """Devices by their names; what can't be used says why.
+
+    Other machines that have the layers are one more device, and are asked for by their address.
 
     Attributes:
         editor: This, as an editor.
@@ -26,6 +33,7 @@ class DeviceBox(QComboBox):
         self.editor = Editor(self, self._show)
         self.setAccessibleName(self.tr("Run on"))
         self.addItem(self.tr("Automatic"), "")
+        self.addItem(self.tr("Cluster…"), _ANOTHER)
         self.activated.connect(lambda _row: self._choose(choose))
 
     def ask(self) -> None:
@@ -44,6 +52,7 @@ class DeviceBox(QComboBox):
             if offer.lack and isinstance(model, QStandardItemModel):
                 model.item(row).setEnabled(False)
                 model.item(row).setToolTip(said(offer.lack))
+        self.addItem(self.tr("Cluster…"), _ANOTHER)
         self._show(self._device)
 
     async def _fill(self) -> None:
@@ -54,9 +63,32 @@ class DeviceBox(QComboBox):
     def _show(self, device: str) -> None:
         self._device = device
         if self.findData(device) < 0:
-            self.addItem(self.tr("{0} (not here)").format(device), device)
+            address = cluster_of(device)
+            words = self.tr("Cluster at {0}") if address else self.tr("{0} (not here)")
+            self.insertItem(self.count() - 1, words.format(address or device), device)
         self.setCurrentIndex(self.findData(device))
 
     def _choose(self, choose: Choose) -> None:
-        self._device = str(self.currentData())
-        choose(self._device)
+        device = str(self.currentData())
+        if device == _ANOTHER:
+            device = self._asked_for_cluster()
+        self._show(device)
+        choose(device)
+
+    def _asked_for_cluster(self) -> str:
+        """The cluster that the user names; what was chosen before where none is named."""
+        words = self.tr(
+            "Address of the cluster, such as 192.168.1.5:6379. Start serve-layers on its machines "
+            "first, with the model that you use here, and copy their token to this computer."
+        )
+        typed = cluster_of(self._device)
+        while True:
+            typed, is_named = QInputDialog.getText(
+                self, self.tr("Cluster"), words, text=typed or "127.0.0.1:6379"
+            )
+            typed = typed.strip()
+            if not is_named:
+                return self._device
+            if _ADDRESS.fullmatch(typed):
+                return CLUSTER + typed
+            words = self.tr("{0} is no address. Write it as 192.168.1.5:6379.").format(typed)

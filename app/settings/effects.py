@@ -39,6 +39,7 @@ class Effects(QObject):
             "device": self._use_device,
             "is_offline": self._deal_with_hub,
             "models_dir": self._move_downloads,
+            "layers_dir": self._move_layers,
         }
         store.changed.connect(self._act)
 
@@ -90,6 +91,14 @@ class Effects(QObject):
         keeper.use_device(self._store.values.device)
         if keeper.status.phase is not Phase.ASLEEP:
             keeper.load()
+        if self._window.models is not None:
+            self._window.models.use_device(self._store.values.device)
+
+    def _move_layers(self) -> None:
+        """Layers are written anew at the next load; the old files go by hand."""
+        library = self._window.library
+        if library is not None:
+            library.layers_dir = self._window.desk.layers_dir
         if self._window.models is not None:
             self._window.models.use_device(self._store.values.device)
 

@@ -33,6 +33,7 @@ class BatchWish:
         quant: Weight format of the model; empty for the usual one.
         cache: Format of keys and values; empty for plain numbers.
         device: Where to run; empty for the best there is.
+        cluster: HOST:PORT of machines that have the layers; empty where they lie here.
         rule: How tokens are chosen.
         max_new_tokens: Longest answer; 0 for what the context leaves.
         memory_gib: Of the device's memory; 0 for what is free.
@@ -46,6 +47,7 @@ class BatchWish:
     quant: str = ""
     cache: str = ""
     device: str = ""
+    cluster: str = ""
     rule: str = "greedy"
     max_new_tokens: int = 512
     memory_gib: float = 0.0
@@ -62,6 +64,7 @@ class BatchWish:
             "--quant": self.quant,
             "--cache-quant": self.cache,
             "--device": self.device,
+            "--cluster": self.cluster,
             "--rule": self.rule,
             "--max-new-tokens": str(self.max_new_tokens),
             "--memory-gib": str(self.memory_gib) if self.memory_gib else "",

@@ -120,7 +120,8 @@ def simulate(target: Target, oracle: str, peer: Path | None, tell: Tell) -> Simu
     costs = measure_costs(target, _CALIBRATION_S)
     rows = Tuner(target, costs).rows(GenerateSettings(drafter="medusa"), _LENGTH)
     rule = DiceRule(typical_table(target.heads.num_heads).head_accuracies, seed=1)
-    ours = {name: _Decoding(target, name, rows, rule) for name in ("medusa", "none")}
+    kv = target.lend_cache(_LENGTH + 2 * rows)  # in turns
+    ours = {name: _Decoding(target, name, rows, rule, kv) for name in ("medusa", "none")}
     theirs = None if peer is None else _Theirs(peer)
     speeds: dict[str, list[float]] = {}
     for turn in range(_TURNS):
@@ -159,14 +160,14 @@ class _Decoding:
         tau: Tokens per step so far.
     """
 
-    def __init__(self, target: Target, name: str, rows: int, rule: DiceRule) -> None:
+    def __init__(self, target: Target, name: str, rows: int, rule: DiceRule, kv: KvCache) -> None:
         self._runner = target.runner
         self._rule = rule
         self._rows = rows
         self._drafter: Drafter = (
             drafter_registry().get(name).build(target, RowBudget(rows if name != "none" else 1))
         )
-        self._kv: KvCache = target.lend_cache(_LENGTH + 2 * rows)
+        self._kv = kv
         self._num_steps = self._num_tokens = 0
 
     @property

@@ -164,7 +164,7 @@ def _parts(target: Target, tuner: Tuner, mode: str, num_tokens: int) -> Parts:
         steps: list[StepDone] = []
         done = generate(target, messages, settings, on_step=steps.append, tuner=learning)
         decoded += steps[1:]
-    parts = zip(*((*step.times, step.step_s) for step in decoded), strict=True)
+    parts = zip(*((*step.times[:4], step.step_s) for step in decoded), strict=True)
     names = ("draft", "verify", "accept", "commit", "step")
     means = {name: statistics.fmean(s) * 1e6 for name, s in zip(names, parts, strict=True)}
     heads_us = 0.0 if heads is None else heads.seconds / len(decoded) * 1e6

@@ -10,6 +10,7 @@ keeps the decided tokens, and rows of trees pass through.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count
@@ -27,7 +28,7 @@ from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import DTYPES
 from medusa_core.runner.native import NativeRunner
-from medusa_core.runner.runner import PlacedTree, Runner
+from medusa_core.runner.runner import PlacedTree, Runner, Waited
 
 _REPLAYED_ROWS = 64
 
@@ -64,8 +65,13 @@ class ClusterRunner:
         self._config = config
         self._model = model
         self._device = model.final_norm.weight.device
+        self._waited = Waited()
         self._numbers = count()
         self._forgotten: list[int] = []
+
+    @property
+    def waited(self) -> Waited:
+        return self._waited
 
     def tap(self, layers: Sequence[int]) -> None:
         self.taps = tuple(layers)
@@ -155,13 +161,21 @@ class ClusterRunner:
             tuple(self._forgotten),
         )
         for member in self.crew.active:
+            started = time.perf_counter()
             reply = member.line.run(order)
+            self._count(time.perf_counter() - started, reply.compute_s)
             member.seconds.append(reply.compute_s)
             states = reply.states.tensor()
             tapped.append(states[-1:, size:] if only_last else states[:, size:])
             order = replace(order, rows=Packed.of(states[:, :size]))
         del self._forgotten[: len(order.forget)]
         return torch.cat([states[:, :size], *tapped], dim=1).to(self._device)
+
+    def _count(self, whole_s: float, compute_s: float) -> None:
+        """A stage has answered: what it didn't compute for was the way there and back."""
+        transfer_s, remote_s = self._waited
+        way_s = max(0.0, whole_s - compute_s)
+        self._waited = Waited(transfer_s + way_s, remote_s + compute_s)
 
     def _bring_up(self, kv: RemoteCache) -> None:
         """Send a cache's tokens again where stages don't hold its rows."""

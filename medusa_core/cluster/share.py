@@ -50,6 +50,11 @@ def share_config(config: ModelConfig, share: Share) -> ModelConfig:
     return replace(config, num_layers=share.num_layers, traits=_traits(config.traits, share))
 
 
+def client_config(config: ModelConfig) -> ModelConfig:
+    """Of a target whose layers are with other machines, the sizes of what stays with the client."""
+    return share_config(config, NO_LAYERS)
+
+
 def _traits(traits: Traits, share: Share) -> Traits:
     experts = traits.experts
     if experts is not None:

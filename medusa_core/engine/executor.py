@@ -505,6 +505,7 @@ def _describe(
         thinking=target.template.thinking,
         head_source=_head_source(target),
         speeds=speeds,
+        machines=target.machines,
     )
 
 

@@ -13,7 +13,7 @@ from medusa_core.drafters.drafter import Drafter
 from medusa_core.kv.cache import KvCache
 from medusa_core.messages import StepTimes
 from medusa_core.rules.rule import Rule
-from medusa_core.runner.runner import PlacedTree, PrunesTrees, Runner
+from medusa_core.runner.runner import PlacedTree, PrunesTrees, Runner, Waited, waited_by
 from medusa_core.types import Acceptance, Proposal, Pruner, WalkContext
 
 
@@ -46,6 +46,13 @@ class Drafted(NamedTuple):
     draft_s: float
 
 
+class Begun(NamedTuple):
+    """When a pass began, and how long the runner had waited by then."""
+
+    at_s: float
+    waited: Waited
+
+
 class Verified(NamedTuple):
     """What a forward pass says of the rows of one proposal, and how long the pass took.
 
@@ -54,11 +61,13 @@ class Verified(NamedTuple):
             riders. [n, hidden]
         logits: Its scores there. [n, vocabulary]
         verify_s: Seconds of the pass, in which other trees may have been verified, too.
+        waited: Seconds of it in which nothing was computed here.
     """
 
     states: Tensor
     logits: Tensor
     verify_s: float
+    waited: Waited
 
 
 def decode_step(
@@ -106,9 +115,14 @@ def verify(
         pruners: Of each who drops unlikely nodes on the way, if anybody does.
         reads: A trace will be made of one of them.
     """
-    started = time.perf_counter()
+    begun = begin(runner)
     states = passed(runner, placed, pruners)
-    return scored(runner, placed, pruners, states, reads, started)
+    return scored(runner, placed, pruners, states, reads, begun)
+
+
+def begin(runner: Runner) -> Begun:
+    """A pass begins."""
+    return Begun(time.perf_counter(), waited_by(runner))
 
 
 def passed(
@@ -126,7 +140,7 @@ def scored(
     pruners: Sequence[Pruner | None],
     states: Tensor,
     reads: bool,
-    started: float,
+    begun: Begun,
 ) -> list[Verified]:
     """What a pass says of each tree.
 
@@ -136,20 +150,21 @@ def scored(
         pruners: Who has dropped nodes of them.
         states: Of their nodes, in order. [n, (1 + taps) · hidden]
         reads: A trace will be made of one of them.
-        started: When the pass began.
+        begun: The pass.
     """
     if not placed:
         return []
     logits = runner.logits(states)
     if reads:  # a trace reads them again, and a card is waited for once
         logits = logits.cpu()
-    verify_s = time.perf_counter() - started
+    verify_s = time.perf_counter() - begun.at_s
+    waited = waited_by(runner).since(begun.waited)
     counts = [
         tree.shape.num_nodes if pruner is None or pruner.kept is None else len(pruner.kept)
         for (tree, _), pruner in zip(placed, pruners, strict=True)
     ]
     pairs = zip(torch.split(states, counts), torch.split(logits, counts), strict=True)
-    return [Verified(*pair, verify_s) for pair in pairs]
+    return [Verified(*pair, verify_s, waited) for pair in pairs]
 
 
 def settle(
@@ -159,7 +174,7 @@ def settle(
 
     The rule sees the tree alone: whoever rides beside it can't be accepted, whatever it holds.
     """
-    proposal, (states, logits, verify_s) = drafted.proposal.pruned, verified
+    proposal, (states, logits, verify_s, waited) = drafted.proposal.pruned, verified
     started = time.perf_counter()
     num_nodes = proposal.tree.shape.num_nodes
     states, logits, beside = states[:num_nodes], logits[:num_nodes], logits[num_nodes:]
@@ -169,6 +184,7 @@ def settle(
     kv.commit((0, *acceptance.nodes))
     token_ids = tuple(map(proposal.tree.token_ids.__getitem__, acceptance.nodes))
     committed = time.perf_counter()
-    times = StepTimes(drafted.draft_s, verify_s, accepted - started, committed - accepted)
+    accept_s, commit_s = accepted - started, committed - accepted
+    times = StepTimes(drafted.draft_s, verify_s, accept_s, commit_s, *waited)
     run = (*token_ids, acceptance.bonus_id)
     return Step(proposal, acceptance, run, logits, states, times, ridden)

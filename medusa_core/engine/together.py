@@ -8,14 +8,13 @@ Source: Sheng et al., "FlexGen" (2023), section 4.1.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from medusa_core.engine.generation import Generation
-from medusa_core.engine.loop import Verified, passed, scored
+from medusa_core.engine.loop import Verified, begin, passed, scored
 from medusa_core.messages import Event
 from medusa_core.pace.costs import Sharers
 from medusa_core.runner.runner import PlacedTree, Runner
@@ -102,13 +101,13 @@ def _pass(
         return [], []
     reads = any(generation.request.records for generation in trees)
     try:
-        started = time.perf_counter()
+        begun = begin(runner)
         pruners = [generation.pruner for generation in trees]
         placed = [*trees.values(), *chunks.values()]
         states = passed(runner, placed, [*pruners, *[None] * len(chunks)])
         counts = [tree.shape.num_nodes for tree, _ in chunks.values()]
         of_trees, of_chunks = torch.split(states, [len(states) - sum(counts), sum(counts)])
-        verified = scored(runner, list(trees.values()), pruners, of_trees, reads, started)
+        verified = scored(runner, list(trees.values()), pruners, of_trees, reads, begun)
         read = torch.split(of_chunks, counts)
         return list(zip(trees, verified, strict=True)), list(zip(chunks, read, strict=True))
     except BaseException as error:  # noqa: BLE001 - told to all who were in it

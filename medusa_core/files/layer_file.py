@@ -307,3 +307,28 @@ def _remove_strays(folder: Path) -> None:
         pid, _, _ = part.name.partition("-")
         if pid.isdecimal() and not psutil.pid_exists(int(pid)):
             part.unlink(missing_ok=True)
+
+
+def layer_files(folder: Path) -> tuple[Path, ...]:
+    """All files of layers in a folder."""
+    return tuple(sorted(folder.glob(f"*{SUFFIX}")))
+
+
+def remove_layer_file(path: Path) -> int:
+    """Delete a file of layers; whoever reads it now goes on where the system allows that.
+
+    Returns:
+        The bytes freed.
+
+    Raises:
+        TierError: It can't be deleted.
+    """
+    try:
+        num_bytes = path.stat().st_size
+        path.unlink()
+    except OSError as error:
+        raise TierError(
+            f"{path} can't be deleted: {error.strerror or error}.",
+            "Load another model first: this one's layers are read from there.",
+        ) from error
+    return num_bytes

@@ -17,6 +17,7 @@ from medusa_core.messages.commands import (
     Unload,
     Verify,
 )
+from medusa_core.messages.device import CLUSTER, cluster_of, device_here
 from medusa_core.messages.events import (
     BestNode,
     Calibrated,
@@ -49,6 +50,7 @@ from medusa_core.messages.records import (
     GenerateSettings,
     HeadsShape,
     Lookahead,
+    Machine,
     MemoryPlan,
     Message,
     Move,
@@ -77,6 +79,7 @@ from medusa_core.messages.traces import (
 )
 
 __all__ = [
+    "CLUSTER",
     "GIVEN",
     "NO_ODDS",
     "NO_SWITCH",
@@ -108,6 +111,7 @@ __all__ = [
     "LayersMoved",
     "LoadModel",
     "Lookahead",
+    "Machine",
     "MemoryPlan",
     "Message",
     "ModelLoaded",
@@ -138,5 +142,7 @@ __all__ = [
     "VerifiedToken",
     "Verify",
     "WeightFormats",
+    "cluster_of",
+    "device_here",
     "shown_text",
 ]

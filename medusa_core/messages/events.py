@@ -12,6 +12,7 @@ from medusa_core.messages.records import (
     DrafterChoice,
     DrafterSpeed,
     GenerateSettings,
+    Machine,
     MemoryPlan,
     Message,
     Move,
@@ -68,6 +69,7 @@ class ModelLoaded(Message):
         thinking: What its template does about thoughts before the answer.
         head_source: Which source its heads are; empty without heads.
         speeds: How fast its drafters are, the default first; empty where that isn't known yet.
+        machines: Others that have its layers, in the order of these; empty where none has.
     """
 
     name: str
@@ -89,6 +91,7 @@ class ModelLoaded(Message):
     thinking: ThinkingSwitch = NO_SWITCH
     head_source: str = ""
     speeds: tuple[DrafterSpeed, ...] = ()
+    machines: tuple[Machine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,18 @@ class Move(NamedTuple):
         return text
 
 
+class Machine(NamedTuple):
+    """Another machine that has layers of a model.
+
+    Attributes:
+        place: Its name for people.
+        num_layers: How many it has.
+    """
+
+    place: str
+    num_layers: int
+
+
 class Cut(NamedTuple):
     """What of a conversation the model doesn't read, for want of room.
 
@@ -451,19 +463,30 @@ class StepTimes(NamedTuple):
     """Where a step's time went.
 
     On CUDA the forward pass runs on while the rule waits for it: `verify_s` is then the time to
-    launch it and `accept_s` holds the rest.
+    launch it and `accept_s` holds the rest, unless the step is recorded.
 
     Attributes:
         draft_s: Seconds spent proposing.
         verify_s: Seconds of the target's forward pass.
         accept_s: Seconds of the acceptance rule.
         commit_s: Seconds to keep the accepted rows.
+        transfer_s: Of `verify_s`, seconds in which nothing was computed: layers were on their way
+            from below the device, or rows between machines.
+        remote_s: Of `verify_s`, seconds in which other machines computed.
     """
 
     draft_s: float
     verify_s: float
     accept_s: float
     commit_s: float
+    transfer_s: float = 0.0
+    remote_s: float = 0.0
+
+    @property
+    def parts(self) -> tuple[float, float, float, float, float, float]:
+        """Seconds of parts that don't overlap: draft, verify, transfer, remote, accept, commit."""
+        here = max(0.0, self.verify_s - self.transfer_s - self.remote_s)
+        return self.draft_s, here, self.transfer_s, self.remote_s, self.accept_s, self.commit_s
 
 
 class WeightFormats(NamedTuple):

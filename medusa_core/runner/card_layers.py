@@ -21,6 +21,7 @@ class CardLayers:
 
     Attributes:
         buffers: Where they are brought, on the card. uint8 [bytes]
+        waited_s: Seconds that the card has waited so far, as far as it has come with its work.
     """
 
     def __init__(self, far: FarLayers, order: Sequence[int], device: torch.device) -> None:
@@ -50,9 +51,9 @@ class CardLayers:
 
     def take(self, layer: int) -> int:
         """Let what the card computes next wait for a layer; see `LayerStream.take`."""
+        left = self._aside.mark()  # when the card has left the layer before
         if self._num_taken:
-            before = (self._num_taken - 1) % NUM_BUFFERS
-            self._used[before] = self._aside.mark()
+            self._used[(self._num_taken - 1) % NUM_BUFFERS] = left
         if self._order[self._num_taken % len(self._order)] != layer:
             self._num_taken = self._num_sent = self._order.index(layer)
         if self._num_sent == self._num_taken:
@@ -62,8 +63,12 @@ class CardLayers:
         self._send_ahead()
         sent = self._sent[place]
         assert sent is not None  # it was sent now or before
-        self._aside.wait(sent)
+        self._aside.wait(sent, left)
         return place
+
+    @property
+    def waited_s(self) -> float:
+        return self._aside.waited_s
 
     def _send_ahead(self) -> None:
         """Send what is ready, as long as there is a buffer that nobody needs."""

@@ -13,6 +13,7 @@ A read that fails is told by `take`; the stream goes on with whatever is taken n
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from collections.abc import Callable, Sequence
 
@@ -63,6 +64,7 @@ class LayerStream:
     Attributes:
         order: Layers of a pass.
         buffers: Where they are brought. uint8 [bytes]
+        waited_s: Seconds that `take` has waited so far.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class LayerStream:
             num_buffers: Of how many the ring is made.
         """
         size = far.piece_bytes
+        self.waited_s = 0.0
         self._ring = _Ring(order, [new_buffer(size) for _ in range(num_buffers)])
         reader = threading.Thread(
             target=_read_on, args=(self._ring, far), name="medusa-layers", daemon=True
@@ -114,7 +117,7 @@ class LayerStream:
         Raises:
             TierError: It can't be read. Another try reads it again.
         """
-        ring = self._ring
+        ring, started = self._ring, time.perf_counter()
         with ring.bell:
             if ring.order[ring.num_taken % len(ring.order)] != layer:
                 self._begin_at(layer)
@@ -130,6 +133,7 @@ class LayerStream:
                     raise error
                 finally:
                     del error  # its traceback holds this frame, and so the model
+        self.waited_s += time.perf_counter() - started
         return place % len(ring.buffers)
 
     def _begin_at(self, layer: int) -> None:

@@ -106,6 +106,39 @@ class PrunesTrees(Protocol):
         """
 
 
+class Waited(NamedTuple):
+    """How long passes have waited for what isn't on the device, since the runner was made.
+
+    Attributes:
+        transfer_s: Seconds in which layers or rows were on their way, and nothing was computed.
+        remote_s: Seconds in which other machines computed.
+    """
+
+    transfer_s: float = 0.0
+    remote_s: float = 0.0
+
+    def since(self, before: Waited) -> Waited:
+        """What has come on top."""
+        return Waited(self.transfer_s - before.transfer_s, self.remote_s - before.remote_s)
+
+
+@runtime_checkable
+class Waits(Protocol):
+    """A runner of which not all layers lie on the device.
+
+    Attributes:
+        waited: So far; of a card, as far as it has come with its work.
+    """
+
+    @property
+    def waited(self) -> Waited: ...
+
+
+def waited_by(runner: Runner) -> Waited:
+    """How long a runner's passes have waited; of one that has all layers, nothing."""
+    return runner.waited if isinstance(runner, Waits) else Waited()
+
+
 def keep_some(
     placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None], entering: Tensor
 ) -> tuple[list[PlacedTree], list[int]]:

@@ -15,7 +15,7 @@ from medusa_core.quant.linear import QuantLinear
 from medusa_core.quant.native_linear import NativeLinear
 from medusa_core.runner.compiled_decoder import native_decoder
 from medusa_core.runner.resident import ResidentRunner
-from medusa_core.runner.runner import Runner, RunnerSpec
+from medusa_core.runner.runner import Runner, RunnerSpec, Waited
 from medusa_core.runner.streaming_native import StreamingNativeRunner
 from medusa_core.runner.visits import Visits
 
@@ -30,6 +30,10 @@ class StreamingRunner(ResidentRunner):
     def __init__(self, model: Decoder, precision: Precision, far: FarLayers) -> None:
         super().__init__(model, precision)
         self.visits = Visits(far, precision.device, self._share_workers_with)
+
+    @property
+    def waited(self) -> Waited:
+        return Waited(self.visits.waited_s)
 
     def _enter(self, index: int) -> None:
         self.visits.enter(index)

@@ -18,7 +18,7 @@ from medusa_core.native.pool import Pool
 from medusa_core.native.structs import CacheStruct, PassStruct, SequenceStruct
 from medusa_core.runner.compiled_decoder import NativeDecoder
 from medusa_core.runner.native import NativeRunner
-from medusa_core.runner.runner import PlacedTree
+from medusa_core.runner.runner import PlacedTree, Waited
 from medusa_core.runner.visits import Visits
 from medusa_core.types import Pruner
 
@@ -43,6 +43,10 @@ class StreamingNativeRunner(NativeRunner):
         self.visits = Visits(far, precision.device)
         self._both_ends = (ctypes.c_int32 * 2)(0, 1)  # of a decoder of one layer
         self._layers = [native.layer(index) for index in range(model.config.num_layers)]
+
+    @property
+    def waited(self) -> Waited:
+        return Waited(self.visits.waited_s)
 
     def verify_pruned(
         self, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None]

@@ -46,6 +46,11 @@ class Visits:
         self._made: dict[tuple[int, int], Sequence[QuantLinear]] = {}
         self._last: int | None = None
 
+    @property
+    def waited_s(self) -> float:
+        """Seconds that the device has waited for layers so far."""
+        return self._stream.waited_s
+
     def read_ahead(self, num_buffers: int) -> None:
         """Begin anew with so many buffers: with one, nothing is read while a layer computes.
 

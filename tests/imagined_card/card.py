@@ -141,10 +141,11 @@ class _Aside:
 
     def __init__(self) -> None:
         self._num_marks = 0
+        self.waited_s = 0.0
 
     def copy(self, to: Tensor, source: Tensor, after: int | None) -> int:
         if after is not None:
-            self.wait(after)
+            self.finish(after)
         to.copy_(source, non_blocking=True)
         return self.mark()
 
@@ -152,11 +153,13 @@ class _Aside:
         self._num_marks += 1
         return self._num_marks
 
-    def wait(self, mark: int) -> None:
-        assert 0 < mark <= self._num_marks
+    def wait(self, mark: int, left: int) -> None:
+        self.finish(mark)
+        self.finish(left)
+        self.waited_s += _LAUNCH_S
 
     def finish(self, mark: int) -> None:
-        self.wait(mark)
+        assert 0 < mark <= self._num_marks
 
 
 class _Graph:
