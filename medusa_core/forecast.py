@@ -166,15 +166,25 @@ def _measured(device: str, spec: QuantSpec) -> Pace:
 
 def _layers(spec: QuantSpec, device: str) -> list[QuantLinear]:
     """Layers of zeros: what they hold doesn't change what they take."""
-    kind = torch.device(device).type
     compute = _compute(device)
-    name = str(compute).removeprefix("torch.")
-    count = max(1, _NBYTES // spec.nbytes(_WIDTH, _WIDTH, kind))
-    tensors = {
-        part: torch.zeros(shape, dtype=getattr(torch, dtype), device=device)
-        for part, (dtype, shape) in spec.tensors(_WIDTH, _WIDTH, name).items()
+    count = max(1, _NBYTES // spec.nbytes(_WIDTH, _WIDTH, torch.device(device).type))
+    zeros = _zeros(spec, compute)
+    layers = []
+    for _ in range(count):  # each in memory of its own, else caches would hold them
+        own = {name: tensor.to(device, copy=True) for name, tensor in zeros.items()}
+        layers.append(spec.build(own, _WIDTH, None, compute))
+    return layers
+
+
+def _zeros(spec: QuantSpec, compute: torch.dtype) -> dict[str, torch.Tensor]:
+    """What a layer of zeros is made of."""
+    if spec.is_made:
+        return spec.quantize(torch.zeros(_WIDTH, _WIDTH, dtype=compute))
+    kinds = spec.tensors(_WIDTH, _WIDTH, str(compute).removeprefix("torch."))
+    return {
+        name: torch.zeros(shape, dtype=getattr(torch, dtype))
+        for name, (dtype, shape) in kinds.items()
     }
-    return [spec.build(tensors, _WIDTH, None, compute) for _ in range(count)]
 
 
 def _compute(device: str) -> torch.dtype:

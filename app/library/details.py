@@ -37,6 +37,7 @@ from medusa_core.api import (
     format_label,
     paced_by,
     plan_choice,
+    plan_least,
     recommend,
 )
 from medusa_core.messages import Fit, HeadsShape, WeightFormats
@@ -201,13 +202,12 @@ class Details(QWidget):
 
     def _offer(self, keeps_choice: bool) -> None:
         """Fill the controls with what this model and this device allow."""
-        subject, budget = self._subject, self._budget
+        subject, budget, config = self._subject, self._budget, self._config
         assert subject is not None
-        assert subject.config is not None
+        assert config is not None
         assert budget is not None
-        config = subject.config
         best = recommend(config, subject.heads, budget, subject.draft_model)
-        self._best = None if best is None else best.formats
+        self._best = (best or plan_least(config, subject.heads, budget)).formats
         before = (self.quant_box.currentData(), self.context_box.currentData())
         boxes = (self.quant_box, self.context_box, self.ram_box)
         blockers = [QSignalBlocker(box) for box in boxes]
@@ -293,7 +293,8 @@ class Details(QWidget):
             return
         device = said(self._budget.name) if self._budget else ""
         ram = self.tr(", {0} in RAM").format(gib(plan.ram_bytes)) if plan.ram_bytes else ""
-        fits = self.tr("Fits streamed") if self.streams else verdict(plan)
+        fits = self.tr("Fits streamed, with a context of {0:,} tokens") if self.streams else ""
+        fits = fits.format(plan.context_tokens) or verdict(plan)
         told = f"{fits} · {device}: {gib(plan.total_bytes)}{ram}"
         self.verdict_label.setText(
             "\n".join(filter(None, (told, self._far(), self._blindness(), self._loss())))
@@ -328,6 +329,10 @@ class Details(QWidget):
             self._show_choice()
         elif answer is not None:
             self.forecast_label.setText(forecast_words(answer, has_heads, question.draft_model))
+        elif question.tier_disk is not None:
+            self.forecast_label.setText(
+                self.tr("Streamed it has no room either: try a shorter context.")
+            )
 
     def _far(self) -> str:
         """That its layers aren't to be here."""

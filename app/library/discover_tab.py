@@ -112,7 +112,7 @@ class DiscoverTab(QWidget):
         row = self.table.currentRow()
         return self.offers[row] if 0 <= row < len(self.offers) else None
 
-    def set_budget(self, budget: Budget, cluster: str) -> None:
+    def set_budget(self, budget: Budget, cluster: str = "") -> None:
         """Plan for this device, and for layers at a cluster if there is one."""
         is_first = self._budget is None
         self._budget = budget

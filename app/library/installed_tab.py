@@ -113,7 +113,7 @@ class InstalledTab(QWidget):
         row = self.table.currentRow()
         return self.rows[row] if 0 <= row < len(self.rows) else None
 
-    def set_budget(self, budget: Budget, cluster: str) -> None:
+    def set_budget(self, budget: Budget, cluster: str = "") -> None:
         """Plan for this device, and for layers at a cluster if there is one."""
         self._budget = budget
         self.details.set_budget(budget, cluster)

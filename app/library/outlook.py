@@ -104,4 +104,5 @@ def answer_to(question: Question) -> Answer:
         return forecast(config, heads, choice.formats, budget, pace)
     if question.tier_disk is None:
         return None
-    return streamed_plan(config, heads, choice, budget, question.tier_disk, question.draft_model)
+    tiers, draft_model = question.tier_disk, question.draft_model
+    return streamed_plan(config, heads, choice, budget, tiers, draft_model, may_shorten=True)

@@ -174,8 +174,8 @@ class ClusterRunner:
     def _count(self, whole_s: float, compute_s: float) -> None:
         """A stage has answered: what it didn't compute for was the way there and back."""
         transfer_s, remote_s = self._waited
-        way_s = max(0.0, whole_s - compute_s)
-        self._waited = Waited(transfer_s + way_s, remote_s + compute_s)
+        compute_s = min(compute_s, whole_s)
+        self._waited = Waited(transfer_s + whole_s - compute_s, remote_s + compute_s)
 
     def _bring_up(self, kv: RemoteCache) -> None:
         """Send a cache's tokens again where stages don't hold its rows."""

@@ -22,6 +22,7 @@ from medusa_core.drafters.lineup import drafter_registry, drafters_for
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
 from medusa_core.errors import ClusterError, HeadsError, StageBusyError
+from medusa_core.generate.direct import generate
 from medusa_core.messages import (
     Generate,
     GenerateSettings,
@@ -29,6 +30,7 @@ from medusa_core.messages import (
     LayersMoved,
     Move,
     MoveReason,
+    StepDone,
 )
 from medusa_core.pace.tuner import Tuner
 from medusa_core.runner.native import NativeRunner
@@ -98,6 +100,23 @@ def test_laws_1_to_3_hold_to_the_bit_in_the_compiled_step(
         pytest.skip("nothing is compiled for this machine")
     target, _ = divided("pebble", "float32")
     check_laws(whole, target, drafters_for(target), 12)
+
+
+def test_other_machines_are_a_part_of_each_step(divided: Divided) -> None:
+    target, cluster = divided("tied")
+    steps: list[StepDone] = []
+    generate(target, MESSAGES, SETTINGS, on_step=steps.append)
+    for step in steps[1:]:
+        assert 0 < step.times.remote_s <= step.times.verify_s
+    for line in cluster.lines().values():
+        line.slowness = 0.0  # as it says
+    steps.clear()
+    generate(target, MESSAGES, SETTINGS, on_step=steps.append)
+    for step in steps[1:]:
+        assert step.times.remote_s == 0 < step.times.transfer_s <= step.times.verify_s
+    assert [machine.num_layers for machine in target.machines] == [
+        member.share.num_layers for member in target.runner.crew.active
+    ]
 
 
 @pytest.mark.slow

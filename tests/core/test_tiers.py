@@ -5,6 +5,7 @@ import gc
 import json
 import os
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -16,11 +17,12 @@ import torch
 from medusa_core import forecast as forecast_module
 from medusa_core.__main__ import main
 from medusa_core.drafters.lineup import drafters_for
-from medusa_core.errors import PlanError, RequestError, TierError
+from medusa_core.errors import MedusaError, PlanError, RequestError, TierError
 from medusa_core.files import layer_file as layer_file_module
 from medusa_core.files.layer_entries import TensorBytes
 from medusa_core.files.layer_file import LayerFileWriter, find_layer_file
 from medusa_core.forecast import Pace
+from medusa_core.generate.direct import generate
 from medusa_core.memory import bandwidth, probe
 from medusa_core.memory.budget import GIB, Budget
 from medusa_core.memory.placement import layer_bytes, piece_bytes, place_layers
@@ -33,14 +35,17 @@ from medusa_core.messages import (
     HeadsShape,
     LoadModel,
     ModelLoaded,
+    StepDone,
     Tier,
     WeightFormats,
 )
 from medusa_core.model_choice import ModelChoice, as_json, from_json
+from medusa_core.models.far import FarLayers
 from medusa_core.plan.cli import shape_config
 from medusa_core.quant.choice import settle_formats
 from medusa_core.quant.format import Hardware
 from medusa_core.quant.in_blocks import weight_formats
+from medusa_core.runner import layer_stream
 from medusa_core.runner.native import NativeRunner
 from medusa_core.streamed import streamed_load
 from medusa_core.target import LoadOptions, Target, load_target
@@ -287,6 +292,25 @@ def test_a_pass_that_is_broken_off_begins_anew_at_its_first_layer(load: LoadTarg
     expected = decode(target, SETTINGS, MESSAGES)
     target.runner.visits.enter(1)  # type: ignore[attr-defined]
     check_same_tokens(expected, decode(target, SETTINGS, MESSAGES))
+
+
+def test_waiting_for_layers_is_a_part_of_each_step(
+    load: LoadTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slowly(far: FarLayers, layer: int, into: memoryview) -> MedusaError | None:
+        time.sleep(0.02)
+        return read(far, layer, into)
+
+    read = layer_stream._read
+    monkeypatch.setattr(layer_stream, "_read", slowly)
+    steps: list[StepDone] = []
+    generate(load("streamed", "float32"), MESSAGES, SETTINGS, on_step=steps.append)
+    for step in steps[2:]:  # what the second one needs was read while the first was made
+        assert 0.02 < step.times.transfer_s < step.times.verify_s
+        assert sum(step.times.parts) == pytest.approx(sum(step.times[:4]))
+    steps.clear()
+    generate(load("tied", "float32"), MESSAGES, SETTINGS, on_step=steps.append)
+    assert {(step.times.transfer_s, step.times.remote_s) for step in steps} == {(0.0, 0.0)}
 
 
 def test_layers_that_stay_are_spread_among_those_that_come() -> None:

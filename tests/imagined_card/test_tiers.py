@@ -37,7 +37,9 @@ def test_texts_are_those_of_the_cpu_wherever_layers_lie(
         assert len(placement.layers(Tier.MEMORY)) == num_in_memory
         assert len(placement.layers(Tier.DISK)) == 5 - num_in_memory
         card.journal.clear()
+        before = there.runner.waited.transfer_s
         check_same_tokens(expected, decode(there, SETTINGS, MESSAGES))
+        assert there.runner.waited.transfer_s > before
         assert max(card.journal.uploads) >= max(placement.layer_bytes)
 
 

@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 
+from app.insight.steps_facts import part_words
 from app.insight.steps_figures import StepFigures
-from medusa_core.messages import (
-    TARGET,
-    TokenSource,
-)
+from medusa_core.messages import TARGET, StepTimes, TokenSource
 from tests.app.engine_says import LEGEND
 from tests.app.insight.traces import made_track, trace
 
@@ -21,7 +19,8 @@ def test_figures_are_the_traces_sums() -> None:
     assert figures.numbers.tolist() == [1, 2, 3]
     assert figures.tokens.tolist() == [3, 3, 1]
     assert figures.seconds.tolist() == pytest.approx([2.5e-4] * 3)
-    assert figures.times.shape == (4, 3)
+    assert figures.times.shape == (6, 3)
+    assert figures.parts == (0, 1, 4, 5), "no layer was waited for"
     assert figures.times[1].tolist() == pytest.approx([2e-4] * 3)
     assert figures.context.tolist() == [16, 19, 20]
     assert figures.rows.tolist() == [len(track[index].token_ids) for index in (1, 2, 3)]
@@ -66,3 +65,17 @@ def test_no_steps_have_no_figures() -> None:
     figures = StepFigures(LEGEND)
     assert figures.speeds().tolist() == []
     assert figures.rates() == ()
+
+
+def test_waiting_is_a_part_of_its_own_and_verifying_is_what_is_left() -> None:
+    figures, track = StepFigures(LEGEND), made_track(2)
+    waited = StepTimes(0.01, 0.5, 0.02, 0.001, transfer_s=0.3, remote_s=0.1)
+    track.add(trace(2)._replace(times=waited, step_s=0.54))
+    figures.follow(track)
+    assert figures.times[:, -1].tolist() == pytest.approx([0.01, 0.1, 0.3, 0.1, 0.02, 0.001])
+    assert figures.parts == tuple(range(6))
+    words = part_words(figures.times[:, -1])
+    assert "transfer 300.00 ms" in words
+    assert "other machines 100.00 ms" in words
+    assert "transfer" not in part_words(figures.times[:, 0])
+    assert waited._replace(transfer_s=0.6).parts[1] == 0, "on a card it may go on behind the pass"

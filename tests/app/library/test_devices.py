@@ -8,13 +8,17 @@ import torch
 from PySide6.QtGui import QStandardItemModel
 from pytestqt.qtbot import QtBot
 
+from app.library.details import Subject
+from app.library.library_dialog import LibraryDialog
 from app.preferences import load_preferences
 from app.settings.device_box import DeviceBox
 from app.window import MainWindow
 from medusa_core import card
 from medusa_core.api import DeviceOffer, Library
+from medusa_core.memory import budget
 from medusa_core.memory.probe import offered_devices
-from medusa_core.messages import LoadModel
+from medusa_core.messages import Fit, HeadsShape, LoadModel
+from medusa_core.plan.cli import shape_config
 from tests.app.fakes import FakeEngine, Script
 from tests.app.library.conftest import Run
 from tests.app.library.managing import settle, until
@@ -69,10 +73,10 @@ def test_another_device_is_kept_and_the_model_comes_to_it(
     async def work() -> None:
         window.desk.show_settings("Models")
         (box,) = window.findChildren(DeviceBox)
-        await until(lambda: box.count() == 4)
-        labels = ["Automatic (GTX 1080)", "GTX 1080", "Processor", "cuda:7 (not here)"]
+        await until(lambda: box.count() == 5)
+        labels = ["Automatic (GTX 1080)", "GTX 1080", "Processor", "cuda:7 (not here)", "Cluster…"]
         assert [box.itemText(n) for n in range(box.count())] == labels
-        assert box.currentText() == labels[-1], "one that is gone can be left"
+        assert box.currentText() == labels[3], "one that is gone can be left"
         model = box.model()
         assert isinstance(model, QStandardItemModel)
         assert not model.item(1).isEnabled()
@@ -105,3 +109,55 @@ def test_the_manager_says_what_is_wrong_with_a_device_that_is_gone(
     run(work)
     assert window.models is not None
     assert "CUDA" in window.models.notice_label.text()
+
+
+def test_a_cluster_is_one_more_device(
+    run: Run,
+    open_window: Callable[..., MainWindow],
+    qtbot: QtBot,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    typed = iter([("somewhere", True), (" 10.0.0.2:6379 ", True), ("", False)])
+    asked: list[str] = []
+
+    def answer(_parent: object, _title: str, words: str, **_: object) -> tuple[str, bool]:
+        asked.append(words)
+        return next(typed)
+
+    monkeypatch.setattr("app.settings.device_box.QInputDialog.getText", answer)
+    engine = FakeEngine(Script())
+    window = open_window(engine.start)
+    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+
+    async def work() -> None:
+        window.desk.show_settings("Models")
+        (box,) = window.findChildren(DeviceBox)
+        await until(lambda: box._asked is not None and box._asked.done())
+        for _ in range(2):
+            box.setCurrentIndex(box.count() - 1)
+            box.activated.emit(box.count() - 1)
+            assert box.currentText() == "Cluster at 10.0.0.2:6379"
+
+    run(work)
+    assert len(asked) == 3, "once again behind what is no address"
+    assert asked[1].startswith("somewhere is no address")
+    qtbot.waitUntil(lambda: len(engine.of_kind(LoadModel)) >= 2)
+    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+    loads = engine.of_kind(LoadModel)
+    assert (loads[-1].cluster, loads[-1].device) == ("10.0.0.2:6379", "")
+    assert (loads[0].cluster, loads[0].device) == ("", "")
+    assert window.settings.folder is not None
+    assert load_preferences(window.settings.folder).device == "cluster:10.0.0.2:6379"
+
+
+def test_with_a_cluster_what_stays_here_must_have_room(dialog: LibraryDialog) -> None:
+    details = dialog.discover.details
+    config = shape_config("vicuna-13b")
+    details.show_subject(Subject("Vicuna 13B", "", config, HeadsShape()))
+    details.set_budget(budget.imagined_card(4))
+    details.quant_box.setCurrentIndex(details.quant_box.findData("nf4"))
+    assert details.choice is not None
+    assert details.choice.plan.fit is Fit.NO
+    details.set_budget(budget.imagined_card(4), "10.0.0.2:6379")
+    assert details.choice.plan.fit is Fit.FITS
+    assert "the machines at 10.0.0.2:6379" in details.verdict_label.text()

@@ -93,20 +93,23 @@ def test_downloads_can_go_elsewhere_and_at_a_limit(
     assert dialog.installed.items[0].folder.is_relative_to(elsewhere)
 
 
-def test_quantized_copies_can_be_deleted(
+def test_copies_for_faster_loading_can_be_deleted(
     run: Run, dialog: LibraryDialog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    dialog.library.layers_dir = tmp_path / "layers"
+    random_file(tmp_path / "layers" / "b.layers", MIB)
     monkeypatch.setattr("medusa_core.library.kept_models_dir", lambda: tmp_path / "kept")
     random_file(tmp_path / "kept" / "a.safetensors", MIB)
 
     async def work() -> None:
         await dialog.installed.refresh()
-        assert "quantized copies 1 MB" in dialog.installed.status_label.text()
+        assert "copies for faster loading 2 MB" in dialog.installed.status_label.text()
         dialog.installed.kept_button.click()
         await until(lambda: "are deleted" in dialog.installed.status_label.text())
 
     run(work)
     assert not list((tmp_path / "kept").iterdir())
+    assert not list((tmp_path / "layers").iterdir())
 
 
 def test_names_are_never_taken_for_markup(

@@ -7,7 +7,7 @@ import pytest
 from PySide6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
 
-from app.library import details
+from app.library import outlook
 from app.library.details import Subject
 from app.library.library_dialog import LibraryDialog
 from app.library.sizes import verdict
@@ -51,7 +51,7 @@ def test_a_computer_without_a_card_is_offered_small_models_first(
         timed.append(quant)
         return Pace(((1, 10e9), (16, 5e9)))
 
-    monkeypatch.setattr(details, "measure_pace", measure)
+    monkeypatch.setattr(outlook, "measure_pace", measure)
     fresh = dialog.discover
 
     async def work() -> None:

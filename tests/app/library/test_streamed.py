@@ -1,0 +1,193 @@
+"""A model that has no room is offered streamed, and loaded so if the user wants that."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QMessageBox, QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.chat.error_board import About
+from app.chat.error_card import ErrorCard
+from app.chat.header import describe
+from app.library.details import Details, Subject
+from app.library.library_dialog import LibraryDialog
+from app.library.stream_words import streamed_words
+from app.window import MainWindow
+from medusa_core.api import AdapterShape, Budget, Choice, Library, Streamed
+from medusa_core.messages import (
+    Failed,
+    Fit,
+    HeadsShape,
+    LoadModel,
+    Machine,
+    MemoryPlan,
+    ModelLoaded,
+    Placement,
+    Tier,
+    WeightFormats,
+)
+from medusa_core.model_choice import ModelChoice
+from medusa_core.model_state import ModelStatus, Phase
+from medusa_core.plan.cli import shape_config
+from medusa_core.quant.format import Hardware
+from tests.app.fakes import FakeEngine, Script
+from tests.app.library.conftest import SPEC, Run
+from tests.app.library.managing import settle, until
+from tests.core.test_messages import EXAMPLES
+from tests.core.tiny import write_tiny
+
+GIB = 1 << 30
+MIB = 1 << 20
+LAYERS = Placement((Tier.DEVICE,) * 27 + (Tier.MEMORY,) * 9 + (Tier.DISK,) * 4, (MIB,) * 40, MIB)
+SMALL = Budget("RAM", Hardware("cpu"), 6 * GIB, GIB, 0, is_live=True)
+TINY = replace(SMALL, total_bytes=2 * GIB)
+
+
+@pytest.fixture(autouse=True)
+def _measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is timed: the disk gives a gigabyte a second."""
+    monkeypatch.setattr("medusa_core.memory.bandwidth._read_rate", lambda _folder: 1e9)
+
+
+def plan_of(placement: Placement | None) -> MemoryPlan:
+    return MemoryPlan(GIB, 0, MIB, MIB, 0, 0, MIB, GIB, 0, 512, 512, Fit.FITS, True, 0, placement)
+
+
+def streamed(tokens_per_s: float = 11.0, whole_s: float = 0.0) -> Streamed:
+    choice = Choice(WeightFormats("q4_0"), 512, plan_of(LAYERS), "")
+    whole = "q2_k" if whole_s else ""
+    return Streamed(choice, LAYERS, {1: 0.2, 16: 0.21}, {}, tokens_per_s, whole, whole_s)
+
+
+def test_what_it_would_do_streamed_is_said_as_an_estimate() -> None:
+    assert streamed_words(streamed(), has_heads=True) == (
+        "Streamed: 27 of 40 layers here, 5.0 tokens/s plain, about 11 with heads (an estimate)."
+    )
+    assert "without guesses" in streamed_words(streamed(), has_heads=False)
+    assert streamed_words(streamed(whole_s=0.1), has_heads=True).endswith("and is faster.")
+
+
+def test_a_model_that_has_no_room_is_offered_streamed(
+    run: Run, dialog: LibraryDialog, tmp_path: Path
+) -> None:
+    details = dialog.discover.details
+    details.tier_disk = tmp_path / "layers"
+
+    async def work() -> None:
+        details.set_budget(SMALL)
+        details.show_subject(Subject("13B", "", shape_config("vicuna-13b"), HeadsShape(5)))
+        assert details.choice is not None
+        assert details.choice.plan.fit is Fit.NO
+        await until(lambda: not details.stream_box.isHidden())
+        assert "layers here" in details.forecast_label.text()
+        assert "with heads (an estimate)" in details.forecast_label.text()
+        streams_and_says_where(details)
+        details.stream_box.setChecked(False)
+        assert details.choice.plan.fit is Fit.NO
+        details.set_budget(TINY)
+        await until(lambda: "no room either" in details.forecast_label.text())
+        assert details.stream_box.isHidden()
+        assert details.bar.layers.isHidden()
+        config, lora = shape_config("vicuna-13b"), AdapterShape()
+        details.show_subject(Subject("With a LoRA", "", config, HeadsShape(), adapter=lora))
+        await settle(dialog)
+        assert details.stream_box.isHidden(), "with an adapter all layers must fit"
+
+    run(work)
+
+
+def streams_and_says_where(details: Details) -> None:
+    details.stream_box.setChecked(True)
+    assert details.choice is not None
+    placement = details.choice.plan.placement
+    assert placement is not None
+    assert details.verdict_label.text().startswith("Fits streamed")
+    assert not details.bar.layers.isHidden()
+    num_far = len(placement.layers(Tier.DISK))
+    assert f"{num_far} on the disk" in details.bar.layers.words
+    assert details.bar.layers.accessibleDescription() == details.bar.layers.words
+
+
+def test_it_is_loaded_streamed_or_after_a_question_or_not(
+    run: Run,
+    dialog: LibraryDialog,
+    library: Library,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write_tiny(tmp_path / "model", replace(SPEC, num_layers=12))
+    loaded: list[ModelChoice] = []
+    asked: list[str] = []
+    dialog.load_requested.connect(loaded.append)
+    monkeypatch.setattr(QMessageBox, "exec", lambda box: asked.append(box.text()))
+    library.layers_dir = tmp_path / "layers"
+    library.add_folder(str(tmp_path / "model"))
+    tab = dialog.installed
+    tab.details.tier_disk = library.layers_dir
+
+    async def work() -> None:
+        await tab.refresh()
+        tab.set_budget(Budget("RAM", Hardware("cpu"), 9 * MIB, 0, 0, is_live=True))
+        tab.table.selectRow(0)
+        details = tab.details
+        details.quant_box.setCurrentIndex(details.quant_box.findData("fp32"))
+        details.context_box.setCurrentIndex(0)
+        await until(lambda: not details.stream_box.isHidden())
+        details.stream_box.setChecked(False)
+        details.action_button.click()
+        assert len(asked) == 1
+        details.stream_box.setChecked(True)
+        details.action_button.click()
+        assert len(asked) == 1, "it has room so"
+        await settle(dialog)
+
+    run(work)
+    (choice,) = loaded
+    assert choice.tier_disk == tmp_path / "layers"
+    assert choice.formats.linears == "fp32"
+
+
+def test_the_card_of_a_load_that_failed_offers_to_stream_it(
+    run: Run,
+    open_window: Callable[..., MainWindow],
+    qtbot: QtBot,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("medusa_core.load_offers.smaller_loads", lambda *_: ())
+    monkeypatch.setattr("medusa_core.streamed.streamed_load", lambda *_: streamed())
+    engine = FakeEngine(Script())
+    window = open_window(engine.start)
+    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+    failed = Failed("model", "r", "PlanError", "Too large.", "Take less.")
+    shown: list[ErrorCard] = []
+    window.chat.errors.failure_shown.connect(lambda card, _: shown.append(card))
+
+    async def work() -> None:
+        window.chat.errors.show_failure(failed, About.MODEL)
+        await until(offered)
+
+    def offered() -> list[QPushButton]:
+        buttons = shown[0].findChildren(QPushButton) if shown else []
+        return [button for button in buttons if button.text().startswith("Stream it")]
+
+    run(work)
+    (button,) = offered()
+    assert button.text() == "Stream it: 27 of 40 layers here, about 11 tokens/s"
+    button.click()
+    qtbot.waitUntil(lambda: len(engine.of_kind(LoadModel)) == 2)
+    assert engine.of_kind(LoadModel)[-1].tier_disk == window.desk.layers_dir
+    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+
+
+def test_the_header_says_where_layers_lie() -> None:
+    example = next(one for one in EXAMPLES if isinstance(one, ModelLoaded))
+
+    def said(**changes: object) -> str:
+        return describe(ModelStatus(Phase.READY, loaded=replace(example, **changes)))
+
+    assert said(plan=plan_of(LAYERS)).endswith("27 of 40 layers here")
+    machines = (Machine("one", 20), Machine("two", 20))
+    assert said(machines=machines).endswith("layers on 2 machines")
+    assert "layers" not in said(plan=plan_of(None))
