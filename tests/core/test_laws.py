@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from itertools import cycle
 
 import pytest
 
@@ -14,6 +15,7 @@ from medusa_core.resources import prompts_dir
 from medusa_core.rules.rule import RuleSpec, rule_registry
 from medusa_core.runner.native import NativeRunner
 from medusa_core.target import Target
+from tests.core.by_turns import by_turns
 from tests.core.conftest import TARGET_NAMES, LoadTarget
 from tests.core.laws import (
     Run,
@@ -85,10 +87,9 @@ def settings_for(rule: RuleSpec, num_tokens: int) -> tuple[GenerateSettings, ...
 
 
 def cases(name: str, rule: RuleSpec) -> list[tuple[int, GenerateSettings]]:
-    """Prompts and settings: all pairs on tiny targets; on Pebble every setting, a prompt each."""
+    """Prompts and settings: every prompt and every setting."""
     if name != "pebble":
-        settings = settings_for(rule, 40)
-        return [(p, s) for p in range(len(TINY_PROMPTS)) for s in settings]
+        return list(zip(range(len(TINY_PROMPTS)), cycle(settings_for(rule, 40)), strict=False))
     pebble = settings_for(rule, 32) * (3 if rule.name == "greedy" else 1)
     return [(p % len(prompts_of(name)), s) for p, s in enumerate(pebble)]
 
@@ -108,10 +109,10 @@ def test_laws_1_and_2_a_drafter_never_changes_a_token_in_float64(
         check_sources(drafted)
 
 
-@pytest.mark.parametrize("rule", EXACT, ids=lambda rule: rule.name)
-@pytest.mark.parametrize("drafter", DRAFTERS, ids=lambda drafter: drafter.name)
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("name", TARGET_NAMES)
+@pytest.mark.parametrize(
+    ("name", "drafter", "rule", "dtype"),
+    by_turns(TARGET_NAMES, DRAFTERS, EXACT, ["float32", "bfloat16"]),
+)
 def test_laws_1_and_2_in_lower_precision_tokens_differ_at_ties_alone(
     name: str,
     dtype: str,
@@ -135,10 +136,10 @@ def test_laws_1_and_2_in_lower_precision_tokens_differ_at_ties_alone(
     assert not (ties and isinstance(target.runner, NativeRunner))
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-@pytest.mark.parametrize("drafter", DRAFTERS, ids=lambda drafter: drafter.name)
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("name", TARGET_NAMES)
+@pytest.mark.parametrize(
+    ("name", "drafter", "rule", "dtype"),
+    by_turns(TARGET_NAMES, DRAFTERS, RULES, ["float64", "float32"]),
+)
 def test_law_3_after_every_step_the_cache_is_one_that_never_drafted(
     name: str, dtype: str, drafter: DrafterSpec, rule: RuleSpec, load: LoadTarget
 ) -> None:

@@ -17,6 +17,7 @@ from medusa_core.rules.rule import RuleSpec, rule_registry
 from medusa_core.runner.native import NativeRunner
 from medusa_core.target import LoadOptions, Target, load_target
 from medusa_core.tree.phrase_table import write_phrases
+from tests.core.by_turns import by_turns
 from tests.core.conftest import phrases_of
 from tests.core.fakes import oracle_spec
 from tests.core.laws import (
@@ -116,9 +117,9 @@ def test_laws_1_to_3_hold_with_an_oracle_on_every_family(
     assert run.done.num_steps < plain.done.num_steps
 
 
-@pytest.mark.parametrize("rule", EXACT, ids=lambda rule: rule.name)
-@pytest.mark.parametrize("drafter", DRAFTERS, ids=lambda drafter: drafter.name)
-@pytest.mark.parametrize("family", FIRST_OF_FAMILY)
+@pytest.mark.parametrize(
+    ("family", "drafter", "rule"), by_turns(list(FIRST_OF_FAMILY), DRAFTERS, EXACT)
+)
 def test_laws_1_and_2_no_drafter_changes_a_token_of_any_family(
     family: str, drafter: DrafterSpec, rule: RuleSpec, load_family: LoadFamily
 ) -> None:

@@ -22,6 +22,7 @@ from medusa_core.quant.choice import best_dtype, settle_formats
 from medusa_core.quant.format import Hardware, QuantSpec, quant_registry
 from medusa_core.rules.rule import RuleSpec, rule_registry
 from medusa_core.target import LoadOptions, Target, load_target
+from tests.core.by_turns import by_turns
 from tests.core.fakes import oracle_spec
 from tests.core.laws import (
     Tie,
@@ -188,10 +189,10 @@ def test_nf4_is_what_bitsandbytes_makes_of_the_same_numbers() -> None:
             assert torch.equal(ours[key], tensor), key
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-@pytest.mark.parametrize("drafter", drafter_registry().specs, ids=lambda drafter: drafter.name)
-@pytest.mark.parametrize("spec", ROUNDING, ids=lambda spec: spec.name)
-@pytest.mark.parametrize("name", ["wide", "pebble"])
+@pytest.mark.parametrize(
+    ("name", "spec", "drafter", "rule"),
+    by_turns(["wide", "pebble"], ROUNDING, drafter_registry().specs, RULES),
+)
 def test_laws_1_and_2_tokens_differ_at_ties_alone(
     name: str,
     spec: QuantSpec,

@@ -14,6 +14,7 @@ from medusa_core.runner.runner import PlacedTree
 from medusa_core.runner.static import LENGTH_BUCKETS, ROW_BUCKETS, StaticRunner
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
+from tests.core.by_turns import by_turns
 from tests.core.conftest import TARGET_NAMES, LoadTarget
 from tests.core.laws import check_cache, check_same_tokens, decode, plainly, user_says
 
@@ -57,9 +58,14 @@ def test_every_row_is_what_it_is_without_padding(
             return
 
 
-@pytest.mark.parametrize("drafter", [n for n in drafter_registry().names if n != "none"])
-@pytest.mark.parametrize("rule", ["greedy", "sample"])
-@pytest.mark.parametrize("name", TARGET_NAMES)
+@pytest.mark.parametrize(
+    ("name", "drafter", "rule"),
+    by_turns(
+        TARGET_NAMES,
+        [name for name in drafter_registry().names if name != "none"],
+        ["greedy", "sample"],
+    ),
+)
 def test_the_laws_hold_for_it(name: str, rule: str, drafter: str, load: LoadTarget) -> None:
     resident = load(name, "float64")
     if not drafter_registry().get(drafter).serves(resident):

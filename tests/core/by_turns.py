@@ -1,0 +1,24 @@
+"""Combinations for tests over everything registered: a part of them, and the others as slow."""
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import pytest
+
+
+def by_turns(*axes: Sequence[Any]) -> list[Any]:
+    """Every combination; of the last axis one value by turns, the other ones as slow tests.
+
+    Neighbours on any other axis get different values, so that each value of the last one is met
+    with each value of the others.
+    """
+    *first, last = axes
+    found = []
+    for places in product(*(range(len(axis)) for axis in first)):
+        values = [axis[place] for axis, place in zip(first, places, strict=True)]
+        for number, value in enumerate(last):
+            marks = () if number == sum(places) % len(last) else (pytest.mark.slow,)
+            names = "-".join(str(getattr(each, "name", each)) for each in (*values, value))
+            found.append(pytest.param(*values, value, id=names, marks=marks))
+    return found
