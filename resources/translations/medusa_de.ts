@@ -369,6 +369,14 @@
         <translation>{0} Parameter</translation>
     </message>
     <message>
+        <source>layers on {0} machines</source>
+        <translation>Schichten auf {0} Rechnern</translation>
+    </message>
+    <message>
+        <source>{0}: {1} layers</source>
+        <translation>{0}: {1} Schichten</translation>
+    </message>
+    <message>
         <source>What followed stays; you can go back to it with ‹ ›.</source>
         <translation>Was darauf folgte, bleibt; mit ‹ › kommen Sie dorthin zurück.</translation>
     </message>
@@ -806,6 +814,14 @@
         <translation>Ein Schritt liest nur wenige davon; das macht Speicher auf der Karte frei.</translation>
     </message>
     <message>
+        <source>Stream the layers that have no room</source>
+        <translation>Schichten ohne Platz nachladen</translation>
+    </message>
+    <message>
+        <source>They are read anew for every step, while others are computed. Guesses pay most here: a step that checks many takes hardly longer than one that checks none.</source>
+        <translation>Sie werden für jeden Schritt neu gelesen, während andere gerechnet werden. Vermutungen lohnen sich hier am meisten: Ein Schritt, der viele prüft, dauert kaum länger als einer ohne.</translation>
+    </message>
+    <message>
         <source>Choose a model</source>
         <translation>Wählen Sie ein Modell</translation>
     </message>
@@ -830,8 +846,20 @@
         <translation>, {0} im RAM</translation>
     </message>
     <message>
+        <source>Fits streamed, with a context of {0:,} tokens</source>
+        <translation>Passt mit Nachladen, bei einem Kontext von {0:,} Token</translation>
+    </message>
+    <message>
         <source>Fits if context ≤ {0:,}</source>
         <translation>Passt, wenn der Kontext ≤ {0:,} ist</translation>
+    </message>
+    <message>
+        <source>Streamed it has no room either: try a shorter context.</source>
+        <translation>Auch mit Nachladen ist kein Platz: Versuchen Sie einen kürzeren Kontext.</translation>
+    </message>
+    <message>
+        <source>Its layers go to the machines at {0}. What is planned here is the rest: token vectors, the projection to the vocabulary, and heads.</source>
+        <translation>Seine Schichten gehen zu den Rechnern bei {0}. Geplant wird hier der Rest: Token-Vektoren, die Projektion auf das Vokabular und Köpfe.</translation>
     </message>
     <message>
         <source>Its text part is loaded; pictures can&apos;t be shown to it here.</source>
@@ -857,12 +885,32 @@
         <translation>Automatisch</translation>
     </message>
     <message>
+        <source>Cluster…</source>
+        <translation>Cluster …</translation>
+    </message>
+    <message>
         <source>Automatic ({0})</source>
         <translation>Automatisch ({0})</translation>
     </message>
     <message>
         <source>{0} (not here)</source>
         <translation>{0} (nicht da)</translation>
+    </message>
+    <message>
+        <source>Cluster at {0}</source>
+        <translation>Cluster bei {0}</translation>
+    </message>
+    <message>
+        <source>Address of the cluster, such as 192.168.1.5:6379. Start serve-layers on its machines first, with the model that you use here, and copy their token to this computer.</source>
+        <translation>Adresse des Clusters, etwa 192.168.1.5:6379. Starten Sie zuerst serve-layers auf seinen Rechnern, mit dem Modell, das Sie hier verwenden, und kopieren Sie deren Token auf diesen Computer.</translation>
+    </message>
+    <message>
+        <source>Cluster</source>
+        <translation>Cluster</translation>
+    </message>
+    <message>
+        <source>{0} is no address. Write it as 192.168.1.5:6379.</source>
+        <translation>{0} ist keine Adresse. Schreiben Sie sie wie 192.168.1.5:6379.</translation>
     </message>
 </context>
 <context>
@@ -1990,6 +2038,10 @@
     <message>
         <source>Load an EAGLE head for this model, or choose another drafter.</source>
         <translation>Laden Sie einen EAGLE-Kopf für dieses Modell oder wählen Sie anderes Vorausraten.</translation>
+    </message>
+    <message>
+        <source>Load another model first: this one&apos;s layers are read from there.</source>
+        <translation>Laden Sie zuerst ein anderes Modell: Die Schichten von diesem werden von dort gelesen.</translation>
     </message>
     <message>
         <source>Load it with a smaller model of the same vocabulary, or choose another drafter.</source>
@@ -4926,8 +4978,8 @@
         <translation>Tokenbaum eines Schrittes</translation>
     </message>
     <message>
-        <source>{0}, {1} of it besides the four parts</source>
-        <translation>{0}, davon {1} außerhalb der vier Teile</translation>
+        <source>{0}, {1} of it besides these parts</source>
+        <translation>{0}, davon {1} neben diesen Teilen</translation>
     </message>
     <message>
         <source>τ {0:.2f} tokens/step over {1:,} steps; a step takes {2}.</source>
@@ -4962,6 +5014,14 @@
         <translation>prüfen</translation>
     </message>
     <message>
+        <source>transfer</source>
+        <translation>Übertragung</translation>
+    </message>
+    <message>
+        <source>other machines</source>
+        <translation>andere Rechner</translation>
+    </message>
+    <message>
         <source>accept</source>
         <translation>wählen</translation>
     </message>
@@ -4974,8 +5034,8 @@
         <translation>Token, die jeder Schritt ergab: die angenommenen über dem, das das Modell selbst hinzufügt. Ohne Vorausraten ist es 1. Der Mittelwert über alle Schritte ist τ.</translation>
     </message>
     <message>
-        <source>Where each step&apos;s time went, on top of each other: drafting, verifying all guesses in one pass of the model, accepting, and keeping the accepted rows. In the title: the means.</source>
-        <translation>Wohin die Zeit jedes Schrittes ging, übereinander: Raten, Prüfen aller geratenen Token in einem Durchlauf des Modells, Annehmen und Behalten der angenommenen Zeilen. Im Titel: die Mittelwerte.</translation>
+        <source>Where each step&apos;s time went, on top of each other: drafting, verifying all guesses in one pass of the model, accepting, and keeping the accepted rows. Where layers lie below the device or on other machines: transfer, in which nothing is computed because they or their rows are on the way, and the computing of other machines. In the title: the means.</source>
+        <translation>Wohin die Zeit jedes Schritts ging, übereinander: Entwerfen, Prüfen aller Vermutungen in einem Durchgang des Modells, Annehmen und Behalten der angenommenen Zeilen. Wo Schichten unter dem Gerät oder auf anderen Rechnern liegen: Übertragung, während der nichts gerechnet wird, weil sie oder ihre Zeilen unterwegs sind, und das Rechnen anderer Rechner. Im Titel: die Mittelwerte.</translation>
     </message>
     <message>
         <source>Tokens per second, averaged over the neighbouring steps. The dashed line is plain decoding on this machine, measured after the model was loaded.</source>
@@ -5329,14 +5389,6 @@
         <translation>Modell importieren…</translation>
     </message>
     <message>
-        <source>Delete quantized copies</source>
-        <translation>Quantisierte Kopien löschen</translation>
-    </message>
-    <message>
-        <source>They only make the next load of a model faster.</source>
-        <translation>Sie machen nur das nächste Laden eines Modells schneller.</translation>
-    </message>
-    <message>
         <source>Download location…</source>
         <translation>Speicherort…</translation>
     </message>
@@ -5353,8 +5405,16 @@
         <translation>GGUF-Datei…</translation>
     </message>
     <message>
-        <source> · quantized copies {0}</source>
-        <translation> · quantisierte Kopien {0}</translation>
+        <source>Delete copies</source>
+        <translation>Kopien löschen</translation>
+    </message>
+    <message>
+        <source>Quantized models, and layers of models that don&apos;t fit in memory: they only make the next load faster.</source>
+        <translation>Quantisierte Modelle und Schichten von Modellen, die nicht in den Speicher passen: Sie beschleunigen nur das nächste Laden.</translation>
+    </message>
+    <message>
+        <source> · copies for faster loading {0}</source>
+        <translation> · Kopien für schnelleres Laden {0}</translation>
     </message>
     <message>
         <source>Nothing is downloaded yet: see Discover, or import a model.</source>
@@ -5429,8 +5489,15 @@
         <translation>Wohin Downloads kommen</translation>
     </message>
     <message>
-        <source>The quantized copies are deleted: {0} are free.</source>
-        <translation>Die quantisierten Kopien sind gelöscht: {0} sind frei.</translation>
+        <source>The copies are deleted: {0} are free.</source>
+        <translation>Die Kopien sind gelöscht: {0} sind frei.</translation>
+    </message>
+</context>
+<context>
+    <name>LayerStrip</name>
+    <message>
+        <source>Layers</source>
+        <translation>Schichten</translation>
     </message>
 </context>
 <context>
@@ -5598,6 +5665,34 @@
     <message>
         <source>About {0} tokens/s here with its heads, {1} without (an estimate).</source>
         <translation>Etwa {0} Tokens/s auf diesem Gerät mit seinen Köpfen, {1} ohne (geschätzt).</translation>
+    </message>
+    <message>
+        <source>{0} layers here</source>
+        <translation>{0} Schichten hier</translation>
+    </message>
+    <message>
+        <source>{0} in the computer&apos;s memory, {1}</source>
+        <translation>{0} im Arbeitsspeicher, {1}</translation>
+    </message>
+    <message>
+        <source>{0} on the disk, {1}</source>
+        <translation>{0} auf der Platte, {1}</translation>
+    </message>
+    <message>
+        <source>{0} of {1} layers here</source>
+        <translation>{0} von {1} Schichten hier</translation>
+    </message>
+    <message>
+        <source>Streamed: {0}, {1} tokens/s plain, about {2} with heads (an estimate).</source>
+        <translation>Mit Nachladen: {0}, {1} Token/s ohne, etwa {2} mit Köpfen (eine Schätzung).</translation>
+    </message>
+    <message>
+        <source>Streamed: {0}, {1} tokens/s without guesses (an estimate).</source>
+        <translation>Mit Nachladen: {0}, {1} Token/s ohne Vermutungen (eine Schätzung).</translation>
+    </message>
+    <message>
+        <source>With other weights or a shorter context it fits whole, and is faster.</source>
+        <translation>Mit anderen Gewichten oder kürzerem Kontext passt es ganz und ist schneller.</translation>
     </message>
 </context>
 <context>
@@ -5978,6 +6073,10 @@
     <message>
         <source>Save and restart</source>
         <translation>Sichern und neu starten</translation>
+    </message>
+    <message>
+        <source>Stream it: {0}, about {1} tokens/s</source>
+        <translation>Nachladen: {0}, etwa {1} Token/s</translation>
     </message>
     <message>
         <source>Load with {0}</source>
@@ -6604,6 +6703,14 @@
         <translation>Leer: der Ordner, den auch andere Programme benutzen.</translation>
     </message>
     <message>
+        <source>Folder for layers</source>
+        <translation>Ordner für Schichten</translation>
+    </message>
+    <message>
+        <source>Layers of a model that is larger than memory are read from here for every step: name one on the fastest disk. Empty: among the program&apos;s own files.</source>
+        <translation>Schichten eines Modells, das größer als der Speicher ist, werden für jeden Schritt von hier gelesen: Nennen Sie einen Ordner auf der schnellsten Platte. Leer: bei den eigenen Dateien des Programms.</translation>
+    </message>
+    <message>
         <source>Run on</source>
         <translation>Rechnen auf</translation>
     </message>
@@ -6853,8 +6960,8 @@
         <translation>Token je Schritt</translation>
     </message>
     <message>
-        <source>Step (µs)</source>
-        <translation>Zeit (µs)</translation>
+        <source>Step</source>
+        <translation>Schritt</translation>
     </message>
     <message>
         <source>Tokens per second</source>
@@ -6869,8 +6976,12 @@
         <translation>Angenommen, nach Quelle</translation>
     </message>
     <message>
-        <source>A pass of n rows, T(n) (µs)</source>
-        <translation>Durchlauf mit n Zeilen, T(n) (µs)</translation>
+        <source>A pass of n rows, T(n)</source>
+        <translation>Ein Durchgang mit n Zeilen, T(n)</translation>
+    </message>
+    <message>
+        <source>{0} rows take {1}</source>
+        <translation>{0} Zeilen brauchen {1}</translation>
     </message>
     <message>
         <source>the model&apos;s own</source>
@@ -6883,10 +6994,6 @@
     <message>
         <source>nothing yet</source>
         <translation>noch nichts</translation>
-    </message>
-    <message>
-        <source>{0} rows take {1:.0f} µs</source>
-        <translation>{0} Zeilen dauern {1:.0f} µs</translation>
     </message>
     <message>
         <source>No decoding steps yet: ask something.</source>
