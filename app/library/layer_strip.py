@@ -45,19 +45,18 @@ class LayerStrip(QWidget):
         self.words = ", ".join(told.values())
         self.setAccessibleDescription(self.words)
         self._cells.show_tiers(placement.tiers)
-        self._legend.setText(
-            " ".join(
-                f'<span style="color:{tier_colour(tier, theme)};">&#9632;&#9632;</span> {words}'
-                for tier, words in told.items()
-            )
+        squares = " ".join(
+            f'<span style="color:{tier_colour(tier, theme)};">&#9632;&#9632;</span> {words}'
+            for tier, words in told.items()
         )
+        self._legend.setText(self.tr("Layers: {0}").format(squares))
 
 
 def tier_colour(tier: Tier, theme: Theme) -> str:
     """The colour of a tier: on the device that of weights, as in the bar above."""
     if tier is Tier.DEVICE:
         return theme.series(1).line
-    return theme.series(6).line if tier is Tier.MEMORY else theme.muted
+    return theme.series(8 if tier is Tier.MEMORY else 7).line
 
 
 class _Cells(QWidget):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # {0} is how many of the layers, {1} their size.
 TIER_WORDS = {
-    Tier.DEVICE: QT_TRANSLATE_NOOP("Library", "{0} layers here"),
+    Tier.DEVICE: QT_TRANSLATE_NOOP("Library", "{0} here"),
     Tier.MEMORY: QT_TRANSLATE_NOOP("Library", "{0} in the computer's memory, {1}"),
     Tier.DISK: QT_TRANSLATE_NOOP("Library", "{0} on the disk, {1}"),
 }

@@ -13,7 +13,7 @@ import torch
 
 from medusa_core import card
 from medusa_core.drafters.lineup import drafters_for
-from medusa_core.messages import DrafterSpeed
+from medusa_core.messages import DrafterSpeed, Tier
 from medusa_core.native.binding import native_library
 from medusa_core.pace.calibration import measure_costs
 from medusa_core.pace.costs import StepCosts
@@ -83,7 +83,7 @@ def _speeds_of(raw: Any) -> tuple[DrafterSpeed, ...]:
 
 
 def calibration_key(target: Target, folders: Iterable[Path]) -> str:
-    """What costs depend on, as one name: files, formats, device, threads, versions.
+    """What costs depend on, as one name: files, formats, where layers lie, threads, versions.
 
     Args:
         target: The loaded target.
@@ -91,12 +91,15 @@ def calibration_key(target: Target, folders: Iterable[Path]) -> str:
     """
     device = target.precision.device
     where = card.name(device) if device.type == "cuda" else _processor()
+    placement = target.plan.placement
     told = (
         model_key(target, folders),
         torch.__version__,
         target.config.context_tokens,
         where,
         torch.get_num_threads(),
+        () if placement is None else tuple(len(placement.layers(tier)) for tier in Tier),
+        target.machines,
     )
     return hashlib.sha256(repr(told).encode()).hexdigest()[:32]
 

@@ -5499,6 +5499,10 @@
         <source>Layers</source>
         <translation>Schichten</translation>
     </message>
+    <message>
+        <source>Layers: {0}</source>
+        <translation>Schichten: {0}</translation>
+    </message>
 </context>
 <context>
     <name>Library</name>
@@ -5667,8 +5671,8 @@
         <translation>Etwa {0} Tokens/s auf diesem Gerät mit seinen Köpfen, {1} ohne (geschätzt).</translation>
     </message>
     <message>
-        <source>{0} layers here</source>
-        <translation>{0} Schichten hier</translation>
+        <source>{0} here</source>
+        <translation>{0} hier</translation>
     </message>
     <message>
         <source>{0} in the computer&apos;s memory, {1}</source>

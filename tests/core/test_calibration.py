@@ -23,11 +23,11 @@ from medusa_core.pace.kept import Kept
 from medusa_core.pace.known import Known, calibration_key, model_key
 from medusa_core.pace.tuner import Tuner
 from medusa_core.runner.runner import PlacedTree
-from medusa_core.target import Target
+from medusa_core.target import LoadOptions, Target, load_target
 from medusa_core.tree.presets import TreeTable
 from medusa_core.tree.search import best_paths, grow
 from medusa_core.tree.shape import TokenTree
-from tests.core.conftest import LoadTarget
+from tests.core.conftest import Folders, LoadTarget
 
 COSTS = StepCosts(
     (100, 200),
@@ -237,6 +237,16 @@ def test_what_costs_depend_on_is_in_their_key(
         monkeypatch.setattr(known, "native_library", lambda found=found: found)
         keys.add(calibration_key(tiny, []))
     assert len(keys) == 2
+
+
+def test_what_was_measured_holds_for_layers_where_they_lay(
+    load: LoadTarget, folders: Folders
+) -> None:
+    far = load("streamed", "float32")
+    here = load_target(*folders["streamed"], LoadOptions("float32", "cpu"))
+    here = replace(here, config=far.config)
+    assert model_key(far, ()) == model_key(here, ())
+    assert calibration_key(far, ()) != calibration_key(here, ())
 
 
 @pytest.mark.parametrize("begins", [1.0, 4.2])

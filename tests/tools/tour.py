@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,10 +21,11 @@ from app.__main__ import leave
 from app.application import Application, Options, run
 from app.insight.track import Track
 from app.theme.appearance import ThemeChoice
-from medusa_core.api import Library, offline_hub_settings, open_history
+from medusa_core.api import Budget, Library, offline_hub_settings, open_history
 from medusa_core.conversation import Answer, Conversation, Prompt
 from medusa_core.messages import GenerateSettings
 from medusa_core.model_state import Phase
+from medusa_core.quant.format import Hardware
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +43,16 @@ FOLLOW_UP = "What is the capital of France?"
 STRUCTURED = "Generate example sentences using the word 'small'."
 # Enough to see branches; alone for speed the engine takes fewer for the demo model.
 WATCHED_ROWS = 16
+# So little memory that most layers of the demo model have no room, with a context of its own.
+SMALL = Budget(
+    "a small computer",
+    Hardware("cpu", packs=("float32", "bfloat16"), compiles=True),
+    total_bytes=24 << 20,
+    other_bytes=0,
+    runtime_bytes=0,
+    is_live=True,
+)
+SMALL_CONTEXT = 1024
 WRITTEN = """<think>The user asks for a river, then for an example.</think>
 # نهر
 
@@ -180,6 +191,7 @@ class Tour:
         await self._visit_chat()
         await self._visit_insight()
         await self._visit_models()
+        await self._visit_streamed()
 
     async def _visit_chat(self) -> None:
         """Conversations, settings, and an answer with all that answers may hold."""
@@ -276,7 +288,33 @@ class Tour:
         dialog.download(dialog.discover.offers[0])
         await self._until(lambda: dialog.downloads.jobs[0].state.is_over, LOAD_TIMEOUT_S)
         await self._take("models-downloads", widget=dialog)
+        dialog.tabs.setCurrentWidget(dialog.installed)
+        details = dialog.installed.details
+        details.tier_disk = self._folder / ".layers"
+        dialog.installed.set_budget(SMALL)
+        details.quant_box.setCurrentIndex(details.quant_box.findData("bf16"))
+        details.context_box.setCurrentIndex(details.context_box.findData(SMALL_CONTEXT))
+        await self._until(lambda: not details.stream_box.isHidden(), LOAD_TIMEOUT_S)
+        details.stream_box.setChecked(True)
+        await self._take("models-streamed", widget=dialog)
         dialog.close()
+
+    async def _visit_streamed(self) -> None:
+        """The demo model with most of its layers on a disk, as one that is too large would be."""
+        window = self._app.window
+        window.keeper.load(
+            replace(
+                window.keeper.choice,
+                memory_gib=SMALL.total_bytes / (1 << 30),
+                context_tokens=SMALL_CONTEXT,
+                tier_disk=self._folder / ".layers",
+            )
+        )
+        await self._until(lambda: window.keeper.status.calibrated is not None, LOAD_TIMEOUT_S)
+        window.chat.new_chat()
+        await self._ask(STORY)
+        window.insight.open_steps()
+        await self._take("steps-streamed")
 
     async def _ask(self, prompt: str, screen: str = "") -> None:
         """Send a prompt, wait for its answer, and take a picture where a screen is named."""
