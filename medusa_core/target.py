@@ -24,10 +24,16 @@ from medusa_core.learned.folder import store_of
 from medusa_core.learned.learned import Learned
 from medusa_core.learned.model_key import model_key
 from medusa_core.memory.budget import GIB
-from medusa_core.memory.plan import NO_ADAPTER, DraftModel, plan_memory, weights_bytes
+from medusa_core.memory.plan import (
+    NO_ADAPTER,
+    DraftModel,
+    chunk_rows,
+    plan_memory,
+    weights_bytes,
+)
 from medusa_core.memory.probe import below_device, live_budget
 from medusa_core.memory.recommend import draft_formats, settle_draft_model
-from medusa_core.memory.tiers import limited, plan_in_tiers
+from medusa_core.memory.tiers import limited, plan_in_tiers, prompt_rows
 from medusa_core.messages import Fit, HeadsShape, Machine, MemoryPlan, Move, WeightFormats
 from medusa_core.models.adapter import Adapter
 from medusa_core.models.adapter_shape import AdapterShape
@@ -108,6 +114,13 @@ class Target:
     def num_sessions(self) -> int:
         """How many conversations have room for a whole context at once."""
         return self.caches.num_rows // whole_rows(self.config.context_tokens)
+
+    @property
+    def chunk_rows(self) -> int:
+        """Most rows of a prompt that are read at once."""
+        if self.plan.placement is None:
+            return chunk_rows(self.precision.device.type)
+        return prompt_rows(self.config, self.formats, self.config.context_tokens)
 
     @property
     def is_divided(self) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from PySide6.QtCore import QCoreApplication
 
 from app.chat.figures import LEAST_STEP_S, speed_up
-from app.insight.steps_figures import PARTS, RARE, StepFigures
+from app.insight.step_parts import part_words
+from app.insight.steps_figures import StepFigures
 from app.insight.words import micro
 from medusa_core.messages import Calibrated, GenerationDone, ModelLoaded
 
@@ -107,17 +107,4 @@ def say_step(figures: StepFigures, at: int, memory: Memory | None) -> tuple[str,
         f"{step}: {part_words(figures.times[:, at])}",
         f"{step}: {figures.speeds()[at]:,.0f}",
         f"{step}: {used}",
-    )
-
-
-def part_words(times: Iterable[float]) -> str:
-    """The parts of a step with their times; parts that few models have only where they took any.
-
-    Args:
-        times: Seconds of each of `PARTS`.
-    """
-    return ", ".join(
-        QCoreApplication.translate("Insight", name) + f" {micro(seconds)}"
-        for part, (name, seconds) in enumerate(zip(PARTS, times, strict=True))
-        if seconds or part not in RARE
     )

@@ -6,21 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.chat.acceptance import AcceptanceTally, Rate
+from app.insight.step_parts import PARTS, RARE
 from app.insight.track import Track
 from app.markdown.legend import Legend
-from app.settings.words import QT_TRANSLATE_NOOP
 from medusa_core.messages import StepTrace
 
 Floats = NDArray[np.float64]
-PARTS = (
-    QT_TRANSLATE_NOOP("Insight", "draft"),
-    QT_TRANSLATE_NOOP("Insight", "verify"),
-    QT_TRANSLATE_NOOP("Insight", "transfer"),
-    QT_TRANSLATE_NOOP("Insight", "other machines"),
-    QT_TRANSLATE_NOOP("Insight", "accept"),
-    QT_TRANSLATE_NOOP("Insight", "commit"),
-)
-RARE = (2, 3)  # all layers of most models lie on the device
 _SMOOTHED = 9  # steps around each one whose speed is averaged
 
 

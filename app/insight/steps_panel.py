@@ -12,8 +12,9 @@ from PySide6.QtWidgets import QGridLayout, QVBoxLayout, QWidget
 from app.chat.acceptance import MEANING as RATES_MEANING
 from app.insight.note import note
 from app.insight.plots import Plot, TimePlot
+from app.insight.step_parts import PARTS
 from app.insight.steps_facts import memory_of, say_answer, say_step
-from app.insight.steps_figures import PARTS, StepFigures
+from app.insight.steps_figures import StepFigures
 from app.insight.timeline import Timeline
 from app.insight.transport import Transport
 from app.settings.words import QT_TRANSLATE_NOOP

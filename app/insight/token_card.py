@@ -9,7 +9,7 @@ from typing import NamedTuple
 from PySide6.QtCore import QCoreApplication
 
 from app.control.said import said
-from app.insight.steps_facts import part_words
+from app.insight.step_parts import part_words
 from app.insight.track import Track
 from app.insight.words import micro, origin, percent, show_token
 from app.markdown.legend import Legend

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import torch
 
-from medusa_core.memory.plan import chunk_rows
 from medusa_core.runner.resident import ResidentRunner
 from medusa_core.target import Target
 
@@ -69,7 +68,7 @@ def _log_probability(target: Target, said: Said) -> float:
     """The sum over an answer's tokens."""
     token_ids = [*said.prompt_ids, *said.answer_ids]
     kv, first = target.lend_cache(len(token_ids) + 1), len(said.prompt_ids)
-    rows, total = chunk_rows(target.precision.device.type), 0.0
+    rows, total = target.chunk_rows, 0.0
     for start in range(0, len(token_ids) - 1, rows):
         chunk = token_ids[start : min(start + rows, len(token_ids) - 1)]
         states = target.runner.extend(chunk, kv)

@@ -20,7 +20,6 @@ LENGTH = 512  # tokens that a step stands behind
 ROWS = (1, 2, 4, 8, 16, 32, 64)
 _TURNS = 3
 _OFTEN = 16  # rows up to which a step is measured twice a turn
-_CHUNK = 64
 _ROOM = LENGTH + max(ROWS)
 
 Tell = Callable[[str], None]
@@ -123,8 +122,9 @@ class OwnSteps:
     def prefill_s(self) -> float:
         """Read them. Seconds."""
         started = time.perf_counter()
-        for first in range(0, LENGTH, _CHUNK):
-            ids = range(1 + first, 1 + first + _CHUNK)
+        rows = self._target.chunk_rows
+        for first in range(0, LENGTH, rows):
+            ids = range(1 + first, 1 + min(first + rows, LENGTH))
             self._target.runner.extend(ids, self._kv, only_last=True)
         return time.perf_counter() - started
 

@@ -11,7 +11,6 @@ from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
 from medusa_core.engine.together import MOST_TOGETHER, step_together
 from medusa_core.errors import MedusaError, OutOfMemoryError
-from medusa_core.memory.plan import chunk_rows
 from medusa_core.messages import Event, Generate, GenerationDone, StepDone
 from medusa_core.pace.tuner import Tuner
 from medusa_core.target import Target
@@ -127,7 +126,7 @@ def _work(target: Target, running: deque[_Running], most: int) -> tuple[list[Ans
     generations = [one.generation for one in running]
     together = [one for one in generations if one.is_decoding or one.is_reading][:most]
     if len(together) > 1:
-        rows = chunk_rows(target.precision.device.type)
+        rows = target.chunk_rows
         step_together(target.runner, together, tell, fail, prompt_rows=rows)
     else:
         try:

@@ -219,16 +219,25 @@ def kv_bytes(
 
 
 def chunk_rows(device: str) -> int:
-    """Most rows of a prompt that are read at once on a type of device.
+    """Most rows of a prompt that are read at once on a type of device which has all layers.
 
     A CPU's time grows with the rows; a card unpacks 4-bit weights once for all of them.
     """
     return _CARD_CHUNK_ROWS if device == "cuda" else FIRST_CHUNK_ROWS
 
 
-def scratch_bytes(config: ModelConfig, formats: PartFormats, context_tokens: int) -> int:
-    """Upper estimate of what a pass of most rows needs besides weights and cache."""
-    rows, item = chunk_rows(formats.device), max(4, _ITEMSIZE[formats.compute])
+def scratch_bytes(
+    config: ModelConfig, formats: PartFormats, context_tokens: int, prompt_rows: int = 0
+) -> int:
+    """Upper estimate of what a pass of most rows needs besides weights and cache.
+
+    Args:
+        config: Sizes of the target.
+        formats: Format of every part.
+        context_tokens: Longest prompt plus answer.
+        prompt_rows: Most rows of a prompt that are read at once; 0 for the device's usual.
+    """
+    rows, item = prompt_rows or chunk_rows(formats.device), max(4, _ITEMSIZE[formats.compute])
     group = config.num_heads // config.num_kv_heads
     hidden = rows * (8 * config.hidden_size + 4 * config.intermediate_size) * item
     logits = 2 * _SCORED_ROWS * config.vocab_size * item

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 
 from medusa_core.memory.budget import GIB, Budget
 from medusa_core.memory.placement import layer_bytes, piece_bytes, place_layers
-from medusa_core.memory.plan import DraftModel, plan_memory
+from medusa_core.memory.plan import DraftModel, chunk_rows, plan_memory, scratch_bytes
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan
 from medusa_core.models.config import ModelConfig
 from medusa_core.quant.choice import PartFormats
 
 _LEAST_CONTEXT = 512
+_MOST_ROWS = 512  # of a prompt at once
 _CACHE_SHARE = 3  # where nobody asks for a context, the cache takes a third of the device at most
 
 
@@ -84,12 +85,34 @@ def plan_in_tiers(
         plan = plan_memory(config, heads, formats, budget, context, sessions, draft_model)
         if plan.fit is not Fit.NO:
             return plan
+        rows = prompt_rows(config, formats, plan.context_tokens)
+        plan = _with_scratch(plan, scratch_bytes(config, formats, plan.context_tokens, rows))
         placed = (
             place_layers(plan, sizes, piece, below.memory_bytes, has_disk=below.has_disk) or placed
         )
         if placed is not None and placed.kv_bytes * _CACHE_SHARE <= budget.total_bytes:
             return placed
     return placed
+
+
+def _with_scratch(plan: MemoryPlan, scratch: int) -> MemoryPlan:
+    """A plan with another upper estimate of what passes need."""
+    free = plan.free_bytes + plan.scratch_bytes - scratch
+    return replace(plan, scratch_bytes=scratch, free_bytes=free)
+
+
+def prompt_rows(config: ModelConfig, formats: PartFormats, context_tokens: int) -> int:
+    """Most rows of a prompt that are read at once where layers lie below the device.
+
+    They come once for all rows. What more rows need besides may take the room of one layer.
+    """
+    usual, room = chunk_rows(formats.device), piece_bytes(config, formats)
+    needed = scratch_bytes(config, formats, context_tokens)
+    for rows in (4 * usual, 2 * usual):
+        more = scratch_bytes(config, formats, context_tokens, rows) - needed
+        if rows <= _MOST_ROWS and more <= room:
+            return rows
+    return usual
 
 
 def _contexts(longest: int) -> Iterator[int]:

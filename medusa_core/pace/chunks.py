@@ -1,6 +1,7 @@
 """Prefill chunk sizes: large for speed, small enough that `Cancel` is heard soon.
 
-A card unpacks 4-bit weights once for each chunk, so that larger ones are read in less time.
+A card unpacks 4-bit weights once for each chunk, so that larger ones are read in less time. Layers
+that lie below the device come once for each: while they are waited for, more rows cost nothing.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from torch import Tensor
 
 from medusa_core import card
 from medusa_core.kv.cache import KvCache
-from medusa_core.memory.plan import FIRST_CHUNK_ROWS, chunk_rows
+from medusa_core.memory.plan import FIRST_CHUNK_ROWS
+from medusa_core.runner.runner import Waits, waited_by
 from medusa_core.target import Target
 
 LIMIT_S = 0.3  # in which a Cancel is to be heard
 _LEAST_ROWS = 16  # fewer would take a CPU hardly less time
 _GROWS_BELOW = 1 / 3  # twice the rows then stay well under the limit
+_FREE_ABOVE = 1 / 5  # of a chunk's time is waited: twice the rows then take less for each
 
 
 class Chunks:
@@ -36,7 +39,7 @@ class Chunks:
         """
         self._target = target
         self._clock = clock
-        self._most = chunk_rows(target.precision.device.type)
+        self._most = target.chunk_rows
         self.rows = min(FIRST_CHUNK_ROWS, self._most)
 
     def read(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
@@ -51,14 +54,18 @@ class Chunks:
             States of the chunk's tokens. [n, hidden], or [1, hidden]
         """
         chunk = token_ids[kv.length : kv.length + self.rows]
-        started = self._clock()
+        started, before = self._clock(), waited_by(self._target.runner)
         hidden = self._target.runner.extend(chunk, kv, only_last=only_last)
         card.wait(self._target.precision.device)
-        self._learn(len(chunk), self._clock() - started)
+        waited = waited_by(self._target.runner).since(before)
+        self._learn(len(chunk), self._clock() - started, waited.transfer_s)
         return hidden
 
-    def _learn(self, num_rows: int, seconds: float) -> None:
-        if seconds > LIMIT_S:
+    def _learn(self, num_rows: int, seconds: float, transfer_s: float) -> None:
+        if isinstance(self._target.runner, Waits):  # no chunk is quicker than what it waits for
+            if num_rows == self.rows and transfer_s >= seconds * _FREE_ABOVE:
+                self.rows = min(self._most, self.rows * 2)
+        elif seconds > LIMIT_S:
             self.rows = max(_LEAST_ROWS, self.rows // 2)
         elif num_rows == self.rows and seconds <= LIMIT_S * _GROWS_BELOW:
             self.rows = min(self._most, self.rows * 2)

@@ -19,8 +19,8 @@ from medusa_core.kv.size import whole_rows
 from medusa_core.memory.bandwidth import card_bytes_per_s, disk_bytes_per_s
 from medusa_core.memory.budget import Budget
 from medusa_core.memory.placement import layer_bytes
-from medusa_core.memory.plan import chunk_rows, kv_bytes, scratch_bytes, weights_bytes
-from medusa_core.memory.tiers import Below
+from medusa_core.memory.plan import kv_bytes, scratch_bytes, weights_bytes
+from medusa_core.memory.tiers import Below, prompt_rows
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.pace.kept import Kept
@@ -88,10 +88,11 @@ class Rates:
 def work_of(asked: Asked) -> Work:
     """A model and its prompts in bytes and rows."""
     config, formats = asked.config, asked.formats
-    sizes, rows = layer_bytes(config, formats), chunk_rows(formats.device)
+    sizes, length = layer_bytes(config, formats), asked.prompt_tokens + asked.new_tokens
+    rows = prompt_rows(config, formats, length)
     state = 4 * config.hidden_size
     scratch_row = 4 * (8 * config.hidden_size + 4 * config.intermediate_size)
-    scratch = scratch_bytes(config, formats, asked.prompt_tokens + asked.new_tokens)
+    scratch = scratch_bytes(config, formats, length, rows)
     fixed = weights_bytes(config, formats) - sum(sizes) + scratch - rows * scratch_row
     return Work(
         num_layers=config.num_layers,

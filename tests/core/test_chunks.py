@@ -11,6 +11,7 @@ from medusa_core.kv.cache import KvCache
 from medusa_core.memory.plan import chunk_rows
 from medusa_core.pace.chunks import LIMIT_S, Chunks
 from medusa_core.runner.resident import ResidentRunner
+from medusa_core.runner.runner import Waited
 from medusa_core.target import Target
 from tests.core.conftest import LoadTarget
 
@@ -30,10 +31,15 @@ class TimedRunner(ResidentRunner):
         return super().extend(token_ids, kv, only_last)
 
 
-def chunks_of(target: Target, row_s: float, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def chunks_of(
+    target: Target,
+    row_s: float,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: type[TimedRunner] | None = None,
+) -> list[int]:
     """The chunks in which a device like that reads 500 tokens."""
-    monkeypatch.setattr("medusa_core.pace.chunks.chunk_rows", lambda _: chunk_rows("cuda"))
-    runner = TimedRunner(target, row_s)
+    monkeypatch.setattr(Target, "chunk_rows", property(lambda _: chunk_rows("cuda")))
+    runner = (kind or TimedRunner)(target, row_s)
     reader = Chunks(replace(target, runner=runner), clock=lambda: runner.now_s)
     kv = runner.new_cache(500)
     with torch.inference_mode():
@@ -50,6 +56,32 @@ def test_quick_chunks_grow_and_slow_ones_shrink(
     assert chunks_of(tiny, 3e-3, monkeypatch)[:7] == [64] * 7
     assert chunks_of(tiny, 7e-3, monkeypatch)[:3] == [64, 32, 32]
     assert set(chunks_of(tiny, 1.0, monkeypatch)[2:-1]) == {16}
+
+
+class WaitingRunner(TimedRunner):
+    """One whose layers come in a second, while others are computed."""
+
+    transfer_s = 0.0
+
+    @property
+    def waited(self) -> Waited:
+        return Waited(self.transfer_s)
+
+    def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
+        waited_s = max(0.0, 1.0 - self._row_s * len(token_ids))
+        self.transfer_s += waited_s
+        self.now_s += waited_s
+        return super().extend(token_ids, kv, only_last)
+
+
+@pytest.mark.parametrize(
+    ("row_s", "expected"),
+    [(1e-3, [64, 128, 256, 52]), (1e-2, [64, *[128] * 3, 52]), (2e-2, [64] * 7 + [52])],
+)
+def test_while_layers_are_waited_for_chunks_grow(
+    row_s: float, expected: list[int], tiny: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert chunks_of(tiny, row_s, monkeypatch, WaitingRunner) == expected
 
 
 def test_no_chunk_of_a_device_that_could_be_in_time_takes_longer_than_a_cancel_may(

@@ -6,9 +6,9 @@ from pathlib import Path
 from medusa_core.heads.kind import read_shape
 from medusa_core.memory.budget import GIB
 from medusa_core.memory.placement import layer_bytes, piece_bytes
-from medusa_core.memory.plan import plan_memory
+from medusa_core.memory.plan import plan_memory, scratch_bytes
 from medusa_core.memory.probe import live_budget
-from medusa_core.memory.tiers import limited
+from medusa_core.memory.tiers import limited, prompt_rows
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import read_config
 from medusa_core.models.precision import hardware_of, settle_device
@@ -32,6 +32,8 @@ def with_layers_below(
     sizes = layer_bytes(config, formats)
     below = len(sizes) - num_here
     room = needed - below * max(sizes) + NUM_BUFFERS * piece_bytes(config, formats)
+    rows = prompt_rows(config, formats, plan.context_tokens)
+    room += scratch_bytes(config, formats, plan.context_tokens, rows) - plan.scratch_bytes
     return replace(
         options,
         context_tokens=context,

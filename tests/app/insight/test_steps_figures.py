@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.insight.steps_facts import part_words
+from app.insight.step_parts import part_words
 from app.insight.steps_figures import StepFigures
 from medusa_core.messages import TARGET, StepTimes, TokenSource
 from tests.app.engine_says import LEGEND
