@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import statistics
 import time
@@ -68,6 +69,8 @@ class Crew:
         self._num_layers = num_layers
         self._clock = clock
         self._members: list[Member] = []
+        self._has_left = False
+        atexit.register(self.leave)  # else machines would wait for this program
         self._refused: set[str] = set()
         self._looked = clock()
         self.epoch = 0
@@ -97,7 +100,11 @@ class Crew:
         return moves
 
     def leave(self) -> None:
-        """Let all machines go."""
+        """Let all machines go; nothing happens where that has been done."""
+        if self._has_left:
+            return
+        self._has_left = True
+        atexit.unregister(self.leave)
         for member in self.active:
             try:
                 member.line.take(NO_LAYERS)

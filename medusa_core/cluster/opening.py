@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import weakref
 from pathlib import Path
 from secrets import token_hex
 from typing import NamedTuple
@@ -77,10 +78,12 @@ def open_on(
     )
     crew = Crew(cluster, ours, wanted, formats.names, config.num_layers)
     model = read_share(model_dir, config, NO_LAYERS, precision, formats)
+    runner = ClusterRunner(config, model, _runner_of(model, precision), crew)
+    weakref.finalize(runner, crew.leave)
     held = [member.held for member in crew.active if member.held is not None]
     return Opened(
         model=model,
-        runner=ClusterRunner(config, model, _runner_of(model, precision), crew),
+        runner=runner,
         num_parameters=model.num_parameters + sum(each.num_parameters for each in held),
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import atexit
 import gc
 import json
 import os
@@ -168,10 +167,7 @@ def open_target(args: argparse.Namespace) -> Target:
     from medusa_core.target import load_target
 
     model_dir, heads_dir = model_dirs(args)
-    target = load_target(model_dir, heads_dir, options_of(args))
-    if target.is_divided:
-        atexit.register(target.leave_cluster)  # else machines would wait for this program
-    return ready(args, target)
+    return ready(args, load_target(model_dir, heads_dir, options_of(args)))
 
 
 def options_of(args: argparse.Namespace) -> LoadOptions:

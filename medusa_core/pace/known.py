@@ -99,7 +99,6 @@ def calibration_key(target: Target, folders: Iterable[Path]) -> str:
         where,
         torch.get_num_threads(),
         () if placement is None else tuple(len(placement.layers(tier)) for tier in Tier),
-        target.machines,
     )
     return hashlib.sha256(repr(told).encode()).hexdigest()[:32]
 

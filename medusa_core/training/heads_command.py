@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 
 from medusa_core.child.stopping import stop_with_input, stopped_by_signals
+from medusa_core.cluster.joining import join_cluster
 from medusa_core.errors import PlanError
 from medusa_core.generate.cli import installed
 from medusa_core.messages import WeightFormats
@@ -133,19 +135,14 @@ def load_for_training(config: HeadsConfig) -> Target:
     Raises:
         MedusaError: It can't be loaded.
     """
-    model_dir = model_dir_of(config)
-    context = min(config.context, read_model_config(model_dir).context_tokens)
+    options = options_of(config)
+    tries = [replace(options, sessions=sessions, tier_disk=None) for sessions in SESSIONS]
+    if options.tier_disk is not None:  # rather few conversations than layers that come from a disk
+        tries += [replace(options, sessions=sessions) for sessions in SESSIONS]
     lacking: PlanError | None = None
-    for sessions in SESSIONS:
-        options = LoadOptions(
-            device=config.device,
-            formats=WeightFormats(config.quant),
-            context_tokens=context,
-            sessions=sessions,
-            adapter_dir=adapter_dir_of(config),
-        )
+    for one in tries:
         try:
-            target = load_target(model_dir, options=options)
+            target = load_target(model_dir_of(config), options=one)
         except PlanError as error:
             lacking = error
             continue
@@ -155,18 +152,29 @@ def load_for_training(config: HeadsConfig) -> Target:
     raise lacking
 
 
-def judge(config: HeadsConfig, heads_dir: Path) -> HeadsEval:
-    """What heads bring on the bundled benchmark prompts, in a part of the run's time."""
-    model_dir = model_dir_of(config)
-    context = min(config.context, read_model_config(model_dir).context_tokens)
-    learned = heads_dir / ADAPTER
-    options = LoadOptions(
+def options_of(config: HeadsConfig) -> LoadOptions:
+    """How the target is loaded.
+
+    Raises:
+        ClusterError: The cluster can't be reached.
+    """
+    return LoadOptions(
         device=config.device,
         formats=WeightFormats(config.quant),
-        context_tokens=context,
-        adapter_dir=learned if is_adapter(learned) else adapter_dir_of(config),
+        context_tokens=min(config.context, read_model_config(model_dir_of(config)).context_tokens),
+        adapter_dir=adapter_dir_of(config),
+        memory_gib=config.memory_gib,
+        tier_disk=Path(config.tier_disk) if config.tier_disk else None,
+        cluster=join_cluster(config.cluster),
     )
-    target = load_target(model_dir, heads_dir, options)
+
+
+def judge(config: HeadsConfig, heads_dir: Path) -> HeadsEval:
+    """What heads bring on the bundled benchmark prompts, in a part of the run's time."""
+    options, learned = options_of(config), heads_dir / ADAPTER
+    if is_adapter(learned):
+        options = replace(options, adapter_dir=learned)
+    target = load_target(model_dir_of(config), heads_dir, options)
     settle_threads(target, torch.get_num_threads())
     prompts = read_prompts(prompts_dir() / "general.jsonl")
     most_s = _JUDGED_S if not config.minutes else min(_JUDGED_S, config.minutes * 60 * _JUDGED)

@@ -41,6 +41,9 @@ class HeadsConfig:
         temperature: of those.
         quant: weight format of the model; empty for the usual one.
         device: where to run; empty for the best there is.
+        memory_gib: of the device's memory what the model may take; 0 for what is free.
+        tier_disk: folder for layers that have no room; empty for none.
+        cluster: HOST:PORT of machines that have the layers; empty where they lie here.
         context: longest prompt plus answer.
         steps: of training; 0 for two rounds over the answers, or what `minutes` allow.
         minutes: the whole run takes about so long; 0 for no bound.
@@ -70,6 +73,9 @@ class HeadsConfig:
     temperature: float = 0.8
     quant: str = ""
     device: str = ""
+    memory_gib: float = 0.0
+    tier_disk: str = ""
+    cluster: str = ""
     context: int = 1024
     steps: int = 0
     minutes: float = 0.0
@@ -101,6 +107,7 @@ class HeadsConfig:
             "max_new_tokens": (8, 1 << 16),
             "drawn_share": (0, 1),
             "temperature": (0.1, 10),
+            "memory_gib": (0, 1 << 20),
             "context": (64, 1 << 20),
             "steps": (0, 10**9),
             "minutes": (0, 10**6),
@@ -126,6 +133,11 @@ class HeadsConfig:
             raise TrainingError("A run has steps or minutes, not both.", "Leave one of them out.")
         if self.joint:
             self._check_joint()
+        if (self.joint or self.kind == "streams") and (self.tier_disk or self.cluster):
+            raise TrainingError(
+                "The model's layers learn, too: all of them must lie on this device.",
+                "Leave out --tier-disk and --cluster, --joint, or train heads instead of streams.",
+            )
 
     def _check_joint(self) -> None:
         if self.kind in ("eagle", "streams"):
@@ -252,6 +264,9 @@ def add_config_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-new-tokens", type=int, help="length of an answer")
     parser.add_argument("--quant", help="weight format of the model")
     parser.add_argument("--device", help="cpu or cuda")
+    parser.add_argument("--memory-gib", type=float, help="of its memory take so much")
+    parser.add_argument("--tier-disk", help="folder for layers that have no room in memory")
+    parser.add_argument("--cluster", metavar="HOST:PORT", help="machines that have the layers")
     parser.add_argument(
         "--joint",
         action="store_true",
@@ -282,6 +297,8 @@ def config_of(args: argparse.Namespace) -> HeadsConfig:
     }
     if "data" in asked:
         asked["data"] = tuple(str(Path(name).absolute()) for name in asked["data"])
+    if "tier_disk" in asked:
+        asked["tier_disk"] = str(Path(asked["tier_disk"]).absolute())
     if Path(asked.get("adapter") or ".missing").is_dir():  # else it is a repository's name
         asked["adapter"] = str(Path(asked["adapter"]).absolute())
     return replace(usual, **asked)

@@ -21,6 +21,7 @@ from medusa_core.drafters.lineup import drafters_for
 from medusa_core.errors import TrainingError
 from medusa_core.messages import Role
 from medusa_core.target import LoadOptions, load_target
+from medusa_core.training import heads_command
 from medusa_core.training.asked import bundled_asked, read_asked
 from medusa_core.training.heads_command import load_for_training, trainee_of
 from medusa_core.training.heads_config import (
@@ -31,6 +32,8 @@ from medusa_core.training.heads_config import (
 )
 from medusa_core.training.heads_run import HeadsRun, Order, RunParts
 from medusa_core.training.run_folder import RunFolder
+from tests.core.clusters import cluster_of
+from tests.core.tight import with_layers_below
 from tests.core.tiny import TinySpec, write_tiny
 
 SPEC = TinySpec(hidden_size=64, intermediate_size=96, num_layers=4, seed=21)
@@ -145,6 +148,36 @@ def test_states_beyond_the_bound_are_computed_again_and_change_nothing(
     assert run(tmp_path / "again", again)
     pairs = [tensors_in(tmp_path / name) for name in ("kept", "again")]
     assert all(torch.equal(pairs[0][name], pairs[1][name]) for name in pairs[0])
+
+
+@pytest.mark.parametrize(("where", "kind"), [("disk", "eagle"), ("cluster", "medusa-shared")])
+def test_wherever_layers_lie_the_heads_are_the_same(
+    where: str, kind: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = config_for(model, tmp_path, kind)
+    if where == "disk":
+        options = LoadOptions(device="cpu", context_tokens=here.context, sessions=1)
+        room = with_layers_below(model, None, options, 0).memory_gib
+        there = replace(here, memory_gib=room, tier_disk=str(tmp_path / "layers"))
+    else:
+        cluster = cluster_of(model, 2)
+        monkeypatch.setattr(heads_command, "join_cluster", lambda name: cluster if name else None)
+        there = replace(here, cluster="127.0.0.1:6379")
+    assert run(tmp_path / "here", here)
+    assert run(tmp_path / "there", there)
+    target = load_for_training(there)
+    assert target.is_divided or target.plan.placement is not None
+    pairs = [tensors_in(tmp_path / name) for name in ("here", "there")]
+    assert all(torch.equal(pairs[0][name], pairs[1][name]) for name in pairs[0])
+
+
+@pytest.mark.parametrize("more", [{"joint": True}, {"kind": "streams"}])
+@pytest.mark.parametrize("where", [{"cluster": "127.0.0.1:6379"}, {"tier_disk": "layers"}])
+def test_what_changes_layers_needs_them_here(
+    more: dict[str, Any], where: dict[str, str], model: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(TrainingError, match="must lie on this device"):
+        replace(config_for(model, tmp_path, "medusa"), **more, **where)
 
 
 def test_a_reduced_vocabulary_is_what_the_answers_use_most(model: Path, tmp_path: Path) -> None:
