@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctypes import POINTER, Structure, c_double, c_float, c_int32, c_int64, c_uint64, c_void_p
 
 # Goes up with every change of a structure or a signature, here and in abi.c.
-ABI_VERSION = 5
+ABI_VERSION = 6
 
 
 class PoolStruct(Structure):
@@ -17,6 +17,7 @@ class PoolStruct(Structure):
         ("claims", c_uint64),
         ("done", c_int32),
         ("closed", c_int32),
+        ("busy", c_int32),
     )
 
 

@@ -4,6 +4,8 @@
 
 #include "lanes.h"
 
+enum { ROWS_EACH = 8 }; /* of a piece of work on all inner numbers */
+
 /* Where the parts of a pass keep their rows. */
 typedef struct {
     float *x, *normed, *qkv, *mixed, *gate_up, *active, *attention;
@@ -124,19 +126,35 @@ static void tell(const Decoder *d, const Pass *pass, int32_t layer, const float 
     }
 }
 
-/* SiLU(gate) · up */
-static void activate(const float *gate_up, int32_t inner, int32_t rows, float *y) {
-    for (int64_t r = 0; r < rows; r++)
+typedef struct {
+    const float *gate_up;
+    float *y;
+    int32_t inner, rows;
+} Activation;
+
+/* SiLU(gate) · up, of some rows. */
+static void activate_some(void *context, int32_t index, int32_t worker) {
+    const Activation *job = context;
+    (void)worker;
+    int32_t inner = job->inner, end = (index + 1) * ROWS_EACH;
+    if (end > job->rows) end = job->rows;
+    for (int64_t r = index * ROWS_EACH; r < end; r++)
         for (int32_t i = 0; i < inner; i += LANES) {
-            Lanes gate = load(gate_up + r * 2 * inner + i);
-            Lanes up = load(gate_up + r * 2 * inner + inner + i);
-            store(y + r * inner + i, silu(gate) * up);
+            Lanes gate = load(job->gate_up + r * 2 * inner + i);
+            Lanes up = load(job->gate_up + r * 2 * inner + inner + i);
+            store(job->y + r * inner + i, silu(gate) * up);
         }
+}
+
+static void activate(Pool *pool, const float *gate_up, int32_t inner, int32_t rows, float *y) {
+    Activation job = {gate_up, y, inner, rows};
+    share(pool, activate_some, &job, (rows + ROWS_EACH - 1) / ROWS_EACH);
 }
 
 void forward(const Decoder *d, const Pass *pass, Pool *pool) {
     Desk desk;
     int32_t rows = pass->rows;
+    be_busy(pool, 1);
     set_out(d, pass->scratch, rows, &desk);
     embed(d, pass, desk.x);
     for (int32_t l = 0; l < d->layers; l++) {
@@ -152,11 +170,12 @@ void forward(const Decoder *d, const Pass *pass, Pool *pool) {
                desk.packed, wanted, x, x);
         norm_rows(x, block->mlp_norm, d, wanted, desk.normed, d->hidden);
         linear(pool, &block->gate_up, desk.normed, desk.packed, wanted, NULL, desk.gate_up);
-        activate(desk.gate_up, d->inner, wanted, desk.active);
+        activate(pool, desk.gate_up, d->inner, wanted, desk.active);
         linear(pool, &block->down, desk.active, desk.packed, wanted, x, x);
     }
     tell(d, pass, d->layers, desk.x);
     int64_t first = pass->first_wanted, width = (int64_t)(1 + pass->num_taps) * d->hidden;
     norm_rows(desk.x + first * d->hidden, d->final_norm, d, rows - pass->first_wanted, pass->hidden,
               width);
+    be_busy(pool, 0);
 }

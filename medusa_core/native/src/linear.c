@@ -24,6 +24,7 @@ enum { MOST_FULL = 5, MOST_HALF = 4, MOST_BYTE = 2, WIDTH = 1 };
 enum { MOST_SUMS = 12, MOST_BYTE_SUMS = 6 }; /* of a block, in vectors as wide as it is */
 enum { GROUP = 4 };       /* panels of a piece, a multiple of every BESIDE */
 enum { SCALED = 64 / 4 }; /* words of inputs that share a scale */
+enum { AT_ONCE = 64 }; /* rows whose inputs stay in a core's cache while all outputs pass */
 
 typedef struct {
     const Linear *layer;
@@ -309,10 +310,8 @@ static void panels_linear(Pool *pool, const Linear *layer, const float *x, uint3
     share(pool, piece, &job, pieces(layer));
 }
 
-void linear(Pool *pool, const Linear *layer, const float *x, uint32_t *packed, int32_t rows,
-            const float *plus, float *y) {
-    int32_t stride = 0;
-    for (const Linear *part = layer; part != NULL; part = part->more) stride += part->outputs;
+static void some_rows(Pool *pool, const Linear *layer, const float *x, uint32_t *packed, int32_t rows,
+                      const float *plus, float *y, int32_t stride) {
     for (; layer != NULL; layer = layer->more) {
         if (is_in_blocks(layer->kind))
             blocks_linear(pool, layer, x, packed, rows, plus, y, stride);
@@ -320,6 +319,18 @@ void linear(Pool *pool, const Linear *layer, const float *x, uint32_t *packed, i
             panels_linear(pool, layer, x, packed, rows, plus, y, stride);
         y += layer->outputs;
         if (plus != NULL) plus += layer->outputs;
+    }
+}
+
+void linear(Pool *pool, const Linear *layer, const float *x, uint32_t *packed, int32_t rows,
+            const float *plus, float *y) {
+    int32_t stride = 0;
+    for (const Linear *part = layer; part != NULL; part = part->more) stride += part->outputs;
+    for (int32_t first = 0; first < rows; first += AT_ONCE) {
+        int32_t some = rows - first < AT_ONCE ? rows - first : AT_ONCE;
+        int64_t before = (int64_t)first * stride;
+        some_rows(pool, layer, x + (int64_t)first * layer->inputs, packed, some,
+                  plus == NULL ? NULL : plus + before, y + before, stride);
     }
 }
 

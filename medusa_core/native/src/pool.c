@@ -69,10 +69,16 @@ void share(Pool *pool, Piece *piece, void *job, int32_t count) {
         look_away(looks);
 }
 
+void be_busy(Pool *pool, int32_t busy) {
+    if (pool != NULL) atomic_store_explicit(&pool->busy, busy, memory_order_relaxed);
+}
+
 void serve(Pool *pool, int32_t worker) {
-    for (int32_t idle = 0; idle < PATIENCE; idle++) {
+    int32_t idle = 0;
+    for (int32_t looks = 0; idle < PATIENCE; looks = (looks + 1) % POLITE) {
         if (atomic_load_explicit(&pool->closed, memory_order_relaxed)) return;
-        if (help(pool, worker)) idle = 0;
-        look_away(idle);
+        int is_needed = help(pool, worker) || atomic_load_explicit(&pool->busy, memory_order_relaxed);
+        idle = is_needed ? 0 : idle + 1;
+        look_away(looks);
     }
 }
