@@ -56,13 +56,12 @@ class Remedies(QObject):
             return
         choice, layers_dir = keeper.choice, self._window.desk.layers_dir
         try:
-            offers = await asyncio.to_thread(smaller_loads, choice, context, device, own)
+            for offer in await asyncio.to_thread(smaller_loads, choice, context, device, own):
+                self._add(card, offer)
             streamed = await asyncio.to_thread(streamed_load, choice, layers_dir, device, own)
         except MedusaError as error:
-            log.info("nothing smaller can be offered: %s", error.message)
+            log.info("nothing else can be offered: %s", error.message)
             return
-        for offer in offers:
-            self._add(card, offer)
         if streamed is not None:
             self._add_streamed(card, replace(choice, tier_disk=layers_dir), streamed)
 

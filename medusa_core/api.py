@@ -67,6 +67,7 @@ from medusa_core.trace_file import (
 )
 
 if TYPE_CHECKING:
+    from medusa_core.cluster.address import split_address
     from medusa_core.cluster.share import client_config
     from medusa_core.components import component_licences, component_versions
     from medusa_core.doctor.check import Check
@@ -96,6 +97,7 @@ _LATER = {
     "Budget": "medusa_core.memory.budget",
     "DeviceOffer": "medusa_core.memory.budget",
     "client_config": "medusa_core.cluster.share",
+    "split_address": "medusa_core.cluster.address",
     **dict.fromkeys(
         ("Choice", "choices", "plan_choice", "plan_least", "recommend"),
         "medusa_core.memory.recommend",
@@ -339,6 +341,7 @@ __all__ = [
     "run_checks",
     "save_user_token",
     "smaller_loads",
+    "split_address",
     "start_engine",
     "streamed_load",
     "streamed_plan",

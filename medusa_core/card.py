@@ -157,10 +157,14 @@ class _Aside:
 
     @property
     def waited_s(self) -> float:
+        self._count_waits()
+        return self._waited_s
+
+    def _count_waits(self) -> None:
+        """Count those that are over."""
         while self._waits and self._waits[0][1].query():
             left, went_on = self._waits.popleft()
             self._waited_s += left.elapsed_time(went_on) / 1000
-        return self._waited_s
 
     def copy(self, to: Tensor, source: Tensor, after: Mark | None) -> Mark:
         if after is not None:
@@ -175,6 +179,7 @@ class _Aside:
     def wait(self, mark: Mark, left: Mark) -> None:
         torch.cuda.current_stream(self._device).wait_event(mark)  # type: ignore[arg-type]
         self._waits.append((left, self.mark()))
+        self._count_waits()
 
     def finish(self, mark: Mark) -> None:
         event: Any = mark

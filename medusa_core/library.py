@@ -404,7 +404,7 @@ class Library:
     def kept_bytes(self) -> int:
         """Bytes of the copies of models that make their next load quicker."""
         quantized = sum(kept.nbytes for kept in KeptModels(kept_models_dir()).entries())
-        return quantized + sum(path.stat().st_size for path in self._layer_files())
+        return quantized + sum(nbytes for _, nbytes in self._layer_files())
 
     async def remove_kept(self) -> int:
         """Delete these copies; returns the bytes freed.
@@ -415,11 +415,11 @@ class Library:
 
         def work() -> int:
             freed = KeptModels(kept_models_dir()).remove_all()
-            return freed + sum(remove_layer_file(path) for path in self._layer_files())
+            return freed + sum(remove_layer_file(path) for path, _ in self._layer_files())
 
         return await asyncio.to_thread(work)
 
-    def _layer_files(self) -> tuple[Path, ...]:
+    def _layer_files(self) -> tuple[tuple[Path, int], ...]:
         return () if self.layers_dir is None else layer_files(self.layers_dir)
 
     async def devices(self) -> tuple[DeviceOffer, ...]:

@@ -36,6 +36,7 @@ class HeadsWish:
         own_chats: History whose chats' first questions are asked, too; empty for none.
         quant: Weight format of the model; empty for the usual one.
         device: Where to run; empty for the best there is.
+        cluster: HOST:PORT of machines that have the layers; empty where they lie here.
         states_gib: Disk for states.
         joint: The model learns with them, through a LoRA.
     """
@@ -48,6 +49,7 @@ class HeadsWish:
     own_chats: str = ""
     quant: str = ""
     device: str = ""
+    cluster: str = ""
     states_gib: float = 4.0
     joint: bool = False
 

@@ -196,6 +196,7 @@ def streamed_plan(
     choice: Choice,
     budget: Budget,
     tier_disk: Path,
+    device: str,
     draft_model: ModelConfig | None = None,
     *,
     may_shorten: bool = False,
@@ -206,8 +207,9 @@ def streamed_plan(
         config: Its sizes.
         heads: Sizes of its heads.
         choice: As what it is to be loaded, without room for it.
-        budget: The device, which is of this computer.
+        budget: What the device has.
         tier_disk: Folder for its layers.
+        device: Torch device name; empty for the best there is.
         draft_model: Sizes of a smaller model that drafts beside it, or None.
         may_shorten: Nobody asked for that context.
 
@@ -219,8 +221,7 @@ def streamed_plan(
     """
     from medusa_core.memory.probe import below_device
 
-    name = budget.hardware.device
-    place = Device(budget, below_device(name, tier_disk), name, tier_disk)
+    place = Device(budget, below_device(device, tier_disk), device, tier_disk)
     whole = recommend(config, heads, budget, draft_model)
     return plan_streamed(config, heads, choice, whole, place, draft_model, may_shorten=may_shorten)
 
@@ -245,11 +246,12 @@ def streamed_load(
         TierError: The disk can't be measured.
     """
     from medusa_core.heads.kind import read_shape
+    from medusa_core.memory.probe import live_budget
     from medusa_core.models.config import read_config
 
     config = read_config(choice.model_dir)
     heads = HeadsShape() if choice.heads_dir is None else read_shape(choice.heads_dir)
-    budget = live_device(device, choice.memory_gib, tier_disk, own_bytes).budget
+    budget = limited(live_budget(device, own_bytes), choice.memory_gib)
     context = choice.context_tokens or config.usual_context
     draft_model = None if choice.assistant_dir is None else read_config(choice.assistant_dir)
     present = plan_choice(config, heads, choice.formats, budget, context, draft_model=draft_model)
@@ -257,7 +259,7 @@ def streamed_load(
         return None
     may_shorten = not choice.context_tokens
     return streamed_plan(
-        config, heads, present, budget, tier_disk, draft_model, may_shorten=may_shorten
+        *(config, heads, present, budget, tier_disk, device, draft_model), may_shorten=may_shorten
     )
 
 

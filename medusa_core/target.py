@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -33,7 +34,7 @@ from medusa_core.memory.plan import (
 )
 from medusa_core.memory.probe import below_device, live_budget
 from medusa_core.memory.recommend import draft_formats, settle_draft_model
-from medusa_core.memory.tiers import limited, plan_in_tiers, prompt_rows
+from medusa_core.memory.tiers import limited, plan_in_tiers
 from medusa_core.messages import Fit, HeadsShape, Machine, MemoryPlan, Move, WeightFormats
 from medusa_core.models.adapter import Adapter
 from medusa_core.models.adapter_shape import AdapterShape
@@ -118,9 +119,10 @@ class Target:
     @property
     def chunk_rows(self) -> int:
         """Most rows of a prompt that are read at once."""
-        if self.plan.placement is None:
-            return chunk_rows(self.precision.device.type)
-        return prompt_rows(self.config, self.formats, self.config.context_tokens)
+        placement = self.plan.placement
+        return (
+            chunk_rows(self.precision.device.type) if placement is None else placement.prompt_rows
+        )
 
     @property
     def is_divided(self) -> bool:
@@ -250,40 +252,52 @@ def load_target(
     config = replace(config, context_tokens=plan.context_tokens)
     parts = _Parts(model_dir, config, precision, formats, checkpoint, adapter)
     model, runner, num_parameters = _open(parts, plan, options, tell)
-    lent = Lent(model.lm_head, config.vocab_size, model.embedding, model)
-    heads, trees = None, None
-    if heads_dir is not None:
-        tell("heads", 1.0, f"Reading the heads of {heads_dir.name}")
-        kind = kind_of(heads_dir)
-        heads = kind.read(heads_dir, config, precision, lent, formats)
-        trees = read_tree_table(heads_dir, heads.num_heads) if kind.is_ranked else None
-    if heads is not None:
-        share_workers(runner.ends if isinstance(runner, ClusterRunner) else runner, heads)
-        runner.tap(heads.taps)
-        heads.reserve(options.sessions * whole_rows(config.context_tokens))
-    assistant = _load_assistant(options, config, tell)
-    log.info("loaded %s as %s on %s", model_dir.name, formats.linears.name, precision.device)
-    return Target(
-        name=_name(model_dir, options.adapter_dir),
-        config=config,
-        precision=precision,
-        device_note=chosen.note,
-        formats=formats,
-        plan=plan,
-        runner=runner,
-        caches=make_caches(config, runner, precision, options.sessions),
-        tokenizer=tokenizer,
-        template=template,
-        eos_token_ids=frozenset(config.eos_token_ids),
-        lent=lent,
-        heads=heads,
-        trees=trees,
-        phrases=phrases,
-        num_parameters=num_parameters,
-        weights_bytes=model.nbytes + buffer_bytes(runner),
-        assistant=assistant,
-        learned=_learned(options, config, parts.files, tokenizer),
-    )
+    with _leaving_on_failure(runner):
+        lent = Lent(model.lm_head, config.vocab_size, model.embedding, model)
+        heads, trees = None, None
+        if heads_dir is not None:
+            tell("heads", 1.0, f"Reading the heads of {heads_dir.name}")
+            kind = kind_of(heads_dir)
+            heads = kind.read(heads_dir, config, precision, lent, formats)
+            trees = read_tree_table(heads_dir, heads.num_heads) if kind.is_ranked else None
+        if heads is not None:
+            share_workers(runner.ends if isinstance(runner, ClusterRunner) else runner, heads)
+            runner.tap(heads.taps)
+            heads.reserve(options.sessions * whole_rows(config.context_tokens))
+        assistant = _load_assistant(options, config, tell)
+        log.info("loaded %s as %s on %s", model_dir.name, formats.linears.name, precision.device)
+        return Target(
+            name=_name(model_dir, options.adapter_dir),
+            config=config,
+            precision=precision,
+            device_note=chosen.note,
+            formats=formats,
+            plan=plan,
+            runner=runner,
+            caches=make_caches(config, runner, precision, options.sessions),
+            tokenizer=tokenizer,
+            template=template,
+            eos_token_ids=frozenset(config.eos_token_ids),
+            lent=lent,
+            heads=heads,
+            trees=trees,
+            phrases=phrases,
+            num_parameters=num_parameters,
+            weights_bytes=model.nbytes + buffer_bytes(runner),
+            assistant=assistant,
+            learned=_learned(options, config, parts.files, tokenizer),
+        )
+
+
+@contextmanager
+def _leaving_on_failure(runner: Runner) -> Iterator[None]:
+    """Machines that have the layers are let go where the rest of a load fails."""
+    try:
+        yield
+    except BaseException:
+        if isinstance(runner, ClusterRunner):
+            runner.crew.leave()
+        raise
 
 
 def _planned_draft_model(
@@ -354,7 +368,7 @@ def plan_target(
     plan = plan_memory(config, heads, formats, budget, wanted, sessions, draft_model, adapter)
     if plan.fit is not Fit.NO:
         return plan
-    if options.memory_gib or options.tier_disk is not None:
+    if options.cluster is None and (options.memory_gib or options.tier_disk is not None):
         if adapter.pairs:
             raise RequestError(
                 "With an adapter all layers must fit the device.",

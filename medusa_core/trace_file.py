@@ -230,6 +230,12 @@ def _step(step: StepTrace) -> _Json:
 _PARTS = ("draft", "verify", "accept", "commit", "transfer", "remote")
 
 
+def _times(raw: _Json) -> StepTimes:
+    """Of a step; where all layers lay here, nothing need be said of the last two parts."""
+    waited = (float(raw.get(part, 0)) for part in _PARTS[4:])
+    return StepTimes(*(float(raw[part]) for part in _PARTS[:4]), *waited)
+
+
 def _verdict(verdict: Verdict) -> _Json:
     return {
         "node": verdict.node,
@@ -333,7 +339,7 @@ class _Reader:
             judged=judged.tobytes() + self._packed_ids(others),
             numbers=numbers if any(numbers) else (),
             num_kept=raw["num_kept"],
-            times=StepTimes(*(float(raw["times_s"].get(part, 0)) for part in _PARTS)),
+            times=_times(raw["times_s"]),
             step_s=float(raw["times_s"]["step"]),
             num_riders=raw.get("num_riders", 0),
         )

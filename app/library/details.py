@@ -81,6 +81,7 @@ class Details(QWidget):
         action_button: What can be done with it.
         tier_disk: Folder for layers that have no room; None where none may lie on a disk.
         cluster: Where the layers go, as HOST:PORT; empty where they stay here.
+        device: What computes here, by torch's name; empty for the best there is.
 
     Signals:
         acted: The button was pressed.
@@ -96,7 +97,7 @@ class Details(QWidget):
         self._best: WeightFormats | None = None
         self._offered = ""  # whose choices the controls hold
         self.tier_disk: Path | None = None
-        self.cluster = ""
+        self.cluster = self.device = ""
         self._choice: Choice | None = None
         self._streamed: Streamed | None = None
         self._outlook = Outlook(self._take_answer, lambda why: self.forecast_label.setText(why))
@@ -206,6 +207,8 @@ class Details(QWidget):
         assert subject is not None
         assert config is not None
         assert budget is not None
+        if self.cluster and subject.config is not None:
+            config = subject.config  # its machines have as little room as this one
         best = recommend(config, subject.heads, budget, subject.draft_model)
         self._best = (best or plan_least(config, subject.heads, budget)).formats
         before = (self.quant_box.currentData(), self.context_box.currentData())
@@ -316,6 +319,7 @@ class Details(QWidget):
             choice,
             budget,
             self.tier_disk if may_stream else None,
+            self.device,
         )
 
     def _take_answer(self, question: Question, answer: Answer) -> None:
@@ -329,7 +333,7 @@ class Details(QWidget):
             self._show_choice()
         elif answer is not None:
             self.forecast_label.setText(forecast_words(answer, has_heads, question.draft_model))
-        elif question.tier_disk is not None:
+        elif question.tier_disk is not None and not question.choice.plan.max_context:
             self.forecast_label.setText(
                 self.tr("Streamed it has no room either: try a shorter context.")
             )

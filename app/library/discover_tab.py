@@ -115,7 +115,7 @@ class DiscoverTab(QWidget):
     def set_budget(self, budget: Budget, cluster: str = "") -> None:
         """Plan for this device, and for layers at a cluster if there is one."""
         is_first = self._budget is None
-        self._budget = budget
+        self._budget = None if cluster else budget  # its machines are asked when a model is loaded
         self.details.set_budget(budget, cluster)
         self._show_offers()
         if is_first:

@@ -115,7 +115,7 @@ class InstalledTab(QWidget):
 
     def set_budget(self, budget: Budget, cluster: str = "") -> None:
         """Plan for this device, and for layers at a cluster if there is one."""
-        self._budget = budget
+        self._budget = None if cluster else budget  # its machines are asked when a model is loaded
         self.details.set_budget(budget, cluster)
         self._show_items()
 
@@ -374,7 +374,11 @@ class InstalledTab(QWidget):
         self.cache_changed.emit(folder)
 
     async def _remove_kept(self) -> None:
-        freed = await self._library.remove_kept()
+        try:
+            freed = await self._library.remove_kept()
+        except MedusaError as error:
+            self.status_label.setText(error_said(error))
+            return
         self._show_items()
         self.status_label.setText(
             self.tr("The copies are deleted: {0} are free.").format(on_disk(freed))

@@ -32,7 +32,7 @@ from app.theme.appearance import Appearance
 from app.widgets.asking import confirms
 from medusa_core.api import Installed, Job, Library, Offer, converting
 from medusa_core.errors import MedusaError
-from medusa_core.messages import cluster_of
+from medusa_core.messages import cluster_of, device_here
 from medusa_core.model_choice import ModelChoice
 
 log = logging.getLogger(__name__)
@@ -219,14 +219,16 @@ class LibraryDialog(QDialog):
         self._start(self.installed.refresh())
 
     async def _ask_budget(self) -> None:
+        device = self._device
         try:
-            budget = await self.library.budget(self._own_bytes, self._device)
+            budget = await self.library.budget(self._own_bytes, device)
         except MedusaError as error:
             self.notice_label.setText(error_said(error))
             return
         for tab in (self.discover, self.installed):
             tab.details.tier_disk = self.library.layers_dir
-            tab.set_budget(budget, cluster_of(self._device))
+            tab.details.device = device_here(device)
+            tab.set_budget(budget, cluster_of(device))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ from medusa_core.api import (
 from medusa_core.errors import MedusaError
 from medusa_core.messages import Fit, HeadsShape
 
+log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -34,6 +37,7 @@ class Question:
         choice: As what it would be loaded.
         budget: The device.
         tier_disk: Folder for layers that have no room; None where it can't be streamed.
+        device: The device by torch's name; empty for the best there is.
     """
 
     config: ModelConfig
@@ -42,6 +46,7 @@ class Question:
     choice: Choice
     budget: Budget
     tier_disk: Path | None
+    device: str
 
 
 Answer = Forecast | Streamed | None
@@ -80,9 +85,12 @@ class Outlook:
         while (question := self._question) is not None:
             try:
                 answer = await asyncio.to_thread(answer_to, question)
-            except MedusaError as error:
+            except (MedusaError, OSError, RuntimeError) as error:
+                if not isinstance(error, MedusaError):
+                    log.warning("no estimate", exc_info=error)
                 if question is self._question:
-                    self._refuse(error_said(error))
+                    told = error_said(error) if isinstance(error, MedusaError) else ""
+                    self._refuse(told)
                     return
             else:
                 if question is self._question:
@@ -104,5 +112,13 @@ def answer_to(question: Question) -> Answer:
         return forecast(config, heads, choice.formats, budget, pace)
     if question.tier_disk is None:
         return None
-    tiers, draft_model = question.tier_disk, question.draft_model
-    return streamed_plan(config, heads, choice, budget, tiers, draft_model, may_shorten=True)
+    return streamed_plan(
+        config,
+        heads,
+        choice,
+        budget,
+        question.tier_disk,
+        question.device,
+        question.draft_model,
+        may_shorten=not choice.plan.max_context,  # else the user may choose to
+    )

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 from app.settings.words import QT_TRANSLATE_NOOP
 from app.widgets.explain import explain
 from medusa_core.api import HeadsWish
-from medusa_core.messages import device_here
+from medusa_core.messages import cluster_of, device_here
 
 KIND_WORDS = {
     "medusa-shared": (
@@ -121,6 +121,7 @@ class TrainForm(QWidget):
             own_chats=self._history if self.chats_box.isChecked() else "",
             quant=quant,
             device=device_here(device),
+            cluster=cluster_of(device),
             states_gib=self.disk_box.value(),
             joint=self.joint_box.isChecked() and self.joint_box.isEnabled(),
         )

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import re
 
 from PySide6.QtGui import QStandardItemModel
 from PySide6.QtWidgets import QComboBox, QInputDialog
 
 from app.control.said import said
+from app.engine_said import error_said
 from app.settings.editors import Choose, Editor
 from medusa_core.api import DeviceOffer
+from medusa_core.errors import ClusterError
 from medusa_core.messages import CLUSTER, cluster_of
 
 _ANOTHER = "another cluster"
-_ADDRESS = re.compile(r"[^\s/:]{1,64}:\d{1,5}")
 
 
 class DeviceBox(QComboBox):
@@ -81,6 +81,8 @@ class DeviceBox(QComboBox):
             "Address of the cluster, such as 192.168.1.5:6379. Start serve-layers on its machines "
             "first, with the model that you use here, and copy their token to this computer."
         )
+        from medusa_core.api import split_address
+
         typed = cluster_of(self._device)
         while True:
             typed, is_named = QInputDialog.getText(
@@ -89,6 +91,8 @@ class DeviceBox(QComboBox):
             typed = typed.strip()
             if not is_named:
                 return self._device
-            if _ADDRESS.fullmatch(typed):
+            try:
+                split_address(typed)
                 return CLUSTER + typed
-            words = self.tr("{0} is no address. Write it as 192.168.1.5:6379.").format(typed)
+            except ClusterError as error:
+                words = error_said(error)

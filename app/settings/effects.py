@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -95,8 +96,10 @@ class Effects(QObject):
             self._window.models.use_device(self._store.values.device)
 
     def _move_layers(self) -> None:
-        """Layers are written anew at the next load; the old files go by hand."""
-        library = self._window.library
+        """A streamed model reads its layers from the new folder, where they are written anew."""
+        library, keeper = self._window.library, self._window.keeper
+        if keeper.choice.tier_disk is not None:
+            keeper.load(replace(keeper.choice, tier_disk=self._window.desk.layers_dir))
         if library is not None:
             library.layers_dir = self._window.desk.layers_dir
         if self._window.models is not None:

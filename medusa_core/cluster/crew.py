@@ -75,10 +75,18 @@ class Crew:
         self._looked = clock()
         self.epoch = 0
         self.moves: list[Move] = []
-        lines = cluster.lines()
+        try:
+            self._begin()
+        except BaseException:
+            self.leave()
+            raise
+
+    def _begin(self) -> None:
+        """Let everybody who is there join, and give them layers."""
+        lines = self._cluster.lines()
         if not lines:
             raise ClusterError(
-                f"Nobody offers layers at {cluster.name}.",
+                f"Nobody offers layers at {self._cluster.name}.",
                 "Start python -m medusa_core serve-layers --model MODEL there first.",
             )
         self._members = _at_once(self._join_patiently, list(lines.values()))
@@ -105,12 +113,14 @@ class Crew:
             return
         self._has_left = True
         atexit.unregister(self.leave)
-        for member in self.active:
-            try:
-                member.line.take(NO_LAYERS)
-            except ClusterError:
-                log.info("%s has gone before", member.name)
-        self._cluster.close()
+        try:
+            for member in self.active:
+                try:
+                    member.line.take(NO_LAYERS, self.client)
+                except MedusaError as error:
+                    log.info("%s is let go: %s", member.name, error.message)
+        finally:
+            self._cluster.close()
 
     def replace_lost(self, error: StageLostError) -> None:
         """Let others have the layers of a stage that is lost.
@@ -250,7 +260,7 @@ class Crew:
     def _take(self, pairs: Sequence[tuple[Member, Share]]) -> None:
         for member, _ in pairs:
             member.share = NO_LAYERS  # what it has is unknown until all of them have answered
-        held = _at_once(lambda pair: pair[0].line.take(pair[1]), pairs)
+        held = _at_once(lambda pair: pair[0].line.take(pair[1], self.client), pairs)
         for (member, share), found in zip(pairs, held, strict=True):
             member.share, member.held = share, found
         for member in self._members:

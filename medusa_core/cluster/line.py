@@ -18,7 +18,7 @@ class Line(Protocol):
     def prepare(self, wanted: Wanted) -> Pace:
         """Settle how to compute, and measure it."""
 
-    def take(self, share: Share) -> Held:
+    def take(self, share: Share, client: str) -> Held:
         """Read some layers, and forget others."""
 
     def run(self, order: Order) -> Reply:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import weakref
 from pathlib import Path
 from secrets import token_hex
 from typing import NamedTuple
@@ -77,9 +76,12 @@ def open_on(
         memory_bytes=0,
     )
     crew = Crew(cluster, ours, wanted, formats.names, config.num_layers)
-    model = read_share(model_dir, config, NO_LAYERS, precision, formats)
+    try:
+        model = read_share(model_dir, config, NO_LAYERS, precision, formats)
+    except BaseException:
+        crew.leave()
+        raise
     runner = ClusterRunner(config, model, _runner_of(model, precision), crew)
-    weakref.finalize(runner, crew.leave)
     held = [member.held for member in crew.active if member.held is not None]
     return Opened(
         model=model,

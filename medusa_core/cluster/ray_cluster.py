@@ -45,8 +45,8 @@ class RayLine:
     def prepare(self, wanted: Wanted) -> Pace:
         return self._answer(self._actor.prepare.remote(wanted), Pace, _READ_S)
 
-    def take(self, share: Share) -> Held:
-        return self._answer(self._actor.take.remote(share), Held, _READ_S)
+    def take(self, share: Share, client: str) -> Held:
+        return self._answer(self._actor.take.remote(share, client), Held, _READ_S)
 
     def run(self, order: Order) -> Reply:
         return self._answer(self._actor.run.remote(order), Reply, _PASS_S)

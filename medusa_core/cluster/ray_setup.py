@@ -13,6 +13,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from types import ModuleType
 
+from medusa_core.cluster.address import split_address
 from medusa_core.errors import ClusterError
 from medusa_core.places import places
 
@@ -79,23 +80,6 @@ def load_ray(host: str) -> ModuleType:
     logging.getLogger("ray").setLevel(logging.ERROR)
     module: ModuleType = ray
     return module
-
-
-def split_address(address: str) -> tuple[str, int]:
-    """Host and port of HOST:PORT.
-
-    Raises:
-        ClusterError: It isn't one.
-    """
-    host, _, port = address.rpartition(":")
-    host = "127.0.0.1" if host == "localhost" else host
-    try:
-        ip_address(host)
-        return host, int(port)
-    except ValueError as error:
-        raise ClusterError(
-            f"{address} is no address of a cluster.", "Write it as 192.168.1.5:6379."
-        ) from error
 
 
 class RayNode:

@@ -34,9 +34,9 @@ class RayStage:
         """See `Stage`."""
         return self._opened().prepare(wanted)
 
-    def take(self, share: Share) -> Held:
+    def take(self, share: Share, client: str) -> Held:
         """See `Stage`."""
-        return self._opened().take(share)
+        return self._opened().take(share, client)
 
     def run(self, order: Order) -> Reply:
         """See `Stage`."""

@@ -123,12 +123,18 @@ class Stage:
             most_layers=self._memory_bytes // (first.nbytes + in_cache),
         )
 
-    def take(self, share: Share) -> Held:
+    def take(self, share: Share, client: str) -> Held:
         """Read some layers, and forget others and all caches.
+
+        Args:
+            share: The layers; none lets this machine go.
+            client: Who asks.
 
         Raises:
             MedusaError: They can't be read, or there is no room for them.
+            StageBusyError: Another client has taken this machine over.
         """
+        self._check_client(client)
         assert self._settled is not None  # by `prepare`
         precision, formats = self._settled
         self._forget_layers()
@@ -143,6 +149,12 @@ class Stage:
         num_parameters = model.num_parameters - self._config.hidden_size  # the last norm's
         return Held(share, num_parameters, model.nbytes, *names)
 
+    def _check_client(self, client: str) -> None:
+        if client != self._client:
+            raise StageBusyError(
+                f"{self._name} serves another client now.", "Load the model again."
+            )
+
     @torch.inference_mode()
     def run(self, order: Order) -> Reply:
         """Bring caches up to date, and run a pass.
@@ -151,10 +163,7 @@ class Stage:
             ClusterError: A cache isn't what the client thinks it is.
         """
         started = time.perf_counter()
-        if order.client != self._client:
-            raise StageBusyError(
-                f"{self._name} serves another client now.", "Load the model again."
-            )
+        self._check_client(order.client)
         self._asked_at = time.monotonic()
         for cache_id in order.forget:
             self._caches.pop(cache_id, None)

@@ -61,7 +61,7 @@ class Verified(NamedTuple):
             riders. [n, hidden]
         logits: Its scores there. [n, vocabulary]
         verify_s: Seconds of the pass, in which other trees may have been verified, too.
-        waited: Seconds of it in which nothing was computed here.
+        waited: Seconds of it in which layers, rows or other machines were waited for.
     """
 
     states: Tensor

@@ -18,6 +18,7 @@ import tempfile
 import weakref
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -309,9 +310,14 @@ def _remove_strays(folder: Path) -> None:
             part.unlink(missing_ok=True)
 
 
-def layer_files(folder: Path) -> tuple[Path, ...]:
-    """All files of layers in a folder."""
-    return tuple(sorted(folder.glob(f"*{SUFFIX}")))
+def layer_files(folder: Path) -> tuple[tuple[Path, int], ...]:
+    """All files of layers in a folder, and their bytes."""
+    found = []
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
+        with suppress(OSError), path.open("rb") as file:  # it may go meanwhile
+            if file.read(len(_MAGIC)) == _MAGIC:
+                found.append((path, os.fstat(file.fileno()).st_size))
+    return tuple(found)
 
 
 def remove_layer_file(path: Path) -> int:

@@ -79,20 +79,29 @@ def plan_in_tiers(
     Returns:
         None if there is no room even so.
     """
-    sizes, piece = layer_bytes(config, formats), piece_bytes(config, formats)
     placed = None
     for context in _contexts(context_tokens) if may_shorten else (context_tokens,):
         plan = plan_memory(config, heads, formats, budget, context, sessions, draft_model)
         if plan.fit is not Fit.NO:
             return plan
-        rows = prompt_rows(config, formats, plan.context_tokens)
-        plan = _with_scratch(plan, scratch_bytes(config, formats, plan.context_tokens, rows))
-        placed = (
-            place_layers(plan, sizes, piece, below.memory_bytes, has_disk=below.has_disk) or placed
-        )
+        placed = _placed(plan, config, formats, below) or placed
         if placed is not None and placed.kv_bytes * _CACHE_SHARE <= budget.total_bytes:
             return placed
     return placed
+
+
+def _placed(
+    plan: MemoryPlan, config: ModelConfig, formats: PartFormats, below: Below
+) -> MemoryPlan | None:
+    """A plan with some layers below, rather with few rows of prompts at once than not at all."""
+    sizes, piece = layer_bytes(config, formats), piece_bytes(config, formats)
+    for rows in (prompt_rows(config, formats, plan.context_tokens), chunk_rows(formats.device)):
+        scratch = scratch_bytes(config, formats, plan.context_tokens, rows)
+        longer = _with_scratch(plan, scratch)
+        placed = place_layers(longer, sizes, piece, below.memory_bytes, has_disk=below.has_disk)
+        if placed is not None and placed.placement is not None:
+            return replace(placed, placement=replace(placed.placement, prompt_rows=rows))
+    return None
 
 
 def _with_scratch(plan: MemoryPlan, scratch: int) -> MemoryPlan:

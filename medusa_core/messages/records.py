@@ -392,11 +392,13 @@ class Placement:
         tiers: Of every layer.
         layer_bytes: Of every layer the bytes that are brought.
         buffer_bytes: Of the device's memory what the brought layers pass through.
+        prompt_rows: Most rows of a prompt that a pass takes: layers come once for all of them.
     """
 
     tiers: tuple[Tier, ...]
     layer_bytes: tuple[int, ...]
     buffer_bytes: int
+    prompt_rows: int = 64
 
     def layers(self, tier: Tier) -> tuple[int, ...]:
         """The layers of a tier."""
@@ -463,7 +465,8 @@ class StepTimes(NamedTuple):
     """Where a step's time went.
 
     On CUDA the forward pass runs on while the rule waits for it: `verify_s` is then the time to
-    launch it and `accept_s` holds the rest, unless the step is recorded.
+    launch it and `accept_s` holds the rest, and so what `transfer_s` counts; unless the step is
+    recorded.
 
     Attributes:
         draft_s: Seconds spent proposing.

@@ -1,7 +1,8 @@
 """Prefill chunk sizes: large for speed, small enough that `Cancel` is heard soon.
 
 A card unpacks 4-bit weights once for each chunk, so that larger ones are read in less time. Layers
-that lie below the device come once for each: while they are waited for, more rows cost nothing.
+that lie below the device come once for each: while they are waited for, more rows cost nothing, and
+`Cancel` is heard when they have come.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from torch import Tensor
 from medusa_core import card
 from medusa_core.kv.cache import KvCache
 from medusa_core.memory.plan import FIRST_CHUNK_ROWS
-from medusa_core.runner.runner import Waits, waited_by
+from medusa_core.runner.runner import waited_by
 from medusa_core.target import Target
 
 LIMIT_S = 0.3  # in which a Cancel is to be heard
@@ -62,7 +63,7 @@ class Chunks:
         return hidden
 
     def _learn(self, num_rows: int, seconds: float, transfer_s: float) -> None:
-        if isinstance(self._target.runner, Waits):  # no chunk is quicker than what it waits for
+        if self._target.plan.placement is not None:  # no chunk is quicker than the layers' coming
             if num_rows == self.rows and transfer_s >= seconds * _FREE_ABOVE:
                 self.rows = min(self._most, self.rows * 2)
         elif seconds > LIMIT_S:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import torch
 
 from medusa_core.child.stopping import stop_with_input, stopped_by_signals
 from medusa_core.cluster.joining import join_cluster
+from medusa_core.cluster.runner import ClusterRunner
 from medusa_core.errors import PlanError
 from medusa_core.generate.cli import installed
 from medusa_core.messages import WeightFormats
@@ -63,11 +64,24 @@ def train_heads(args: argparse.Namespace) -> bool:
     with stopped_by_signals() as stopped:
         if args.watched:
             stop_with_input(stopped)
+        leaves: list[Callable[[], None]] = []  # a machine serves one client: this run, then judge
+
+        def load() -> Target:
+            target = load_for_training(config)
+            if isinstance(target.runner, ClusterRunner):
+                leaves.append(target.runner.crew.leave)
+            return target
+
+        def judge_learned(heads_dir: Path) -> HeadsEval:
+            for leave in leaves:
+                leave()
+            return judge(config, heads_dir)
+
         parts = RunParts(
-            load=lambda: load_for_training(config),
+            load=load,
             trainee=lambda target, answers: trainee_of(config, target, answers),
             asked=asked_by(config, folder.chats),
-            judge=lambda heads_dir: judge(config, heads_dir),
+            judge=judge_learned,
             stop=stopped.is_set,
             joint=joint_of(config),
         )

@@ -136,7 +136,7 @@ class HeadsConfig:
         if (self.joint or self.kind == "streams") and (self.tier_disk or self.cluster):
             raise TrainingError(
                 "The model's layers learn, too: all of them must lie on this device.",
-                "Leave out --tier-disk and --cluster, --joint, or train heads instead of streams.",
+                "Leave out --tier-disk and --cluster; or leave out --joint, or choose other heads.",
             )
 
     def _check_joint(self) -> None:

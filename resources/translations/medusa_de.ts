@@ -908,10 +908,6 @@
         <source>Cluster</source>
         <translation>Cluster</translation>
     </message>
-    <message>
-        <source>{0} is no address. Write it as 192.168.1.5:6379.</source>
-        <translation>{0} ist keine Adresse. Schreiben Sie sie wie 192.168.1.5:6379.</translation>
-    </message>
 </context>
 <context>
     <name>DiagnosticsDialog</name>

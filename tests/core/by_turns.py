@@ -10,8 +10,8 @@ import pytest
 def by_turns(*axes: Sequence[Any]) -> list[Any]:
     """Every combination; of the last axis one value by turns, the other ones as slow tests.
 
-    Neighbours on any other axis get different values, so that each value of the last one is met
-    with each value of the others.
+    Neighbours on any other axis get different values. Where a test skips some combinations, a value
+    of the last axis may be met by the slow tests alone.
     """
     *first, last = axes
     found = []

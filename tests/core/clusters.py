@@ -38,8 +38,8 @@ class FragileLine:
     def prepare(self, wanted: Wanted) -> Pace:
         return self._alive().prepare(wanted)
 
-    def take(self, share: Share) -> Held:
-        return self._alive().take(share)
+    def take(self, share: Share, client: str) -> Held:
+        return self._alive().take(share, client)
 
     def run(self, order: Order) -> Reply:
         self.num_runs += 1

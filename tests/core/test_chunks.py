@@ -9,6 +9,7 @@ from torch import Tensor
 
 from medusa_core.kv.cache import KvCache
 from medusa_core.memory.plan import chunk_rows
+from medusa_core.messages import Placement, Tier
 from medusa_core.pace.chunks import LIMIT_S, Chunks
 from medusa_core.runner.resident import ResidentRunner
 from medusa_core.runner.runner import Waited
@@ -40,6 +41,9 @@ def chunks_of(
     """The chunks in which a device like that reads 500 tokens."""
     monkeypatch.setattr(Target, "chunk_rows", property(lambda _: chunk_rows("cuda")))
     runner = (kind or TimedRunner)(target, row_s)
+    if kind is WaitingRunner:
+        placement = Placement((Tier.DISK,), (1,), 1, chunk_rows("cuda"))
+        target = replace(target, plan=replace(target.plan, placement=placement))
     reader = Chunks(replace(target, runner=runner), clock=lambda: runner.now_s)
     kv = runner.new_cache(500)
     with torch.inference_mode():

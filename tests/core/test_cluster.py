@@ -21,7 +21,7 @@ from medusa_core.drafters.drafter import DrafterSpec
 from medusa_core.drafters.lineup import drafter_registry, drafters_for
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
-from medusa_core.errors import ClusterError, HeadsError, StageBusyError
+from medusa_core.errors import ClusterError, HeadsError, OutOfMemoryError, PlanError, StageBusyError
 from medusa_core.generate.direct import generate
 from medusa_core.messages import (
     Generate,
@@ -421,6 +421,28 @@ def test_layers_go_where_there_is_memory_for_them(folders: Folders) -> None:
         load_target(folder, options=LoadOptions("float32", cluster=both))
 
 
+def test_a_load_that_fails_lets_its_machines_go(
+    folders: Folders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OutOfMemoryError("There is no room for caches.", "Close other programs.")
+
+    folder, cluster = folders["tied"][0], cluster_of(folders["tied"][0], 2)
+    monkeypatch.setattr("medusa_core.cluster.crew._WAIT_S", 0.0)
+    with monkeypatch.context() as patch:
+        patch.setattr("medusa_core.target.make_caches", full)
+        with pytest.raises(OutOfMemoryError):
+            load_target(folder, options=LoadOptions("float64", cluster=cluster))
+    load_target(folder, options=LoadOptions("float64", cluster=cluster)).leave_cluster()
+
+
+def test_with_a_cluster_no_layer_goes_below_this_machine(folders: Folders) -> None:
+    folder, cluster = folders["tied"][0], cluster_of(folders["tied"][0], 2)
+    options = LoadOptions("float64", cluster=cluster, memory_gib=1e-4, tier_disk=Path("layers"))
+    with pytest.raises(PlanError):
+        load_target(folder, options=options)
+
+
 def test_without_a_stage_it_is_said_how_to_start_one(folders: Folders) -> None:
     with pytest.raises(ClusterError, match="Nobody offers layers") as caught:
         load_target(folders["tied"][0], options=LoadOptions(cluster=FragileCluster([])))
@@ -441,6 +463,8 @@ def test_a_stage_serves_one_client_at_a_time(
     second = load_target(folder, options=options)
     with pytest.raises(StageBusyError, match="serves another client now"):
         decode(first, plainly(SETTINGS), MESSAGES)
+    first.leave_cluster()  # which drops nobody else's layers
+    assert decode(second, plainly(SETTINGS), MESSAGES).token_ids
     monkeypatch.undo()
     second.leave_cluster()
     load_target(folder, options=options)

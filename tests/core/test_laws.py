@@ -47,6 +47,7 @@ VARIANTS = (
     GenerateSettings(temperature=0.9, top_k=40, top_p=0.9, seed=2**64 - 1),
     GenerateSettings(temperature=0.8, min_p=0.1, repetition_penalty=1.2, seed=4),
 )
+assert len(VARIANTS) <= len(TINY_PROMPTS)  # else some would never be tried
 TOLERANCE = {"float64": 1e-12, "float32": 1e-5}
 
 Prompts = tuple[tuple[ChatMessage, ...], ...]

@@ -140,7 +140,7 @@ def test_a_cluster_is_one_more_device(
 
     run(work)
     assert len(asked) == 3, "once again behind what is no address"
-    assert asked[1].startswith("somewhere is no address")
+    assert asked[1].startswith("somewhere is no address of a cluster.")
     qtbot.waitUntil(lambda: len(engine.of_kind(LoadModel)) >= 2)
     qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
     loads = engine.of_kind(LoadModel)

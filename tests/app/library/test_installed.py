@@ -97,7 +97,8 @@ def test_copies_for_faster_loading_can_be_deleted(
     run: Run, dialog: LibraryDialog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     dialog.library.layers_dir = tmp_path / "layers"
-    random_file(tmp_path / "layers" / "b.layers", MIB)
+    random_file(tmp_path / "layers" / "not ours.layers", MIB)
+    (tmp_path / "layers" / "b.layers").write_bytes(b"MDLAYER1" + bytes(MIB))
     monkeypatch.setattr("medusa_core.library.kept_models_dir", lambda: tmp_path / "kept")
     random_file(tmp_path / "kept" / "a.safetensors", MIB)
 
@@ -109,7 +110,7 @@ def test_copies_for_faster_loading_can_be_deleted(
 
     run(work)
     assert not list((tmp_path / "kept").iterdir())
-    assert not list((tmp_path / "layers").iterdir())
+    assert [path.name for path in (tmp_path / "layers").iterdir()] == ["not ours.layers"]
 
 
 def test_names_are_never_taken_for_markup(

@@ -90,10 +90,14 @@ def test_a_model_that_has_no_room_is_offered_streamed(
         await until(lambda: "no room either" in details.forecast_label.text())
         assert details.stream_box.isHidden()
         assert details.bar.layers.isHidden()
+        details.set_budget(SMALL)
+        await until(lambda: not details.stream_box.isHidden())
         config, lora = shape_config("vicuna-13b"), AdapterShape()
         details.show_subject(Subject("With a LoRA", "", config, HeadsShape(), adapter=lora))
-        await settle(dialog)
-        assert details.stream_box.isHidden(), "with an adapter all layers must fit"
+        assert details._question() is not None
+        assert details._question().tier_disk is None, "with an adapter all layers must fit"
+        await until(lambda: details._outlook._work is not None and details._outlook._work.done())
+        assert details.stream_box.isHidden()
 
     run(work)
 

@@ -1,0 +1,27 @@
+"""Where a cluster is."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+
+from medusa_core.errors import ClusterError
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Host and port of HOST:PORT.
+
+    Raises:
+        ClusterError: It isn't one.
+    """
+    host, _, port = address.rpartition(":")
+    host = "127.0.0.1" if host == "localhost" else host
+    try:
+        ip_address(host.strip("[]"))
+        number = int(port)
+        if not 0 < number < 1 << 16:
+            raise ValueError(port)
+        return host, number
+    except ValueError as error:
+        raise ClusterError(
+            f"{address} is no address of a cluster.", "Write it as 192.168.1.5:6379."
+        ) from error
