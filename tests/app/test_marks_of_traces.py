@@ -46,6 +46,7 @@ from tests.app.rendered import (
     underlined_chars,
     utf16_units,
 )
+from tests.core.by_turns import by_turns
 from tests.core.fakes import oracle_spec
 from tests.core.laws import user_says
 from tests.core.test_sentencepiece import train
@@ -186,8 +187,9 @@ def document_of(template: int | str) -> str:
     return "Begin\n\n" + fill([TEMPLATES[int(template)]], ["\n"])
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("template", [*range(len(TEMPLATES)), "all", "twice"])
+@pytest.mark.parametrize(
+    ("template", "seed"), by_turns([*range(len(TEMPLATES)), "all", "twice"], range(3))
+)
 def test_marks_are_what_the_traces_say(
     qapp: object, target: Target, template: int | str, seed: int
 ) -> None:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from itertools import cycle
+from itertools import cycle, product
 
 import pytest
 
@@ -95,9 +95,7 @@ def cases(name: str, rule: RuleSpec) -> list[tuple[int, GenerateSettings]]:
     return [(p % len(prompts_of(name)), s) for p, s in enumerate(pebble)]
 
 
-@pytest.mark.parametrize("rule", EXACT, ids=lambda rule: rule.name)
-@pytest.mark.parametrize("drafter", DRAFTERS, ids=lambda drafter: drafter.name)
-@pytest.mark.parametrize("name", TARGET_NAMES)
+@pytest.mark.parametrize(("name", "drafter", "rule"), by_turns(TARGET_NAMES, DRAFTERS, EXACT))
 def test_laws_1_and_2_a_drafter_never_changes_a_token_in_float64(
     name: str, drafter: DrafterSpec, rule: RuleSpec, load: LoadTarget, plain_run: PlainRun
 ) -> None:
@@ -112,7 +110,7 @@ def test_laws_1_and_2_a_drafter_never_changes_a_token_in_float64(
 
 @pytest.mark.parametrize(
     ("name", "drafter", "rule", "dtype"),
-    by_turns(TARGET_NAMES, DRAFTERS, EXACT, ["float32", "bfloat16"]),
+    by_turns(TARGET_NAMES, DRAFTERS, list(product(EXACT, ["float32", "bfloat16"]))),
 )
 def test_laws_1_and_2_in_lower_precision_tokens_differ_at_ties_alone(
     name: str,
@@ -139,7 +137,7 @@ def test_laws_1_and_2_in_lower_precision_tokens_differ_at_ties_alone(
 
 @pytest.mark.parametrize(
     ("name", "drafter", "rule", "dtype"),
-    by_turns(TARGET_NAMES, DRAFTERS, RULES, ["float64", "float32"]),
+    by_turns(TARGET_NAMES, DRAFTERS, list(product(RULES, ["float64", "float32"]))),
 )
 def test_law_3_after_every_step_the_cache_is_one_that_never_drafted(
     name: str, dtype: str, drafter: DrafterSpec, rule: RuleSpec, load: LoadTarget
