@@ -69,7 +69,7 @@ def run_tests(layout: Layout, runner: Runner, torch: str | None, pytest_args: Se
     offscreen = {"QT_QPA_PLATFORM": "offscreen"} if sys.platform.startswith("linux") else {}
     check_libraries(sys.platform, "offscreen")
     ensure_ready(layout, runner, Request(with_tests=True, torch=torch))
-    say("Running every check; about twelve minutes on two cores.")
+    say("Running every check; about ten minutes on two cores.")
     return run_checks(layout, runner, all_checks(pytest_args), offscreen)
 
 
