@@ -98,8 +98,7 @@ def truth_of(target: Target, settings: GenerateSettings) -> list[int]:
     return [*plain.prompt_ids, *plain.token_ids]
 
 
-@pytest.mark.parametrize("rule", EXACT, ids=lambda rule: rule.name)
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize(("name", "rule"), by_turns(list(CONFIGS), EXACT))
 def test_laws_1_to_3_hold_with_an_oracle_on_every_family(
     name: str, rule: RuleSpec, load_family: LoadFamily
 ) -> None:

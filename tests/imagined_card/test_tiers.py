@@ -43,7 +43,10 @@ def test_texts_are_those_of_the_cpu_wherever_layers_lie(
         assert max(card.journal.uploads) >= max(placement.layer_bytes)
 
 
-@pytest.mark.parametrize("quant", ["", "nf4", "nf4-dq", "int8"])
+@pytest.mark.parametrize(
+    "quant",
+    [*("nf4", "int8"), *(pytest.param(quant, marks=pytest.mark.slow) for quant in ("", "nf4-dq"))],
+)
 def test_every_format_of_a_card_streams(quant: str, folders: Folders) -> None:
     with imagined_card() as card:
         formats = WeightFormats(quant)

@@ -154,7 +154,7 @@ def test_states_beyond_the_bound_are_computed_again_and_change_nothing(
 def test_wherever_layers_lie_the_heads_are_the_same(
     where: str, kind: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here = config_for(model, tmp_path, kind)
+    here = config_for(model, tmp_path, kind, answers=8, steps=6)
     if where == "disk":
         options = LoadOptions(device="cpu", context_tokens=here.context, sessions=1)
         room = with_layers_below(model, None, options, 0).memory_gib

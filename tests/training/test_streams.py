@@ -124,6 +124,7 @@ def test_a_configuration_that_makes_no_sense_is_refused(more: dict[str, int]) ->
     assert caught.value.hint
 
 
+@pytest.mark.slow
 def test_streams_are_trained_and_judged_by_command(tmp_path: Path) -> None:
     model = write_tiny(tmp_path / "model", STREAMS)
     prompts = tmp_path / "prompts.jsonl"
