@@ -84,7 +84,7 @@ if TYPE_CHECKING:
     from medusa_core.memory.recommend import Choice, choices, plan_choice, plan_least, recommend
     from medusa_core.models.adapter_shape import AdapterShape
     from medusa_core.models.config import ModelConfig
-    from medusa_core.streamed import Streamed, streamed_load, streamed_plan
+    from medusa_core.streamed import Streamed, device_with, plan_streamed, streamed_load
 
 EventSink = Callable[[messages.Event], None]
 
@@ -108,7 +108,9 @@ _LATER = {
         ("Forecast", "Pace", "forecast", "measure_pace", "paced_by"), "medusa_core.forecast"
     ),
     **dict.fromkeys(("LoadOffer", "smaller_loads"), "medusa_core.load_offers"),
-    **dict.fromkeys(("Streamed", "streamed_load", "streamed_plan"), "medusa_core.streamed"),
+    **dict.fromkeys(
+        ("Streamed", "device_with", "plan_streamed", "streamed_load"), "medusa_core.streamed"
+    ),
     "Check": "medusa_core.doctor.check",
     **dict.fromkeys(("component_licences", "component_versions"), "medusa_core.components"),
     "whoami": "medusa_core.hub.whoami",
@@ -309,6 +311,7 @@ __all__ = [
     "compose_report",
     "converting",
     "demo_model",
+    "device_with",
     "export",
     "export_gently",
     "forecast",
@@ -331,6 +334,7 @@ __all__ = [
     "places",
     "plan_choice",
     "plan_least",
+    "plan_streamed",
     "read_attachment",
     "read_json",
     "read_rows",
@@ -344,7 +348,6 @@ __all__ = [
     "split_address",
     "start_engine",
     "streamed_load",
-    "streamed_plan",
     "unpack_trace",
     "user_hub_settings",
     "versions_of",

@@ -118,21 +118,19 @@ class Device:
     tier_disk: Path | None
 
 
-def live_device(name: str, memory_gib: float, tier_disk: Path | None, own_bytes: int = 0) -> Device:
-    """A device of this computer, as it is now.
+def device_with(budget: Budget, name: str, tier_disk: Path | None) -> Device:
+    """A device of this computer.
 
     Args:
+        budget: What may be taken of it.
         name: Torch device name; empty for the best there is.
-        memory_gib: How much of its memory may be taken; 0 for what is free.
         tier_disk: Folder for layers; None where none may lie on a disk.
-        own_bytes: What a loaded model holds there, which a swap would free.
 
     Raises:
         RequestError: There is no such device.
     """
-    from medusa_core.memory.probe import below_device, live_budget
+    from medusa_core.memory.probe import below_device
 
-    budget = limited(live_budget(name, own_bytes), memory_gib)
     return Device(budget, below_device(name, tier_disk), name, tier_disk)
 
 
@@ -140,19 +138,17 @@ def plan_streamed(
     config: ModelConfig,
     heads: HeadsShape,
     choice: Choice,
-    whole: Choice | None,
     device: Device,
     draft_model: ModelConfig | None = None,
     *,
     may_shorten: bool = False,
 ) -> Streamed | None:
-    """Plan a model in tiers.
+    """What a model would do streamed; blocks while disk and device are measured.
 
     Args:
         config: Its sizes.
         heads: Sizes of its heads.
         choice: As what it is to be loaded, without room for it.
-        whole: The best way to load it without streaming; None if there is none.
         device: Where.
         draft_model: Sizes of a smaller model that drafts beside it, or None.
         may_shorten: Nobody asked for that context.
@@ -181,6 +177,7 @@ def plan_streamed(
     if plan is None or plan.placement is None:
         return None
     choice = replace(choice, plan=plan, context_tokens=plan.context_tokens)
+    whole = recommend(config, heads, budget, draft_model)  # the best way without streaming
     name = "" if whole is None else whole.formats.linears or "the model as it is stored"
     if device.name is None:
         return Streamed(choice, plan.placement, {}, {}, 0.0, name, 0.0)
@@ -190,46 +187,10 @@ def plan_streamed(
     return Streamed(choice, plan.placement, steps_s, rates, tokens, name, whole_s)
 
 
-def streamed_plan(
-    config: ModelConfig,
-    heads: HeadsShape,
-    choice: Choice,
-    budget: Budget,
-    tier_disk: Path,
-    device: str,
-    draft_model: ModelConfig | None = None,
-    *,
-    may_shorten: bool = False,
-) -> Streamed | None:
-    """What a model that doesn't fit would do streamed; blocks while disk and device are measured.
-
-    Args:
-        config: Its sizes.
-        heads: Sizes of its heads.
-        choice: As what it is to be loaded, without room for it.
-        budget: What the device has.
-        tier_disk: Folder for its layers.
-        device: Torch device name; empty for the best there is.
-        draft_model: Sizes of a smaller model that drafts beside it, or None.
-        may_shorten: Nobody asked for that context.
-
-    Returns:
-        None if there is no room even so.
-
-    Raises:
-        TierError: The disk can't be measured.
-    """
-    from medusa_core.memory.probe import below_device
-
-    place = Device(budget, below_device(device, tier_disk), device, tier_disk)
-    whole = recommend(config, heads, budget, draft_model)
-    return plan_streamed(config, heads, choice, whole, place, draft_model, may_shorten=may_shorten)
-
-
 def streamed_load(
     choice: ModelChoice, tier_disk: Path, device: str = "", own_bytes: int = 0
 ) -> Streamed | None:
-    """`streamed_plan` of a model on this computer.
+    """`plan_streamed` of a model on this computer.
 
     Args:
         choice: The model.
@@ -258,9 +219,8 @@ def streamed_load(
     if present.plan.fit is not Fit.NO or choice.adapter_dir is not None:
         return None
     may_shorten = not choice.context_tokens
-    return streamed_plan(
-        *(config, heads, present, budget, tier_disk, device, draft_model), may_shorten=may_shorten
-    )
+    place = device_with(budget, device, tier_disk)
+    return plan_streamed(config, heads, present, place, draft_model, may_shorten=may_shorten)
 
 
 def _rates(placement: Placement, device: str, tier_disk: Path | None) -> dict[Tier, float]:

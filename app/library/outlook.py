@@ -15,10 +15,11 @@ from medusa_core.api import (
     Forecast,
     ModelConfig,
     Streamed,
+    device_with,
     forecast,
     measure_pace,
     paced_by,
-    streamed_plan,
+    plan_streamed,
 )
 from medusa_core.errors import MedusaError
 from medusa_core.messages import Fit, HeadsShape
@@ -112,13 +113,8 @@ def answer_to(question: Question) -> Answer:
         return forecast(config, heads, choice.formats, budget, pace)
     if question.tier_disk is None:
         return None
-    return streamed_plan(
-        config,
-        heads,
-        choice,
-        budget,
-        question.tier_disk,
-        question.device,
-        question.draft_model,
-        may_shorten=not choice.plan.max_context,  # else the user may choose to
+    device = device_with(budget, question.device, question.tier_disk)
+    may_shorten = not choice.plan.max_context  # else the user may choose to
+    return plan_streamed(
+        config, heads, choice, device, question.draft_model, may_shorten=may_shorten
     )

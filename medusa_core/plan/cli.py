@@ -20,7 +20,7 @@ from medusa_core.messages import Fit, HeadsShape, MemoryPlan
 from medusa_core.models.config import ModelConfig, parse_config, read_config
 from medusa_core.plan.throughput_cli import add_throughput_arguments, run_throughput
 from medusa_core.resources import shapes_dir
-from medusa_core.streamed import Device, live_device, plan_streamed
+from medusa_core.streamed import Device, device_with, plan_streamed
 
 _USUAL_CONTEXT = 4096
 _IMAGINED_MEMORY_BYTES = 32 * GIB  # of a computer whose card is imagined
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     in_tiers = None
     if choice.plan.fit is Fit.NO and (args.memory_gib or args.tier_disk is not None):
         in_tiers = plan_streamed(
-            config, heads, choice, best, device, draft_model, may_shorten=not args.context
+            config, heads, choice, device, draft_model, may_shorten=not args.context
         )
         choice = choice if in_tiers is None else in_tiers.choice
     if args.json:
@@ -184,7 +184,10 @@ def _heads_facts(heads: str) -> HeadsShape:
 
 def _device(args: argparse.Namespace) -> Device:
     if args.vram_gib is None:
-        return live_device(args.device, args.memory_gib, args.tier_disk)
+        from medusa_core.memory.probe import live_budget
+
+        budget = limited(live_budget(args.device), args.memory_gib)
+        return device_with(budget, args.device, args.tier_disk)
     if not 0 < args.vram_gib <= 1024:
         raise RequestError(f"A card with {args.vram_gib} GiB can't be planned for.")
     card = imagined_card(args.vram_gib, _capability(args.capability))
