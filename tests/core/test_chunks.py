@@ -98,7 +98,7 @@ def test_no_chunk_of_a_device_that_could_be_in_time_takes_longer_than_a_cancel_m
 def test_chunks_change_no_bit_of_what_the_compiled_step_reads(load: LoadTarget) -> None:
     target = load("pebble", "float32")
     held = []
-    for rows in (16, 37, 64):
+    for rows in (16, 37, 64, 130):
         reader, kv = Chunks(target), target.runner.new_cache(160)
         reader.rows = rows
         while kv.length < 150:
@@ -106,3 +106,4 @@ def test_chunks_change_no_bit_of_what_the_compiled_step_reads(load: LoadTarget) 
         held.append(kv.committed())
     assert torch.equal(held[0], held[1])
     assert torch.equal(held[0], held[2])
+    assert torch.equal(held[0], held[3])

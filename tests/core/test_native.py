@@ -1,6 +1,8 @@
 """The compiled step: as right as torch's operations, and the same to the bit however it is cut."""
 
+import threading
 from collections.abc import Callable
+from ctypes import addressof
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +13,8 @@ from torch import Tensor
 from medusa_core.api import demo_model
 from medusa_core.kv.cache import KvCache
 from medusa_core.messages import GenerateSettings
-from medusa_core.native.binding import open_library
+from medusa_core.native.binding import native_library, open_library
+from medusa_core.native.structs import PoolStruct
 from medusa_core.quant import linear
 from medusa_core.rules.rule import rule_registry
 from medusa_core.runner.compiled_decoder import NativeDecoder
@@ -221,3 +224,17 @@ def test_torch_alone_decodes_pebble_as_well(
 def test_a_target_too_narrow_for_it_runs_without(load: LoadTarget) -> None:
     target: Target = load("grouped", "float32")  # heads of 8 numbers
     assert isinstance(target.runner, ResidentRunner)
+
+
+def test_helpers_stay_as_long_as_a_pass_is_under_way() -> None:
+    library = native_library()
+    if library is None:
+        pytest.skip("nothing is compiled for this machine")
+    pool = PoolStruct(busy=1)
+    helper = threading.Thread(target=library.serve, args=(addressof(pool), 1))
+    helper.start()
+    helper.join(0.2)
+    assert helper.is_alive(), "the caller works alone for a while"
+    pool.busy = 0
+    helper.join(10)
+    assert not helper.is_alive(), "nothing has come"
