@@ -18,6 +18,7 @@ from medusa_core.memory.recommend import Choice, choices, plan_choice, recommend
 from medusa_core.memory.tiers import Below, limited
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan
 from medusa_core.models.config import ModelConfig, parse_config, read_config
+from medusa_core.places import places
 from medusa_core.plan.throughput_cli import add_throughput_arguments, run_throughput
 from medusa_core.resources import shapes_dir
 from medusa_core.streamed import Device, device_with, plan_streamed
@@ -186,6 +187,8 @@ def _device(args: argparse.Namespace) -> Device:
     if args.vram_gib is None:
         from medusa_core.memory.probe import live_budget
 
+        if args.measure:
+            places().bandwidths.unlink(missing_ok=True)
         budget = limited(live_budget(args.device), args.memory_gib)
         return device_with(budget, args.device, args.tier_disk)
     if not 0 < args.vram_gib <= 1024:

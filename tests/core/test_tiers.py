@@ -41,6 +41,8 @@ from medusa_core.messages import (
 )
 from medusa_core.model_choice import ModelChoice, as_json, from_json
 from medusa_core.models.far import FarLayers
+from medusa_core.places import places
+from medusa_core.plan import cli as plan_cli
 from medusa_core.plan.cli import shape_config
 from medusa_core.quant.choice import settle_formats
 from medusa_core.quant.format import Hardware
@@ -398,6 +400,20 @@ def test_the_plan_says_which_layers_lie_where_and_what_steps_take(
     assert "2 of 32 layers here, 0.21 GiB: 8, 24" in text
     assert "30 of 32 layers on the disk" in text
     assert "the only way" in text
+
+
+def test_rates_of_a_busy_moment_are_measured_anew_if_that_is_asked_for(
+    tmp_path: Path, measured: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = places(tmp_path)
+    monkeypatch.setattr(plan_cli, "places", lambda: kept)
+    kept.bandwidths.parent.mkdir(parents=True)
+    kept.bandwidths.write_text("{}", encoding="utf-8")
+    asked = ["plan", *ASKED, "--memory-gib", "1.5", "--tier-disk", str(tmp_path)]
+    assert main(asked) == 0
+    assert kept.bandwidths.exists()
+    assert main([*asked, "--measure"]) == 0
+    assert not kept.bandwidths.exists()
 
 
 @pytest.mark.usefixtures("measured")
