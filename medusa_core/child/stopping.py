@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -26,9 +27,11 @@ def stopped_by_signals() -> Iterator[threading.Event]:
 
 def stop_with_input(stopped: threading.Event) -> None:
     """Set the event when whoever began this closes its input, or is gone."""
+    number = sys.stdin.fileno()
 
     def listen() -> None:
-        while sys.stdin.buffer.read(1):
+        # not through sys.stdin: its lock, held by a thread that reads, is fatal as Python ends
+        while os.read(number, 1):
             pass
         stopped.set()
 
