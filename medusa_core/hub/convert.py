@@ -19,6 +19,7 @@ import psutil
 
 from medusa_core.errors import ConversionError, DiskFullError
 from medusa_core.files.safetensors_header import read_header
+from medusa_core.files.sync import sync_folder
 from medusa_core.hub.convert_process import Job, run_job
 from medusa_core.hub.convert_source import COMPANIONS, HEADS_FILES, INDEX_FILE, MODEL_FILE, Source
 from medusa_core.hub.pickles import inspect_pickle
@@ -160,7 +161,7 @@ def _commit(written: Path, source: Source) -> Converted:
                 continue
             _appear(path, final)
             done.append(final)
-        _sync_folder(source.output)
+        sync_folder(source.output)
     except OSError as error:
         raise DiskFullError(
             f"{source.output} can't be written: {error.strerror or error}.",
@@ -182,12 +183,3 @@ def _appear(staged: Path, final: Path) -> None:
     with staged.open("r+b") as file:
         os.fsync(file.fileno())
     staged.replace(final)
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

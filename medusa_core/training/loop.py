@@ -1,4 +1,4 @@
-"""The training loop: steps, progress lines, checkpoints, slices."""
+"""The training loop: steps, progress lines, slices."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import torch
 from torch import Tensor, nn
 
+from medusa_core.training.checkpoint import restore, save
 from medusa_core.training.optimizer import Optimizers
 
 log = logging.getLogger(__name__)
@@ -72,6 +71,9 @@ def train(
 
     Returns:
         Where the loop stands.
+
+    Raises:
+        TrainingError: The checkpoint is damaged or of another run, or can't be written.
     """
     step = restore(options.checkpoint, module, optimizers)
     meter = Meter(options, step)
@@ -91,31 +93,6 @@ def train(
             break
     save(options.checkpoint, module, optimizers, step)
     return LoopResult(step, options.num_steps, meter.loss)
-
-
-def save(path: Path, module: nn.Module, optimizers: Optimizers, step: int) -> None:
-    """Write a checkpoint; a kill at any moment leaves the old or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    state = {"step": step, "module": module.state_dict(), "optimizers": optimizers.state_dict()}
-    torch.save(state, partial)
-    partial.replace(path)
-
-
-def restore(path: Path, module: nn.Module, optimizers: Optimizers) -> int:
-    """Load a checkpoint into both; returns its step, 0 where there is none."""
-    if not path.is_file():
-        return 0
-    state = read_checkpoint(path)
-    module.load_state_dict(state["module"])
-    optimizers.load_state_dict(state["optimizers"])
-    return int(state["step"])
-
-
-def read_checkpoint(path: Path) -> dict[str, Any]:
-    """Read a checkpoint's tensors: `step`, `module`, `optimizers`."""
-    state: dict[str, Any] = torch.load(path, weights_only=True, map_location="cpu")
-    return state
 
 
 class Meter:

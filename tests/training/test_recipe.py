@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 
 from medusa_core.__main__ import main
 from medusa_core.errors import TrainingError
-from medusa_core.training.loop import read_checkpoint
+from medusa_core.training.checkpoint import read_checkpoint
 from medusa_core.training.pebble import command, heads_stage, rounds
 from medusa_core.training.pebble import run as recipe_run
 from medusa_core.training.pebble.attention import document_mask

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from medusa_core.training.loop import read_checkpoint, save
+from medusa_core.training.checkpoint import read_checkpoint, save
 from medusa_core.training.optimizer import Optimizers
 from medusa_core.training.packing import PackedRows
 from medusa_core.training.pebble.flaws import Pieces, flaws

@@ -8,7 +8,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from medusa_core.training.loop import LoopOptions, LoopResult, read_checkpoint, train
+from medusa_core.training.checkpoint import read_checkpoint
+from medusa_core.training.loop import LoopOptions, LoopResult, train
 from medusa_core.training.losses import chunked_cross_entropy
 from medusa_core.training.optimizer import Optimizers
 from medusa_core.training.packing import Batch, PackedRows, batch_at
