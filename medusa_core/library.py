@@ -45,6 +45,7 @@ from medusa_core.models.adapter_shape import (
 from medusa_core.models.config import ModelConfig, read_config
 from medusa_core.models.kept import KeptModels
 from medusa_core.resources import demo_heads_dir, demo_model_dir, kept_models_dir
+from medusa_core.text.template import is_base_model
 
 _SOON_S = 5.0
 
@@ -120,6 +121,7 @@ class Installed:
         heads: Sizes of the heads in it.
         found: All that was seen of it.
         is_built_in: It is shipped with the application.
+        is_base: A model without a chat template, which goes on with texts.
     """
 
     name: str
@@ -132,6 +134,7 @@ class Installed:
     heads: HeadsShape
     found: FoundInstalled
     is_built_in: bool = False
+    is_base: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -481,10 +484,11 @@ def _impatient(settings: HubSettings) -> HubSettings:
 
 def _shown(found: FoundInstalled) -> Installed:
     kind = InstalledKind(found.contents.kind.value)
-    problem, config = "; ".join(found.contents.problems), None
+    problem, config, is_base = "; ".join(found.contents.problems), None, False
     if kind in (InstalledKind.MODEL, InstalledKind.MERGED) and found.is_complete:
         try:
             config = read_config(found.path)
+            is_base = is_base_model(found.path)
         except ModelError as error:
             problem = f"{error.message} {error.hint}"
     heads = found.contents.heads
@@ -498,4 +502,5 @@ def _shown(found: FoundInstalled) -> Installed:
         config=config,
         heads=HeadsShape() if heads is None else heads.shape,
         found=found,
+        is_base=is_base,
     )

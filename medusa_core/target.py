@@ -52,8 +52,9 @@ from medusa_core.quant.choice import PartFormats, settle_formats
 from medusa_core.quant.format import Hardware
 from medusa_core.runner.choice import buffer_bytes, choose_runner, share_workers
 from medusa_core.runner.runner import Runner
+from medusa_core.text.raw_text import RawText
 from medusa_core.text.same_vocabulary import check_same_vocabulary
-from medusa_core.text.template import ChatTemplate
+from medusa_core.text.template import Template, open_template
 from medusa_core.text.tokenizer import Tokenizer
 from medusa_core.tree.phrase_table import Phrases, read_phrases
 from medusa_core.tree.presets import TreeTable, read_tree_table
@@ -78,7 +79,7 @@ class Target:
         runner: Runs its forward passes.
         caches: All keys and values: what was planned for them.
         tokenizer: Its tokenizer.
-        template: Its chat template.
+        template: Writes its prompts: its chat template, or a base model's text as it is.
         eos_token_ids: Tokens that end an answer.
         lent: What it lends heads: its projection and its token vectors.
         heads: Heads of whichever kind, or None.
@@ -99,7 +100,7 @@ class Target:
     runner: Runner
     caches: CachePool
     tokenizer: Tokenizer
-    template: ChatTemplate
+    template: Template
     eos_token_ids: frozenset[int]
     lent: Lent
     heads: Heads | None
@@ -186,6 +187,7 @@ class LoadOptions:
         kept: Where quantized models are kept; None keeps nothing.
         takes_own_heads: Heads that lie in its own files serve where no others are named.
         cluster: Machines that have the layers; None where all of them lie here.
+        is_raw: No chat template is used: the texts are read as they stand, end to end.
     """
 
     dtype: str = ""
@@ -203,6 +205,7 @@ class LoadOptions:
     kept: KeptModels | None = None
     takes_own_heads: bool = True
     cluster: Cluster | None = None
+    is_raw: bool = False
 
 
 def load_target(
@@ -237,7 +240,7 @@ def load_target(
     formats = settle_formats(options.formats, options.dtype, hardware_of(device), config.stored)
     precision = precision_of(formats.compute, device, formats.cache_format, formats.attended)
     tokenizer = Tokenizer.open(model_dir)
-    template = ChatTemplate.open(model_dir, tokenizer)
+    template = RawText() if options.is_raw else open_template(model_dir, tokenizer)
     phrases = read_phrases(options.phrases_dir or model_dir, config.vocab_size)
     checkpoint = Checkpoint.open_model(model_dir)
     check_header(checkpoint, config)

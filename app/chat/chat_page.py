@@ -142,6 +142,7 @@ class ChatPage(QWidget):
     def offer(self, loaded: ModelLoaded) -> None:
         """Offer what can run on this model."""
         self.control.offer(loaded)
+        self.composer.offer_to(loaded.continues_text)
         self._show_drafter()
 
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -207,6 +207,11 @@ class Composer(QFrame):
         self.edit.clear()
         self.files.show_all(())
 
+    def offer_to(self, continues_text: bool) -> None:
+        """Write for a model that goes on with texts, or for one that answers."""
+        hint = self.tr("Continues your text") if continues_text else self.tr("Ask something…")
+        self.edit.setPlaceholderText(hint)
+
     def set_busy(self, is_busy: bool) -> None:
         """Offer to stop instead of to send."""
         self._is_busy = is_busy

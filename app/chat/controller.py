@@ -154,7 +154,11 @@ class ChatController(QObject):
 
     def send(self, text: str) -> None:
         """Ask; does nothing for an empty text or while an answer is being written."""
-        prompt, files = text.strip(), self._page.composer.files.attachments
+        loaded = self._keeper.status.loaded
+        # A text that is gone on with counts to its last space.
+        is_whole = loaded is not None and loaded.continues_text and bool(text.strip())
+        prompt = text if is_whole else text.strip()
+        files = self._page.composer.files.attachments
         if not (prompt or files) or self.is_busy:
             return
         self._page.composer.clear()
@@ -455,9 +459,12 @@ class ChatController(QObject):
                 if self._keeper.choice.is_demo
                 else ""
             )
-            self._page.empty.show_model(
-                self.tr("{0} is ready.{1}").format(self._keeper.choice.name, note)
+            words = (
+                self.tr("{0} is a base model: it continues your text.")
+                if status.loaded.continues_text
+                else self.tr("{0} is ready.{1}")
             )
+            self._page.empty.show_model(words.format(self._keeper.choice.name, note))
             self._page.offer(status.loaded)
             self._page.strip.show_model(status.loaded, status.calibrated)
         else:

@@ -13,7 +13,7 @@ from medusa_core.api import Budget, Installed, InstalledKind
 
 COLUMNS = (
     QT_TRANSLATE_NOOP("Library", "Name"),
-    QT_TRANSLATE_NOOP("Library", "What it is"),
+    QT_TRANSLATE_NOOP("Library", "Type"),
     QT_TRANSLATE_NOOP("Library", "On this computer"),
     QT_TRANSLATE_NOOP("Library", "Disk"),
 )
@@ -25,6 +25,8 @@ KIND_WORDS = {
     InstalledKind.UNKNOWN: QT_TRANSLATE_NOOP("Library", "not usable"),
 }
 
+BASE_WORDS = QT_TRANSLATE_NOOP("Library", "base model")
+
 
 def cells(item: Installed, budget: Budget | None, loaded: Path | None) -> tuple[str, ...]:
     """Something on this computer as a row.
@@ -34,7 +36,7 @@ def cells(item: Installed, budget: Budget | None, loaded: Path | None) -> tuple[
         budget: The device that it would be loaded on; None while unknown.
         loaded: Folder of the model that answers.
     """
-    words = library_text(KIND_WORDS[item.kind])
+    words = library_text(BASE_WORDS if item.is_base else KIND_WORDS[item.kind])
     if item.config is not None and item.config.packing is not None:
         words = f"{words} · {item.config.packing.label}"
     if item.found.contents.storage == "gguf":

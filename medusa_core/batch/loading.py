@@ -16,7 +16,7 @@ from medusa_core.generate.cli import model_dirs, options_of, ready
 from medusa_core.messages import GenerateSettings
 from medusa_core.models.config import ModelConfig, read_config
 from medusa_core.target import Target, load_target
-from medusa_core.text.template import ChatTemplate
+from medusa_core.text.template import Template, open_template
 from medusa_core.text.tokenizer import Tokenizer
 
 TOGETHER = (32, 16, 8, 4, 2, 1)  # tried in this order
@@ -79,12 +79,12 @@ def _lengths(
         return [args.context or config.usual_context] * len(lines)
     model_dir, _ = model_dirs(args)
     tokenizer = Tokenizer.open(model_dir)
-    template = ChatTemplate.open(model_dir, tokenizer)
+    template = open_template(model_dir, tokenizer)
     new_tokens: int = args.max_new_tokens + _SPARE_TOKENS
     return [_num_tokens(line, template, tokenizer) + new_tokens for line in lines]
 
 
-def _num_tokens(line: BatchLine, template: ChatTemplate, tokenizer: Tokenizer) -> int:
+def _num_tokens(line: BatchLine, template: Template, tokenizer: Tokenizer) -> int:
     """Of the prompt; 0 where it can't be rendered, which its answer will tell."""
     if not line.messages:
         return 0

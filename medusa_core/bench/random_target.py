@@ -30,7 +30,7 @@ from medusa_core.quant.random_blocks import random_blocks
 from medusa_core.resources import demo_model_dir, shapes_dir
 from medusa_core.runner.choice import buffer_bytes, choose_runner, share_workers
 from medusa_core.target import LoadOptions, Target, far_store, make_caches, plan_target
-from medusa_core.text.template import ChatTemplate
+from medusa_core.text.template import open_template
 from medusa_core.text.tokenizer import Tokenizer
 from medusa_core.tree.presets import typical_table
 
@@ -168,7 +168,7 @@ def make_random(name: str, config: ModelConfig, options: LoadOptions, num_heads:
         runner=runner,
         caches=make_caches(config, runner, precision, options.sessions),
         tokenizer=tokenizer,
-        template=ChatTemplate.open(demo_model_dir(), tokenizer),
+        template=open_template(demo_model_dir(), tokenizer),
         eos_token_ids=frozenset(),
         lent=lent,
         heads=heads,

@@ -470,6 +470,7 @@ def _options(command: LoadModel) -> LoadOptions:
         learned_dir=command.learned_dir,
         kept=None if command.kept_dir is None else KeptModels(command.kept_dir),
         cluster=join_cluster(command.cluster),
+        is_raw=command.is_raw,
     )
 
 
@@ -503,6 +504,7 @@ def _describe(
         end_ids=target.eos_token_ids,
         advice=target.config.advice,
         thinking=target.template.thinking,
+        continues_text=target.template.continues_text,
         head_source=_head_source(target),
         speeds=speeds,
         machines=target.machines,

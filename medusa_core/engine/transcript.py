@@ -111,10 +111,12 @@ def _prompt_ids(
     }
     render = partial(target.template.render, thinks=thinks)
     segments = _segments(turns, written, render)
+    tokenizer = target.tokenizer
+    within = tokenizer.encode_within if target.template.continues_text else tokenizer.encode
     token_ids: list[int] = []
     answers = []
     for segment, index in zip(segments, (*written, None), strict=True):
-        encode = target.tokenizer.encode if token_ids else target.tokenizer.encode_prompt
+        encode = within if token_ids else tokenizer.encode_prompt
         token_ids += encode(segment)
         answer = [] if index is None else written[index]
         if answer and answer[-1] in target.eos_token_ids:

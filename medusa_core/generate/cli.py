@@ -104,6 +104,11 @@ def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_rule_arguments(parser)
     parser.add_argument(
+        "--raw",
+        action="store_true",
+        help="go on with the prompt as it stands, without the model's chat template",
+    )
+    parser.add_argument(
         "--max-new-tokens",
         type=int,
         default=defaults.max_new_tokens,
@@ -283,6 +288,7 @@ def load_command(args: argparse.Namespace) -> LoadModel:
         learned_dir=None if args.no_learned else places().learned,
         adapter_dir=adapter_dir(args),
         cluster=args.cluster,
+        is_raw=args.raw,
     )
 
 

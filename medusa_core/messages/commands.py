@@ -33,6 +33,7 @@ class LoadModel(Message):
         learned_dir: Folder where what models say is kept for drafts; None keeps nothing.
         adapter_dir: Folder of a LoRA that changes its weights, in PEFT's layout, or None.
         cluster: HOST:PORT of machines that have its layers; empty where all of them lie here.
+        is_raw: No chat template is used: the texts are read as they stand, end to end.
     """
 
     model_dir: Path
@@ -52,6 +53,7 @@ class LoadModel(Message):
     learned_dir: Path | None = None
     adapter_dir: Path | None = None
     cluster: str = ""
+    is_raw: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,7 @@ class ModelLoaded(Message):
         head_source: Which source its heads are; empty without heads.
         speeds: How fast its drafters are, the default first; empty where that isn't known yet.
         machines: Others that have its layers, in the order of these; empty where none has.
+        continues_text: It has no chat template: it goes on with a text as it stands.
     """
 
     name: str
@@ -92,6 +93,7 @@ class ModelLoaded(Message):
     head_source: str = ""
     speeds: tuple[DrafterSpeed, ...] = ()
     machines: tuple[Machine, ...] = ()
+    continues_text: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,6 +129,15 @@ def read_chat(path: Path) -> GgufChat:
     return GgufChat(gguf.text("tokenizer.chat_template"), found, names)
 
 
+def read_token_texts(path: Path) -> frozenset[str]:
+    """The texts of a GGUF file's tokens.
+
+    Raises:
+        CheckpointError: The file is damaged.
+    """
+    return frozenset(read_entries(path).texts(_TOKENS))
+
+
 def _sentencepiece(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> RustTokenizer:
     scores = gguf.numbers("tokenizer.ggml.scores")
     if len(scores) != len(texts):

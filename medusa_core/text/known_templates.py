@@ -7,11 +7,11 @@ by.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from medusa_core.resources import demo_model_dir, resources_dir
-from medusa_core.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +44,17 @@ _TEMPLATES = (
 )
 
 
-def known_template(model_dir: Path, names: str, tokenizer: Tokenizer) -> str | None:
+def known_template(model_dir: Path, names: str, knows: Callable[[str], bool]) -> str | None:
     """The template that a model without one was trained on, if that can be told.
 
     Args:
         model_dir: Its folder, whose path often holds its name.
         names: Other names that it goes by, in one text.
-        tokenizer: Its tokenizer.
+        knows: Whether a text is one token of its tokenizer.
     """
     called = f"{model_dir.resolve()} {names}"
     for known in _TEMPLATES:
-        if (known.token and tokenizer.knows(known.token)) or known.name.search(called):
+        if (known.token and knows(known.token)) or known.name.search(called):
             path = resources_dir() / "templates" / known.file
             return path.read_text(encoding="utf-8").removesuffix("\n")
     return None

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from medusa_core.errors import TemplateError
 from medusa_core.files.gguf import is_gguf
 from medusa_core.files.json_file import read_json
 from medusa_core.messages import ChatMessage, Role, ThinkingSwitch
-from medusa_core.text.gguf_tokenizer import read_chat
+from medusa_core.text.gguf_tokenizer import read_chat, read_token_texts
 from medusa_core.text.known_templates import is_shipped, known_template
+from medusa_core.text.raw_text import RawText
 from medusa_core.text.rendering import MOST_SOURCE_CHARS, Rendering, too_long
 from medusa_core.text.template_process import TemplateProcess
 from medusa_core.text.tokenizer import Tokenizer
@@ -24,7 +26,13 @@ _NUM_KEPT = 64  # openings of the turns of a conversation or two
 
 
 class ChatTemplate:
-    """A compiled chat template."""
+    """A compiled chat template.
+
+    Attributes:
+        continues_text: It asks for answers, not for more of the text.
+    """
+
+    continues_text = False
 
     def __init__(self, source: str, special_tokens: dict[str, str]) -> None:
         """Compile a template; a foreign one in a process of its own.
@@ -70,30 +78,6 @@ class ChatTemplate:
 
         return ThinkingSwitch(self._can_switch, opens(None), opens(True))
 
-    @classmethod
-    def open(cls, model_dir: Path, tokenizer: Tokenizer) -> ChatTemplate:
-        """Read `chat_template.jinja`, else the template in `tokenizer_config.json`.
-
-        Models that have neither but are known (Vicuna, Llama 2) get the one they were trained on.
-
-        Raises:
-            TemplateError: The model has none, or it doesn't parse.
-        """
-        if is_gguf(model_dir):
-            chat = read_chat(model_dir)
-            source, tokens, names = chat.template or None, chat.tokens, chat.names
-        else:
-            source, tokens = _of_folder(model_dir)
-            names = _names(model_dir) if source is None else ""
-        if source is None:
-            source = known_template(model_dir, names, tokenizer)
-        if source is None:
-            raise TemplateError(
-                f"{model_dir.name} has no chat template.",
-                "Choose a chat model: a base model doesn't know how to answer.",
-            )
-        return cls(source, tokens)
-
     def render(
         self,
         messages: Sequence[ChatMessage],
@@ -118,6 +102,69 @@ class ChatTemplate:
         text = self._kept(turns, opens_answer, told, datetime.date.today())
         _check_characters(text)
         return text
+
+
+Template = ChatTemplate | RawText
+
+
+def open_template(model_dir: Path, tokenizer: Tokenizer) -> Template:
+    """Read `chat_template.jinja`, else the template in `tokenizer_config.json`, or a GGUF file's.
+
+    Models that have none but are known (Vicuna, Llama 2) get the one they were trained on; all
+    others are base models, which go on with a text.
+
+    Raises:
+        TemplateError: It doesn't parse.
+    """
+    written = _written(model_dir)
+    source = written.source
+    if source is None:
+        source = known_template(model_dir, written.names, tokenizer.knows)
+    return RawText() if source is None else ChatTemplate(source, written.tokens)
+
+
+def is_base_model(model_dir: Path) -> bool:
+    """Is it a model without a chat template? Its tokenizer isn't built to find out.
+
+    Raises:
+        CheckpointError: Its files are damaged.
+        TemplateError: Its template can't be read.
+    """
+    written = _written(model_dir)
+    if written.source is not None:
+        return False
+    return known_template(model_dir, written.names, _knows(model_dir)) is None
+
+
+class _Written(NamedTuple):
+    """What a model's files say of conversations.
+
+    Attributes:
+        source: Its chat template, if it has one.
+        tokens: Texts of the tokens that it may name.
+        names: Other names of the model.
+    """
+
+    source: str | None
+    tokens: dict[str, str]
+    names: str
+
+
+def _written(model_dir: Path) -> _Written:
+    if is_gguf(model_dir):
+        chat = read_chat(model_dir)
+        return _Written(chat.template or None, chat.tokens, chat.names)
+    source, tokens = _of_folder(model_dir)
+    return _Written(source, tokens, _names(model_dir) if source is None else "")
+
+
+def _knows(model_dir: Path) -> Callable[[str], bool]:
+    """Whether a text is a token, by the files alone."""
+    if is_gguf(model_dir):
+        return read_token_texts(model_dir).__contains__
+    file = model_dir / "tokenizer.json"
+    text = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+    return lambda token: json.dumps(token, ensure_ascii=False) in text
 
 
 def _check_characters(text: str) -> None:

@@ -77,6 +77,7 @@ class Script:
         learned_rows: Rows of the best tree after an answer; 0 where nothing is learned.
         advice: As of the model that is loaded.
         thinking: As of that.
+        continues_text: It is a base model.
     """
 
     answer: str = "One two three. Four five six seven eight nine ten."
@@ -91,6 +92,7 @@ class Script:
     learned_rows: int = 0
     advice: Advice | None = None
     thinking: ThinkingSwitch = NO_SWITCH
+    continues_text: bool = False
 
 
 def words(text: str) -> tuple[bytes, ...]:
@@ -296,6 +298,7 @@ class FakeEngine:
                 load_s=0.1,
                 advice=self.script.advice,
                 thinking=self.script.thinking,
+                continues_text=self.script.continues_text,
                 head_source="medusa",
             )
         )

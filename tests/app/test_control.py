@@ -491,3 +491,15 @@ def test_a_model_without_the_switch_shows_none(qtbot: QtBot, open_fake: Open) ->
     wait_ready(qtbot, window)
     window.page.show_panel(True)
     assert not window.page.control.thinks_box.isVisible()
+
+
+def test_a_base_model_continues_the_text_as_it_was_typed(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake(Script(continues_text=True))
+    wait_ready(qtbot, window)
+    assert window.page.composer.edit.placeholderText() == "Continues your text"
+    assert asked(qtbot, (window, engine), "Once upon a ").messages[-1].content == "Once upon a "
+
+
+def test_a_chat_model_is_asked_without_the_spaces_around(qtbot: QtBot, ready: Ready) -> None:
+    assert ready[0].page.composer.edit.placeholderText() == "Ask something…"
+    assert asked(qtbot, ready, " Hello ").messages[-1].content == "Hello"

@@ -214,7 +214,6 @@ CASES = (
         "TokenizerError",
         "tokenizer.json",
     ),
-    Case("no template", remove("chat_template.jinja"), "TemplateError", "no chat template"),
     Case("a wrong template", write("chat_template.jinja", b"a\n{% if"), "TemplateError", "line 2"),
     Case(
         "a template that is not UTF-8",

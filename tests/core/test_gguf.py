@@ -29,7 +29,7 @@ from medusa_core.quant.format import Hardware
 from medusa_core.rules.rule import rule_registry
 from medusa_core.runner.native import NativeRunner
 from medusa_core.target import LoadOptions, load_target
-from medusa_core.text.template import ChatTemplate
+from medusa_core.text.template import open_template
 from medusa_core.text.tokenizer import Tokenizer
 from tests.core.gguf_files import write_as_gguf, write_split
 from tests.core.laws import Tie, check_same_but_for_ties, decode, plainly, user_says
@@ -184,8 +184,8 @@ def test_the_template_and_its_tokens_come_from_the_file(pebbles: dict[str, Path]
     folder, file = demo_model()[0], pebbles["q4_0"]
     ours, theirs = Tokenizer.open(folder), Tokenizer.open(file)
     turns = (ChatMessage(Role.USER, "Hello!"),)
-    wanted = ChatTemplate.open(folder, ours).render(turns)
-    assert ChatTemplate.open(file, theirs).render(turns) == wanted
+    wanted = open_template(folder, ours).render(turns)
+    assert open_template(file, theirs).render(turns) == wanted
     assert theirs.encode_prompt(wanted) == ours.encode_prompt(wanted)
 
 

@@ -17,7 +17,7 @@ from medusa_core.bench.gguf_export import finish
 from medusa_core.errors import TokenizerError
 from medusa_core.messages import ChatMessage, Role
 from medusa_core.text.detokenizer import Detokenizer
-from medusa_core.text.template import ChatTemplate
+from medusa_core.text.template import open_template
 from medusa_core.text.tokenizer import Tokenizer as OurTokenizer
 from tests.core.gguf_files import add_byte_level
 from tests.core.test_sentencepiece import train as train_pieces
@@ -288,5 +288,5 @@ def test_a_file_without_a_template_is_known_by_what_it_calls_itself(tmp_path: Pa
     finish(writer)
     path = tmp_path / "sha256-0123"
     turns = (ChatMessage(Role.USER, "Hi"),)
-    text = ChatTemplate.open(path, OurTokenizer.open(path)).render(turns)
+    text = open_template(path, OurTokenizer.open(path)).render(turns)
     assert text.endswith("USER: Hi ASSISTANT:")

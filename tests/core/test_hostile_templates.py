@@ -13,7 +13,7 @@ from medusa_core.messages import ChatMessage, Role
 from medusa_core.resources import demo_model_dir, resources_dir
 from medusa_core.text.patience import Patience
 from medusa_core.text.rendering import MOST_CHARS, MOST_SOURCE_CHARS, Rendering
-from medusa_core.text.template import ChatTemplate
+from medusa_core.text.template import ChatTemplate, open_template
 from medusa_core.text.template_process import TemplateProcess
 from medusa_core.text.template_worker import MEMORY_BYTES
 from medusa_core.text.tokenizer import Tokenizer
@@ -120,7 +120,7 @@ def test_a_template_file_of_200_mb_is_not_read(
     monkeypatch.setattr(Path, "read_text", lambda *_, **__: pytest.fail("it was read"))
     (tmp_path / "tokenizer_config.json").unlink(missing_ok=True)
     with pytest.raises(TemplateError, match="characters"):
-        ChatTemplate.open(tmp_path, Tokenizer(make_tokenizer()))
+        open_template(tmp_path, Tokenizer(make_tokenizer()))
 
 
 @pytest.mark.parametrize("source", ["{{ messages[0].content }}", "\ud800", "{{ bos_token }}"])

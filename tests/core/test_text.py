@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from medusa_core.errors import TemplateError, TokenizerError
 from medusa_core.messages import ChatMessage, Role
 from medusa_core.text.detokenizer import Detokenizer
-from medusa_core.text.template import ChatTemplate
+from medusa_core.text.template import ChatTemplate, is_base_model, open_template
 from medusa_core.text.tokenizer import Tokenizer
 from tests.core.tiny import SPECIALS, TEMPLATE, make_tokenizer, write_text_files
 
@@ -167,15 +167,15 @@ def test_the_file_wins_over_the_key_in_the_config(tmp_path: Path) -> None:
     write_text_files(tmp_path)
     config = json.dumps({"chat_template": "old", "bos_token": {"content": "<|bos|>"}})
     (tmp_path / "tokenizer_config.json").write_text(config)
-    assert ChatTemplate.open(tmp_path, TOKENIZER).render(TURNS).startswith("<|bos|><|system|>s")
+    assert open_template(tmp_path, TOKENIZER).render(TURNS).startswith("<|bos|><|system|>s")
     (tmp_path / "chat_template.jinja").unlink()
-    assert ChatTemplate.open(tmp_path, TOKENIZER).render(TURNS) == "old"
+    assert open_template(tmp_path, TOKENIZER).render(TURNS) == "old"
 
 
-def test_a_model_without_a_template_is_no_chat_model(tmp_path: Path) -> None:
-    with pytest.raises(TemplateError, match="no chat template") as caught:
-        ChatTemplate.open(tmp_path, TOKENIZER)
-    assert caught.value.hint
+def test_a_model_without_a_template_reads_texts_as_they_stand(tmp_path: Path) -> None:
+    template = open_template(tmp_path, TOKENIZER)
+    assert template.continues_text
+    assert template.render(TURNS) == "".join(turn.content for turn in TURNS)
 
 
 def test_the_tiny_template_marks_every_turn() -> None:
@@ -219,7 +219,7 @@ def test_of_several_templates_the_default_one_is_taken(tmp_path: Path) -> None:
         {"name": "odd", "template": 3},
     ]
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"chat_template": templates}))
-    assert ChatTemplate.open(tmp_path, TOKENIZER).render(TURNS) == "chat"
+    assert open_template(tmp_path, TOKENIZER).render(TURNS) == "chat"
 
 
 CHAT = (
@@ -246,7 +246,7 @@ def test_a_known_model_without_a_template_gets_the_one_it_was_trained_on(
 ) -> None:
     folder = tmp_path / name
     folder.mkdir(parents=True)
-    rendered = ChatTemplate.open(folder, TOKENIZER).render(CHAT)
+    rendered = open_template(folder, TOKENIZER).render(CHAT)
     assert rendered.endswith(KNOWN[name])
     assert rendered == KNOWN[name] or rendered.startswith(ABOUT)
 
@@ -254,26 +254,26 @@ def test_a_known_model_without_a_template_gets_the_one_it_was_trained_on(
 def test_special_tokens_and_the_configuration_tell_a_model_too(tmp_path: Path) -> None:
     rust = make_tokenizer()
     rust.add_special_tokens(["<|start_header_id|>"])
-    rendered = ChatTemplate.open(tmp_path, Tokenizer(rust)).render(CHAT)
+    rendered = open_template(tmp_path, Tokenizer(rust)).render(CHAT)
     assert rendered.startswith(
         "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nHi<|eot"
     )
     assert rendered.endswith("<|start_header_id|>assistant<|end_header_id|>\n\n")
     (tmp_path / "config.json").write_text('{"_name_or_path": "lmsys/vicuna-13b-v1.3"}')
-    assert ChatTemplate.open(tmp_path, TOKENIZER).render(CHAT).startswith(ABOUT)
+    assert open_template(tmp_path, TOKENIZER).render(CHAT).startswith(ABOUT)
 
 
 @pytest.mark.parametrize("name", ["qwen" * 1_000_000, [[["vicuna"]]], 7, None], ids=lambda _: "")
 def test_a_name_that_is_none_tells_no_model(name: object, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"_name_or_path": name}))
-    with pytest.raises(TemplateError, match="no chat template"):
-        ChatTemplate.open(tmp_path, TOKENIZER)
+    assert open_template(tmp_path, TOKENIZER).continues_text
+    assert is_base_model(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["vicuna", "Llama-2-7b-chat", "Mistral-7B-Instruct", "Yi-6B-Chat"])
 def test_a_system_turn_has_its_place_in_known_templates(name: str, tmp_path: Path) -> None:
     (tmp_path / name).mkdir()
     system = ChatMessage(Role.SYSTEM, "Be kind.")
-    rendered = ChatTemplate.open(tmp_path / name, TOKENIZER).render((system, *CHAT))
+    rendered = open_template(tmp_path / name, TOKENIZER).render((system, *CHAT))
     assert rendered.index("Be kind.") < rendered.index("Hi")
     assert ABOUT not in rendered

@@ -6,6 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMessageBox
 
+from app.library.installed_rows import cells
 from app.library.library_dialog import LibraryDialog
 from app.library.sizes import duration, on_disk
 from medusa_core.api import HubSettings, Library, Offer, Pair, demo_model, with_cache
@@ -60,6 +61,23 @@ def test_installed_models_are_listed_verified_and_deleted(
         assert "no weights" in tab.status_label.text()
         await settle(dialog)
         await library.downloads.close()
+
+    run(work)
+
+
+def test_a_model_without_a_chat_template_is_marked(
+    run: Run, library: Library, tmp_path: Path
+) -> None:
+    folder = write_tiny(tmp_path / "base", SPEC)
+    (folder / "chat_template.jinja").unlink()
+    library.add_folder(str(folder))
+    library.add_folder(str(write_tiny(tmp_path / "chat", SPEC)))
+
+    async def work() -> None:
+        base, chat = await library.installed()
+        assert base.is_base
+        assert cells(base, None, None)[1] == "base model"
+        assert cells(chat, None, None)[1] == "model"
 
     run(work)
 

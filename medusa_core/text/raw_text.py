@@ -1,0 +1,36 @@
+"""Prompts without a chat template: a base model goes on with the text as it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from medusa_core.messages import NO_SWITCH, ChatMessage
+
+
+class RawText:
+    """What a base model reads in the place of a rendered template: all texts, end to end.
+
+    Attributes:
+        continues_text: The target goes on with the text: nothing is put between the turns.
+        takes_system: A system prompt is the beginning of the text.
+        thinking: Such a model isn't told whether to think.
+    """
+
+    continues_text = True
+    takes_system = True
+    thinking = NO_SWITCH
+
+    def render(
+        self,
+        messages: Sequence[ChatMessage],
+        opens_answer: bool = True,
+        thinks: bool | None = None,
+    ) -> str:
+        """The text of a conversation, with nothing added.
+
+        Args:
+            messages: The turns, oldest first.
+            opens_answer: Changes nothing: no marker asks for an answer.
+            thinks: Changes nothing.
+        """
+        return "".join(message.content for message in messages)
