@@ -438,6 +438,10 @@
         <translation>Das Modell ruht; es wacht mit Ihrer nächsten Nachricht auf.</translation>
     </message>
     <message>
+        <source>{0} is a base model: it continues your text.</source>
+        <translation>{0} ist ein Basismodell: Es setzt Ihren Text fort.</translation>
+    </message>
+    <message>
         <source>{0} is ready.{1}</source>
         <translation>{0} ist bereit.{1}</translation>
     </message>
@@ -508,6 +512,14 @@
     <message>
         <source>Attach text, code, PDF or DOCX</source>
         <translation>Text, Code, PDF oder DOCX anhängen</translation>
+    </message>
+    <message>
+        <source>Continues your text</source>
+        <translation>Setzt Ihren Text fort</translation>
+    </message>
+    <message>
+        <source>Ask something…</source>
+        <translation>Fragen Sie etwas …</translation>
     </message>
     <message>
         <source>Pasted text</source>
@@ -1354,10 +1366,6 @@
     <message>
         <source>Choose a MiMo model, or go without heads.</source>
         <translation>Wählen Sie ein MiMo-Modell, oder verzichten Sie auf Köpfe.</translation>
-    </message>
-    <message>
-        <source>Choose a chat model: a base model doesn&apos;t know how to answer.</source>
-        <translation>Wählen Sie ein Chat-Modell: Ein Basismodell weiß nicht, wie man antwortet.</translation>
     </message>
     <message>
         <source>Choose a dense format for the embedding, or keep it in RAM.</source>
@@ -3652,10 +3660,6 @@
         <translation>{0} hat keine Medusa-Köpfe.</translation>
     </message>
     <message>
-        <source>{0} has no chat template.</source>
-        <translation>{0} hat keine Chat-Vorlage.</translation>
-    </message>
-    <message>
         <source>{0} has no draft model beside it.</source>
         <translation>{0} hat kein Entwurfsmodell neben sich.</translation>
     </message>
@@ -5583,8 +5587,8 @@
         <translation>Name</translation>
     </message>
     <message>
-        <source>What it is</source>
-        <translation>Was es ist</translation>
+        <source>Type</source>
+        <translation>Art</translation>
     </message>
     <message>
         <source>Disk</source>
@@ -5609,6 +5613,10 @@
     <message>
         <source>not usable</source>
         <translation>nicht nutzbar</translation>
+    </message>
+    <message>
+        <source>base model</source>
+        <translation>Basismodell</translation>
     </message>
     <message>
         <source>incomplete</source>
@@ -6025,10 +6033,6 @@
 </context>
 <context>
     <name>PromptEdit</name>
-    <message>
-        <source>Ask something…</source>
-        <translation>Fragen Sie etwas…</translation>
-    </message>
     <message>
         <source>Message</source>
         <translation>Nachricht</translation>
