@@ -56,7 +56,7 @@ class Options:
         open_library: Opens the library of models; None for this user's.
         is_fresh: Start as a new user's window does, and remember nothing.
         data_dir: Keeps all files of this user; None for where the system wants them.
-        continues: Open the last conversation, as after a crash.
+        continues: Open the last conversation, unless the run before crashed.
     """
 
     theme: str | None = None
@@ -194,15 +194,23 @@ def run(options: Options, work: Work | None = None) -> int:
         if work is None:
             show_uncaught_errors(application.window.chat.errors.show_error, log_path)
             instance.raise_requested.connect(application.window.desk.come_to_front)
-        if has_crashed or options.continues:
-            application.window.continue_last()
-        if has_crashed:
-            application.window.desk.tell_of_crash()
+        continue_or_tell(application.window, has_crashed, options.continues)
         code: int = loop.run_until_complete((work or _serve_user)(application))
     if serves:
         guard.end()
         instance.release()
     return code
+
+
+def continue_or_tell(window: MainWindow, has_crashed: bool, continues: bool) -> None:
+    """Open the last conversation if that is wanted; after a crash offer it only.
+
+    What was open may be what made the window hang: opened by itself, it would do so again.
+    """
+    if has_crashed:
+        window.desk.tell_of_crash()
+    elif continues:
+        window.continue_last()
 
 
 def _raise_other(instance: SingleInstance) -> int:

@@ -153,11 +153,15 @@ class Desk(QObject):
             self.show_welcome()
 
     def tell_of_crash(self) -> None:
-        """The last run had no clean end: say so, and offer to look why."""
+        """The last run had no clean end: say so, and offer to go on or to look why."""
         card = self._window.chat.errors.show_error(
             self.tr("Medusa Chat didn't end properly last time."),
-            self.tr("Your conversations are kept. The diagnostics may say what happened."),
+            self.tr(
+                "Your conversations are kept. The last one isn't opened by itself, as it may be "
+                "the cause. The diagnostics may say what happened."
+            ),
         )
+        card.add_action(self.tr("Open the last conversation"), self._window.continue_last)
         card.add_action(self.tr("Show diagnostics"), self.show_diagnostics)
 
     def restart(self) -> None:

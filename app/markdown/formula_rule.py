@@ -23,7 +23,9 @@ def formula_rule(state: StateInline, silent: bool) -> bool:
     last = src.find(closer, first, first + FORMULA_CHARS + len(closer))
     if last < 0 or (opener == "$" and not _is_inline(src, first, last)):
         return False
-    text = formula_text(src[first:last])
+    inner = src[first:last]
+    # Only the innermost of several that end at the same place is read.
+    text = None if opener in inner.replace("\\\\", "") else formula_text(inner)
     end = last + len(closer)
     # As long as its source, it would seem to stand for it character by character.
     if text is None or len(text) == end - at:

@@ -779,8 +779,12 @@
         <translation>Medusa Chat wurde zuletzt nicht richtig beendet.</translation>
     </message>
     <message>
-        <source>Your conversations are kept. The diagnostics may say what happened.</source>
-        <translation>Ihre Gespräche sind erhalten. Die Diagnose sagt vielleicht, was geschehen ist.</translation>
+        <source>Your conversations are kept. The last one isn&apos;t opened by itself, as it may be the cause. The diagnostics may say what happened.</source>
+        <translation>Ihre Gespräche sind gesichert. Das letzte wird nicht von selbst geöffnet, denn es kann die Ursache sein. Die Diagnose sagt vielleicht, was geschah.</translation>
+    </message>
+    <message>
+        <source>Open the last conversation</source>
+        <translation>Letztes Gespräch öffnen</translation>
     </message>
     <message>
         <source>Show diagnostics</source>

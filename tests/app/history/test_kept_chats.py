@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QFileDialog, QInputDialog, QMessageBox
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QMessageBox, QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.application import continue_or_tell
 from app.history.files import _KINDS
 from app.history.grouping import Heading, rows_of
 from app.history.history_keeper import NOT_SAVED
@@ -366,14 +367,34 @@ def test_a_title_is_found_in_what_a_model_says(said: str, title: str) -> None:
     assert title_in(said) == title
 
 
-def test_after_a_crash_the_last_conversation_is_open(qtbot: QtBot, open_kept: OpenKept) -> None:
+@pytest.mark.parametrize("continues", [False, True])
+def test_after_a_crash_the_last_conversation_is_offered_and_not_opened(
+    qtbot: QtBot, open_kept: OpenKept, continues: bool
+) -> None:
     window, _ = open_kept()
     for text in ("older", "newer"):
         window.chat.new_chat()
         ask(qtbot, window, text)
     window, _ = open_kept()
-    window.continue_last()
+    continue_or_tell(window, has_crashed=True, continues=continues)
+    assert user_messages(window) == []
+    (card,) = errors(window)
+    assert "isn't opened by itself" in card.hint
+    buttons = {one.text(): one for one in card.findChildren(QPushButton)}
+    buttons["Open the last conversation"].click()
     assert [message.text for message in user_messages(window)] == ["newer"]
+
+
+@pytest.mark.parametrize(("continues", "shown"), [(False, []), (True, ["said"])])
+def test_a_restart_opens_the_last_conversation_and_a_usual_start_none(
+    qtbot: QtBot, open_kept: OpenKept, continues: bool, shown: list[str]
+) -> None:
+    window, _ = open_kept()
+    ask(qtbot, window, "said")
+    window, _ = open_kept()
+    continue_or_tell(window, has_crashed=False, continues=continues)
+    assert [message.text for message in user_messages(window)] == shown
+    assert errors(window) == []
 
 
 def test_the_palette_finds_conversations(qtbot: QtBot, open_kept: OpenKept) -> None:
