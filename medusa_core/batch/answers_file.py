@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import IO
 
 from filelock import FileLock, Timeout
 
-from medusa_core.batches.row import BatchRow
+from medusa_core.batches.row import BatchRow, row_of
 from medusa_core.errors import BatchError
+
+_BEGIN = b'{"id": '  # of every row, as `AnswersFile.add` writes it
+_FIRST = re.compile(rb'\{"id": (?:"(?:[^"\\]|\\.)*"|-?\d+), "text": "', re.DOTALL)
 
 
 class AnswersFile:
@@ -24,17 +29,17 @@ class AnswersFile:
     """
 
     def __init__(self, path: Path) -> None:
-        """Open the file; what a kill left of a last line goes.
+        """Open the file; what a kill left of a last row goes.
 
         Raises:
-            BatchError: It can't be written, or holds something else.
+            BatchError: It can't be written, or holds something else; it stays as it is.
         """
         self.path = path
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._lock = FileLock(path.with_name(f".{path.name}.lock"))
             self._lock.acquire(timeout=0)
-            self._file: IO[bytes] = path.open("a+b")
+            self._file: io.FileIO = path.open("a+b", buffering=0)
             try:
                 rows = self._mend()
             except BaseException:
@@ -68,34 +73,65 @@ class AnswersFile:
         """
         line = json.dumps(row._asdict(), ensure_ascii=False) + "\n"
         try:
-            self._file.write(line.encode())
-            self._file.flush()
-            os.fsync(self._file.fileno())
+            self._append(line.encode())
         except OSError as error:
             raise _unwritable(self.path, error) from error
 
+    def _append(self, line: bytes) -> None:
+        end = self._file.seek(0, os.SEEK_END)
+        try:
+            while line:
+                line = line[self._file.write(line) :]
+            os.fsync(self._file.fileno())
+        except OSError:
+            with suppress(OSError):
+                self._file.truncate(end)
+            raise
+
     def _close(self) -> None:
-        self._file.close()
-        self._lock.release()
+        try:
+            self._file.close()
+        except OSError as error:  # some network disks tell only now that they are full
+            raise _unwritable(self.path, error) from error
+        finally:
+            self._lock.release()
 
     def _mend(self) -> list[BatchRow]:
-        """Cut off a torn last line; returns the others."""
+        """Cut off a torn last row; returns the others."""
         self._file.seek(0)
-        whole = self._file.read()
+        whole = self._file.readall()
         kept = whole.rfind(b"\n") + 1
         rows = [_parsed(line, self.path) for line in whole[:kept].split(b"\n") if line.strip()]
-        if kept < len(whole):
+        tail = whole[kept:]
+        if tail and _is_torn(tail, bool(rows)):
             self._file.truncate(kept)
             os.fsync(self._file.fileno())
+        elif tail:
+            rows.append(_parsed(tail, self.path))
+            self._append(b"\n")
         return rows
+
+
+def _is_torn(tail: bytes, follows_rows: bool) -> bool:
+    """Whether a last line without its end is what a kill left of a row, and nobody else's."""
+    if len(tail) <= len(_BEGIN):
+        return _BEGIN.startswith(tail)
+    if not tail.startswith(_BEGIN) or not (follows_rows or _FIRST.match(tail)):
+        return False
+    try:
+        json.loads(tail)
+    except (ValueError, RecursionError):
+        return True
+    return False  # a whole object: a row that lacks only its end, or something else
 
 
 def _parsed(line: bytes, path: Path) -> BatchRow:
     try:
-        return BatchRow(**json.loads(line))
-    except (ValueError, TypeError) as error:
+        return row_of(line)
+    except ValueError as error:
         raise BatchError(
-            f"{path} holds something else than answers.", "Name another file for them."
+            f"{path} holds something else than answers.",
+            "Name another file for them; this one stays as it is.",
         ) from error
 
 

@@ -8,6 +8,8 @@ from collections import deque
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from medusa_core.errors import BatchError
+
 _WINDOW_S = 120.0  # over which a rate is taken
 _TOLD_S = 1.0
 
@@ -99,15 +101,25 @@ class Meter:
 
 
 def write_progress(path: Path, progress: BatchProgress) -> None:
-    """Replace the file as a whole."""
+    """Replace the file as a whole.
+
+    Raises:
+        BatchError: The disk is full or gone.
+    """
     part = path.with_name(f".{path.name}.part")
-    part.write_text(json.dumps(asdict(progress)) + "\n", encoding="utf-8")
-    part.replace(path)
+    try:
+        part.write_text(json.dumps(asdict(progress)) + "\n", encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        raise BatchError(
+            f"{path} can't be written: {error.strerror or error}.",
+            "Make room or name another file; the same command goes on.",
+        ) from error
 
 
 def read_progress(path: Path) -> BatchProgress | None:
     """What was told last; None where nothing can be read."""
     try:
         return BatchProgress(**json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return None

@@ -29,6 +29,21 @@ class BatchRow(NamedTuple):
     error: str | None = None
 
 
+def row_of(line: bytes) -> BatchRow:
+    """An answer of its line.
+
+    Raises:
+        ValueError: The line is something else.
+    """
+    try:
+        raw = json.loads(line)
+    except RecursionError as error:
+        raise ValueError("it is too deep") from error
+    if not isinstance(raw, dict) or {*raw} != {*BatchRow._fields}:
+        raise ValueError("it has other fields")
+    return BatchRow(**raw)
+
+
 def read_rows(path: Path, start: int = 0) -> tuple[list[BatchRow], int]:
     """Answers that lie in a file behind a place, and where those that were read end.
 
@@ -48,7 +63,7 @@ def read_rows(path: Path, start: int = 0) -> tuple[list[BatchRow], int]:
     rows = []
     for line in lines:
         try:
-            rows.append(BatchRow(**json.loads(line)))
-        except (ValueError, TypeError):
+            rows.append(row_of(line))
+        except ValueError:
             continue  # whoever writes refuses such a file
     return rows, start + sum(map(len, lines))

@@ -16,8 +16,8 @@ from medusa_core.batch.answers_file import AnswersFile
 from medusa_core.batch.cli import progress_line
 from medusa_core.batch.lines import BatchLine, read_lines
 from medusa_core.batch.run import BatchRun
-from medusa_core.batches.progress import BatchProgress, Meter, read_progress
-from medusa_core.batches.row import BatchRow, read_rows
+from medusa_core.batches.progress import BatchProgress, Meter, read_progress, write_progress
+from medusa_core.batches.row import BatchRow, read_rows, row_of
 from medusa_core.engine.generation import Generation
 from medusa_core.errors import BatchError, EngineError, PromptFileError
 from medusa_core.generate.direct import generate
@@ -122,7 +122,7 @@ def test_wherever_the_file_was_cut_the_same_command_ends_it(
     ends = [place for place, byte in enumerate(whole) if byte == ord("\n")]
     for cut in (0, 1, ends[0], ends[0] + 1, ends[1] + 9, ends[2] - 3, len(whole)):
         out.write_bytes(whole[:cut])
-        kept = whole[: whole.rfind(b"\n", 0, cut) + 1]
+        kept = whole[: whole.rfind(b"\n", 0, cut + 1) + 1]  # a row may lack its end alone
         with AnswersFile(out) as file:
             left = [line for line in lines_of(LINES[:4]) if line.line_id not in file.done]
             assert len(left) == 4 - kept.count(b"\n")
@@ -204,12 +204,75 @@ def test_two_batches_never_write_into_one_file(tmp_path: Path) -> None:
     AnswersFile(tmp_path / "out.jsonl").__exit__(None, None, None)
 
 
-def test_a_file_of_something_else_is_left_as_it_is(tmp_path: Path) -> None:
+ROW = '{"id": "a", "text": "b", "num_tokens": 1, "stop_reason": "end", "error": null}'
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "mine\nand torn",
+        "one line of notes without its end",
+        '{"window":{"width":800}}',
+        '{"id":"package","version":"1.0"}',
+        '{"id": "package", "version": "1.0"}',
+        '{"id": 7, "text": "a note of mine"}',
+        '{"id": "package", "version": "1.',
+        "{}",
+        "[1, 2]",
+        f"{ROW}\nnotes",
+        f'{ROW}\n{{"id": 7, "text": "mine"}}',
+        f'{ROW}\n{{"id": 7, "text": "mine"}}\n',
+        ROW + "\n" + "[" * 100_000 + "\n",
+        "[" * 100_000,
+        "\0" * 100,
+    ],
+    ids=range(15),
+)
+def test_a_file_of_something_else_is_left_as_it_is(tmp_path: Path, content: str) -> None:
     other = tmp_path / "notes.txt"
-    other.write_text("mine\nand torn", encoding="utf-8")
+    other.write_text(content, encoding="utf-8")
     with pytest.raises(BatchError, match="something else"):
         AnswersFile(other)
-    assert other.read_text(encoding="utf-8") == "mine\nand torn"
+    assert other.read_text(encoding="utf-8") == content
+    assert read_rows(other)[0] == ([row_of(ROW.encode())] if content.startswith(ROW) else [])
+
+
+@pytest.mark.parametrize("before", ["", ROW + "\n"])
+def test_only_what_a_kill_leaves_of_a_row_is_cut_off(tmp_path: Path, before: str) -> None:
+    out = tmp_path / "out.jsonl"
+    for cut in (1, 5, 7, 24, 60, len(ROW) - 1):
+        out.write_text(before + ROW[:cut], encoding="utf-8")
+        AnswersFile(out).__exit__(None, None, None)
+        assert out.read_text(encoding="utf-8") == before
+    out.write_text(before + ROW, encoding="utf-8")  # nothing but the end of the line is missing
+    with AnswersFile(out) as file:
+        assert file.done == {"a"}
+    assert out.read_text(encoding="utf-8") == before + ROW + "\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a bound on the size of files")
+def test_a_full_disk_ends_the_batch_and_leaves_whole_rows(tmp_path: Path) -> None:
+    import resource
+
+    out = tmp_path / "out.jsonl"
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        with AnswersFile(out) as file:
+            file.add(BatchRow("first", "x" * 300))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (600, usual[1]))
+            with pytest.raises(BatchError, match="can't be written"):
+                file.add(BatchRow("second", "x" * 300))
+        assert [row.id for row in read_rows(out)[0]] == ["first"]
+        assert out.read_bytes().endswith(b"\n")
+        with pytest.raises(BatchError, match="Make room"):
+            write_progress(tmp_path / "told.json", BatchProgress("x" * 700))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+        signal.signal(signal.SIGXFSZ, before)
+    with AnswersFile(out) as file:
+        file.add(BatchRow("second", "x" * 300))
+    assert [row.id for row in read_rows(out)[0]] == ["first", "second"]
 
 
 def test_a_missing_or_empty_file_of_prompts_is_told(tmp_path: Path) -> None:
