@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.bridge import EngineBridge
 from medusa_core.conversation import new_id
-from medusa_core.messages import Event, ModelLoaded
+from medusa_core.messages import Event
 from medusa_core.model_choice import ModelChoice
 from medusa_core.model_state import ModelState, ModelStatus, Phase
 
@@ -66,6 +66,10 @@ class ModelKeeper(QObject):
     def status(self) -> ModelStatus:
         return self._state.status
 
+    def choice_of(self, load_id: str) -> ModelChoice | None:
+        """What was asked for with a request to load; None where that isn't known."""
+        return self._state.choice_of(load_id)
+
     def load(self, choice: ModelChoice | None = None) -> None:
         """Load a model, or the chosen one again."""
         command = self._state.load(choice)
@@ -110,7 +114,7 @@ class ModelKeeper(QObject):
     def _take(self, event: Event) -> None:
         command = self._state.take(event)
         self.changed.emit()
-        if isinstance(event, ModelLoaded):
+        if event is self.status.loaded:
             self.chosen.emit()
             self.touch()
         if command is not None:

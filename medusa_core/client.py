@@ -168,8 +168,9 @@ class Client:
             records: Give a `StepTrace` behind every step.
 
         Yields:
-            `Progress` while the prompt is read, `StepDone` and maybe `StepTrace` for every step,
-            and at the end `GenerationDone`. Leaving earlier cancels the answer; use `aclosing`.
+            `AnswerBegun`, `Progress` while the prompt is read, `StepDone` and maybe `StepTrace` for
+            every step, and at the end `GenerationDone`. Leaving earlier cancels the answer; use
+            `aclosing`.
 
         Raises:
             MedusaError: It can't be answered.

@@ -18,6 +18,7 @@ from medusa_core.messages import (
     GenerationDone,
     Role,
     StepDone,
+    shown_tokens,
 )
 from medusa_core.thinking import NOTHING_THOUGHT, find_thinking, without_thinking
 
@@ -46,6 +47,7 @@ class Answer:
         stored_steps: Reads those from before.
         done: How it ended; None while it is written or when it failed.
         is_running: It is being written.
+        is_cut: It broke off: the program ended, or the engine failed.
         created_s: Seconds since 1970.
         begins_inside: The prompt ended with `<think>`, so it begins as a thought; known for answers
             of this run of the program. Of older ones their text says it, where they came to an end.
@@ -62,6 +64,7 @@ class Answer:
     stored_steps: Callable[[], Sequence[StepDone]] = tuple
     done: GenerationDone | None = None
     is_running: bool = False
+    is_cut: bool = False
     created_s: float = 0.0
     begins_inside: bool = False
 
@@ -70,10 +73,21 @@ class Answer:
         return (*self.stored_steps(), *self.steps)
 
     @property
+    def can_continue(self) -> bool:
+        """Whether another answer can go on from a token of it."""
+        return self.done is not None or self.is_cut
+
+    @property
+    def token_ids(self) -> tuple[int, ...]:
+        """The tokens of its text; of one that broke off, what its steps tell of them."""
+        if self.done is not None:
+            return self.done.token_ids
+        return shown_tokens(self.all_steps()) if self.is_cut else ()
+
+    @property
     def message(self) -> ChatMessage:
         """All that the model wrote, its thoughts included: to go on with it."""
-        token_ids = () if self.done is None else self.done.token_ids
-        return ChatMessage(Role.ASSISTANT, self.text, token_ids)
+        return ChatMessage(Role.ASSISTANT, self.text, self.token_ids)
 
     @property
     def remembered(self) -> ChatMessage:
@@ -166,7 +180,7 @@ class Conversation:
     def reroll(self, token: int | None, settings: GenerateSettings, place: int = -1) -> Turn:
         """Wait for another answer that keeps the tokens before this one, or all for None."""
         old = self.turns[place].answer
-        assert old.done is not None
+        assert old.can_continue
         turn = self.ask_again(settings, place)
         turn.answer.given = old.message
         turn.answer.keep_tokens = token

@@ -100,7 +100,7 @@ class ModelState:
         self._calibrations_dir = calibrations_dir
         self._learned_dir = learned_dir
         self._make_id = make_id
-        self._loads: dict[str, ModelChoice] = {}
+        self._loads: dict[str, ModelChoice] = {}  # all of this run: answers name theirs
         self._load_id = self._calibrate_id = self._race_id = self._unload_id = ""
 
     def load(self, choice: ModelChoice | None = None) -> LoadModel:
@@ -127,6 +127,10 @@ class ModelState:
             learned_dir=self._learned_dir,
             adapter_dir=wanted.adapter_dir,
         )
+
+    def choice_of(self, load_id: str) -> ModelChoice | None:
+        """What was asked for with a request to load; None where that isn't known."""
+        return self._loads.get(load_id)
 
     def cancel(self) -> Cancel:
         """The command that stops loading; what was loaded before comes back."""
@@ -162,6 +166,8 @@ class ModelState:
                 self.status = ModelStatus(Phase.ASLEEP)
             case Failed(request_id=self._load_id):
                 self.status = ModelStatus(Phase.FAILED, failed=event)
+            case Failed() if event.request_id in self._loads:
+                log.info("another model was asked for before this one failed: %s", event.message)
             case Failed():
                 # Without it only the figure that compares with plain decoding is missing.
                 log.warning("The steps could not be measured: %s", event.message)
@@ -169,10 +175,11 @@ class ModelState:
                 log.debug("Nothing to do for %s.", type(event).__name__)
         return None
 
-    def _take_loaded(self, event: ModelLoaded) -> Calibrate:
+    def _take_loaded(self, event: ModelLoaded) -> Calibrate | None:
         """The model that was asked for; or, where that failed, the one from before."""
+        if event.request_id != self._load_id and self.status.phase is Phase.LOADING:
+            return None  # another one was asked for meanwhile
         self.choice = self._loads[event.request_id]
-        self._loads = {event.request_id: self.choice}
         self.status = ModelStatus(Phase.READY, loaded=event)
         self._calibrate_id = self._make_id()
         return Calibrate(SESSION, self._calibrate_id)

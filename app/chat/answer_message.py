@@ -12,7 +12,7 @@ from app.chat.announcer import Announcer
 from app.chat.answer_document import AnswerDocument, MarkedRange
 from app.chat.estimates import estimated_text_px, rendered_text
 from app.chat.figure_row import FigureRow
-from app.chat.figures import figures
+from app.chat.figures import cut_figures, figures
 from app.chat.highlights import highlight_words
 from app.chat.message_widgets import Message
 from app.chat.text_actions import add_text_actions
@@ -43,6 +43,7 @@ class AnswerMessage(Message):
         speaker: Whose answer it is.
         fold: What was thought before it; None where nothing was.
         done: How the answer ended, or None.
+        is_cut: It broke off.
         num_accepted: Tokens of it that a drafter proposed and the target accepted.
         request_id: Names the request that it answers.
 
@@ -103,6 +104,7 @@ class AnswerMessage(Message):
         self._marking = marking
         self._selected = range(0)
         self.done: GenerationDone | None = None
+        self.is_cut = False
         self.num_accepted = 0
         self._appearance = appearance
         self._steps: list[StepDone] = []
@@ -190,6 +192,12 @@ class AnswerMessage(Message):
         """What is marked as accepted."""
         return self.document.marked_ranges()
 
+    def name_speaker(self, name: str) -> None:
+        """Say whose answer it is."""
+        self.speaker = name
+        if self.is_laid_out:
+            self._speaker.setText(name)
+
     def show_waiting(self, text: str) -> None:
         """Say what is done before the first token."""
         self._waiting.setText(text)
@@ -222,13 +230,16 @@ class AnswerMessage(Message):
         self.row.show()
 
     def cut_short(self) -> None:
-        """The answer failed on its way: what there is stays."""
+        """The answer broke off: what there is stays, and can be gone on with."""
+        self.is_cut = True
         self.document.finish()
         self._end_thought(None)
         self._show_behind()
         self._announcer.finish()
         self._waiting.setText(self.tr("No answer."))
         self._show_text()
+        self.row.show_figures(cut_figures())
+        self.row.show()
 
     def show_text(self, text: str) -> None:
         """Show an answer of which no steps are known."""
@@ -257,7 +268,7 @@ class AnswerMessage(Message):
         self._lack, self._is_last = lack, is_last
         if not self.is_laid_out:
             return
-        was_cut = self.done is not None and self.done.stop_reason in _CUT
+        was_cut = self.is_cut or (self.done is not None and self.done.stop_reason in _CUT)
         self.row.offer(regenerates=True, continues=is_last and was_cut, branches=not is_last)
         self.row.continue_button.setEnabled(not lack)
         self.row.continue_button.setToolTip(lack or self.tr("Go on with this answer"))
@@ -407,7 +418,8 @@ class AnswerMessage(Message):
         )
         usual = self.tr("Keep what stands before this token and answer anew from here.")
         again.setToolTip(self._lack or usual)
-        again.setEnabled(token != NO_TOKEN and self.done is not None and not self._lack)
+        is_ended = self.done is not None or self.is_cut
+        again.setEnabled(token != NO_TOKEN and is_ended and not self._lack)
         return menu
 
     def _copy(self) -> None:

@@ -22,8 +22,9 @@ from app.markdown.formats import Marking
 from app.model_keeper import ModelKeeper
 from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
-from medusa_core.conversation import Conversation, Turn, new_id
+from medusa_core.conversation import Answer, Conversation, Turn, new_id
 from medusa_core.messages import (
+    AnswerBegun,
     Cancel,
     ChatMessage,
     CloseSession,
@@ -41,6 +42,7 @@ from medusa_core.messages import (
     StopReason,
     shown_text,
 )
+from medusa_core.model_choice import ModelChoice
 from medusa_core.model_state import Phase
 
 log = logging.getLogger(__name__)
@@ -76,6 +78,7 @@ class ChatController(QObject):
         grew: An answer (`Answer`) has these new steps.
         ended: A turn (`Conversation`, `Turn`) has the answer that it will have.
         taken_back: A turn (`Conversation`, `Turn`) was removed: nothing came of it.
+        taken_up: An answer (`Answer`) is written by another model than was expected.
         moved: Another path of the conversation is shown.
     """
 
@@ -87,6 +90,7 @@ class ChatController(QObject):
     grew = Signal(object, object)
     ended = Signal(object, object)
     taken_back = Signal(object, object)
+    taken_up = Signal(object)
     moved = Signal(object)
 
     def __init__(
@@ -180,12 +184,12 @@ class ChatController(QObject):
 
     def reroll(self, place: int, token: int) -> None:
         """Ask for another answer that keeps the tokens before this one."""
-        if self._may_ask() and self.conversation.turns[place].answer.done is not None:
+        if self._may_ask() and self.conversation.turns[place].answer.can_continue:
             self._begin(self.conversation.reroll(token, self._settings(), place))
 
     def go_on(self, place: int = -1) -> None:
         """Go on with an answer that was cut."""
-        if self._may_ask() and self.conversation.turns[place].answer.done is not None:
+        if self._may_ask() and self.conversation.turns[place].answer.can_continue:
             self._begin(self.conversation.reroll(None, self._settings(), place))
 
     def branch(self, place: int) -> None:
@@ -291,8 +295,7 @@ class ChatController(QObject):
         for message in self._page.conversation.messages:
             if isinstance(message, Notice):
                 self._page.conversation.remove(message)
-        turn.answer.model = self._keeper.choice.name
-        turn.answer.model_key = str(self._keeper.choice.model_dir)
+        _sign(turn.answer, self._keeper.choice)
         self._keeper.wake()
         self.running.begin(self.conversation, turn)
         self.path.refresh()
@@ -331,6 +334,8 @@ class ChatController(QObject):
                     stop = self.tr(" · Esc stops") if event.stage == "prefill" else ""
                     said = f"{text} … {event.fraction:.0%}{stop}"
                     self._say(self.running[event.request_id][1], said)
+                case AnswerBegun():
+                    self._take_up(event)
                 case ContextCut() if self.running[event.request_id][0] is self.conversation:
                     self._page.conversation.add(Notice(describe_cut(event.cut)))
                 case LayersMoved() if self.running[event.request_id][0] is self.conversation:
@@ -343,6 +348,17 @@ class ChatController(QObject):
                     log.debug("Nothing to do for %s.", type(event).__name__)
         for rest in steps.values():
             self._take_steps(rest)
+
+    def _take_up(self, event: AnswerBegun) -> None:
+        """Name who writes: the model that was expected may have been refused meanwhile."""
+        answer = self.running[event.request_id][1].answer
+        choice = self._keeper.choice_of(event.load_id)
+        if choice is None or not _sign(answer, choice):
+            return
+        self.taken_up.emit(answer)
+        message = self.path.message_of(answer.id)
+        if message is not None:
+            message.name_speaker(answer.model)
 
     def _take_steps(self, steps: list[StepDone]) -> None:
         if not steps:
@@ -392,6 +408,7 @@ class ChatController(QObject):
         conversation, turn = self.running.end(failed.request_id)
         message = self.path.message_of(turn.answer.id)
         turn.answer.text = shown_text(turn.answer.steps)
+        turn.answer.is_cut = bool(turn.answer.text)
         if conversation is self.conversation:
             self.outbox.give_back()  # first: what comes back later stands before it
         if turn.answer.text:
@@ -472,3 +489,10 @@ class ChatController(QObject):
                 self.tr("The model is being loaded; you can write already.")
             )
         self.path.show_model(str(self._keeper.choice.model_dir))
+
+
+def _sign(answer: Answer, choice: ModelChoice) -> bool:
+    """Say in an answer which model writes it; False where it says that already."""
+    before = answer.model, answer.model_key
+    answer.model, answer.model_key = choice.name, str(choice.model_dir)
+    return (answer.model, answer.model_key) != before

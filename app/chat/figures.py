@@ -111,6 +111,21 @@ def figures(done: GenerationDone) -> tuple[Figure, ...]:
     )
 
 
+def cut_figures() -> tuple[Figure, ...]:
+    """What is said under an answer that broke off."""
+    return (
+        Figure(
+            QCoreApplication.translate("Figures", "Stop reason"),
+            QCoreApplication.translate("Figures", "interrupted"),
+            QCoreApplication.translate(
+                "Figures",
+                "The program ended or the engine failed while this was written. What there was "
+                "of it is kept; Continue goes on with it.",
+            ),
+        ),
+    )
+
+
 def _speed_up(done: GenerationDone) -> tuple[Figure, ...]:
     """The comparison with plain decoding, where there is one that can be believed."""
     factor = speed_up(done)

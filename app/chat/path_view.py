@@ -155,7 +155,7 @@ class PathView(QObject):
             fill=None if answer.is_running else lambda m: _fill(m, answer),
             begins_inside=answer.begins_inside,
         )
-        message.done = answer.done
+        message.done, message.is_cut = answer.done, answer.is_cut
         if answer.is_running:
             _fill(message, answer)
         return message
@@ -187,10 +187,10 @@ def _fill(message: AnswerMessage, answer: Answer) -> None:
     if answer.done is not None:
         message.finish(answer.done)
     elif not answer.is_running:
-        if steps:
-            message.cut_short()
-        else:
+        if not steps:
             message.show_text(answer.text)
+        if answer.is_cut:
+            message.cut_short()
 
 
 def _is_same(a: Turn, b: Turn) -> bool:

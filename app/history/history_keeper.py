@@ -133,6 +133,10 @@ class HistoryKeeper(QObject):
     def _grew(self, answer: Answer, steps: tuple[StepDone, ...]) -> None:
         self._grown.setdefault(answer.id, []).extend(steps)
 
+    def _taken_up(self, answer: Answer) -> None:
+        named = (answer.id, answer.model, answer.model_key)
+        self.journal.write(lambda h: h.name_model(*named))
+
     def _ended(self, conversation: Conversation, turn: Turn) -> None:
         self.save()
         answer = turn.answer
@@ -268,6 +272,7 @@ class HistoryKeeper(QObject):
         chat, sidebar = self._chat, self.sidebar
         chat.asked.connect(self._asked)
         chat.grew.connect(self._grew)
+        chat.taken_up.connect(self._taken_up)
         chat.ended.connect(self._ended)
         chat.taken_back.connect(self._taken_back)
         chat.moved.connect(self._moved)

@@ -105,5 +105,6 @@ def _answer(message: Stored) -> Answer:
         text=message.text,
         stored_steps=lambda: told.steps,
         done=told.done,
+        is_cut=told.state is AnswerState.CUT,
         created_s=message.created_s,
     )

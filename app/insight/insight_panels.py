@@ -275,14 +275,14 @@ class Insight(QObject):
 
     def _begin(self, first: StepDone) -> None:
         """Begin the track of an answer of the chat, which is then shown, or of a comparison."""
-        model = self._keeper.choice.name
         for turn in self._chat.conversation.turns:  # none of them, if the answer was taken back
             if turn.answer.id == first.request_id:
-                self.timeline.show(self.recordings.begin(first, model, turn.answer.settings.rule))
+                track = self.recordings.begin(first, turn.answer.model, turn.answer.settings.rule)
+                self.timeline.show(track)
                 return
         settings = None if self.compare is None else self.compare.settings_of(first.request_id)
         if settings is not None:
-            self.recordings.begin(first, model, settings.rule)
+            self.recordings.begin(first, self._keeper.choice.name, settings.rule)
 
     def _complete(self, done: GenerationDone) -> None:
         track = self.recordings.tracks.get(done.request_id)

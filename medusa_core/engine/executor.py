@@ -33,6 +33,7 @@ from medusa_core.errors import (
 )
 from medusa_core.memory.heap import give_back_heap
 from medusa_core.messages import (
+    AnswerBegun,
     Calibrate,
     Calibrated,
     Cancel,
@@ -296,6 +297,9 @@ class Executor:
         try:
             session = known or Session(target)
             self._running.append(Generation(command, target, session, tuner))
+            assert self._loaded is not None  # by `_need_target`
+            begun = AnswerBegun(command.session_id, command.request_id, self._loaded.request_id)
+            self._tell(begun)
             known = session
         finally:
             if known is not None:

@@ -26,6 +26,23 @@ class Answers(Messages):
         with self._database.transaction():
             self._add(message)
 
+    def name_model(self, message_id: str, model: str, model_key: str) -> None:
+        """Say which model writes an answer.
+
+        Args:
+            message_id: The answer.
+            model: Name for people.
+            model_key: Its folder or id.
+
+        Raises:
+            RequestError: The answer isn't here any more.
+            StorageError: It can't be written.
+        """
+        self._database.write(
+            "UPDATE answers SET model = ?, model_key = ? WHERE message = ?",
+            *(clean(model), clean(model_key), self._message(message_id)),
+        )
+
     def append_steps(self, message_id: str, steps: Sequence[StepDone]) -> None:
         """Keep the next steps of an answer that is being written.
 

@@ -19,6 +19,7 @@ from medusa_core.messages.commands import (
 )
 from medusa_core.messages.device import CLUSTER, cluster_of, device_here
 from medusa_core.messages.events import (
+    AnswerBegun,
     BestNode,
     Calibrated,
     ContextCut,
@@ -67,7 +68,7 @@ from medusa_core.messages.records import (
     TokenSource,
     WeightFormats,
 )
-from medusa_core.messages.shown import shown_text
+from medusa_core.messages.shown import shown_text, shown_tokens
 from medusa_core.messages.traces import (
     NO_ODDS,
     NUM_ALTERNATIVES,
@@ -87,6 +88,7 @@ __all__ = [
     "TARGET",
     "Advice",
     "Alternative",
+    "AnswerBegun",
     "BestNode",
     "Calibrate",
     "Calibrated",
@@ -145,4 +147,5 @@ __all__ = [
     "cluster_of",
     "device_here",
     "shown_text",
+    "shown_tokens",
 ]

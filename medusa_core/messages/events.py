@@ -207,6 +207,17 @@ class Verified(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerBegun(Message):
+    """A model takes up an answer; comes before everything else of it.
+
+    Attributes:
+        load_id: Request of the `LoadModel` that loaded this model.
+    """
+
+    load_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class ContextCut(Message):
     """An answer begins, and the model reads only a part of the conversation; comes before its text.
 
@@ -372,6 +383,7 @@ class EngineLost(Failed):
 
 Event = (
     Progress
+    | AnswerBegun
     | ContextCut
     | LayersMoved
     | Counted

@@ -4482,6 +4482,14 @@
         <translation>Grund des Endes</translation>
     </message>
     <message>
+        <source>interrupted</source>
+        <translation>unterbrochen</translation>
+    </message>
+    <message>
+        <source>The program ended or the engine failed while this was written. What there was of it is kept; Continue goes on with it.</source>
+        <translation>Das Programm endete oder die Engine versagte, während dies geschrieben wurde. Was da war, ist erhalten; „Fortsetzen“ macht damit weiter.</translation>
+    </message>
+    <message>
         <source>τ × T(1) ÷ mean time of a step. T(1) is the time of a step of plain decoding at this length, measured on this machine.</source>
         <translation>τ × T(1) ÷ mittlere Zeit eines Schrittes. T(1) ist die Zeit eines Schrittes ohne Vorausraten bei dieser Länge, auf diesem Rechner gemessen.</translation>
     </message>

@@ -11,6 +11,7 @@ from medusa_core.messages import (
     TARGET,
     Advice,
     Alternative,
+    AnswerBegun,
     BestNode,
     Calibrate,
     Calibrated,
@@ -215,6 +216,7 @@ class FakeEngine:
         self.gate.set()
         self.commands: list[Command] = []
         self.is_closed = False
+        self._loaded: LoadModel | None = None
         self._cancelled: set[str] = set()
         self._queue: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="fake-engine")
@@ -278,7 +280,11 @@ class FakeEngine:
         self._tell(Progress(command.session_id, command.request_id, "weights", 0.5, "Reading"))
         if self.script.load_error:
             self._fail(command, self.script.load_error)
+            if self._loaded is not None:
+                self.script = replace(self.script, load_error="")
+                self._load(self._loaded)
             return
+        self._loaded = command
         self._tell(
             ModelLoaded(
                 command.session_id,
@@ -308,6 +314,9 @@ class FakeEngine:
         if self.script.prefill_error:
             self._fail(command, self.script.prefill_error)
             return
+        if self._loaded is not None:
+            ids = (command.session_id, command.request_id)
+            self._tell(AnswerBegun(*ids, self._loaded.request_id))
         for step in steps_of(command, words(self.script.answer), self.script.accept):
             if step.step >= self.num_before_gate:
                 while not self.gate.wait(0.005) and command.request_id not in self._cancelled:

@@ -1,10 +1,14 @@
 """Answers that are stopped or fail: nothing is lost, and it is said why."""
 
+from pathlib import Path
+
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from medusa_core.messages import Cancel, ChatMessage, Generate, LoadModel, Role
+from medusa_core.messages import Cancel, ChatMessage, Generate, LoadModel, Role, StopReason
+from medusa_core.model_choice import ModelChoice, demo_choice
+from medusa_core.model_state import Phase
 from tests.app.conftest import Open
 from tests.app.driving import ask, errors, wait_ready
 from tests.app.fakes import LONG, Script
@@ -128,3 +132,57 @@ def test_a_failed_regeneration_keeps_the_old_answer(qtbot: QtBot, open_fake: Ope
     qtbot.waitUntil(shown.row.regenerate_button.isVisible)
     assert window.chat.conversation.turns[-1].answer.text == text
     assert errors(window)[0].message == "Out of memory."
+
+
+def test_an_answer_names_the_model_that_wrote_it_not_the_one_that_was_refused(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    engine.script = Script(load_error="It has no chat template.")
+    window.keeper.load(ModelChoice("Refused", Path("/refused")))
+    window.chat.send("who are you?")
+    expected = window.chat.conversation.turns[0].answer
+    assert expected.model == "Refused"
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    qtbot.waitUntil(lambda: window.keeper.status.phase is Phase.READY)
+    demo = demo_choice()
+    assert (expected.model, expected.model_key) == (demo.name, str(demo.model_dir))
+    (shown,) = window.chat.answers
+    assert (shown.speaker, shown._speaker.text()) == (demo.name, demo.name)
+    assert window.chat.path._lack(expected) == ""
+
+
+def test_an_answer_cut_by_a_change_of_models_names_the_one_from_before(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, engine = open_fake(Script(answer=LONG), 3)
+    wait_ready(qtbot, window)
+    engine.gate.clear()
+    window.chat.send("go on")
+    (shown,) = window.chat.answers
+    qtbot.waitUntil(lambda: shown.has_text)
+    window.keeper.load(ModelChoice("Next", Path("/next")))
+    window.chat.stop()
+    qtbot.waitUntil(lambda: window.keeper.choice.name == "Next" and not window.chat.is_busy)
+    assert window.chat.conversation.turns[0].answer.model == demo_choice().name
+
+
+def test_an_answer_that_failed_on_its_way_can_be_gone_on_with(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, engine = open_fake(Script(decode_error="No numbers."))
+    wait_ready(qtbot, window)
+    window.chat.send("tell me")
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    (cut,) = window.chat.answers
+    assert cut.row.figure_texts() == ("interrupted",)
+    assert not cut.row.continue_button.isHidden()
+    engine.script = Script()
+    cut.row.continue_button.click()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    *_, given = engine.of_kind(Generate)[-1].messages
+    assert (given.role, given.content) == (Role.ASSISTANT, cut.document.text)
+    assert given.token_ids
+    assert window.chat.answers[0].done is not None
+    assert window.chat.answers[0].done.stop_reason is StopReason.EOS

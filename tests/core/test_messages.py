@@ -14,6 +14,7 @@ from medusa_core.messages import (
     NO_ODDS,
     TARGET,
     Alternative,
+    AnswerBegun,
     BestNode,
     Calibrate,
     Calibrated,
@@ -58,6 +59,7 @@ from medusa_core.messages import (
     VerifiedToken,
     Verify,
     shown_text,
+    shown_tokens,
 )
 
 IDS = ("session", "request")
@@ -118,6 +120,7 @@ EXAMPLES: tuple[Message, ...] = (
     Verify(*IDS, text="a"),
     Count(*IDS, (ChatMessage(Role.USER, "hi"),), wants_prompt=True),
     Counted(*IDS, 20, 12, 64, Cut(2, 8), "", "<|user|>hi"),
+    AnswerBegun(*IDS, "load"),
     ContextCut(*IDS, Cut(2, 8), 12, 64),
     LayersMoved(*IDS, Move(MoveReason.LOST, "a", ("b", "c"), 4)),
     Verified(*IDS, (VerifiedToken(4, b"a", Alternative(5, b"b", 0.5)),), 0.1),
@@ -204,3 +207,20 @@ def test_the_text_that_may_be_shown_ends_before_a_held_back_or_open_character() 
     assert shown_text((step(whole[:4], 3), step(whole[4:], len(whole)))) == "One é"
     assert shown_text((step(whole[:4], 4), step(whole[4:], 5))) == "One "
     assert shown_text((step(whole, 2),)) == "On"
+
+
+def test_the_tokens_of_what_is_shown_end_with_it() -> None:
+    """What may be the start of a stop string is no part of an answer that broke off."""
+    pieces = (b"One", b"", b" two", b" th")
+
+    def step(number: int, num_visible_bytes: int) -> StepDone:
+        return STEP._replace(
+            token_ids=(2 * number, 2 * number + 1),
+            pieces=pieces[2 * number : 2 * number + 2],
+            num_visible_bytes=num_visible_bytes,
+        )
+
+    assert shown_tokens(()) == ()
+    assert shown_tokens((step(0, 3), step(1, 10))) == (0, 1, 2, 3)
+    assert shown_tokens((step(0, 3), step(1, 7))) == (0, 1, 2)
+    assert shown_tokens((step(0, 3), step(1, 6))) == (0, 1)

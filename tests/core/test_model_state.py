@@ -10,12 +10,13 @@ from medusa_core.messages import (
     Calibrated,
     DrafterChoice,
     DrafterSpeed,
+    Failed,
     ModelLoaded,
     Race,
     Raced,
 )
-from medusa_core.model_choice import demo_choice
-from medusa_core.model_state import ModelState
+from medusa_core.model_choice import ModelChoice, demo_choice
+from medusa_core.model_state import ModelState, Phase
 from tests.core.test_messages import EXAMPLES
 
 NAMES = ("composite", "none")
@@ -56,3 +57,45 @@ def test_nobody_races_where_nothing_is_kept_or_nobody_else_drafts(
     calibrate = loaded(state, drafters)
     measured = Calibrated(calibrate.session_id, calibrate.request_id, ((1, 0.1),), 0.1)
     assert state.take(measured) is None
+
+
+def _loads(state: ModelState, request_id: str) -> Calibrate | None:
+    follows = state.take(replace(EXAMPLE, session_id="model", request_id=request_id))
+    assert follows is None or isinstance(follows, Calibrate)
+    return follows
+
+
+def test_a_refused_model_gives_way_to_the_one_from_before() -> None:
+    state = ModelState(demo_choice())
+    first = state.load()
+    _loads(state, first.request_id)
+    other = ModelChoice("Other", Path("/other"))
+    second = state.load(other)
+    assert state.choice == other
+    assert state.concerns(Failed(second.session_id, second.request_id, "ModelError", "No.", ""))
+    state.take(Failed(second.session_id, second.request_id, "ModelError", "No.", ""))
+    assert state.status.phase is Phase.FAILED
+    assert _loads(state, first.request_id) is not None
+    assert (state.status.phase, state.choice) == (Phase.READY, demo_choice())
+    assert state.choice_of(second.request_id) == other
+    assert state.choice_of("unknown") is None
+
+
+def test_of_two_models_asked_for_the_last_one_is_the_one_that_answers() -> None:
+    state = ModelState(demo_choice())
+    choices = [ModelChoice(name, Path(f"/{name}")) for name in ("first", "second")]
+    first, second = (state.load(choice) for choice in choices)
+    assert _loads(state, first.request_id) is None
+    assert (state.status.phase, state.choice) == (Phase.LOADING, choices[1])
+    assert _loads(state, second.request_id) is not None
+    assert (state.status.phase, state.choice) == (Phase.READY, choices[1])
+    assert [state.choice_of(load.request_id) for load in (first, second)] == choices
+
+
+def test_the_first_of_two_models_answers_where_the_last_one_is_refused() -> None:
+    state = ModelState(demo_choice())
+    first, second = (state.load(ModelChoice(name, Path(f"/{name}"))) for name in "AB")
+    _loads(state, first.request_id)
+    state.take(Failed(second.session_id, second.request_id, "ModelError", "No.", ""))
+    _loads(state, first.request_id)
+    assert (state.status.phase, state.choice.name) == (Phase.READY, "A")

@@ -10,6 +10,7 @@ import pytest
 
 from medusa_core.messages import (
     TARGET,
+    AnswerBegun,
     Calibrate,
     Calibrated,
     Cancel,
@@ -344,3 +345,18 @@ def test_closing_an_engine_that_never_worked_is_quick() -> None:
     harness.close()
     harness.submit(Unload("", "too late"))
     assert harness.events == []
+
+
+@pytest.mark.expects_errors
+def test_an_answer_says_by_which_request_its_model_was_loaded(
+    fresh: EngineHarness, folders: Folders, tmp_path: Path
+) -> None:
+    first = load_command(folders, fresh)
+    fresh.load(first)
+    refused = replace(first, request_id=fresh.name_request(), model_dir=tmp_path)
+    fresh.submit(refused)
+    done = fresh.answer("tell me", SETTINGS)
+    assert isinstance(fresh.wait(refused.request_id, ModelLoaded, Failed), Failed)
+    told = [e for e in fresh.events if e.request_id == done.request_id]
+    assert isinstance(told[0], AnswerBegun)
+    assert told[0].load_id == first.request_id

@@ -22,7 +22,7 @@ from medusa_core.api import ConversationInfo, FileKind, Folder, History
 from medusa_core.chat_settings import ChatSettings
 from medusa_core.errors import StorageError
 from medusa_core.messages import Cancel, Generate
-from medusa_core.model_choice import ModelChoice
+from medusa_core.model_choice import ModelChoice, demo_choice
 from tests.app.driving import ask, errors, user_messages, wait_ready
 from tests.app.fakes import LONG, Script
 from tests.app.history.conftest import OpenKept
@@ -407,3 +407,65 @@ def test_the_palette_finds_conversations(qtbot: QtBot, open_kept: OpenKept) -> N
     (entry,) = window.history.entries("heron")
     entry.run()
     assert [message.text for message in user_messages(window)] == ["about herons"]
+
+
+def test_an_answer_that_the_last_run_did_not_end_can_be_gone_on_with(
+    qtbot: QtBot, open_kept: OpenKept
+) -> None:
+    window, engine = open_kept(Script(answer=LONG), 40)
+    engine.gate.clear()
+    window.chat.send("long")
+    qtbot.waitUntil(lambda: window.page.strip.tally.num_steps >= 30)
+    window, engine = open_kept()  # the window before is closed in the middle of its answer
+    click(window, "long")
+    (cut,) = window.chat.answers
+    assert LONG.startswith(cut.document.text)
+    assert cut.row.figure_texts() == ("interrupted",)
+    for button in (cut.row.copy_button, cut.row.regenerate_button, cut.row.continue_button):
+        assert not button.isHidden()
+    (reroll,) = (a for a in cut.menu_at(5).actions() if a.text() == "Reroll from here")
+    assert reroll.isEnabled()
+    tokens = cut.document.token_at(5)
+    cut.reroll_requested.emit(tokens)
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    asked = engine.of_kind(Generate)[-1]
+    assert (asked.messages[-1].content, asked.keep_tokens) == (cut.document.text, tokens)
+    assert len(asked.messages[-1].token_ids) > tokens
+    window.chat.choose_answer(0, 0)
+    window.chat.go_on()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert engine.of_kind(Generate)[-1].messages == asked.messages
+    assert window.chat.answers[0].row.versions.text == "3/3"
+
+
+def test_an_interrupted_answer_of_another_model_says_which_one_to_load(
+    qtbot: QtBot, open_kept: OpenKept
+) -> None:
+    window, engine = open_kept(Script(answer=LONG), 40)
+    engine.gate.clear()
+    window.chat.send("long")
+    qtbot.waitUntil(lambda: window.page.strip.tally.num_steps >= 30)
+    window, _ = open_kept()
+    window.keeper.load(ModelChoice("Other", Path("/other")))
+    qtbot.waitUntil(lambda: window.keeper.choice.name == "Other")
+    click(window, "long")
+    (cut,) = window.chat.answers
+    assert not cut.row.continue_button.isEnabled()
+    assert "load it" in cut.row.continue_button.toolTip()
+    assert cut.row.regenerate_button.isEnabled()
+
+
+def test_the_history_names_the_model_that_wrote_an_answer(
+    qtbot: QtBot, open_kept: OpenKept
+) -> None:
+    window, engine = open_kept()
+    engine.script = Script(load_error="It has no chat template.")
+    window.keeper.load(ModelChoice("Refused", Path("/refused")))
+    window.chat.send("who are you?")
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert window.history is not None
+    (info,) = window.history.history.conversations()
+    *_, answer = window.history.history.messages(info.id)
+    assert answer.answer is not None
+    demo = demo_choice()
+    assert (answer.answer.model, answer.answer.model_key) == (demo.name, str(demo.model_dir))
