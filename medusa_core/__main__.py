@@ -6,6 +6,7 @@ import argparse
 import logging
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from medusa_core.batch import cli as batch_cli
 from medusa_core.bench import cli as bench_cli
@@ -56,8 +57,15 @@ def _without_traceback(record: logging.LogRecord) -> bool:
     return record.exc_info is None
 
 
+class _Parser(argparse.ArgumentParser):
+    """Takes options by their whole names alone: a part of one may mean another elsewhere."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{**kwargs, "allow_abbrev": False})
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="medusa_core", description=__doc__)
+    parser: argparse.ArgumentParser = _Parser(prog="medusa_core", description=__doc__)
     parser.add_argument("--verbose", action="store_true", help="log what is done")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 

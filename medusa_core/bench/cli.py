@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medusa_core.errors import PromptFileError, RequestError
-from medusa_core.generate.arguments import add_rule_arguments, settings_of
+from medusa_core.generate.arguments import add_rule_arguments, rule_of, settings_of
 from medusa_core.generate.cli import (
     add_model_arguments,
     assistant_dir,
@@ -291,10 +291,11 @@ def _race(args: argparse.Namespace, target: Target, prompts: Sequence[Prompt]) -
         if not drafter.serves(target):
             raise RequestError(f"{target.name} can't use the drafter {name!r}.", drafter.hint)
     peer_specs = {name: peer_registry().get(name) for name in peers}
-    if peers and args.rule != "greedy":
+    rule = rule_of(args)
+    if peers and rule != "greedy":
         raise RequestError(
-            f"Peers decode greedily: under {args.rule} there is nothing to compare.",
-            "Leave out --peers, or --rule.",
+            f"Peers decode greedily: under {rule} there is nothing to compare.",
+            "Leave out --peers, --rule and --temperature.",
         )
     if peers and args.adapter:
         raise RequestError(
@@ -320,7 +321,7 @@ def _race(args: argparse.Namespace, target: Target, prompts: Sequence[Prompt]) -
         f"{torch.get_num_threads()} threads · {rows or 'measured'} rows per step · "
         f"{race.num_skipped} prompts skipped as too long"
     )
-    if "none" in modes and rule_registry().get(args.rule).choice.is_exact:
+    if "none" in modes and rule_registry().get(rule).choice.is_exact:
         for name in (*modes, *peers):
             for divergence in divergences(race, name, target, settings_of(args, name, rows)):
                 print(f"{name} differs from plain decoding: {divergence}")

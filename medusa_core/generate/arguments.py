@@ -10,8 +10,10 @@ from medusa_core.errors import RequestError
 from medusa_core.messages import GenerateSettings, Overflow, WeightFormats
 from medusa_core.quant.choice import CACHE_FORMATS
 from medusa_core.quant.in_blocks import weight_formats
-from medusa_core.setting import Group, Setting
+from medusa_core.setting import Group, Setting, When
 
+_GREEDY, _SAMPLE = "greedy", "sample"
+_OTHER_NAMES = {"temperature": ("--temp",)}  # llama.cpp's
 _THINKS = {"usual": None, "on": True, "off": False}
 
 
@@ -20,8 +22,8 @@ def add_rule_arguments(parser: argparse.ArgumentParser) -> None:
     defaults = GenerateSettings()
     parser.add_argument(
         "--rule",
-        default=defaults.rule,
-        help="greedy or sample, which are exact; or typical, which is creative and not exact",
+        help="greedy or sample, which are exact; or typical, which is creative and not exact "
+        "(default: sample with a temperature or what else it reads, else greedy)",
     )
     parser.add_argument("--seed", type=int, default=defaults.seed)
     parser.add_argument(
@@ -39,9 +41,11 @@ def add_rule_arguments(parser: argparse.ArgumentParser) -> None:
     for name, setting in SETTINGS.items():
         if setting.group is not Group.LENGTH:  # each command line has its own longest answer
             kind = int if setting.is_whole else float
-            default = getattr(defaults, name)
-            option = f"--{name.replace('_', '-')}"
-            parser.add_argument(option, type=kind, default=default, help=_help(setting))
+            default = None if setting.when is When.DRAWS else getattr(defaults, name)
+            options = [f"--{name.replace('_', '-')}", *_OTHER_NAMES.get(name, ())]
+            parser.add_argument(
+                *options, type=kind, default=default, metavar="N", help=_help(setting)
+            )
     parser.add_argument(
         "--logit-bias", action="append", default=[], metavar="ID:BIAS", help="add to a token"
     )
@@ -119,13 +123,14 @@ def settings_of(
         stop: Stop strings.
 
     Raises:
-        RequestError: A bias is no pair of a token and a number.
+        RequestError: A bias is no pair of a token and a number; or as `rule_of`.
     """
-    numbers = {name: getattr(args, name) for name in SETTINGS}
+    chosen = {name: getattr(args, name) for name in SETTINGS}
+    numbers = {name: value for name, value in chosen.items() if value is not None}
     return GenerateSettings(
         **{**numbers, "tree_rows": tree_rows},
         drafter=drafter,
-        rule=args.rule,
+        rule=rule_of(args),
         logit_bias=tuple(map(_bias, args.logit_bias)),
         banned=tuple(args.ban),
         seed=args.seed,
@@ -133,6 +138,28 @@ def settings_of(
         overflow=Overflow(args.overflow),
         thinks=_THINKS[args.thinking],
     )
+
+
+def rule_of(args: argparse.Namespace) -> str:
+    """The rule that the arguments ask for: who names a temperature wants to sample.
+
+    Raises:
+        RequestError: Greedy is asked for, and what it doesn't read.
+    """
+    drawn = [
+        name
+        for name, setting in SETTINGS.items()
+        if setting.when is When.DRAWS and getattr(args, name) not in (None, setting.off)
+    ]
+    if args.rule == _GREEDY and drawn:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in drawn)
+        raise RequestError(
+            f"The rule greedy always takes the likeliest token: {options} would do nothing.",
+            f"Leave out --rule, or choose --rule {_SAMPLE}.",
+        )
+    is_cold = args.temperature == 0
+    rule: str = args.rule or (_SAMPLE if drawn and not is_cold else _GREEDY)
+    return rule
 
 
 def _help(setting: Setting) -> str:

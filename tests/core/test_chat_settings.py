@@ -9,8 +9,8 @@ import pytest
 
 from medusa_core.chat_settings import SETTINGS, ChatSettings
 from medusa_core.engine.admission import admit
-from medusa_core.errors import PresetError
-from medusa_core.generate.arguments import add_rule_arguments
+from medusa_core.errors import PresetError, RequestError
+from medusa_core.generate.arguments import add_rule_arguments, rule_of, settings_of
 from medusa_core.messages import ChatMessage, DrafterChoice, Overflow, Role
 from medusa_core.presets import BUILTIN, FILE_NAME, Presets
 from medusa_core.rules.rule import rule_registry, rules_by_preference, settled
@@ -61,11 +61,42 @@ def test_the_command_line_is_made_of_the_declarations() -> None:
     assert (args["top_k"], args["min_p"]) == (40, 0.1)
     for name, setting in SETTINGS.items():
         if name != "max_new_tokens":
-            assert args[name] == (
-                40 if name == "top_k" else 0.1 if name == "min_p" else setting.default
-            )
+            unset = None if setting.when is When.DRAWS else setting.default
+            assert args[name] == (40 if name == "top_k" else 0.1 if name == "min_p" else unset)
     text = " ".join(parser.format_help().split())
     assert "draws only from this many of the likeliest tokens; 0: off" in text
+
+
+@pytest.mark.parametrize(
+    ("given", "rule", "temperature"),
+    [
+        ("", "greedy", 0.7),
+        ("--temperature 0.7", "sample", 0.7),
+        ("--temp 1.1", "sample", 1.1),
+        ("--temp 0", "greedy", 0.0),
+        ("--temp 0 --top-k 40", "greedy", 0.0),
+        ("--top-p 0.9", "sample", 0.7),
+        ("--top-p 1 --top-k 0 --min-p 0", "greedy", 0.7),
+        ("--repetition-penalty 1.1 --seed 4", "greedy", 0.7),
+        ("--rule typical --temp 0.5", "typical", 0.5),
+        ("--rule sample", "sample", 0.7),
+        ("--rule greedy --temp 0", "greedy", 0.0),
+    ],
+)
+def test_who_names_a_temperature_samples(given: str, rule: str, temperature: float) -> None:
+    parser = argparse.ArgumentParser()
+    add_rule_arguments(parser)
+    args = parser.parse_args(given.split(), argparse.Namespace(max_new_tokens=9))
+    settings = settings_of(args, "none", 0)
+    assert (settings.rule, settings.temperature) == (rule, temperature)
+
+
+def test_greedy_refuses_what_it_would_not_read() -> None:
+    parser = argparse.ArgumentParser()
+    add_rule_arguments(parser)
+    args = parser.parse_args(["--rule", "greedy", "--temp", "0.7", "--top-k", "40"])
+    with pytest.raises(RequestError, match="--temperature, --top-k would do nothing"):
+        rule_of(args)
 
 
 def test_a_setting_says_why_it_does_nothing() -> None:

@@ -88,6 +88,15 @@ def test_at_temperature_0_the_text_is_greedys(
     assert cold["rule"] == greedy["rule"] == "greedy"
 
 
+def test_options_are_taken_by_their_whole_names_alone(
+    folders: Folders, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["generate", "--prompt", "hello", "--tempera", "0.7"])
+    assert "--tempera" in capsys.readouterr().err
+    assert run_json(folders, capsys, "--temp", "0.7")["rule"] == "sample"
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="folders are named otherwise")
 def test_what_the_window_learned_drafts_unless_it_is_left_out(
     folders: Folders,
