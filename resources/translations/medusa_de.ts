@@ -2156,6 +2156,10 @@
         <translation>Nennen Sie einen Ordner mit {0}, {1} oder {2}.</translation>
     </message>
     <message>
+        <source>Name another file for them; this one stays as it is.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Name it .json, .md or .html.</source>
         <translation>Der Name muss auf .json, .md oder .html enden.</translation>
     </message>
@@ -4198,10 +4202,6 @@
     <message>
         <source>Name a folder.</source>
         <translation>Nennen Sie einen Ordner.</translation>
-    </message>
-    <message>
-        <source>Name another file for them.</source>
-        <translation>Nennen Sie eine andere Datei dafür.</translation>
     </message>
     <message>
         <source>Name another folder.</source>
