@@ -13,7 +13,7 @@ from enum import Enum
 from pathlib import Path
 
 from medusa_core.errors import AdapterError, HubError, ModelError, NotFoundError
-from medusa_core.files.gguf import is_gguf
+from medusa_core.files.gguf import is_gguf, read_headers
 from medusa_core.files.layer_file import layer_files, remove_layer_file
 from medusa_core.heads.kind import read_shape
 from medusa_core.hub.catalog import read_catalog
@@ -487,8 +487,8 @@ def _shown(found: FoundInstalled) -> Installed:
     problem, config, is_base = "; ".join(found.contents.problems), None, False
     if kind in (InstalledKind.MODEL, InstalledKind.MERGED) and found.is_complete:
         try:
-            config = read_config(found.path)
-            is_base = is_base_model(found.path)
+            source = read_headers(found.path)
+            config, is_base = read_config(source), is_base_model(source)
         except ModelError as error:
             problem = f"{error.message} {error.hint}"
     heads = found.contents.heads

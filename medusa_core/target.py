@@ -16,6 +16,7 @@ from medusa_core.cluster.remote_cache import PLACE_DTYPE, place_config
 from medusa_core.cluster.runner import ClusterRunner
 from medusa_core.cluster.share import client_config
 from medusa_core.errors import CheckpointError, ClusterError, PlanError, RequestError
+from medusa_core.files.gguf import read_headers
 from medusa_core.heads.kind import Heads, has_own_heads, kind_of, read_shape
 from medusa_core.heads.medusa import Lent
 from medusa_core.kv.cache import KvCache
@@ -236,13 +237,14 @@ def load_target(
     chosen = settle_device(options.device)
     device = chosen.device
     options = replace(options, device=str(device))  # the plan is for what is used
-    config = read_config(model_dir)
+    source = read_headers(model_dir)
+    config = read_config(source)
     formats = settle_formats(options.formats, options.dtype, hardware_of(device), config.stored)
     precision = precision_of(formats.compute, device, formats.cache_format, formats.attended)
-    tokenizer = Tokenizer.open(model_dir)
-    template = RawText() if options.is_raw else open_template(model_dir, tokenizer)
+    tokenizer = Tokenizer.open(source)
+    template = RawText() if options.is_raw else open_template(source, tokenizer)
     phrases = read_phrases(options.phrases_dir or model_dir, config.vocab_size)
-    checkpoint = Checkpoint.open_model(model_dir)
+    checkpoint = Checkpoint.open_model(source)
     check_header(checkpoint, config)
     if heads_dir is None and options.takes_own_heads and has_own_heads(checkpoint.names):
         heads_dir = model_dir

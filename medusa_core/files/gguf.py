@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 import struct
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
-from typing import BinaryIO
 
 from medusa_core.errors import CheckpointError
+from medusa_core.files.gguf_header import GgufHeader, Numbers, Value, damaged
 
 SUFFIX = ".gguf"
 
@@ -23,18 +23,12 @@ _MAGIC = b"GGUF"
 _VERSIONS = (2, 3)
 _MOST_ENTRIES = 1 << 16
 _MOST_TENSORS = 1 << 16
-_MOST_TEXTS = 1 << 20  # of a list: four times the largest vocabulary
-_MOST_TEXT_BYTES = 1 << 24
 _MOST_HEADER_BYTES = 256 << 20
 _MOST_NAME_BYTES = 256
 _MOST_DIMS = 4
 _MOST_WEIGHTS = 1 << 48
 _MOST_FILES = 1 << 10
 _MOST_NUMBERS = 1 << 12  # of a tensor that belongs to the sizes
-_SCALARS = {
-    0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d",
-}  # fmt: skip
-_STRING, _ARRAY = 8, 9
 _SPLIT = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf")
 
 # By number: GGUF's name in lower case, weights of a block, bytes of a block.
@@ -60,9 +54,6 @@ _UNREAD = {
     22: "IQ2_S", 23: "IQ4_XS", 24: "I8", 25: "I16", 26: "I32", 27: "I64", 28: "F64", 29: "IQ1_M",
     34: "TQ1_0", 35: "TQ2_0", 40: "NVFP4",
 }  # fmt: skip
-
-Numbers = Sequence[int] | Sequence[float]
-Value = str | int | float | bool | list[str] | Numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +101,7 @@ class Gguf:
     def texts(self, key: str) -> list[str]:
         """The texts of a key; empty where there are none."""
         value = self.entries.get(key)
-        return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+        return value if isinstance(value, list) else []
 
     def numbers(self, key: str) -> Numbers:
         """The numbers of a key; empty where there are none."""
@@ -133,7 +124,7 @@ class Gguf:
         tensor = self.tensors[name]
         count = tensor.nbytes // 4
         if tensor.kind != "f32" or not 0 < count <= _MOST_NUMBERS:
-            raise _damaged(tensor.path, f"{name} isn't a short list of numbers")
+            raise damaged(tensor.path, f"{name} isn't a short list of numbers")
         try:
             with tensor.path.open("rb") as file:
                 file.seek(tensor.start)
@@ -141,8 +132,13 @@ class Gguf:
         except OSError as error:
             raise _unreadable(tensor.path, error) from error
         if len(data) < tensor.nbytes:
-            raise _damaged(tensor.path, f"it ends within {name}")
+            raise damaged(tensor.path, f"it ends within {name}")
         return struct.unpack(f"<{count}f", data)
+
+    @property
+    def path(self) -> Path:
+        """Its file, or the first of several."""
+        return self.files[0]
 
     @property
     def architecture(self) -> str:
@@ -199,6 +195,21 @@ def files_of(path: Path) -> tuple[Path, ...]:
     return files
 
 
+def read_headers(model: Path | Gguf, with_tensors: bool = True) -> Path | Gguf:
+    """The headers of a GGUF file, read once for all that need them; a folder as it is.
+
+    Args:
+        model: Folder, file, or headers that were read before.
+        with_tensors: Whether tensors are needed, too.
+
+    Raises:
+        CheckpointError: As `read_gguf` says.
+    """
+    if isinstance(model, Gguf) or not is_gguf(model):
+        return model
+    return read_gguf(model) if with_tensors else read_entries(model)
+
+
 def read_gguf(path: Path) -> Gguf:
     """Read the headers of a model; no tensor is touched.
 
@@ -213,10 +224,10 @@ def read_gguf(path: Path) -> Gguf:
     tensors: dict[str, GgufTensor] = {}
     for part in parts:
         if twice := tensors.keys() & part.tensors.keys():
-            raise _damaged(part.files[0], f"it holds {min(twice)} once more")
+            raise damaged(part.files[0], f"it holds {min(twice)} once more")
         tensors |= part.tensors
     if not tensors:
-        raise _damaged(path, "it holds no tensors")
+        raise damaged(path, "it holds no tensors")
     return Gguf(files, parts[0].version, parts[0].entries, tensors)
 
 
@@ -241,14 +252,14 @@ def read_beginning(path: Path, most_bytes: int) -> Gguf:
 def _read_file(path: Path, with_tensors: bool = True, most_bytes: int = _MOST_HEADER_BYTES) -> Gguf:
     try:
         with path.open("rb") as file:
-            return _read(_Header(file, path, most_bytes), path, with_tensors)
+            return _read(GgufHeader(file, path, most_bytes), path, with_tensors)
     except FileNotFoundError as error:
         raise CheckpointError(f"{path} doesn't exist.", "Choose a file that does.") from error
     except OSError as error:
         raise _unreadable(path, error) from error
 
 
-def _read(header: _Header, path: Path, with_tensors: bool) -> Gguf:
+def _read(header: GgufHeader, path: Path, with_tensors: bool) -> Gguf:
     if header.take(4) != _MAGIC:
         raise header.damaged("it doesn't begin as GGUF does")
     version = int(header.scalar("I"))
@@ -278,7 +289,7 @@ class _Entry:
     offset: int
 
     @classmethod
-    def read(cls, header: _Header) -> _Entry:
+    def read(cls, header: GgufHeader) -> _Entry:
         """The next one."""
         name = header.text(_MOST_NAME_BYTES)
         num_dims = int(header.scalar("I"))
@@ -305,7 +316,7 @@ class _Entry:
 
 
 def _placed(
-    found: Sequence[_Entry], header: _Header, entries: Mapping[str, Value], path: Path
+    found: Sequence[_Entry], header: GgufHeader, entries: Mapping[str, Value], path: Path
 ) -> dict[str, GgufTensor]:
     """The tensors where their bytes are; none may overlap another, or reach past the end."""
     alignment = entries.get("general.alignment", 32)
@@ -327,85 +338,5 @@ def _placed(
     return tensors
 
 
-def _damaged(path: Path, reason: str) -> CheckpointError:
-    return CheckpointError(
-        f"{path.name} is no GGUF file that can be read: {reason}.", "Download it again."
-    )
-
-
 def _unreadable(path: Path, error: OSError) -> CheckpointError:
     return CheckpointError(f"{path} can't be read: {error}.", "Check the disk.")
-
-
-class _Header:
-    """The beginning of a file, read with bounds.
-
-    Attributes:
-        name: The file's name.
-        size: Its size.
-    """
-
-    def __init__(self, file: BinaryIO, path: Path, most_bytes: int) -> None:
-        self.name = path.name
-        self.size = path.stat().st_size
-        self._file, self._path = file, path
-        self._left = min(self.size, most_bytes)
-
-    @property
-    def position(self) -> int:
-        """Bytes read so far."""
-        return self._file.tell()
-
-    def take(self, count: int) -> bytes:
-        """So many bytes."""
-        data = self._file.read(count) if count <= self._left else b""
-        if len(data) < count:
-            raise self.damaged("it ends within its header, or the header is too long")
-        self._left -= count
-        return data
-
-    def scalar(self, form: str) -> int | float | bool:
-        """One number."""
-        found: int | float | bool = struct.unpack(f"<{form}", self.take(struct.calcsize(form)))[0]
-        return found
-
-    def count(self, most: int) -> int:
-        """How many of something follow."""
-        count = int(self.scalar("Q"))
-        if count > most:
-            raise self.damaged(f"it promises {count:,} of something")
-        return count
-
-    def text(self, most_bytes: int = _MOST_TEXT_BYTES) -> str:
-        """A text with its length before it."""
-        return self.take(self.count(most_bytes)).decode(errors="replace")
-
-    def value(self) -> Value:
-        """A value with its kind before it."""
-        kind = int(self.scalar("I"))
-        if kind == _STRING:
-            return self.text()
-        if kind == _ARRAY:
-            return self._list()
-        if kind not in _SCALARS:
-            raise self.damaged(f"it holds a value of the unknown kind {kind}")
-        return self.scalar(_SCALARS[kind])
-
-    def _list(self) -> Value:
-        kind = int(self.scalar("I"))
-        if kind == _STRING:
-            return list(self._texts(self.count(_MOST_TEXTS)))
-        if kind not in _SCALARS:
-            raise self.damaged(f"it holds a list of the unknown kind {kind}")
-        form = "B" if _SCALARS[kind] == "?" else _SCALARS[kind]
-        numbers = array(form)
-        numbers.frombytes(self.take(self.count(self._left) * numbers.itemsize))
-        return numbers
-
-    def _texts(self, count: int) -> Iterator[str]:
-        for _ in range(count):
-            yield self.text()
-
-    def damaged(self, reason: str) -> CheckpointError:
-        """What to raise."""
-        return _damaged(self._path, reason)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import struct
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -21,9 +22,11 @@ def model_key(files: Iterable[Path], pieces: Mapping[int, bytes]) -> str:
     Raises:
         OSError: A file can't be read.
     """
-    told = hashlib.sha256()
-    for token_id, piece in sorted(pieces.items()):
-        told.update(token_id.to_bytes(4, "little") + len(piece).to_bytes(4, "little") + piece)
+    numbers = struct.Struct("<II").pack
+    sorted_pieces = sorted(pieces.items())
+    told = hashlib.sha256(
+        b"".join([numbers(token_id, len(piece)) + piece for token_id, piece in sorted_pieces])
+    )
     for file in sorted(files, key=lambda path: path.name):
         size = file.stat().st_size
         told.update(size.to_bytes(8, "little"))

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
-from medusa_core.files.gguf import is_gguf
+from medusa_core.files.gguf import Gguf, read_headers
 from medusa_core.files.json_file import read_json
 from medusa_core.files.safetensors_header import TensorEntry, read_header
 from medusa_core.models.checksum import PIECE_BYTES, Checksum
@@ -53,17 +53,21 @@ class Checkpoint:
         self._read: set[str] = set()
 
     @classmethod
-    def open_model(cls, model_dir: Path) -> Checkpoint:
+    def open_model(cls, model: Path | Gguf) -> Checkpoint:
         """Open a target's weights: `model.safetensors`, the shards its index names, or a GGUF file.
+
+        Args:
+            model: Folder, file, or the headers of GGUF files.
 
         Raises:
             CheckpointError: No such file is there, one is missing, or one is damaged.
             ModelError: It is a GGUF file of an architecture that isn't supported.
         """
-        if is_gguf(model_dir):
+        model_dir = read_headers(model)
+        if isinstance(model_dir, Gguf):
             from medusa_core.models.gguf_checkpoint import GgufCheckpoint
 
-            return GgufCheckpoint.open_gguf(model_dir)
+            return GgufCheckpoint(model_dir)
         index = model_dir / _INDEX
         if index.exists():
             return _opened(_read_index(model_dir, index))

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from medusa_core.errors import ModelError
-from medusa_core.files.gguf import is_gguf
+from medusa_core.files.gguf import Gguf, read_headers
 from medusa_core.files.json_file import read_json
 from medusa_core.messages import Advice
 from medusa_core.models.advice import read_advice
 from medusa_core.models.family import Traits, find_family
-from medusa_core.models.gguf_config import read_gguf_config, usual_type
+from medusa_core.models.gguf_config import config_of, usual_type
 from medusa_core.models.packing import Packing
 from medusa_core.models.stored import StoredFormat, stored_registry
 from medusa_core.quant.choice import NO_TYPES, StoredTypes
@@ -146,22 +146,21 @@ class ModelConfig:
         return self.hidden_size, self.intermediate_size, self.head_dim
 
 
-def read_config(model_dir: Path) -> ModelConfig:
+def read_config(model: Path | Gguf) -> ModelConfig:
     """Read and check the `config.json` of a target.
 
     Args:
-        model_dir: Folder in Hugging Face layout, or a GGUF file.
+        model: Folder in Hugging Face layout, a GGUF file, or its headers.
 
     Raises:
         CheckpointError: The file is missing or damaged.
         ModelError: It describes something that this engine doesn't run.
     """
-    if is_gguf(model_dir):
-        return parse_config(*read_gguf_config(model_dir))
-    path = model_dir / "generation_config.json"
-    return parse_config(
-        read_json(model_dir / "config.json"), read_json(path) if path.exists() else {}
-    )
+    source = read_headers(model)
+    if isinstance(source, Gguf):
+        return parse_config(*config_of(source))
+    path = source / "generation_config.json"
+    return parse_config(read_json(source / "config.json"), read_json(path) if path.exists() else {})
 
 
 def parse_config(

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
-from medusa_core.files.gguf import Gguf, GgufTensor, read_gguf
+from medusa_core.files.gguf import Gguf, GgufTensor
 from medusa_core.files.safetensors_header import TensorEntry
 from medusa_core.models.checkpoint import Checkpoint, EachPiece, missing_tensor, read_bytes
 from medusa_core.models.gguf_config import find_architecture
@@ -39,16 +39,6 @@ class GgufCheckpoint(Checkpoint):
         self._architecture = find_architecture(gguf)
         self._tensors = dict(_named(gguf, self._architecture))
         super().__init__({name: tensor.path for name, tensor in self._tensors.items()})
-
-    @classmethod
-    def open_gguf(cls, path: Path) -> GgufCheckpoint:
-        """Open a file.
-
-        Raises:
-            CheckpointError: It is missing or damaged.
-            ModelError: Its architecture isn't supported.
-        """
-        return cls(read_gguf(path))
 
     @property
     def files(self) -> frozenset[Path]:

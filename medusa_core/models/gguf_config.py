@@ -87,7 +87,7 @@ def find_architecture(gguf: Gguf) -> Architecture:
 def read_gguf_config(
     path: Path, most_bytes: int | None = None
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
-    """What `parse_config` takes, from a GGUF file: sizes, ends of answers, types of matrices.
+    """What `parse_config` takes, from a GGUF file.
 
     Args:
         path: The file.
@@ -99,13 +99,22 @@ def read_gguf_config(
         CheckpointError: The file is damaged.
         ModelError: Its architecture isn't supported.
     """
-    gguf = read_gguf(path) if most_bytes is None else read_beginning(path, most_bytes)
+    return config_of(read_gguf(path) if most_bytes is None else read_beginning(path, most_bytes))
+
+
+def config_of(gguf: Gguf) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
+    """What `parse_config` takes: sizes, ends of answers, types of matrices.
+
+    Raises:
+        CheckpointError: The file is damaged.
+        ModelError: Its architecture isn't supported.
+    """
     of = find_architecture(gguf)
     raw: dict[str, Any] = {"model_type": of.model_type}
     for name, key in (_SIZES | _MORE).items():
         if (value := gguf.of_model(key)) is not None:
             raw[name] = _plain(value)
-    raw["vocab_size"] = _vocab_size(gguf, path)
+    raw["vocab_size"] = _vocab_size(gguf)
     raw["tie_word_embeddings"] = "output.weight" not in gguf.tensors and not _lacks_files(gguf)
     raw["head_dim"] = gguf.of_model("attention.key_length") or width_of_heads(raw)
     raw["attention_bias"] = "blk.0.attn_q.bias" in gguf.tensors
@@ -115,13 +124,13 @@ def read_gguf_config(
     return _told(raw), _generation(gguf), _stored_types(gguf, of)
 
 
-def _vocab_size(gguf: Gguf, path: Path) -> int:
+def _vocab_size(gguf: Gguf) -> int:
     table = gguf.tensors.get("token_embd.weight")
     if table is not None:
         return table.shape[0]
     tokens = gguf.texts("tokenizer.ggml.tokens")
     if not tokens or not _lacks_files(gguf):
-        raise CheckpointError(f"{path.name} holds no token vectors.", "Download it again.")
+        raise CheckpointError(f"{gguf.path.name} holds no token vectors.", "Download it again.")
     return len(tokens)
 
 

@@ -9,7 +9,7 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tok
 from tokenizers import Tokenizer as RustTokenizer
 
 from medusa_core.errors import TokenizerError
-from medusa_core.files.gguf import Gguf, read_entries
+from medusa_core.files.gguf import Gguf
 from medusa_core.text.seam import tokenizer_errors
 from medusa_core.text.sentencepiece import MOST_PIECE_CHARS, Kind, Piece, build_sentencepiece
 
@@ -67,17 +67,16 @@ _MOST_CHARS = 4096
 _TOKENS = "tokenizer.ggml.tokens"
 
 
-def read_gguf_tokenizer(path: Path) -> tuple[RustTokenizer, bool]:
+def make_gguf_tokenizer(gguf: Gguf) -> tuple[RustTokenizer, bool]:
     """Build the tokenizer of a GGUF file.
 
     Returns:
         It, and whether its pieces are byte-level BPE's; else SentencePiece's.
 
     Raises:
-        CheckpointError: The file is damaged.
         TokenizerError: The file has none, or one of a kind that isn't supported.
     """
-    gguf = read_entries(path)
+    path = gguf.path
     model = gguf.text("tokenizer.ggml.model")
     if model not in _MODELS:
         raise TokenizerError(
@@ -86,7 +85,7 @@ def read_gguf_tokenizer(path: Path) -> tuple[RustTokenizer, bool]:
         )
     texts, kinds = gguf.texts(_TOKENS), gguf.numbers("tokenizer.ggml.token_type")
     most = MOST_PIECE_CHARS if model == "llama" else _MOST_CHARS
-    if not texts or any(len(text) > most for text in texts):
+    if not texts or max(map(len, texts)) > most:
         raise _damaged(path, "it holds no tokens, or far too long ones")
     if kinds and len(kinds) != len(texts):
         raise _damaged(path, "its tokens have other kinds than there are tokens")
@@ -112,13 +111,8 @@ class GgufChat:
     names: str
 
 
-def read_chat(path: Path) -> GgufChat:
-    """Read what a GGUF file says of conversations.
-
-    Raises:
-        CheckpointError: The file is damaged.
-    """
-    gguf = read_entries(path)
+def read_chat(gguf: Gguf) -> GgufChat:
+    """Read what a GGUF file says of conversations."""
     texts = gguf.texts(_TOKENS)
     found = {}
     for name, key in _NAMED.items():
@@ -129,13 +123,9 @@ def read_chat(path: Path) -> GgufChat:
     return GgufChat(gguf.text("tokenizer.chat_template"), found, names)
 
 
-def read_token_texts(path: Path) -> frozenset[str]:
-    """The texts of a GGUF file's tokens.
-
-    Raises:
-        CheckpointError: The file is damaged.
-    """
-    return frozenset(read_entries(path).texts(_TOKENS))
+def token_texts(gguf: Gguf) -> frozenset[str]:
+    """The texts of a GGUF file's tokens."""
+    return frozenset(gguf.texts(_TOKENS))
 
 
 def _sentencepiece(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> RustTokenizer:

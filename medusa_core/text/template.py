@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from medusa_core.errors import TemplateError
-from medusa_core.files.gguf import is_gguf
+from medusa_core.files.gguf import Gguf, read_headers
 from medusa_core.files.json_file import read_json
 from medusa_core.messages import ChatMessage, Role, ThinkingSwitch
-from medusa_core.text.gguf_tokenizer import read_chat, read_token_texts
+from medusa_core.text.gguf_tokenizer import read_chat, token_texts
 from medusa_core.text.known_templates import is_shipped, known_template
 from medusa_core.text.raw_text import RawText
 from medusa_core.text.rendering import MOST_SOURCE_CHARS, Rendering, too_long
@@ -107,33 +107,43 @@ class ChatTemplate:
 Template = ChatTemplate | RawText
 
 
-def open_template(model_dir: Path, tokenizer: Tokenizer) -> Template:
+def open_template(model: Path | Gguf, tokenizer: Tokenizer) -> Template:
     """Read `chat_template.jinja`, else the template in `tokenizer_config.json`, or a GGUF file's.
 
     Models that have none but are known (Vicuna, Llama 2) get the one they were trained on; all
     others are base models, which go on with a text.
 
+    Args:
+        model: Folder, file, or the headers of GGUF files.
+        tokenizer: The model's.
+
     Raises:
+        CheckpointError: The GGUF file is damaged.
         TemplateError: It doesn't parse.
     """
-    written = _written(model_dir)
+    headers = read_headers(model, with_tensors=False)
+    written = _written(headers)
     source = written.source
     if source is None:
-        source = known_template(model_dir, written.names, tokenizer.knows)
+        source = known_template(_path(headers), written.names, tokenizer.knows)
     return RawText() if source is None else ChatTemplate(source, written.tokens)
 
 
-def is_base_model(model_dir: Path) -> bool:
+def is_base_model(model: Path | Gguf) -> bool:
     """Is it a model without a chat template? Its tokenizer isn't built to find out.
+
+    Args:
+        model: Folder, file, or the headers of GGUF files.
 
     Raises:
         CheckpointError: Its files are damaged.
         TemplateError: Its template can't be read.
     """
-    written = _written(model_dir)
+    headers = read_headers(model, with_tensors=False)
+    written = _written(headers)
     if written.source is not None:
         return False
-    return known_template(model_dir, written.names, _knows(model_dir)) is None
+    return known_template(_path(headers), written.names, _knows(headers)) is None
 
 
 class _Written(NamedTuple):
@@ -150,19 +160,23 @@ class _Written(NamedTuple):
     names: str
 
 
-def _written(model_dir: Path) -> _Written:
-    if is_gguf(model_dir):
-        chat = read_chat(model_dir)
+def _path(model: Path | Gguf) -> Path:
+    return model.path if isinstance(model, Gguf) else model
+
+
+def _written(model: Path | Gguf) -> _Written:
+    if isinstance(model, Gguf):
+        chat = read_chat(model)
         return _Written(chat.template or None, chat.tokens, chat.names)
-    source, tokens = _of_folder(model_dir)
-    return _Written(source, tokens, _names(model_dir) if source is None else "")
+    source, tokens = _of_folder(model)
+    return _Written(source, tokens, _names(model) if source is None else "")
 
 
-def _knows(model_dir: Path) -> Callable[[str], bool]:
+def _knows(model: Path | Gguf) -> Callable[[str], bool]:
     """Whether a text is a token, by the files alone."""
-    if is_gguf(model_dir):
-        return read_token_texts(model_dir).__contains__
-    file = model_dir / "tokenizer.json"
+    if isinstance(model, Gguf):
+        return token_texts(model).__contains__
+    file = model / "tokenizer.json"
     text = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
     return lambda token: json.dumps(token, ensure_ascii=False) in text
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from tokenizers import Tokenizer as RustTokenizer
 
 from medusa_core.errors import TokenizerError
-from medusa_core.files.gguf import is_gguf
+from medusa_core.files.gguf import Gguf, read_headers
 from medusa_core.files.json_file import read_json
-from medusa_core.text.gguf_tokenizer import read_gguf_tokenizer
+from medusa_core.text.gguf_tokenizer import make_gguf_tokenizer
 from medusa_core.text.seam import tokenizer_errors
 from medusa_core.text.sentencepiece import read_sentencepiece
 
@@ -31,6 +31,13 @@ class _Pieces(dict[int, bytes]):
 
     def __missing__(self, token_id: int) -> bytes:
         return b""
+
+
+class _Latin(dict[int, str]):
+    """The Latin-1 character of a byte, by what is written for it; other characters are dropped."""
+
+    def __missing__(self, code: int) -> str:
+        return ""
 
 
 class Tokenizer:
@@ -65,25 +72,29 @@ class Tokenizer:
         self._decoded: dict[int, tuple[tuple[int, ...], str]] = {}
 
     @classmethod
-    def open(cls, model_dir: Path) -> Tokenizer:
+    def open(cls, model: Path | Gguf) -> Tokenizer:
         """Read `tokenizer.json`, else SentencePiece's `tokenizer.model`; or that of a GGUF file.
+
+        Args:
+            model: Folder, file, or the headers of GGUF files.
 
         Raises:
             CheckpointError: The GGUF file is damaged.
             TokenizerError: It is missing, damaged, or of a kind that can't be streamed.
         """
-        if is_gguf(model_dir):
-            return cls(*read_gguf_tokenizer(model_dir))
-        path = model_dir / "tokenizer.json"
+        source = read_headers(model, with_tensors=False)
+        if isinstance(source, Gguf):
+            return cls(*make_gguf_tokenizer(source))
+        path = source / "tokenizer.json"
         if path.exists():
             with tokenizer_errors(f"{path.name} can't be read", "Download the file again."):
                 is_byte_level = _is_byte_level(path)
                 tokenizer = RustTokenizer.from_file(str(path))
             return cls(tokenizer, is_byte_level)
-        pieces = model_dir / "tokenizer.model"
+        pieces = source / "tokenizer.model"
         if pieces.exists():
             return cls(read_sentencepiece(pieces), is_byte_level=False)
-        raise TokenizerError(f"tokenizer.json is missing in {model_dir}.", "Download it again.")
+        raise TokenizerError(f"tokenizer.json is missing in {source}.", "Download it again.")
 
     def _puts_space(self) -> bool:
         """Does a text get a space before it? Llama's do, Gemma's don't."""
@@ -206,8 +217,8 @@ def _piece_bytes(piece: str) -> bytes:
 
 
 def _byte_level() -> Callable[[str], bytes]:
-    byte_of = _byte_alphabet()
-    return lambda text: bytes(byte_of[char] for char in text if char in byte_of)
+    latin = _Latin({ord(char): chr(byte) for char, byte in _byte_alphabet().items()})
+    return lambda text: text.translate(latin).encode("latin-1")
 
 
 def _byte_alphabet() -> dict[str, int]:

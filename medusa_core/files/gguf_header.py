@@ -1,0 +1,142 @@
+"""The beginning of a GGUF file, read with bounds.
+
+Every count and length is compared with the file before it is believed.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from array import array
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from medusa_core.errors import CheckpointError
+
+_MOST_TEXTS = 1 << 20  # of a list: four times the largest vocabulary
+_MOST_TEXT_BYTES = 1 << 24
+_LEAST_READ = 1 << 20
+_SCALARS = {
+    0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d",
+}  # fmt: skip
+_STRING, _ARRAY = 8, 9
+_LENGTH = struct.Struct("<Q")
+
+Numbers = Sequence[int] | Sequence[float]
+Value = str | int | float | bool | list[str] | Numbers
+
+
+class GgufHeader:
+    """The beginning of a file, read from its first byte on.
+
+    Attributes:
+        name: The file's name.
+        size: Its size in bytes.
+        position: Bytes read so far.
+    """
+
+    def __init__(self, file: BinaryIO, path: Path, most_bytes: int) -> None:
+        """Begin.
+
+        Args:
+            file: The file.
+            path: Its path.
+            most_bytes: Where the header must end.
+        """
+        self.name = path.name
+        self.size = os.fstat(file.fileno()).st_size
+        self.position = 0
+        self._file, self._path = file, path
+        self._most = min(self.size, most_bytes)
+        self._data = b""
+
+    def take(self, count: int) -> bytes:
+        """So many bytes."""
+        begin, end = self.position, self.position + count
+        data = self._up_to(end)
+        self.position = end
+        return data[begin:end]
+
+    def scalar(self, form: str) -> int | float | bool:
+        """One number."""
+        found: int | float | bool = struct.unpack(f"<{form}", self.take(struct.calcsize(form)))[0]
+        return found
+
+    def count(self, most: int) -> int:
+        """How many of something follow."""
+        count = int(self.scalar("Q"))
+        self._check_count(count, most)
+        return count
+
+    def text(self, most_bytes: int = _MOST_TEXT_BYTES) -> str:
+        """A text with its length before it."""
+        return self.take(self.count(most_bytes)).decode(errors="replace")
+
+    def value(self) -> Value:
+        """A value with its kind before it."""
+        kind = int(self.scalar("I"))
+        if kind == _STRING:
+            return self.text()
+        if kind == _ARRAY:
+            return self._list()
+        if kind not in _SCALARS:
+            raise self.damaged(f"it holds a value of the unknown kind {kind}")
+        return self.scalar(_SCALARS[kind])
+
+    def damaged(self, reason: str) -> CheckpointError:
+        """What to raise."""
+        return damaged(self._path, reason)
+
+    def _list(self) -> Value:
+        kind = int(self.scalar("I"))
+        if kind == _STRING:
+            return self._texts(self.count(_MOST_TEXTS))
+        if kind not in _SCALARS:
+            raise self.damaged(f"it holds a list of the unknown kind {kind}")
+        form = "B" if _SCALARS[kind] == "?" else _SCALARS[kind]
+        numbers = array(form)
+        numbers.frombytes(self.take(self.count(self._most) * numbers.itemsize))
+        return numbers
+
+    def _texts(self, count: int) -> list[str]:
+        """A vocabulary has hundreds of thousands: no calls for each that aren't needed."""
+        texts = []
+        data, at, length_at = self._data, self.position, _LENGTH.unpack_from
+        for _ in range(count):
+            begin = at + _LENGTH.size
+            if begin > len(data):
+                data = self._up_to(begin)
+            (length,) = length_at(data, at)
+            if length > _MOST_TEXT_BYTES:
+                self._check_count(length, _MOST_TEXT_BYTES)
+            at = begin + length
+            if at > len(data):
+                data = self._up_to(at)
+            texts.append(data[begin:at].decode("utf-8", "replace"))
+        self.position = at
+        return texts
+
+    def _check_count(self, count: int, most: int) -> None:
+        if count > most:
+            raise self.damaged(f"it promises {count:,} of something")
+
+    def _up_to(self, end: int) -> bytes:
+        """The bytes from the beginning to at least `end`."""
+        if end <= len(self._data):
+            return self._data
+        have = len(self._data)
+        if end <= self._most:
+            # Twice as much every time: what is copied stays in proportion.
+            wanted = min(self._most, max(end, 2 * have, _LEAST_READ))
+            self._data += self._file.read(wanted - have)
+        if end > len(self._data):
+            raise self.damaged("it ends within its header, or the header is too long")
+        return self._data
+
+
+def damaged(path: Path, reason: str) -> CheckpointError:
+    """What to raise of a file that can't be read."""
+    return CheckpointError(
+        f"{path.name} is no GGUF file that can be read: {reason}.", "Download it again."
+    )
