@@ -5,21 +5,10 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from medusa_core.batch import cli as batch_cli
-from medusa_core.bench import cli as bench_cli
-from medusa_core.doctor import cli as doctor_cli
 from medusa_core.errors import MedusaError
-from medusa_core.generate.cli import add_generate_arguments, run_generate
-from medusa_core.generate.serve_layers_cli import add_serve_layers_arguments, run_serve_layers
-from medusa_core.heads import cli as heads_cli
-from medusa_core.history import cli as history_cli
-from medusa_core.hub import download_cli
-from medusa_core.hub.library_cli import add_library_commands
-from medusa_core.plan import cli as plan_cli
-from medusa_core.training import cli as training_cli
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -28,8 +17,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         0 on success, 1 if it failed with a message, 2 if the arguments are wrong, 130 if stopped.
     """
-    parser = _parser()
-    args = parser.parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    args = _parser(words).parse_args(words)
     logging.basicConfig(level=logging.INFO if args.verbose else logging.WARNING)
     if not args.verbose:
         for handler in logging.getLogger().handlers:
@@ -64,52 +53,140 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(*args, **{**kwargs, "allow_abbrev": False})
 
 
-def _parser() -> argparse.ArgumentParser:
+def _generate(parser: argparse.ArgumentParser) -> None:
+    from medusa_core.generate.cli import add_generate_arguments, run_generate
+
+    add_generate_arguments(parser)
+    parser.set_defaults(run=run_generate)
+
+
+def _batch(parser: argparse.ArgumentParser) -> None:
+    from medusa_core.batch import cli
+
+    cli.add_arguments(parser)
+    parser.set_defaults(run=cli.run)
+
+
+def _serve_layers(parser: argparse.ArgumentParser) -> None:
+    from medusa_core.generate.serve_layers_cli import add_serve_layers_arguments, run_serve_layers
+
+    add_serve_layers_arguments(parser)
+    parser.set_defaults(run=run_serve_layers)
+
+
+def _bench(parser: argparse.ArgumentParser) -> None:
+    from medusa_core.bench import cli
+
+    cli.add_arguments(parser)
+    parser.set_defaults(run=cli.run)
+
+
+def _heads(parser: argparse.ArgumentParser) -> None:
+    from medusa_core.heads import cli
+
+    cli.add_arguments(parser)
+
+
+def _download(parser: argparse.ArgumentParser) -> None:
+    from medusa_core.hub import download_cli
+
+    download_cli.add_arguments(parser)
+    parser.set_defaults(run=download_cli.run)
+
+
+def _list(parser: argparse.ArgumentParser) -> None:
+    from medusa_core.hub import library_cli
+
+    library_cli.add_list_arguments(parser)
+
+
+def _verify(parser: argparse.ArgumentParser) -> None:
+    from medusa_core.hub import library_cli
+
+    library_cli.add_verify_arguments(parser)
+
+
+def _remove(parser: argparse.ArgumentParser) -> None:
+    from medusa_core.hub import library_cli
+
+    library_cli.add_remove_arguments(parser)
+
+
+def _import(parser: argparse.ArgumentParser) -> None:
+    from medusa_core.hub import library_cli
+
+    library_cli.add_import_arguments(parser)
+
+
+def _convert(parser: argparse.ArgumentParser) -> None:
+    from medusa_core.hub import library_cli
+
+    library_cli.add_convert_arguments(parser)
+
+
+def _history(parser: argparse.ArgumentParser) -> None:
+    from medusa_core.history import cli
+
+    cli.add_arguments(parser)
+
+
+def _plan(parser: argparse.ArgumentParser) -> None:
+    from medusa_core.plan import cli
+
+    cli.add_arguments(parser)
+    parser.set_defaults(run=cli.run)
+
+
+def _doctor(parser: argparse.ArgumentParser) -> None:
+    from medusa_core.doctor import cli
+
+    cli.add_arguments(parser)
+    parser.set_defaults(run=cli.run)
+
+
+def _train(parser: argparse.ArgumentParser) -> None:
+    from medusa_core.training import cli
+
+    cli.add_train_arguments(parser)
+
+
+def _eval(parser: argparse.ArgumentParser) -> None:
+    from medusa_core.training import cli
+
+    cli.add_eval_arguments(parser)
+
+
+# By name: what it does, and what gives its parser the arguments and the function that runs it.
+_COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
+    "generate": ("answer one prompt in the terminal", _generate),
+    "batch": ("answer a file of prompts, many at a time", _batch),
+    "serve-layers": ("let other machines use layers of a model", _serve_layers),
+    "bench": ("compare decoding modes and peers on prompts", _bench),
+    "heads": ("look at Medusa heads, and convert them", _heads),
+    "download": ("fetch a model and its heads from the Hub", _download),
+    "list": ("models and heads on this computer", _list),
+    "verify": ("compare a model's files with their hashes", _verify),
+    "remove": ("remove a model from the cache", _remove),
+    "import": ("list a model that lies in a folder", _import),
+    "convert": ("turn pickled heads or weights into safetensors", _convert),
+    "history": ("export, import and check conversations", _history),
+    "plan": ("does a model fit, and where does the memory go?", _plan),
+    "doctor": ("what works here, and what to do where it doesn't", _doctor),
+    "train": ("train heads for a model, or the demo model itself", _train),
+    "eval": ("measure heads, or the demo model", _eval),
+}
+
+
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser of a command line: only the command that stands in it is imported."""
     parser: argparse.ArgumentParser = _Parser(prog="medusa_core", description=__doc__)
     parser.add_argument("--verbose", action="store_true", help="log what is done")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-
-    generate = commands.add_parser("generate", help="answer one prompt in the terminal")
-    add_generate_arguments(generate)
-    generate.set_defaults(run=run_generate)
-
-    batch = commands.add_parser("batch", help="answer a file of prompts, many at a time")
-    batch_cli.add_arguments(batch)
-    batch.set_defaults(run=batch_cli.run)
-
-    layers = commands.add_parser("serve-layers", help="let other machines use layers of a model")
-    add_serve_layers_arguments(layers)
-    layers.set_defaults(run=run_serve_layers)
-
-    bench = commands.add_parser("bench", help="compare decoding modes and peers on prompts")
-    bench_cli.add_arguments(bench)
-    bench.set_defaults(run=bench_cli.run)
-
-    heads = commands.add_parser("heads", help="look at Medusa heads, and convert them")
-    heads_cli.add_arguments(heads)
-
-    download = commands.add_parser("download", help="fetch a model and its heads from the Hub")
-    download_cli.add_arguments(download)
-    download.set_defaults(run=download_cli.run)
-
-    add_library_commands(commands)
-
-    history = commands.add_parser("history", help="export, import and check conversations")
-    history_cli.add_arguments(history)
-
-    plan = commands.add_parser("plan", help="does a model fit, and where does the memory go?")
-    plan_cli.add_arguments(plan)
-    plan.set_defaults(run=plan_cli.run)
-
-    doctor = commands.add_parser("doctor", help="what works here, and what to do where it doesn't")
-    doctor_cli.add_arguments(doctor)
-    doctor.set_defaults(run=doctor_cli.run)
-
-    train = commands.add_parser("train", help="train heads for a model, or the demo model itself")
-    training_cli.add_train_arguments(train)
-
-    evaluate = commands.add_parser("eval", help="measure heads, or the demo model")
-    training_cli.add_eval_arguments(evaluate)
+    chosen = next((word for word in words if not word.startswith("-")), "")
+    for name, (does, add_arguments) in _COMMANDS.items():
+        command = commands.add_parser(name, help=does)
+        if name == chosen:
+            add_arguments(command)
     return parser
 
 

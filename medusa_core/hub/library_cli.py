@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import platformdirs
 
@@ -23,50 +23,54 @@ from medusa_core.hub.installed import (
 from medusa_core.hub.library_import import FolderList, import_copy
 from medusa_core.hub.settings import settings_from
 
-if TYPE_CHECKING:
-    _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
-
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
-def add_library_commands(subparsers: _Commands) -> None:
-    """Register the commands, each with the function that runs it as `run`."""
-    shown = subparsers.add_parser("list", help="models and heads on this computer")
-    shown.add_argument("--json", action="store_true", help="print one JSON object")
-    shown.set_defaults(run=run_list)
+def add_list_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `list`."""
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    _add_folders(parser)
+    parser.set_defaults(run=run_list)
 
-    verify = subparsers.add_parser("verify", help="compare a model's files with their hashes")
-    verify.add_argument("name", metavar="NAME", help="repository, or a folder")
-    verify.add_argument("--revision", default="", help="branch, tag or commit")
-    verify.add_argument("--repair", action="store_true", help="remove damaged files of the cache")
-    verify.set_defaults(run=run_verify)
 
-    remove = subparsers.add_parser("remove", help="remove a model from the cache")
-    remove.add_argument("name", metavar="NAME", help="repository")
-    remove.add_argument("--revision", default="", help="only this branch, tag or commit")
-    remove.add_argument("--yes", action="store_true", help="don't ask")
-    remove.set_defaults(run=run_remove)
+def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `verify`."""
+    parser.add_argument("name", metavar="NAME", help="repository, or a folder")
+    parser.add_argument("--revision", default="", help="branch, tag or commit")
+    parser.add_argument("--repair", action="store_true", help="remove damaged files of the cache")
+    _add_folders(parser)
+    parser.set_defaults(run=run_verify)
 
-    take = subparsers.add_parser("import", help="list a model that lies in a folder")
-    take.add_argument("folder", type=Path, metavar="FOLDER", help="in Hugging Face layout")
-    take.add_argument("--copy-to", type=Path, metavar="DIR", help="copy it there first")
-    take.set_defaults(run=run_import)
 
-    convert = subparsers.add_parser(
-        "convert", help="turn pickled heads or weights into safetensors"
+def add_remove_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `remove`."""
+    parser.add_argument("name", metavar="NAME", help="repository")
+    parser.add_argument("--revision", default="", help="only this branch, tag or commit")
+    parser.add_argument("--yes", action="store_true", help="don't ask")
+    _add_folders(parser)
+    parser.set_defaults(run=run_remove)
+
+
+def add_import_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `import`."""
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="in Hugging Face layout")
+    parser.add_argument("--copy-to", type=Path, metavar="DIR", help="copy it there first")
+    parser.set_defaults(run=run_import)
+
+
+def add_convert_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `convert`."""
+    parser.add_argument("source", type=Path, metavar="FILE|DIR", help="pickles of torch")
+    parser.add_argument("--output", type=Path, metavar="DIR", help="default: the same folder")
+    parser.add_argument("--yes", action="store_true", help="don't ask")
+    parser.set_defaults(run=run_convert)
+
+
+def _add_folders(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--cache-dir", type=Path, help="another folder than the Hugging Face cache")
+    parser.add_argument(
+        "--folder", type=Path, action="append", default=[], help="look for models here, too"
     )
-    convert.add_argument("source", type=Path, metavar="FILE|DIR", help="pickles of torch")
-    convert.add_argument("--output", type=Path, metavar="DIR", help="default: the same folder")
-    convert.add_argument("--yes", action="store_true", help="don't ask")
-    convert.set_defaults(run=run_convert)
-
-    for parser in (shown, verify, remove):
-        parser.add_argument(
-            "--cache-dir", type=Path, help="another folder than the Hugging Face cache"
-        )
-        parser.add_argument(
-            "--folder", type=Path, action="append", default=[], help="look for models here, too"
-        )
 
 
 def folder_list() -> FolderList:

@@ -132,8 +132,9 @@ def _sentencepiece(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -
     scores = gguf.numbers("tokenizer.ggml.scores")
     if len(scores) != len(texts):
         raise _damaged(path, "its tokens have other scores than there are tokens")
+    kind_of = {kind: Kind(kind) for kind in set(kinds)}
     pieces = [
-        Piece(text, float(score), Kind(kind))
+        Piece(text, score, kind_of[kind])
         for text, score, kind in zip(texts, scores, kinds, strict=True)
     ]
     swallowing = frozenset(texts) - _NOT_SWALLOWING if gguf.architecture == "phi3" else frozenset()

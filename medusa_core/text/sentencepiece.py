@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from enum import IntEnum
+from operator import itemgetter
 from pathlib import Path
+from typing import NamedTuple
 
 from tokenizers import AddedToken, decoders, models, normalizers, processors
 from tokenizers import Tokenizer as RustTokenizer
@@ -38,8 +39,7 @@ class Kind(IntEnum):
     BYTE = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """One entry of the vocabulary; its place is its id."""
 
     text: str
@@ -134,7 +134,7 @@ def _as_written(piece: Piece) -> Piece:
     """Own symbols are looked for in the text itself, whose spaces are spaces."""
     if piece.kind is not Kind.USER_DEFINED or _SPACE not in piece.text:
         return piece
-    return replace(piece, text=piece.text.replace(_SPACE, " "))
+    return piece._replace(text=piece.text.replace(_SPACE, " "))
 
 
 def _no_bytes(name: str) -> TokenizerError:
@@ -147,18 +147,18 @@ def _no_bytes(name: str) -> TokenizerError:
 def _merges(pieces: list[Piece], vocabulary: dict[str, int]) -> list[tuple[str, str]]:
     """Pairs in the order in which SentencePiece merges: the best score of the result first."""
     found = []
-    for piece in pieces:
-        if piece.kind not in (Kind.NORMAL, Kind.USER_DEFINED):
+    for text, score, kind in pieces:
+        if kind is not Kind.NORMAL and kind is not Kind.USER_DEFINED:
             continue
-        text = piece.text
         pairs = [
             (first, second)
             for at in range(1, len(text))
             if (first := text[:at]) in vocabulary and (second := text[at:]) in vocabulary
         ]
-        pairs.sort(key=lambda pair: (vocabulary[pair[0]], vocabulary[pair[1]]))
-        found += [(-piece.score, pair) for pair in pairs]
-    found.sort(key=lambda entry: entry[0])
+        if len(pairs) > 1:
+            pairs.sort(key=lambda pair: (vocabulary[pair[0]], vocabulary[pair[1]]))
+        found += [(-score, pair) for pair in pairs]
+    found.sort(key=itemgetter(0))
     return [pair for _, pair in found]
 
 

@@ -211,7 +211,7 @@ def _byte_table(
 
 def _piece_bytes(piece: str) -> bytes:
     """Bytes of a SentencePiece piece."""
-    if match := _BYTE_PIECE.fullmatch(piece):
+    if piece.startswith("<") and (match := _BYTE_PIECE.fullmatch(piece)):
         return bytes([int(match[1], 16)])
     return piece.replace(_SPACE, " ").encode()
 

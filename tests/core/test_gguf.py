@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from shutil import copytree
+from typing import BinaryIO
 
 import gguf
 import numpy as np
@@ -18,7 +19,8 @@ from medusa_core.bench.gguf_export import finish
 from medusa_core.bench.random_target import shape_config
 from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.errors import CheckpointError, ModelError
-from medusa_core.files.gguf import read_gguf
+from medusa_core.files.gguf import read_entries, read_gguf
+from medusa_core.files.gguf_header import GgufHeader
 from medusa_core.memory.budget import imagined_card
 from medusa_core.memory.recommend import recommend
 from medusa_core.messages import ChatMessage, GenerateSettings, HeadsShape, Role, WeightFormats
@@ -232,3 +234,34 @@ def test_the_bench_takes_a_file_and_says_what_it_lacks(
     assert "drafter 'medusa'" in capsys.readouterr().err
     assert main([*told, "--heads", str(demo_model()[1])]) == 0
     assert "0 prompts skipped" in capsys.readouterr().out
+
+
+def test_a_load_reads_a_header_once(
+    pebbles: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Path] = []
+
+    class Counting(GgufHeader):
+        def __init__(self, file: BinaryIO, path: Path, most_bytes: int) -> None:
+            super().__init__(file, path, most_bytes)
+            read.append(path)
+
+    monkeypatch.setattr("medusa_core.files.gguf.GgufHeader", Counting)
+    load_target(pebbles["q4_0"])
+    assert read == [pebbles["q4_0"]]
+
+
+def test_long_lists_of_texts_are_read_whole_and_no_further(tmp_path: Path) -> None:
+    texts = [f"{'ä' * (number % 90)}{number}" for number in range(20_000)]
+    writer = gguf.GGUFWriter(tmp_path / "x.gguf", "llama")
+    writer.add_token_list(texts)
+    writer.add_token_scores([float(number) for number in range(1000)])
+    finish(writer)
+    found = read_entries(tmp_path / "x.gguf")
+    assert found.texts("tokenizer.ggml.tokens") == texts
+    assert list(found.numbers("tokenizer.ggml.scores"))[-1] == 999.0
+    whole = (tmp_path / "x.gguf").read_bytes()
+    for at in (1 << 20, (1 << 20) + 3, len(whole) // 2):
+        (tmp_path / "cut.gguf").write_bytes(whole[:at])
+        with pytest.raises(CheckpointError, match="ends within its header"):
+            read_entries(tmp_path / "cut.gguf")

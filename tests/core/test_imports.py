@@ -35,6 +35,17 @@ print(sorted({"PySide6", "app", "qasync"} & {name.split(".")[0] for name in sys.
 """
 
 
+ONE_COMMAND = """
+import sys
+from medusa_core.__main__ import main
+try:
+    main(["doctor", "--help"])
+except SystemExit:
+    pass
+print(sorted({"medusa_core.bench", "medusa_core.training", "numpy"} & set(sys.modules)))
+"""
+
+
 def run(code: str) -> list[str]:
     """Lines that a fresh interpreter prints."""
     done = subprocess.run(
@@ -59,3 +70,7 @@ def test_starting_the_engine_loads_no_torch_until_there_is_work() -> None:
 
 def test_no_module_of_the_engine_imports_the_window_or_qt() -> None:
     assert run(ALL) == ["[]"]
+
+
+def test_a_command_line_imports_its_own_command_alone() -> None:
+    assert run(ONE_COMMAND)[-1] == "[]"

@@ -28,13 +28,13 @@ def terminal(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ca
     return run_command
 
 
-def run_command(*arguments: str) -> int:
+def run_command(command: str, *arguments: str) -> int:
     import argparse
 
-    from medusa_core.hub.library_cli import add_library_commands
+    from medusa_core.hub import library_cli
 
     parser = argparse.ArgumentParser()
-    add_library_commands(parser.add_subparsers(required=True))
+    getattr(library_cli, f"add_{command}_arguments")(parser)
     args = parser.parse_args(arguments)
     code: int = args.run(args)
     return code
