@@ -171,6 +171,7 @@ def run(options: Options, work: Work | None = None) -> int:
         The exit code.
     """
     where = places(options.data_dir)
+    where.make_private()
     log_path = start_logging(where.log, is_verbose=options.is_verbose)
     arguments = [sys.argv[0]]
     if options.platform:

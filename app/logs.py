@@ -6,6 +6,7 @@ import logging
 import sys
 import threading
 from collections.abc import Callable
+from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from types import TracebackType
@@ -30,6 +31,15 @@ QT_LEVELS = {
 ShowError = Callable[[str, str], object]
 
 
+class PrivateFileHandler(RotatingFileHandler):
+    """Log files that only their user can read: with DEBUG they hold prompts and answers."""
+
+    def _open(self) -> TextIOWrapper:
+        stream = super()._open()
+        Path(self.baseFilename).chmod(0o600)
+        return stream
+
+
 def start_logging(folder: Path, *, is_verbose: bool) -> Path:
     """Log to a file, warnings to the terminal as well.
 
@@ -47,7 +57,7 @@ def start_logging(folder: Path, *, is_verbose: bool) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         handlers.append(
-            RotatingFileHandler(
+            PrivateFileHandler(
                 path, maxBytes=MAX_BYTES, backupCount=NUM_OLD_FILES, encoding="utf-8"
             )
         )

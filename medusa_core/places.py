@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
 
 APP_NAME = "medusa-chat"
+_OWN = 0o700
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,16 @@ class Places:
     def learned(self) -> Path:
         """The folder of what models said, for drafts."""
         return self.data / "learned"
+
+    def make_private(self) -> None:
+        """Make the folders, which hold what is said, readable by this user only.
+
+        Where that can't be done, whoever writes there finds out and tells it.
+        """
+        for folder in (self.config, self.data, self.state, self.log):
+            with suppress(OSError):
+                folder.mkdir(parents=True, exist_ok=True)
+                folder.chmod(_OWN)
 
 
 def places(data_dir: Path | None = None) -> Places:

@@ -38,6 +38,12 @@ def _answer(path: Path) -> dict[str, Any]:
         return {"error": f"This file can't be read: {reason}.", "hint": ""}
     except (MemoryError, RecursionError):
         return {"error": "This file takes too much memory to read.", "hint": ""}
+    except Exception as error:  # noqa: BLE001 - whatever its parser does not foresee
+        damaged = AttachmentError(
+            f"This file is damaged: {type(error).__name__}.",
+            "Open it in the program that made it, and save it anew.",
+        )
+        return {"error": damaged.message, "hint": damaged.hint}
 
 
 def read(path: Path) -> dict[str, Any]:

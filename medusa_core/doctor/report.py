@@ -17,6 +17,8 @@ _MOST_BYTES = 400_000  # of the end of a log
 # A record's first line; lines without it belong to the record before.
 _BEGIN = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} (?P<level>[A-Z]+) ")
 _TOLD = {"WARNING", "ERROR", "CRITICAL"}
+# Its message is a text of the model's template, which may quote the conversation.
+_QUOTING = "TemplateError"
 
 
 def compose_report(
@@ -55,8 +57,11 @@ def last_errors(path: Path) -> list[str]:
     for line in lines:
         if (begin := _BEGIN.match(line)) is not None:
             is_told = begin["level"] in _TOLD
+        before, quoting, _ = line.partition(_QUOTING)
         if is_told:
-            told.append(line)
+            told.append(before + quoting)
+        if quoting:  # the lines that follow may be more of its message
+            is_told = False
     return told[-_MOST_LINES:]
 
 
@@ -72,7 +77,8 @@ def _line(check: Check) -> str:
 def _model_lines(name: str, status: ModelStatus) -> list[str]:
     lines = [f"{name}: {status.phase.value}"]
     if (failed := status.failed) is not None:
-        lines.append(f"{failed.kind}: {failed.message} {failed.hint}")
+        quotes = failed.kind == _QUOTING
+        lines.append(failed.kind if quotes else f"{failed.kind}: {failed.message} {failed.hint}")
     if (loaded := status.loaded) is not None:
         lines.append(
             f"{loaded.num_parameters:,} parameters, {loaded.num_heads} heads, {loaded.quant}, "

@@ -30,6 +30,7 @@ from medusa_core.errors import (
     OutOfMemoryError,
     PlanError,
     RequestError,
+    TemplateError,
 )
 from medusa_core.memory.heap import give_back_heap
 from medusa_core.messages import (
@@ -411,6 +412,9 @@ class Executor:
         if isinstance(told, RequestError | PlanError | Cancelled):
             # The asker's mistake, which the asker is told; nothing here failed.
             log.info("%s refused: %s", type(command).__name__, told.message)
+        elif isinstance(told, TemplateError):
+            # What a template says of a conversation may quote it.
+            log.info("%s failed: the chat template refuses or fails", type(command).__name__)
         else:
             log.error("%s failed", type(command).__name__, exc_info=error)
         ids = (command.session_id, command.request_id)

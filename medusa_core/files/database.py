@@ -175,7 +175,7 @@ def open_database(
     """
     notice = ""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         finish_replacement(path)
         if not path.exists():
             create(path, migrations)

@@ -2157,7 +2157,7 @@
     </message>
     <message>
         <source>Name another file for them; this one stays as it is.</source>
-        <translation type="unfinished"></translation>
+        <translation>Nennen Sie dafür eine andere Datei; diese bleibt, wie sie ist.</translation>
     </message>
     <message>
         <source>Name it .json, .md or .html.</source>
@@ -2294,6 +2294,10 @@
     <message>
         <source>Open it in a word processor and save it anew.</source>
         <translation>Öffnen Sie es in einer Textverarbeitung und speichern Sie es neu.</translation>
+    </message>
+    <message>
+        <source>Open it in the program that made it, and save it anew.</source>
+        <translation>Öffnen Sie sie in dem Programm, das sie erstellt hat, und speichern Sie sie neu.</translation>
     </message>
     <message>
         <source>Optional pieces</source>
@@ -3074,6 +3078,10 @@
     <message>
         <source>This file holds no text.</source>
         <translation>Diese Datei enthält keinen Text.</translation>
+    </message>
+    <message>
+        <source>This file is damaged: {0}.</source>
+        <translation>Diese Datei ist beschädigt: {0}.</translation>
     </message>
     <message>
         <source>This file is larger than {0} MB.</source>

@@ -3,7 +3,8 @@
 import logging
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,14 +16,14 @@ from app.chat.error_board import About
 from app.chat.error_card import ErrorCard
 from app.crash import LAST_DUMP_NAME, CrashGuard
 from app.diagnostics_dialog import DiagnosticsDialog
-from app.logs import start_logging
+from app.logs import FILE_NAME, start_logging
 from app.theme.appearance import Appearance
-from medusa_core.api import compose_report
+from medusa_core.api import compose_report, places
 from medusa_core.doctor.check import Check
 from medusa_core.memory.budget import imagined_card
 from medusa_core.memory.smaller import smaller_choices
 from medusa_core.messages import EngineLost, Event, Failed, Fit, HeadsShape, WeightFormats
-from medusa_core.model_state import ModelStatus
+from medusa_core.model_state import ModelStatus, Phase
 from medusa_core.plan.cli import shape_config
 from tests.app.conftest import Open, OpenWindow
 from tests.app.driving import ask, errors, wait_ready
@@ -121,17 +122,57 @@ def test_a_report_is_saved_as_it_was_previewed_without_homes_and_tokens(
     assert "abcdefghij" not in saved
 
 
-def test_what_is_said_is_in_no_log_below_debug(
-    qtbot: QtBot, open_fake: Open, tmp_path: Path
-) -> None:
+def test_a_report_leaves_out_what_a_template_quotes(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    log.write_text(
+        "2026-01-01 10:00:00,000 ERROR app: Generate failed\n"
+        "medusa_core.errors.TemplateError: No a secret\nof two lines\n"
+        "2026-01-01 10:00:01,000 ERROR app: another failure\n"
+    )
+    for failed in (
+        Failed("", "", "TemplateError", "The template refuses a secret.", "Ask for no secret."),
+        Failed("", "", "ModelError", "This model is no model.", ""),
+    ):
+        report = compose_report((), "Pebble", ModelStatus(Phase.FAILED, failed=failed), {"A": log})
+        assert "medusa_core.errors.TemplateError\n2026-01-01 10:00:01" in report
+        assert "another failure" in report
+        assert failed.kind in report
+        assert ("This model is no model." in report) is (failed.kind == "ModelError")
+        assert "secret" not in report
+        assert "two lines" not in report
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes as POSIX has them")
+def test_only_their_user_reads_folders_and_logs(tmp_path: Path) -> None:
+    where = places(tmp_path / "all")
+    where.log.mkdir(parents=True)
+    where.log.chmod(0o755)
+    (where.log / FILE_NAME).touch()
+    where.make_private()
+    with restored_logging():
+        path = start_logging(where.log, is_verbose=False)
+        for _ in range(12):
+            logging.getLogger().info("x" * 100_000)
+    modes = {path.stat().st_mode & 0o777 for path in where.log.iterdir()}
+    assert path in where.log.iterdir()
+    assert len(list(where.log.iterdir())) == 2
+    assert modes == {0o600}
+    for folder in (where.config, where.data, where.state, where.log):
+        assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_folders_that_cant_be_made_are_left_to_whoever_writes_there(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    places(tmp_path / "file").make_private()
+
+
+@contextmanager
+def restored_logging() -> Iterator[None]:
+    """Handlers and level of the root logger are afterwards as they were."""
     root = logging.getLogger()
     before, level = root.handlers[:], root.level
-    path = start_logging(tmp_path / "log", is_verbose=False)
     try:
-        window, _ = open_fake(Script(answer="A marvellous answer."))
-        wait_ready(qtbot, window)
-        ask(qtbot, window, "A secret question")
-        logging.getLogger("app").warning("something happened")
+        yield
     finally:
         for handler in root.handlers[:]:
             root.removeHandler(handler)
@@ -139,6 +180,17 @@ def test_what_is_said_is_in_no_log_below_debug(
         for handler in before:
             root.addHandler(handler)
         root.setLevel(level)
+
+
+def test_what_is_said_is_in_no_log_below_debug(
+    qtbot: QtBot, open_fake: Open, tmp_path: Path
+) -> None:
+    with restored_logging():
+        path = start_logging(tmp_path / "log", is_verbose=False)
+        window, _ = open_fake(Script(answer="A marvellous answer."))
+        wait_ready(qtbot, window)
+        ask(qtbot, window, "A secret question")
+        logging.getLogger("app").warning("something happened")
     told = path.read_text()
     assert "something happened" in told
     assert "secret" not in told
@@ -146,19 +198,10 @@ def test_what_is_said_is_in_no_log_below_debug(
 
 
 def test_logs_rotate(tmp_path: Path) -> None:
-    root = logging.getLogger()
-    before, level = root.handlers[:], root.level
-    start_logging(tmp_path, is_verbose=False)
-    try:
+    with restored_logging():
+        start_logging(tmp_path, is_verbose=False)
         for _ in range(40):
-            root.info("x" * 100_000)
-    finally:
-        for handler in root.handlers[:]:
-            root.removeHandler(handler)
-            handler.close()
-        for handler in before:
-            root.addHandler(handler)
-        root.setLevel(level)
+            logging.getLogger().info("x" * 100_000)
     sizes = [path.stat().st_size for path in tmp_path.iterdir()]
     assert len(sizes) == 3
     assert sum(sizes) <= 3_100_000

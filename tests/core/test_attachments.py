@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from medusa_core.attachments import worker
 from medusa_core.attachments.attachment import Attachment, with_attachments
 from medusa_core.attachments.decoding import decoded
 from medusa_core.attachments.reader import read_attachment
@@ -106,6 +107,23 @@ def test_bombs_and_files_without_text_are_refused_with_a_sentence(tmp_path: Path
     (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.4\nnothing")
     with pytest.raises(AttachmentError, match="damaged"):
         read_attachment(tmp_path / "broken.pdf")
+
+
+def test_whatever_a_parser_did_not_foresee_is_told_as_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unknown = tmp_path / "unknown.docx"
+    with zipfile.ZipFile(unknown, "w") as archive:
+        archive.writestr("word/document.xml", '<?xml version="1.0" encoding="x-none"?><a/>')
+    with pytest.raises(AttachmentError, match="damaged"):
+        read_attachment(unknown)
+
+    def broken(_: Path) -> str:
+        raise IndexError
+
+    monkeypatch.setattr(worker, "text_of_pdf", broken)
+    answer = worker._answer(pdf_of(b"", tmp_path / "a.pdf"))
+    assert answer["error"] == "This file is damaged: IndexError."
 
 
 def test_a_document_nested_100000_deep_is_read(tmp_path: Path) -> None:

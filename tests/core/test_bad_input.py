@@ -324,6 +324,25 @@ def test_a_template_that_takes_all_memory_fails_the_answer_alone(
     check_usable(engine, good)
 
 
+@pytest.mark.parametrize("words", ["{{ raise_exception(%s) }}", "{{ {}[%s]() }}"])
+def test_what_a_template_quotes_of_a_conversation_is_in_no_log(
+    words: str,
+    engine: EngineHarness,
+    good: tuple[Path, Path],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    model = write_tiny(tmp_path / "model", GROUPED)
+    source = words % "'not ' ~ messages[0].content"
+    (model / "chat_template.jinja").write_text(source, encoding="utf-8")
+    assert isinstance(load(engine, (model, good[1])), ModelLoaded)
+    check_helpful(engine.answer("a secret", SETTINGS), "TemplateError", "not a secret")
+    assert "Generate failed: the chat template" in caplog.text
+    assert "secret" not in caplog.text
+    check_usable(engine, good)
+
+
 # Requests -----------------------------------------------------------------------------------------
 
 
