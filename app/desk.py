@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Qt
+from PySide6.QtCore import QCoreApplication, QObject, Qt
 
 from app.commands.matching import Entry, Provider, matching
 from app.crash import LAST_DUMP_NAME
+from app.dropping import IS_MODEL
+from app.library.gain_words import ready_said
 from app.logs import FILE_NAME as LOG_NAME
 from app.remedies import Remedies
 from app.settings.declaration import Page
 from app.settings.effects import Effects
 from app.theme.appearance import Appearance
+from app.widgets.asking import confirms
 from app.window_state import WindowState
 from medusa_core.api import OwnBatches, OwnHeads, Places, places, with_token
+from medusa_core.errors import MedusaError
+from medusa_core.heads_gain import read_gain
+from medusa_core.model_choice import ModelChoice
 
 if TYPE_CHECKING:
     from app.batch.batch_dialog import BatchDialog
@@ -56,6 +63,7 @@ class Desk(QObject):
         self.diagnostics: DiagnosticsDialog | None = None
         self.batch: BatchDialog | None = None
         self.wants_restart = False
+        self._import: asyncio.Task[None] | None = None
         self._state: WindowState | None = None
         if places is not None:
             insight = window.insight
@@ -196,8 +204,38 @@ class Desk(QObject):
         history = str(self._places.history) if self._window.history is not None else ""
         dialog = TrainDialog(own, self._appearance, history, self._window)
         dialog.room_needed.connect(self._window.keeper.sleep)
+        dialog.made.connect(self._tell_of_heads)
         self._window.closed.connect(dialog.close_run)
         return dialog
+
+    def _tell_of_heads(self, folder: Path) -> None:
+        """The model manager may be closed by the time heads are ready: the chat says it, too."""
+        gain = read_gain(folder)
+        hint = self.tr("Load their model under Models to use them.")
+        pays = gain is None or gain.pays
+        card = self._window.chat.errors.show_error(ready_said(gain), hint if pays else "")
+        card.add_action(self.tr("Models…"), self._window.show_models)
+
+    def offer_to_load(self, path: Path) -> None:
+        """A model was dropped on the window: take it among those that are here, and load it."""
+        question = QCoreApplication.translate("Library", IS_MODEL)
+        if confirms(self._window, question, str(path)):
+            self._import = asyncio.ensure_future(self._import_and_load(path))
+
+    async def _import_and_load(self, path: Path) -> None:
+        library = self._window.need_library()
+        if library is None:
+            return
+        try:
+            await asyncio.to_thread(library.add_folder, str(path))
+            await self._window.offer_installed()
+        except MedusaError as error:
+            self._window.chat.errors.show_error(error.message, error.hint)
+            return
+        known = (one for one in self._window.known_models if one.model_dir == path)
+        self._window.keeper.load(next(known, ModelChoice(path.name, path)))
+        if self._window.models is not None:
+            await self._window.models.installed.refresh()
 
     def show_batch(self) -> None:
         """Answer a file of prompts."""

@@ -20,6 +20,7 @@ from app.commands.window_commands import MENU, WindowCommands
 from app.control.kept_settings import KeptSettings
 from app.control.seeds import NewSeed, new_seed
 from app.desk import Desk
+from app.dropping import accept_copy, is_model
 from app.history.history_keeper import HistoryKeeper
 from app.history.learned_keeper import LearnedKeeper
 from app.history.sidebar import WIDTH_EM, Sidebar
@@ -251,7 +252,8 @@ class MainWindow(QMainWindow):
         self._known = {path: one for path, one in self._known.items() if path in {*kept, *here}}
         for item in installed:
             if item.config is not None and item.is_complete:
-                fitting = [h for h, reason in library.heads_for(item, installed) if not reason]
+                offered_heads = library.heads_for(item, installed)
+                fitting = [h for h, reason in offered_heads if not reason and h.may_pay]
                 heads_dir = fitting[0].folder if fitting else None
                 name = item.name.rpartition("/")[2]
                 offered = ModelChoice(name, item.folder, heads_dir)
@@ -267,12 +269,14 @@ class MainWindow(QMainWindow):
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if event.mimeData().hasUrls():
-            event.acceptProposedAction()
+            accept_copy(event)
 
     def dropEvent(self, event: QDropEvent) -> None:
-        event.acceptProposedAction()
+        accept_copy(event)
         paths = files_of(event.mimeData())
-        if len(paths) == 1 and is_trace(paths[0]):
+        if len(paths) == 1 and is_model(paths[0]):
+            self.desk.offer_to_load(paths[0])
+        elif len(paths) == 1 and is_trace(paths[0]):
             self.insight.files.open_trace(paths[0])
         elif paths:
             self.page.composer.attach(paths)

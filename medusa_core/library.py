@@ -16,6 +16,7 @@ from medusa_core.errors import AdapterError, HubError, ModelError, NotFoundError
 from medusa_core.files.gguf import is_gguf, read_headers
 from medusa_core.files.layer_file import layer_files, remove_layer_file
 from medusa_core.heads.kind import read_shape
+from medusa_core.heads_gain import HeadsGain, read_gain
 from medusa_core.hub.catalog import read_catalog
 from medusa_core.hub.downloads import Downloads
 from medusa_core.hub.draft_models import DraftModels, ModelAt
@@ -122,6 +123,7 @@ class Installed:
         found: All that was seen of it.
         is_built_in: It is shipped with the application.
         is_base: A model without a chat template, which goes on with texts.
+        gain: What heads were found to bring as they were made; None where nobody knows.
     """
 
     name: str
@@ -135,6 +137,12 @@ class Installed:
     found: FoundInstalled
     is_built_in: bool = False
     is_base: bool = False
+    gain: HeadsGain | None = None
+
+    @property
+    def may_pay(self) -> bool:
+        """Whether heads may make a model faster: they weren't found to make it slower."""
+        return self.gain is None or self.gain.pays
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +296,10 @@ class Library:
     def heads_for(
         self, model: Installed, installed: Sequence[Installed]
     ) -> tuple[tuple[Installed, str], ...]:
-        """All heads that are here, each with the reason why it doesn't fit; the best come first."""
+        """All heads that are here, each with the reason why it doesn't fit; the best come first.
+
+        Of those that fit, the ones that were found to make it slower come last.
+        """
         target = model.found.contents.target
         if target is None:
             return ()
@@ -298,7 +309,8 @@ class Library:
             if one.kind is InstalledKind.HEADS and facts is not None and one.is_complete:
                 how = match(target, facts)
                 rank = list(HowHeadsFit).index(how.fit)
-                found.append((rank, one, how.reason if how.fit is HowHeadsFit.MISFIT else ""))
+                reason = how.reason if how.fit is HowHeadsFit.MISFIT else ""
+                found.append(((bool(reason), not one.may_pay, rank), one, reason))
         return tuple((one, reason) for _, one, reason in sorted(found, key=lambda each: each[0]))
 
     async def draft_models_for(
@@ -503,4 +515,5 @@ def _shown(found: FoundInstalled) -> Installed:
         heads=HeadsShape() if heads is None else heads.shape,
         found=found,
         is_base=is_base,
+        gain=read_gain(found.path) if kind is InstalledKind.HEADS else None,
     )

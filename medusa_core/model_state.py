@@ -126,6 +126,7 @@ class ModelState:
             assistant_dir=wanted.assistant_dir,
             learned_dir=self._learned_dir,
             adapter_dir=wanted.adapter_dir,
+            shows_drafts=wanted.is_demo,
         )
 
     def choice_of(self, load_id: str) -> ModelChoice | None:

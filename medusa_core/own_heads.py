@@ -17,6 +17,7 @@ from typing import Any
 from medusa_core.child.command import CommandProcess
 from medusa_core.child.problem import problem_of
 from medusa_core.errors import TrainingError
+from medusa_core.heads_gain import HeadsGain, read_gain
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +68,7 @@ class HeadsProgress:
         curve: How often the best guess of each head was right, as they learned: steps, shares.
         problem: Why it ended.
         hint: What to do about it.
+        gain: What the heads bring; None before they are made, or where that wasn't measured.
     """
 
     stage: str
@@ -76,6 +78,7 @@ class HeadsProgress:
     curve: tuple[tuple[int, tuple[float, ...]], ...] = ()
     problem: str = ""
     hint: str = ""
+    gain: HeadsGain | None = None
 
     @property
     def is_over(self) -> bool:
@@ -145,7 +148,7 @@ class HeadsTraining:
         stage = str(told.get("stage", "starting"))
         code = None if self._process is None else self._process.code
         if stage == "done":
-            return HeadsProgress("done", 1.0, curve=curve)
+            return HeadsProgress("done", 1.0, curve=curve, gain=read_gain(self.out))
         if code is not None and code != _PAUSED:
             problem, hint = _told(self._process.last_words() if self._process else "")
             return HeadsProgress("failed", curve=curve, problem=problem, hint=hint)

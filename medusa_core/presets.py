@@ -57,23 +57,22 @@ class Preset:
         return settings.with_json(self.values)
 
 
-BUILTIN = (
-    Preset(
-        "Exact",
-        {**_SAMPLING, "rule": "greedy"},
-        "The likeliest token each time: the same question gets the same answer.",
-    ),
-    Preset(
-        "Balanced",
-        {**_SAMPLING, "rule": "sample", "top_p": 0.95},
-        "Draws among likely tokens: varied, and still to the point.",
-    ),
-    Preset(
-        "Creative",
-        {**_SAMPLING, "rule": "sample", "temperature": 1.1, "min_p": 0.05},
-        "Lets rarer tokens come: for stories and ideas.",
-    ),
+_EXACT = Preset(
+    "Exact",
+    {**_SAMPLING, "rule": "greedy"},
+    "The likeliest token each time: the same question gets the same answer.",
 )
+_BALANCED = Preset(
+    "Balanced",
+    {**_SAMPLING, "rule": "sample", "top_p": 0.95},
+    "Draws among likely tokens: varied, and still to the point.",
+)
+_CREATIVE = Preset(
+    "Creative",
+    {**_SAMPLING, "rule": "sample", "temperature": 1.1, "min_p": 0.05},
+    "Lets rarer tokens come: for stories and ideas.",
+)
+BUILTIN = (_EXACT, _BALANCED, _CREATIVE)
 
 
 RECOMMENDED = Preset(
@@ -93,8 +92,8 @@ class Presets:
 
     Attributes:
         own: The user's presets, by name.
-        new_chats: What new conversations begin with, where the user chose that.
-        advised: The preset of the model at hand; None where its makers give no advice.
+        new_chats: What new conversations begin with, where the user chose that; else None.
+        advised: The preset of the model at hand; None where its makers don't say how to draw.
         trouble: What was wrong with the file, to be told once; or None.
     """
 
@@ -106,8 +105,9 @@ class Presets:
         """
         self._path = None if folder is None else folder / FILE_NAME
         self.own: dict[str, Preset] = {}
-        self.new_chats = ChatSettings()
+        self.new_chats: ChatSettings | None = None
         self.advised: Preset | None = None
+        self._usual = _BALANCED
         self.trouble: PresetError | None = None
         self._load()
 
@@ -123,10 +123,18 @@ class Presets:
 
     @property
     def beginning(self) -> ChatSettings:
-        """What a new conversation begins with: the user's choice, else the makers' advice."""
-        if self.advised is None or self.new_chats != ChatSettings():
+        """What a new conversation begins with: the user's choice, else the makers' advice.
+
+        Where they give none it draws: small models repeat themselves if they never do.
+        """
+        if self.new_chats is not None:
             return self.new_chats
-        return self.advised.applied(self.new_chats)
+        return (self.advised or self._usual).applied(ChatSettings())
+
+    def heed(self, advice: Advice | None) -> None:
+        """Take what the makers of the model at hand advise."""
+        self.advised = recommended(advice) if advice is not None and advice.temperature else None
+        self._usual = _BALANCED if advice is None else _EXACT
 
     def matching(self, settings: ChatSettings) -> Preset | None:
         """The preset that changes nothing of these settings."""
@@ -240,13 +248,15 @@ class Presets:
             )
             return
         kept = raw.get("new_chats")
-        self.new_chats = ChatSettings().with_json(kept if isinstance(kept, dict) else {})
+        if isinstance(kept, dict):
+            self.new_chats = ChatSettings().with_json(kept)
 
     def _write(self) -> None:
         if self._path is None:
             return
         presets = [_raw(preset) for preset in self.own.values()]
-        raw = {"format": _FORMAT, "new_chats": self.new_chats.as_json(), "presets": presets}
+        new_chats = None if self.new_chats is None else self.new_chats.as_json()
+        raw = {"format": _FORMAT, "new_chats": new_chats, "presets": presets}
         _write_json(raw, self._path)
 
 

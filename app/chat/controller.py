@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from PySide6.QtCore import QCoreApplication, QObject, QRect, Signal
+from PySide6.QtWidgets import QApplication
 
 from app.bridge import EngineBridge
 from app.chat.answer_message import AnswerMessage
@@ -44,6 +45,7 @@ from medusa_core.messages import (
 )
 from medusa_core.model_choice import ModelChoice
 from medusa_core.model_state import Phase
+from medusa_core.repetition import repeats
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +53,16 @@ CONTEXT_NOTICE = QT_TRANSLATE_NOOP(
     "Chat",
     "The answer ends here because the model's context is full. Continue goes on with it; the "
     "oldest messages are then left out, unless you chose otherwise under Context.",
+)
+LOOP_NOTICE = QT_TRANSLATE_NOOP(
+    "Chat",
+    "The answer repeats itself, as small models do that always take the likeliest token. Choose "
+    "Sample under Settings of this chat (Ctrl+Shift+P), and regenerate.",
+)
+SAME_NOTICE = QT_TRANSLATE_NOOP(
+    "Chat",
+    "The same text again: Greedy always takes the likeliest token. For another answer choose "
+    "Sample under Settings of this chat (Ctrl+Shift+P).",
 )
 MODEL_NOTE = QT_TRANSLATE_NOOP(
     "Chat", "It is tiny: expect simple stories and small talk rather than facts."
@@ -298,6 +310,7 @@ class ChatController(QObject):
         _sign(turn.answer, self._keeper.choice)
         self._keeper.wake()
         self.running.begin(self.conversation, turn)
+        self._leave_messages()
         self.path.refresh()
         is_ready = self._keeper.status.phase is Phase.READY
         self._say(turn, self.tr("Thinking …") if is_ready else self.tr("Waiting for the model …"))
@@ -397,12 +410,22 @@ class ChatController(QObject):
             if message is not None:
                 message.finish(done)
         if conversation is self.conversation:
-            if done.stop_reason is StopReason.CONTEXT:
-                self._page.conversation.add(
-                    Notice(QCoreApplication.translate("Chat", CONTEXT_NOTICE))
-                )
+            for text in self._remarks(turn, done):
+                self._page.conversation.add(Notice(QCoreApplication.translate("Chat", text)))
             self._end()
             self.outbox.send()
+
+    def _remarks(self, turn: Turn, done: GenerationDone) -> Iterator[str]:
+        """What is to be said of a complete answer."""
+        if done.stop_reason is StopReason.CONTEXT:
+            yield CONTEXT_NOTICE
+        if self._appearance.legend.rule(done.settings.rule).draws:
+            return
+        others = (answer for answer in turn.prompt.answers if answer is not turn.answer)
+        if repeats(done.token_ids):
+            yield LOOP_NOTICE
+        elif turn.answer.given is None and any(one.text == done.text for one in others):
+            yield SAME_NOTICE
 
     def _fail(self, failed: Failed) -> None:
         conversation, turn = self.running.end(failed.request_id)
@@ -434,7 +457,14 @@ class ChatController(QObject):
         if not turn.prompt.answers:
             self._page.composer.give_back(turn.prompt.text, turn.prompt.attachments)
 
+    def _leave_messages(self) -> None:
+        """Messages are about to go: if one has the focus, the composer takes it."""
+        page, focused = self._page, QApplication.focusWidget()
+        if focused is not None and page.conversation.isAncestorOf(focused):
+            page.composer.setFocus()
+
     def _path_changed(self) -> None:
+        self._leave_messages()
         self.path.refresh()
         self.meter.refresh()
         self.moved.emit(self.conversation)

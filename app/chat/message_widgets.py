@@ -195,11 +195,13 @@ class UserMessage(Message):
 
     def end_edit(self) -> None:
         """Show the text as it was."""
+        self._view.show()
         if self._editor is not None:
+            if self._editor.edit.hasFocus():
+                self._view.setFocus()  # else Qt gives it to whatever comes next in the window
             self._editor.hide()
             self._editor.deleteLater()
             self._editor = None
-        self._view.show()
         self.row.show()
         self._fit()
 

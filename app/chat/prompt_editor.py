@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt, Signal
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtGui import QKeyEvent, QTextCursor
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from app.chat.composer import PromptEdit
@@ -34,6 +34,7 @@ class PromptEditor(QWidget):
         self.edit = PromptEdit(self)
         self.edit.setAccessibleName(self.tr("Edited message"))
         self.edit.setPlainText(text)
+        self.edit.moveCursor(QTextCursor.MoveOperation.End)
         self.edit.installEventFilter(self)
         self.edit.submitted.connect(self._send)
         self.send_button = QPushButton(self.tr("Send"))

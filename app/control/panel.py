@@ -39,7 +39,7 @@ from medusa_core.messages import (
     Overflow,
     RuleChoice,
 )
-from medusa_core.presets import Preset, Presets, recommended
+from medusa_core.presets import Preset, Presets
 from medusa_core.setting import Group as Kind
 
 POLICIES = {
@@ -186,7 +186,7 @@ class ControlPanel(QFrame):
             tip = wrapped(self.speeds.explained(drafter))
             self.drafter_box.setItemData(place, tip, _TOOLTIP)
         self.thinks_box.setVisible(loaded.thinking.can_switch)
-        self._kept.advised = None if loaded.advice is None else recommended(loaded.advice)
+        self._kept.heed(loaded.advice)
         if self._is_fresh:
             self._settings = self._kept.beginning
         self._show()

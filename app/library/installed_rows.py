@@ -59,3 +59,8 @@ def cells(item: Installed, budget: Budget | None, loaded: Path | None) -> tuple[
         words = QCoreApplication.translate("Library", "{0} · loaded").format(words)
     fit = fit_words(item.config, item.heads, budget) or item.problem or "–"
     return (item.name, words, fit, on_disk(item.nbytes))
+
+
+def reading_cells(path: Path) -> tuple[str, ...]:
+    """What is being imported as a row."""
+    return (path.name, QCoreApplication.translate("Library", "Reading …"), "–", "–")

@@ -26,7 +26,8 @@ from app.engine_said import engine_said, error_said
 from app.library.details import Details, Subject
 from app.library.discover_tab import SPLIT
 from app.library.draft_box import DraftBox
-from app.library.installed_rows import COLUMNS, cells
+from app.library.gain_words import with_loss
+from app.library.installed_rows import COLUMNS, cells, reading_cells
 from app.library.sizes import library_text, on_disk, verdict
 from app.library.table import RowTable
 from app.theme.appearance import Appearance
@@ -68,6 +69,8 @@ class InstalledTab(QWidget):
         self._budget: Budget | None = None
         self._work: set[asyncio.Task[None]] = set()
         self._loaded: Path | None = None
+        self._reading: list[Path] = []
+        self._imports = asyncio.Lock()
         self.items: tuple[Installed, ...] = ()
         self.rows: tuple[Installed, ...] = ()
         self.table = RowTable(self.tr("Installed"), [library_text(name) for name in COLUMNS])
@@ -120,14 +123,20 @@ class InstalledTab(QWidget):
         self._show_items()
 
     async def refresh(self) -> None:
-        """Look again at what is here."""
+        """Look again at what is here; what is chosen stays so, wherever it stands then."""
         try:
-            self.items = await self._library.installed()
-            self.rows = (*self.items, self._library.built_in())
+            items = await self._library.installed()
+            rows = (*items, self._library.built_in())
         except MedusaError as error:
             self.status_label.setText(error_said(error))
             return
+        chosen, reads = self.chosen, self.table.currentRow() >= len(self.rows) > 0
+        self.items, self.rows = items, rows
         self._show_items()
+        if chosen is not None:
+            self._select(chosen.folder)
+        elif reads and self._reading:
+            self.table.selectRow(self.table.rowCount() - 1)
         self.listed.emit()
 
     def mark_loaded(self, folder: Path) -> None:
@@ -179,8 +188,14 @@ class InstalledTab(QWidget):
         self.folder_button.clicked.connect(self._change_folder)
         self.kept_button.clicked.connect(lambda: self._start(self._remove_kept()))
 
+    def _select(self, folder: Path) -> None:
+        for row, item in enumerate(self.rows):
+            if item.folder == folder:
+                self.table.selectRow(row)
+
     def _show_items(self) -> None:
-        self.table.show_rows([cells(item, self._budget, self._loaded) for item in self.rows])
+        rows = [cells(item, self._budget, self._loaded) for item in self.rows]
+        self.table.show_rows(rows + [reading_cells(path) for path in self._reading])
         if self.rows and self.table.currentRow() < 0:
             self.table.selectRow(0)
         total, kept = sum(item.nbytes for item in self.items), self._library.kept_bytes()
@@ -222,12 +237,13 @@ class InstalledTab(QWidget):
             self.heads_box.addItem(self.tr("its own"), item)
             self.heads_box.setCurrentIndex(1)
         for heads, reason in self._library.heads_for(item, self.items):
-            words = f"{heads.name} – {engine_said(reason)}" if reason else heads.name
+            usable = with_loss(heads.name, heads.gain)
+            words = f"{heads.name} – {engine_said(reason)}" if reason else usable
             self.heads_box.addItem(words, heads)
             last = self.heads_box.count() - 1
             if reason and isinstance(model, QStandardItemModel):
                 model.item(last).setEnabled(False)
-            elif not reason and self.heads_box.currentIndex() == 0:
+            elif not reason and heads.may_pay and self.heads_box.currentIndex() == 0:
                 self.heads_box.setCurrentIndex(last)
 
     def _offer_adapters(self, item: Installed | None) -> None:
@@ -384,14 +400,35 @@ class InstalledTab(QWidget):
             self.tr("The copies are deleted: {0} are free.").format(on_disk(freed))
         )
 
-    def add_folder(self, folder: str) -> None:
-        """Take a folder among what is here."""
+    def add_folder(self, folder: str, *, loads: bool = False) -> None:
+        """Take a folder or a GGUF file among what is here; its row is there and chosen at once.
+
+        Args:
+            folder: It.
+            loads: If it is a model, and still the chosen row once it is read, load it.
+        """
+        self._reading.append(Path(folder))
+        self._show_items()
+        self.table.selectRow(self.table.rowCount() - 1)
+        self._start(self._import(Path(folder), loads))
+
+    async def _import(self, folder: Path, loads: bool) -> None:
+        problem = ""
         try:
-            self._library.add_folder(folder)
+            async with self._imports:  # the list of folders is read, and written whole
+                await asyncio.to_thread(self._library.add_folder, str(folder))
+            await self.refresh()
         except MedusaError as error:
-            self.status_label.setText(error_said(error))
-            return
-        self._start(self.refresh())
+            problem = error_said(error)
+        is_chosen = self.table.currentRow() >= len(self.rows)
+        self._reading.remove(folder)
+        self._show_items()
+        if is_chosen:
+            self._select(folder)
+        if problem:
+            self.status_label.setText(problem)
+        elif loads and self.chosen is not None and self.chosen.folder == folder:
+            self._load()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)

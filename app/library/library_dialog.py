@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QCoreApplication, QSignalBlocker, QSize, Qt, Signal
-from PySide6.QtGui import QCloseEvent
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QDialog,
@@ -21,10 +21,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.chat.composer import files_of
 from app.commands.closing import close_by_key
+from app.dropping import IS_MODEL, accept_copy, is_model
 from app.engine_said import error_said
 from app.library.discover_tab import DiscoverTab
 from app.library.downloads_tab import DownloadsTab
+from app.library.gain_words import ready_said
 from app.library.installed_tab import InstalledTab
 from app.library.train_dialog import TrainDialog
 from app.settings.words import QT_TRANSLATE_NOOP
@@ -32,6 +35,7 @@ from app.theme.appearance import Appearance
 from app.widgets.asking import confirms
 from medusa_core.api import Installed, Job, Library, Offer, converting
 from medusa_core.errors import MedusaError
+from medusa_core.heads_gain import read_gain
 from medusa_core.messages import cluster_of, device_here
 from medusa_core.model_choice import ModelChoice
 
@@ -80,6 +84,7 @@ class LibraryDialog(QDialog):
         super().__init__(parent)
         self.training = training
         self.setWindowTitle(self.tr("Models"))
+        self.setAcceptDrops(True)
         self.resize(_SIZE)
         self.library = library
         self._appearance = appearance
@@ -115,7 +120,7 @@ class LibraryDialog(QDialog):
         self._start(self.installed.refresh())
         if self.training is not None and self.training.run is not None:
             paused = self.training.run.out.name
-            if not self.training.run.is_running:
+            if self.training.run.progress().stage == "paused":
                 self.notice_label.setText(
                     self.tr("Training of {0} is paused: see Train heads….").format(paused)
                 )
@@ -124,6 +129,21 @@ class LibraryDialog(QDialog):
         """Take the colours of the theme."""
         self.discover.details.restyle()
         self.installed.details.restyle()
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if any(map(is_model, files_of(event.mimeData()))):
+            accept_copy(event)
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        accept_copy(event)
+        models = [path for path in files_of(event.mimeData()) if is_model(path)]
+        self.tabs.setCurrentWidget(self.installed)
+        question = QCoreApplication.translate("Library", IS_MODEL)
+        if len(models) == 1 and confirms(self, question, str(models[0])):
+            self.installed.add_folder(str(models[0]), loads=True)
+        elif len(models) > 1:
+            for path in models:
+                self.installed.add_folder(str(path))
 
     def closeEvent(self, event: QCloseEvent) -> None:
         self.discover.close_work()
@@ -198,9 +218,7 @@ class LibraryDialog(QDialog):
         except MedusaError as error:
             self.notice_label.setText(error_said(error))
             return
-        self.notice_label.setText(
-            self.tr("{0} is made: load its model under Installed to use it.").format(folder.name)
-        )
+        self.notice_label.setText(f"{folder.name}: {ready_said(read_gain(folder))}")
         self._start(self.installed.refresh())
 
     def _load(self, choice: ModelChoice) -> None:

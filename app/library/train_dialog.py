@@ -121,7 +121,8 @@ class TrainDialog(QDialog):
         """
         self._name, self._model, self._quant, self._device = name, model, quant, device
         if self.run is not None and self.run.progress().stage == "done":
-            self.run = None
+            wish = self.run.wish
+            self.run = self.run if wish is not None and wish.model == model else None
         self.needs_label.clear()
         self._show()
 

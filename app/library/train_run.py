@@ -8,6 +8,7 @@ from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QLabel, QProgressBar, QVBoxLayout, QWidget
 
 from app.insight.plots import Plot
+from app.library.gain_words import ready_said
 from app.library.sizes import duration
 from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
@@ -22,7 +23,6 @@ _STAGES = {
     "joint": QT_TRANSLATE_NOOP("Train", "Heads and model learn together"),
     "judging": QT_TRANSLATE_NOOP("Train", "Measuring what the heads bring"),
     "paused": QT_TRANSLATE_NOOP("Train", "Paused; nothing is lost"),
-    "done": QT_TRANSLATE_NOOP("Train", "The heads are made"),
     "failed": QT_TRANSLATE_NOOP("Train", "It stopped"),
 }
 _FULL = 1000
@@ -104,6 +104,8 @@ class TrainRun(QWidget):
 def _said(progress: HeadsProgress) -> str:
     """The stage in words, with what is known of it."""
     words = [QCoreApplication.translate("Train", _STAGES.get(progress.stage, progress.stage))]
+    if progress.stage == "done":
+        words = [ready_said(progress.gain)]
     if progress.stage == "answers" and progress.tokens_per_s is not None:
         told = QCoreApplication.translate("Train", "{0:.0f} tokens/s")
         words.append(told.format(progress.tokens_per_s))

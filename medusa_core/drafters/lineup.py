@@ -33,19 +33,24 @@ def drafter_registry() -> Registry[DrafterSpec]:
     return named.with_others(alone)
 
 
-def drafters_for(target: Target, speeds: Sequence[DrafterSpeed] = ()) -> tuple[DrafterSpec, ...]:
+def drafters_for(
+    target: Target, speeds: Sequence[DrafterSpeed] = (), *, shows_drafts: bool = False
+) -> tuple[DrafterSpec, ...]:
     """Those that can draft for a target, the default first.
 
     Args:
         target: The target.
         speeds: How fast they were here, if that is known: the fastest is the default then.
+        shows_drafts: Of those that draft, that is.
     """
     serving = [spec for spec in drafter_registry().specs if spec.serves(target)]
     serving.sort(key=lambda spec: spec.preference)
-    known = {speed.name: speed.tokens_per_s for speed in speeds}
+    able = [spec for spec in serving if spec.drafts] if shows_drafts else serving
+    names = {spec.name for spec in able}
+    known = {speed.name: speed.tokens_per_s for speed in speeds if speed.name in names}
     best = max(known.values(), default=0.0)
-    fast = (spec for spec in serving if known.get(spec.name, -1.0) >= _AS_FAST * best)
-    first = next(fast, serving[0])
+    fast = (spec for spec in able if known.get(spec.name, -1.0) >= _AS_FAST * best)
+    first = next(fast, (able or serving)[0])
     return (first, *(spec for spec in serving if spec is not first))
 
 

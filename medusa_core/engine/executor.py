@@ -14,6 +14,7 @@ import torch
 
 from medusa_core import card
 from medusa_core.cluster.joining import join_cluster
+from medusa_core.drafters.drafter import DrafterSpec
 from medusa_core.drafters.lineup import drafters_for
 from medusa_core.drafters.source import source_registry
 from medusa_core.engine.admission import check_threads
@@ -275,7 +276,7 @@ class Executor:
             self._fail(command, error)
 
     def _tell_speeds(self, command: Race, target: Target) -> None:
-        specs = drafters_for(target, self._speeds)
+        specs = self._drafters()
         by_name = {speed.name: speed for speed in self._speeds}
         speeds = tuple(by_name[spec.name] for spec in specs if spec.name in by_name)
         choices = tuple(spec.choice for spec in specs)
@@ -286,7 +287,7 @@ class Executor:
         if self._race is not None:
             self._race[1].pause()  # its room is for those who ask
         if not command.settings.drafter:
-            first = drafters_for(target, self._speeds)[0].name
+            first = self._drafters()[0].name
             command = replace(command, settings=replace(command.settings, drafter=first))
         if any(g.request.session_id == command.session_id for g in self._running):
             raise RequestError(
@@ -305,6 +306,12 @@ class Executor:
         finally:
             if known is not None:
                 self._sessions[command.session_id] = known  # the last one used is the last
+
+    def _drafters(self) -> tuple[DrafterSpec, ...]:
+        """Those that can draft for the loaded model, the default first."""
+        assert self._loaded is not None  # by `_need_target`
+        target, _ = self._need_target()
+        return drafters_for(target, self._speeds, shows_drafts=self._loaded.shows_drafts)
 
     def _give_way(self) -> bool:
         """Forget the session that hasn't been used for longest; False where all are busy."""
@@ -504,7 +511,9 @@ def _describe(
         quant=target.formats.linears.name,
         plan=target.plan,
         device=str(target.precision.device),
-        drafters=tuple(spec.choice for spec in drafters_for(target, speeds)),
+        drafters=tuple(
+            spec.choice for spec in drafters_for(target, speeds, shows_drafts=command.shows_drafts)
+        ),
         rules=rules_by_preference(),
         sources=tuple(spec.info for spec in source_registry().specs),
         load_s=load_s,

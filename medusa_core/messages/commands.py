@@ -34,6 +34,8 @@ class LoadModel(Message):
         adapter_dir: Folder of a LoRA that changes its weights, in PEFT's layout, or None.
         cluster: HOST:PORT of machines that have its layers; empty where all of them lie here.
         is_raw: No chat template is used: the texts are read as they stand, end to end.
+        shows_drafts: The default drafter drafts even where plain decoding is faster: the model is
+            there to show how.
     """
 
     model_dir: Path
@@ -54,6 +56,7 @@ class LoadModel(Message):
     adapter_dir: Path | None = None
     cluster: str = ""
     is_raw: bool = False
+    shows_drafts: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -312,7 +312,7 @@ class Advice(NamedTuple):
     """How the makers of a model advise to sample from it.
 
     Attributes:
-        temperature: As in `GenerateSettings`.
+        temperature: As in `GenerateSettings`; 0 where they advise not to draw.
         top_k: As there.
         top_p: As there.
         min_p: As there.

@@ -24,6 +24,7 @@ from medusa_core.drafters.source import (
 from medusa_core.engine.session import Session
 from medusa_core.errors import RequestError, TrainingError
 from medusa_core.generate.direct import generate
+from medusa_core.heads_gain import HeadsGain
 from medusa_core.messages import ChatMessage, GenerateSettings, GenerationDone, Role
 from medusa_core.pace.calibration import measure_costs
 from medusa_core.pace.tuner import Tuner
@@ -62,6 +63,13 @@ class HeadsEval:
     tau: dict[str, float]
     tokens_per_s: dict[str, float]
     by_category: dict[str, dict[str, float]]
+
+    @property
+    def gain(self) -> HeadsGain:
+        """What heads bring with the trees that the engine chooses; of categories the mean τ."""
+        taus = [row["tau"] for row in self.by_category.values()]
+        x_plain = self.tokens_per_s[_OWN] / max(1e-9, self.tokens_per_s[_PLAIN])
+        return HeadsGain(round(sum(taus) / max(1, len(taus)), 3), round(x_plain, 3))
 
     def as_json(self) -> dict[str, Any]:
         """Under the names that `eval heads` promises."""

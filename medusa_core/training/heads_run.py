@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import Cancelled, TrainingError
+from medusa_core.heads_gain import write_gain
 from medusa_core.memory.heap import give_back_heap
 from medusa_core.pace.tuner import Tuner
 from medusa_core.target import Target
@@ -305,6 +306,8 @@ class HeadsRun:
             write_trees(self.folder.out, {0.0: _greedy(ranks, held)}, recipe)
         self._tell("judging", 0, 1)
         found = self._parts.judge(self.folder.out)
+        if found is not None:
+            write_gain(self.folder.out, found.gain)
         curve = self.folder.curve()
         card = model_card(self.config, base_model, len(answers), curve, found)
         (self.folder.out / "README.md").write_text(card, encoding="utf-8")

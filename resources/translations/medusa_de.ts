@@ -329,6 +329,14 @@
         <translation>Die Antwort endet hier, weil der Kontext des Modells voll ist. „Fortsetzen“ führt sie weiter; dann fallen die ältesten Nachrichten weg, wenn Sie unter Kontext nichts anderes gewählt haben.</translation>
     </message>
     <message>
+        <source>The answer repeats itself, as small models do that always take the likeliest token. Choose Sample under Settings of this chat (Ctrl+Shift+P), and regenerate.</source>
+        <translation>Die Antwort wiederholt sich, wie es kleine Modelle tun, die immer das wahrscheinlichste Token nehmen. Wählen Sie „Auslosen“ in den Einstellungen dieses Gesprächs (Strg+Umschalt+P), und lassen Sie neu antworten.</translation>
+    </message>
+    <message>
+        <source>The same text again: Greedy always takes the likeliest token. For another answer choose Sample under Settings of this chat (Ctrl+Shift+P).</source>
+        <translation>Wieder derselbe Text: Greedy nimmt immer das wahrscheinlichste Token. Wählen Sie für eine andere Antwort „Auslosen“ in den Einstellungen dieses Gesprächs (Strg+Umschalt+P).</translation>
+    </message>
+    <message>
         <source>It is tiny: expect simple stories and small talk rather than facts.</source>
         <translation>Es ist winzig: Erwarten Sie einfache Geschichten und Plauderei, keine Fakten.</translation>
     </message>
@@ -789,6 +797,14 @@
     <message>
         <source>Show diagnostics</source>
         <translation>Diagnose zeigen</translation>
+    </message>
+    <message>
+        <source>Load their model under Models to use them.</source>
+        <translation>Laden Sie ihr Modell unter Modelle, um sie zu benutzen.</translation>
+    </message>
+    <message>
+        <source>Models…</source>
+        <translation>Modelle…</translation>
     </message>
     <message>
         <source>Conversations</source>
@@ -5651,6 +5667,10 @@
         <translation>{0} · geladen</translation>
     </message>
     <message>
+        <source>Reading …</source>
+        <translation>Wird gelesen …</translation>
+    </message>
+    <message>
         <source>Fits</source>
         <translation>Passt</translation>
     </message>
@@ -5722,6 +5742,10 @@
         <source>With other weights or a shorter context it fits whole, and is faster.</source>
         <translation>Mit anderen Gewichten oder kürzerem Kontext passt es ganz und ist schneller.</translation>
     </message>
+    <message>
+        <source>This is a model. Import and load it?</source>
+        <translation>Das ist ein Modell. Importieren und laden?</translation>
+    </message>
 </context>
 <context>
     <name>LibraryDialog</name>
@@ -5764,10 +5788,6 @@
     <message>
         <source>{0} is here: load it under Installed.</source>
         <translation>{0} ist da: Laden lässt es sich unter Installiert.</translation>
-    </message>
-    <message>
-        <source>{0} is made: load its model under Installed to use it.</source>
-        <translation>{0} ist fertig: Laden Sie das Modell dazu unter „Installiert“.</translation>
     </message>
 </context>
 <context>
@@ -7309,10 +7329,6 @@
         <translation>Angehalten; nichts geht verloren</translation>
     </message>
     <message>
-        <source>The heads are made</source>
-        <translation>Die Köpfe sind fertig</translation>
-    </message>
-    <message>
         <source>It stopped</source>
         <translation>Es ist stehen geblieben</translation>
     </message>
@@ -7327,6 +7343,22 @@
     <message>
         <source>best guess right: {0}</source>
         <translation>beste Wahl richtig: {0}</translation>
+    </message>
+    <message>
+        <source>Heads are ready.</source>
+        <translation>Die Köpfe sind fertig.</translation>
+    </message>
+    <message>
+        <source>Heads are ready: {0:.2f} tokens per step, no gain ({1:.2f}× plain); train longer?</source>
+        <translation>Die Köpfe sind fertig: {0:.2f} Token pro Schritt, kein Gewinn ({1:.2f}× einfach); länger trainieren?</translation>
+    </message>
+    <message>
+        <source>Heads are ready: {0:.2f} tokens per step, {1:.2f}× plain.</source>
+        <translation>Die Köpfe sind fertig: {0:.2f} Token pro Schritt, {1:.2f}× einfach.</translation>
+    </message>
+    <message>
+        <source>{0} – no gain ({1:.2f}× plain)</source>
+        <translation>{0} – kein Gewinn ({1:.2f}× einfach)</translation>
     </message>
 </context>
 <context>

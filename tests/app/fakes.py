@@ -60,6 +60,9 @@ PLAN = MemoryPlan(*_TOLD, CONTEXT_TOKENS, CONTEXT_TOKENS, Fit.FITS, True)
 # An answer that goes on for a while.
 LONG = " ".join(f"word{number}" for number in range(400))
 
+# As the makers of the demo advise.
+GREEDY = Advice(temperature=0.0)
+
 
 @dataclass(frozen=True, slots=True)
 class Script:
@@ -91,7 +94,7 @@ class Script:
     calibrates: bool = True
     verifies_at_once: bool = True
     learned_rows: int = 0
-    advice: Advice | None = None
+    advice: Advice | None = GREEDY
     thinking: ThinkingSwitch = NO_SWITCH
     continues_text: bool = False
 

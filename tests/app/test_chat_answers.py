@@ -1,17 +1,22 @@
 """Shown answers: their marks, what can be done with them, and what they can't do."""
 
+from dataclasses import replace
+
+import pytest
 from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QAccessible, QGuiApplication, QKeySequence, QTextCharFormat
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QMessageBox
+from PySide6.QtWidgets import QApplication, QMessageBox
 from pytestqt.qtbot import QtBot
 
 from app.chat.answer_message import AnswerMessage
-from app.chat.message_widgets import UserMessage
+from app.chat.controller import LOOP_NOTICE
+from app.chat.message_widgets import Notice, UserMessage
 from app.chat.prompt_editor import PromptEditor
 from app.chat.text_view import TextView, plain_document
 from app.markdown.formats import Marking
 from app.theme.tokens import DARK, LIGHT
+from app.window import MainWindow
 from medusa_core.messages import Generate, StopReason
 from tests.app.conftest import Open
 from tests.app.driving import ask, user_messages, wait_ready
@@ -114,12 +119,15 @@ def test_an_edited_message_is_asked_beside_the_old_one(qtbot: QtBot, open_fake: 
     editor = first.findChild(PromptEditor)
     assert editor is not None
     assert editor.edit.toPlainText() == "one"
+    assert editor.edit.textCursor().atEnd()
     QTest.keyClick(editor.edit, Qt.Key.Key_Escape)
     assert first.row.isVisible()
+    assert first.isAncestorOf(QApplication.focusWidget())
     first.row.edit_button.click()
     editors = first.findChildren(PromptEditor)
     editors[-1].edit.setPlainText("uno")
-    editors[-1].send_button.click()
+    QTest.keyClick(editors[-1].edit, Qt.Key.Key_Return)
+    assert window.page.composer.edit.hasFocus(), "what is typed next is the next message"
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     assert [m.content for m in engine.of_kind(Generate)[-1].messages] == ["uno"]
     (shown,) = user_messages(window)
@@ -261,3 +269,63 @@ def test_user_text_is_shown_as_it_is(qtbot: QtBot, open_fake: Open) -> None:
     ask(qtbot, window, "<b>bold</b> **stars** <img src='file:///x'>")
     (shown,) = [m for m in window.page.conversation.messages if isinstance(m, UserMessage)]
     assert shown.text == "<b>bold</b> **stars** <img src='file:///x'>"
+
+
+@pytest.mark.parametrize("button", ["regenerate_button", "continue_button", "branch_button"])
+def test_a_message_that_goes_leaves_the_focus_to_the_composer(
+    qtbot: QtBot, open_fake: Open, button: str
+) -> None:
+    window, _ = open_fake(Script(stop_reason=StopReason.MAX_TOKENS))
+    wait_ready(qtbot, window)
+    ask(qtbot, window, "one")
+    ask(qtbot, window, "two")
+    window.sidebar.show()
+    clicked = getattr(window.chat.answers[0 if button == "branch_button" else 1].row, button)
+    clicked.setFocus()
+    clicked.click()
+    assert window.page.composer.edit.hasFocus()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+
+
+def test_an_answer_to_a_queued_question_takes_the_focus_from_nobody(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    window.sidebar.show()
+    window.sidebar.search_edit.setFocus()
+    window.chat.send("one")
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert window.sidebar.search_edit.hasFocus()
+
+
+def test_greedy_says_that_it_gives_the_same_text_again(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    ask(qtbot, window, "Hello")
+    assert notices(window) == []
+    window.chat.regenerate()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    (said,) = notices(window)
+    assert "same text" in said
+    window.page.control.choose_rule("sample")
+    window.chat.regenerate()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert notices(window) == []
+
+
+def test_an_answer_that_repeats_itself_is_told(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    done = ask(qtbot, window, "Hello").done
+    assert done is not None
+    turn = window.chat.conversation.turns[0]
+    looping = replace(done, token_ids=(7, 8) * 40)
+    assert list(window.chat._remarks(turn, looping)) == [LOOP_NOTICE]
+    drawn = replace(looping, settings=replace(done.settings, rule="sample"))
+    assert list(window.chat._remarks(turn, drawn)) == []
+
+
+def notices(window: MainWindow) -> list[str]:
+    """What the application remarks between messages."""
+    return [m.text for m in window.page.conversation.messages if isinstance(m, Notice)]

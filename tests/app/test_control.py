@@ -213,6 +213,7 @@ def test_damaged_presets_are_told_when_the_window_opens(
     (tmp_path / "presets.json").write_text("{")
     window, _ = open_fake(Script())
     assert errors(window)[0].message == "Your presets can't be read."
+    wait_ready(qtbot, window)
     assert window.page.control.presets.box.currentText() == "Exact"
 
 

@@ -19,9 +19,13 @@ def test_the_makers_numbers_are_read() -> None:
     assert read_advice(gemma3) == Advice(1.0, 64, 0.95), "of temperature they say nothing"
 
 
-@pytest.mark.parametrize("generation", [{}, {"temperature": 0.6}, {"do_sample": False, "top_k": 5}])
-def test_who_does_not_sample_advises_nothing(generation: dict[str, object]) -> None:
+@pytest.mark.parametrize("generation", [{}, {"temperature": 0.6}, {"do_sample": None, "top_k": 5}])
+def test_who_does_not_say_whether_to_sample_advises_nothing(generation: dict[str, object]) -> None:
     assert read_advice(generation) is None
+
+
+def test_who_says_not_to_sample_advises_that() -> None:
+    assert read_advice({"do_sample": False, "top_k": 5}) == Advice(temperature=0.0)
 
 
 @pytest.mark.parametrize("value", [-1, "hot", float("nan"), [0.6], 1e9, True])
@@ -31,8 +35,7 @@ def test_a_senseless_number_is_left_out(value: object) -> None:
 
 def test_new_chats_begin_as_advised_unless_the_user_chose() -> None:
     presets = Presets(None)
-    assert presets.beginning == ChatSettings()
-    presets.advised = recommended(Advice(0.6, 20, 0.95))
+    presets.heed(Advice(0.6, 20, 0.95))
     begun = presets.beginning
     assert (begun.rule, begun.temperature, begun.top_k, begun.top_p) == ("sample", 0.6, 20, 0.95)
     matching = presets.matching(begun)
@@ -41,6 +44,27 @@ def test_new_chats_begin_as_advised_unless_the_user_chose() -> None:
     assert matching.is_builtin
     presets.use_for_new_chats(ChatSettings(temperature=1.2))
     assert presets.beginning.temperature == 1.2
+
+
+def test_new_chats_draw_where_nobody_says_anything_of_it() -> None:
+    presets = Presets(None)
+    assert presets.matching(presets.beginning) == BUILTIN[1], "before a model is known, too"
+    assert presets.beginning.rule == "sample"
+    presets.heed(Advice(temperature=0.0))
+    assert presets.matching(presets.beginning) == BUILTIN[0]
+    presets.heed(Advice(0.6))
+    presets.heed(None)
+    assert presets.matching(presets.beginning) == BUILTIN[1]
+    assert presets.all == BUILTIN
+
+
+def test_greedy_stays_greedy_where_the_user_chose_it_for_new_chats(tmp_path: Path) -> None:
+    Presets(tmp_path).save("Mine", ChatSettings(temperature=1.2))
+    assert Presets(tmp_path).new_chats is None, "saving a preset chooses nothing"
+    Presets(tmp_path).use_for_new_chats(ChatSettings())
+    later = Presets(tmp_path)
+    later.heed(Advice(0.6))
+    assert later.beginning == ChatSettings()
 
 
 def test_the_advice_is_no_name_for_a_preset_of_ones_own(tmp_path: Path) -> None:

@@ -65,6 +65,12 @@ def _loads(state: ModelState, request_id: str) -> Calibrate | None:
     return follows
 
 
+def test_only_the_demo_is_loaded_to_show_drafts() -> None:
+    state = ModelState(demo_choice())
+    assert state.load().shows_drafts
+    assert not state.load(ModelChoice("Other", Path("/other"))).shows_drafts
+
+
 def test_a_refused_model_gives_way_to_the_one_from_before() -> None:
     state = ModelState(demo_choice())
     first = state.load()

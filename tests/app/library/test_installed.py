@@ -58,7 +58,8 @@ def test_installed_models_are_listed_verified_and_deleted(
             tab.add_folder(str(folder))
         await until(lambda: len(tab.items) == 4)
         tab.add_folder(str(tmp_path / "state"))
-        assert "no weights" in tab.status_label.text()
+        await until(lambda: "no weights" in tab.status_label.text())
+        assert tab.table.rowCount() == len(tab.rows), "its row is gone"
         await settle(dialog)
         await library.downloads.close()
 
@@ -157,3 +158,40 @@ def test_names_are_never_taken_for_markup(
         tab.details._note,
     )
     assert all(label.textFormat() is Qt.TextFormat.PlainText for label in labels)
+
+
+def test_what_is_imported_has_its_row_at_once_and_nothing_else_is_loaded(
+    run: Run, dialog: LibraryDialog, tmp_path: Path
+) -> None:
+    tab = dialog.installed
+    wanted: list[object] = []
+    tab.load_requested.connect(wanted.append)
+    folders = [write_tiny(tmp_path / name, SPEC) for name in ("first", "zebra", "middle")]
+
+    async def work() -> None:
+        tab.add_folder(str(folders[0]))
+        await until(lambda: tab.items and not tab._reading)
+        assert tab.chosen is not None
+        assert tab.chosen.folder == folders[0]
+        assert tab.details.action_button.isEnabled()
+        tab.add_folder(str(folders[1]))
+        last = tab.table.rowCount() - 1
+        assert (tab.table.currentRow(), tab.chosen) == (last, None)
+        shown = [tab.table.item(last, column) for column in range(2)]
+        assert [item.text() for item in shown if item is not None] == ["zebra", "Reading …"]
+        assert not tab.details.action_button.isEnabled()
+        tab._load()
+        assert wanted == []
+        await tab.refresh()
+        await until(lambda: not tab._reading)
+        assert tab.chosen is not None
+        assert tab.chosen.folder == folders[1]
+        tab.add_folder(str(folders[2]))
+        tab.table.selectRow(0)  # the user looks at another one meanwhile
+        await until(lambda: not tab._reading)
+        assert tab.chosen.folder == folders[0]
+        await tab.refresh()
+        assert tab.chosen.folder == folders[0]
+        await settle(dialog)
+
+    run(work)

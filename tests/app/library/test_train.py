@@ -10,6 +10,7 @@ from app.library.library_dialog import LibraryDialog
 from app.library.train_dialog import TrainDialog
 from app.theme.appearance import Appearance
 from medusa_core.api import Library, OwnHeads
+from medusa_core.heads_gain import FILE_NAME, HeadsGain, read_gain, write_gain
 from tests.app.library.conftest import SPEC, Run
 from tests.app.library.managing import settle
 from tests.core.test_own_heads import FakeCommand, commands, tell
@@ -211,3 +212,59 @@ def test_heads_that_were_made_are_beside_their_model(
         assert manager.installed.heads_box.currentText() == training.run.out.name
 
     run(work)
+
+
+def test_heads_that_gain_nothing_say_so(
+    qtbot: QtBot, dialog: TrainDialog, commands: list[FakeCommand]
+) -> None:
+    dialog.start_button.click()
+    run = dialog.run
+    assert run is not None
+    tell(run, stage="done", done=1, of=1)
+    write_gain(run.out, HeadsGain(1.18, 0.97))
+    commands[0].code = 0
+    qtbot.waitUntil(lambda: "no gain (0.97× plain); train longer?" in _stage(dialog))
+    assert "1.18 tokens per step" in _stage(dialog)
+    dialog.offer("org/tiny", "/models/tiny", "q4_0", "cpu")
+    assert dialog.run is run, "opened again, it still says what came of it"
+    dialog.offer("org/other", "/models/other", "q4_0", "cpu")
+    assert dialog.run is None
+
+
+def _stage(dialog: TrainDialog) -> str:
+    return dialog.run_view.stage_label.text()
+
+
+def test_heads_that_were_found_to_lose_are_not_preselected(
+    run: Run, qtbot: QtBot, appearance: Appearance, library: Library, tmp_path: Path
+) -> None:
+    model = write_tiny(tmp_path / "tiny", SPEC)
+    heads = write_heads(tmp_path / "tiny-heads", random_heads(SPEC, 2))
+    for folder in (model, heads):
+        library.add_folder(str(folder))
+    opened = LibraryDialog(library, appearance)
+    qtbot.addWidget(opened)
+    tab = opened.installed
+
+    async def offered() -> tuple[str, str]:
+        await tab.refresh()
+        tab.table.selectRow([item.folder for item in tab.rows].index(model))
+        return tab.heads_box.currentText(), tab.heads_box.itemText(1)
+
+    async def work() -> None:
+        assert await offered() == ("tiny-heads", "tiny-heads"), "nobody knows: they may pay"
+        write_gain(heads, HeadsGain(1.18, 0.97))
+        assert await offered() == ("none", "tiny-heads – no gain (0.97× plain)")
+        write_gain(heads, HeadsGain(2.2, 1.4))
+        assert await offered() == ("tiny-heads", "tiny-heads")
+        await settle(opened)
+
+    run(work)
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"tau": 1, "x_plain": "NaN"}', '{"tau": null}'])
+def test_a_gain_that_can_not_be_read_is_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / FILE_NAME).write_text(text)
+    assert read_gain(tmp_path) is None
+    write_gain(tmp_path, HeadsGain(2.0, 1.5))
+    assert read_gain(tmp_path) == HeadsGain(2.0, 1.5)

@@ -1,0 +1,23 @@
+"""Files that are dropped on a window."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QDropEvent
+
+from app.settings.words import QT_TRANSLATE_NOOP
+
+IS_MODEL = QT_TRANSLATE_NOOP("Library", "This is a model. Import and load it?")
+
+
+def accept_copy(event: QDropEvent) -> None:
+    """Accept a drag or a drop as a copy: who offers to move a file may delete it afterwards."""
+    event.setDropAction(Qt.DropAction.CopyAction)
+    event.accept()
+
+
+def is_model(path: Path) -> bool:
+    """Whether a file or a folder looks like a model."""
+    return path.suffix.lower() == ".gguf" or (path / "config.json").is_file()

@@ -1,0 +1,113 @@
+"""A model that is dropped on a window: it is asked whether to load it."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QDragEnterEvent
+from PySide6.QtWidgets import QMessageBox
+from pytestqt.qtbot import QtBot
+
+from app.dropping import is_model
+from app.library.library_dialog import LibraryDialog
+from app.window import MainWindow
+from medusa_core.api import Library, demo_model
+from medusa_core.messages import LoadModel
+from medusa_core.model_choice import ModelChoice
+from tests.app.conftest import Open
+from tests.app.driving import errors, wait_ready
+from tests.app.insight.looks import dropped
+from tests.app.library.conftest import SPEC, Run
+from tests.app.library.managing import settle, until
+from tests.core.tiny import write_tiny
+
+
+def answer(monkeypatch: pytest.MonkeyPatch, button: QMessageBox.StandardButton) -> list[str]:
+    """Let every question be answered so; returns what is asked."""
+    asked: list[str] = []
+
+    def told(box: QMessageBox) -> QMessageBox.StandardButton:
+        asked.append(box.text())
+        return button
+
+    monkeypatch.setattr(QMessageBox, "exec", told)
+    return asked
+
+
+def test_a_file_and_a_folder_of_a_model_are_told_from_others(tmp_path: Path) -> None:
+    assert is_model(tmp_path / "Some.GGUF")
+    assert is_model(demo_model()[0])
+    assert not is_model(tmp_path)
+    assert not is_model(tmp_path / "notes.txt")
+
+
+@pytest.mark.parametrize("action", [Qt.DropAction.MoveAction, Qt.DropAction.LinkAction])
+def test_what_is_dropped_is_copied_and_never_moved(
+    qtbot: QtBot, open_fake: Open, dialog: LibraryDialog, tmp_path: Path, action: Qt.DropAction
+) -> None:
+    window, _ = open_fake()
+    mime = dropped(tmp_path / "notes.txt", tmp_path / "a.gguf").mimeData()
+    mouse, key = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    for one in (window, dialog):
+        event = QDragEnterEvent(QPoint(5, 5), action, mime, mouse, key)
+        one.dragEnterEvent(event)
+        assert (event.isAccepted(), event.dropAction()) == (True, Qt.DropAction.CopyAction)
+
+
+def test_a_model_dropped_on_the_chat_is_imported_and_loaded_if_wanted(
+    qtbot: QtBot,
+    open_fake: Open,
+    run: Run,
+    library: Library,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    window.library = library
+    model = write_tiny(tmp_path / "tiny", SPEC)
+    no, yes = QMessageBox.StandardButton.No, QMessageBox.StandardButton.Yes
+
+    async def drop(button: QMessageBox.StandardButton, path: Path) -> list[str]:
+        asked = answer(monkeypatch, button)
+        window.dropEvent(dropped(path))
+        if window.desk._import is not None:
+            await asyncio.wait_for(window.desk._import, 20)
+        return asked
+
+    async def work() -> None:
+        assert await drop(no, model) == ["This is a model. Import and load it?"]
+        assert (await library.installed(), len(engine.of_kind(LoadModel))) == ((), 1)
+        await drop(yes, model)
+        assert [one.folder for one in await library.installed()] == [model]
+        assert [one.model_dir for one in loads(window)] == [model]
+        (tmp_path / "cut.gguf").write_bytes(b"GGUF")
+        await drop(yes, tmp_path / "cut.gguf")
+        assert len(errors(window)) == 1
+
+    run(work)
+    assert [load.model_dir for load in engine.of_kind(LoadModel)[1:]] == [model]  # type: ignore[attr-defined]
+    assert not window.page.composer.files.attachments
+
+
+def loads(window: MainWindow) -> list[ModelChoice]:
+    return [window.keeper.choice]
+
+
+def test_a_model_dropped_on_models_is_chosen_and_loaded_once_it_is_read(
+    run: Run, dialog: LibraryDialog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted: list[ModelChoice] = []
+    dialog.load_requested.connect(wanted.append)
+    answer(monkeypatch, QMessageBox.StandardButton.Yes)
+    model = write_tiny(tmp_path / "tiny", SPEC)
+
+    async def work() -> None:
+        dialog.dropEvent(dropped(tmp_path / "notes.txt", model))
+        assert dialog.tabs.currentWidget() is dialog.installed
+        await until(lambda: wanted)
+        await settle(dialog)
+
+    run(work)
+    assert [choice.model_dir for choice in wanted] == [model]
