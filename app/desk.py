@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     from app.batch.batch_dialog import BatchDialog
     from app.commands.palette import Palette
     from app.diagnostics_dialog import DiagnosticsDialog
+    from app.library.installed_tab import InstalledTab
     from app.library.library_dialog import LibraryDialog
     from app.library.train_dialog import TrainDialog
+    from app.model_keeper import ModelKeeper
     from app.settings.dialog import SettingsDialog
     from app.window import MainWindow
     from medusa_core.api import Check, HubSettings, Library, Offer
@@ -192,6 +194,8 @@ class Desk(QObject):
         installed.listed.connect(lambda: window.list_installed(models.library, installed.items))
         installed.mark_loaded(window.keeper.choice.model_dir)
         window.keeper.chosen.connect(lambda: installed.mark_loaded(window.keeper.choice.model_dir))
+        window.keeper.changed.connect(lambda: _mark_measured(installed, window.keeper))
+        _mark_measured(installed, window.keeper)
         installed.cache_changed.connect(lambda folder: window.settings.choose("models_dir", folder))
 
     def training_dialog(self) -> TrainDialog | None:
@@ -347,3 +351,8 @@ class Desk(QObject):
             for choice in self._window.known_models
         ]
         return matching(words, entries)
+
+
+def _mark_measured(installed: InstalledTab, keeper: ModelKeeper) -> None:
+    loaded = keeper.status.loaded
+    installed.mark_measured(keeper.choice.heads_dir, () if loaded is None else loaded.speeds)

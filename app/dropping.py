@@ -12,10 +12,19 @@ from app.settings.words import QT_TRANSLATE_NOOP
 IS_MODEL = QT_TRANSLATE_NOOP("Library", "This is a model. Import and load it?")
 
 
-def accept_copy(event: QDropEvent) -> None:
-    """Accept a drag or a drop as a copy: who offers to move a file may delete it afterwards."""
-    event.setDropAction(Qt.DropAction.CopyAction)
-    event.accept()
+def accept_copy(event: QDropEvent) -> bool:
+    """Accept a drag or a drop as a copy: who moves a file may delete it afterwards.
+
+    Returns:
+        Whether it is accepted: what can only be moved isn't.
+    """
+    for action in (Qt.DropAction.CopyAction, Qt.DropAction.LinkAction):
+        if event.possibleActions() & action:
+            event.setDropAction(action)
+            event.accept()
+            return True
+    event.ignore()
+    return False
 
 
 def is_model(path: Path) -> bool:

@@ -272,7 +272,8 @@ class MainWindow(QMainWindow):
             accept_copy(event)
 
     def dropEvent(self, event: QDropEvent) -> None:
-        accept_copy(event)
+        if not accept_copy(event):
+            return
         paths = files_of(event.mimeData())
         if len(paths) == 1 and is_model(paths[0]):
             self.desk.offer_to_load(paths[0])

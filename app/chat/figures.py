@@ -134,11 +134,17 @@ def _speed_up(done: GenerationDone) -> tuple[Figure, ...]:
     meaning = QCoreApplication.translate(
         "Figures",
         "τ × T(1) ÷ mean time of a step. T(1) is the time of a step of plain decoding at this "
-        "length, measured on this machine.",
+        "length, measured in this answer or while the computer was as busy; else nothing is "
+        "compared.",
     )
-    text = QCoreApplication.translate("Figures", "{factor}× plain").format(factor=f"{factor:.2f}")
+    words = (
+        QCoreApplication.translate("Figures", "{factor}× plain")
+        if factor >= 1
+        else QCoreApplication.translate("Figures", "slower than plain ({factor}×)")
+    )
+    text = words.format(factor=f"{factor:.2f}")
     if done.num_rested:
-        text += QCoreApplication.translate("Figures", " (drafts rested)")
+        text += QCoreApplication.translate("Figures", "; guessing was paused")
         meaning += QCoreApplication.translate(
             "Figures",
             " In {rested} of {all} steps nothing was drafted: drafting gained less than 5 % just "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from PySide6.QtCore import QCoreApplication, QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtCore import QCoreApplication, QSignalBlocker, QSize, Signal
 from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import (
     QFrame,
@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.control.said import said
-from app.control.speeds import Speeds
+from app.control.speeds import Speeds, in_order, show_speeds
 from app.engine_said import engine_said
 from app.library.stream_words import here_words
 from app.settings.words import QT_TRANSLATE_NOOP
@@ -155,12 +155,10 @@ class Header(QFrame):
         """Offer who can guess tokens, show who does, and say how fast they were here."""
         blocker = QSignalBlocker(self.drafter_box)
         self.drafter_box.clear()
-        for drafter in drafters:
+        shown = in_order(drafters)
+        for drafter in shown:
             self.drafter_box.addItem(said(drafter.label), drafter.name)
-            tip = wrapped(speeds.explained(drafter))
-            self.drafter_box.setItemData(
-                self.drafter_box.count() - 1, tip, Qt.ItemDataRole.ToolTipRole
-            )
+        show_speeds(self.drafter_box, shown, speeds)
         self.drafter_box.setCurrentIndex(self.drafter_box.findData(chosen.name))
         blocker.unblock()
         now = f"{said(chosen.label)}: {speeds.explained(chosen)}"

@@ -23,7 +23,7 @@ from app.control.preset_bar import PresetBar
 from app.control.row import Row
 from app.control.said import said
 from app.control.seeds import NewSeed
-from app.control.speeds import Speeds
+from app.control.speeds import Speeds, in_order, show_speeds
 from app.control.template_preview import TemplatePreview
 from app.control.texts import SeedBox, TextBox, stops_of, text_of
 from app.settings.words import QT_TRANSLATE_NOOP
@@ -153,8 +153,8 @@ class ControlPanel(QFrame):
             self._take(settings)
 
     def begin_chat(self) -> None:
-        """Take the settings that new conversations begin with."""
-        self.show_settings(self._kept.beginning)
+        """Take the settings that new conversations begin with; who guesses stays chosen."""
+        self.show_settings(self._beginning)
         self._is_fresh = True
 
     def generate_settings(self) -> GenerateSettings:
@@ -181,15 +181,19 @@ class ControlPanel(QFrame):
         self._drafters = {drafter.name: drafter for drafter in loaded.drafters}
         _offer(self.rule_box, loaded.rules)
         self.speeds = Speeds(loaded.speeds)
-        _offer(self.drafter_box, loaded.drafters)
-        for place, drafter in enumerate(loaded.drafters):
-            tip = wrapped(self.speeds.explained(drafter))
-            self.drafter_box.setItemData(place, tip, _TOOLTIP)
+        shown = in_order(loaded.drafters)
+        _offer(self.drafter_box, shown)
+        show_speeds(self.drafter_box, shown, self.speeds)
         self.thinks_box.setVisible(loaded.thinking.can_switch)
         self._kept.heed(loaded.advice)
         if self._is_fresh:
-            self._settings = self._kept.beginning
+            self._settings = self._beginning
         self._show()
+
+    @property
+    def _beginning(self) -> ChatSettings:
+        begun = self._kept.beginning
+        return replace(begun, drafter=self._settings.drafter or begun.drafter)
 
     @property
     def drafter(self) -> DrafterChoice | None:

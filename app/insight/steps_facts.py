@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from PySide6.QtCore import QCoreApplication
 
-from app.chat.figures import LEAST_STEP_S, speed_up
+from app.chat.figures import speed_up
 from app.insight.step_parts import part_words
 from app.insight.steps_figures import StepFigures
 from app.insight.words import micro
-from medusa_core.messages import Calibrated, GenerationDone, ModelLoaded
+from medusa_core.messages import GenerationDone, ModelLoaded
 
 MIB = 2**20
 
@@ -41,7 +41,6 @@ def memory_of(loaded: ModelLoaded | None) -> Memory | None:
 def say_answer(
     figures: StepFigures,
     done: GenerationDone | None,
-    calibrated: Calibrated | None,
     loaded: ModelLoaded | None,
 ) -> str:
     """The figures of a whole answer.
@@ -49,7 +48,6 @@ def say_answer(
     Args:
         figures: At least one step of it.
         done: How it ended; None while it is written.
-        calibrated: What steps cost; None where that isn't known of its model.
         loaded: Its model; None where another one is loaded.
     """
     tau, seconds = float(figures.tokens.mean()), float(figures.seconds.mean())
@@ -62,14 +60,12 @@ def say_answer(
             "Insight", "τ {0:.2f} tokens/step over {1:,} steps; a step takes {2}."
         ).format(tau, len(figures), times)
     ]
-    if calibrated is not None and calibrated.plain_step_s >= LEAST_STEP_S:
-        known = None if done is None else speed_up(done)  # as under the answer
-        factor = known or tau * calibrated.plain_step_s / seconds
-        plain = micro(calibrated.plain_step_s)
+    factor = None if done is None else speed_up(done)  # as under the answer
+    if done is not None and factor is not None:
         told.append(
             QCoreApplication.translate(
                 "Insight", "{0:.2f}× plain decoding, whose steps take {1}."
-            ).format(factor, plain)
+            ).format(factor, micro(done.plain_step_s))
         )
     memory = memory_of(loaded)
     if memory is not None and loaded is not None:

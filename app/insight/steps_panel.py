@@ -318,7 +318,7 @@ class StepsPanel(QWidget):
         track = self._timeline.track
         if not len(self.figures) or track is None:
             return self.tr("No decoding steps yet: ask something.")
-        said = say_answer(self.figures, track.done, self._calibrated(), self._loaded())
+        said = say_answer(self.figures, track.done, self._loaded())
         if self._is_of_this_model():
             return said
         return self.tr("{0} Recorded with {1}, which isn't loaded: no comparison.").format(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,9 +41,10 @@ from medusa_core.api import (
     plan_least,
     recommend,
 )
-from medusa_core.messages import Fit, HeadsShape, WeightFormats
+from medusa_core.messages import DrafterSpeed, Fit, HeadsShape, WeightFormats
 
 _CONTEXTS = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
+_PLAIN = "none"  # the drafter that guesses nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class Subject:
         heads: Sizes of its heads.
         draft_model: Sizes of a smaller model that drafts for it; None for none.
         adapter: What a LoRA changes; None without one.
+        speeds: How fast it was here, where it is loaded like this and was measured.
     """
 
     title: str
@@ -64,6 +67,7 @@ class Subject:
     heads: HeadsShape
     draft_model: ModelConfig | None = None
     adapter: AdapterShape | None = None
+    speeds: tuple[DrafterSpeed, ...] = ()
 
 
 class Details(QWidget):
@@ -332,7 +336,11 @@ class Details(QWidget):
             self.forecast_label.setText(streamed_words(answer, has_heads))
             self._show_choice()
         elif answer is not None:
-            self.forecast_label.setText(forecast_words(answer, has_heads, question.draft_model))
+            speeds = () if self._subject is None else self._subject.speeds
+            told = measured_words(speeds)
+            self.forecast_label.setText(
+                told or forecast_words(answer, has_heads, question.draft_model)
+            )
         elif question.tier_disk is not None and not question.choice.plan.max_context:
             self.forecast_label.setText(
                 self.tr("Streamed it has no room either: try a shorter context.")
@@ -411,3 +419,14 @@ def _box(name: str) -> QComboBox:
     box.setAccessibleName(name)
     box.setMinimumContentsLength(18)
     return box
+
+
+def measured_words(speeds: Sequence[DrafterSpeed]) -> str:
+    """How fast a model was here; empty where that wasn't measured."""
+    plain = [one.tokens_per_s for one in speeds if one.name == _PLAIN]
+    guessed = [one.tokens_per_s for one in speeds if one.name != _PLAIN]
+    if not plain or not guessed:
+        return ""
+    return QCoreApplication.translate(
+        "Library", "{0} tokens/s here with guesses, {1} without (measured)."
+    ).format(speed(max(guessed)), speed(plain[0]))

@@ -34,7 +34,7 @@ from app.theme.appearance import Appearance
 from app.widgets.asking import confirms
 from medusa_core.api import AdapterOffer, Budget, Installed, InstalledKind, Library
 from medusa_core.errors import MedusaError
-from medusa_core.messages import Fit, HeadsShape
+from medusa_core.messages import DrafterSpeed, Fit, HeadsShape
 from medusa_core.model_choice import ModelChoice, demo_choice
 
 
@@ -71,6 +71,7 @@ class InstalledTab(QWidget):
         self._loaded: Path | None = None
         self._reading: list[Path] = []
         self._imports = asyncio.Lock()
+        self._measured: tuple[Path | None, tuple[DrafterSpeed, ...]] = (None, ())
         self.items: tuple[Installed, ...] = ()
         self.rows: tuple[Installed, ...] = ()
         self.table = RowTable(self.tr("Installed"), [library_text(name) for name in COLUMNS])
@@ -143,6 +144,20 @@ class InstalledTab(QWidget):
         """Say which model answers."""
         self._loaded = folder
         self._show_items()
+
+    def mark_measured(self, heads_dir: Path | None, speeds: tuple[DrafterSpeed, ...]) -> None:
+        """Say how fast the model that answers is with these heads."""
+        if (heads_dir, speeds) != self._measured:
+            self._measured = (heads_dir, speeds)
+            self._show_subject()
+
+    def _speeds_of(self, item: Installed, heads: object) -> tuple[DrafterSpeed, ...]:
+        """What was measured of what is chosen."""
+        heads_dir, speeds = self._measured
+        folder = heads.folder if isinstance(heads, Installed) else None
+        is_same = folder == heads_dir or (item.is_built_in and None not in (folder, heads_dir))
+        as_loaded = is_same and self._adapter is None and self.draft_box.chosen is None
+        return speeds if item.folder == self._loaded and as_loaded else ()
 
     def _build(self) -> None:
         left = QWidget()
@@ -278,7 +293,15 @@ class InstalledTab(QWidget):
         draft_model = None if draft is None else draft.config
         adapter = None if self._adapter is None else self._adapter.shape
         self.details.show_subject(
-            Subject(item.name, str(item.folder), item.config, shape, draft_model, adapter)
+            Subject(
+                item.name,
+                str(item.folder),
+                item.config,
+                shape,
+                draft_model,
+                adapter,
+                self._speeds_of(item, heads),
+            )
         )
         self.details.action_button.setEnabled(item.is_complete)
 

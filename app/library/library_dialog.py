@@ -135,7 +135,8 @@ class LibraryDialog(QDialog):
             accept_copy(event)
 
     def dropEvent(self, event: QDropEvent) -> None:
-        accept_copy(event)
+        if not accept_copy(event):
+            return
         models = [path for path in files_of(event.mimeData()) if is_model(path)]
         self.tabs.setCurrentWidget(self.installed)
         question = QCoreApplication.translate("Library", IS_MODEL)

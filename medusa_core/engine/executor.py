@@ -61,7 +61,7 @@ from medusa_core.messages import (
 from medusa_core.models.kept import KeptModels
 from medusa_core.pace.calibration import measure_costs
 from medusa_core.pace.known import Known
-from medusa_core.pace.threads import settle_threads
+from medusa_core.pace.threads import Threads
 from medusa_core.pace.tuner import Tuner
 from medusa_core.prompts import read_prompts
 from medusa_core.resources import prompts_dir
@@ -101,6 +101,8 @@ class Executor:
         self._known: Known | None = None
         self._speeds: tuple[DrafterSpeed, ...] = ()
         self._race: tuple[Race, DrafterRace] | None = None
+        self._threads: Threads | None = None
+        self._calibrated: Calibrate | None = None
         self._most_threads = torch.get_num_threads()
         self._sessions: dict[str, Session] = {}
         self._running: list[Generation] = []
@@ -226,17 +228,32 @@ class Executor:
         if command.num_threads:
             target.runner.use_threads(command.num_threads, command.num_threads)
         else:
-            settle_threads(target, self._most_threads)
+            self._threads = Threads(target, self._most_threads)
         target.caches.give_way = self._give_way
         self._target, self._loaded = target, command
         self._tuner = Tuner(target)
-        if command.calibrations_dir is not None:
-            self._known = Known(command.calibrations_dir, target, _folders(command))
-            self._known.learn_on(self._tuner)
-            self._speeds = self._known.speeds()
+        self._look_up(command, target, self._tuner)
         self._tell(_describe(command, target, self._speeds, time.perf_counter() - started))
 
+    def _look_up(self, command: LoadModel, target: Target, tuner: Tuner) -> None:
+        """Take what is known of a model on this computer, with as many threads as it has now."""
+        if command.calibrations_dir is not None:
+            self._known = Known(command.calibrations_dir, target, _folders(command))
+            self._known.learn_on(tuner)
+            self._speeds = self._known.speeds()
+
+    def _settle_again(self) -> None:
+        """Take as many threads as serve best now; then steps cost something else."""
+        if self._running or self._threads is None or not self._threads.settle_again():
+            return
+        target, tuner = self._need_target()
+        assert self._loaded is not None  # by `_need_target`
+        self._look_up(self._loaded, target, tuner)
+        if self._calibrated is not None:
+            self._waiting.append(self._calibrated)
+
     def _calibrate(self, command: Calibrate) -> None:
+        self._calibrated = command
         target, tuner = self._need_target()
         costs = tuner.costs = measure_costs(target) if self._known is None else self._known.costs()
         ids = (command.session_id, command.request_id)
@@ -286,6 +303,7 @@ class Executor:
         target, tuner = self._need_target()
         if self._race is not None:
             self._race[1].pause()  # its room is for those who ask
+        self._settle_again()
         if not command.settings.drafter:
             first = self._drafters()[0].name
             command = replace(command, settings=replace(command.settings, drafter=first))
@@ -377,6 +395,7 @@ class Executor:
         self._waiting.clear()
         self._end_race()
         self._known, self._speeds = None, ()
+        self._threads, self._calibrated = None, None
         target, self._target, self._loaded = self._target, None, None
         self._tuner = None
         if target is None:

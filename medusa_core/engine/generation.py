@@ -35,6 +35,7 @@ from medusa_core.messages import (
     StopReason,
     TokenSource,
 )
+from medusa_core.pace.baseline import Baseline
 from medusa_core.pace.costs import ALONE, Sharers
 from medusa_core.pace.learning import Guesses, StepYield
 from medusa_core.pace.tuner import Tuner
@@ -121,6 +122,7 @@ class Generation:
         self._tuner = tuner
         self._guesses: list[tuple[int, Guesses]] = []
         self._yields: list[StepYield] = []
+        self._baseline = Baseline()
         self._rule = rule.build(self._settings)
         self._answer = _answer(self._settings, target, context_tokens - len(self._read_ids))
         self._given_pieces = self._answer.resume(self._transcript.given_ids)
@@ -361,6 +363,8 @@ class Generation:
             self._guesses.append((place, step.proposal.guesses))
         if self._is_shared:
             return
+        verified_s = step.times.verify_s + step.times.accept_s
+        self._baseline.add(step.proposal.num_rows, place, verified_s, step_s)
         if self._governor is not None:
             self._num_rested += not self._governor.drafts
             self._governor.add(len(kept.pieces), step_s)
@@ -451,10 +455,10 @@ class Generation:
 
     def _plain_step_s(self) -> float:
         """What a plain step takes in the middle of this answer; 0 where drafts weren't tried."""
-        costs = self._tuner.costs
-        if costs is None or not drafter_registry().get(self.request.settings.drafter).drafts:
+        if not drafter_registry().get(self.request.settings.drafter).drafts:
             return 0.0
-        return costs.plain_s(len(self._read_ids) + len(self._answer.token_ids) // 2)
+        length = len(self._read_ids) + len(self._answer.token_ids) // 2
+        return self._baseline.plain_s(self._tuner.costs, length)
 
     def _progress(self) -> Progress:
         num_done, num_total = len(self._session.token_ids), len(self._read_ids)

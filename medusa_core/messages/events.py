@@ -325,8 +325,9 @@ class GenerationDone(Message):
         decode_s: Seconds of all decoding steps, the making of their events and traces included.
         num_rested: Decoding steps that were plain because drafts didn't pay.
         settings: What it was decoded with; `tree_rows` is what no tree could exceed.
-        plain_step_s: Seconds of a step of plain decoding on this model at this length, as it was
-            measured by then; 0 where it wasn't, and for an answer that was decoded plainly.
+        plain_step_s: Seconds of a step of plain decoding on this model at this length, measured in
+            this answer, or before under as much other load; 0 where it wasn't, and for an answer
+            that was decoded plainly.
     """
 
     text: str

@@ -8,6 +8,8 @@ one millisecond have been seen to take three hundred. A large model's step needs
 from __future__ import annotations
 
 import logging
+import os
+import sys
 import time
 
 import torch
@@ -22,6 +24,7 @@ _LEAST_S = 0.03  # threads that were woken share a processor for up to ten milli
 _NUM_TOKENS = 8
 _PREFILL_TOKENS = 64
 _LARGE_S = 0.05  # a pass of a large model
+_BUSY = 0.75  # processes that want to run, for each thread
 _WORTHWHILE = 0.8  # more threads must save a fifth to be worth what they risk
 
 
@@ -48,6 +51,43 @@ def settle_threads(target: Target, most: int) -> int:
     log.info("of %d threads %d serve decoding best, %d prefill", most, best, for_prefill)
     _meet_row_counts(target)
     return best
+
+
+class Threads:
+    """The count that a target decodes with, chosen anew once other programs have gone."""
+
+    def __init__(self, target: Target, most: int) -> None:
+        """Choose it.
+
+        Args:
+            target: A loaded target.
+            most: Threads that may be used.
+        """
+        self._target, self._most = target, most
+        self._settle()
+
+    def settle_again(self) -> bool:
+        """Choose anew, if others had the processor the last time and have left it since.
+
+        Returns:
+            Whether another count serves now: what was measured with the old one holds no more.
+        """
+        if not self._was_busy or _is_busy(self._most):
+            return False
+        before = self._count
+        self._settle()
+        return self._count != before
+
+    def _settle(self) -> None:
+        self._was_busy = _is_busy(self._most)
+        self._count = settle_threads(self._target, self._most)
+
+
+def _is_busy(num_threads: int) -> bool:
+    """Whether more is running than one program that has not all of so many processors."""
+    if sys.platform == "win32":  # which tells no load
+        return False
+    return os.getloadavg()[0] > _BUSY * num_threads
 
 
 def _meet_row_counts(target: Target) -> None:

@@ -4514,16 +4514,20 @@
         <translation>Das Programm endete oder die Engine versagte, während dies geschrieben wurde. Was da war, ist erhalten; „Fortsetzen“ macht damit weiter.</translation>
     </message>
     <message>
-        <source>τ × T(1) ÷ mean time of a step. T(1) is the time of a step of plain decoding at this length, measured on this machine.</source>
-        <translation>τ × T(1) ÷ mittlere Zeit eines Schrittes. T(1) ist die Zeit eines Schrittes ohne Vorausraten bei dieser Länge, auf diesem Rechner gemessen.</translation>
+        <source>τ × T(1) ÷ mean time of a step. T(1) is the time of a step of plain decoding at this length, measured in this answer or while the computer was as busy; else nothing is compared.</source>
+        <translation>τ × T(1) ÷ mittlere Zeit eines Schritts. T(1) ist die Zeit eines Schritts einfacher Dekodierung bei dieser Länge, gemessen in dieser Antwort oder als der Computer ebenso beschäftigt war; sonst wird nichts verglichen.</translation>
+    </message>
+    <message>
+        <source>slower than plain ({factor}×)</source>
+        <translation>langsamer als einfach ({factor}×)</translation>
+    </message>
+    <message>
+        <source>; guessing was paused</source>
+        <translation>; das Raten pausierte</translation>
     </message>
     <message>
         <source>{factor}× plain</source>
         <translation>{factor}× einfach</translation>
-    </message>
-    <message>
-        <source> (drafts rested)</source>
-        <translation> (Vorausraten ruhte)</translation>
     </message>
     <message>
         <source> In {rested} of {all} steps nothing was drafted: drafting gained less than 5 % just then. It is tried again from time to time.</source>
@@ -5713,6 +5717,10 @@
     <message>
         <source>About {0} tokens/s here with its heads, {1} without (an estimate).</source>
         <translation>Etwa {0} Tokens/s auf diesem Gerät mit seinen Köpfen, {1} ohne (geschätzt).</translation>
+    </message>
+    <message>
+        <source>{0} tokens/s here with guesses, {1} without (measured).</source>
+        <translation>{0} Token/s hier mit Raten, {1} ohne (gemessen).</translation>
     </message>
     <message>
         <source>{0} here</source>
@@ -6984,6 +6992,14 @@
     <message>
         <source>The fastest here.</source>
         <translation>Hier das Schnellste.</translation>
+    </message>
+    <message>
+        <source>{0:.1f} tokens/step, {1:.1f}×</source>
+        <translation>{0:.1f} Token/Schritt, {1:.1f}×</translation>
+    </message>
+    <message>
+        <source>fastest here</source>
+        <translation>hier am schnellsten</translation>
     </message>
 </context>
 <context>

@@ -133,6 +133,12 @@ def test_the_window_offers_what_the_engine_says_and_takes_its_first(
     for box in (page.header.drafter_box, page.control.drafter_box):
         labels = [box.itemText(i) for i in range(box.count())]
         assert labels == [choice.label for choice in loaded.drafters]
+    turned = replace(loaded, drafters=loaded.drafters[::-1])
+    page.offer(turned)
+    for box in (page.header.drafter_box, page.control.drafter_box):
+        again = [box.itemText(i) for i in range(box.count())]
+        assert again == labels, "the default changes, the order doesn't"
+    assert page.control.drafter == turned.drafters[0]
     suffix = DrafterChoice("suffix", "Suffix automaton", "What followed the longest match.")
     page.offer(replace(loaded, drafters=(suffix,)))
     assert page.control.generate_settings().drafter == "suffix"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QToolButton, QWidget
+from PySide6.QtWidgets import QStyleOptionViewItem, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.chat.memory_watch import GIB, MemoryWatch, told
@@ -465,6 +465,26 @@ def test_the_fastest_drafter_of_this_computer_is_the_default_and_says_why(
     assert "3.1 tokens per step, 0.9 × plain" in panel.groups["Speed-up"].note
     assert "The fastest here." not in panel.groups["Speed-up"].note
     assert asked(qtbot, ready).settings.drafter == "medusa"
+    window.chat.new_chat()
+    assert panel.drafter == medusa, "it stands in the header, above all chats"
+
+
+def test_lists_of_drafters_say_how_fast_each_was_here(ready: Ready) -> None:
+    window, _ = ready
+    status = window.keeper.status
+    assert status.loaded is not None
+    speeds = (DrafterSpeed("medusa", 3.14, 8.0, 0.9, 0.2), DrafterSpeed("none", 1.0, 9.0, 1.0, 0.0))
+    window.page.offer(replace(status.loaded, speeds=speeds))
+    for box in (window.page.header.drafter_box, window.page.control.drafter_box):
+        rows = {}
+        for place in range(box.count()):
+            option, index = QStyleOptionViewItem(), box.model().index(place, 0)
+            box.itemDelegate().initStyleOption(option, index)  # type: ignore[attr-defined]
+            rows[box.itemData(place)] = option.text.partition(" · ")[2]
+        assert rows == {
+            "medusa": "3.1 tokens/step, 0.9×",
+            "none": "1.0 tokens/step, 1.0× · fastest here",
+        }
 
 
 def test_thinking_is_switched_where_the_model_can(qtbot: QtBot, open_fake: Open) -> None:

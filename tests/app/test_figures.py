@@ -75,6 +75,13 @@ def test_a_speed_up_is_told_only_where_it_can_be_believed() -> None:
     assert "Speed-up" not in names(plain_step_s=0.0019)  # too small a model to gain
 
 
+def test_an_answer_slower_than_plain_says_so_and_why() -> None:
+    _, done = answer_of("a b c d e f g", (0,))
+    slow = replace(done, num_rested=2)
+    assert figures(slow)[2].text == "slower than plain (0.80×); guessing was paused"
+    assert figures(replace(done, num_rested=0))[2].text == "slower than plain (0.80×)"
+
+
 def test_an_answer_without_a_token_still_has_figures() -> None:
     done = done_of(REQUEST, (), StopReason.CANCELLED)
     assert figures(replace(done, prefill_s=0.0))[-1].text == "stopped"

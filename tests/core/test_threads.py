@@ -8,7 +8,7 @@ import torch
 
 from medusa_core.kv.cache import KvCache
 from medusa_core.pace import threads
-from medusa_core.pace.threads import settle_threads
+from medusa_core.pace.threads import Threads, settle_threads
 from medusa_core.target import Target
 
 
@@ -93,3 +93,20 @@ def test_threads_are_not_judged_by_how_they_wake(
     monkeypatch.setattr(tiny.runner, "extend", extend)
     monkeypatch.setattr(tiny.runner, "logits", lambda states: states)
     assert settle_threads(tiny, 2) == 2
+
+
+def test_a_count_chosen_beside_other_programs_is_chosen_anew_when_they_have_gone(
+    tiny: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds, load = {1: 1.0, 2: 0.9}, 3.0
+    monkeypatch.setattr(threads, "_pass_s", lambda target, count, rows: seconds[count])
+    monkeypatch.setattr(threads.os, "getloadavg", lambda: (load, load, load))
+    chosen = Threads(tiny, 2)
+    assert torch.get_num_threads() == 1
+    assert not chosen.settle_again(), "they are still there"
+    seconds, load = {1: 1.0, 2: 0.5}, 1.0  # one program that decodes with one thread: ours
+    assert chosen.settle_again()
+    assert torch.get_num_threads() == 2
+    seconds = {1: 1.0, 2: 0.9}
+    assert not chosen.settle_again(), "it was measured in quiet"
+    assert torch.get_num_threads() == 2

@@ -360,3 +360,19 @@ def test_an_answer_says_by_which_request_its_model_was_loaded(
     told = [e for e in fresh.events if e.request_id == done.request_id]
     assert isinstance(told[0], AnswerBegun)
     assert told[0].load_id == first.request_id
+
+
+def test_steps_are_measured_anew_once_another_count_of_threads_serves(
+    fresh: EngineHarness, folders: Folders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fresh.load(load_command(folders, fresh))
+    calibrate = Calibrate("", fresh.name_request())
+    fresh.submit(calibrate)
+    fresh.wait(calibrate.request_id, Calibrated)
+    fresh.answer("tell me", SETTINGS)
+    assert len(fresh.of(calibrate.request_id, Calibrated)) == 1
+    fresh.events.clear()
+    monkeypatch.setattr("medusa_core.pace.threads.Threads.settle_again", lambda _: True)
+    assert isinstance(fresh.answer("tell me", SETTINGS), GenerationDone)
+    monkeypatch.undo()
+    fresh.wait(calibrate.request_id, Calibrated)

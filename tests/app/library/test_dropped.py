@@ -42,17 +42,24 @@ def test_a_file_and_a_folder_of_a_model_are_told_from_others(tmp_path: Path) -> 
     assert not is_model(tmp_path / "notes.txt")
 
 
-@pytest.mark.parametrize("action", [Qt.DropAction.MoveAction, Qt.DropAction.LinkAction])
 def test_what_is_dropped_is_copied_and_never_moved(
-    qtbot: QtBot, open_fake: Open, dialog: LibraryDialog, tmp_path: Path, action: Qt.DropAction
+    qtbot: QtBot, open_fake: Open, dialog: LibraryDialog, tmp_path: Path
 ) -> None:
     window, _ = open_fake()
-    mime = dropped(tmp_path / "notes.txt", tmp_path / "a.gguf").mimeData()
+    drop = dropped(tmp_path / "notes.txt", tmp_path / "a.gguf")
     mouse, key = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    copy, move, link = (
+        Qt.DropAction.CopyAction,
+        Qt.DropAction.MoveAction,
+        Qt.DropAction.LinkAction,
+    )
     for one in (window, dialog):
-        event = QDragEnterEvent(QPoint(5, 5), action, mime, mouse, key)
-        one.dragEnterEvent(event)
-        assert (event.isAccepted(), event.dropAction()) == (True, Qt.DropAction.CopyAction)
+        for offered, taken in ((copy | move | link, copy), (move | link, link), (move, None)):
+            event = QDragEnterEvent(QPoint(5, 5), offered, drop.mimeData(), mouse, key)
+            event.ignore()
+            one.dragEnterEvent(event)
+            assert event.isAccepted() == (taken is not None)
+            assert taken is None or event.dropAction() == taken
 
 
 def test_a_model_dropped_on_the_chat_is_imported_and_loaded_if_wanted(

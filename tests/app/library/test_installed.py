@@ -6,10 +6,13 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMessageBox
 
+from app.library.details import measured_words
 from app.library.installed_rows import cells
 from app.library.library_dialog import LibraryDialog
 from app.library.sizes import duration, on_disk
 from medusa_core.api import HubSettings, Library, Offer, Pair, demo_model, with_cache
+from medusa_core.messages import DrafterSpeed
+from medusa_core.model_choice import demo_choice
 from tests.app.library.conftest import OTHER, SPEC, Run
 from tests.app.library.managing import card, settle, until
 from tests.core.tiny import random_heads, write_heads, write_tiny
@@ -195,3 +198,26 @@ def test_what_is_imported_has_its_row_at_once_and_nothing_else_is_loaded(
         await settle(dialog)
 
     run(work)
+
+
+def test_what_was_measured_stands_in_place_of_the_estimate(run: Run, dialog: LibraryDialog) -> None:
+    tab = dialog.installed
+    speeds = (
+        DrafterSpeed("none", 1.0, 548.0, 1.0, 0.0),
+        DrafterSpeed("medusa", 1.6, 330.0, 0.6, 0.1),
+    )
+
+    async def work() -> None:
+        card(dialog, 8)
+        await tab.refresh()
+        (own,) = tab.rows
+        tab.mark_loaded(own.folder)
+        tab.mark_measured(demo_choice().heads_dir, speeds)
+        assert tab._speeds_of(own, tab.heads_box.currentData()) == speeds
+        tab.heads_box.setCurrentIndex(0)
+        assert tab._speeds_of(own, tab.heads_box.currentData()) == (), "without heads it is another"
+        await settle(dialog)
+
+    run(work)
+    assert measured_words(speeds) == "330 tokens/s here with guesses, 548 without (measured)."
+    assert measured_words(speeds[:1]) == measured_words(()) == ""
