@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple, Protocol, cast
 
 from app.markdown.style import Ink
 
-# Above this, lines are coloured one by one: some lexers look ahead from everywhere to the end.
+# Above one of these, lines are coloured one by one: some lexers look ahead from everywhere to the
+# end, and some begin anew at every line.
 MAX_WHOLE_CHARS = 3_000
+MAX_WHOLE_LINES = 150
 # Above this, a line is plain.
 MAX_LINE_CHARS = 400
+# CPU time of a call above which code is plain, and such calls after which a language is.
+MOST_S = 0.05
+MOST_SLOW_CALLS = 2
+# Lexers that may take minutes for a single token, so that no clock is read between two.
+_UNBOUNDED = frozenset({"TNTLexer"})
 
 
 class Lexer(Protocol):
@@ -31,6 +39,38 @@ class Stretch(NamedTuple):
 Stretches = tuple[Stretch, ...]
 
 
+class Highlighter:
+    """Colours code of one language as long as that is quick.
+
+    Args:
+        lexer: Its lexer.
+
+    Attributes:
+        num_slow: Calls that took too long.
+    """
+
+    def __init__(self, lexer: Lexer) -> None:
+        self._lexer = lexer
+        self.num_slow = 0
+
+    def inks(self, text: str) -> list[Ink]:
+        """Ink of each character; all plain if finding them takes too long."""
+        inks = [Ink.PLAIN] * len(text)
+        if self.num_slow >= MOST_SLOW_CALLS:
+            return inks
+        # Not the time of day: other programs may have the processor.
+        end = time.thread_time() + MOST_S
+        # Unlike `get_tokens`, this neither strips nor adds characters.
+        for at, kind, piece in self._lexer.get_tokens_unprocessed(text):
+            ink = _ink_of(str(kind))
+            if ink is not Ink.PLAIN:
+                inks[at : at + len(piece)] = [ink] * len(piece)
+            if time.thread_time() > end:
+                self.num_slow += 1
+                return [Ink.PLAIN] * len(text)
+        return inks
+
+
 def line_inks(lines: tuple[str, ...], language: str, *, is_open: bool) -> tuple[Stretches, ...]:
     """Inks of each line of code.
 
@@ -43,41 +83,52 @@ def line_inks(lines: tuple[str, ...], language: str, *, is_open: bool) -> tuple[
     Returns:
         For each line, stretches that add up to its length.
     """
-    if not language or not any(lines):
+    if not language or not any(line.strip() for line in lines):
         return tuple(_plain(line) for line in lines)
-    if is_open or sum(map(len, lines)) > MAX_WHOLE_CHARS:
-        return tuple(
-            _inks((line,), language)[0] if len(line) <= MAX_LINE_CHARS else _plain(line)
-            for line in lines
-        )
-    return _inks(lines, language)
+    # Some lexers take long for many empty lines: one of a run stands for it.
+    is_lexed = [bool(line.strip() or (n and lines[n - 1].strip())) for n, line in enumerate(lines)]
+    lexed = tuple(line for line, is_one in zip(lines, is_lexed, strict=True) if is_one)
+    found = iter(_inks_of(lexed, language, is_open=is_open))
+    return tuple(
+        next(found) if is_one else _plain(line)
+        for line, is_one in zip(lines, is_lexed, strict=True)
+    )
+
+
+def _inks_of(lines: tuple[str, ...], language: str, *, is_open: bool) -> tuple[Stretches, ...]:
+    is_whole = (
+        not is_open
+        and sum(map(len, lines)) <= MAX_WHOLE_CHARS
+        and len(lines) <= MAX_WHOLE_LINES
+        and max(map(len, lines)) <= MAX_LINE_CHARS
+    )
+    if is_whole:
+        return _inks(lines, language)
+    return tuple(
+        _inks((line,), language)[0] if len(line) <= MAX_LINE_CHARS else _plain(line)
+        for line in lines
+    )
 
 
 @lru_cache(maxsize=4096)
 def _inks(lines: tuple[str, ...], language: str) -> tuple[Stretches, ...]:
-    lexer = _lexer(language)
-    if lexer is None:
+    highlighter = _highlighter(language)
+    if highlighter is None:
         return tuple(_plain(line) for line in lines)
-    text = "\n".join(lines)
-    inks = [Ink.PLAIN] * len(text)
-    # Unlike `get_tokens`, this neither strips nor adds characters.
-    for at, kind, piece in lexer.get_tokens_unprocessed(text):
-        ink = _ink_of(str(kind))
-        if ink is not Ink.PLAIN:
-            inks[at : at + len(piece)] = [ink] * len(piece)
-    return _by_line(lines, inks)
+    return _by_line(lines, highlighter.inks("\n".join(lines)))
 
 
 @lru_cache(maxsize=64)
-def _lexer(language: str) -> Lexer | None:
+def _highlighter(language: str) -> Highlighter | None:
     # Importing pygments takes 30 ms, and most conversations hold no code.
     from pygments.lexers import find_lexer_class_by_name
     from pygments.util import ClassNotFound
 
     try:
-        return cast("Lexer", find_lexer_class_by_name(language)())
+        kind = find_lexer_class_by_name(language)
     except ClassNotFound:
         return None
+    return None if kind.__name__ in _UNBOUNDED else Highlighter(cast("Lexer", kind()))
 
 
 def _plain(line: str) -> Stretches:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 
-from app.markdown.highlight import MAX_LINE_CHARS, MAX_WHOLE_CHARS, line_inks
+from app.markdown import highlight
+from app.markdown.highlight import (
+    MAX_LINE_CHARS,
+    MAX_WHOLE_CHARS,
+    MAX_WHOLE_LINES,
+    MOST_S,
+    MOST_SLOW_CALLS,
+    Highlighter,
+    line_inks,
+)
 from app.markdown.model import Block, CodeBlock, Paragraph, Run, Table, TextStyle, runs_of
 from app.markdown.parser import MarkdownParser
 from app.markdown.style import Ink
@@ -193,12 +204,91 @@ def test_strings_across_lines_are_coloured_once_the_code_is_complete() -> None:
 
 def test_code_that_a_lexer_may_take_long_for_is_coloured_line_by_line() -> None:
     lines = ["x = '''", "for", "'''"]
-    lines += ["y"] * (MAX_WHOLE_CHARS - sum(map(len, lines)))
+    lines += ["y" * 100] * ((MAX_WHOLE_CHARS - sum(map(len, lines))) // 100)
+    lines[-1] += "y" * (MAX_WHOLE_CHARS - sum(map(len, lines)))
     assert line_inks(tuple(lines), "python", is_open=False)[1][0].ink is Ink.STRING
     assert line_inks((*lines, "y"), "python", is_open=False)[1][0].ink is Ink.KEYWORD
     line = "for " * (MAX_LINE_CHARS // 4)
     assert line_inks((line,), "python", is_open=True)[0][0].ink is Ink.KEYWORD
     assert line_inks((line + "x",), "python", is_open=True) == (((MAX_LINE_CHARS + 1, Ink.PLAIN),),)
+
+
+def test_code_of_many_lines_is_coloured_line_by_line() -> None:
+    lines = ("x = '''", "for", "'''", *["y"] * (MAX_WHOLE_LINES - 3))
+    assert line_inks(lines, "python", is_open=False)[1][0].ink is Ink.STRING
+    assert line_inks((*lines, "y"), "python", is_open=False)[1][0].ink is Ink.KEYWORD
+
+
+class OddLexer:
+    """Takes a while for each character, and notes what it is given."""
+
+    def __init__(self, token_s: float) -> None:
+        self.texts: list[str] = []
+        self._token_s = token_s
+
+    def get_tokens_unprocessed(self, text: str) -> Iterator[tuple[int, object, str]]:
+        self.texts.append(text)
+        for at, char in enumerate(text):
+            end = time.thread_time() + self._token_s
+            while time.thread_time() < end:
+                pass
+            yield at, "Token.Keyword", char
+
+
+@pytest.fixture
+def odd_lexer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> OddLexer:
+    lexer = OddLexer(request.param)
+    highlighter = Highlighter(lexer)
+    monkeypatch.setattr(highlight, "_highlighter", lambda _: highlighter)
+    highlight._inks.cache_clear()
+    return lexer
+
+
+@pytest.mark.parametrize("odd_lexer", [0.002], indirect=True)
+def test_a_language_is_plain_once_its_lexer_was_slow_twice(odd_lexer: OddLexer) -> None:
+    lines = tuple(f"{i}" * 400 for i in range(10))
+    begin = time.thread_time()
+    assert line_inks(lines, "odd", is_open=True) == (((400, Ink.PLAIN),),) * 10
+    assert time.thread_time() - begin < 3 * MOST_S
+    assert len(odd_lexer.texts) == MOST_SLOW_CALLS
+    assert line_inks(("more",), "odd", is_open=False) == (((4, Ink.PLAIN),),)
+    assert len(odd_lexer.texts) == MOST_SLOW_CALLS
+
+
+@pytest.mark.parametrize("odd_lexer", [0.0], indirect=True)
+def test_runs_of_empty_lines_reach_no_lexer(odd_lexer: OddLexer) -> None:
+    lines = ("", "", "a", *[" \t"] * 3_000, "b", "")
+    inks = line_inks(lines, "odd", is_open=False)
+    assert odd_lexer.texts == ["a\n \t\nb\n"]
+    assert [sum(stretch.length for stretch in line) for line in inks] == [len(x) for x in lines]
+    assert inks[2][0].ink is inks[-2][0].ink is Ink.KEYWORD
+    assert line_inks(("", " "), "odd", is_open=False) == ((), ((1, Ink.PLAIN),))
+    assert len(odd_lexer.texts) == 1
+
+
+@pytest.mark.parametrize(
+    ("language", "lines"),
+    [
+        ("autohotkey", ("",) * 900),
+        ("autohotkey", ("a", "") * 450),
+        ("autoit", ("",) * 900),
+        ("nemerle", ("a",) * 900),
+        ("androidbp", ("_" * 2_900,)),
+        ("lilypond", ("a" * 400,) * 7),
+        ("systemd", ("a" + " " * 399,) * 7),
+        ("mcschema", ("<!--" * 100,)),
+        ("tnt", ("(" * 400,)),
+    ],
+)
+@pytest.mark.parametrize("is_open", [True, False])
+def test_lexers_that_take_long_are_stopped(
+    language: str, lines: tuple[str, ...], is_open: bool
+) -> None:
+    line_inks(("a",), language, is_open=is_open)  # imports it
+    begin = time.thread_time()
+    inks = line_inks(lines, language, is_open=is_open)
+    assert time.thread_time() - begin < 0.5  # up to 15.9 s without bounds, or for ever
+    assert [sum(stretch.length for stretch in line) for line in inks] == [len(x) for x in lines]
 
 
 def test_an_unknown_language_is_plain() -> None:
