@@ -18,7 +18,7 @@ from app.theme.appearance import ThemeChoice
 from app.theme.fonts import MAX_ZOOM, MIN_ZOOM, ZOOM_STEP
 from medusa_core.api import read_json
 from medusa_core.errors import CheckpointError
-from medusa_core.model_choice import ModelChoice, as_json, demo_choice, from_json
+from medusa_core.model_choice import ModelChoice, as_json, first_choice, from_json
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ class Preferences:
     )
     has_read_hint: bool = setting(Toggle(), False)
     model: ModelChoice = setting(  # noqa: RUF009 - a declared field
-        Record(from_json, as_json), make_default=demo_choice
+        Record(from_json, as_json), make_default=first_choice
     )
     unload_minutes: float = setting(
         Number(0, _MOST_MINUTES, 5, " min", word_for_least=QT_TRANSLATE_NOOP("Settings", "Never")),

@@ -34,7 +34,7 @@ from app.settings.store import SettingsStore
 from app.theme.appearance import Appearance, ThemeChoice
 from medusa_core.api import Places, is_trace
 from medusa_core.errors import MedusaError
-from medusa_core.model_choice import ModelChoice, demo_choice
+from medusa_core.model_choice import ModelChoice, ready_choices
 from medusa_core.model_state import Phase
 from medusa_core.presets import Presets
 
@@ -100,11 +100,12 @@ class MainWindow(QMainWindow):
         presets = Presets(config_dir)
         self.page = ChatPage(appearance, presets, make_seed)
         self.chat = ChatController(self.page, bridge, keeper, appearance)
-        demo = demo_choice()
         self._draft_pause = QTimer(self)
         self._draft_pause.setSingleShot(True)
         self._draft_pause.setInterval(DRAFT_MS)
-        self._known = {demo.model_dir: demo.drafted_by(preferences.draft_models)}
+        self._known = {
+            one.model_dir: one.drafted_by(preferences.draft_models) for one in ready_choices()
+        }
         self.memory = MemoryWatch(self.page.strip, keeper)
         self.insight = Insight(self, self.chat, bridge, keeper, appearance)
         self.commands = CommandTable(self, preferences.shortcuts)
@@ -246,8 +247,8 @@ class MainWindow(QMainWindow):
         self.list_installed(library, await library.installed())
 
     def list_installed(self, library: Library, installed: Sequence[Installed]) -> None:
-        """Offer these models, the built-in one and the one that is loaded, and no others."""
-        kept = (demo_choice().model_dir, self.keeper.choice.model_dir)
+        """Offer these models, those that are always ready and the loaded one, and no others."""
+        kept = (*(one.model_dir for one in ready_choices()), self.keeper.choice.model_dir)
         here = {item.folder for item in installed}
         self._known = {path: one for path, one in self._known.items() if path in {*kept, *here}}
         for item in installed:

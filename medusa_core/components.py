@@ -6,6 +6,8 @@ import platform
 import sys
 from importlib import metadata
 
+from medusa_core.resources import FIRST_MODEL_LICENCE, FIRST_MODEL_NAME, first_model_file
+
 _SHOWN = ("torch", "PySide6-Essentials", "transformers", "tokenizers", "safetensors")
 _LIBRARIES = (
     *("torch", "PySide6-Essentials", "shiboken6", "transformers", "tokenizers", "safetensors"),
@@ -13,6 +15,7 @@ _LIBRARIES = (
     *("bitsandbytes", "qasync", "platformdirs", "markdown-it-py", "pygments", "pyqtgraph"),
     *("pylatexenc", "pypdf"),
 )
+_FIRST_MODEL = f"{FIRST_MODEL_LICENCE}, by Hugging Face"
 _SHIPPED = {
     "Inter": "SIL Open Font License 1.1",
     "JetBrains Mono": "SIL Open Font License 1.1",
@@ -43,7 +46,8 @@ def component_versions() -> dict[str, str]:
 def component_licences() -> dict[str, str]:
     """The licences of what is used and shipped, by name."""
     found = {name: _licence(name) for name in _LIBRARIES if version_of(name)}
-    return found | _SHIPPED
+    fetched = {} if first_model_file() is None else {FIRST_MODEL_NAME: _FIRST_MODEL}
+    return found | fetched | _SHIPPED
 
 
 def version_of(package: str) -> str:

@@ -15,15 +15,13 @@ from pathlib import Path
 from medusa_core.errors import AdapterError, HubError, ModelError, NotFoundError
 from medusa_core.files.gguf import is_gguf, read_headers
 from medusa_core.files.layer_file import layer_files, remove_layer_file
-from medusa_core.heads.kind import read_shape
 from medusa_core.heads_gain import HeadsGain, read_gain
 from medusa_core.hub.catalog import read_catalog
 from medusa_core.hub.downloads import Downloads
 from medusa_core.hub.draft_models import DraftModels, ModelAt
 from medusa_core.hub.installed import Installed as FoundInstalled
-from medusa_core.hub.installed import list_installed, repo_folder, size_of
+from medusa_core.hub.installed import at_folder, list_installed, repo_folder
 from medusa_core.hub.job import Pair
-from medusa_core.hub.library_folder import look_into
 from medusa_core.hub.library_import import FolderList
 from medusa_core.hub.library_remove import Removal, plan_file_removal, plan_removal, remove
 from medusa_core.hub.library_verify import repair, verify
@@ -34,9 +32,10 @@ from medusa_core.hub.pairing import match
 from medusa_core.hub.remote import look_at_heads, look_at_model
 from medusa_core.hub.search import Sort, search
 from medusa_core.hub.settings import HubSettings
+from medusa_core.hub.shipped_heads import shipped_heads
 from medusa_core.memory.budget import Budget, DeviceOffer
 from medusa_core.messages import HeadsShape, device_here
-from medusa_core.model_choice import DEMO_NAME
+from medusa_core.model_choice import ready_choices
 from medusa_core.models.adapter_shape import (
     ADAPTER,
     AdapterShape,
@@ -45,7 +44,7 @@ from medusa_core.models.adapter_shape import (
 )
 from medusa_core.models.config import ModelConfig, read_config
 from medusa_core.models.kept import KeptModels
-from medusa_core.resources import demo_heads_dir, demo_model_dir, kept_models_dir
+from medusa_core.resources import kept_models_dir
 from medusa_core.text.template import is_base_model
 
 _SOON_S = 5.0
@@ -298,16 +297,20 @@ class Library:
     ) -> tuple[tuple[Installed, str], ...]:
         """All heads that are here, each with the reason why it doesn't fit; the best come first.
 
-        Of those that fit, the ones that were found to make it slower come last.
+        Of those that fit, the ones that were found to make it slower come last. Shipped ones
+        are among them where they were made for it.
         """
         target = model.found.contents.target
         if target is None:
             return ()
         found = []
-        for one in installed:
+        shipped = [replace(_shown(one), is_built_in=True) for one in shipped_heads()]
+        for one in (*installed, *shipped):
             facts = one.found.contents.heads
             if one.kind is InstalledKind.HEADS and facts is not None and one.is_complete:
                 how = match(target, facts)
+                if one.is_built_in and how.fit is not HowHeadsFit.MADE_FOR:
+                    continue
                 rank = list(HowHeadsFit).index(how.fit)
                 reason = how.reason if how.fit is HowHeadsFit.MISFIT else ""
                 found.append(((bool(reason), not one.may_pay, rank), one, reason))
@@ -351,12 +354,12 @@ class Library:
         offers = [_offered(name, folder, model.config) for name, folder in found]
         return tuple(sorted(offers, key=lambda offer: bool(offer.reason)))
 
-    def built_in(self) -> Installed:
-        """The model that is shipped, with its heads; it can't be deleted."""
-        folder, heads_dir = demo_model_dir(), demo_heads_dir()
-        nbytes = size_of(folder) + size_of(heads_dir)
-        found = FoundInstalled(DEMO_NAME, folder, "", (), look_into(folder), nbytes, False)
-        return replace(_shown(found), heads=read_shape(heads_dir), is_built_in=True)
+    def built_in(self) -> tuple[Installed, ...]:
+        """Models that are here without a download; they can't be deleted."""
+        return tuple(
+            replace(_shown(at_folder(one.model_dir)), name=one.name, is_built_in=True)
+            for one in ready_choices()
+        )
 
     def forget_downloads(self, item: Installed) -> None:
         """Take finished downloads of something that was deleted off the list."""

@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from medusa_core.messages import WeightFormats
-from medusa_core.resources import demo_heads_dir, demo_model_dir
+from medusa_core.resources import (
+    FIRST_MODEL_LICENCE,
+    FIRST_MODEL_NAME,
+    demo_heads_dir,
+    demo_model_dir,
+    first_heads_dir,
+    first_model_file,
+)
 
 DEMO_NOTE = "small built-in demo"
 DEMO_NAME = "Llama-Pebble"
@@ -69,9 +76,23 @@ def demo_choice() -> ModelChoice:
     return ModelChoice(DEMO_NAME, demo_model_dir(), demo_heads_dir(), note=DEMO_NOTE)
 
 
+def first_choice() -> ModelChoice:
+    """The model of the first start: SmolLM2 where it was fetched, else the demo."""
+    path = first_model_file()
+    if path is None:
+        return demo_choice()
+    return ModelChoice(FIRST_MODEL_NAME, path, first_heads_dir(), note=FIRST_MODEL_LICENCE)
+
+
+def ready_choices() -> tuple[ModelChoice, ...]:
+    """The models that are here without a download, that of the first start first."""
+    first, demo = first_choice(), demo_choice()
+    return (demo,) if first.is_demo else (first, demo)
+
+
 def as_json(choice: ModelChoice) -> dict[str, Any]:
-    """A choice as it is remembered; the built-in model is remembered as nothing."""
-    if choice.is_demo and choice.adapter_dir is None:
+    """A choice as it is remembered; that of the first start is remembered as nothing."""
+    if replace(choice, ignores_plan=False, assistant_dir=None) == first_choice():
         return {}
     return {
         "name": choice.name,
@@ -86,7 +107,7 @@ def as_json(choice: ModelChoice) -> dict[str, Any]:
 
 
 def from_json(saved: Mapping[str, Any]) -> ModelChoice:
-    """A remembered choice; the built-in model if its files are gone.
+    """A remembered choice; that of the first start if its files are gone.
 
     Raises:
         ValueError: A number can't be read.
@@ -94,16 +115,18 @@ def from_json(saved: Mapping[str, Any]) -> ModelChoice:
         TypeError: A value has another type.
     """
     if not saved:
-        return demo_choice()
+        return first_choice()
     model_dir, heads = Path(saved["model_dir"]), str(saved["heads_dir"])
     tier_disk = str(saved.get("tier_disk", ""))
     if not model_dir.exists():
-        return demo_choice()
+        return first_choice()
     heads_dir = Path(heads) if heads and Path(heads).is_dir() else None
     adapter = str(saved.get("adapter_dir") or "")
+    known = next((one for one in ready_choices() if one.model_dir == model_dir), None)
     return ModelChoice(
         name=str(saved["name"]),
         model_dir=model_dir,
+        note="" if known is None else known.note,
         heads_dir=heads_dir,
         adapter_dir=Path(adapter) if adapter and Path(adapter).is_dir() else None,
         formats=WeightFormats(**saved["formats"]),

@@ -31,6 +31,17 @@ def first_model_file() -> Path | None:
     return path if path.is_file() else None
 
 
+def first_heads_dir() -> Path | None:
+    """Folder of the heads of the model of the first start; None where none are shipped."""
+    folder = resources_dir() / "heads" / _FIRST_MODEL[0]
+    return folder if (folder / "config.json").is_file() else None
+
+
+def start_model() -> Path:
+    """The model of the first start, where it was fetched; else the demo model."""
+    return first_model_file() or demo_model_dir()
+
+
 def shipped_heads_dirs() -> tuple[Path, ...]:
     """Folders of heads that ship with the application, the demo model's among them."""
     folder = resources_dir() / "heads"

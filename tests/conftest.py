@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +24,8 @@ os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 # What commands keep for their next start (quantized models, step costs) is nothing to the user's.
 os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="medusa-tests-")
+# Windows and commands begin with the demo model, whether the installer has fetched one or not.
+os.environ["MEDUSA_MODELS"] = str(Path(os.environ["XDG_CACHE_HOME"]) / "no-models")
 atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 
 SEED = 20_261_120

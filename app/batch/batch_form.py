@@ -110,8 +110,8 @@ class BatchForm(QWidget):
         return BatchWish(
             prompts=self._prompts,
             out=self._out,
-            model="" if model.is_demo else str(model.model_dir),
-            heads="" if model.is_demo or model.heads_dir is None else str(model.heads_dir),
+            model=str(model.model_dir),
+            heads=str(model.heads_dir or "none"),
             quant=model.formats.linears,
             cache="q4" if self.cache_box.isChecked() else "",
             device=device_here(device),

@@ -10,6 +10,7 @@ from app.library.sizes import library_text, on_disk
 from app.library.suggestion import fit_words
 from app.settings.words import QT_TRANSLATE_NOOP
 from medusa_core.api import Budget, Installed, InstalledKind
+from medusa_core.model_choice import demo_choice
 
 COLUMNS = (
     QT_TRANSLATE_NOOP("Library", "Name"),
@@ -54,7 +55,12 @@ def cells(item: Installed, budget: Budget | None, loaded: Path | None) -> tuple[
     if not item.is_complete:
         words = QCoreApplication.translate("Library", "incomplete")
     if item.is_built_in:
-        words = QCoreApplication.translate("Library", "built-in demo")
+        demo = item.folder == demo_choice().model_dir
+        words = (
+            QCoreApplication.translate("Library", "built-in demo")
+            if demo
+            else QCoreApplication.translate("Library", "model of the first start")
+        )
     if item.folder == loaded:
         words = QCoreApplication.translate("Library", "{0} · loaded").format(words)
     fit = fit_words(item.config, item.heads, budget) or item.problem or "–"

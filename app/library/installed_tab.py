@@ -35,7 +35,7 @@ from app.widgets.asking import confirms
 from medusa_core.api import AdapterOffer, Budget, Installed, InstalledKind, Library
 from medusa_core.errors import MedusaError
 from medusa_core.messages import DrafterSpeed, Fit, HeadsShape
-from medusa_core.model_choice import ModelChoice, demo_choice
+from medusa_core.model_choice import ModelChoice, first_choice, ready_choices
 
 
 class InstalledTab(QWidget):
@@ -49,7 +49,7 @@ class InstalledTab(QWidget):
         adapter_box: A LoRA to load it with, likewise.
         train_button: Heads of one's own for the chosen model.
         items: What was found here.
-        rows: The same and the built-in model, in order.
+        rows: The same and the models that are always ready, in order.
 
     Signals:
         load_requested: A model is to be loaded, as a `ModelChoice`.
@@ -127,7 +127,7 @@ class InstalledTab(QWidget):
         """Look again at what is here; what is chosen stays so, wherever it stands then."""
         try:
             items = await self._library.installed()
-            rows = (*items, self._library.built_in())
+            rows = (*items, *self._library.built_in())
         except MedusaError as error:
             self.status_label.setText(error_said(error))
             return
@@ -248,11 +248,12 @@ class InstalledTab(QWidget):
         if item is None or item.config is None:
             return
         model = self.heads_box.model()
-        if item.kind is InstalledKind.MERGED or item.is_built_in:
+        if item.kind is InstalledKind.MERGED:
             self.heads_box.addItem(self.tr("its own"), item)
             self.heads_box.setCurrentIndex(1)
         for heads, reason in self._library.heads_for(item, self.items):
-            usable = with_loss(heads.name, heads.gain)
+            name = self.tr("{0} (built in)").format(heads.name) if heads.is_built_in else heads.name
+            usable = with_loss(name, heads.gain)
             words = f"{heads.name} – {engine_said(reason)}" if reason else usable
             self.heads_box.addItem(words, heads)
             last = self.heads_box.count() - 1
@@ -318,12 +319,12 @@ class InstalledTab(QWidget):
                 return
         heads = self.heads_box.currentData()
         heads_dir = heads.folder if isinstance(heads, Installed) else None
-        wanted = ModelChoice(item.name.rpartition("/")[2], item.folder, heads_dir)
-        if item.is_built_in:
-            wanted = demo_choice() if heads_dir else replace(demo_choice(), heads_dir=None)
+        ready = next((one for one in ready_choices() if one.model_dir == item.folder), None)
+        wanted = ready or ModelChoice(item.name.rpartition("/")[2], item.folder)
         draft = self.draft_box.chosen
         wanted = replace(
             wanted,
+            heads_dir=heads_dir,
             ignores_plan=ignores_plan,
             assistant_dir=None if draft is None else draft.folder,
             adapter_dir=None if self._adapter is None else self._adapter.folder,
@@ -371,7 +372,7 @@ class InstalledTab(QWidget):
         loaded = loaded if is_loaded else ""
         if confirms(self, asked, f"{self._library.warning_for(item)} {loaded}".strip()):
             if is_loaded:
-                self.load_requested.emit(demo_choice())
+                self.load_requested.emit(first_choice())
             self._start(self._remove(item))
 
     async def _remove(self, item: Installed) -> None:

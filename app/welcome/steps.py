@@ -24,6 +24,7 @@ from app.library.table import RowTable
 from app.theme.appearance import Appearance
 from medusa_core.api import Budget, Library, Offer
 from medusa_core.errors import MedusaError
+from medusa_core.model_choice import first_choice
 
 
 class Step(QWidget):
@@ -69,7 +70,7 @@ class ModelStep(Step):
     """Which model fits here.
 
     Attributes:
-        table: The built-in model, then what fits of the catalog.
+        table: The model of the first start, then what fits of the catalog.
         offers: The rows behind the first one.
         download_button: Fetches the chosen one.
 
@@ -80,14 +81,12 @@ class ModelStep(Step):
     download_requested = Signal(object)
 
     def __init__(self, library: Library | None, appearance: Appearance) -> None:
-        super().__init__(
-            self.tr("Choose a model"),
-            self.tr(
-                "A small demo model is built in, and ready: it tells simple stories. For more, "
-                "download one of these, now or later under Models."
-            ),
-            appearance,
-        )
+        first = first_choice()
+        ready = self.tr("{0} ({1}) is here, and ready.").format(first.name, first.note)
+        if first.is_demo:
+            ready = self.tr("A small demo model is built in, and ready: it tells simple stories.")
+        more = self.tr("For more, download one of these, now or later under Models.")
+        super().__init__(self.tr("Choose a model"), f"{ready} {more}", appearance)
         self._library = library
         self._work: asyncio.Task[None] | None = None
         self.offers: tuple[Offer, ...] = ()
@@ -129,8 +128,8 @@ class ModelStep(Step):
             self.note.setText(error_said(error))
 
     def _show(self, budget: Budget | None) -> None:
-        built_in = ("Llama-Pebble", self.tr("Built in, ready"), "–")
-        self.table.show_rows([built_in, *(_cells(one, budget) for one in self.offers)])
+        here = (first_choice().name, self.tr("Ready"), "–")
+        self.table.show_rows([here, *(_cells(one, budget) for one in self.offers)])
         self._choose()
 
     def _choose(self) -> None:

@@ -28,8 +28,8 @@ class BatchWish:
     Attributes:
         prompts: File of prompts.
         out: File for the answers.
-        model: Folder or GGUF file of the model; empty for the demo model.
-        heads: Folder of its heads; empty for none.
+        model: Folder or GGUF file of the model; empty for that of the first start.
+        heads: Folder of its heads, or "none"; empty for shipped ones that were made for it.
         quant: Weight format of the model; empty for the usual one.
         cache: Format of keys and values; empty for plain numbers.
         device: Where to run; empty for the best there is.

@@ -503,6 +503,7 @@ def _options(command: LoadModel) -> LoadOptions:
         phrases_dir=command.phrases_dir,
         learned_dir=command.learned_dir,
         kept=None if command.kept_dir is None else KeptModels(command.kept_dir),
+        takes_own_heads=command.takes_own_heads,
         cluster=join_cluster(command.cluster),
         is_raw=command.is_raw,
     )

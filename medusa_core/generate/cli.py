@@ -25,6 +25,7 @@ from medusa_core.generate.arguments import (
 )
 from medusa_core.hub.cache_folder import find_snapshot
 from medusa_core.hub.settings import settings_from
+from medusa_core.hub.shipped_heads import heads_made_for
 from medusa_core.messages import (
     ChatMessage,
     GenerateSettings,
@@ -37,7 +38,7 @@ from medusa_core.messages import (
 )
 from medusa_core.places import places
 from medusa_core.quant.choice import DTYPES
-from medusa_core.resources import calibrations_dir, demo_heads_dir, demo_model_dir, kept_models_dir
+from medusa_core.resources import calibrations_dir, kept_models_dir, start_model
 from medusa_core.trace_file import Recording, write_trace
 
 if TYPE_CHECKING:
@@ -51,14 +52,23 @@ _HEAD_STYLES = ("\x1b[4;36m", "\x1b[4;33m", "\x1b[4;35m", "\x1b[4;32m", "\x1b[4;
 _RESET = "\x1b[0m"
 
 
+NO_HEADS = "none"  # as a value of --heads
+
+
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments that choose a model; shared with the benchmark."""
     parser.add_argument(
         "--model",
         default="",
-        help="folder, GGUF file, or repository in the cache (default: the demo model)",
+        help="folder, GGUF file, or repository in the cache (default: the model of the first "
+        "start, or the demo model where that wasn't fetched)",
     )
-    parser.add_argument("--heads", default="", help="folder or repository of Medusa heads")
+    parser.add_argument(
+        "--heads",
+        default="",
+        help="folder or repository of Medusa heads, or none (default: shipped ones that were made "
+        "for the model)",
+    )
     parser.add_argument(
         "--assistant", default="", help="folder or repository of a smaller model that drafts"
     )
@@ -120,11 +130,11 @@ def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def model_dirs(args: argparse.Namespace) -> tuple[Path, Path | None]:
-    """The model and heads that the arguments choose; the demo model brings its own heads."""
-    heads = installed(args.heads) if args.heads else None
-    if not args.model:
-        return demo_model_dir(), heads or demo_heads_dir()
-    return installed(args.model), heads
+    """The model and heads that the arguments choose; shipped heads pair with their model."""
+    model = installed(args.model) if args.model else start_model()
+    if args.heads == NO_HEADS:
+        return model, None
+    return model, installed(args.heads) if args.heads else heads_made_for(model)
 
 
 def assistant_dir(args: argparse.Namespace) -> Path | None:
@@ -192,6 +202,7 @@ def options_of(args: argparse.Namespace) -> LoadOptions:
         assistant_dir=assistant_dir(args),
         adapter_dir=adapter_dir(args),
         phrases_dir=args.phrases,
+        takes_own_heads=args.heads != NO_HEADS,
         kept=KeptModels(kept_models_dir()),
         cluster=join_cluster(args.cluster),
     )
@@ -289,6 +300,7 @@ def load_command(args: argparse.Namespace) -> LoadModel:
         adapter_dir=adapter_dir(args),
         cluster=args.cluster,
         is_raw=args.raw,
+        takes_own_heads=args.heads != NO_HEADS,
     )
 
 

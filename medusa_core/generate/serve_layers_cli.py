@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from medusa_core.errors import RequestError
 from medusa_core.generate.cli import installed
-from medusa_core.resources import demo_model_dir
+from medusa_core.resources import start_model
 
 if TYPE_CHECKING:
     from medusa_core.cluster.order import Offer
@@ -34,7 +34,7 @@ def add_serve_layers_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model",
         default="",
-        help="folder, GGUF file, or repository in the cache (default: the demo model)",
+        help="folder, GGUF file, or repository in the cache (default: as of generate)",
     )
     parser.add_argument(
         "--memory-gib",
@@ -58,7 +58,7 @@ def run_serve_layers(args: argparse.Namespace) -> int:
 
     if not 0 <= args.memory_gib < 1 << 20 or not 0 <= args.delay_ms < 60_000:
         raise RequestError("The memory or the delay makes no sense.", "Choose positive numbers.")
-    model_dir = (installed(args.model) if args.model else demo_model_dir()).absolute()
+    model_dir = (installed(args.model) if args.model else start_model()).absolute()
     address = args.join or f"{args.host}:{args.port}"
     if not args.join:
         make_token()

@@ -11,7 +11,7 @@ from medusa_core.errors import CheckpointError, RequestError
 from medusa_core.files.gguf import files_of, is_first, is_gguf
 from medusa_core.hub.cache_folder import read_ref
 from medusa_core.hub.convert_source import HEADS_FILES, INDEX_FILE, MODEL_FILE, PICKLED_HEADS
-from medusa_core.hub.library_files import expected_files, files_in
+from medusa_core.hub.library_files import expected_files, files_in, repo_of
 from medusa_core.hub.library_folder import Contents, Kind, look_into
 from medusa_core.hub.other_programs import Found
 from medusa_core.hub.pairing import Pairing, pair
@@ -71,7 +71,7 @@ def list_installed(
         for path in _models_in(folder):
             if path.resolve() not in seen:
                 seen.add(path.resolve())
-                found.append(_installed(path.name, path, "", (), False))
+                found.append(at_folder(path))
     for one in others:
         if one.path.resolve() not in seen:
             seen.add(one.path.resolve())
@@ -208,6 +208,19 @@ def _is_model(folder: Path) -> bool:
     return any((folder / name).exists() for name in _MODEL_FILES) or any(
         any(folder.glob(pattern)) for pattern in patterns
     )
+
+
+def at_folder(path: Path) -> Installed:
+    """What a folder or a GGUF file outside of the cache holds."""
+    return _installed(path.name, path, "", (), False)
+
+
+def name_at(path: Path) -> str:
+    """The repository whose snapshot a folder is; of other folders and files their own name."""
+    repo = repo_of(path)
+    if repo is None:
+        return path.name
+    return repo.name.removeprefix(_PREFIX).replace("--", "/")
 
 
 def _installed(

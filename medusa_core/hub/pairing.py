@@ -12,13 +12,14 @@ from enum import Enum
 from typing import Any, Protocol
 
 from medusa_core.messages import HeadsShape
+from medusa_core.models.gguf_config import TITLE as GGUF_TITLE
 
 # Vocabularies are padded to rounder numbers: 32000, 32001 and 32064 are one.
 _MOST_PADDING = 128
 # Endings that tell how a model is stored, not which it is.
 _STORAGE = re.compile(
     r"[-_.](hf|bf16|fp16|f16|fp32|nf4|nf4-dq|int8|int4|8bit|4bit|bnb|bnb-4bit|bnb-8bit"
-    r"|safetensors|quantized|unquantized)$"
+    r"|safetensors|quantized|unquantized|gguf|i?q\d(_\w+)?|f32)$"
 )
 
 
@@ -44,12 +45,14 @@ class TargetFacts:
         hidden_size: Its width.
         vocab_size: Its tokens.
         num_layers: Its blocks.
+        title: What its file calls it, which may have another name; empty for nothing.
     """
 
     name: str
     hidden_size: int
     vocab_size: int
     num_layers: int = 0
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +141,8 @@ def match(target: TargetFacts, heads: HeadsFacts) -> Match:
         return Match(heads, Fit.MISFIT, reason)
     if not heads.base_model:
         return Match(heads, Fit.FITS, "sizes agree; they don't say which model they are for")
-    if same_model(heads.base_model, target.name):
+    names = (target.name, target.title) if target.title else (target.name,)
+    if any(same_model(heads.base_model, name) for name in names):
         return Match(heads, Fit.MADE_FOR, f"made for {heads.base_model}")
     return Match(
         heads, Fit.FOREIGN, f"sizes agree, but made for {heads.base_model}: few drafts will hold"
@@ -172,7 +176,10 @@ def target_facts(name: str, config: Mapping[str, Any]) -> TargetFacts | None:
     """What heads must agree with, from a `config.json`; None if it says nothing of the kind."""
     sizes = [config.get(key) for key in ("hidden_size", "vocab_size", "num_hidden_layers")]
     counts = [size for size in sizes if isinstance(size, int) and size > 0]
-    return TargetFacts(name, *counts) if len(counts) == len(sizes) else None
+    if len(counts) != len(sizes):
+        return None
+    hidden_size, vocab_size, num_layers = counts
+    return TargetFacts(name, hidden_size, vocab_size, num_layers, str(config.get(GGUF_TITLE, "")))
 
 
 def heads_facts(

@@ -36,6 +36,7 @@ class LoadModel(Message):
         is_raw: No chat template is used: the texts are read as they stand, end to end.
         shows_drafts: The default drafter drafts even where plain decoding is faster: the model is
             there to show how.
+        takes_own_heads: Heads that lie in its own files serve where no others are named.
     """
 
     model_dir: Path
@@ -57,6 +58,7 @@ class LoadModel(Message):
     cluster: str = ""
     is_raw: bool = False
     shows_drafts: bool = False
+    takes_own_heads: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from medusa_core.models.gguf_names import (
 from medusa_core.models.gguf_settings import plain_float, settings_of, width_of_heads
 from medusa_core.quant.block_sizes import BLOCK_SIZES
 
+TITLE = "general.name"  # what a file calls its model; no key of a config.json
 _SIZES = {
     "hidden_size": "embedding_length",
     "intermediate_size": "feed_forward_length",
@@ -114,6 +115,7 @@ def config_of(gguf: Gguf) -> tuple[dict[str, Any], dict[str, Any], dict[str, str
     for name, key in (_SIZES | _MORE).items():
         if (value := gguf.of_model(key)) is not None:
             raw[name] = _plain(value)
+    raw[TITLE] = gguf.text(TITLE)
     raw["vocab_size"] = _vocab_size(gguf)
     raw["tie_word_embeddings"] = "output.weight" not in gguf.tensors and not _lacks_files(gguf)
     raw["head_dim"] = gguf.of_model("attention.key_length") or width_of_heads(raw)
