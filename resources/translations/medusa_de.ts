@@ -5477,6 +5477,10 @@
         <translation>die eigenen</translation>
     </message>
     <message>
+        <source>{0} (built in)</source>
+        <translation>{0} (eingebaut)</translation>
+    </message>
+    <message>
         <source>May not fit. Load anyway?</source>
         <translation>Passt vielleicht nicht. Trotzdem laden?</translation>
     </message>
@@ -5665,6 +5669,10 @@
     <message>
         <source>built-in demo</source>
         <translation>eingebautes Demo</translation>
+    </message>
+    <message>
+        <source>model of the first start</source>
+        <translation>Modell des ersten Starts</translation>
     </message>
     <message>
         <source>{0} · loaded</source>
@@ -5866,8 +5874,16 @@
         <translation>Modell wählen</translation>
     </message>
     <message>
-        <source>A small demo model is built in, and ready: it tells simple stories. For more, download one of these, now or later under Models.</source>
-        <translation>Ein kleines Demomodell ist eingebaut und bereit: Es erzählt einfache Geschichten. Für mehr laden Sie eines von diesen herunter, jetzt oder später unter Modelle.</translation>
+        <source>{0} ({1}) is here, and ready.</source>
+        <translation>{0} ({1}) ist da und bereit.</translation>
+    </message>
+    <message>
+        <source>A small demo model is built in, and ready: it tells simple stories.</source>
+        <translation>Ein kleines Demomodell ist eingebaut und bereit: Es erzählt einfache Geschichten.</translation>
+    </message>
+    <message>
+        <source>For more, download one of these, now or later under Models.</source>
+        <translation>Für mehr laden Sie eines von diesen herunter, jetzt oder später unter Modelle.</translation>
     </message>
     <message>
         <source>Models that fit</source>
@@ -5890,8 +5906,8 @@
         <translation>Es wird geprüft, was auf diesen Computer passt …</translation>
     </message>
     <message>
-        <source>Built in, ready</source>
-        <translation>Eingebaut, bereit</translation>
+        <source>Ready</source>
+        <translation>Bereit</translation>
     </message>
 </context>
 <context>
