@@ -1,6 +1,7 @@
 """The Batch page, with a batch that follows a script."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -76,14 +77,16 @@ def test_what_is_chosen_is_what_the_batch_is_asked_for(
     assert len(commands) == 1
 
 
-def test_the_demo_model_is_asked_for_by_no_name(
+def test_the_model_is_named_and_that_it_has_no_heads(
     dialog: BatchDialog, prompts: Path, commands: list[FakeCommand]
 ) -> None:
-    dialog.offer(demo_choice(), "")
+    dialog.offer(replace(demo_choice(), heads_dir=None), "")
     dialog.form.use_prompts(prompts)
     dialog.start_button.click()
-    assert "--model" not in commands[0].arguments
-    assert "--tier-disk" not in commands[0].arguments
+    told = commands[0].arguments
+    assert told[told.index("--model") + 1] == str(demo_choice().model_dir)
+    assert told[told.index("--heads") + 1] == "none", "or shipped ones would be taken"
+    assert "--tier-disk" not in told
 
 
 def test_a_batch_shows_how_far_it_is_its_answers_pauses_and_goes_on(
