@@ -155,8 +155,7 @@ class InstalledTab(QWidget):
         """What was measured of what is chosen."""
         heads_dir, speeds = self._measured
         folder = heads.folder if isinstance(heads, Installed) else None
-        is_same = folder == heads_dir or (item.is_built_in and None not in (folder, heads_dir))
-        as_loaded = is_same and self._adapter is None and self.draft_box.chosen is None
+        as_loaded = folder == heads_dir and self._adapter is None and self.draft_box.chosen is None
         return speeds if item.folder == self._loaded and as_loaded else ()
 
     def _build(self) -> None:
