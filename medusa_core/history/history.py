@@ -5,20 +5,26 @@ It is used from one thread. Each write is one short transaction, kept when the m
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import threading
 import time
+from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
+from typing import cast
 
 from filelock import FileLock, Timeout
 
-from medusa_core.errors import StorageError
+from medusa_core.errors import Cancelled, StorageError
 from medusa_core.files.database import Database, open_database, open_in_memory
 from medusa_core.history.answers import Answers
+from medusa_core.history.exchange.our_json import Json
 from medusa_core.history.mending import mend
 from medusa_core.history.part import Clock
 from medusa_core.history.schema import MIGRATIONS
 from medusa_core.history.search import Search
-from medusa_core.history.taking import Taking
+from medusa_core.history.taking import PIECE_S, Taken, Taking
 from medusa_core.history.traces import Traces
 
 log = logging.getLogger(__name__)
@@ -81,6 +87,38 @@ class History(Answers, Taking, Search, Traces):
         """
         assert self._database.path is not None
         return History(self._database.path, self._clock)
+
+    async def take_gently(self, conversations: Iterable[Json]) -> Taken:
+        """Do what `take` does in a thread, over a connection of its own.
+
+        Conversations can't be seen until all of them are there. What is left of an import that was
+        interrupted is removed at once, or when the history is opened next.
+
+        Args:
+            conversations: As for `take`.
+
+        Raises:
+            StorageError: They can't be written.
+        """
+        is_stopped = threading.Event()
+
+        def work() -> Taken:
+            with closing(self.another()) as other:
+                pieces = other.take_in_pieces(conversations)
+                while not is_stopped.wait(PIECE_S):  # whoever else writes has a turn
+                    try:
+                        next(pieces)
+                    except StopIteration as done:
+                        return cast("Taken", done.value)
+                pieces.close()
+            raise Cancelled("The import was stopped.")
+
+        if not self.is_kept:
+            return self.take(conversations)
+        try:
+            return await asyncio.to_thread(work)
+        finally:
+            is_stopped.set()
 
     def problems(self) -> tuple[str, ...]:
         """What is wrong with the file, in SQLite's words; looks at all of it.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 from uuid import uuid4
@@ -31,7 +30,7 @@ class Taken(NamedTuple):
 
 
 _STAGED_S = -1.0  # instead of a time in the trash: it can't be seen until all are there
-_GENTLE_S = 0.015
+PIECE_S = 0.015  # of a transaction that others wait for
 
 
 class Taking(Trash, Shelf, Messages):
@@ -48,11 +47,11 @@ class Taking(Trash, Shelf, Messages):
         """
         with self._database.transaction():
             folders = {folder.name: folder.id for folder in self.folders()}
-            new = [self._take_new(raw, folders) for raw in conversations]
+            new = [_whole(self._taking(raw, folders)) for raw in conversations]
         return Taken(sum(new), len(new) - sum(new))
 
-    async def take_gently(self, conversations: Iterable[Json]) -> Taken:
-        """Do what `take` does, a little at a time: the loop that runs it goes on meanwhile.
+    def take_in_pieces(self, conversations: Iterable[Json]) -> Generator[None, None, Taken]:
+        """Do what `take` does in short transactions; goes on after each when it is asked to.
 
         Conversations can't be seen until all of them are there. What is left of an import that was
         interrupted is removed at once, or when the history is opened next.
@@ -64,11 +63,10 @@ class Taking(Trash, Shelf, Messages):
             StorageError: They can't be written.
         """
         new: list[bool] = []
-        waiting = iter(conversations)
+        messages = self._staging(conversations, new)
         try:
-            while await asyncio.sleep(0, result=True):
-                if not self._take_some(waiting, new):
-                    break
+            while self._take_some(messages):
+                yield
             self._database.write(
                 "UPDATE conversations SET trashed_s = NULL WHERE trashed_s = ?", _STAGED_S
             )
@@ -78,13 +76,18 @@ class Taking(Trash, Shelf, Messages):
             raise
         return Taken(sum(new), len(new) - sum(new))
 
-    def _take_some(self, waiting: Iterator[Json], new: list[bool]) -> bool:
-        """Add conversations for a short time; whether there may be more."""
-        end_s = time.monotonic() + _GENTLE_S
-        with self._database.transaction():
+    def _staging(self, conversations: Iterable[Json], new: list[bool]) -> Iterator[None]:
+        """Add conversations that can't be seen, message by message."""
+        for raw in conversations:
             folders = {folder.name: folder.id for folder in self.folders()}
-            for raw in waiting:
-                new.append(self._take_new(raw, folders, _STAGED_S))
+            new.append((yield from self._taking(raw, folders, _STAGED_S)))
+            yield
+
+    def _take_some(self, messages: Iterator[None]) -> bool:
+        """Add messages for a short time; whether there may be more."""
+        end_s = time.monotonic() + PIECE_S
+        with self._database.transaction():
+            for _ in messages:
                 if time.monotonic() > end_s:
                     return True
         return False
@@ -103,8 +106,10 @@ class Taking(Trash, Shelf, Messages):
                 for number, name in staged:
                     self._delete(number, name)
 
-    def _take_new(self, raw: Json, folders: dict[str, str], trashed_s: float | None = None) -> bool:
-        """Add a conversation; whether it wasn't known.
+    def _taking(
+        self, raw: Json, folders: dict[str, str], trashed_s: float | None = None
+    ) -> Generator[None, None, bool]:
+        """Add a conversation message by message; returns whether it wasn't known.
 
         Args:
             raw: The conversation.
@@ -117,34 +122,35 @@ class Taking(Trash, Shelf, Messages):
         folder = raw["folder"]
         if folder is not None and folder not in folders:
             folders[folder] = self.add_folder(folder).id
-        number = self._take_one(name, raw, None if folder is None else folders[folder])
-        if trashed_s is not None:
-            self._database.write(
-                "UPDATE conversations SET trashed_s = ? WHERE number = ?", trashed_s, number
-            )
-        return True
-
-    def _take_one(self, name: str, raw: Json, folder_id: str | None) -> int:
-        folder = None if folder_id is None else self._number("folders", folder_id, "folder")
-        title, changed_s = clean(raw["title"]), time_of(raw["changed_s"])
-        number = self._database.write(
-            "INSERT INTO conversations (id, title, has_own_title, folder, is_pinned, created_s,"
-            " changed_s, place, settings) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            *(name, title, raw["has_own_title"], folder, raw["is_pinned"]),
-            *(time_of(raw["created_s"]), changed_s),
-            # What lies ahead of now would stay on top for ever.
-            *(min(changed_s, self._clock()), clean(raw["settings"])),
-        )
-        self._index_title(number, title)
+        folder_id = None if folder is None else folders[folder]
+        number = self._take_info(name, raw, folder_id, trashed_s)
         numbers: dict[str, int] = {}
         for each in raw["messages"]:
             message = message_from_json(each, name)
             numbers[message.id] = self._take_message(number, message, numbers)
+            yield
         leaf = numbers.get(raw["leaf_id"] or "", max(numbers.values(), default=None))
         self._database.write(
             "UPDATE conversations SET leaf = ?, num_messages = ? WHERE number = ?",
             *(leaf, len(numbers), number),
         )
+        return True
+
+    def _take_info(
+        self, name: str, raw: Json, folder_id: str | None, trashed_s: float | None
+    ) -> int:
+        """Add a conversation without its messages; returns its number."""
+        folder = None if folder_id is None else self._number("folders", folder_id, "folder")
+        title, changed_s = clean(raw["title"]), time_of(raw["changed_s"])
+        number = self._database.write(
+            "INSERT INTO conversations (id, title, has_own_title, folder, is_pinned, created_s,"
+            " changed_s, place, settings, trashed_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            *(name, title, raw["has_own_title"], folder, raw["is_pinned"]),
+            *(time_of(raw["created_s"]), changed_s),
+            # What lies ahead of now would stay on top for ever.
+            *(min(changed_s, self._clock()), clean(raw["settings"]), trashed_s),
+        )
+        self._index_title(number, title)
         return number
 
     def _take_message(self, conversation: int, message: Stored, numbers: dict[str, int]) -> int:
@@ -154,3 +160,12 @@ class Taking(Trash, Shelf, Messages):
             name = uuid4().hex  # of another conversation, which has it for its own
         parent = None if message.parent_id is None else numbers[message.parent_id]
         return self._insert(conversation, parent, name, message)
+
+
+def _whole(taking: Generator[None, None, bool]) -> bool:
+    """Add all of a conversation."""
+    while True:
+        try:
+            next(taking)
+        except StopIteration as done:
+            return bool(done.value)

@@ -410,6 +410,59 @@ def test_a_large_import_lets_others_write_and_is_seen_as_a_whole(
     assert empty.problems() == ()
 
 
+async def long_talk(history: History, path: Path) -> list[dict[str, Any]]:
+    """One conversation of a million characters in 200 messages."""
+    await export_gently(history, path, FileKind.JSON)
+    talk = json.loads(path.read_text(encoding="utf-8"))["conversations"][0]
+    prompt = next(m for m in talk["messages"] if m["parent_id"] is None)
+    many = [{**prompt, "id": f"m{n}", "text": f"word{n} " * 700} for n in range(200)]
+    return [{**talk, "id": "long", "leaf_id": "m0", "messages": many}]
+
+
+def test_the_loop_goes_on_within_one_long_conversation(
+    history: History, empty: History, tmp_path: Path
+) -> None:
+    num_turns = 0
+
+    async def work() -> None:
+        nonlocal num_turns
+        talk = await long_talk(history, tmp_path / "all.json")
+        taking = asyncio.ensure_future(empty.take_gently(talk))
+        while not taking.done():
+            empty.set_draft("", f"draft {num_turns}")
+            assert {one.num_messages for one in empty.conversations()} <= {200}
+            num_turns += 1
+            await asyncio.sleep(0.001)
+        assert taking.result() == (1, 0)
+
+    asyncio.run(work())
+    assert num_turns > 5
+    assert len(empty.messages("long")) == 200
+    assert empty.search("word199")
+
+
+def test_an_import_that_is_stopped_within_a_conversation_leaves_nothing(
+    history: History, empty: History, tmp_path: Path
+) -> None:
+    def num_rows() -> tuple[int, ...]:
+        tables = ("conversations", "messages", "message_words")
+        counts = [empty._database.row(f"SELECT count(*) FROM {one}") for one in tables]
+        return tuple(int(row[0]) for row in counts if row is not None)
+
+    async def work() -> None:
+        talk = await long_talk(history, tmp_path / "all.json")
+        taking = asyncio.ensure_future(empty.take_gently(talk))
+        while not num_rows()[1]:
+            await asyncio.sleep(0.001)
+        taking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await taking
+
+    asyncio.run(work())  # which waits for its threads
+    assert num_rows() == (0, 0, 0)
+    assert empty.problems() == ()
+
+
 def test_the_command_line_exports_imports_and_checks(
     history: History, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
