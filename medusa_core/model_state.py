@@ -55,7 +55,8 @@ class ModelStatus:
         loaded: What was loaded, or None.
         calibrated: Measured step costs, or None.
         planned: Which trees the engine would take by what it has learned, or None.
-        failed: Why it could not be loaded, or None.
+        failed: Why it could not be loaded; or why the one that was asked for isn't the one that
+            is loaded; or None.
     """
 
     phase: Phase = Phase.LOADING
@@ -181,7 +182,9 @@ class ModelState:
         if event.request_id != self._load_id and self.status.phase is Phase.LOADING:
             return None  # another one was asked for meanwhile
         self.choice = self._loads[event.request_id]
-        self.status = ModelStatus(Phase.READY, loaded=event)
+        # Where the one from before is back, it stays known why the other one isn't here.
+        failed = None if event.request_id == self._load_id else self.status.failed
+        self.status = ModelStatus(Phase.READY, loaded=event, failed=failed)
         self._calibrate_id = self._make_id()
         return Calibrate(SESSION, self._calibrate_id)
 

@@ -488,7 +488,8 @@ class ChatController(QObject):
         status = self._keeper.status
         if status.loaded is not None:
             loaded = status.loaded
-            self.errors.settle(About.MODEL)
+            if status.failed is None:
+                self.errors.settle(About.MODEL)
             self._appearance.legend.learn(loaded.sources, loaded.rules, loaded.end_ids)
         self._page.header.show_model(self._keeper.choice)
         self._page.header.show_status(status)

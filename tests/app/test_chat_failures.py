@@ -146,6 +146,7 @@ def test_an_answer_names_the_model_that_wrote_it_not_the_one_that_was_refused(
     assert expected.model == "Refused"
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     qtbot.waitUntil(lambda: window.keeper.status.phase is Phase.READY)
+    assert [card.message for card in errors(window)] == ["It has no chat template."]
     demo = demo_choice()
     assert (expected.model, expected.model_key) == (demo.name, str(demo.model_dir))
     (shown,) = window.chat.answers

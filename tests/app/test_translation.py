@@ -69,7 +69,7 @@ def test_the_list_of_the_engines_texts_is_that_of_its_source() -> None:
     ("text", "told"),
     [
         ("No model is loaded.", "Es ist kein Modell geladen."),
-        ("a/b has no chat template.", "a/b hat keine Chat-Vorlage."),
+        ("The chat template of a/b writes nothing.", "Die Chat-Vorlage von a/b schreibt nichts."),
         (
             "Models of type 'mamba' aren't supported: some of their layers share keys and values.",
             MAMBA,

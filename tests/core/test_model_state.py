@@ -83,6 +83,7 @@ def test_a_refused_model_gives_way_to_the_one_from_before() -> None:
     assert state.status.phase is Phase.FAILED
     assert _loads(state, first.request_id) is not None
     assert (state.status.phase, state.choice) == (Phase.READY, demo_choice())
+    assert state.status.failed is not None, "it can still be told why"
     assert state.choice_of(second.request_id) == other
     assert state.choice_of("unknown") is None
 
