@@ -16,6 +16,7 @@ from pathlib import Path, PurePath
 
 from medusa_core.errors import CheckpointError
 from medusa_core.files.gguf_header import GgufHeader, Numbers, Value, damaged
+from medusa_core.files.gguf_keys import wrong_kind
 
 SUFFIX = ".gguf"
 
@@ -273,6 +274,8 @@ def _read(header: GgufHeader, path: Path, with_tensors: bool) -> Gguf:
     for _ in range(header.count(_MOST_ENTRIES)):
         key = header.text(_MOST_NAME_BYTES)
         entries[key] = header.value()
+    if wrong := wrong_kind(entries):
+        raise header.damaged(wrong)
     found = [_Entry.read(header) for _ in range(num_tensors)] if with_tensors else []
     tensors = _placed(found, header, entries, path)
     return Gguf((path,), version, entries, tensors)
