@@ -86,7 +86,8 @@ class ModelConfig:
 
     `quantization` is the format that the checkpoint's linear layers have already, or empty; of a
     GGUF file the type that most have. `stored_types` then has that of every matrix in blocks, by
-    its tensor's name. `sees`: it could also look at pictures; that part isn't loaded.
+    its tensor's name, and `file_type` GGUF's name of the mix, such as Q4_K_M. `sees`: it could also
+    look at pictures; that part isn't loaded.
     """
 
     model_type: str
@@ -105,6 +106,7 @@ class ModelConfig:
     eos_token_ids: tuple[int, ...]
     quantization: str = ""
     stored_types: tuple[tuple[str, str], ...] = ()
+    file_type: str = ""
     packing: Packing | None = None
     advice: Advice | None = None
     sees: bool = False
@@ -207,6 +209,7 @@ def parse_config(
         quantization=usual_type(stored_types or {}) or stored.linears,
         packing=stored.packing,
         stored_types=tuple(sorted((stored_types or {}).items())),
+        file_type=_text(raw.get("file_type", "")),
     )
     _check(config, raw)
     return config

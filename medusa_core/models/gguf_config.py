@@ -15,6 +15,7 @@ from medusa_core.models.gguf_names import (
     hugging_face_name,
     why_not,
 )
+from medusa_core.models.gguf_naming import file_type
 from medusa_core.models.gguf_settings import plain_float, settings_of, width_of_heads
 from medusa_core.quant.block_sizes import BLOCK_SIZES
 
@@ -123,6 +124,7 @@ def config_of(gguf: Gguf) -> tuple[dict[str, Any], dict[str, Any], dict[str, str
     raw["attention_bias"] = "blk.0.attn_q.bias" in gguf.tensors
     raw["mlp_bias"] = "blk.0.ffn_up.bias" in gguf.tensors
     raw["rope_scaling"] = _scaling(gguf)
+    raw["file_type"] = file_type(gguf)
     raw |= settings_of(gguf, _told(raw))
     _check_sum(gguf, raw)
     return _told(raw), _generation(gguf), _stored_types(gguf, of)
