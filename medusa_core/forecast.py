@@ -168,7 +168,7 @@ def _layers(spec: QuantSpec, device: str) -> list[QuantLinear]:
     """Layers of zeros: what they hold doesn't change what they take."""
     compute = _compute(device)
     count = max(1, _NBYTES // spec.nbytes(_WIDTH, _WIDTH, torch.device(device).type))
-    zeros = _zeros(spec, compute)
+    zeros = _zeros(spec, compute, device)
     layers = []
     for _ in range(count):  # each in memory of its own, else caches would hold them
         own = {name: tensor.to(device, copy=True) for name, tensor in zeros.items()}
@@ -176,10 +176,10 @@ def _layers(spec: QuantSpec, device: str) -> list[QuantLinear]:
     return layers
 
 
-def _zeros(spec: QuantSpec, compute: torch.dtype) -> dict[str, torch.Tensor]:
+def _zeros(spec: QuantSpec, compute: torch.dtype, device: str) -> dict[str, torch.Tensor]:
     """What a layer of zeros is made of."""
     if spec.is_made:
-        return spec.quantize(torch.zeros(_WIDTH, _WIDTH, dtype=compute))
+        return spec.quantize(torch.zeros(_WIDTH, _WIDTH, dtype=compute, device=device))
     kinds = spec.tensors(_WIDTH, _WIDTH, str(compute).removeprefix("torch."))
     return {
         name: torch.zeros(shape, dtype=getattr(torch, dtype))

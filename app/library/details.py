@@ -369,7 +369,8 @@ class Details(QWidget):
         if not is_card or subject is None or subject.config is None:
             return ""
         config, choice = subject.config, self.choice
-        if not config.holds_blocks or budget is None or choice is None:
+        is_kept = not config.holds_blocks or bool(config.stored.card)
+        if is_kept or budget is None or choice is None:
             return ""
         if not paced_by(choice.formats, config, budget).startswith("nf4"):
             return ""

@@ -284,11 +284,11 @@ def _stored_bytes(part: LinearPart, config: ModelConfig, formats: PartFormats) -
 
 
 def _format_of(part: LinearPart, config: ModelConfig, formats: PartFormats) -> QuantSpec:
-    """What a part of a checkpoint that is quantized already has is settled."""
-    if not config.quantization or config.holds_blocks:
+    """Of what a card takes as it was quantized, rows that move have plain scales."""
+    is_stored_so = formats.linears.name == config.stored.card
+    if not is_stored_so or part.is_one_tensor or part.stays_dense:
         return formats.linears
-    is_whole = len(part.pieces) == 1 and not part.pieces[0].turns
-    return quant_registry().get(config.quantization if is_whole else "nf4")
+    return quant_registry().get("nf4")
 
 
 def _matrix_bytes(part: LinearPart, spec: QuantSpec, formats: PartFormats) -> int:

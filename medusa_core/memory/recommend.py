@@ -157,12 +157,15 @@ def _candidates(config: ModelConfig, budget: Budget) -> Iterator[WeightFormats]:
     is_small = weights_bytes(config, dense) <= _SMALL_BYTES
     if is_small or config.holds_blocks:
         yield WeightFormats()
-    if budget.hardware.compiles and not config.quantization:
+    if budget.hardware.device == "cpu":
         yield WeightFormats("q4", lm_head="int8")
-    if not config.quantization:
-        yield WeightFormats("nf4")
-    yield WeightFormats("nf4-dq")
-    yield WeightFormats("nf4-dq", embedding_in_ram=True)
-    yield WeightFormats("nf4-dq", lm_head="nf4-dq", embedding_in_ram=True)
+        yield WeightFormats("q4", lm_head="q4")
+        yield WeightFormats("int8", lm_head="int8")  # where there is no compiled step
+    else:
+        if not config.quantization:
+            yield WeightFormats("nf4")
+        yield WeightFormats("nf4-dq")
+        yield WeightFormats("nf4-dq", embedding_in_ram=True)
+        yield WeightFormats("nf4-dq", lm_head="nf4-dq", embedding_in_ram=True)
     if not is_small:
         yield WeightFormats()

@@ -496,7 +496,7 @@ class WeightFormats(NamedTuple):
     """Which weight format each part of a model takes; empty for what suits the others.
 
     Attributes:
-        linears: The linear layers of all blocks: `fp32`, `bf16`, `fp16`, `int8`, `nf4`, `nf4-dq`.
+        linears: The linear layers of all blocks: `bf16`, `int8`, `q4` on a CPU, `nf4` on a card.
         lm_head: The projection to the vocabulary; dense unless told otherwise.
         embedding: The token vectors: a dense format.
         heads: The Medusa heads; as the linear layers unless told otherwise.

@@ -25,6 +25,8 @@ from medusa_core.models.rope import interleave_rows
 from medusa_core.quant.beside_linear import BesideLinear, Up
 from medusa_core.quant.linear import QuantLinear, make_linear
 
+_ROWS_AT_ONCE = 512  # of weights that are 64 bits wide meanwhile
+
 
 class Adapter:
     """A LoRA in a folder.
@@ -68,17 +70,24 @@ class Adapter:
             )
         return a, scaled
 
-    def merged(self, layer: str, weight: Tensor) -> Tensor:
+    def merged(self, layer: str, weight: Tensor, dtype: torch.dtype) -> Tensor:
         """A layer's weights and what is added to them; as they are where nothing is.
+
+        Summed in float64: sums of 32 bits would be rounded in another way on another CPU.
 
         Args:
             layer: Its name.
-            weight: [rows, columns], in 32 bits at least.
+            weight: [rows, columns]
+            dtype: Of the result.
         """
         if layer not in self.shape.pairs:
-            return weight
-        a, b = self.factors(layer, weight.dtype)
-        return torch.addmm(weight, b, a)
+            return weight.to(dtype)
+        a, b = self.factors(layer, torch.float64)
+        merged = torch.empty(weight.shape, dtype=dtype)
+        parts = (tensor.split(_ROWS_AT_ONCE) for tensor in (weight, b, merged))
+        for some, some_b, to in zip(*parts, strict=True):
+            to.copy_(torch.addmm(some.double(), some_b, a))
+        return merged
 
     def beside(self, part: LinearPart, base: QuantLinear, precision: Precision) -> QuantLinear:
         """A layer with what is added to it; as it is where nothing is.

@@ -110,8 +110,6 @@ def lies_beside(config: ModelConfig, part: LinearPart) -> bool:
     """
     if not config.quantization:
         return False
-    if not config.holds_blocks:
-        return True
     return any(config.stored_type(f"{piece.name}.weight") for piece in part.pieces)
 
 

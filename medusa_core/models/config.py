@@ -129,7 +129,8 @@ class ModelConfig:
         if not self.holds_blocks:
             return NO_TYPES
         last = "model.embed_tokens.weight" if self.tie_embeddings else "lm_head.weight"
-        return StoredTypes(self.quantization, self.stored_type(last))
+        card = "" if self.packing is None else self.packing.card
+        return StoredTypes(self.quantization, self.stored_type(last), card)
 
     @property
     def holds_blocks(self) -> bool:

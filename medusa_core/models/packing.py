@@ -31,6 +31,8 @@ class Packing:
         left_out: Names of parts that stay plain numbers; those that begin with `re:` are patterns.
         blocks: The type of blocks that files hold; empty where it follows from the rest.
         names: A pattern of the tensors that are packed.
+        card: The weight format in which a card takes them as they are; empty where a card's
+            weights are made anew.
     """
 
     method: str
@@ -41,6 +43,7 @@ class Packing:
     left_out: tuple[str, ...] = ()
     blocks: str = ""
     names: str = _LINEAR
+    card: str = ""
 
     @property
     def kind(self) -> str:

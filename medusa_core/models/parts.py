@@ -67,6 +67,11 @@ class LinearPart:
         """Rows of all pieces."""
         return sum(piece.rows for piece in self.pieces)
 
+    @property
+    def is_one_tensor(self) -> bool:
+        """Whether it is a whole tensor of a checkpoint, its rows in their order."""
+        return len(self.pieces) == 1 and not self.pieces[0].turns and not self.pieces[0].total
+
     def fitting(self, wanted: QuantSpec, formats: PartFormats) -> QuantSpec:
         """The weight format that it takes where one is wanted."""
         wanted = formats.dense if self.stays_dense else wanted

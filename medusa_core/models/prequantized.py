@@ -1,25 +1,29 @@
 """Checkpoints that bitsandbytes has quantized to 4 bits already.
 
-Their blocks lie within rows, so that rows can be reordered and put together as they are packed. The
-nested numbers of double quantization run across rows: where rows move, they are unpacked to what
-they stand for, which changes no weight.
+On a card they stay as they are. Their blocks lie within rows, so that rows can be reordered and put
+together as they are packed. The nested numbers of double quantization run across rows: where rows
+move, they are unpacked to what they stand for, which changes no weight. A CPU takes the same levels
+in blocks of 32.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
 from medusa_core.models.checkpoint import Checkpoint
-from medusa_core.models.config import HeadRows
+from medusa_core.models.config import HeadRows, ModelConfig
 from medusa_core.models.parts import LinearPart, Piece
-from medusa_core.quant.choice import PartFormats, dense_format_of
+from medusa_core.quant.choice import PartFormats
 from medusa_core.quant.format import QuantSpec, quant_registry
+from medusa_core.quant.in_blocks import weight_formats
 from medusa_core.quant.nf4 import BLOCK
+from medusa_core.quant.nf4_tensors import STATE, Nf4Matrix, assemble, read_matrix
 
-_STATE = "quant_state.bitsandbytes__nf4"
-_STATISTICS = ("absmax", "quant_map", "nested_absmax", "nested_quant_map", _STATE)
+_STATISTICS = ("absmax", "quant_map", "nested_absmax", "nested_quant_map", STATE)
 
 
 def holds_quantized(checkpoint: Checkpoint, part: LinearPart) -> bool:
@@ -36,16 +40,16 @@ def holds_quantized(checkpoint: Checkpoint, part: LinearPart) -> bool:
     return all(found)
 
 
-def fused_tensors(
-    checkpoint: Checkpoint, part: LinearPart, heads: HeadRows, formats: PartFormats
+def read_quantized(
+    checkpoint: Checkpoint, part: LinearPart, config: ModelConfig, formats: PartFormats
 ) -> tuple[QuantSpec, dict[str, Tensor]]:
-    """A part as it was quantized.
+    """A part as it was quantized, or made anew for other formats.
 
     Args:
         checkpoint: Holds its pieces in bitsandbytes' names.
         part: Which part.
-        heads: Rows of a head, for pieces that turn.
-        formats: Tells the device.
+        config: Of the model.
+        formats: What was asked for.
 
     Returns:
         Its format, and its tensors in that.
@@ -53,72 +57,44 @@ def fused_tensors(
     Raises:
         CheckpointError: A tensor is missing or of another size.
     """
-    from medusa_core.quant import nf4_linear
+    heads, pieces = config.head_rows, part.pieces
+    found = [_read(checkpoint, piece, part.columns) for piece in pieces]
+    matrices = [matrix for _, matrix in found]
 
-    pieces = [_read(checkpoint, piece, part.columns) for piece in part.pieces]
-    shape, dtype = (part.rows, part.columns), pieces[0].dtype
-    spec = quant_registry().get("nf4")
-    if not spec.takes(*shape, formats.device):
-        dense = torch.cat([_dense(piece, heads) for piece in pieces])
-        return dense_format_of(formats.compute), {"weight": dense}
-    if len(pieces) == 1 and not pieces[0].piece.turns:
-        return quant_registry().get("nf4-dq" if pieces[0].is_nested else "nf4"), pieces[0].tensors
-    packed = torch.cat([piece.rows(piece.packed, heads) for piece in pieces])
-    largest = torch.cat([piece.rows(piece.largest, heads) for piece in pieces])
-    return spec, nf4_linear.assemble(packed.view(-1), largest.view(-1), shape, dtype, False)
+    def joined(of: Callable[[Nf4Matrix], Tensor]) -> Tensor:
+        """Rows of all pieces, in the order in which they are turned."""
+        both = zip(matrices, pieces, strict=True)
+        return torch.cat([_rows(of(matrix), piece, heads) for matrix, piece in both])
 
-
-class _Quantized:
-    """One quantized tensor.
-
-    Attributes:
-        piece: What it is.
-        columns: Numbers of a row.
-        tensors: As bitsandbytes keeps it.
-        dtype: What it was.
-        is_nested: Its blocks' largest numbers are rounded too.
-    """
-
-    def __init__(self, piece: Piece, columns: int, tensors: dict[str, Tensor]) -> None:
-        from medusa_core.quant import nf4_linear
-
-        self.piece = piece
-        self.columns = columns
-        self.tensors = tensors
-        self.is_nested = "nested_absmax" in tensors
-        statistics = {key: tensor for key, tensor in tensors.items() if key != "weight"}
-        self._state = nf4_linear.read_state(statistics, piece.rows, columns, torch.device("cpu"))
-        self.dtype = self._state.dtype
-
-    @property
-    def packed(self) -> Tensor:
-        return self.tensors["weight"]
-
-    @property
-    def largest(self) -> Tensor:
-        from medusa_core.quant import nf4_linear
-
-        return nf4_linear.plain_largest(self._state)
-
-    def rows(self, flat: Tensor, heads: HeadRows) -> Tensor:
-        """A flat tensor as rows, in the order in which they are turned."""
-        from medusa_core.models.rope import interleave_rows
-
-        rows = flat.reshape(self.piece.rows, -1)
-        return interleave_rows(rows, *heads) if self.piece.turns else rows
+    kind = config.stored_type(f"{pieces[0].name}.weight")
+    if formats.keeps_blocks and kind:
+        return weight_formats().get(kind), {"blocks": joined(Nf4Matrix.blocks)}
+    wanted = formats.lm_head if part.name == "lm_head" else formats.linears
+    spec = part.fitting(formats.dense if formats.keeps_blocks else wanted, formats)
+    if spec.name != config.stored.card:
+        numbers = joined(Nf4Matrix.numbers).to(getattr(torch, formats.compute))
+        return spec, spec.quantize(numbers.to(formats.device))
+    if part.is_one_tensor:
+        return spec, found[0][0]
+    packed, scales = joined(lambda matrix: matrix.packed), joined(lambda matrix: matrix.scales)
+    levels, dtype = matrices[0].levels, matrices[0].dtype
+    plain = quant_registry().get("nf4")
+    return plain, assemble(packed, scales, levels, part.columns, dtype)
 
 
-def _dense(quantized: _Quantized, heads: HeadRows) -> Tensor:
-    from medusa_core.quant import nf4_linear
+def _rows(tensor: Tensor, piece: Piece, heads: HeadRows) -> Tensor:
+    from medusa_core.models.rope import interleave_rows
 
-    piece = quantized.piece
-    numbers = nf4_linear.unpack(quantized.tensors, piece.rows, quantized.columns)
-    return quantized.rows(numbers.view(-1), heads)
+    rows = piece.take(tensor)
+    return interleave_rows(rows, *heads) if piece.turns else rows
 
 
-def _read(checkpoint: Checkpoint, piece: Piece, columns: int) -> _Quantized:
+def _read(
+    checkpoint: Checkpoint, piece: Piece, columns: int
+) -> tuple[dict[str, Tensor], Nf4Matrix]:
+    """The tensors of a piece, and what they are."""
     name = f"{piece.name}.weight"
-    numbers = piece.rows * columns
+    numbers = piece.of * columns
     tensors = {"weight": checkpoint.raw(name)}
     for key in _STATISTICS:
         if f"{name}.{key}" in checkpoint.names:
@@ -131,9 +107,9 @@ def _read(checkpoint: Checkpoint, piece: Piece, columns: int) -> _Quantized:
                 "The weights and config.json belong to different models; download both again.",
             )
     is_packed = tensors["weight"].dtype == torch.uint8
-    if not is_packed or "quant_map" not in tensors or _STATE not in tensors:
+    if not is_packed or "quant_map" not in tensors or STATE not in tensors:
         raise CheckpointError(
             f"{name} isn't quantized to nf4 in blocks of {BLOCK}.",
             "Choose the unquantized version of this model.",
         )
-    return _Quantized(piece, columns, tensors)
+    return tensors, read_matrix(tensors, piece.of, columns)

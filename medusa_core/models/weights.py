@@ -176,7 +176,7 @@ class CheckpointWeights:
         if adapter is None or piece.name not in adapter.shape.pairs or is_beside:
             return self._checkpoint.tensor(name, shape, compute)
         wide = torch.promote_types(compute, torch.float32)
-        return adapter.merged(piece.name, self._checkpoint.tensor(name, shape, wide)).to(compute)
+        return adapter.merged(piece.name, self._checkpoint.tensor(name, shape, wide), compute)
 
     def _check_beside(self, part: LinearPart) -> None:
         """Weights that are packed take no adapter into them."""
@@ -221,8 +221,8 @@ def no_memory(part: str) -> OutOfMemoryError:
     """What to say when a part finds no room."""
     return OutOfMemoryError(
         f"No memory for {part}.",
-        "Choose a smaller weight format such as nf4-dq, keep the token vectors in RAM, or close "
-        "other programs.",
+        "Choose a smaller weight format (q4 on a CPU, nf4-dq on a card), keep the token vectors in "
+        "RAM, or close other programs.",
         part=part,
     )
 

@@ -35,6 +35,7 @@ Q6_K = TileSizes(7, 416, 32)
 WIDE = TileSizes(8, 768)
 MXFP4 = TileSizes(9, 272)
 IQ4_NL = TileSizes(10, 288)
+NF4 = TileSizes(11, 288)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class BlockSizes:
         return columns // self.weights * self.nbytes
 
 
-# By GGUF's names, in lower case.
+# By GGUF's names, in lower case; nf4_0 is ours: what bitsandbytes' nf4 becomes on a CPU.
 BLOCK_SIZES = {
     "q4_0": BlockSizes(32, 18, Q4_0),
     "q4_1": BlockSizes(32, 20, WIDE),
@@ -64,6 +65,7 @@ BLOCK_SIZES = {
     "q5_1": BlockSizes(32, 24, WIDE),
     "q8_0": BlockSizes(32, 34, Q8_0),
     "iq4_nl": BlockSizes(32, 18, IQ4_NL),
+    "nf4_0": BlockSizes(32, 18, NF4),
     "mxfp4": BlockSizes(32, 17, MXFP4),
     "q2_k": BlockSizes(256, 84, WIDE),
     "q3_k": BlockSizes(256, 110, Q6_K),

@@ -18,6 +18,9 @@ from medusa_core.errors import CheckpointError
 from medusa_core.quant.block_sizes import BLOCK_SIZES, BlockSizes
 
 _LEVELS = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)  # of iq4_nl
+# Of nf4_0: 124 times the levels of nf4. Of all multiples a byte can hold, 124 rounds them best:
+# 0.5 % of the norm of normally distributed weights is lost.
+_NF4_LEVELS = (-124, -86, -65, -49, -35, -23, -11, 0, 10, 20, 31, 42, 55, 70, 90, 124)
 _HALVES = (0, 1, 2, 3, 4, 6, 8, 12)  # twice the numbers of mxfp4, without a sign
 
 
@@ -158,7 +161,15 @@ def _q8_0(stored: Tensor) -> Blocks:
 
 
 def _iq4_nl(stored: Tensor) -> Blocks:
-    levels = torch.tensor([level + 128 for level in _LEVELS], dtype=torch.uint8)
+    return _by_table(stored, _LEVELS)
+
+
+def _nf4_0(stored: Tensor) -> Blocks:
+    return _by_table(stored, _NF4_LEVELS)
+
+
+def _by_table(stored: Tensor, numbers: tuple[int, ...]) -> Blocks:
+    levels = torch.tensor([number + 128 for number in numbers], dtype=torch.uint8)
     codes = levels[_nibbles(stored[..., 2:]).int()]
     return Blocks(_flat(codes), 128, _float16(stored, 0))
 
@@ -233,6 +244,7 @@ _DECODERS = {
     "q5_1": _q5_1,
     "q8_0": _q8_0,
     "iq4_nl": _iq4_nl,
+    "nf4_0": _nf4_0,
     "mxfp4": _mxfp4,
     "q2_k": _q2_k,
     "q3_k": _q3_k,

@@ -10,6 +10,7 @@ from medusa_core.quant.block_sizes import BLOCK_SIZES
 from medusa_core.quant.format import Hardware, QuantSpec, quant_registry
 from medusa_core.quant.in_blocks import weight_formats
 
+_USUAL_WIDTH = 4096
 _MOST_NF4_BITS = 5  # of a weight in a file, scales included: finer ones would lose too much in nf4
 CACHE_FORMATS = ("q4",)  # of keys and values, beside plain numbers
 DTYPES = ("float64", "float32", "bfloat16", "float16")
@@ -22,10 +23,12 @@ class StoredTypes:
     Attributes:
         linears: The type that most linear layers have; empty for plain numbers.
         lm_head: That of the projection to the vocabulary; empty for plain numbers.
+        card: The format in which a card takes its linear layers as they are; empty for none.
     """
 
     linears: str = ""
     lm_head: str = ""
+    card: str = ""
 
 
 NO_TYPES = StoredTypes()
@@ -103,12 +106,12 @@ def settle_formats(
             cards take nf4, or int8 where the file has more bits.
 
     Raises:
-        RequestError: There is no such format or dtype, or they don't fit each other.
+        RequestError: There is no such format or dtype, or they don't fit each other or this device.
     """
     registry = weight_formats()
     keeps_blocks = bool(stored.linears) and not wanted.linears and hardware.device == "cpu"
     if stored.linears and not wanted.linears:
-        linears_name = stored.linears if keeps_blocks else _card_format(stored.linears)
+        linears_name = stored.linears if keeps_blocks else _card_format(stored)
         lm_head_name = wanted.lm_head or (stored.lm_head if keeps_blocks else "")
         wanted = wanted._replace(linears=linears_name, lm_head=lm_head_name)
     linears = registry.get(wanted.linears) if wanted.linears else None
@@ -155,13 +158,15 @@ def settle_formats(
             f"Attention can't take {wanted.attended} rows.", "Choose 1 or more, or 0 for all."
         )
     for spec in (chosen.linears, chosen.lm_head, chosen.heads):
-        _check(spec, compute)
+        _check(spec, compute, hardware)
     return chosen
 
 
-def _card_format(stored: str) -> str:
+def _card_format(stored: StoredTypes) -> str:
     """What a card makes of blocks: its kernels know nf4 and int8."""
-    sizes = BLOCK_SIZES[stored]
+    if stored.card:
+        return stored.card
+    sizes = BLOCK_SIZES[stored.linears]
     return "int8" if 8 * sizes.nbytes / sizes.weights > _MOST_NF4_BITS else "nf4"
 
 
@@ -215,7 +220,12 @@ def cache_dtype(compute: str, device: str, capability: tuple[int, int]) -> str:
     return "float16" if compute == "float32" and capability < (7, 0) else compute
 
 
-def _check(spec: QuantSpec, compute: str) -> None:
+def _check(spec: QuantSpec, compute: str, hardware: Hardware) -> None:
+    if not spec.takes(_USUAL_WIDTH, _USUAL_WIDTH, hardware.device):
+        few = "q4" if hardware.device == "cpu" else "nf4"
+        raise RequestError(
+            spec.lack(hardware), f"Choose {few} or int8, or leave the weight format open."
+        )
     if spec.compute and compute not in spec.compute:
         raise RequestError(
             f"{spec.name} weights can't be computed with in {compute}.",

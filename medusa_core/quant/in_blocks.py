@@ -1,4 +1,4 @@
-"""Weight formats in blocks of few bits: those of GGUF files, and what is made of dense models."""
+"""Weight formats in blocks of few bits: those of files, and what is made of dense models."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def block_format(name: str, label: str, of: str, rounds: bool = True) -> QuantSp
     def make(weight: Tensor) -> dict[str, Tensor]:
         if not rounds:
             raise RequestError(
-                f"Weights of type {name.upper()} are read from GGUF files, not made.",
-                "Choose q4, int8 or nf4.",
+                f"Weights of type {name.upper()} are read from files, not made.",
+                "Choose q4 or int8.",
             )
         from medusa_core.quant.block_rounding import round_to
 
@@ -81,7 +81,7 @@ def block_format(name: str, label: str, of: str, rounds: bool = True) -> QuantSp
 
 @cache
 def weight_formats() -> Registry[QuantSpec]:
-    """All weight formats, those of GGUF files among them."""
+    """All weight formats, those of files among them."""
     stored = (block_format(of, of.upper(), of, of in _ROUNDED) for of in BLOCK_SIZES)
     return quant_registry().with_others(stored)
 

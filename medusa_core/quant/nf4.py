@@ -1,6 +1,7 @@
 """4-bit NormalFloat weights: blocks of 64 numbers, each a level of 16 times the block's largest.
 
-With double quantization the blocks' largest numbers are themselves rounded to 8 bits.
+With double quantization the blocks' largest numbers are themselves rounded to 8 bits. bitsandbytes'
+kernels for cards multiply them; on a CPU a model that is stored so becomes blocks of type nf4_0.
 
 Source: QLoRA (Dettmers et al. 2023), section 3.
 """
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 BLOCK = 64
 NESTED_BLOCK = 256  # blocks whose largest numbers share a scale
-_CPU_ROWS = 32  # rows that the CPU's kernel takes at a time
 _TABLES = (16 + 256) * 4 + 4  # levels, and the offset of the nested numbers
 
 
@@ -43,20 +43,12 @@ def nf4_format(name: str, label: str, is_nested: bool) -> QuantSpec:
 
 
 def _plain_bytes(rows: int, columns: int, device: str) -> int:
-    blocks = rows * columns // BLOCK
-    return rows * columns // 2 + (_cpu_scales(blocks) if device == "cpu" else blocks * 4 + 64)
+    return rows * columns // 2 + rows * columns // BLOCK * 4 + 64
 
 
 def _nested_bytes(rows: int, columns: int, device: str) -> int:
     blocks = rows * columns // BLOCK
-    if device == "cpu":
-        return rows * columns // 2 + _cpu_scales(blocks) + 4  # the offset stays behind
     return rows * columns // 2 + blocks + -(-blocks // NESTED_BLOCK) * 4 + _TABLES
-
-
-def _cpu_scales(blocks: int) -> int:
-    """The CPU's kernel keeps scales in 16 bits, nested or not."""
-    return blocks * 2 + 64
 
 
 def _plain_tensors(rows: int, columns: int, compute: str) -> dict[str, TensorKind]:
@@ -79,12 +71,12 @@ def _nested_tensors(rows: int, columns: int, compute: str) -> dict[str, TensorKi
 
 def _takes(rows: int, columns: int, device: str) -> bool:
     # Blocks may not reach from one row into the next: rows are put together by their packed bytes.
-    return columns % BLOCK == 0 and (device != "cpu" or rows % _CPU_ROWS == 0)
+    return device != "cpu" and columns % BLOCK == 0
 
 
 def _lack(hardware: Hardware) -> str:
-    if hardware.device == "cpu" and not hardware.multiplies_bfloat16:
-        return "This CPU can't multiply bfloat16: 4-bit weights would be unpacked at each step."
+    if hardware.device == "cpu":
+        return "nf4 weights are for graphics cards: in 4 bits a CPU multiplies q4."
     if hardware.device == "cuda" and hardware.capability < (6, 0):
         return "Cards before Pascal can't unpack 4-bit weights."
     return ""
@@ -92,26 +84,22 @@ def _lack(hardware: Hardware) -> str:
 
 def _quantizer(is_nested: bool) -> Callable[[Tensor], dict[str, Tensor]]:
     def quantize(weight: Tensor) -> dict[str, Tensor]:
-        from medusa_core.quant import nf4_linear
+        from medusa_core.quant import nf4_tensors
 
-        return nf4_linear.quantize(weight, is_nested)
+        return nf4_tensors.quantize(weight, is_nested)
 
     return quantize
 
 
 def _numbers(tensors: Mapping[str, Tensor], rows: int, columns: int) -> Tensor:
-    from medusa_core.quant import nf4_linear
+    from medusa_core.quant import nf4_tensors
 
-    return nf4_linear.unpack(tensors, rows, columns)
+    return nf4_tensors.unpack(tensors, rows, columns)
 
 
 def _build(
     tensors: Mapping[str, Tensor], rows: int, bias: Tensor | None, compute: dtype
 ) -> QuantLinear:
-    if tensors["weight"].device.type != "cpu":
-        from medusa_core.quant.nf4_card_linear import nf4_card_linear
+    from medusa_core.quant.nf4_card_linear import nf4_card_linear
 
-        return nf4_card_linear(tensors, rows, bias)
-    from medusa_core.quant.nf4_linear import nf4_linear
-
-    return nf4_linear(tensors, rows, bias, compute)
+    return nf4_card_linear(tensors, rows, bias)

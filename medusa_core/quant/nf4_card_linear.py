@@ -10,7 +10,7 @@ from torch import Tensor
 
 from medusa_core.quant.laid import Laid, bias_of, with_bias
 from medusa_core.quant.nf4 import BLOCK
-from medusa_core.quant.nf4_linear import read_state
+from medusa_core.quant.nf4_tensors import read_matrix
 
 
 class Nf4CardLinear:
@@ -25,6 +25,8 @@ class Nf4CardLinear:
                 largest numbers' own, and they, their levels and their offset come behind.
             bias: [rows], or None.
         """
+        import medusa_core.quant.bitsandbytes_quietly  # noqa: F401 - registers the kernels
+
         self._shape = shape
         self._packed, self._largest, *nested = held
         self._nested = tuple(nested)
@@ -59,17 +61,18 @@ def nf4_card_linear(tensors: Mapping[str, Tensor], rows: int, bias: Tensor | Non
         tensors: By name, on the card.
         rows: Rows of the matrix.
         bias: [rows], or None.
+
+    Raises:
+        CheckpointError: The tensors don't fit each other.
     """
-    statistics = {name: tensor for name, tensor in tensors.items() if name != "weight"}
-    packed = tensors["weight"]
-    shape = (rows, packed.numel() * 2 // rows)
-    state = read_state(statistics, *shape, packed.device)
-    levels = packed.view(-1, 1)
-    if not state.nested:
-        return Nf4CardLinear(shape, (levels, state.absmax), bias)
+    shape = (rows, tensors["weight"].numel() * 2 // rows)
+    matrix = read_matrix(tensors, *shape)
+    packed, nested = matrix.packed.view(-1, 1), matrix.nested
+    if nested is None:
+        return Nf4CardLinear(shape, (packed, matrix.largest), bias)
     # The blocks' largest numbers are bytes, and the float32 ones are those of theirs.
-    nested = (state.absmax, state.state2.code, state.offset)
-    return Nf4CardLinear(shape, (levels, state.state2.absmax, *nested), bias)
+    held = (packed, nested.largest, matrix.largest, nested.levels, nested.offset)
+    return Nf4CardLinear(shape, held, bias)
 
 
 def _again(shape: tuple[int, int], count: int, tensors: Sequence[Tensor]) -> Nf4CardLinear:

@@ -10,7 +10,7 @@ from medusa_core.quant.block_sizes import BLOCK_SIZES
 _DRAWN = 1 << 17  # blocks at most; larger matrices repeat them
 # Where the float16 scales of each type lie in a block, and what makes its numbers about one wide.
 _SCALES = {
-    **dict.fromkeys(("q4_0", "q5_0", "q8_0", "iq4_nl"), (0,)),
+    **dict.fromkeys(("q4_0", "q5_0", "q8_0", "iq4_nl", "nf4_0"), (0,)),
     **dict.fromkeys(("q4_1", "q5_1", "q4_k", "q5_k"), (0, 2)),
     "q6_k": (208,),
     "q3_k": (108,),
@@ -23,6 +23,7 @@ _SPREAD = {
     "q5_1": 0.05,
     "q8_0": 0.013,
     "iq4_nl": 0.015,
+    "nf4_0": 0.015,
     "q2_k": 0.05,
     "q3_k": 0.02,
     "q4_k": 0.005,

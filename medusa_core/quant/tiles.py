@@ -12,6 +12,7 @@ from medusa_core.quant.block_sizes import (
     BLOCK,
     IQ4_NL,
     MXFP4,
+    NF4,
     Q4_0,
     Q4_K,
     Q5_K,
@@ -25,7 +26,7 @@ from medusa_core.quant.block_sizes import (
 from medusa_core.quant.block_types import Blocks, BlockType
 
 _SLAB = 1 << 23  # weights that are laid out at a time: a few bytes of scratch for each
-_AS_STORED = (Q4_0, MXFP4, IQ4_NL)
+_AS_STORED = (Q4_0, MXFP4, IQ4_NL, NF4)
 _OFFSETS = {Q8_0: 128, Q6_K: 32, WIDE: 128}
 
 

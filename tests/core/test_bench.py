@@ -419,7 +419,7 @@ def test_where_the_time_of_a_step_goes(
     assert report["roofline"] > 0
 
 
-@pytest.mark.parametrize("quant", ["", "nf4", "int8", "q4", "q4_0", "q4_k", "q6_k"])
+@pytest.mark.parametrize("quant", ["", "int8", "q4", "q4_0", "q4_k", "q6_k", "nf4_0"])
 def test_a_random_target_costs_what_is_planned(quant: str, tmp_path: Path) -> None:
     shape = parse_config(read_json(shapes_dir() / "qwen3-8b.json"), {})
     small = replace(

@@ -9,8 +9,10 @@ from medusa_core.errors import CheckpointError
 from medusa_core.quant.block_types import BLOCK_TYPES, block_type
 from medusa_core.quant.random_blocks import random_blocks
 
+OF_FILES = sorted(BLOCK_TYPES.keys() - {"nf4_0"})  # which no GGUF file holds
 
-@pytest.mark.parametrize("name", sorted(BLOCK_TYPES))
+
+@pytest.mark.parametrize("name", OF_FILES)
 def test_weights_equal_the_gguf_packages_bit_for_bit(name: str) -> None:
     stored = random_blocks(name, rows=64, columns=1024, seed=1)
     wanted = gguf.quants.dequantize(stored.numpy(), gguf.GGMLQuantizationType[name.upper()])
@@ -19,7 +21,7 @@ def test_weights_equal_the_gguf_packages_bit_for_bit(name: str) -> None:
     assert found.numpy().tobytes() == wanted.astype(np.float32).tobytes()
 
 
-@pytest.mark.parametrize("name", sorted(BLOCK_TYPES))
+@pytest.mark.parametrize("name", OF_FILES)
 def test_the_sizes_are_those_of_the_format(name: str) -> None:
     sizes = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[name.upper()]]
     assert (block_type(name).sizes.weights, block_type(name).sizes.nbytes) == sizes

@@ -72,7 +72,7 @@ def test_between_measured_counts_a_step_grows_evenly_and_beyond_them_by_row() ->
     assert times == pytest.approx([1.0, 1.1, 1.2, 1.3, 1.5, 2.5, 5.0])
 
 
-@pytest.mark.parametrize("quant", ["q4", "q4_k", "int8", "bf16", "nf4", "nf4-dq"])
+@pytest.mark.parametrize("quant", ["q4", "q4_k", "nf4_0", "int8", "bf16"])
 def test_a_processor_is_timed_in_every_format(quant: str) -> None:
     pace = measure_pace(
         "cpu", paced_by(WeightFormats(quant), shape_config("qwen3-4b"), live_budget("cpu"))

@@ -32,7 +32,7 @@ from medusa_core.models.kept import KeptModels
 from medusa_core.target import LoadOptions, load_target
 model, heads, kept = map(Path, sys.argv[1:4])
 started = time.perf_counter()
-options = LoadOptions(formats=WeightFormats("nf4"), context_tokens=512, kept=KeptModels(kept))
+options = LoadOptions(formats=WeightFormats("q4"), context_tokens=512, kept=KeptModels(kept))
 target = load_target(model, heads, options)
 seconds = time.perf_counter() - started
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

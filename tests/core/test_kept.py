@@ -25,7 +25,7 @@ from tests.core.laws import plain_scores
 from tests.core.tiny import TinySpec, write_tiny
 
 WIDE = TinySpec(hidden_size=128, intermediate_size=192, has_bias=True, seed=21)
-QUANTS = ("int8", "nf4", "nf4-dq")
+QUANTS = ("int8", "q4")
 IDS = [3, 50, 60, 200, 9, 11, 50]
 
 
@@ -69,8 +69,9 @@ class Kept:
         path.write_bytes(len(header).to_bytes(8, "little") + header + self.body)
 
     def first(self, key: str) -> str:
-        """The first tensor of that key, such as `scale`."""
-        return next(name for name in self.header if name.endswith(f"/{key}"))
+        """The first tensor of that key, such as `scale`; weights may lie in blocks."""
+        endings = ("/weight", "/blocks") if key == "weight" else (f"/{key}",)
+        return next(name for name in self.header if name.endswith(endings))
 
     def cut(self, name: str, shape: list[int], nbytes: int) -> None:
         """Give a tensor another shape and fewer bytes, as whoever edits the file would."""
@@ -186,8 +187,7 @@ DAMAGES: dict[str, Damage] = {
 }
 OWN: dict[str, tuple[str, ...]] = {
     "int8": ("scale",),
-    "nf4": ("absmax", "quant_map"),
-    "nf4-dq": ("absmax", "nested_absmax", "nested_quant_map"),
+    "q4": ("blocks",),
 }
 
 
@@ -362,7 +362,7 @@ def test_the_writer_s_metadata_are_read_back(tmp_path: Path) -> None:
 def test_a_hostile_quantized_checkpoint_reaches_no_kernel(model: Path, tmp_path: Path) -> None:
     from safetensors.torch import load_file, save_file
 
-    from medusa_core.quant.nf4_linear import quantize
+    from medusa_core.quant.nf4_tensors import quantize
 
     tensors: dict[str, Tensor] = {}
     for name, tensor in load_file(model / "model.safetensors").items():

@@ -34,8 +34,9 @@ from medusa_core.messages import (
 from medusa_core.models import weights as weights_module
 from medusa_core.models.config import parse_config
 from medusa_core.models.kept import KeptModels
-from medusa_core.quant.format import Hardware
-from medusa_core.quant.nf4_linear import quantize
+from medusa_core.quant.format import Hardware, quant_registry
+from medusa_core.quant.nf4_tensors import quantize
+from medusa_core.runner.native import NativeRunner
 from medusa_core.target import LoadOptions, Target, load_target
 from tests.checkpoints import write_checkpoint
 from tests.core.engine_harness import EngineHarness
@@ -57,11 +58,11 @@ def kept(tmp_path: Path) -> KeptModels:
     return KeptModels(tmp_path / "kept")
 
 
-def load(model: Path, kept: KeptModels | None = None, quant: str = "nf4-dq") -> Target:
+def load(model: Path, kept: KeptModels | None = None, quant: str = "q4") -> Target:
     return load_target(model, None, LoadOptions(formats=WeightFormats(quant), kept=kept))
 
 
-@pytest.mark.parametrize("quant", ["int8", "nf4", "nf4-dq"])
+@pytest.mark.parametrize("quant", ["int8", "q4"])
 def test_the_second_load_reads_what_the_first_one_kept(
     quant: str, model: Path, kept: KeptModels
 ) -> None:
@@ -86,7 +87,7 @@ def test_a_kept_model_gives_the_same_scores(model: Path, kept: KeptModels) -> No
 
 def test_pebble_with_tied_vectors_is_kept_too(kept: KeptModels) -> None:
     model, heads = demo_model()
-    options = LoadOptions(formats=WeightFormats("nf4", lm_head="int8"), kept=kept)
+    options = LoadOptions(formats=WeightFormats("q4", lm_head="int8"), kept=kept)
     first, second = (load_target(model, heads, options) for _ in range(2))
     assert torch.equal(plain_scores(first, IDS), plain_scores(second, IDS))
     assert len(kept.entries()) == 1
@@ -101,15 +102,15 @@ def test_dense_models_are_not_kept(model: Path, kept: KeptModels) -> None:
 def test_another_format_or_another_file_is_another_kept_model(
     model: Path, kept: KeptModels
 ) -> None:
-    load(model, kept, "nf4")
-    load(model, kept, "nf4-dq")
+    load(model, kept, "int8")
+    load(model, kept, "q4")
     assert len(kept.entries()) == 2
     tensors = load_file(model / "model.safetensors")
     tensors["lm_head.weight"] = tensors["lm_head.weight"] * 2
     save_file(tensors, model / "model.safetensors")
-    doubled = load(model, kept, "nf4")
+    doubled = load(model, kept, "q4")
     assert len(kept.entries()) == 3
-    assert torch.equal(plain_scores(doubled, IDS), plain_scores(load(model, None, "nf4"), IDS))
+    assert torch.equal(plain_scores(doubled, IDS), plain_scores(load(model, None, "q4"), IDS))
 
 
 def test_a_damaged_kept_model_is_made_anew(model: Path, kept: KeptModels) -> None:
@@ -126,17 +127,17 @@ def test_a_load_that_is_stopped_keeps_nothing(model: Path, kept: KeptModels) -> 
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        load_target(model, None, LoadOptions(formats=WeightFormats("nf4"), kept=kept), stop)
+        load_target(model, None, LoadOptions(formats=WeightFormats("q4"), kept=kept), stop)
     assert list((model.parent / "kept").iterdir()) == []
 
 
 def test_what_is_kept_has_a_bound_and_the_longest_unused_goes_first(
     model: Path, tmp_path: Path
 ) -> None:
-    load(model, kept := KeptModels(tmp_path / "kept"), "nf4")
+    load(model, kept := KeptModels(tmp_path / "kept"), "int8")
     (old,) = kept.entries()
     small = KeptModels(tmp_path / "kept", most_bytes=old.nbytes + 1000)
-    load(model, small, "nf4-dq")
+    load(model, small, "q4")
     (new,) = small.entries()
     assert new.path != old.path
     assert small.remove_all() == new.nbytes
@@ -151,12 +152,12 @@ def test_a_full_disk_costs_the_kept_model_and_not_the_load(
     assert kept.entries() == ()
 
 
-def quantized_checkpoint(source: Path, folder: Path, is_nested: bool) -> Path:
+def quantized_checkpoint(source: Path, folder: Path, is_nested: bool, skips: str = "") -> Path:
     """What bitsandbytes' users publish: linear weights in 4 bits, the rest as it was."""
     shutil.copytree(source, folder)
     tensors: dict[str, Tensor] = {}
     for name, tensor in load_file(source / "model.safetensors").items():
-        if not name.endswith("proj.weight"):
+        if not name.endswith("proj.weight") or (skips and skips in name):
             tensors[name] = tensor
             continue
         for key, part in quantize(tensor, is_nested).items():
@@ -168,26 +169,68 @@ def quantized_checkpoint(source: Path, folder: Path, is_nested: bool) -> Path:
         "load_in_4bit": True,
         "bnb_4bit_quant_type": "nf4",
         "bnb_4bit_use_double_quant": is_nested,
+        "llm_int8_skip_modules": [skips] if skips else None,
     }
     (folder / "config.json").write_text(json.dumps(raw), encoding="utf-8")
     return folder
 
 
-@pytest.mark.parametrize("is_nested", [False, True], ids=["plain", "nested"])
-def test_a_checkpoint_in_4_bits_loads_as_it_is(
-    is_nested: bool, model: Path, tmp_path: Path
-) -> None:
-    folder = quantized_checkpoint(model, tmp_path / "quantized", is_nested)
-    scores = plain_scores(load_target(folder), IDS)
-    if is_nested:
-        # Rows that move have their scales unpacked, so that nothing is rounded twice.
-        expected = plain_scores(load(model, None, "nf4-dq"), IDS)
-        assert (scores - expected).abs().max() < 0.1 * expected.abs().max()
-    else:
-        assert torch.equal(scores, plain_scores(load(model, None, "nf4"), IDS))
-    target = load_target(folder)
+@pytest.fixture(params=[False, True], ids=["plain", "nested"])
+def in_4_bits(request: pytest.FixtureRequest, model: Path, tmp_path: Path) -> tuple[Path, Path]:
+    """A checkpoint of bitsandbytes, and one of the numbers that it holds."""
+    folder = quantized_checkpoint(model, tmp_path / "quantized", request.param)
+    plain = shutil.copytree(model, tmp_path / "numbers")
+    tensors = load_file(model / "model.safetensors")
+    nf4 = quant_registry().get("nf4")
+    for name, tensor in tensors.items():
+        if name.endswith("proj.weight"):
+            tensors[name] = nf4.numbers(quantize(tensor, request.param), *tensor.shape)
+    save_file(tensors, plain / "model.safetensors")
+    return folder, plain
+
+
+def check_plan(target: Target) -> None:
     assert target.weights_bytes <= target.plan.weights_bytes <= target.weights_bytes * 1.05
+
+
+def test_a_checkpoint_in_4_bits_becomes_blocks_on_a_cpu(in_4_bits: tuple[Path, Path]) -> None:
+    folder, plain = in_4_bits
+    target = load_target(folder)
+    assert target.formats.linears.name == "nf4_0"
+    check_plan(target)
     assert target.caches.nbytes == target.plan.kv_bytes
+    assert isinstance(target.runner, NativeRunner)
+    scores = plain_scores(target, IDS).double()
+    wanted = plain_scores(load_target(plain, None, LoadOptions("float64")), IDS)
+    in_q4 = plain_scores(load(plain), IDS).double()
+    error = (scores - wanted).norm()
+    print(error / wanted.norm(), (in_q4 - wanted).norm() / wanted.norm())
+    assert error < 0.04 * wanted.norm(), "inputs are rounded to 8 bits"
+    assert error < 0.3 * (in_q4 - wanted).norm(), "whole numbers of 4 bits lose far more"
+
+
+@pytest.mark.parametrize("quant", ["int8", "bf16", "q4"])
+def test_a_checkpoint_in_4_bits_is_made_anew_in_another_format(
+    quant: str, in_4_bits: tuple[Path, Path]
+) -> None:
+    folder, plain = in_4_bits
+    target, other = load(folder, None, quant), load(plain, None, quant)
+    assert torch.equal(plain_scores(target, IDS), plain_scores(other, IDS))
+    check_plan(target)
+    assert target.weights_bytes == other.weights_bytes
+
+
+def test_layers_that_bitsandbytes_skipped_are_planned_as_they_are(
+    model: Path, tmp_path: Path
+) -> None:
+    folder = quantized_checkpoint(model, tmp_path / "quantized", False, skips="layers.1.mlp")
+    target = load_target(folder)
+    whole = load_target(quantized_checkpoint(model, tmp_path / "whole", False))
+    check_plan(target)
+    in_mlp = 2 * 3 * WIDE.hidden_size * WIDE.intermediate_size
+    more = target.plan.weights_bytes - whole.plan.weights_bytes
+    assert more == target.weights_bytes - whole.weights_bytes > in_mlp * 0.7
+    assert len(decode(target, SETTINGS, user_says("hi")).token_ids) == 16
 
 
 @pytest.mark.parametrize(
@@ -271,7 +314,7 @@ def test_out_of_memory_names_the_part_and_the_model_before_is_there_again(
     assert isinstance(failed, Failed)
     assert failed.kind == "OutOfMemoryError"
     assert "layers.1.down" in failed.message
-    assert "nf4-dq" in failed.hint
+    assert "q4 on a CPU" in failed.hint
     assert isinstance(engine.answer("hello", SETTINGS), GenerationDone)
 
 

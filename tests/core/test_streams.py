@@ -148,7 +148,7 @@ def test_few_rows_take_few_streams(tmp_path: Path) -> None:
     assert source.candidates(Paths(1, 1, array("i", [0]))) is None
 
 
-@pytest.mark.parametrize("quant", ["", "q4_0", "int8", "nf4"])
+@pytest.mark.parametrize("quant", ["", "q4_0", "int8"])
 @pytest.mark.parametrize("heads", ["", "int8", "q4"])
 def test_plan_and_memory_are_the_same_to_the_byte(quant: str, heads: str, tmp_path: Path) -> None:
     formats = WeightFormats(quant, heads=heads)

@@ -58,6 +58,7 @@ from tests.core.tight import with_layers_below
 from tests.core.tiny import ACCURACIES, random_heads, write_heads, write_tiny
 
 MESSAGES = user_says("the rest is silence")
+MADE = [s.name for s in weight_formats().specs if s.is_made and s.takes(64, 256, "cpu")]
 SETTINGS = GenerateSettings("medusa", max_new_tokens=24)
 HARDWARE = Hardware("cpu", packs=("float32", "bfloat16"), compiles=True)
 
@@ -116,7 +117,7 @@ def test_laws_1_to_3_hold_for_every_drafter_and_texts_are_those_of_the_whole_mod
             check_same_tokens(expected, drafted)
 
 
-@pytest.mark.parametrize("quant", [spec.name for spec in weight_formats().specs if spec.is_made])
+@pytest.mark.parametrize("quant", MADE)
 def test_a_layer_of_any_format_computes_the_same_over_other_memory(quant: str) -> None:
     spec = weight_formats().get(quant)
     compute = getattr(torch, spec.compute[0] if spec.compute else "float32")
@@ -132,7 +133,7 @@ def test_a_layer_of_any_format_computes_the_same_over_other_memory(quant: str) -
         assert moved.nbytes == layer.nbytes
 
 
-@pytest.mark.parametrize("quant", ["", "q4", "int8", "nf4"])
+@pytest.mark.parametrize("quant", ["", "q4", "int8"])
 def test_planned_bytes_are_those_that_are_held(quant: str, tmp_path: Path) -> None:
     spec = replace(STREAMED, hidden_size=256, intermediate_size=384)
     heads = write_heads(tmp_path / "heads", random_heads(spec), ACCURACIES)

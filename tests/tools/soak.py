@@ -43,7 +43,7 @@ _TEXT = "one two three stone bread river cold seven lamp, and the of. Why? ÁÅ´ √
 _WORDS = tuple(_TEXT.split())
 _SESSIONS = ("a", "b", "c", "d")
 _ANSWERS_A_MODEL = 25
-_FORMATS = ("", "", "bf16", "fp32", "int8", "nf4")
+_FORMATS = ("", "", "bf16", "fp32", "int8", "q4")
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,10 +48,10 @@ def by_the_network(model: Path) -> float:
 
 def test_the_engine_measures_what_the_trainer_measures(rows: Path) -> None:
     model, _ = demo_model()
-    found = bits_by_format(model, rows, ["fp32", "nf4"])
+    found = bits_by_format(model, rows, ["fp32", "q4"])
     assert found["fp32"] == pytest.approx(by_the_network(model), rel=1e-4)
-    assert found["nf4"] != found["fp32"]
-    assert found["nf4"] == pytest.approx(found["fp32"], rel=0.2)
+    assert found["q4"] != found["fp32"]
+    assert found["q4"] == pytest.approx(found["fp32"], rel=0.2)
 
 
 def test_it_is_a_command(rows: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -103,7 +103,7 @@ def test_a_document_longer_than_the_context_is_cut(target: Target) -> None:
     assert data.targets[-1].tolist() == [-1, -1]
 
 
-@pytest.mark.parametrize("name", ["fp32", "bf16", "int8", "nf4"])
+@pytest.mark.parametrize("name", ["fp32", "bf16", "int8", "q4"])
 def test_the_projection_is_what_unit_vectors_become_in_any_format(
     name: str, tmp_path: Path
 ) -> None:

@@ -1,13 +1,21 @@
-"""4-bit weights as bitsandbytes publishes them: nf4, with or without double quantization."""
+"""4-bit weights as bitsandbytes publishes them: nf4, with or without double quantization.
+
+A card takes them as they are. For a CPU they become blocks of type nf4_0, whose kernel knows the
+levels of nf4: that loses 0.5 % of the weights' norm. Q4_0 would lose 8.6 %, IQ4_NL 5.4 %, and Q8_0
+as little in almost twice the memory.
+"""
 
 from __future__ import annotations
 
+import re
 import reprlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from medusa_core.errors import ModelError
+from medusa_core.models.packing import Packing, names
 from medusa_core.models.stored import StoredFormat, StoredSpec
+from medusa_core.quant.nf4 import BLOCK
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -18,13 +26,25 @@ if TYPE_CHECKING:
     from medusa_core.quant.choice import PartFormats
     from medusa_core.quant.format import QuantSpec
 
+_METHOD = "bitsandbytes nf4"
+
 
 def _format_of(said: Mapping[str, Any]) -> StoredFormat:
     if not said.get("load_in_4bit") or said.get("bnb_4bit_quant_type", "fp4") != "nf4":
         raise _unsupported("bitsandbytes, but not nf4")
     if (storage := said.get("bnb_4bit_quant_storage", "uint8")) != "uint8":
         raise _unsupported(f"stored as {reprlib.repr(storage)}")
-    return StoredFormat("nf4-dq" if said.get("bnb_4bit_use_double_quant") else "nf4")
+    plain = names(said.get("llm_int8_skip_modules"), _METHOD)
+    packing = Packing(
+        _METHOD,
+        bits=4,
+        group=BLOCK,
+        is_symmetric=True,
+        left_out=tuple(f"re:.*{re.escape(part)}" for part in plain),  # parts of names
+        blocks="nf4_0",
+        card="nf4-dq" if said.get("bnb_4bit_use_double_quant") else "nf4",
+    )
+    return StoredFormat(packing.kind, packing)
 
 
 def _unsupported(how: str) -> ModelError:
@@ -43,9 +63,9 @@ def _holds(checkpoint: Checkpoint, part: LinearPart) -> bool:
 def _read(
     checkpoint: Checkpoint, part: LinearPart, config: ModelConfig, formats: PartFormats
 ) -> tuple[QuantSpec, dict[str, Tensor]]:
-    from medusa_core.models.prequantized import fused_tensors
+    from medusa_core.models.prequantized import read_quantized
 
-    return fused_tensors(checkpoint, part, config.head_rows, formats)
+    return read_quantized(checkpoint, part, config, formats)
 
 
 SPEC = StoredSpec("bitsandbytes", _format_of, _holds, _read)

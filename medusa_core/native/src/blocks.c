@@ -30,9 +30,9 @@ typedef struct {
 INLINE int is_halved(int kind) { return kind == Q6_K || kind == WIDE; }
 INLINE int has_least(int kind) { return kind == Q4_K || kind == Q5_K || kind == WIDE; }
 INLINE int is_super(int kind) { return kind == Q4_K || kind == Q5_K || kind == Q6_K; }
-INLINE int has_table(int kind) { return kind == MXFP4 || kind == IQ4_NL; }
+INLINE int has_table(int kind) { return kind == MXFP4 || kind == IQ4_NL || kind == NF4; }
 INLINE int offset_of(int kind) {
-    if (kind == Q8_0 || kind == WIDE || kind == IQ4_NL) return 128;
+    if (kind == Q8_0 || kind == WIDE || kind == IQ4_NL || kind == NF4) return 128;
     return kind == Q4_0 ? 8 : kind == MXFP4 ? 12 : kind == Q6_K ? 32 : 0;
 }
 
@@ -138,10 +138,11 @@ INLINE Lanes load_signed_bytes(const uint8_t *from) {
 
 INLINE Words load_codes(const uint8_t *from) { return *(const Words *)from; }
 
-/* Twice the numbers of MXFP4, 12 more; and those of IQ4_NL, 128 more. */
-static const uint8_t TABLES[2][16] = {
+/* Twice the numbers of MXFP4, 12 more; those of IQ4_NL, and 124 times those of nf4, 128 more. */
+static const uint8_t TABLES[3][16] = {
     {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0},
     {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241},
+    {4, 42, 63, 79, 93, 105, 117, 128, 138, 148, 159, 170, 183, 198, 218, 252},
 };
 
 /* 2^(e − 128) of sixteen bytes e, the smallest two denormal. */
@@ -164,7 +165,7 @@ INLINE void unpack(const uint8_t *from, Words codes[WORDS], int kind) {
         codes[i + WORDS / 2] = (both >> 4) & low;
     }
     if (has_table(kind))
-        for (int i = 0; i < WORDS; i++) codes[i] = look_up(codes[i], TABLES[kind == IQ4_NL]);
+        for (int i = 0; i < WORDS; i++) codes[i] = look_up(codes[i], TABLES[kind - MXFP4]);
     if (kind != Q6_K) return;
     for (int i = 0; i < WORDS; i++) {
         Words high = load_codes(from + (WORDS / 2 + i / 4) * 64);
@@ -180,7 +181,7 @@ typedef struct {
 
 INLINE Scales scales_of(const uint8_t *from, Lanes d, Lanes m, int kind) {
     Scales s;
-    if (kind == Q4_0 || kind == Q8_0 || kind == IQ4_NL) {
+    if (kind == Q4_0 || kind == Q8_0 || kind == IQ4_NL || kind == NF4) {
         s.scale[0] = load_float16(from);
     } else if (kind == MXFP4) {
         s.scale[0] = load_exponents(from);
@@ -280,12 +281,12 @@ typedef void Rows_of_tile(const Job *job, int32_t row, int32_t index, int32_t ro
         rows_of_tile(job, row, index, rows, kind);                                                 \
     }
 KIND(Q4_0) KIND(Q8_0) KIND(Q4_K) KIND(Q5_K) KIND(Q6_K) KIND(WIDE)
-KIND(MXFP4) KIND(IQ4_NL)
+KIND(MXFP4) KIND(IQ4_NL) KIND(NF4)
 #undef KIND
 
 static Rows_of_tile *const TILES[] = {tile_of_Q4_0, tile_of_Q8_0, tile_of_Q4_K,
                                       tile_of_Q5_K, tile_of_Q6_K, tile_of_WIDE,
-                                      tile_of_MXFP4, tile_of_IQ4_NL};
+                                      tile_of_MXFP4, tile_of_IQ4_NL, tile_of_NF4};
 
 static void piece(void *context, int32_t index, int32_t worker) {
     const Job *job = context;

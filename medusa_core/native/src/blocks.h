@@ -28,7 +28,7 @@ static inline int32_t is_in_blocks(int32_t kind) { return kind >= Q4_0; }
    WIDE         of each half of a block two floats; weight = scale (code − 128) − least.
 
    MXFP4        a byte, e; codes of 4 bits are places in a table: weight = 2^(e − 128) table[code].
-   IQ4_NL       a float16 scale; weight = scale table[code].
+   IQ4_NL, NF4  a float16 scale; weight = scale table[code].
 
    Inputs are rounded to 8 bits, each 32 of a row by their own largest number. */
 void blocks_linear(Pool *pool, const Linear *layer, const float *x, uint32_t *packed, int32_t rows,

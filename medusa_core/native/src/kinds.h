@@ -3,6 +3,6 @@
 #ifndef MEDUSA_KINDS_H
 #define MEDUSA_KINDS_H
 
-enum { FULL, HALF, BYTE, Q4_0, Q8_0, Q4_K, Q5_K, Q6_K, WIDE, MXFP4, IQ4_NL };
+enum { FULL, HALF, BYTE, Q4_0, Q8_0, Q4_K, Q5_K, Q6_K, WIDE, MXFP4, IQ4_NL, NF4 };
 
 #endif

@@ -22,7 +22,7 @@ from tests.hub.conftest import LoopbackHub
 def test_choices_are_remembered_and_gone_folders_are_not(tmp_path: Path) -> None:
     folder = tmp_path / "model"
     folder.mkdir()
-    choice = ModelChoice("m", folder, None, WeightFormats("nf4"), 2048)
+    choice = ModelChoice("m", folder, None, WeightFormats("q4"), 2048)
     assert from_json(as_json(choice)) == choice
     adapted = replace(choice, adapter_dir=folder)
     assert from_json(as_json(adapted)) == adapted
@@ -90,9 +90,9 @@ def test_the_last_model_is_remembered(
     qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
     folder = tmp_path / "other"
     folder.mkdir()
-    window.keeper.load(ModelChoice("other", folder, None, WeightFormats("nf4"), 1024))
+    window.keeper.load(ModelChoice("other", folder, None, WeightFormats("q4"), 1024))
     qtbot.waitUntil(lambda: load_preferences(tmp_path).model.name == "other")
-    assert load_preferences(tmp_path).model.formats.linears == "nf4"
+    assert load_preferences(tmp_path).model.formats.linears == "q4"
 
 
 def test_escape_stops_a_model_that_is_being_loaded(
@@ -138,7 +138,7 @@ def test_a_model_is_found_downloaded_loaded_in_4_bits_and_talked_with(
         assert installed.heads_box.currentText() == "org/pebble-medusa"
         await until(lambda: installed.details.choice is not None)
         box = installed.details.quant_box
-        box.setCurrentIndex(box.findData("nf4"))
+        box.setCurrentIndex(box.findData("q4"))
         installed.details.action_button.click()
         await until(lambda: window.keeper.choice.name == "pebble")
         await until(lambda: window.keeper.status.calibrated is not None)
@@ -150,9 +150,9 @@ def test_a_model_is_found_downloaded_loaded_in_4_bits_and_talked_with(
     run(work)
     loaded = window.keeper.status.loaded
     assert loaded is not None
-    assert loaded.quant == "nf4"
+    assert loaded.quant == "q4"
     assert loaded.num_heads == 4
     assert loaded.plan.weights_bytes < 10_000_000
     assert "Paris" in window.chat.answers[-1].document.text
     assert window.chat.answers[-1].num_accepted > 0
-    assert "nf4" in window.page.header.state_label.text()
+    assert "q4" in window.page.header.state_label.text()
