@@ -22,6 +22,10 @@ if sys.platform.startswith("linux"):
 os.environ.setdefault("OMP_NUM_THREADS", "2")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+# MEDUSA_TEST_CPU=avx2: as on a CPU with no more than what that compiled library needs.
+if TEST_CPU := os.environ.get("MEDUSA_TEST_CPU", ""):
+    os.environ["MEDUSA_NATIVE"] = TEST_CPU
+    os.environ["ATEN_CPU_CAPABILITY"] = "avx512" if TEST_CPU.startswith("avx512") else "avx2"
 # What commands keep for their next start (quantized models, step costs) is nothing to the user's.
 os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="medusa-tests-")
 # Windows and commands begin with the demo model, whether the installer has fetched one or not.
@@ -35,6 +39,21 @@ WHOLE_EVERY = 20  # tests between two collections of everything
 
 
 tests_done = count(1)
+
+
+def pytest_report_header() -> list[str]:
+    """What this machine's CPU can do, and which compiled libraries are tested on it."""
+    import torch  # only once the environment says what it may use
+
+    from tests.core.natives import instructions, libraries
+
+    runs = ", ".join(path.stem for path in libraries()) or "none"
+    forced = f" (MEDUSA_TEST_CPU={TEST_CPU})" if TEST_CPU else ""
+    kernels = torch.backends.cpu.get_cpu_capability()
+    return [
+        f"cpu: {', '.join(instructions())}; torch computes with {kernels}",
+        f"compiled libraries that run here: {runs}{forced}",
+    ]
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -84,7 +84,7 @@ class Adapter:
             return weight.to(dtype)
         a, b = self.factors(layer, torch.float64)
         merged = torch.empty(weight.shape, dtype=dtype)
-        parts = (tensor.split(_ROWS_AT_ONCE) for tensor in (weight, b, merged))
+        parts = (torch.split(tensor, _ROWS_AT_ONCE) for tensor in (weight, b, merged))
         for some, some_b, to in zip(*parts, strict=True):
             to.copy_(torch.addmm(some.double(), some_b, a))
         return merged

@@ -222,9 +222,14 @@ def cache_dtype(compute: str, device: str, capability: tuple[int, int]) -> str:
 
 def _check(spec: QuantSpec, compute: str, hardware: Hardware) -> None:
     if not spec.takes(_USUAL_WIDTH, _USUAL_WIDTH, hardware.device):
-        few = "q4" if hardware.device == "cpu" else "nf4"
+        if hardware.device == "cpu":
+            raise RequestError(
+                f"A CPU doesn't multiply {spec.name} weights.",
+                "Choose q4 or int8, or leave the weight format open.",
+            )
         raise RequestError(
-            spec.lack(hardware), f"Choose {few} or int8, or leave the weight format open."
+            f"A card doesn't multiply {spec.name} weights.",
+            "Choose nf4 or int8, or leave the weight format open.",
         )
     if spec.compute and compute not in spec.compute:
         raise RequestError(

@@ -133,11 +133,7 @@ def _state(packed: Tensor | None) -> dict[str, Any]:
         raise CheckpointError(
             f"The statistics of a quantized tensor are damaged ({error}).", "Download it again."
         ) from error
-    if not isinstance(state, dict):
-        raise CheckpointError(
-            "The statistics of a quantized tensor are damaged (no object).", "Download it again."
-        )
-    return state
+    return state if isinstance(state, dict) else {}
 
 
 def _nested_fits(tensors: Mapping[str, Tensor], state: Mapping[str, Any], blocks: int) -> bool:

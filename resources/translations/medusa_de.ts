@@ -1192,6 +1192,14 @@
         <translation>8 Bit mit eigenen Nullpunkten</translation>
     </message>
     <message>
+        <source>A CPU doesn&apos;t multiply {0} weights.</source>
+        <translation>Ein Prozessor multipliziert keine Gewichte in {0}.</translation>
+    </message>
+    <message>
+        <source>A card doesn&apos;t multiply {0} weights.</source>
+        <translation>Eine Karte multipliziert keine Gewichte in {0}.</translation>
+    </message>
+    <message>
         <source>A kept trace is damaged: {0}.</source>
         <translation>Eine behaltene Aufzeichnung ist beschädigt: {0}.</translation>
     </message>
@@ -1464,10 +1472,6 @@
         <translation>Wählen Sie ein kleineres Modell derselben Familie, das denselben Tokenizer hat.</translation>
     </message>
     <message>
-        <source>Choose a smaller weight format such as nf4-dq, keep the token vectors in RAM, or close other programs.</source>
-        <translation>Wählen Sie ein kleineres Gewichtsformat wie nf4-dq, lassen Sie die Tokenvektoren im Arbeitsspeicher, oder schließen Sie andere Programme.</translation>
-    </message>
-    <message>
         <source>Choose a version of this model that was made without desc_act, or a GGUF file.</source>
         <translation>Wählen Sie eine Fassung dieses Modells, die ohne desc_act entstand, oder eine GGUF-Datei.</translation>
     </message>
@@ -1572,6 +1576,10 @@
         <translation>Wählen Sie Köpfe in einem der Formate {0}.</translation>
     </message>
     <message>
+        <source>Choose nf4 or int8, or leave the weight format open.</source>
+        <translation>Wählen Sie nf4 oder int8, oder lassen Sie das Gewichtsformat offen.</translation>
+    </message>
+    <message>
         <source>Choose nf4, or the unquantized version of this model.</source>
         <translation>Wählen Sie nf4, oder die unquantisierte Fassung dieses Modells.</translation>
     </message>
@@ -1642,10 +1650,6 @@
     <message>
         <source>Choose other heads, or download these again.</source>
         <translation>Wählen Sie andere Köpfe, oder laden Sie diese neu herunter.</translation>
-    </message>
-    <message>
-        <source>Choose q4, int8 or nf4.</source>
-        <translation>Wählen Sie q4, int8 oder nf4.</translation>
     </message>
     <message>
         <source>Choose the device cpu, or install a torch for this card.</source>
@@ -3256,10 +3260,6 @@
         <translation>Warten Sie, bis jener fertig ist.</translation>
     </message>
     <message>
-        <source>Weights of type {0} are read from GGUF files, not made.</source>
-        <translation>Gewichte der Art {0} werden aus GGUF-Dateien gelesen, nicht erzeugt.</translation>
-    </message>
-    <message>
         <source>Weights of type {0} aren&apos;t supported.</source>
         <translation>Gewichte der Art {0} werden nicht unterstützt.</translation>
     </message>
@@ -4228,8 +4228,20 @@
         <translation>Wählen Sie 1 oder mehr, oder 0 für alle.</translation>
     </message>
     <message>
+        <source>Choose a smaller weight format (q4 on a CPU, nf4-dq on a card), keep the token vectors in RAM, or close other programs.</source>
+        <translation>Wählen Sie ein kleineres Gewichtsformat (q4 auf einem Prozessor, nf4-dq auf einer Karte), lassen Sie die Tokenvektoren im Arbeitsspeicher, oder schließen Sie andere Programme.</translation>
+    </message>
+    <message>
         <source>Choose a smaller weight format or a smaller model, or close other programs; or name a folder for its layers with --tier-disk.</source>
         <translation>Wählen Sie ein kleineres Gewichtsformat oder ein kleineres Modell, oder schließen Sie andere Programme; oder nennen Sie mit --tier-disk einen Ordner für seine Schichten.</translation>
+    </message>
+    <message>
+        <source>Choose q4 or int8, or leave the weight format open.</source>
+        <translation>Wählen Sie q4 oder int8, oder lassen Sie das Gewichtsformat offen.</translation>
+    </message>
+    <message>
+        <source>Choose q4 or int8.</source>
+        <translation>Wählen Sie q4 oder int8.</translation>
     </message>
     <message>
         <source>Each line is one JSON object.</source>
@@ -4306,6 +4318,10 @@
     <message>
         <source>Wait for it, or name another file.</source>
         <translation>Warten Sie darauf, oder nennen Sie eine andere Datei.</translation>
+    </message>
+    <message>
+        <source>Weights of type {0} are read from files, not made.</source>
+        <translation>Gewichte vom Typ {0} werden aus Dateien gelesen, nicht gebildet.</translation>
     </message>
     <message>
         <source>measuring a layer of the model</source>
@@ -6690,6 +6706,10 @@
     <message>
         <source>4-bit (nf4, double-quantized)</source>
         <translation>4 Bit (nf4, doppelt quantisiert)</translation>
+    </message>
+    <message>
+        <source>NF4_0</source>
+        <translation>NF4_0</translation>
     </message>
     <message>
         <source>Q2_K</source>

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+import torch
 
 from medusa_core.native import binding as native
 from medusa_core.native.binding import library_suffix, system_name
@@ -11,12 +12,21 @@ from medusa_core.resources import native_dir
 
 
 def libraries() -> list[Path]:
-    """Their files, in the order in which they are preferred."""
+    """Their files, in the order in which they are preferred; where one is named, that one."""
     if os.sep in (wanted := os.environ.get("MEDUSA_NATIVE", "")):
         return [Path(wanted)]  # one that was built to look for faults
     folder = native_dir() / system_name()
-    names = [f"{name}{library_suffix()}" for name in native.instruction_sets()]
-    return [folder / name for name in names]
+    here = native.instruction_sets()
+    names = [wanted] if wanted in here else here
+    return [folder / f"{name}{library_suffix()}" for name in names]
+
+
+def instructions() -> list[str]:
+    """What of vectors and short numbers this CPU has, as torch calls it."""
+    has = getattr(torch.cpu, "get_capabilities", dict)()
+    kinds = ("avx", "fma", "amx", "f16c", "sve", "dot", "i8mm", "bf16", "neon")
+    found = [name for name, value in has.items() if value is True and name.startswith(kinds)]
+    return sorted(found) or native.instruction_sets()
 
 
 each_library = pytest.mark.parametrize("path", libraries(), ids=lambda path: path.stem)

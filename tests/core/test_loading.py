@@ -204,7 +204,6 @@ def test_a_checkpoint_in_4_bits_becomes_blocks_on_a_cpu(in_4_bits: tuple[Path, P
     wanted = plain_scores(load_target(plain, None, LoadOptions("float64")), IDS)
     in_q4 = plain_scores(load(plain), IDS).double()
     error = (scores - wanted).norm()
-    print(error / wanted.norm(), (in_q4 - wanted).norm() / wanted.norm())
     assert error < 0.04 * wanted.norm(), "inputs are rounded to 8 bits"
     assert error < 0.3 * (in_q4 - wanted).norm(), "whole numbers of 4 bits lose far more"
 
