@@ -43,8 +43,8 @@ class HeadsWish:
     """
 
     model: str
-    kind: str = "medusa-shared"
-    num_heads: int = 3
+    kind: str = "hydra"
+    num_heads: int = 4
     minutes: float = 60.0
     data: tuple[str, ...] = ()
     own_chats: str = ""
@@ -60,8 +60,8 @@ class HeadsProgress:
     """How far a run is.
 
     Attributes:
-        stage: `starting`, `answers`, `states`, `training`, `joint`, `judging`, `paused`, `done` or
-            `failed`.
+        stage: `starting`, `prompts`, `answers`, `states`, `training`, `joint`, `judging`,
+            `paused`, `done` or `failed`.
         share: Of that stage.
         seconds_left: Of that stage; None where that isn't known.
         tokens_per_s: At which the model writes answers; None elsewhere.

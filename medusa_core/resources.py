@@ -69,6 +69,11 @@ def pebble_texts_dir() -> Path:
     return resources_dir() / "training" / "pebble"
 
 
+def bundled_prompts() -> Path:
+    """Prompts of permissive licences, which models answer so that heads learn: JSON lines."""
+    return resources_dir() / "training" / "prompts.jsonl"
+
+
 def bundled_questions() -> Path:
     """The questions that heads of any model learn from its answers to."""
     return resources_dir() / "training" / "questions.json"

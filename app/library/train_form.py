@@ -22,6 +22,12 @@ from medusa_core.api import HeadsWish
 from medusa_core.messages import cluster_of, device_here
 
 KIND_WORDS = {
+    "hydra": (
+        QT_TRANSLATE_NOOP("Train", "Hydra"),
+        QT_TRANSLATE_NOOP(
+            "Train", "Each head reads the guesses before its own; small and quick to train."
+        ),
+    ),
     "medusa-shared": (
         QT_TRANSLATE_NOOP("Train", "Medusa, shared projection"),
         QT_TRANSLATE_NOOP(
@@ -77,7 +83,7 @@ class TrainForm(QWidget):
             self.kind_box.addItem(_tr(label), kind)
             last = self.kind_box.count() - 1
             self.kind_box.setItemData(last, _tr(meaning), Qt.ItemDataRole.ToolTipRole)
-        self.heads_box = _number(1, 8, 3)
+        self.heads_box = _number(1, 8, 4)
         self.minutes_box = _number(1, _MOST_MINUTES, 60, self.tr(" min"))
         self.disk_box = _number(0, 1000, 4, " GiB")
         self.data_button = QPushButton(self.tr("Choose files…"))

@@ -17,6 +17,7 @@ from medusa_core.api import HeadsProgress
 _COLOURS = 5  # that can be told apart; then lines are dashed
 _STAGES = {
     "starting": QT_TRANSLATE_NOOP("Train", "Loading the model"),
+    "prompts": QT_TRANSLATE_NOOP("Train", "The model writes prompts"),
     "answers": QT_TRANSLATE_NOOP("Train", "The model writes answers"),
     "states": QT_TRANSLATE_NOOP("Train", "Computing the model's states"),
     "training": QT_TRANSLATE_NOOP("Train", "Heads learn"),

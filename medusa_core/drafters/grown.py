@@ -96,7 +96,9 @@ class GrownDrafter:
 
 def reader_of(drafter: Drafter) -> ReadsStates | None:
     """The drafter, if it must hear the target's state of every token."""
-    return drafter if isinstance(drafter, GrownDrafter) and drafter.reads_states else None
+    if isinstance(drafter, GrownDrafter) and not drafter.reads_states:
+        return None
+    return drafter if isinstance(drafter, ReadsStates) else None
 
 
 def _odds(chances: bytes) -> Odds:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack, closing
 from typing import NamedTuple
 
+from medusa_core.drafters.drafter import DrafterSpec
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
 from medusa_core.engine.together import MOST_TOGETHER, step_together
@@ -16,10 +17,16 @@ from medusa_core.pace.tuner import Tuner
 from medusa_core.target import Target
 
 OnTokens = Callable[[int], None]
+DrafterOf = Callable[[Generate], DrafterSpec | None]
 
 
 def _nothing(num_tokens: int) -> None:
     """Nobody counts."""
+
+
+def named_drafter(_: Generate) -> DrafterSpec | None:
+    """The one that the settings name."""
+    return None
 
 
 class Answered(NamedTuple):
@@ -42,6 +49,7 @@ def answer_all(
     tuner: Tuner,
     most: int = MOST_TOGETHER,
     on_tokens: OnTokens = _nothing,
+    drafter_of: DrafterOf = named_drafter,
 ) -> Generator[Answered, None, None]:
     """Answer conversations, several at a time, each on its own.
 
@@ -52,6 +60,7 @@ def answer_all(
         most: How many are answered at once.
         on_tokens: Told after each piece of work how many tokens it decided. What it raises ends
             all of them.
+        drafter_of: The drafter of a request; None for the one that its settings name.
 
     Yields:
         Answers, as they end.
@@ -67,7 +76,7 @@ def answer_all(
                 request = later.pop() if later else next(coming, None)
                 if request is None:
                     break
-                started = _start(target, request, tuner)
+                started = _start(target, request, tuner, drafter_of(request))
                 if isinstance(started, _Running):
                     running.append(started)
                 elif isinstance(started.done, OutOfMemoryError) and running:
@@ -94,13 +103,15 @@ class _Running(NamedTuple):
     session: Session
 
 
-def _start(target: Target, request: Generate, tuner: Tuner) -> _Running | Answered:
+def _start(
+    target: Target, request: Generate, tuner: Tuner, drafter: DrafterSpec | None
+) -> _Running | Answered:
     try:
         session = Session(target)
     except MedusaError as error:
         return Answered(request, (), error)
     try:
-        return _Running(Generation(request, target, session, tuner), session)
+        return _Running(Generation(request, target, session, tuner, drafter), session)
     except MedusaError as error:
         session.close()
         return Answered(request, (), error)

@@ -3,7 +3,8 @@
 Head i, counted from 0, reads x = [h; e(root); e(t1); ...; e(ti)]: the target's last hidden state,
 the root's vector, and those of the path so far. Its first layer narrows x to the target's width,
 R x + r + SiLU(W x + b); every further layer is y + SiLU(W y + b). A projection of its own follows.
-So what it drafts differs from path to path.
+So what it drafts differs from path to path. Heads that are trained here have no R: h itself stands
+in its place, and one projection serves all.
 
 Source: Hydra (Ankner et al. 2024), section 3; the layers as in the authors' repository,
 zankner/Hydra, architecture `mlp`.
@@ -33,9 +34,9 @@ class HydraHead(NamedTuple):
     """The layers of one head.
 
     Attributes:
-        first: W above R, as they read the same.
+        first: W above R, as they read the same; or W alone.
         rest: The layers behind it.
-        projection: To the vocabulary.
+        projection: To the vocabulary; maybe one for all heads.
     """
 
     first: QuantLinear
@@ -61,7 +62,12 @@ class HydraHeads:
     taps: tuple[int, ...] = ()
 
     def __init__(
-        self, heads: Iterable[HydraHead], num_columns: int, lent: Lent, dtype: torch.dtype
+        self,
+        heads: Iterable[HydraHead],
+        num_columns: int,
+        lent: Lent,
+        dtype: torch.dtype,
+        token_map: Tensor | None = None,
     ) -> None:
         """Take the heads of a target.
 
@@ -70,10 +76,14 @@ class HydraHeads:
             num_columns: How many outputs of the projections there are, padding included.
             lent: What the target lends them.
             dtype: What they compute in.
+            token_map: The token of every column, or None where columns are tokens. int64
         """
         self._heads = tuple(heads)
         self._embedding = lent.embedding
-        linears = [linear for head in self._heads for linear in head.linears]
+        self._token_map = token_map
+        # A projection that serves all heads is there once.
+        found = {id(linear): linear for head in self._heads for linear in head.linears}
+        linears = list(found.values())
         self._native = [linear for linear in linears if isinstance(linear, NativeLinear)]
         # The compiled step adds in 32 bits whatever the weights are: nothing need be rounded.
         is_native = len(self._native) == len(linears)
@@ -104,7 +114,9 @@ class HydraHeads:
         vectors = self._embedding[paths.to(self._embedding.device)]  # [paths, tokens, hidden]
         states = hidden.to(self._dtype).expand(len(paths), -1)
         read = torch.cat((states, vectors.flatten(1).to(states)), dim=1)
-        turned, kept = head.first(read).chunk(2, dim=1)
+        turned, kept = head.first(read), states
+        if turned.shape[1] > states.shape[1]:
+            turned, kept = turned.chunk(2, dim=1)
         state = kept + F.silu(turned)
         for layer in head.rest:
             state = state + F.silu(layer(state))
@@ -125,4 +137,8 @@ class HydraHeads:
         Returns:
             Of each path what other heads have of each head.
         """
-        return ranked_behind(self.logits(hidden, paths), num_ranks, chance, paths.shape[1])
+        scores = self.logits(hidden, paths)
+        return ranked_behind(scores, num_ranks, chance, paths.shape[1], self._tokens)
+
+    def _tokens(self, columns: Tensor) -> Tensor:
+        return columns if self._token_map is None else self._token_map.to(columns.device)[columns]

@@ -10,6 +10,7 @@ from medusa_core.training.heads import HeadsModule
 from medusa_core.training.positions import Positions
 
 UNKNOWN = -1
+BEYOND = -2  # a token that heads don't draft
 _AT_ONCE = 2048
 
 
@@ -47,7 +48,7 @@ def true_ranks(
             targets = some.targets[:, head]
             match = _best(scores, num_ranks, token_ids) == targets[:, None]
             rank = torch.where(match.any(-1), match.int().argmax(-1), num_ranks)
-            columns.append(torch.where(targets < 0, UNKNOWN, rank))
+            columns.append(torch.where(targets == UNKNOWN, UNKNOWN, rank))
         parts.append(torch.stack(columns, dim=1))
     return torch.cat(parts)
 

@@ -8,13 +8,17 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
+from torch import Tensor
+
+from medusa_core.drafters.drafter import DrafterSpec
 from medusa_core.drafters.lineup import drafters_for
 from medusa_core.errors import MedusaError
-from medusa_core.generate.several import answer_all
+from medusa_core.generate.several import DrafterOf, answer_all, named_drafter
 from medusa_core.messages import ChatMessage, Generate, GenerateSettings, StopReason
 from medusa_core.pace.tuner import Tuner
 from medusa_core.target import Target
 from medusa_core.training.packing import EncodedDocument, answered
+from medusa_core.training.recorder import StatesRecorder
 
 log = logging.getLogger(__name__)
 
@@ -90,10 +94,38 @@ def own_answers(
     """
     # Rows of many conversations pay more than drafts of each.
     drafter = "none" if target.num_sessions >= _MANY else drafters_for(target)[0].name
+    with closing(_answers(target, questions, max_new_tokens, tuner, drafter)) as answers:
+        yield from answers
+
+
+def recorded_answers(
+    target: Target, questions: Sequence[Question], max_new_tokens: int, tuner: Tuner
+) -> Generator[tuple[Answer, Tensor], None, None]:
+    """As `own_answers`, with the target's states while it wrote each; see `StatesRecorder`."""
+    recorders: dict[str, StatesRecorder] = {}
+
+    def recorder_of(request: Generate) -> DrafterSpec:
+        recorder = recorders[request.session_id] = StatesRecorder()
+        return recorder.spec()
+
+    answers = _answers(target, questions, max_new_tokens, tuner, "none", recorder_of)
+    with closing(answers):
+        for answer in answers:
+            yield answer, recorders.pop(str(answer.number)).states()
+
+
+def _answers(
+    target: Target,
+    questions: Sequence[Question],
+    max_new_tokens: int,
+    tuner: Tuner,
+    drafter: str,
+    drafter_of: DrafterOf = named_drafter,
+) -> Generator[Answer, None, None]:
     asked = {str(question.number): question for question in questions}
     requests = (question.request(drafter, max_new_tokens) for question in questions)
     started_s, num_tokens, told_s = time.monotonic(), 0, 0.0
-    with closing(answer_all(target, requests, tuner)) as ended:
+    with closing(answer_all(target, requests, tuner, drafter_of=drafter_of)) as ended:
         for number, (request, prompt_ids, done) in enumerate(ended, start=1):
             if isinstance(done, MedusaError):
                 log.info("not asked: %s", done.message)
@@ -102,7 +134,7 @@ def own_answers(
             elapsed_s = time.monotonic() - started_s
             if elapsed_s - told_s > _LOG_S:
                 told_s = elapsed_s
-                log.info("%d of %d, %.0f tokens/s", number, len(questions), num_tokens / elapsed_s)
+                log.info("%d answers, %.0f tokens/s", number, num_tokens / elapsed_s)
             question = asked[request.session_id]
             seed = question.number + 1 if question.temperature else 0
             finished = done.stop_reason is StopReason.EOS

@@ -18,7 +18,7 @@ from medusa_core.errors import TrainingError
 from medusa_core.files.json_file import read_json
 from medusa_core.history.history import History
 from medusa_core.messages import ChatMessage, Role
-from medusa_core.resources import bundled_questions
+from medusa_core.resources import bundled_prompts, bundled_questions
 from medusa_core.training.data_files import files_of, rows_of, text_of
 
 _SUFFIXES = (".jsonl", ".json")
@@ -58,9 +58,9 @@ def read_asked(paths: Sequence[Path]) -> list[Asked]:
 
 
 def bundled_asked() -> list[Asked]:
-    """The bundled questions, which are this project's own."""
+    """The bundled prompts: this project's questions, and others of permissive licences."""
     raw = read_json(bundled_questions())
-    found = []
+    found = read_asked([bundled_prompts()])
     for category, parts in raw["categories"].items():
         for task, topic in product(parts["tasks"], parts["topics"]):
             found.append(_question(task.replace("{}", topic), category))

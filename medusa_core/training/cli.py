@@ -8,10 +8,14 @@ import logging
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from medusa_core.errors import TrainingError
 from medusa_core.generate.cli import add_model_arguments, open_target
 from medusa_core.resources import demo_model_dir
+
+if TYPE_CHECKING:
+    from medusa_core.heads_gain import HeadsGain
 
 log = logging.getLogger(__name__)
 
@@ -148,6 +152,7 @@ def run_ngrams(args: argparse.Namespace) -> int:
 
 def run_heads(args: argparse.Namespace) -> int:
     """Train heads; 0 when they are made, 3 when the run pauses."""
+    from medusa_core.heads_gain import read_gain
     from medusa_core.training.heads_command import plan_heads, train_heads
     from medusa_core.training.heads_plan import plan_text
 
@@ -160,7 +165,20 @@ def run_heads(args: argparse.Namespace) -> int:
         return 0
     finished = train_heads(args)
     print(f"made: {args.out}" if finished else "paused; go on with --resume")
+    if finished and (gain := read_gain(args.out)) is not None:
+        print(gain_text(gain))
     return 0 if finished else 3
+
+
+def gain_text(gain: HeadsGain) -> str:
+    """For people: what heads bring, and what to do where that is nothing."""
+    brought = f"{gain.tau:.2f} tokens per step, {gain.x_plain:.2f} x plain decoding"
+    if gain.pays:
+        return brought
+    return (
+        f"Warning: {brought}: answers aren't faster with these heads, so no model takes them by "
+        "itself. Train longer: the same command with another --out and more --minutes."
+    )
 
 
 def run_pebble(args: argparse.Namespace) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,10 @@ from medusa_core.training.heads import LOSS_DECAY, projection_matrix, published
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.losses import chunked_cross_entropy
 from medusa_core.training.packing import EncodedDocument
+from medusa_core.training.positions import computed
 from medusa_core.training.precision import trains_in_bf16
 from medusa_core.training.states import Shard
 
-MOST_COLUMNS = 32_000
 _EACH_TOKENS = 128  # of a document, about: a step reads `batch` of them
 _AT_ONCE = 8
 _NAMES = {
@@ -85,6 +85,7 @@ class EagleTrainee:
         self._bf16 = trains_in_bf16(device.type)
         self.batch = max(2, config.batch // _EACH_TOKENS)
         self.row_bytes = 2 * len(self._taps) * sizes.hidden_size + 9
+        self.state_width = (1 + len(self._taps)) * sizes.hidden_size
         self._target: Target | None = target
 
     @property
@@ -96,7 +97,10 @@ class EagleTrainee:
 
     def collect(self, documents: Sequence[EncodedDocument]) -> Shard:
         assert self._target is not None  # until `forget_target`
-        return deep_texts(self._target, documents, self._context)
+        return self.shard_of(documents, computed(self._target, documents, self._context))
+
+    def shard_of(self, documents: Sequence[EncodedDocument], states: Iterable[Tensor]) -> Shard:
+        return deep_texts(documents, states, self._module.form.hidden, self._context)
 
     def num_places(self, shard: Shard) -> int:
         return len(shard["lengths"])
@@ -122,13 +126,7 @@ class EagleTrainee:
         return total
 
     @torch.inference_mode()
-    def ranks(
-        self,
-        shard: Shard,
-        num_ranks: int,
-        token_ids: Tensor | None = None,
-        most: int | None = None,
-    ) -> Tensor:
+    def ranks(self, shard: Shard, num_ranks: int, most: int | None = None) -> Tensor:
         parts, count = [], 0
         for places in torch.split(torch.arange(len(shard["lengths"])), _AT_ONCE):
             if most is not None and count >= most:
@@ -154,7 +152,7 @@ class EagleTrainee:
     def parameters(self, learning_rate: float) -> list[dict[str, Any]]:
         return [{"params": list(self._module.parameters()), "lr": learning_rate}]
 
-    def write(self, folder: Path, base_model: str, token_ids: Tensor | None) -> str:
+    def write(self, folder: Path, base_model: str) -> str:
         form = self._module.form
         tensors = {
             f"{name}.weight": getattr(self._module, part).weight for part, name in _NAMES.items()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from medusa_core.child.stopping import stop_with_input, stopped_by_signals
 from medusa_core.cluster.joining import join_cluster
@@ -31,19 +32,26 @@ from medusa_core.training.asked import (
     read_asked,
     write_asked,
 )
-from medusa_core.training.eagle_trainee import MOST_COLUMNS, EagleTrainee
-from medusa_core.training.heads_config import HeadsConfig, config_of
+from medusa_core.training.eagle_trainee import EagleTrainee
+from medusa_core.training.heads_config import HeadsConfig, config_of, vocabulary_of
 from medusa_core.training.heads_eval import HeadsEval, evaluate_heads
 from medusa_core.training.heads_plan import HeadsPlan, memory_of_this_program, plan_run
-from medusa_core.training.heads_run import HeadsRun, MakeJoint, RunParts, frequent_tokens
+from medusa_core.training.heads_run import HeadsRun, MakeJoint, RunParts, drafted_tokens
+from medusa_core.training.hydra_trainee import HydraTrainee
 from medusa_core.training.joint import JointTrainee
 from medusa_core.training.lora import LoraForm
 from medusa_core.training.medusa_trainee import MedusaTrainee
+from medusa_core.training.own_prompts import own_prompts
 from medusa_core.training.run_folder import RunFolder
 from medusa_core.training.streams_trainee import StreamsTrainee
 from medusa_core.training.trainee import Trainee
 
 _JUDGED_S, _JUDGED, _JUDGED_TOKENS = 180.0, 0.05, 64  # at most; of the run's time
+_TRAINEES: Mapping[str, Callable[[Target, HeadsConfig, Tensor | None], Trainee]] = {
+    "eagle": EagleTrainee,
+    "hydra": HydraTrainee,
+}
+_OWN_PROMPTS = 400  # that a model writes itself, if there is time
 SESSIONS = (16, 8, 4, 2, 1)  # that answers are written in, as memory allows
 
 
@@ -80,7 +88,7 @@ def train_heads(args: argparse.Namespace) -> bool:
         parts = RunParts(
             load=load,
             trainee=lambda target, answers: trainee_of(config, target, answers),
-            asked=asked_by(config, folder.chats),
+            asked=lambda target, is_over: asked_of(folder, target, is_over),
             judge=judge_learned,
             stop=stopped.is_set,
             joint=joint_of(config),
@@ -113,11 +121,10 @@ def trainee_of(config: HeadsConfig, target: Target, answers: Sequence[Answer]) -
     """Heads of the kind that is asked for."""
     if config.kind == "streams":
         return StreamsTrainee(target, config)
-    if config.kind != "eagle":
-        return MedusaTrainee(target, config)
-    columns = config.vocabulary or MOST_COLUMNS
-    is_whole = columns >= target.config.vocab_size
-    return EagleTrainee(target, config, None if is_whole else frequent_tokens(answers, columns))
+    columns = vocabulary_of(config)
+    is_whole = not 0 < columns < target.config.vocab_size
+    token_ids = None if is_whole else drafted_tokens(answers, columns)
+    return _TRAINEES.get(config.kind, MedusaTrainee)(target, config, token_ids)
 
 
 def joint_of(config: HeadsConfig) -> MakeJoint | None:
@@ -160,7 +167,8 @@ def load_for_training(config: HeadsConfig) -> Target:
         except PlanError as error:
             lacking = error
             continue
-        settle_threads(target, torch.get_num_threads())
+        # Many answers at once and whole texts pay for every thread, also where others compute.
+        target.runner.use_threads(torch.get_num_threads(), torch.get_num_threads())
         return target
     assert lacking is not None  # there are session counts
     raise lacking
@@ -195,15 +203,34 @@ def judge(config: HeadsConfig, heads_dir: Path) -> HeadsEval:
     return evaluate_heads(target, prompts, _JUDGED_TOKENS, lambda *_: None, most_s)
 
 
+def asked_of(folder: RunFolder, target: Target, is_over: Callable[[], bool]) -> list[Asked]:
+    """What a target is asked, in order; what it writes itself for that is kept in the folder.
+
+    Args:
+        folder: Of the run.
+        target: The target.
+        is_over: Asked after each prompt that it writes whether to stop.
+    """
+    config = folder.config()
+    asked = asked_by(config, folder.chats)
+    if config.data or config.prompts == "bundled":
+        return asked
+    if not folder.prompts.is_file():
+        number = config.answers // 2 or _OWN_PROMPTS
+        write_asked(own_prompts(target, number, config.seed, is_over), folder.prompts)
+    own = read_asked([folder.prompts]) if folder.prompts.stat().st_size else []
+    return in_order([*asked, *own], config.seed)
+
+
 def asked_by(config: HeadsConfig, chats: Path | None = None) -> list[Asked]:
-    """What the model is asked, in order.
+    """What any model is asked, in order.
 
     Args:
         config: Of the run.
         chats: File of questions from the user's own chats, if there are any.
     """
     data = [Path(name) for name in config.data]
-    asked = read_asked(data) if data else bundled_asked()
+    asked = read_asked(data) if data else bundled_asked() if config.prompts != "own" else []
     if chats is not None and chats.is_file() and chats.stat().st_size:
         asked += read_asked([chats])
     return in_order(asked, config.seed)

@@ -15,8 +15,10 @@ from medusa_core.errors import MedusaError, TrainingError
 from medusa_core.files.json_file import read_json
 from medusa_core.places import places
 
-KINDS = ("medusa", "medusa-shared", "rooted", "eagle", "streams")
+KINDS = ("hydra", "medusa", "medusa-shared", "rooted", "eagle", "streams")
+PROMPTS = ("both", "bundled", "own")
 _MOST_HEADS = 8
+_USUAL_VOCABULARY = {"hydra": 8192, "rooted": 8192, "eagle": 32_000}
 _MEDUSA_RATE, _EAGLE_RATE, _PUBLISHED_WIDTH = 1e-3, 4e-4, 4096
 
 
@@ -32,8 +34,10 @@ class HeadsConfig:
         num_layers: residual layers of each Medusa head.
         stream_layers: the model's last layers through which streams run.
         lora_rank: of the adapters that change these layers for streams.
-        vocabulary: the most frequent tokens of the answers that heads draft from; 0 for all.
-        data: files or folders of prompts; none for the bundled ones.
+        vocabulary: the most frequent tokens of the answers that heads draft from; 0 for what suits
+            the kind.
+        data: files or folders of prompts; none for those that `prompts` says.
+        prompts: without data: `bundled` ones, the model's `own`, or `both`.
         own_chats: history whose chats' first questions are asked, too; empty for none.
         answers: how many the model writes; 0 for as many as time and disk allow.
         max_new_tokens: their length.
@@ -59,13 +63,14 @@ class HeadsConfig:
     """
 
     model: str = ""
-    kind: str = "medusa-shared"
-    num_heads: int = 3
+    kind: str = "hydra"
+    num_heads: int = 4
     num_layers: int = 1
     stream_layers: int = 2
     lora_rank: int = 16
     vocabulary: int = 0
     data: tuple[str, ...] = ()
+    prompts: str = "both"
     own_chats: str = ""
     answers: int = 0
     max_new_tokens: int = 256
@@ -97,6 +102,10 @@ class HeadsConfig:
         """
         if self.kind not in KINDS:
             raise TrainingError(f"There are no heads {self.kind!r}.", f"Choose {', '.join(KINDS)}.")
+        if self.prompts not in PROMPTS:
+            raise TrainingError(
+                f"There are no prompts {self.prompts!r}.", f"Choose {', '.join(PROMPTS)}."
+            )
         bounds: dict[str, tuple[float, float]] = {
             "num_heads": (1, _MOST_HEADS),
             "num_layers": (1, 4),
@@ -155,6 +164,11 @@ class HeadsConfig:
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {**asdict(self), "data": list(self.data)}
+
+
+def vocabulary_of(config: HeadsConfig) -> int:
+    """From how many tokens heads draft; 0 for all, as other programs' Medusa heads do."""
+    return config.vocabulary or _USUAL_VOCABULARY.get(config.kind, 0)
 
 
 def learning_rate_of(config: HeadsConfig, width: int = _PUBLISHED_WIDTH) -> float:
@@ -221,7 +235,9 @@ def add_heads_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kind", choices=KINDS, help=f"which heads (default: {usual.kind})")
     parser.add_argument("--num-heads", type=int, help=f"tokens ahead (default: {usual.num_heads})")
     parser.add_argument(
-        "--vocabulary", type=int, help="draft from so many frequent tokens (default: all)"
+        "--vocabulary",
+        type=int,
+        help="draft from so many frequent tokens (default: what suits the kind)",
     )
 
 
@@ -249,7 +265,12 @@ def add_config_arguments(parser: argparse.ArgumentParser) -> None:
     usual = HeadsConfig()
     parser.add_argument("--model", help="folder, GGUF file or downloaded repository")
     parser.add_argument(
-        "--data", action="append", help="file or folder of prompts (default: the bundled ones)"
+        "--data", action="append", help="file or folder of prompts (default: those of --prompts)"
+    )
+    parser.add_argument(
+        "--prompts",
+        choices=PROMPTS,
+        help=f"bundled ones, those that the model writes itself, or {usual.prompts} (the default)",
     )
     parser.add_argument(
         "--own-chats",

@@ -19,20 +19,22 @@ from medusa_core.pace.tuner import Tuner
 from medusa_core.target import Target
 from medusa_core.training.answers import Answer, own_answers
 from medusa_core.training.asked import Asked
+from medusa_core.training.expectation import expected_tau
+from medusa_core.training.feed import num_answers, question
 from medusa_core.training.heads_config import HeadsConfig, learning_rate_of
-from medusa_core.training.heads_run import (
-    MakeTrainee,
-    Order,
-    num_answers,
-    question,
-    seconds_of_a_step,
-)
+from medusa_core.training.heads_run import MakeTrainee, seconds_of_a_step
 from medusa_core.training.joint import texts_of_a_step
 from medusa_core.training.joint_plan import JointPlan, joint_step_s, plan_joint
 from medusa_core.training.losses import CHUNK_ROWS
 from medusa_core.training.matrices import UNITS
+from medusa_core.training.order import Order
 from medusa_core.training.packing import EncodedDocument
-from medusa_core.training.stage import heads_share, joint_share
+from medusa_core.training.stage import (
+    answering_share,
+    heads_share,
+    joint_share,
+    training_share,
+)
 from medusa_core.training.states import SHARD_BYTES, Shard
 from medusa_core.training.trainee import Trainee
 
@@ -52,12 +54,16 @@ class HeadsPlan:
         disk_bytes: What the run's folder grows to.
         tokens_per_s: At which the model writes answers here.
         hours: All of it.
+        num_steps: Steps in which heads learn.
+        tau: Tokens per step to expect with trees of 8 rows, about.
     """
 
     peak_bytes: int
     disk_bytes: int
     tokens_per_s: float
     hours: float
+    num_steps: int
+    tau: float
 
     def as_dict(self) -> dict[str, float]:
         """For JSON."""
@@ -92,10 +98,16 @@ def plan_run(
     )
     num_tokens = sum(len(answer.answer_ids) for answer in answers) / len(answers)
     number = num_answers(config, len(asked))
+    if config.minutes and not config.answers:  # the model writes in a share of the time
+        share = answering_share(config)
+        number = max(2, int(share * config.minutes * 60 * tokens_per_s / num_tokens))
     rows = sum(_num_rows(document, trainee) for document in documents) / len(answers) * number
     in_states = min(config.states_gib * (1 << 30), rows * trainee.row_bytes)
     places = trainee.num_places(shard) / len(answers) * number
     num_steps = heads_share(config, max(1, int(places / trainee.batch))).steps
+    if config.minutes:
+        num_steps = max(1, int(training_share(config) * config.minutes * 60 / step_s))
+    tokens_of_a_step = num_tokens * trainee.batch * len(answers) / trainee.num_places(shard)
     seconds = number * num_tokens / tokens_per_s + number * collect_s + num_steps * step_s
     learned = sum(parameter.nbytes for parameter in trainee.module.parameters())
     longest = max(len(document.ids) for document in documents)
@@ -110,6 +122,8 @@ def plan_run(
         disk_bytes=int(on_disk),
         tokens_per_s=round(tokens_per_s, 2),
         hours=config.minutes / 60 if config.minutes else seconds / 3600,
+        num_steps=num_steps,
+        tau=round(expected_tau(num_steps * tokens_of_a_step), 2),
     )
 
 
@@ -197,5 +211,7 @@ def plan_text(plan: HeadsPlan) -> str:
             f"{'disk':14}{plan.disk_bytes / 1e9:8.2f} GB",
             f"{'answers':14}{plan.tokens_per_s:8.1f} tokens/s",
             f"{'time':14}{plan.hours:8.2f} hours",
+            f"{'training':14}{plan.num_steps:8,} steps",
+            f"{'to expect':14}{plan.tau:8.2f} tokens per step, about, with trees of 8 rows",
         ]
     )

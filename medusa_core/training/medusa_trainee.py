@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from medusa_core.heads.weights import HeadSet
 from medusa_core.heads.writer import write_heads
 from medusa_core.target import Target
-from medusa_core.training.accuracy import true_ranks
-from medusa_core.training.heads import HeadsForm, HeadsModule, heads_loss, projection_matrix
+from medusa_core.training.accuracy import BEYOND, true_ranks
+from medusa_core.training.heads import (
+    HeadsForm,
+    HeadsModule,
+    heads_loss,
+    projection_matrix,
+    published,
+)
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.packing import EncodedDocument
-from medusa_core.training.positions import Positions, collect
+from medusa_core.training.positions import Positions, computed, has_answer, positions_of
 from medusa_core.training.precision import trains_in_bf16
 from medusa_core.training.states import Shard
 
@@ -27,12 +34,15 @@ class MedusaTrainee:
 
     has_trees = True
 
-    def __init__(self, target: Target, config: HeadsConfig) -> None:
+    def __init__(
+        self, target: Target, config: HeadsConfig, token_ids: Tensor | None = None
+    ) -> None:
         """Make heads that have yet to learn anything.
 
         Args:
             target: The target; it isn't changed.
             config: Which heads.
+            token_ids: That they draft from; None for all.
         """
         form = HeadsForm(
             config.num_heads,
@@ -49,7 +59,14 @@ class MedusaTrainee:
         self.batch = config.batch
         self._bf16 = trains_in_bf16(target.precision.device.type)
         matrix = projection_matrix(target)
+        self._token_ids, self._columns = token_ids, None
+        if token_ids is not None:
+            matrix = matrix[token_ids.to(matrix.device)]
+            self._columns = torch.full((target.config.vocab_size,), BEYOND)
+            self._columns[token_ids] = torch.arange(len(token_ids))
+        self._context = target.config.context_tokens
         self._heads = HeadsModule(form, matrix, vectors, scale).to(target.precision.device)
+        self.state_width = target.config.hidden_size
         self.row_bytes = 2 * target.config.hidden_size + 8 * (config.num_heads + 3)
         self._target: Target | None = target
 
@@ -63,11 +80,20 @@ class MedusaTrainee:
 
     def collect(self, documents: Sequence[EncodedDocument]) -> Shard:
         assert self._target is not None  # until `forget_target`
-        some = collect(self._target, documents, self._heads.num_heads)
+        return self.shard_of(documents, computed(self._target, documents, self._context))
+
+    def shard_of(self, documents: Sequence[EncodedDocument], states: Iterable[Tensor]) -> Shard:
+        pairs = [pair for pair in zip(documents, states, strict=True) if has_answer(pair[0])]
+        found, known = [document for document, _ in pairs], (own for _, own in pairs)
+        some = positions_of(found, known, self._heads.num_heads, self._context)
+        targets = some.targets
+        if self._columns is not None:
+            columns = self._columns[targets.clamp(min=0)]
+            targets = torch.where(targets < 0, targets, columns)
         return {
-            "hidden": some.hidden,
+            "hidden": some.hidden[:, : self.state_width],
             "roots": some.roots,
-            "targets": some.targets,
+            "targets": targets,
             "places": some.places,
             "seeds": some.seeds,
         }
@@ -78,16 +104,10 @@ class MedusaTrainee:
     def loss(self, shard: Shard, places: Tensor) -> Tensor:
         return heads_loss(self._heads, _positions(shard).at(places), self._bf16)
 
-    def ranks(
-        self,
-        shard: Shard,
-        num_ranks: int,
-        token_ids: Tensor | None = None,
-        most: int | None = None,
-    ) -> Tensor:
+    def ranks(self, shard: Shard, num_ranks: int, most: int | None = None) -> Tensor:
         some = _positions(shard)
         some = some if most is None else some.at(torch.arange(min(most, len(some))))
-        return true_ranks(self._heads, some, num_ranks, token_ids)
+        return true_ranks(self._heads, some, num_ranks)
 
     def parameters(self, learning_rate: float) -> list[dict[str, Any]]:
         groups = [{"params": list(self._heads.blocks.parameters()), "lr": learning_rate}]
@@ -96,9 +116,14 @@ class MedusaTrainee:
             [*groups, {"params": own, "lr": learning_rate * _PROJECTION_SHARE}] if own else groups
         )
 
-    def write(self, folder: Path, base_model: str, token_ids: Tensor | None) -> str:
+    def write(self, folder: Path, base_model: str) -> str:
+        heads, token_ids = self._heads.weights(), self._token_ids
+        if token_ids is not None:
+            own = len(self._heads.projections) > 0
+            shared = None if own else published(self._heads.lm_head)
+            heads = HeadSet(heads.heads, token_ids, shared)
         name = self._heads.form.format_name(has_all_tokens=token_ids is None)
-        write_heads(self._heads.weights(token_ids), name, folder, base_model)
+        write_heads(heads, name, folder, base_model)
         return name
 
 

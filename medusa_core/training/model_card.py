@@ -13,6 +13,7 @@ _KINDS = {
     "medusa": "Medusa heads, each with a projection of its own (format v0.1)",
     "medusa-shared": "Medusa heads that share the model's projection (format v2)",
     "rooted": "Medusa heads that read the root's vector, too (this program's format)",
+    "hydra": "Hydra heads: each reads the guesses before its own (this program's layout)",
     "eagle": "an EAGLE-3 head",
     "streams": "speculative streams (this program's format)",
 }

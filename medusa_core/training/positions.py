@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,26 +67,66 @@ def collect(target: Target, documents: Sequence[EncodedDocument], num_heads: int
     Raises:
         TrainingError: no document holds an answer.
     """
-    answers = [d for d in documents if (d.kinds[1:] == ANSWER).any()]
+    answers = [document for document in documents if has_answer(document)]
     if not answers:
         raise TrainingError("There is no answer to learn from.", "Name rows with answers.")
-    longest = min(max(len(d.ids) for d in answers), target.config.context_tokens)
-    kv = target.runner.new_cache(longest)
-    with torch.inference_mode():
-        parts = [_positions(target, document, num_heads, kv) for document in answers]
+    longest = target.config.context_tokens
+    return positions_of(answers, computed(target, answers, longest), num_heads, longest)
+
+
+def positions_of(
+    documents: Sequence[EncodedDocument], states: Iterable[Tensor], num_heads: int, longest: int
+) -> Positions:
+    """Positions of documents with answers, whose states are known.
+
+    Args:
+        documents: Those with answers.
+        states: Of each, of all tokens but the last two at least. [n, at least hidden]
+        num_heads: How many tokens ahead are wanted.
+        longest: What is longer is cut.
+
+    Returns:
+        As `collect` does.
+    """
+    pairs = zip(documents, states, strict=True)
+    parts = [_positions(document, own, num_heads, longest) for document, own in pairs]
     columns = zip(*((p.hidden, p.roots, p.targets, p.places, p.seeds) for p in parts), strict=True)
     return Positions(*(torch.cat(column) for column in columns))
 
 
-def _positions(target: Target, document: EncodedDocument, num_heads: int, kv: KvCache) -> Positions:
-    ids = torch.from_numpy(document.ids[: kv.capacity].astype(np.int64))
-    is_answer = torch.from_numpy(document.kinds[: kv.capacity] == ANSWER)
+def has_answer(document: EncodedDocument) -> bool:
+    """Whether heads draft anywhere in it."""
+    return bool((document.kinds[1:] == ANSWER).any())
+
+
+def computed(
+    target: Target, documents: Sequence[EncodedDocument], longest: int
+) -> Iterator[Tensor]:
+    """The target's states over documents, of all tokens. bfloat16, on the CPU
+
+    Args:
+        target: It isn't changed.
+        documents: One after the other.
+        longest: What is longer is cut.
+    """
+    longest = min(max(len(document.ids) for document in documents), longest)
+    kv = target.runner.new_cache(longest)
+    with torch.inference_mode():
+        for document in documents:
+            ids = document.ids[:longest].astype(np.int64).tolist()
+            yield states_of(target, ids, kv).to("cpu", torch.bfloat16)
+
+
+def _positions(
+    document: EncodedDocument, states: Tensor, num_heads: int, longest: int
+) -> Positions:
+    ids = torch.from_numpy(document.ids[:longest].astype(np.int64))
+    is_answer = torch.from_numpy(document.kinds[:longest] == ANSWER)
     is_answer[:1] = False  # nothing comes before it
     places = is_answer.nonzero().squeeze(1)
-    states = states_of(target, ids[:-1].tolist(), kv)
-    hidden = states[(places - 1).to(states.device)]
+    places = places[places <= len(states)]  # behind the last of which nothing is learned
     return Positions(
-        hidden.to("cpu", torch.bfloat16),
+        states[places - 1],
         ids[places],
         later_tokens(ids, is_answer, num_heads)[places],
         places,

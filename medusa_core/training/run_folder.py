@@ -59,6 +59,11 @@ class RunFolder:
         return self.work / "chats.jsonl"
 
     @property
+    def prompts(self) -> Path:
+        """Prompts that the model wrote itself."""
+        return self.work / "prompts.jsonl"
+
+    @property
     def exists(self) -> bool:
         """Was a run begun here?"""
         return (self.work / _RUN).is_file()
@@ -101,10 +106,9 @@ class RunFolder:
         self._replace(_PROGRESS, progress)
 
     def answers(self) -> list[Answer]:
-        """The answers so far, in the order of the questions."""
+        """The answers so far, in the order in which they were written."""
         rows = self._lines(_ANSWERS)
-        found = [Answer(tuple(p), tuple(a), bool(f), int(s), int(n)) for n, p, a, f, s in rows]
-        return sorted(found, key=lambda answer: answer.number)
+        return [Answer(tuple(p), tuple(a), bool(f), int(s), int(n)) for n, p, a, f, s in rows]
 
     def open_answers(self) -> TextIO:
         """Where answers are written behind those that are there."""

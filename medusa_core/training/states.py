@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Protocol, TypeVar
 
+import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -12,7 +14,14 @@ from medusa_core.training.packing import EncodedDocument
 
 Shard = dict[str, Tensor]
 SHARD_BYTES = 64 << 20
-Collect = Callable[[Sequence[EncodedDocument]], Shard]
+
+
+class MakesShards(Protocol):
+    """What computes shards; see `Trainee`."""
+
+    def collect(self, documents: Sequence[EncodedDocument]) -> Shard: ...
+
+    def num_places(self, shard: Shard) -> int: ...
 
 
 class States:
@@ -22,36 +31,33 @@ class States:
         lengths: How many places each shard has to learn from.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        groups: Sequence[Sequence[EncodedDocument]],
-        collect: Collect,
-        length_of: Callable[[Shard], int],
-        most_bytes: int,
-    ) -> None:
-        """Take the documents; `prepare` computes.
+    def __init__(self, folder: Path, makes: MakesShards, most_bytes: int) -> None:
+        """Begin without any.
 
         Args:
             folder: Where shards are kept.
-            groups: The documents of each shard.
-            collect: Computes a shard.
-            length_of: How many places a shard has.
+            makes: Computes a shard, and says how long it is.
             most_bytes: Of all files together.
         """
-        self._folder, self._groups, self._collect = folder, groups, collect
-        self._length_of = length_of
-        self._most_bytes = most_bytes
+        self._folder, self._makes, self._most_bytes = folder, makes, most_bytes
+        self._groups: list[Sequence[EncodedDocument]] = []
         self._used = 0
         self._held: tuple[int, Shard] | None = None
         self.lengths: list[int] = []
 
-    def prepare(self) -> Iterator[int]:
-        """Compute what isn't there; yields how many shards are ready."""
+    def add(self, documents: Sequence[EncodedDocument], shard: Shard | None = None) -> None:
+        """Add a shard.
+
+        Args:
+            documents: What it is computed of.
+            shard: The shard, where it is there already; None where it lies on the disk, or has to
+                be computed.
+        """
         self._folder.mkdir(parents=True, exist_ok=True)
-        for index in range(len(self._groups)):
-            self.lengths.append(self._length_of(self._shard(index)))
-            yield index + 1
+        self._groups.append(documents)
+        index = len(self._groups) - 1
+        shard = self._shard(index) if shard is None else self._keep(index, shard)
+        self.lengths.append(self._makes.num_places(shard))
 
     @property
     def is_whole(self) -> bool:
@@ -61,6 +67,16 @@ class States:
     def documents(self, index: int) -> Sequence[EncodedDocument]:
         """What a shard is computed of."""
         return self._groups[index]
+
+    @property
+    def all_documents(self) -> list[EncodedDocument]:
+        """Of all shards, in their order."""
+        return [document for group in self._groups for document in group]
+
+    def joined(self) -> Shard:
+        """All shards as one."""
+        shards = [self._shard(index) for index in range(len(self._groups))]
+        return {name: torch.cat([shard[name] for shard in shards]) for name in shards[0]}
 
     def shard(self, index: int) -> Shard:
         """One shard; the last one that was asked for stays at hand."""
@@ -75,7 +91,11 @@ class States:
             shard = load_file(path)
             self._used = max(self._used, _bytes_in(self._folder))
             return shard
-        shard = self._collect(self._groups[index])
+        return self._keep(index, self._makes.collect(self._groups[index]))
+
+    def _keep(self, index: int, shard: Shard) -> Shard:
+        """Write a shard to the disk, if there is room for it."""
+        path = self._path(index)
         size = sum(tensor.nbytes for tensor in shard.values())
         if self._used + size <= self._most_bytes:
             part = path.with_suffix(".part")
@@ -92,16 +112,17 @@ def _bytes_in(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.glob("*.safetensors"))
 
 
-def grouped(
-    documents: Sequence[EncodedDocument], most_tokens: int
-) -> list[Sequence[EncodedDocument]]:
-    """Documents in groups of about so many tokens, in their order."""
-    groups: list[list[EncodedDocument]] = [[]]
+T = TypeVar("T")
+
+
+def grouped(some: Sequence[T], most: int, size_of: Callable[[T], int]) -> list[list[T]]:
+    """Things in groups of about so much in all, in their order."""
+    groups: list[list[T]] = [[]]
     count = 0
-    for document in documents:
-        if groups[-1] and count + len(document.ids) > most_tokens:
+    for one in some:
+        if groups[-1] and count + size_of(one) > most:
             groups.append([])
             count = 0
-        groups[-1].append(document)
-        count += len(document.ids)
+        groups[-1].append(one)
+        count += size_of(one)
     return [group for group in groups if group]

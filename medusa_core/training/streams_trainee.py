@@ -10,7 +10,7 @@ Source: Speculative Streaming (Bhendawade et al. 2024), sections 3.1.2 and 3.2.3
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +30,7 @@ from medusa_core.training.heads import LOSS_DECAY, projection_matrix, published
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.losses import chunked_cross_entropy
 from medusa_core.training.packing import EncodedDocument
-from medusa_core.training.positions import later_tokens, states_of
+from medusa_core.training.positions import computed, later_tokens, states_of
 from medusa_core.training.precision import trains_in_bf16
 from medusa_core.training.states import Shard
 from medusa_core.training.streams import HeardText, StreamsModule, power_of_two
@@ -90,6 +90,7 @@ class StreamsTrainee:
         self._bf16 = trains_in_bf16(self._device.type)
         self.batch = max(2, config.batch // _EACH_TOKENS)
         self.row_bytes = 2 * len(self._taps) * sizes.hidden + 9
+        self.state_width = (1 + len(self._taps)) * sizes.hidden
         self._target: Target | None = target
 
     @property
@@ -101,7 +102,10 @@ class StreamsTrainee:
 
     def collect(self, documents: Sequence[EncodedDocument]) -> Shard:
         assert self._target is not None  # until `forget_target`
-        return deep_texts(self._target, documents, self._context)
+        return self.shard_of(documents, computed(self._target, documents, self._context))
+
+    def shard_of(self, documents: Sequence[EncodedDocument], states: Iterable[Tensor]) -> Shard:
+        return deep_texts(documents, states, self._config.hidden_size, self._context)
 
     def num_places(self, shard: Shard) -> int:
         return len(shard["lengths"])
@@ -130,13 +134,7 @@ class StreamsTrainee:
         )
 
     @torch.inference_mode()
-    def ranks(
-        self,
-        shard: Shard,
-        num_ranks: int,
-        token_ids: Tensor | None = None,
-        most: int | None = None,
-    ) -> Tensor:
+    def ranks(self, shard: Shard, num_ranks: int, most: int | None = None) -> Tensor:
         parts: list[Tensor] = []
         for places in torch.split(torch.arange(len(shard["lengths"])), _AT_ONCE):
             if most is not None and sum(map(len, parts)) >= most:
@@ -152,7 +150,7 @@ class StreamsTrainee:
     def parameters(self, learning_rate: float) -> list[dict[str, Any]]:
         return [{"params": list(self._module.parameters()), "lr": learning_rate}]
 
-    def write(self, folder: Path, base_model: str, token_ids: Tensor | None) -> str:
+    def write(self, folder: Path, base_model: str) -> str:
         sizes = self._module.sizes
         told = {
             name: published(_by_halves(name, tensor, self._config))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,11 +17,13 @@ class Trainee(Protocol):
 
     Attributes:
         row_bytes: Bytes that a token takes in a shard, about.
+        state_width: Numbers of a target's state that a shard is made of.
         batch: Places of a step.
         has_trees: Its trees are chosen once; else they grow in every step.
     """
 
     row_bytes: int
+    state_width: int
     batch: int
     has_trees: bool
 
@@ -32,6 +34,14 @@ class Trainee(Protocol):
     def collect(self, documents: Sequence[EncodedDocument]) -> Shard:
         """What the target makes of some documents; asked as long as the target is loaded."""
 
+    def shard_of(self, documents: Sequence[EncodedDocument], states: Iterable[Tensor]) -> Shard:
+        """The same of documents whose states are known: of all tokens but the last two at least.
+
+        Args:
+            documents: With answers.
+            states: Of each. [n, `state_width` or more]
+        """
+
     def forget_target(self) -> None:
         """Let the target go: all that it has to say is there."""
 
@@ -41,13 +51,7 @@ class Trainee(Protocol):
     def loss(self, shard: Shard, places: Tensor) -> Tensor:
         """The loss at some places of a shard, in nats."""
 
-    def ranks(
-        self,
-        shard: Shard,
-        num_ranks: int,
-        token_ids: Tensor | None = None,
-        most: int | None = None,
-    ) -> Tensor:
+    def ranks(self, shard: Shard, num_ranks: int, most: int | None = None) -> Tensor:
         """At which rank each depth held the true later token, at about `most` places.
 
         See `accuracy.true_ranks`.
@@ -56,5 +60,5 @@ class Trainee(Protocol):
     def parameters(self, learning_rate: float) -> list[dict[str, Any]]:
         """Groups of parameters with their learning rates, as optimizers take them."""
 
-    def write(self, folder: Path, base_model: str, token_ids: Tensor | None) -> str:
+    def write(self, folder: Path, base_model: str) -> str:
         """Write what was learned in a published format; returns the format's name."""

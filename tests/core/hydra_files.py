@@ -43,7 +43,7 @@ def settings_of(tensors: dict[str, Tensor], **more: object) -> dict[str, object]
     layers = {name.split(".")[2] for name in tensors if name.startswith("hydra_mlp.")}
     return {
         "base_model_name_or_path": "lmsys/vicuna-7b-v1.3",
-        "hydra_num_heads": len({name.split(".")[1] for name in tensors}),
+        "hydra_num_heads": len({name.split(".")[1] for name in tensors if "hydra_" in name}),
         "hydra_num_layers": len(layers),
         "hydra_head_arch": "mlp",
         "grounded_heads": True,

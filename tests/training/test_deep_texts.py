@@ -7,6 +7,7 @@ import torch
 from medusa_core.target import LoadOptions, load_target
 from medusa_core.training.deep_texts import deep_texts
 from medusa_core.training.packing import answered
+from medusa_core.training.positions import computed
 from tests.core.tiny import TinySpec, write_tiny
 
 
@@ -14,8 +15,8 @@ def test_every_token_keeps_what_enters_the_tapped_layers_at_its_own_place(tmp_pa
     target = load_target(write_tiny(tmp_path, TinySpec()), None, LoadOptions("float32", "cpu"))
     target.runner.tap((1, 2))
     texts = [answered((5, 6, 7), (8, 9, 10, 11), 3), answered((12,), (13, 14), 4)]
-    shard = deep_texts(target, texts, 6)
     size, start = target.config.hidden_size, 0
+    shard = deep_texts(texts, computed(target, texts, 6), size, 6)
     for text, length in zip(texts, (6, 3), strict=True):
         kv = target.runner.new_cache(8)
         alone = target.runner.extend(text.ids[:length].tolist(), kv)[:, size:]

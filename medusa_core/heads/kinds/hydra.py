@@ -4,6 +4,10 @@
 `hydra_mlp.{head}.0.res_connection.{weight,bias}` too, and `hydra_lm_head.{head}.weight`, with a
 bias or without. The tensors decide how many there are; `config.json` must agree.
 
+Our own are smaller: without `res_connection` the target's state itself goes around the first layer;
+`lm_head.weight` serves all heads, and `token_map`, as vLLM has it, holds the token of each of its
+rows. Without `lm_head.weight` these are rows of the token vectors, in targets that project by them.
+
 Source: zankner/Hydra, `hydra/model/hydra_heads/mlp_head.py`.
 """
 
@@ -30,6 +34,7 @@ from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.weights import no_memory
 from medusa_core.quant.choice import PartFormats
+from medusa_core.quant.linear import QuantLinear
 
 # As conversion names it; or as other programs name weights.
 _FILES = ("hydra_lm_head.safetensors", "model.safetensors")
@@ -37,7 +42,7 @@ _PICKLE = "hydra_lm_head.pt"
 _NUMBER = r"(0|[1-9]\d{0,3})"
 _NAME = re.compile(
     rf"hydra_mlp\.{_NUMBER}\.{_NUMBER}\.(?:linear|res_connection)\.(?:weight|bias)"
-    rf"|hydra_lm_head\.{_NUMBER}\.(?:weight|bias)"
+    rf"|hydra_lm_head\.{_NUMBER}\.(?:weight|bias)|lm_head\.weight|token_map"
 )
 # What the other published architectures hold, as their names begin.
 _OTHERS = ("prefix_embeding_layer.", "cross_attn.", "attn.", "fc.")
@@ -56,6 +61,9 @@ class _Sizes:
         hidden: Their width.
         columns: Outputs of each projection.
         has_bias: The projections have biases.
+        widens: The first layers have what goes around them; else the target's state does.
+        projects: Each head by its `own` projection, all by `one`, or by the target's `vectors`.
+        is_mapped: Columns are tokens by a map.
     """
 
     num_heads: int
@@ -63,6 +71,9 @@ class _Sizes:
     hidden: int
     columns: int
     has_bias: bool
+    widens: bool
+    projects: str
+    is_mapped: bool
 
     @property
     def tensors(self) -> dict[str, tuple[int, ...]]:
@@ -73,13 +84,19 @@ class _Sizes:
             reads = (self.hidden, (head + 2) * self.hidden)  # the state, the root and the path
             for layer in range(self.num_layers):
                 name = f"hydra_mlp.{head}.{layer}"
-                parts = ("linear", "res_connection") if layer == 0 else ("linear",)
+                widens = layer == 0 and self.widens
+                parts = ("linear", "res_connection") if widens else ("linear",)
                 for part in parts:
                     shapes[f"{name}.{part}.weight"] = square if layer else reads
                     shapes[f"{name}.{part}.bias"] = (self.hidden,)
-            shapes[f"hydra_lm_head.{head}.weight"] = (self.columns, self.hidden)
+            if self.projects == "own":
+                shapes[f"hydra_lm_head.{head}.weight"] = (self.columns, self.hidden)
             if self.has_bias:
                 shapes[f"hydra_lm_head.{head}.bias"] = (self.columns,)
+        if self.projects == "one":
+            shapes["lm_head.weight"] = (self.columns, self.hidden)
+        if self.is_mapped:
+            shapes["token_map"] = (self.columns,)
         return shapes
 
     @property
@@ -88,16 +105,19 @@ class _Sizes:
         hidden, deeper = self.hidden, self.num_layers - 1
         matrices: list[tuple[int, int]] = []
         for head in range(self.num_heads):
-            matrices.append((2 * hidden, (head + 2) * hidden))
+            matrices.append(((1 + self.widens) * hidden, (head + 2) * hidden))
             matrices += [(hidden, hidden)] * deeper
-            matrices.append((self.columns, hidden))
-        of_one = (2 + deeper) * hidden + self.has_bias * self.columns
+        number = self.num_heads if self.projects == "own" else 1
+        matrices += [(self.columns, hidden)] * number
+        of_one = (1 + self.widens + deeper) * hidden + self.has_bias * self.columns
         return HeadsShape(
             num_heads=self.num_heads,
             num_layers=self.num_layers,
             columns=self.columns,
             hidden_size=hidden,
+            is_reduced=self.is_mapped,
             reads_root=True,
+            has_one_projection=self.projects != "own",
             kind="hydra",
             matrices=tuple(matrices),
             num_biases=self.num_heads * of_one,
@@ -140,32 +160,77 @@ def _read(
     """
     # By the shapes alone first: a set of heads may be larger than the memory that is left.
     checkpoint, sizes = _open(heads_dir)
-    check_sizes(sizes.hidden, sizes.columns, config)
+    token_map = checkpoint.integers("token_map") if sizes.is_mapped else None
+    _check_fit(sizes, token_map, config)
 
     def read(name: str) -> Tensor:
         tensor = check_finite(name, checkpoint.floats(name, precision.compute))
         return tensor.to(precision.device)
 
     make = linears_of(formats, precision)
-    heads = (_read_head(head, sizes, read, make) for head in range(sizes.num_heads))
     try:
-        return HydraHeads(heads, sizes.columns, lent, precision.compute)
+        shared = _shared_projection(sizes, token_map, read, lent, precision)
+        one = None if shared is None else make(shared, None)
+        heads = (_read_head(head, sizes, read, make, one) for head in range(sizes.num_heads))
+        return HydraHeads(heads, sizes.columns, lent, precision.compute, token_map)
     except torch.OutOfMemoryError as error:
         raise no_memory("the Hydra heads") from error
 
 
+def _check_fit(sizes: _Sizes, token_map: Tensor | None, config: ModelConfig) -> None:
+    """Refuse heads for another target."""
+    if token_map is None:
+        return check_sizes(sizes.hidden, sizes.columns, config)
+    check_sizes(sizes.hidden, config.vocab_size, config)
+    ids = token_map.tolist()
+    if not ids or min(ids) < 0 or max(ids) >= config.vocab_size or len(set(ids)) < len(ids):
+        raise HeadsError(
+            "token_map names tokens that the model hasn't, or one twice.",
+            "Choose the heads that were trained for this model.",
+        )
+    if sizes.projects == "vectors" and not config.tie_embeddings:
+        raise HeadsError(
+            "These heads project by the model's token vectors, and this model doesn't.",
+            "Choose the heads that were trained for this model.",
+        )
+    return None
+
+
+def _shared_projection(
+    sizes: _Sizes,
+    token_map: Tensor | None,
+    read: Callable[[str], Tensor],
+    lent: Lent,
+    precision: Precision,
+) -> Tensor | None:
+    """The projection of all heads; None where each has its own."""
+    if sizes.projects == "own":
+        return None
+    if sizes.projects == "one":
+        return read("lm_head.weight")
+    assert token_map is not None  # by `_sizes_of`
+    rows = lent.embedding[token_map.to(lent.embedding.device)]
+    return rows.to(precision.device, precision.compute)
+
+
 def _read_head(
-    head: int, sizes: _Sizes, read: Callable[[str], Tensor], make: MakeLinear
+    head: int,
+    sizes: _Sizes,
+    read: Callable[[str], Tensor],
+    make: MakeLinear,
+    one: QuantLinear | None,
 ) -> HydraHead:
     def layer(name: str) -> tuple[Tensor, Tensor]:
         return read(f"{name}.weight"), read(f"{name}.bias")
 
     name, end = f"hydra_mlp.{head}", f"hydra_lm_head.{head}"
-    both = zip(layer(f"{name}.0.linear"), layer(f"{name}.0.res_connection"), strict=True)
+    parts = ("linear", "res_connection") if sizes.widens else ("linear",)
+    both = zip(*(layer(f"{name}.0.{part}") for part in parts), strict=True)
     first = make(*(torch.cat(pair) for pair in both))
     rest = (make(*layer(f"{name}.{number}.linear")) for number in range(1, sizes.num_layers))
     bias = read(f"{end}.bias") if sizes.has_bias else None
-    return HydraHead(first, tuple(rest), make(read(f"{end}.weight"), bias))
+    projection = one if one is not None else make(read(f"{end}.weight"), bias)
+    return HydraHead(first, tuple(rest), projection)
 
 
 def _open(heads_dir: Path) -> tuple[Checkpoint, _Sizes]:
@@ -238,18 +303,27 @@ def _sizes_of(shapes: Shapes) -> _Sizes:
             "Choose other heads, or download them again.",
         )
     first, last = "hydra_mlp.0.0.linear.weight", "hydra_lm_head.0.weight"
+    projects = "own"
+    if "lm_head.weight" in shapes:
+        projects, last = "one", "lm_head.weight"
+    elif "token_map" in shapes and last not in shapes:
+        projects, last = "vectors", first
     for name in (first, last):
         if len(shapes.get(name, ())) != 2 or not all(shapes[name]):
             raise HeadsError(f"The heads have no matrix {name}.", _AGAIN)
     hidden = shapes[first][0]
     if shapes[first][1] == hidden:
         raise _ungrounded()
+    columns = shapes["token_map"] if projects == "vectors" else shapes[last]
     sizes = _Sizes(
         num_heads=_count(shapes, r"hydra_(?:mlp|lm_head)\.(\d+)\..*"),
         num_layers=_count(shapes, r"hydra_mlp\.\d+\.(\d+)\..*"),
         hidden=hidden,
-        columns=shapes[last][0],
+        columns=columns[0] if columns else 0,
         has_bias="hydra_lm_head.0.bias" in shapes,
+        widens="hydra_mlp.0.0.res_connection.weight" in shapes,
+        projects=projects,
+        is_mapped="token_map" in shapes,
     )
     if sizes.num_heads > _MOST_HEADS:
         raise HeadsError(

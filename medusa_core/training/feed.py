@@ -1,0 +1,183 @@
+"""What heads learn from: the target's answers, and its states while it writes them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import closing
+from typing import NamedTuple
+
+from torch import Tensor
+
+from medusa_core.pace.tuner import Tuner
+from medusa_core.target import Target
+from medusa_core.training.answers import (
+    Answer,
+    Question,
+    own_answers,
+    recorded_answers,
+)
+from medusa_core.training.asked import Asked
+from medusa_core.training.heads_config import HeadsConfig
+from medusa_core.training.run_folder import RunFolder, answer_line
+from medusa_core.training.states import SHARD_BYTES, States, grouped
+from medusa_core.training.trainee import Trainee
+
+_HELD_OUT_BYTES = 1 << 32  # all of it
+_MOST_HELD_OUT = 6000  # tokens
+_HELD_OUT_EACH = 20  # every so many-th answer isn't learned from
+_RECORDED_BYTES = 512 << 20  # of states that wait in memory for the end of a slice
+_USUAL_ANSWERS = 4000
+_SYNC_S = 5.0
+
+OnAnswer = Callable[[Answer], bool]
+
+
+class Written(NamedTuple):
+    """An answer, and the target's states while it was written.
+
+    Attributes:
+        answer: The answer.
+        states: Of all its tokens but the last two, whose states nothing is learned from; None where
+            they have to be computed. [tokens − 2, (1 + taps) · hidden]
+    """
+
+    answer: Answer
+    states: Tensor | None
+
+
+class Writing:
+    """The target writes answers, in slices; those under way go on in the next one."""
+
+    def __init__(self, folder: RunFolder, config: HeadsConfig, asked: Sequence[Asked]) -> None:
+        """Take what is asked.
+
+        Args:
+            folder: Of the run; answers that it has aren't written again.
+            config: What is asked for.
+            asked: What the target is asked, in order.
+        """
+        self._folder, self._config, self._asked = folder, config, asked
+        self._answers: Generator[Written, None, None] | None = None
+        self.num_wanted = num_answers(config, len(asked))
+
+    def slice(self, target: Target, on_answer: OnAnswer) -> list[Written]:
+        """Let the target write; returns what is new.
+
+        Args:
+            target: The target.
+            on_answer: Told each; True ends the slice.
+        """
+        if self._answers is None:
+            known = {answer.number for answer in self._folder.answers()}
+            numbers = [number for number in range(self.num_wanted) if number not in known]
+            self._answers = self._new(target, numbers)
+        found: list[Written] = []
+        synced_s, num_bytes = 0.0, 0
+        with self._folder.open_answers() as file:
+            for written in self._answers:
+                states = written.states
+                num_bytes += 0 if states is None else states.nbytes
+                found.append(
+                    written if num_bytes < _RECORDED_BYTES else Written(written.answer, None)
+                )
+                file.write(answer_line(written.answer))
+                if time.monotonic() - synced_s > _SYNC_S:
+                    synced_s = time.monotonic()
+                    file.flush()
+                    os.fsync(file.fileno())
+                    self._folder.check_space()
+                if on_answer(written.answer):
+                    break
+        return found
+
+    def close(self) -> None:
+        """Write no more; answers under way are lost."""
+        if self._answers is not None:
+            self._answers.close()
+
+    def _new(self, target: Target, numbers: Iterable[int]) -> Generator[Written, None, None]:
+        asked = [question(self._config, self._asked, number) for number in numbers]
+        most, tuner = self._config.max_new_tokens, Tuner(target)
+        # A run of so many steps is reproducible: it computes states in an order of its own. A model
+        # that learns, too, is held at all places, also those that heads don't learn from.
+        if not self._config.minutes or self._config.joint:
+            with closing(own_answers(target, asked, most, tuner)) as answers:
+                yield from (Written(answer, None) for answer in answers)
+            return
+        with closing(recorded_answers(target, asked, most, tuner)) as recorded:
+            yield from (Written(answer, states) for answer, states in recorded)
+
+
+class Feed:
+    """Answers that were written, and the target's states over them, for one trainee.
+
+    Attributes:
+        states: Over what is learned from.
+        held_out: Over what accuracies are measured on.
+        num_tokens: Of the answers that are learned from.
+    """
+
+    def __init__(self, folder: RunFolder, config: HeadsConfig, trainee: Trainee) -> None:
+        """Take nothing yet.
+
+        Args:
+            folder: Of the run.
+            config: What is asked for.
+            trainee: What learns.
+        """
+        self._trainee = trainee
+        most_bytes = int(config.states_gib * (1 << 30))
+        self.held_out = States(folder.states / "held-out", trainee, _HELD_OUT_BYTES)
+        self.states = States(folder.states, trainee, most_bytes)
+        self.num_tokens = self._num_held = self._num_answers = 0
+
+    def add(self, some: Sequence[Written], on_shard: Callable[[int, int], None]) -> None:
+        """Learn from these answers, too.
+
+        Args:
+            some: One slice.
+            on_shard: Told how many shards of it are ready, of how many.
+        """
+        learned: list[Written] = []
+        held: list[Written] = []
+        for written in some:
+            length = len(written.answer.answer_ids)
+            is_held = self._num_answers % _HELD_OUT_EACH == 0 and self._num_held < _MOST_HELD_OUT
+            self._num_answers += 1
+            self._num_held += length * is_held
+            self.num_tokens += length * (not is_held)
+            (held if is_held else learned).append(written)
+        if held:
+            self._add(self.held_out, held)
+        groups = grouped(learned, max(1, SHARD_BYTES // self._trainee.row_bytes), _num_tokens)
+        for number, group in enumerate(groups, start=1):
+            self._add(self.states, group)
+            on_shard(number, len(groups))
+
+    def _add(self, to: States, group: Sequence[Written]) -> None:
+        documents = [written.answer.document for written in group]
+        recorded = [written.states for written in group if written.states is not None]
+        width = self._trainee.state_width
+        is_whole = len(recorded) == len(group) and all(s.shape[1] >= width for s in recorded)
+        to.add(documents, self._trainee.shard_of(documents, recorded) if is_whole else None)
+
+
+def _num_tokens(written: Written) -> int:
+    return len(written.answer.prompt_ids) + len(written.answer.answer_ids)
+
+
+def num_answers(config: HeadsConfig, num_asked: int) -> int:
+    """How many answers are written at most, by what was asked for."""
+    if config.answers:
+        return config.answers
+    return 10**6 if config.minutes else min(_USUAL_ANSWERS, 2 * num_asked)
+
+
+def question(config: HeadsConfig, asked: Sequence[Asked], number: int) -> Question:
+    """A question by its number: each is asked greedily or drawn; asked again, it is drawn anew."""
+    again, place = divmod(number, len(asked))
+    is_drawn = again > 0 or (place * 61 % 100) / 100 < config.drawn_share
+    temperature = config.temperature if is_drawn and config.drawn_share else 0.0
+    return Question(number, asked[place].messages, temperature)

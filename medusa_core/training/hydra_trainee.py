@@ -1,0 +1,201 @@
+"""Hydra heads in training: each reads the tokens that were drafted before its own; see `Trainee`.
+
+A head adds to the target's state what it makes of that state and the vectors of the root and the
+path; one projection serves all, rows of the target's.
+
+Source: Ankner et al., "Hydra" (2024), section 3.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from medusa_core.target import Target
+from medusa_core.training.accuracy import UNKNOWN
+from medusa_core.training.heads import LOSS_DECAY, projection_matrix, published
+from medusa_core.training.heads_config import HeadsConfig
+from medusa_core.training.losses import chunked_cross_entropy
+from medusa_core.training.packing import EncodedDocument
+from medusa_core.training.positions import computed, has_answer, positions_of
+from medusa_core.training.precision import trains_in_bf16
+from medusa_core.training.states import Shard
+
+_AT_ONCE = 1024
+
+
+class HydraModule(nn.Module):
+    """Heads of one layer each, over the target's state and the path's vectors.
+
+    Attributes:
+        lm_head: Rows of the target's projection, frozen. [columns, hidden]
+        vectors: The target's token vectors, frozen. [vocabulary, hidden]
+    """
+
+    def __init__(self, num_heads: int, lm_head: Tensor, vectors: Tensor, scale: float) -> None:
+        """Make heads that have yet to learn anything.
+
+        Args:
+            num_heads: How many.
+            lm_head: What they project with.
+            vectors: The target's token vectors.
+            scale: What vectors are multiplied by, so that they are as large as states.
+        """
+        super().__init__()
+        self.lm_head: Tensor
+        self.vectors: Tensor
+        self.register_buffer("lm_head", lm_head, persistent=False)
+        self.register_buffer("vectors", vectors, persistent=False)
+        self._scale, width = scale, lm_head.shape[1]
+        self.layers = nn.ModuleList(
+            nn.Linear((head + 2) * width, width) for head in range(num_heads)
+        )
+        for parameter in self.layers.parameters():
+            nn.init.zeros_(parameter)
+
+    def state_of(self, head: int, hidden: Tensor, paths: Tensor) -> Tensor:
+        """What a head projects: states [N, H] and paths, the root first, [N, head + 1] → [N, H]"""
+        vectors = self.vectors[paths.to(self.vectors.device)].to(hidden) * self._scale
+        read = torch.cat([hidden, vectors.flatten(1)], dim=1)
+        return hidden + F.silu(self.layers[head](read))
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The layers as they are published, in bfloat16: for vectors as the target has them."""
+        found = {}
+        for head, layer in enumerate(self.layers):
+            assert isinstance(layer, nn.Linear)
+            weight = layer.weight.detach().clone()
+            weight[:, layer.out_features :] *= self._scale
+            found[f"hydra_mlp.{head}.0.linear.weight"] = published(weight)
+            found[f"hydra_mlp.{head}.0.linear.bias"] = published(layer.bias)
+        return found
+
+
+class HydraTrainee:
+    """See the module."""
+
+    has_trees = False
+
+    def __init__(self, target: Target, config: HeadsConfig, token_ids: Tensor | None) -> None:
+        """Make heads that have yet to learn anything.
+
+        Args:
+            target: The target; it isn't changed.
+            config: Which heads.
+            token_ids: That they draft from; None for all.
+        """
+        sizes, device = target.config, target.precision.device
+        vectors = target.lent.embedding
+        # A state behind the final norm is about as large as a vector of ones.
+        size = float(vectors[:4096].float().pow(2).mean().sqrt())
+        matrix = projection_matrix(target)
+        self._token_ids = torch.arange(sizes.vocab_size) if token_ids is None else token_ids
+        self._columns = torch.full((sizes.vocab_size,), UNKNOWN)
+        self._columns[self._token_ids] = torch.arange(len(self._token_ids))
+        lm_head = matrix[self._token_ids.to(matrix.device)]
+        heads = HydraModule(config.num_heads, lm_head, vectors, 1.0 / max(size, 1e-6))
+        self._heads = heads.to(device)
+        self._device, self._context = device, sizes.context_tokens
+        self._is_tied = sizes.tie_embeddings
+        self._bf16 = trains_in_bf16(device.type)
+        self.batch = config.batch
+        self.state_width = sizes.hidden_size
+        self.row_bytes = 2 * sizes.hidden_size + 8 * (config.num_heads + 3)
+        self._target: Target | None = target
+
+    @property
+    def module(self) -> HydraModule:
+        return self._heads
+
+    def forget_target(self) -> None:
+        self._target = None
+
+    def collect(self, documents: Sequence[EncodedDocument]) -> Shard:
+        assert self._target is not None  # until `forget_target`
+        return self.shard_of(documents, computed(self._target, documents, self._context))
+
+    def shard_of(self, documents: Sequence[EncodedDocument], states: Iterable[Tensor]) -> Shard:
+        pairs = [pair for pair in zip(documents, states, strict=True) if has_answer(pair[0])]
+        found, known = [document for document, _ in pairs], (own for _, own in pairs)
+        some = positions_of(found, known, len(self._heads.layers), self._context)
+        return {
+            "hidden": some.hidden[:, : self.state_width].contiguous(),
+            "paths": torch.cat([some.roots[:, None], some.targets], dim=1),
+            "places": some.places,
+            "seeds": some.seeds,
+        }
+
+    def num_places(self, shard: Shard) -> int:
+        return len(shard["paths"])
+
+    def loss(self, shard: Shard, places: Tensor) -> Tensor:
+        hidden, paths = self._rows(shard, places)
+        total = torch.zeros((), device=self._device)
+        for head in range(len(self._heads.layers)):
+            columns = self._wanted(paths, head)
+            known = (columns >= 0).nonzero().squeeze(1)
+            if not len(known):
+                continue
+            with torch.autocast(self._device.type, torch.bfloat16, enabled=self._bf16):
+                state = self._heads.state_of(head, hidden[known], paths[known, : head + 1])
+            loss = chunked_cross_entropy(
+                state,
+                self._heads.lm_head,
+                columns[known],
+                torch.ones(len(known), device=self._device),
+                torch.bfloat16 if self._bf16 else torch.float32,
+            )
+            total = total + LOSS_DECAY**head * loss
+        return total
+
+    @torch.inference_mode()
+    def ranks(self, shard: Shard, num_ranks: int, most: int | None = None) -> Tensor:
+        count = len(shard["paths"]) if most is None else min(most, len(shard["paths"]))
+        parts = []
+        for places in torch.split(torch.arange(count), _AT_ONCE):
+            hidden, paths = self._rows(shard, places)
+            found = []
+            for head in range(len(self._heads.layers)):
+                state = self._heads.state_of(head, hidden, paths[:, : head + 1].clamp(min=0))
+                scores = F.linear(state, self._heads.lm_head.to(state.dtype))
+                match = scores.topk(num_ranks).indices == self._wanted(paths, head)[:, None]
+                rank = torch.where(match.any(-1), match.int().argmax(-1), num_ranks)
+                found.append(torch.where(paths[:, head + 1] < 0, UNKNOWN, rank))
+            parts.append(torch.stack(found, dim=1).cpu())
+        return torch.cat(parts)
+
+    def parameters(self, learning_rate: float) -> list[dict[str, Any]]:
+        return [{"params": list(self._heads.parameters()), "lr": learning_rate}]
+
+    def write(self, folder: Path, base_model: str) -> str:
+        tensors = {**self._heads.tensors(), "token_map": self._token_ids}
+        if not self._is_tied:  # else they are rows of the target's token vectors
+            tensors["lm_head.weight"] = published(self._heads.lm_head)
+        config = {
+            "base_model_name_or_path": base_model,
+            "hydra_num_heads": len(self._heads.layers),
+            "hydra_num_layers": 1,
+            "hydra_head_arch": "mlp",
+            "grounded_heads": True,
+        }
+        save_file(tensors, folder / "hydra_lm_head.safetensors", metadata={"format": "pt"})
+        (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+        return "hydra"
+
+    def _rows(self, shard: Shard, places: Tensor) -> tuple[Tensor, Tensor]:
+        """States and paths at some places. float32 [n, hidden], int64 [n, heads + 1]"""
+        hidden = shard["hidden"][places].to(self._device).float()
+        return hidden, shard["paths"][places].to(self._device)
+
+    def _wanted(self, paths: Tensor, head: int) -> Tensor:
+        """The column that a head should guess; negative where there is none. [n]"""
+        wanted = paths[:, head + 1]
+        columns = self._columns.to(wanted.device)[wanted.clamp(min=0)]
+        return torch.where(wanted < 0, UNKNOWN, columns)

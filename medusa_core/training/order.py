@@ -1,0 +1,34 @@
+"""Which places of which shard each step of a training reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from medusa_core.training.packing import places_at
+
+
+class Order:
+    """Shards and places in a seeded order a round.
+
+    Attributes:
+        steps_of_a_round: Steps in which every shard is read once.
+    """
+
+    def __init__(self, lengths: Sequence[int], batch: int, seed: int) -> None:
+        self._lengths, self._batch, self._seed = lengths, batch, seed
+        self._steps = [max(1, length // batch) for length in lengths]
+        self.steps_of_a_round = sum(self._steps)
+
+    def at(self, step: int) -> tuple[int, Tensor]:
+        """The shard of a step, and places in it. int64 [batch or fewer]"""
+        turn, place = divmod(step, self.steps_of_a_round)
+        for shard in places_at(turn, len(self._steps), len(self._steps), self._seed):
+            if place < self._steps[shard]:
+                break
+            place -= self._steps[shard]
+        step_of_shard = turn * self._steps[shard] + place
+        places = places_at(step_of_shard, self._lengths[shard], self._batch, self._seed + 1)
+        return int(shard), torch.from_numpy(places)

@@ -1,0 +1,110 @@
+"""Prompts that a model writes itself: it goes on from where a user's turn begins.
+
+Source: Xu et al., "Magpie: Alignment Data Synthesis from Scratch by Prompting Aligned LLMs with
+Nothing" (2024), section 2.1.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator
+from contextlib import closing
+from dataclasses import replace
+
+from medusa_core.errors import MedusaError, TemplateError
+from medusa_core.generate.several import answer_all
+from medusa_core.messages import (
+    ChatMessage,
+    Generate,
+    GenerateSettings,
+    Role,
+    StopReason,
+)
+from medusa_core.pace.tuner import Tuner
+from medusa_core.target import Target
+from medusa_core.text.raw_text import RawText
+from medusa_core.training.asked import Asked
+
+log = logging.getLogger(__name__)
+
+CATEGORY = "own"
+_MARK = "⁂"  # stands in no template
+_MOST_TOKENS = 96
+_LEAST_CHARS, _MOST_CHARS, _LEAST_WORDS = 12, 400, 3
+_MOST_ODD = 0.1  # of a prompt's characters
+_SAME_WORDS = 6  # prompts that begin alike are one
+_ROLES = ("user:", "assistant:", "system:", "human:", "<|", "[inst")
+
+
+def opening_of_user_turn(target: Target) -> str:
+    """The text up to where a user's first message begins, by the target's template.
+
+    Raises:
+        TemplateError: Nothing tells where that is.
+    """
+    text = target.template.render((ChatMessage(Role.USER, _MARK),))
+    opening, mark, _ = text.partition(_MARK)
+    if not mark or not opening.strip():
+        raise TemplateError(
+            f"{target.name} has no opening of a user's turn.", "Name prompts with --data."
+        )
+    return opening
+
+
+def own_prompts(target: Target, number: int, seed: int, is_over: Callable[[], bool]) -> list[Asked]:
+    """Prompts that a target writes, each once; what is no whole, plain request is dropped.
+
+    Args:
+        target: A chat model with room for several conversations.
+        number: How many are wanted; about twice as many are written at most.
+        seed: Of the draws.
+        is_over: Asked after each whether to stop.
+
+    Raises:
+        TemplateError: The target's template has no opening of a user's turn.
+    """
+    opening = opening_of_user_turn(target)
+    found: dict[str, str] = {}
+    num_written = 0
+    with closing(_written(target, opening, 2 * number, seed)) as texts:
+        for text in texts:
+            num_written += 1
+            if is_good(text):
+                found.setdefault(_beginning(text), text)
+            if len(found) >= number or is_over():
+                break
+    log.info("%d of %d prompts that the model wrote are kept", len(found), num_written)
+    return [Asked((ChatMessage(Role.USER, text),), CATEGORY) for text in found.values()]
+
+
+def _written(target: Target, opening: str, number: int, seed: int) -> Generator[str, None, None]:
+    """What the target writes in a user's turn; empty where that doesn't end."""
+    raw = replace(target, template=RawText())
+    settings = GenerateSettings(
+        drafter="none", rule="sample", temperature=1.0, max_new_tokens=_MOST_TOKENS
+    )
+    messages = (ChatMessage(Role.USER, opening),)
+    requests = (
+        Generate(str(n), "", messages, replace(settings, seed=seed * number + n + 1))
+        for n in range(number)
+    )
+    with closing(answer_all(raw, requests, Tuner(raw))) as ended:
+        for _, _, done in ended:
+            if isinstance(done, MedusaError):
+                raise done
+            ends = done.stop_reason is StopReason.EOS
+            yield target.tokenizer.decode(done.token_ids[:-1]).strip() if ends else ""
+
+
+def is_good(text: str) -> bool:
+    """Whether a text is a whole, plain request of usual length."""
+    if not _LEAST_CHARS <= len(text) <= _MOST_CHARS or len(text.split()) < _LEAST_WORDS:
+        return False
+    if any(role in text.casefold() for role in _ROLES):
+        return False
+    odd = sum(not (char.isalnum() or char.isspace() or char in ".,;:!?'\"()-") for char in text)
+    return odd <= _MOST_ODD * len(text)
+
+
+def _beginning(text: str) -> str:
+    return " ".join(text.casefold().split()[:_SAME_WORDS])
