@@ -23,7 +23,7 @@ ORIGINS = "origins"
 LINE_STARTS = "line_starts"
 
 # Levels of nesting: a quotation is one, a list with its item two.
-_MAX_DEPTH = 40
+_MAX_DEPTH = 20
 _CODE_TOKENS = ("fence", "code_block")
 _CELLS = ("th_open", "td_open")
 

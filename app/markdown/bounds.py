@@ -36,7 +36,7 @@ class Bounds:
         rewrite: A text that is written anew in one turn, in another style.
     """
 
-    turn: int = 2_048
+    turn: int = 1_024
     check: int = 2_048
     line: int = 6_000
     block: int = 8_000

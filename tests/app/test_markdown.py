@@ -295,6 +295,14 @@ def test_an_unknown_language_is_plain() -> None:
     assert line_inks(("for x",), "no-such-language", is_open=False) == (((5, Ink.PLAIN),),)
 
 
+@pytest.mark.parametrize(("markup", "deepest"), [("> ", 20), ("- ", 10), ("> - ", 6)])
+def test_what_is_nested_deeper_than_any_text_takes_no_more_room(markup: str, deepest: int) -> None:
+    # Each level narrows the column, and a long text in a narrow one takes long to lay out.
+    places = [block.place for block in parse(markup * deepest + "in\n\n" + markup * 200 + "word")]
+    assert max(max(place.quote_depth, place.list_depth) for place in places) <= deepest + 1
+    assert max(place.quote_depth + place.list_depth for place in places) >= deepest
+
+
 @pytest.mark.parametrize("markup", ["> ", "- ", "1. ", "> - "])
 def test_text_is_shown_however_deep_it_is_nested(markup: str) -> None:
     text = markup * 200 + "word\n\nend"

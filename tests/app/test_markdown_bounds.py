@@ -132,7 +132,7 @@ def num_chars(block: Block) -> int:
 def check_turn(parser: CountingParser, sink: CountingSink) -> None:
     """Little was done since the last time."""
     # The open block is read once to show it, and once at each place where bounds are judged.
-    open_chars = BOUNDS.code + BOUNDS.line + BOUNDS.turn
+    open_chars = BOUNDS.code + BOUNDS.line + BOUNDS.check
     num_readings = 1 + max(1, BOUNDS.turn // BOUNDS.check)
     assert parser.num_chars <= num_readings * open_chars
     assert sink.num_chars <= open_chars + num_readings * BOUNDS.turn
@@ -179,10 +179,10 @@ def check_blocks(blocks: list[Block]) -> None:
             assert num_chars(block) <= PIECE_CHARS
             assert "".join(run.text for run in block.runs).count(LINE_BREAK) < PIECE_LINES
         elif isinstance(block, Paragraph):
-            assert num_chars(block) <= BOUNDS.block + BOUNDS.line + BOUNDS.turn
+            assert num_chars(block) <= BOUNDS.block + BOUNDS.line + BOUNDS.check
         elif isinstance(block, CodeBlock):
-            assert num_chars(block) <= BOUNDS.code + BOUNDS.line + BOUNDS.turn
-            assert len(block.lines) <= BOUNDS.lines + BOUNDS.turn
+            assert num_chars(block) <= BOUNDS.code + BOUNDS.line + BOUNDS.check
+            assert len(block.lines) <= BOUNDS.lines + BOUNDS.check
 
 
 def test_an_answer_of_usual_size_is_formatted_to_its_end() -> None:
