@@ -11,7 +11,6 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QDialog,
-    QFileDialog,
     QHBoxLayout,
     QLabel,
     QPlainTextEdit,
@@ -24,6 +23,7 @@ from app.commands.closing import close_by_key
 from app.engine_said import engine_said, error_said
 from app.library.table import RowTable
 from app.theme.appearance import Appearance
+from app.widgets.file_dialogs import ask_where_to_save
 
 if TYPE_CHECKING:
     from medusa_core.api import Check
@@ -99,7 +99,7 @@ class DiagnosticsDialog(QDialog):
         self.note.setText(self.tr("Saved as {0}.").format(path))
 
     async def _look(self) -> None:
-        self.note.setText(self.tr("Looking …"))
+        self.note.setText(self.tr("Looking…"))
         for button in (self.save_button, self.copy_button):
             button.setEnabled(False)
         checks = await asyncio.to_thread(self._examine)
@@ -147,8 +147,6 @@ class DiagnosticsDialog(QDialog):
         self.resize(scale.px(60), scale.px(44))
 
     def _ask_where(self) -> None:
-        path, _ = QFileDialog.getSaveFileName(
-            self, self.tr("Save report"), str(Path.home() / FILE_NAME)
-        )
+        path, _ = ask_where_to_save(self, self.tr("Save report"), FILE_NAME)
         if path:
-            self.save(Path(path))
+            self.save(path)

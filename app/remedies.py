@@ -12,6 +12,7 @@ from PySide6.QtCore import QObject
 from app.chat.error_card import ErrorCard
 from app.library.sizes import speed
 from app.library.stream_words import here_words
+from app.widgets.numbers import Number
 from medusa_core.errors import MedusaError
 from medusa_core.messages import EngineLost, Failed, cluster_of
 
@@ -72,7 +73,7 @@ class Remedies(QObject):
         card.add_action(words, lambda: self._window.keeper.load(choice))
 
     def _add(self, card: ErrorCard, offer: LoadOffer) -> None:
-        context = f"{offer.context_tokens:,}"
+        context = f"{Number(offer.context_tokens):,}"
         words = (
             self.tr("Load with {0}").format(offer.format_label)
             if offer.format_label

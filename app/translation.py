@@ -41,6 +41,7 @@ def install_language(app: QCoreApplication, choice: str, folder: Path) -> str:
         The language.
     """
     language = chosen_language(choice, folder)
+    QLocale.setDefault(QLocale(language))  # numbers follow it, too
     if language == SOURCE:
         return language
     qt_folder = QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)

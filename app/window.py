@@ -24,6 +24,7 @@ from app.dropping import accept_copy, is_model
 from app.history.history_keeper import HistoryKeeper
 from app.history.learned_keeper import LearnedKeeper
 from app.history.sidebar import WIDTH_EM, Sidebar
+from app.history.stored import title_of
 from app.history.titles import Titles
 from app.history.trace_keeper import TraceKeeper
 from app.insight.insight_panels import Insight
@@ -228,6 +229,34 @@ class MainWindow(QMainWindow):
         self.models.show()
         self.models.raise_()
 
+    def open_gguf(self) -> None:
+        """Ask for a GGUF file, and put it among the models that are here."""
+        self.show_models()
+        if self.models is not None:
+            self.models.open_gguf()
+
+    def continue_answer(self) -> None:
+        """Go on with the last answer, where it was cut."""
+        if self.chat.conversation.turns:
+            self.chat.go_on()
+
+    def export_chat(self) -> None:
+        """Write the conversation that is shown into a file."""
+        if self.history is not None and self.chat.conversation.turns:
+            shown = self.chat.conversation
+            name = title_of(shown.turns[0].prompt.text)
+            self.history.files.ask_to_export([shown.session_id], name)
+
+    def export_all(self) -> None:
+        """Write all conversations into a file."""
+        if self.history is not None:
+            self.history.files.ask_to_export(None, "conversations")
+
+    def import_chats(self) -> None:
+        """Take conversations from files."""
+        if self.history is not None:
+            self.history.files.ask_to_import()
+
     def need_library(self) -> Library | None:
         """The library, opened at the first call; None if there is none."""
         if self.library is None and self._open_library is not None:
@@ -307,6 +336,7 @@ class MainWindow(QMainWindow):
         self.page.empty.hint_dismissed.connect(self._dismiss_hint)
         self.page.empty.models_requested.connect(self.show_models)
         self.page.header.models_requested.connect(self.show_models)
+        self.page.header.gguf_requested.connect(self.open_gguf)
         self.page.header.recording_chosen.connect(lambda on: self.settings.choose("records", on))
         self.page.panel_shown.connect(lambda is_open: self._remember(shows_panel=is_open))
         self.page.control.presets.refused.connect(self.chat.errors.show_error)
@@ -331,7 +361,8 @@ class MainWindow(QMainWindow):
 
     def _offer_models(self) -> None:
         now = self.keeper.choice
-        self.page.header.offer_models(self.known_models, self.keeper.load, now)
+        by_name = sorted(self.known_models, key=lambda choice: choice.name.casefold())
+        self.page.header.offer_models(by_name, self.keeper.load, now)
 
     def _remember(self, **choices: object) -> None:
         self.settings.remember(**choices)

@@ -14,6 +14,7 @@ from PySide6.QtCore import QByteArray, QRect
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QMainWindow, QSplitter, QWidget
 
+from app.widgets.file_dialogs import files_folder, use_files_folder
 from medusa_core.api import read_json
 from medusa_core.errors import CheckpointError
 
@@ -48,6 +49,7 @@ class WindowState:
                 for one in self._window.findChildren(QSplitter)
                 if one.objectName()
             },
+            "files": str(files_folder()),
         }
         part = self._path.with_suffix(".part")
         try:
@@ -64,6 +66,8 @@ class WindowState:
         except (CheckpointError, OSError) as error:
             log.warning("the window is as at the first start: %s", error)
             return
+        if isinstance(files := saved.get("files"), str):
+            use_files_folder(Path(files))
         opened = saved.get("open")
         for name in opened if isinstance(opened, list) else ():
             if name in self._panels:

@@ -83,7 +83,7 @@ class BatchDialog(QDialog):
         self.room_box = QCheckBox(self.tr("Unload the model that answers in the chat"))
         self.start_button = QPushButton(self.tr("Start"))
         self.pause_button = QPushButton()
-        self.cancel_button = QPushButton(self.tr("Give up…"))
+        self.cancel_button = QPushButton(self.tr("Cancel batch…"))
         self.open_button = QPushButton(self.tr("Open the answers"))
         self.again_button = QPushButton(self.tr("Another batch…"))
         self._pages = QStackedWidget()
@@ -197,7 +197,7 @@ class BatchDialog(QDialog):
             self._start()
 
     def _give_up(self) -> None:
-        asked = self.tr("Give up? The answers that are there stay.")
+        asked = self.tr("Cancel the batch? The answers that are there stay.")
         if self.job is not None and confirms(self, asked, self._out()):
             self._forget()
 
@@ -233,7 +233,7 @@ class BatchDialog(QDialog):
         self.start_button.setEnabled(self._model is not None and self.form.is_complete)
         self.pause_button.setVisible(job is not None and not is_done)
         self.pause_button.setEnabled(job is not None and (job.is_running or is_over))
-        self.pause_button.setText(self.tr("Go on") if is_over else self.tr("Pause"))
+        self.pause_button.setText(self.tr("Resume") if is_over else self.tr("Pause"))
         self.cancel_button.setVisible(job is not None and not is_done)
         self.open_button.setVisible(job is not None)
         self.again_button.setVisible(is_done)

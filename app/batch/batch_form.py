@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 from app.settings.words import QT_TRANSLATE_NOOP
 from app.widgets.elided import ElidedLabel
 from app.widgets.explain import explain
+from app.widgets.file_dialogs import ask_for_file, ask_where_to_save
 from medusa_core.api import BatchWish
 from medusa_core.messages import cluster_of, device_here
 from medusa_core.model_choice import ModelChoice
@@ -158,17 +159,16 @@ class BatchForm(QWidget):
 
     def _choose_prompts(self) -> None:
         words = QCoreApplication.translate("Batch", _FILES)
-        file, _ = QFileDialog.getOpenFileName(self, self.tr("File of prompts"), "", words)
-        if file:
-            self.use_prompts(Path(file))
+        if file := ask_for_file(self, self.tr("File of prompts"), words):
+            self.use_prompts(file)
 
     def _choose_out(self) -> None:
         words = QCoreApplication.translate("Batch", _FILES)
         options = QFileDialog.Option.DontConfirmOverwrite  # what is there is kept
         title = self.tr("File for answers")
-        file, _ = QFileDialog.getSaveFileName(self, title, self._out, words, options=options)
+        file, _ = ask_where_to_save(self, title, self._out, words, options)
         if file:
-            self.use_out(Path(file))
+            self.use_out(file)
 
     def _show_files(self) -> None:
         none = self.tr("none yet")

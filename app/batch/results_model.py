@@ -13,6 +13,7 @@ from PySide6.QtCore import (
 )
 
 from app.settings.words import QT_TRANSLATE_NOOP
+from app.widgets.numbers import Number
 from medusa_core.api import BatchRow
 
 MOST_ROWS = 10_000  # the latest ones; the file has all
@@ -93,7 +94,12 @@ def _cells(row: BatchRow) -> tuple[str, ...]:
     if row.error is not None:
         return str(row.id), "", _tr(QT_TRANSLATE_NOOP("Batch", "an error")), row.error
     ended = _tr(_ENDS.get(row.stop_reason, row.stop_reason))
-    return str(row.id), f"{row.num_tokens:,}", ended, " ".join(row.text[:_MOST_CHARS].split())
+    return (
+        str(row.id),
+        f"{Number(row.num_tokens):,}",
+        ended,
+        " ".join(row.text[:_MOST_CHARS].split()),
+    )
 
 
 def _tr(text: str) -> str:

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 from app.chat.text_view import cut_for_view
 from app.flow_layout import FlowLayout
 from app.theme.appearance import Appearance
+from app.widgets.numbers import Number
 from medusa_core.api import Attachment
 
 # English text has about four characters a token; the meter under the composer counts exactly.
@@ -138,4 +139,6 @@ def chip_text(attachment: Attachment) -> str:
     if len(name) > _NAME_CHARS:
         name = f"{name[: _NAME_CHARS // 2]}…{name[-_NAME_CHARS // 2 :]}"
     num_tokens = -(-len(attachment.text) // _CHARS_A_TOKEN)
-    return QCoreApplication.translate("Chat", "{0} · ≈ {1:,} tokens").format(name, num_tokens)
+    return QCoreApplication.translate("Chat", "{0} · ≈ {1:,} tokens").format(
+        name, Number(num_tokens)
+    )

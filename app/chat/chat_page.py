@@ -27,6 +27,7 @@ from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from app.widgets.elided import ElidedLabel
 from app.widgets.explain import explain
+from app.widgets.numbers import Number
 from medusa_core.messages import ModelLoaded
 from medusa_core.presets import Presets
 
@@ -120,7 +121,9 @@ class ChatPage(QWidget):
     def show_context(self, num_used: int, num_tokens: int, note: str = "") -> None:
         """Say how much of the context is used; nothing while that is unknown."""
         known = num_used > 0 and num_tokens > 0
-        told = self.tr("{used} of {all} tokens").format(used=f"{num_used:,}", all=f"{num_tokens:,}")
+        told = self.tr("{used} of {all} tokens").format(
+            used=f"{Number(num_used):,}", all=f"{Number(num_tokens):,}"
+        )
         self._say_context(f"{note}{told}" if known else "", is_warning=False)
         if note:  # it may be cut short
             explain(self.context_label, f"{note}{told}. {self.tr(CONTEXT_NOTE)}")

@@ -9,7 +9,6 @@ from pathlib import Path
 from PySide6.QtCore import QMimeData, QSize, Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QFocusEvent, QKeyEvent
 from PySide6.QtWidgets import (
-    QFileDialog,
     QFrame,
     QHBoxLayout,
     QSizePolicy,
@@ -23,6 +22,7 @@ from app.chat.attachment_bar import AttachmentBar
 from app.chat.file_reader import FileReader
 from app.chat.queued_row import QueuedRow
 from app.theme.appearance import Appearance
+from app.widgets.file_dialogs import ask_for_files
 from medusa_core.api import Attachment
 
 MAX_LINES = 9
@@ -269,9 +269,8 @@ class Composer(QFrame):
 
     def ask_for_files(self) -> None:
         """Ask for files and attach them."""
-        told, _ = QFileDialog.getOpenFileNames(self, self.tr("Attach files"))
-        if told:
-            self.attach([Path(name) for name in told])
+        if told := ask_for_files(self, self.tr("Attach files")):
+            self.attach(told)
 
     def _take(self, session_id: str, attachment: Attachment) -> None:
         if session_id == self._session_id:

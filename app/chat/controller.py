@@ -313,7 +313,7 @@ class ChatController(QObject):
         self._leave_messages()
         self.path.refresh()
         is_ready = self._keeper.status.phase is Phase.READY
-        self._say(turn, self.tr("Thinking …") if is_ready else self.tr("Waiting for the model …"))
+        self._say(turn, self.tr("Thinking…") if is_ready else self.tr("Waiting for the model…"))
         page = self._page
         page.show_messages(True)
         page.conversation.follow_end()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from PySide6.QtCore import QCoreApplication
 
 from app.settings.words import QT_TRANSLATE_NOOP
+from app.widgets.numbers import Number
 from medusa_core.messages import GenerationDone, StopReason
 
 UNKNOWN = "—"
@@ -72,12 +73,12 @@ def speed_up(done: GenerationDone) -> float | None:
 def figures(done: GenerationDone) -> tuple[Figure, ...]:
     """What is said under an answer, in order."""
     speed = QCoreApplication.translate("Figures", "{number} tokens/s").format(
-        number=f"{done.decode_tokens_per_s:,.0f}"
+        number=f"{Number(done.decode_tokens_per_s):,.0f}"
     )
-    length = f"{done.mean_acceptance_length:.2f}"
+    length = f"{Number(done.mean_acceptance_length):.2f}"
     mean = QCoreApplication.translate("Figures", "{number} tokens/step").format(number=length)
     with_prefill = QCoreApplication.translate("Figures", "With prefill: {number} tokens/s.").format(
-        number=f"{done.tokens_per_s:,.0f}"
+        number=f"{Number(done.tokens_per_s):,.0f}"
     )
     meaning = QCoreApplication.translate(
         "Figures", "Tokens from decode steps ÷ seconds of decoding."
@@ -86,7 +87,9 @@ def figures(done: GenerationDone) -> tuple[Figure, ...]:
         "Figures",
         "From the start of the request to the first token of the answer: {prompt} prompt tokens, "
         "of which {cached} were still in the cache.",
-    ).format(prompt=f"{done.num_prompt_tokens:,}", cached=f"{done.num_cached_tokens:,}")
+    ).format(
+        prompt=f"{Number(done.num_prompt_tokens):,}", cached=f"{Number(done.num_cached_tokens):,}"
+    )
     wait = QCoreApplication.translate("Figures", "{time} to first token").format(
         time=_seconds(done.time_to_first_token_s)
     )
@@ -142,16 +145,16 @@ def _speed_up(done: GenerationDone) -> tuple[Figure, ...]:
         if factor >= 1
         else QCoreApplication.translate("Figures", "slower than plain ({factor}×)")
     )
-    text = words.format(factor=f"{factor:.2f}")
+    text = words.format(factor=f"{Number(factor):.2f}")
     if done.num_rested:
         text += QCoreApplication.translate("Figures", "; guessing was paused")
         meaning += QCoreApplication.translate(
             "Figures",
             " In {rested} of {all} steps nothing was drafted: drafting gained less than 5 % just "
             "then. It is tried again from time to time.",
-        ).format(rested=f"{done.num_rested:,}", all=f"{done.num_steps:,}")
+        ).format(rested=f"{Number(done.num_rested):,}", all=f"{Number(done.num_steps):,}")
     return (Figure(QCoreApplication.translate("Figures", "Speed-up"), text, meaning),)
 
 
 def _seconds(seconds: float) -> str:
-    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{Number(seconds):.1f} s"

@@ -27,6 +27,7 @@ from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from app.widgets.elided import ElidedBox, ElidedButton, ElidedLabel
 from app.widgets.explain import explain, wrapped
+from app.widgets.numbers import Number
 from medusa_core.messages import DrafterChoice, ModelLoaded
 from medusa_core.model_choice import ModelChoice
 from medusa_core.model_state import ModelStatus, Phase
@@ -59,6 +60,7 @@ class Header(QFrame):
     Signals:
         new_chat_requested: A new conversation is wanted.
         models_requested: The user wants the model manager.
+        gguf_requested: The user wants to open a GGUF file.
         recording_chosen: Steps are to be recorded, or not.
         drafter_chosen: Another drafter (its name) is wanted.
         panel_toggled: The side panel is to be open, or not.
@@ -66,6 +68,7 @@ class Header(QFrame):
 
     new_chat_requested = Signal()
     models_requested = Signal()
+    gguf_requested = Signal()
     recording_chosen = Signal(bool)
     drafter_chosen = Signal(str)
     panel_toggled = Signal(bool)
@@ -79,7 +82,7 @@ class Header(QFrame):
         self.model_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.model_menu = QMenu(self.model_button)
         self.model_button.setMenu(self.model_menu)
-        self.model_menu.addAction(self.tr("Manage models …"), self.models_requested.emit)
+        self._add_ways_to_models()
         self.state_label = ElidedLabel()
         self.state_label.setObjectName("modelState")
         self._speed_label = QLabel(self.tr("Speed-up"))
@@ -137,7 +140,11 @@ class Header(QFrame):
             action.setCheckable(True)
             action.setChecked(choice.model_dir == now.model_dir)
         self.model_menu.addSeparator()
-        self.model_menu.addAction(self.tr("Manage models …"), self.models_requested.emit)
+        self._add_ways_to_models()
+
+    def _add_ways_to_models(self) -> None:
+        self.model_menu.addAction(self.tr("Open a GGUF file…"), self.gguf_requested.emit)
+        self.model_menu.addAction(self.tr("Manage models…"), self.models_requested.emit)
 
     def fill_menu(self, actions: Sequence[QAction | None]) -> None:
         """Put actions into the menu, with a line for None; recording follows the first ones."""
@@ -243,7 +250,7 @@ def describe(status: ModelStatus) -> str:
     )
     where = far_words(loaded)
     count = loaded.num_parameters
-    size = f"{count / 1e9:,.1f} B" if count >= 10**9 else f"{count / 1e6:,.1f} M"
+    size = f"{Number(count / 1e9):,.1f} B" if count >= 10**9 else f"{Number(count / 1e6):,.1f} M"
     device = loaded.device.upper() + (
         QCoreApplication.translate("Chat", " (the card can't be used)")
         if loaded.device_note

@@ -11,6 +11,7 @@ from PySide6.QtCore import QCoreApplication, QObject, Qt, QTimer, Signal
 
 from app.chat.steps_strip import StepsStrip
 from app.model_keeper import ModelKeeper
+from app.widgets.numbers import Number
 from medusa_core.api import memory_now
 from medusa_core.errors import MedusaError
 from medusa_core.messages import ModelLoaded
@@ -92,6 +93,6 @@ def told(memory: MemoryNow, loaded: ModelLoaded) -> tuple[str, str]:
         "{name} computes the answers. All programs together use {used} GiB of its {all} GiB of "
         "memory.",
     )
-    values = {"used": f"{used:.1f}", "free": f"{free:.1f}", "name": memory.name}
-    values |= {"kind": kind, "all": f"{memory.total_bytes / GIB:.1f}"}
+    values = {"used": f"{Number(used):.1f}", "free": f"{Number(free):.1f}", "name": memory.name}
+    values |= {"kind": kind, "all": f"{Number(memory.total_bytes / GIB):.1f}"}
     return text.format(**values), meaning.format(**values)

@@ -61,6 +61,6 @@ class QueuedRow(QWidget):
         self.setVisible(queued is not None)
         if queued is not None:
             words = " ".join(queued.text.split()) or queued.attachments[0].name
-            told = self.tr("Sent after this answer: {words}").format(words=words[:200])
+            told = self.tr("Will be sent after this answer: {words}").format(words=words[:200])
             self._label.setText(told)
             self._label.setAccessibleName(told)

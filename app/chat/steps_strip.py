@@ -22,6 +22,7 @@ from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from app.widgets.elided import ElidedBox, ElidedLabel
 from app.widgets.explain import explain
+from app.widgets.numbers import Number
 from medusa_core.messages import Calibrated, ModelLoaded, StepDone
 
 MARKING_NAMES = {
@@ -31,7 +32,7 @@ MARKING_NAMES = {
 }
 MARK_CHARS = 11
 BARS_EM = 32  # in less room the words say it alone
-TOO_SMALL = QT_TRANSLATE_NOOP("StepsStrip", "too small to gain")
+TOO_SMALL = QT_TRANSLATE_NOOP("StepsStrip", "Model too small to be sped up")
 TOO_SMALL_MEANING = QT_TRANSLATE_NOOP(
     "StepsStrip",
     "A step of this model takes less than 2 ms, so drafting can't save time that anybody would "
@@ -178,13 +179,15 @@ class StepsStrip(QFrame):
 
     def _show(self) -> None:
         tally = self._tally
-        speed = self.tr("{speed} tokens/s ·").format(speed=f"{tally.tokens_per_s:,.0f}")
-        mean = self.tr("{mean} tokens/step").format(mean=f"{tally.mean_acceptance_length:.2f}")
+        speed = self.tr("{speed} tokens/s ·").format(speed=f"{Number(tally.tokens_per_s):,.0f}")
+        mean = self.tr("{mean} tokens/step").format(
+            mean=f"{Number(tally.mean_acceptance_length):.2f}"
+        )
         self.speed_label.setText(speed if tally.num_steps else "")
         self.mean_label.setText(mean if tally.num_steps else self.tr("no steps yet"))
         self._bars.setAccessibleDescription(
             self.tr("{0} {1}, {2:,} steps")
-            .format(self.speed_label.text(), self.mean_label.text(), tally.num_steps)
+            .format(self.speed_label.text(), self.mean_label.text(), Number(tally.num_steps))
             .strip()
         )
         self._bars.show_tally(tally)

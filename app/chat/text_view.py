@@ -40,6 +40,7 @@ from app.chat.code_headers import CodeHeader, CodeHeaders
 from app.chat.quote_bars import quote_bars
 from app.qt_text import passed_on, showable
 from app.theme.appearance import Appearance
+from app.widgets.numbers import Number
 
 OPENABLE_SCHEMES = ("http", "https")
 # A text layout takes a line as a whole, and a view all lines before it is shown.
@@ -307,7 +308,9 @@ def cut_for_view(text: str) -> str:
     num_more = len(text) - len(shown)
     cut = _LONG_LINE.sub("\\g<0>\n", shown)
     return (
-        QCoreApplication.translate("Chat", "{0}\n… and {1:,} more characters").format(cut, num_more)
+        QCoreApplication.translate("Chat", "{0}\n… and {1:,} more characters").format(
+            cut, Number(num_more)
+        )
         if num_more
         else cut
     )

@@ -17,7 +17,7 @@ _KEY = QKeySequence.StandardKey
 # What the window's menu holds, by name; None for a line between.
 MENU: tuple[str | None, ...] = (
     *("tree", "steps", "equilibrium", "compare", "open-trace", None),
-    *("palette", "models", "batch", "settings", "theme", None),
+    *("palette", "models", "open-gguf", "batch", "settings", "theme", None),
     *("welcome", "diagnostics", "about", None, "quit"),
 )
 
@@ -81,6 +81,15 @@ class WindowCommands(QObject):
                 ("Ctrl+R",),
             ),
             Command(
+                "continue",
+                self.tr("Continue the answer"),
+                section,
+                window.continue_answer,
+            ),
+            Command("export", self.tr("Export this chat…"), section, window.export_chat),
+            Command("export-all", self.tr("Export all chats…"), section, window.export_all),
+            Command("import", self.tr("Import chats…"), section, window.import_chats),
+            Command(
                 "chat-settings",
                 self.tr("Settings of this chat"),
                 section,
@@ -95,6 +104,7 @@ class WindowCommands(QObject):
             Command(
                 "models", self.tr("Models…"), Section.MODELS, window.show_models, ("Ctrl+Shift+M",)
             ),
+            Command("open-gguf", self.tr("Open a GGUF file…"), Section.MODELS, window.open_gguf),
             Command("batch", self.tr("Batch…"), Section.MODELS, window.desk.show_batch),
         )
 
@@ -138,6 +148,7 @@ class WindowCommands(QObject):
                 ("Ctrl+Shift+D",),
             ),
             Command("open-trace", self.tr("Open a trace…"), section, insight.files.ask_to_open),
+            Command("save-trace", self.tr("Save the trace…"), section, insight.files.ask_to_save),
             # The same key without Shift on most keyboards.
             Command(
                 "zoom-in",

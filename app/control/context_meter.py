@@ -11,6 +11,7 @@ from app.chat.chat_page import ChatPage
 from app.control.panel import TEMPLATE, ControlPanel
 from app.engine_said import engine_said
 from app.model_keeper import ModelKeeper
+from app.widgets.numbers import Number
 from medusa_core.api import with_attachments
 from medusa_core.conversation import new_id
 from medusa_core.messages import ChatMessage, Count, Counted, Cut, Event, Failed, Role
@@ -115,4 +116,4 @@ def _messages(cut: Cut) -> str:
     if cut.num_messages == 1:
         return QCoreApplication.translate("ContextMeter", "1 earlier message")
     told = QCoreApplication.translate("ContextMeter", "{count} earlier messages")
-    return told.format(count=f"{cut.num_messages:,}")
+    return told.format(count=f"{Number(cut.num_messages):,}")

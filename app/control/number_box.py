@@ -7,6 +7,7 @@ from PySide6.QtGui import QValidator, QWheelEvent
 from PySide6.QtWidgets import QDoubleSpinBox, QWidget
 
 from app.control.said import said
+from app.widgets.numbers import Number
 from medusa_core.setting import Setting
 
 
@@ -16,7 +17,6 @@ class NumberBox(QDoubleSpinBox):
     def __init__(self, setting: Setting, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._setting = setting
-        self.setLocale(QLocale.c())  # a point, as in the files and on the command line
         self.setDecimals(setting.decimals)
         self.setRange(setting.low, setting.high)
         self.setSingleStep(setting.step)
@@ -29,13 +29,13 @@ class NumberBox(QDoubleSpinBox):
         setting = self._setting
         if setting.off is not None and abs(value - setting.off) < setting.step / 1000:
             return said(setting.off_text)
-        return f"{value:.{setting.decimals}f}"
+        return f"{Number(value):.{setting.decimals}f}"
 
     def valueFromText(self, text: str) -> float:
         setting = self._setting
         if setting.off is not None and text.strip() in ("", said(setting.off_text)):
             return setting.off
-        return super().valueFromText(text)
+        return super().valueFromText(_in_this_language(text))
 
     def validate(self, text: str, at: int) -> tuple[QValidator.State, str, int]:
         setting = self._setting
@@ -44,7 +44,7 @@ class NumberBox(QDoubleSpinBox):
             is_whole = text.strip() == word
             state = QValidator.State.Acceptable if is_whole else QValidator.State.Intermediate
             return (state, text, at)
-        return super().validate(text, at)
+        return super().validate(_in_this_language(text), at)
 
     def fixup(self, text: str) -> str:
         return self.textFromValue(self.value())
@@ -54,3 +54,8 @@ class NumberBox(QDoubleSpinBox):
             super().wheelEvent(event)
         else:
             event.ignore()  # whoever scrolls past it doesn't mean it
+
+
+def _in_this_language(text: str) -> str:
+    """A point serves everywhere, as in files and on the command line: thousands have no sign."""
+    return text.replace(".", QLocale().decimalPoint())

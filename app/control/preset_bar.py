@@ -7,7 +7,6 @@ from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import (
-    QFileDialog,
     QHBoxLayout,
     QInputDialog,
     QLineEdit,
@@ -21,6 +20,7 @@ from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from app.widgets.elided import ElidedBox
 from app.widgets.explain import explain, wrapped
+from app.widgets.file_dialogs import ask_for_file, ask_where_to_save
 from medusa_core.chat_settings import ChatSettings
 from medusa_core.errors import PresetError
 from medusa_core.presets import Preset, Presets
@@ -152,13 +152,13 @@ class PresetBar(QWidget):
         self.menu.clear()
         current = self.current
         own = None if current is None or current.is_builtin else current
-        self.menu.addAction(self.tr("Save as …"), self._ask_to_save)
-        self._offer(self.tr("Rename …"), self._ask_to_rename, own)
+        self.menu.addAction(self.tr("Save as…"), self._ask_to_save)
+        self._offer(self.tr("Rename…"), self._ask_to_rename, own)
         self._offer(self.tr("Duplicate"), self.duplicate, current)
         self._offer(self.tr("Delete"), self.delete, own)
         self.menu.addSeparator()
-        self.menu.addAction(self.tr("Import …"), self._ask_to_import)
-        self._offer(self.tr("Export …"), self._ask_to_export, current)
+        self.menu.addAction(self.tr("Import…"), self._ask_to_import)
+        self._offer(self.tr("Export…"), self._ask_to_export, current)
         self.menu.addSeparator()
         self.menu.addAction(self.tr("Use for new chats"), self.use_for_new_chats)
 
@@ -183,15 +183,14 @@ class PresetBar(QWidget):
 
     def _ask_to_import(self) -> None:
         title = self.tr("Import presets")
-        path, _ = QFileDialog.getOpenFileName(self, title, "", self.tr(FILES))
-        if path:
-            self.import_from(Path(path))
+        if path := ask_for_file(self, title, self.tr(FILES)):
+            self.import_from(path)
 
     def _ask_to_export(self, preset: Preset) -> None:
         title, name = self.tr("Export preset"), f"{preset.name}.json"
-        path, _ = QFileDialog.getSaveFileName(self, title, name, self.tr(FILES))
+        path, _ = ask_where_to_save(self, title, name, self.tr(FILES))
         if path:
-            self.export_to(preset, Path(path))
+            self.export_to(preset, path)
 
     def _ask_for_name(self, title: str, name: str) -> str:
         normal = QLineEdit.EchoMode.Normal

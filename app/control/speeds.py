@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QComboBox, QStyledItemDelegate, QStyleOptionViewIt
 from app.control.said import said
 from app.settings.words import QT_TRANSLATE_NOOP
 from app.widgets.explain import wrapped
+from app.widgets.numbers import Number
 from medusa_core.messages import DrafterChoice, DrafterSpeed
 
 _MEASURED = QT_TRANSLATE_NOOP(
@@ -46,7 +47,7 @@ class Speeds:
         speed = self._speeds.get(drafter.name) if drafter is not None else None
         if drafter is None or speed is None:
             return ""
-        told = _tr(_MEASURED).format(said(drafter.label), speed.tau, speed.x_plain)
+        told = _tr(_MEASURED).format(said(drafter.label), Number(speed.tau), Number(speed.x_plain))
         return f"{told} {_tr(_FASTEST)}" if speed.name == self._fastest else told
 
 

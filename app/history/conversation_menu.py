@@ -37,13 +37,13 @@ class ConversationMenu:
         if chosen[0].trashed_s is not None:
             menu.addAction(QCoreApplication.translate("History", "Restore"), self.restore_chosen)
             menu.addAction(
-                QCoreApplication.translate("History", "Delete for good …"),
+                QCoreApplication.translate("History", "Delete for good…"),
                 lambda: self._delete(chosen),
             )
             return menu
         if len(chosen) == 1:
             menu.addAction(
-                QCoreApplication.translate("History", "Rename …"), lambda: self.rename(chosen[0])
+                QCoreApplication.translate("History", "Rename…"), lambda: self.rename(chosen[0])
             )
         is_pinned = all(one.is_pinned for one in chosen)
         menu.addAction(
@@ -54,7 +54,7 @@ class ConversationMenu:
         )
         self._add_folders(menu, chosen)
         menu.addAction(
-            QCoreApplication.translate("History", "Export …"), lambda: self._export(chosen)
+            QCoreApplication.translate("History", "Export…"), lambda: self._export(chosen)
         )
         menu.addSeparator()
         menu.addAction(
@@ -104,7 +104,7 @@ class ConversationMenu:
         for folder in self._keeper.folders():
             into.addAction(folder.name, partial(self._move, chosen, folder))
         into.addAction(
-            QCoreApplication.translate("History", "New folder …"), lambda: self._move_to_new(chosen)
+            QCoreApplication.translate("History", "New folder…"), lambda: self._move_to_new(chosen)
         )
         if any(one.folder_id is not None for one in chosen):
             into.addSeparator()

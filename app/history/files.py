@@ -8,9 +8,10 @@ from collections.abc import Coroutine, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QCoreApplication, QObject, Signal
-from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
 from app.settings.words import QT_TRANSLATE_NOOP
+from app.widgets.file_dialogs import ask_for_files, ask_where_to_save
 from medusa_core.api import ConversationFile, FileKind, History, export_gently
 from medusa_core.errors import MedusaError
 
@@ -45,8 +46,8 @@ class ConversationFiles(QObject):
     def menu(self) -> QMenu:
         """What can be done with all conversations."""
         menu = QMenu(self._window)
-        menu.addAction(self.tr("Import …"), self.ask_to_import)
-        menu.addAction(self.tr("Export all …"), lambda: self.ask_to_export(None, "conversations"))
+        menu.addAction(self.tr("Import…"), self.ask_to_import)
+        menu.addAction(self.tr("Export all…"), lambda: self.ask_to_export(None, "conversations"))
         return menu
 
     def ask_to_export(self, conversation_ids: Sequence[str] | None, name: str) -> None:
@@ -54,14 +55,14 @@ class ConversationFiles(QObject):
         kinds = {
             QCoreApplication.translate("History", words): kind for words, kind in _KINDS.items()
         }
-        told, kind = QFileDialog.getSaveFileName(
+        told, kind = ask_where_to_save(
             self._window,
             self.tr("Export"),
             f"{_file_name(name)}.md",
             ";;".join((*kinds, "PDF (*.pdf)")),
         )
         if told:
-            self._start(self.export(Path(told), kinds.get(kind), conversation_ids))
+            self._start(self.export(told, kinds.get(kind), conversation_ids))
 
     async def export(
         self, path: Path, kind: FileKind | None, conversation_ids: Sequence[str] | None
@@ -94,17 +95,15 @@ class ConversationFiles(QObject):
 
     def ask_to_import(self) -> None:
         """Ask for files and take their conversations."""
-        told, _ = QFileDialog.getOpenFileNames(
-            self._window, self.tr("Import"), "", QCoreApplication.translate("History", _IMPORTED)
-        )
-        if told:
-            self._start(self.import_all([Path(name) for name in told]))
+        files = QCoreApplication.translate("History", _IMPORTED)
+        if told := ask_for_files(self._window, self.tr("Import"), files):
+            self._start(self.import_all(told))
 
     async def import_all(self, paths: Sequence[Path]) -> None:
         """Take the conversations of files; says how many came, or what is wrong."""
         num_new = num_known = 0
         for path in paths:
-            self.said.emit(self.tr("Reading {0} …").format(path.name))
+            self.said.emit(self.tr("Reading {0}…").format(path.name))
             try:
                 file = await asyncio.to_thread(ConversationFile, path)
                 with file:

@@ -110,7 +110,7 @@ class Sidebar(QWidget):
         self.trash_button.setCheckable(True)
         self.more_button = _tool(self.tr("More"), self.tr("Import and export"))
         self.more_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self.empty_button = QPushButton(self.tr("Empty trash …"))
+        self.empty_button = QPushButton(self.tr("Empty trash…"))
         self.empty_button.hide()
         self.notice_label = QLabel()
         self.notice_label.setObjectName("sidebarNotice")

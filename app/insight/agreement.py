@@ -9,6 +9,7 @@ from PySide6.QtCore import QCoreApplication
 
 from app.insight.words import is_text, show_token
 from app.settings.words import QT_TRANSLATE_NOOP
+from app.widgets.numbers import Number
 from medusa_core.messages import Verified
 
 # Of our own fonts: many systems have no emoji. The last is for what no model wrote.
@@ -126,7 +127,9 @@ def say(table: Agreement) -> str:
             "Insight", "{0:,} of {1:,} outputs equal the next input, all computed in one pass."
         )
     )
-    said = QCoreApplication.translate("Insight", told).format(table.num_agreeing, table.num_judged)
+    said = QCoreApplication.translate("Insight", told).format(
+        Number(table.num_agreeing), Number(table.num_judged)
+    )
     if table.bonus is None:
         return said
     cell = table.cells[table.bonus]
@@ -135,4 +138,4 @@ def say(table: Agreement) -> str:
         "{0} From your edit on, they part behind “{1}” (token {2:,}). There "
         "the model goes on with “{3}”, the bonus token (★): it is what the model writes behind "
         "all inputs up to there. In decoding, the inputs behind it would be dropped.",
-    ).format(said, cell.text, table.bonus + 1, cell.output)
+    ).format(said, cell.text, Number(table.bonus + 1), cell.output)

@@ -23,6 +23,7 @@ from app.insight.note import note
 from app.markdown.formats import Marking
 from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
+from app.widgets.numbers import Number
 from medusa_core.messages import (
     Cancel,
     ChatMessage,
@@ -273,7 +274,7 @@ def verdict(left: GenerationDone | None, right: GenerationDone | None, is_exact:
     if left.token_ids == right.token_ids:
         return QCoreApplication.translate(
             "Insight", "✓ The same {0:,} tokens, as it must be.{1}"
-        ).format(len(left.token_ids), speed)
+        ).format(Number(len(left.token_ids)), speed)
     num_same = 0
     for a, b in zip(left.token_ids, right.token_ids, strict=False):
         if a != b:
@@ -282,12 +283,12 @@ def verdict(left: GenerationDone | None, right: GenerationDone | None, is_exact:
     if num_same == min(len(left.token_ids), len(right.token_ids)):
         return QCoreApplication.translate(
             "Insight", "The same {0:,} tokens, as far as both go.{1}"
-        ).format(num_same, speed)
+        ).format(Number(num_same), speed)
     return QCoreApplication.translate(
         "Insight",
         "The texts part after {0:,} tokens. On devices that round differently "
         "by the number of rows, that happens where two scores are as good as equal.{1}",
-    ).format(num_same, speed)
+    ).format(Number(num_same), speed)
 
 
 def _speed(left: GenerationDone, right: GenerationDone) -> str:
@@ -297,7 +298,7 @@ def _speed(left: GenerationDone, right: GenerationDone) -> str:
     if factor < 1:
         return QCoreApplication.translate(
             "Insight", " The left side decoded {0:.2f}× faster."
-        ).format(1 / factor)
+        ).format(Number(1 / factor))
     return QCoreApplication.translate("Insight", " The right side decoded {0:.2f}× faster.").format(
-        factor
+        Number(factor)
     )

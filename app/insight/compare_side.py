@@ -13,6 +13,7 @@ from app.control.said import said
 from app.insight.words import micro
 from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
+from app.widgets.numbers import Number
 from medusa_core.messages import (
     DrafterChoice,
     GenerateSettings,
@@ -108,7 +109,7 @@ class Side(QWidget):
         self.clock_s, self.num_tokens, self.done = 0.0, 0, None
         self._view.clear()
         answer = AnswerMessage(self.mode, marking, self._appearance, request_id)
-        answer.show_waiting(self.tr("Waiting for its turn …"))
+        answer.show_waiting(self.tr("Waiting for its turn…"))
         self._view.add(answer)
         self.answer = answer
         self._show_clock()
@@ -163,7 +164,7 @@ class Side(QWidget):
         speed = self.num_tokens / self.clock_s if self.clock_s else 0.0
         self._clock.setText(
             self.tr("{0} · {1:,} tokens · {2:,.0f} tokens/s").format(
-                micro(self.clock_s), self.num_tokens, speed
+                micro(self.clock_s), Number(self.num_tokens), Number(speed)
             )
         )
         self._mode.setText("" if self.answer is None else self.answer.speaker)

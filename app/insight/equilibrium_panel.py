@@ -153,7 +153,7 @@ class EquilibriumPanel(QWidget):
             self._fill(NOTHING)
 
     def _say_waiting(self) -> None:
-        self._said.setText(self.tr("Verifying …"))
+        self._said.setText(self.tr("Verifying…"))
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         # As in the composer: Enter is for the whole text, Shift+Enter begins a line.

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QSlider, QWidget
 
+from app.widgets.numbers import Number
 from medusa_core.messages import Planned
 
 
@@ -108,7 +109,9 @@ class PlanBar(QWidget):
                 self.tr(
                     "{0} rows · expected {1:.2f} tokens/step · {2:,.0f} tokens/s · "
                     "{3:.2f}× plain{4}"
-                ).format(num_rows, told.tokens, told.tokens_per_s, told.factor, mark)
+                ).format(
+                    num_rows, *map(Number, (told.tokens, told.tokens_per_s, told.factor)), mark
+                )
             )
         self.slider.setAccessibleDescription(self._label.text())
         self.rows_changed.emit(num_rows)

@@ -10,6 +10,7 @@ from app.chat.figures import speed_up
 from app.insight.step_parts import part_words
 from app.insight.steps_figures import StepFigures
 from app.insight.words import micro
+from app.widgets.numbers import Number
 from medusa_core.messages import GenerationDone, ModelLoaded
 
 MIB = 2**20
@@ -58,14 +59,14 @@ def say_answer(
     told = [
         QCoreApplication.translate(
             "Insight", "τ {0:.2f} tokens/step over {1:,} steps; a step takes {2}."
-        ).format(tau, len(figures), times)
+        ).format(Number(tau), Number(len(figures)), times)
     ]
     factor = None if done is None else speed_up(done)  # as under the answer
     if done is not None and factor is not None:
         told.append(
             QCoreApplication.translate(
                 "Insight", "{0:.2f}× plain decoding, whose steps take {1}."
-            ).format(factor, micro(done.plain_step_s))
+            ).format(Number(factor), micro(done.plain_step_s))
         )
     memory = memory_of(loaded)
     if memory is not None and loaded is not None:
@@ -76,7 +77,8 @@ def say_answer(
                 "Cache: {0:,} of {1:,} tokens, {2:,.1f} of {3:,.1f} MiB. "
                 "Weights and heads: {4:,.0f} MiB.",
             ).format(
-                used, loaded.context_tokens, used * memory.per_token, memory.room, memory.weights
+                *map(Number, (used, loaded.context_tokens)),
+                *map(Number, (used * memory.per_token, memory.room, memory.weights)),
             )
         )
     return " ".join(told)
@@ -90,17 +92,19 @@ def say_step(figures: StepFigures, at: int, memory: Memory | None) -> tuple[str,
         at: Index of the step in them.
         memory: What the model takes; None where that isn't known.
     """
-    step = QCoreApplication.translate("Insight", "step {0:,}").format(int(figures.numbers[at]))
+    step = QCoreApplication.translate("Insight", "step {0:,}").format(
+        Number(int(figures.numbers[at]))
+    )
     used = (
         QCoreApplication.translate("Insight", "not known")
         if memory is None
-        else f"{figures.context[at] * memory.per_token:.2f}"
+        else f"{Number(figures.context[at] * memory.per_token):.2f}"
     )
     return (
         QCoreApplication.translate("Insight", "{0}: {1}, {2} of them accepted").format(
             step, int(figures.tokens[at]), int(figures.accepted[at])
         ),
         f"{step}: {part_words(figures.times[:, at])}",
-        f"{step}: {figures.speeds()[at]:,.0f}",
+        f"{step}: {Number(figures.speeds()[at]):,.0f}",
         f"{step}: {used}",
     )

@@ -19,6 +19,7 @@ from app.insight.timeline import Timeline
 from app.insight.transport import Transport
 from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
+from app.widgets.numbers import Number
 from medusa_core.messages import Calibrated, ModelLoaded
 from medusa_core.model_state import ModelStatus
 
@@ -229,7 +230,7 @@ class StepsPanel(QWidget):
         self._times.take_unit(unit)
         parts = self.figures.times[shown] * scale
         means = parts.mean(axis=1)
-        named = (f"{name} {mean:,.0f}" for name, mean in zip(names, means, strict=True))
+        named = (f"{name} {Number(mean):,.0f}" for name, mean in zip(names, means, strict=True))
         self._times.say(*zip(named, colours, strict=True))
         self._times.stack(self.figures.numbers, parts, colours)
         # One step that was interrupted must not flatten all others.
@@ -295,7 +296,7 @@ class StepsPanel(QWidget):
         cost = float(np.interp(used, rows, seconds)) * scale
         self._costs.plot([used], [cost], symbol="o", symbolSize=12, symbolBrush=theme.accent)
         self._costs.setAccessibleDescription(
-            self.tr("{0} rows take {1}").format(used, f"{cost:,.0f} {unit}")
+            self.tr("{0} rows take {1}").format(used, f"{Number(cost):,.0f} {unit}")
         )
 
     def _rows_used(self) -> int:

@@ -14,6 +14,7 @@ from app.insight.track import Track
 from app.insight.words import micro, origin, percent, show_token
 from app.markdown.legend import Legend
 from app.settings.words import QT_TRANSLATE_NOOP
+from app.widgets.numbers import Number
 from medusa_core.messages import GIVEN, TARGET, RuleChoice, StepTrace, Verdict
 
 _NUMBERS = {
@@ -72,7 +73,7 @@ def card_of(track: Track, token: int, legend: Legend) -> tuple[Line, ...]:
     verdict = step.verdicts[place]
     is_accepted = place + 1 < len(step.path)
     number = (
-        f"{step.step:,}"
+        f"{Number(step.step):,}"
         if step.step
         else QCoreApplication.translate("Insight", "0 (reading the prompt)")
     )

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication, QObject, Signal
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.chat.error_board import ErrorBoard
 from app.insight.recordings import MAX_STEPS, Recordings
 from app.insight.timeline import Timeline
 from app.insight.track import Track
 from app.settings.words import QT_TRANSLATE_NOOP
+from app.widgets.file_dialogs import ask_for_file, ask_where_to_save
+from app.widgets.numbers import Number
 from medusa_core.api import Recording, read_trace, write_trace
 from medusa_core.errors import TraceError
 
@@ -53,11 +55,9 @@ class TraceFiles(QObject):
 
     def ask_to_open(self) -> None:
         """Ask for a trace and open it."""
-        name, _ = QFileDialog.getOpenFileName(
-            self._window, self.tr("Open a trace"), "", QCoreApplication.translate("Insight", TRACES)
-        )
-        if name:
-            self.open_trace(Path(name))
+        kinds = QCoreApplication.translate("Insight", TRACES)
+        if path := ask_for_file(self._window, self.tr("Open a trace"), kinds):
+            self.open_trace(path)
 
     def open_trace(self, path: Path) -> None:
         """Show a recorded answer, once it has been read; says why where that is impossible."""
@@ -77,14 +77,9 @@ class TraceFiles(QObject):
         if problem:
             self._errors.show_error(self.tr("There is no whole recording to save."), problem)
             return
-        name, _ = QFileDialog.getSaveFileName(
-            self._window,
-            self.tr("Save the trace"),
-            "trace.json",
-            QCoreApplication.translate("Insight", TRACES),
-        )
-        if name:
-            path = Path(name)
+        kinds = QCoreApplication.translate("Insight", TRACES)
+        path, _ = ask_where_to_save(self._window, self.tr("Save the trace"), "trace.json", kinds)
+        if path:
             self.save_trace(path if path.suffix else path.with_suffix(".json"))
 
     def save_trace(self, path: Path) -> None:
@@ -129,15 +124,9 @@ class TraceFiles(QObject):
                 self.tr("There is no tree to save."), self.tr("Ask something first.")
             )
             return
-        window = self._window
-        name, _ = QFileDialog.getSaveFileName(
-            window,
-            self.tr("Save the picture"),
-            "tree.svg",
-            QCoreApplication.translate("Insight", PICTURES),
-        )
-        if name:
-            path = Path(name)
+        kinds = QCoreApplication.translate("Insight", PICTURES)
+        path, _ = ask_where_to_save(self._window, self.tr("Save the picture"), "tree.svg", kinds)
+        if path:
             self.save_picture(view, path if path.suffix else path.with_suffix(".svg"))
 
     def save_picture(self, view: TreeView, path: Path) -> None:
@@ -163,7 +152,7 @@ def _read(path: Path) -> Recording:
         raise TraceError(
             QCoreApplication.translate(
                 "Insight", "{0} has {1:,} steps; {2:,} can be shown."
-            ).format(path.name, len(recording.steps), MAX_STEPS),
+            ).format(path.name, Number(len(recording.steps)), Number(MAX_STEPS)),
             QCoreApplication.translate("Insight", "Record a shorter answer."),
         )
     return recording

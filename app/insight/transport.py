@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QSlider, QToolButt
 
 from app.insight.timeline import Timeline
 from app.theme.appearance import Appearance
+from app.widgets.numbers import Number
 from medusa_core.messages import StepTrace
 
 
@@ -102,7 +103,9 @@ class Transport(QWidget):
         else:
             last = track[timeline.last].step
             self._label.setText(
-                self.tr("step {0:,} of {1:,}: {2}").format(step.step, last, say_step(step))
+                self.tr("step {0:,} of {1:,}: {2}").format(
+                    Number(step.step), Number(last), say_step(step)
+                )
             )
         self.slider.setAccessibleDescription(self._label.text())
 

@@ -26,6 +26,7 @@ from app.insight.tree_table import TreeTable
 from app.insight.tree_view import TreeView
 from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
+from app.widgets.numbers import Number
 from medusa_core.messages import Calibrated, Planned
 
 STEP, PLAN = 0, 1
@@ -155,11 +156,11 @@ class TreePanel(QWidget):
             self._tool("fit", self.tr("Show the whole tree (0)"), self.view.fit),
             self.table_button,
             self._button(
-                self.tr("Open …"), self.tr("Open a recorded trace"), self.open_requested.emit
+                self.tr("Open…"), self.tr("Open a recorded trace"), self.open_requested.emit
             ),
-            self._button(self.tr("Save trace …"), save, self.save_requested.emit),
+            self._button(self.tr("Save trace…"), save, self.save_requested.emit),
             self._button(
-                self.tr("Save picture …"),
+                self.tr("Save picture…"),
                 self.tr("Save this picture as SVG or PNG"),
                 self._ask_for_picture,
             ),
@@ -337,7 +338,7 @@ def say_accuracies(planned: Planned) -> str:
     )
     since = (
         QCoreApplication.translate("Insight", " and in {0:,} steps since").format(
-            planned.num_learned
+            Number(planned.num_learned)
         )
         if planned.num_learned
         else ""

@@ -10,6 +10,7 @@ from html import escape
 from PySide6.QtCore import QCoreApplication
 
 from app.markdown.legend import Legend, marks_of
+from app.widgets.numbers import Number
 from medusa_core.messages import GIVEN, TARGET, TokenSource
 
 _SIGNS = {" ": "␣", "\n": "⏎", "\t": "⇥", "\r": "␍"}
@@ -95,11 +96,11 @@ def percent(probability: float | None) -> str:
         return "—"
     if 0 < probability < 0.001:
         return "< 0.1 %"
-    return f"{probability * 100:.1f} %"
+    return f"{Number(probability * 100):.1f} %"
 
 
 def micro(seconds: float) -> str:
     """A short time: microseconds below a millisecond."""
     if seconds < 1e-3:
         return f"{seconds * 1e6:.0f} µs"
-    return f"{seconds * 1e3:.2f} ms" if seconds < 1 else f"{seconds:.2f} s"
+    return f"{Number(seconds * 1e3):.2f} ms" if seconds < 1 else f"{Number(seconds):.2f} s"

@@ -26,6 +26,7 @@ from app.library.outlook import Answer, Outlook, Question
 from app.library.sizes import FIT_WORDS, gib, library_text, speed, verdict
 from app.library.stream_words import streamed_words
 from app.theme.appearance import Appearance
+from app.widgets.numbers import Number
 from medusa_core.api import (
     AdapterShape,
     Budget,
@@ -221,7 +222,7 @@ class Details(QWidget):
         self._offer_formats(subject, config, budget, best)
         self.context_box.clear()
         for tokens in sorted({min(c, config.context_tokens) for c in _CONTEXTS}):
-            self.context_box.addItem(self.tr("{0:,} tokens").format(tokens), tokens)
+            self.context_box.addItem(self.tr("{0:,} tokens").format(Number(tokens)), tokens)
         if keeps_choice and before[0] is not None:
             self.quant_box.setCurrentIndex(max(0, self.quant_box.findData(before[0])))
             self._choose_context(int(before[1] or 0))
@@ -296,17 +297,19 @@ class Details(QWidget):
         )
         if plan is None:
             unknown = self._subject is not None
-            self.verdict_label.setText(self.tr("Reading sizes …") if unknown else "")
+            self.verdict_label.setText(self.tr("Reading sizes…") if unknown else "")
             return
         device = said(self._budget.name) if self._budget else ""
         ram = self.tr(", {0} in RAM").format(gib(plan.ram_bytes)) if plan.ram_bytes else ""
         fits = self.tr("Fits streamed, with a context of {0:,} tokens") if self.streams else ""
-        fits = fits.format(plan.context_tokens) or verdict(plan)
+        fits = fits.format(Number(plan.context_tokens)) or verdict(plan)
         told = f"{fits} · {device}: {gib(plan.total_bytes)}{ram}"
         self.verdict_label.setText(
             "\n".join(filter(None, (told, self._far(), self._blindness(), self._loss())))
         )
-        self.shorten_button.setText(self.tr("Fits if context ≤ {0:,}").format(plan.max_context))
+        self.shorten_button.setText(
+            self.tr("Fits if context ≤ {0:,}").format(Number(plan.max_context))
+        )
 
     def _question(self) -> Question | None:
         """What is to be found out of what is chosen; None for what can't be."""
@@ -384,7 +387,7 @@ class Details(QWidget):
             return
         longest = self._choice.plan.max_context
         if self.context_box.findData(longest) < 0:
-            self.context_box.addItem(self.tr("{0:,} tokens").format(longest), longest)
+            self.context_box.addItem(self.tr("{0:,} tokens").format(Number(longest)), longest)
         self.context_box.setCurrentIndex(self.context_box.findData(longest))
 
 

@@ -27,6 +27,7 @@ from app.library.suggestion import fit_words, fits, in_order, suggested
 from app.library.table import RowTable
 from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
+from app.widgets.numbers import Number
 from medusa_core.api import Budget, Library, Offer
 from medusa_core.errors import MedusaError
 from medusa_core.messages import HeadsShape
@@ -163,7 +164,7 @@ class DiscoverTab(QWidget):
             self.status_label.clear()
             self._show_offers()
             return
-        self.status_label.setText(self.tr("Searching …"))
+        self.status_label.setText(self.tr("Searching…"))
         self.close_work()
         self._start(self._search(words, str(self.sort_box.currentData())))
 
@@ -247,7 +248,7 @@ class DiscoverTab(QWidget):
             note = self.tr(
                 "{0} Medusa heads for models {1:,} wide. Once they are here, they can "
                 "be chosen with such a model under Installed.\n{2}"
-            ).format(shape.num_heads, shape.hidden_size, note)
+            ).format(shape.num_heads, Number(shape.hidden_size), note)
         self.details.show_subject(Subject(offer.title, note, offer.config, offer.heads))
         if offer.is_heads:
             self.details.verdict_label.clear()

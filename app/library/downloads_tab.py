@@ -9,6 +9,7 @@ from app.engine_said import engine_said
 from app.library.sizes import duration, library_text, on_disk
 from app.library.table import RowTable
 from app.settings.words import QT_TRANSLATE_NOOP
+from app.widgets.numbers import Number
 from medusa_core.api import Job, JobState, Library, with_limit
 
 COLUMNS = (
@@ -173,7 +174,7 @@ def cells(job: Job) -> tuple[str, ...]:
         progress = f"{share:.0%} of {on_disk(job.total_bytes)}"
     if job.eta_s is not None and job.state is JobState.DOWNLOADING:
         left = duration(job.eta_s)
-    speed = f"{job.bytes_per_s / 1e6:.1f} MB/s" if job.bytes_per_s else ""
+    speed = f"{Number(job.bytes_per_s / 1e6):.1f} MB/s" if job.bytes_per_s else ""
     state = library_text(
         QT_TRANSLATE_NOOP("Library", "stalled") if job.says else STATE_WORDS[job.state]
     )

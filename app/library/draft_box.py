@@ -32,7 +32,7 @@ class DraftBox(QComboBox):
         self._library = library
         self._offered: tuple[Installed | None, Sequence[Installed]] = (None, ())
         self._work: asyncio.Task[None] | None = None
-        self.setAccessibleName(self.tr("Draft with"))
+        self.setAccessibleName(self.tr("Draft model"))
         self.setMinimumContentsLength(18)
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         explain(

@@ -69,4 +69,4 @@ def cells(item: Installed, budget: Budget | None, loaded: Path | None) -> tuple[
 
 def reading_cells(path: Path) -> tuple[str, ...]:
     """What is being imported as a row."""
-    return (path.name, QCoreApplication.translate("Library", "Reading …"), "–", "–")
+    return (path.name, QCoreApplication.translate("Library", "Reading…"), "–", "–")

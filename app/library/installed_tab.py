@@ -12,7 +12,6 @@ from PySide6.QtCore import QSignalBlocker, Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QStandardItemModel
 from PySide6.QtWidgets import (
     QComboBox,
-    QFileDialog,
     QHBoxLayout,
     QLabel,
     QMenu,
@@ -32,6 +31,7 @@ from app.library.sizes import library_text, on_disk, verdict
 from app.library.table import RowTable
 from app.theme.appearance import Appearance
 from app.widgets.asking import confirms
+from app.widgets.file_dialogs import ask_for_file, ask_for_folder
 from medusa_core.api import AdapterOffer, Budget, Installed, InstalledKind, Library
 from medusa_core.errors import MedusaError
 from medusa_core.messages import DrafterSpeed, Fit, HeadsShape
@@ -80,7 +80,7 @@ class InstalledTab(QWidget):
         self.heads_box.setAccessibleName(self.tr("Medusa heads"))
         self.details.drafts_form.addRow(self.tr("Heads"), self.heads_box)
         self.draft_box = DraftBox(library)
-        self.details.drafts_form.addRow(self.tr("Draft with"), self.draft_box)
+        self.details.drafts_form.addRow(self.tr("Draft model"), self.draft_box)
         self.adapter_box = QComboBox()
         self.adapter_box.setAccessibleName(self.tr("Adapter"))
         self.adapter_box.setToolTip(
@@ -197,7 +197,7 @@ class InstalledTab(QWidget):
         self.train_button.clicked.connect(self._train)
         menu = QMenu(self.import_button)
         menu.addAction(self.tr("Folder…"), self._import_folder)
-        menu.addAction(self.tr("GGUF file…"), self._import_file)
+        menu.addAction(self.tr("GGUF file…"), self.import_file)
         self.import_button.setMenu(menu)
         self.folder_button.clicked.connect(self._change_folder)
         self.kept_button.clicked.connect(lambda: self._start(self._remove_kept()))
@@ -343,7 +343,7 @@ class InstalledTab(QWidget):
         item = self.chosen
         if item is None:
             return
-        self.status_label.setText(self.tr("Verifying {0}: reading every byte …").format(item.name))
+        self.status_label.setText(self.tr("Verifying {0}: reading every byte…").format(item.name))
         try:
             problems = await self._library.verify(item)
         except MedusaError as error:
@@ -395,18 +395,18 @@ class InstalledTab(QWidget):
 
     def _import_folder(self) -> None:
         title = self.tr("Folder of a model or of heads")
-        if folder := QFileDialog.getExistingDirectory(self, title):
-            self.add_folder(folder)
+        if folder := ask_for_folder(self, title):
+            self.add_folder(str(folder))
 
-    def _import_file(self) -> None:
+    def import_file(self) -> None:
+        """Ask for a GGUF file, and take it among what is here."""
         title, kinds = self.tr("GGUF file"), self.tr("GGUF files (*.gguf)")
-        if file := QFileDialog.getOpenFileName(self, title, "", kinds)[0]:
-            self.add_folder(file)
+        if file := ask_for_file(self, title, kinds):
+            self.add_folder(str(file))
 
     def _change_folder(self) -> None:
-        folder = QFileDialog.getExistingDirectory(self, self.tr("Where downloads go"))
-        if folder:
-            self.use_cache(folder)
+        if folder := ask_for_folder(self, self.tr("Where downloads go")):
+            self.use_cache(str(folder))
 
     def use_cache(self, folder: str) -> None:
         """Let downloads go to another folder."""

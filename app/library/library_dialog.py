@@ -61,6 +61,7 @@ class LibraryDialog(QDialog):
         tabs: The three of them.
         offline_box: Offline mode.
         settings_button: Opens the rest of what can be chosen.
+        resume_button: Goes on with a training that is paused.
         training: Trains heads; None where they would have no place.
 
     Signals:
@@ -103,6 +104,8 @@ class LibraryDialog(QDialog):
         self.notice_label.setObjectName("notice")
         self.notice_label.setWordWrap(True)
         self.notice_label.setTextFormat(Qt.TextFormat.PlainText)
+        self.resume_button = QPushButton(self.tr("Resume"))
+        self.resume_button.hide()
         self._build()
         self._connect()
         close_by_key(self)
@@ -121,9 +124,13 @@ class LibraryDialog(QDialog):
         if self.training is not None and self.training.run is not None:
             paused = self.training.run.out.name
             if self.training.run.progress().stage == "paused":
-                self.notice_label.setText(
-                    self.tr("Training of {0} is paused: see Train heads….").format(paused)
-                )
+                self.notice_label.setText(self.tr("Training of {0} is paused.").format(paused))
+                self.resume_button.show()
+
+    def open_gguf(self) -> None:
+        """Ask for a GGUF file, and put it among what is here."""
+        self.tabs.setCurrentWidget(self.installed)
+        self.installed.import_file()
 
     def restyle(self) -> None:
         """Take the colours of the theme."""
@@ -164,17 +171,22 @@ class LibraryDialog(QDialog):
         bottom.addWidget(self.settings_button)
         column = QVBoxLayout(self)
         column.addWidget(self.tabs, 1)
-        column.addWidget(self.notice_label)
+        notice = QHBoxLayout()
+        notice.addWidget(self.notice_label, 1)
+        notice.addWidget(self.resume_button)
+        column.addLayout(notice)
         column.addLayout(bottom)
 
     def _connect(self) -> None:
         self.discover.download_requested.connect(self.download)
         self.downloads.finished.connect(self._finished)
+        self.installed.listed.connect(self._open_on_installed)
         self.installed.load_requested.connect(self._load)
         self.installed.train_button.setVisible(self.training is not None)
         if self.training is not None:
             self.installed.train_requested.connect(self._train)
             self.training.made.connect(self._take_heads)
+            self.resume_button.clicked.connect(self._resume_training)
         self.offline_box.toggled.connect(self.offline_chosen)
         self.settings_button.clicked.connect(self.settings_requested)
 
@@ -200,6 +212,12 @@ class LibraryDialog(QDialog):
             QCoreApplication.translate("Library", _PICKLE_QUESTION),
         )
 
+    def _open_on_installed(self) -> None:
+        """The first time: with models here, those are what one comes for."""
+        self.installed.listed.disconnect(self._open_on_installed)
+        if self.installed.items and self.tabs.currentWidget() is self.discover:
+            self.tabs.setCurrentWidget(self.installed)
+
     def _finished(self, job: Job) -> None:
         self.notice_label.setText(
             self.tr("{0} is here: load it under Installed.").format(job.pair.model)
@@ -209,6 +227,14 @@ class LibraryDialog(QDialog):
     def _train(self, item: Installed, quant: str) -> None:
         assert self.training is not None  # by `_connect`
         self.training.offer(item.name, str(item.folder), quant, self._device)
+        self.training.show()
+        self.training.raise_()
+
+    def _resume_training(self) -> None:
+        assert self.training is not None  # by `_connect`
+        self.notice_label.clear()
+        self.resume_button.hide()
+        self.training.resume()
         self.training.show()
         self.training.raise_()
 

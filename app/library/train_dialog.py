@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 
 from app.commands.closing import close_by_key
 from app.engine_said import error_said
-from app.library.sizes import on_disk
+from app.library.sizes import duration, on_disk, speed
 from app.library.train_form import TrainForm
 from app.library.train_run import TrainRun
 from app.theme.appearance import Appearance
@@ -32,7 +32,7 @@ from medusa_core.errors import MedusaError
 
 log = logging.getLogger(__name__)
 
-_SIZE = QSize(620, 480)
+_SIZE = QSize(560, 400)
 _LOOK_MS = 500
 
 
@@ -82,6 +82,7 @@ class TrainDialog(QDialog):
         self._own_heads = own_heads
         self._model = self._name = self._quant = self._device = ""
         self._query: NeedsQuery | None = None
+        self._is_pausing = False
         self._query_dir: TemporaryDirectory[str] | None = None
         self.run: HeadsTraining | None = next(iter(own_heads.unfinished()), None)
         self.form = TrainForm(history)
@@ -99,7 +100,7 @@ class TrainDialog(QDialog):
         self.needs_button = QPushButton(self.tr("What would it take?"))
         self.start_button = QPushButton(self.tr("Start"))
         self.pause_button = QPushButton()
-        self.cancel_button = QPushButton(self.tr("Give up…"))
+        self.cancel_button = QPushButton(self.tr("Cancel training…"))
         self.again_button = QPushButton(self.tr("Train others…"))
         self._pages = QStackedWidget()
         self._timer = QTimer(self)
@@ -125,6 +126,11 @@ class TrainDialog(QDialog):
             self.run = self.run if wish is not None and wish.model == model else None
         self.needs_label.clear()
         self._show()
+
+    def resume(self) -> None:
+        """Go on with a run that is paused."""
+        if self.run is not None and not self.run.is_running:
+            self._start()
 
     def closeEvent(self, event: QCloseEvent) -> None:
         self._end_query()
@@ -161,6 +167,8 @@ class TrainDialog(QDialog):
         buttons.addStretch(1)
         for button in (self.needs_button, self.pause_button, self.start_button):
             buttons.addWidget(button)
+        for button in (self.cancel_button, self.again_button, self.needs_button):
+            button.setAutoDefault(False)  # Enter deletes nothing
         self.start_button.setDefault(True)
         outer = QVBoxLayout(self)
         outer.addWidget(self._about_label)
@@ -188,7 +196,7 @@ class TrainDialog(QDialog):
         except MedusaError as error:
             self.needs_label.setText(error_said(error))
             return
-        self.needs_label.setText(self.tr("Loading the model and trying it: a minute or two …"))
+        self.needs_label.setText(self.tr("Loading the model and trying it: a minute or two…"))
         self._timer.start()
         self._show()
 
@@ -215,10 +223,13 @@ class TrainDialog(QDialog):
 
     def _needs_said(self, needs: HeadsNeeds) -> str:
         return self.tr(
-            "Memory {0} at the worst moment · disk {1} · the model writes {2:.0f} tokens/s · "
-            "about {3:.1f} hours"
+            "Memory {0} at the worst moment · disk {1}, states and checkpoints together · "
+            "the model writes {2} tokens/s · about {3}"
         ).format(
-            on_disk(needs.peak_bytes), on_disk(needs.disk_bytes), needs.tokens_per_s, needs.hours
+            on_disk(needs.peak_bytes),
+            on_disk(needs.disk_bytes),
+            speed(needs.tokens_per_s),
+            duration(3600 * needs.hours),
         )
 
     def _begin(self) -> None:
@@ -253,6 +264,8 @@ class TrainDialog(QDialog):
             self._look_at_query()
         if self.run is not None:
             progress = self.run.progress()
+            if not self.run.is_running:
+                self._is_pausing = False
             if progress.is_over and not self.run.is_running:
                 self._timer.stop()
                 if progress.stage == "done":
@@ -264,12 +277,13 @@ class TrainDialog(QDialog):
     def _pause_or_go_on(self) -> None:
         if self.run is not None and self.run.is_running:
             self.run.pause()
-            self.pause_button.setEnabled(False)  # until it has stopped
+            self._is_pausing = True  # until it has stopped
+            self._show()
         else:
             self._start()
 
     def _give_up(self) -> None:
-        asked = self.tr("Give up, and delete what this run has?")
+        asked = self.tr("Cancel the training, and delete what it has?")
         if self.run is not None and confirms(self, asked, str(self.run.out)):
             self.run.remove()
             self._forget()
@@ -287,19 +301,21 @@ class TrainDialog(QDialog):
         is_over = progress is None or progress.is_over
         is_done = progress is not None and progress.stage == "done"
         if progress is not None:
-            self.run_view.show_progress(progress)
+            self.run_view.show_progress(progress, is_pausing=self._is_pausing)
         for button in (self.needs_button, self.start_button):
             button.setVisible(run is None)
             button.setEnabled(bool(self._model))
         self.needs_button.setEnabled(bool(self._model) and self._query is None)
         self.pause_button.setVisible(run is not None and not is_done)
-        self.pause_button.setEnabled(run is not None and (run.is_running or is_over))
-        self.pause_button.setText(self.tr("Go on") if is_over else self.tr("Pause"))
+        can_change = run is not None and (run.is_running or is_over)
+        self.pause_button.setEnabled(can_change and not self._is_pausing)
+        self.pause_button.setText(self.tr("Resume") if is_over else self.tr("Pause"))
+        self.pause_button.setDefault(run is not None and not is_done)
         self.cancel_button.setVisible(run is not None and not is_done)
         self.again_button.setVisible(is_done)
 
     def _about(self) -> str:
         if self.run is None:
-            how = self._quant or self.tr("the usual weights")
-            return self.tr("Heads for {0}, with {1}.").format(self._name, how)
+            name = f"{self._name} ({self._quant})" if self._quant else self._name
+            return self.tr("Heads for {0}").format(name)
         return self.tr("Heads in {0}").format(self.run.out)

@@ -7,7 +7,6 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QDoubleSpinBox,
-    QFileDialog,
     QFormLayout,
     QHBoxLayout,
     QLabel,
@@ -16,8 +15,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.library.sizes import GIB
 from app.settings.words import QT_TRANSLATE_NOOP
 from app.widgets.explain import explain
+from app.widgets.file_dialogs import ask_for_files
 from medusa_core.api import HeadsWish
 from medusa_core.messages import cluster_of, device_here
 
@@ -49,6 +50,7 @@ KIND_WORDS = {
 }
 _FILES = QT_TRANSLATE_NOOP("Train", "Prompts (*.jsonl *.json)")
 _MOST_MINUTES = 100_000
+GB = 10**9
 
 
 class TrainForm(QWidget):
@@ -85,7 +87,7 @@ class TrainForm(QWidget):
             self.kind_box.setItemData(last, _tr(meaning), Qt.ItemDataRole.ToolTipRole)
         self.heads_box = _number(1, 8, 4)
         self.minutes_box = _number(1, _MOST_MINUTES, 60, self.tr(" min"))
-        self.disk_box = _number(0, 1000, 4, " GiB")
+        self.disk_box = _number(0, 1000, 4, " GB")
         self.data_button = QPushButton(self.tr("Choose files…"))
         self.bundled_button = QPushButton(self.tr("Bundled questions"))
         self._data_label = QLabel()
@@ -98,8 +100,12 @@ class TrainForm(QWidget):
                 "ends; the heads hold no text."
             ),
         )
+        explain(
+            self.disk_box,
+            self.tr("For the model's states, which heads learn from. Checkpoints come on top."),
+        )
         self.chats_box.setVisible(bool(history))
-        self.joint_box = QCheckBox(self.tr("Let the model learn with them"))
+        self.joint_box = QCheckBox(self.tr("Fine-tune the model, too (LoRA)"))
         explain(
             self.joint_box,
             self.tr(
@@ -128,7 +134,7 @@ class TrainForm(QWidget):
             quant=quant,
             device=device_here(device),
             cluster=cluster_of(device),
-            states_gib=self.disk_box.value(),
+            states_gib=self.disk_box.value() * GB / GIB,
             joint=self.joint_box.isChecked() and self.joint_box.isEnabled(),
         )
 
@@ -154,8 +160,8 @@ class TrainForm(QWidget):
         rows = (
             (self.tr("Kind of heads"), self.kind_box),
             (self.tr("Tokens ahead"), self.heads_box),
-            (self.tr("Time for everything"), self.minutes_box),
-            (self.tr("Disk for the model's states"), self.disk_box),
+            (self.tr("Time limit"), self.minutes_box),
+            (self.tr("Disk space"), self.disk_box),
         )
         for name, box in rows:
             box.setAccessibleName(name)
@@ -176,9 +182,8 @@ class TrainForm(QWidget):
 
     def _choose_files(self) -> None:
         title = self.tr("Files of prompts or conversations")
-        files, _ = QFileDialog.getOpenFileNames(self, title, "", _tr(_FILES))
-        if files:
-            self.use_files(tuple(files))
+        if files := ask_for_files(self, title, _tr(_FILES)):
+            self.use_files(tuple(map(str, files)))
 
     def _show_data(self) -> None:
         names = ", ".join(name.replace("\\", "/").rpartition("/")[2] for name in self._data)

@@ -9,13 +9,14 @@ from PySide6.QtWidgets import QLabel, QProgressBar, QVBoxLayout, QWidget
 
 from app.insight.plots import Plot
 from app.library.gain_words import ready_said
-from app.library.sizes import duration
+from app.library.sizes import duration, speed
 from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from medusa_core.api import HeadsProgress
 
 _COLOURS = 5  # that can be told apart; then lines are dashed
 _STAGES = {
+    "pausing": QT_TRANSLATE_NOOP("Train", "Pausing after this step…"),
     "starting": QT_TRANSLATE_NOOP("Train", "Loading the model"),
     "prompts": QT_TRANSLATE_NOOP("Train", "The model writes prompts"),
     "answers": QT_TRANSLATE_NOOP("Train", "The model writes answers"),
@@ -67,11 +68,12 @@ class TrainRun(QWidget):
         column.addWidget(self.plot, 1)
         self.restyle()
 
-    def show_progress(self, progress: HeadsProgress) -> None:
-        """Show how far it is."""
+    def show_progress(self, progress: HeadsProgress, *, is_pausing: bool = False) -> None:
+        """Show how far it is, or that it is about to pause."""
         curve_grew = progress.curve != self._progress.curve
         self._progress = progress
-        self.stage_label.setText(_said(progress))
+        pausing = is_pausing and not progress.is_over
+        self.stage_label.setText(_tr(_STAGES["pausing"]) if pausing else _said(progress))
         self.bar.setValue(round(_FULL * progress.share))
         self.bar.setVisible(not progress.is_over)
         self.problem_label.setText(f"{progress.problem} {progress.hint}".strip())
@@ -104,12 +106,11 @@ class TrainRun(QWidget):
 
 def _said(progress: HeadsProgress) -> str:
     """The stage in words, with what is known of it."""
-    words = [QCoreApplication.translate("Train", _STAGES.get(progress.stage, progress.stage))]
+    words = [_tr(_STAGES.get(progress.stage, progress.stage))]
     if progress.stage == "done":
         words = [ready_said(progress.gain)]
     if progress.stage == "answers" and progress.tokens_per_s is not None:
-        told = QCoreApplication.translate("Train", "{0:.0f} tokens/s")
-        words.append(told.format(progress.tokens_per_s))
+        words.append(_tr("{0} tokens/s").format(speed(progress.tokens_per_s)))
     if progress.seconds_left is not None:
         told = QCoreApplication.translate("Train", "{0} left")
         words.append(told.format(duration(progress.seconds_left)))
@@ -118,3 +119,7 @@ def _said(progress: HeadsProgress) -> str:
         told = QCoreApplication.translate("Train", "best guess right: {0}")
         words.append(told.format(shares))
     return " · ".join(words)
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("Train", text)

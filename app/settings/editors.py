@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QDoubleSpinBox,
-    QFileDialog,
     QFontComboBox,
     QHBoxLayout,
     QLineEdit,
@@ -23,6 +22,7 @@ from PySide6.QtWidgets import (
 from app.settings.declaration import Declaration
 from app.settings.kinds import Choice, Folder, FontFamily, Number, Toggle
 from app.theme.fonts import TEXT_FAMILY
+from app.widgets.file_dialogs import ask_for_folder
 
 Choose = Callable[[Any], None]
 
@@ -127,8 +127,8 @@ class FolderEditor(QWidget):
         self.line = QLineEdit()
         self.line.setReadOnly(True)
         self.line.setAccessibleName(self.tr("Folder"))
-        self.line.setPlaceholderText(self.tr("The usual folder"))
-        browse, usual = QPushButton(self.tr("Choose…")), QPushButton(self.tr("Usual"))
+        self.line.setPlaceholderText(self.tr("The default folder"))
+        browse, usual = QPushButton(self.tr("Choose…")), QPushButton(self.tr("Default"))
         browse.clicked.connect(self._browse)
         usual.clicked.connect(lambda: self._take(""))
         row = QHBoxLayout(self)
@@ -139,9 +139,8 @@ class FolderEditor(QWidget):
         self.editor = Editor(self, self.line.setText)
 
     def _browse(self) -> None:
-        folder = QFileDialog.getExistingDirectory(self, self.tr("Choose a folder"))
-        if folder:
-            self._take(folder)
+        if folder := ask_for_folder(self, self.tr("Choose a folder")):
+            self._take(str(folder))
 
     def _take(self, folder: str) -> None:
         self.line.setText(folder)

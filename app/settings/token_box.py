@@ -103,7 +103,7 @@ class TokenBox(QWidget):
         task.add_done_callback(self._work.discard)
 
     async def _ask(self, token: str) -> None:
-        self.note.setText(self.tr("Asking Hugging Face …"))
+        self.note.setText(self.tr("Asking Hugging Face…"))
         try:
             name = await asyncio.to_thread(whoami, self._settings, token)
         except MedusaError as error:

@@ -58,6 +58,9 @@ class Appearance(QObject):
         self.legend = Legend()
         self.theme = self._chosen()
         QApplication.setStyle("Fusion")
+        # Qt's own file dialog takes its icons from here.
+        QIcon.setThemeSearchPaths([str(resources / "icons")])
+        QIcon.setThemeName("files")
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._follow_system)
 
     def apply(self) -> None:

@@ -32,6 +32,7 @@ def render_stylesheet(template: str, theme: Theme, scale: FontScale, icons: Path
         text_family=scale.family,
         code_family=CODE_FAMILY,
         chevron=(icons / "chevron.svg").as_posix(),
+        chevron_up=(icons / "chevron-up.svg").as_posix(),
         check=(icons / f"tick-{theme.name}.svg").as_posix(),
         info=(icons / f"dialog-info-{theme.name}.svg").as_posix(),
         question=(icons / f"dialog-question-{theme.name}.svg").as_posix(),

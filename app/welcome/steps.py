@@ -95,7 +95,7 @@ class ModelStep(Step):
             (self.tr("Model"), self.tr("On this computer"), self.tr("Download")),
         )
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self.note = QLabel(self.tr("Checking what fits this computer …"))
+        self.note = QLabel(self.tr("Checking what fits this computer…"))
         self.note.setObjectName("notice")
         self.note.setWordWrap(True)
         self.note.setTextFormat(Qt.TextFormat.PlainText)

@@ -196,8 +196,12 @@
         <translation>Beginnen</translation>
     </message>
     <message>
-        <source>Give up…</source>
-        <translation>Aufgeben…</translation>
+        <source>Cancel batch…</source>
+        <translation>Stapel abbrechen…</translation>
+    </message>
+    <message>
+        <source>Cancel the batch? The answers that are there stay.</source>
+        <translation>Den Stapel abbrechen? Die Antworten, die da sind, bleiben.</translation>
     </message>
     <message>
         <source>Open the answers</source>
@@ -212,16 +216,12 @@
         <translation>Viele Gespräche werden zugleich beantwortet, jedes so, wie es allein beantwortet würde. Was beantwortet ist, wird nie noch einmal gemacht, was auch geschieht.</translation>
     </message>
     <message>
-        <source>Give up? The answers that are there stay.</source>
-        <translation>Aufgeben? Die Antworten, die da sind, bleiben.</translation>
-    </message>
-    <message>
-        <source>Go on</source>
-        <translation>Weiter</translation>
-    </message>
-    <message>
         <source>Pause</source>
         <translation>Anhalten</translation>
+    </message>
+    <message>
+        <source>Resume</source>
+        <translation>Fortsetzen</translation>
     </message>
     <message>
         <source>{0} answers a file of prompts.</source>
@@ -422,12 +422,12 @@
 <context>
     <name>ChatController</name>
     <message>
-        <source>Thinking …</source>
-        <translation>Denkt nach …</translation>
+        <source>Thinking…</source>
+        <translation>Denkt nach…</translation>
     </message>
     <message>
-        <source>Waiting for the model …</source>
-        <translation>Wartet auf das Modell …</translation>
+        <source>Waiting for the model…</source>
+        <translation>Wartet auf das Modell…</translation>
     </message>
     <message>
         <source> · Esc stops</source>
@@ -527,7 +527,7 @@
     </message>
     <message>
         <source>Ask something…</source>
-        <translation>Fragen Sie etwas …</translation>
+        <translation>Fragen Sie etwas…</translation>
     </message>
     <message>
         <source>Pasted text</source>
@@ -719,12 +719,12 @@
 <context>
     <name>ConversationFiles</name>
     <message>
-        <source>Import …</source>
-        <translation>Importieren …</translation>
+        <source>Import…</source>
+        <translation>Importieren…</translation>
     </message>
     <message>
-        <source>Export all …</source>
-        <translation>Alle exportieren …</translation>
+        <source>Export all…</source>
+        <translation>Alle exportieren…</translation>
     </message>
     <message>
         <source>Export</source>
@@ -743,8 +743,8 @@
         <translation>Importieren</translation>
     </message>
     <message>
-        <source>Reading {0} …</source>
-        <translation>{0} wird gelesen …</translation>
+        <source>Reading {0}…</source>
+        <translation>{0} wird gelesen…</translation>
     </message>
     <message>
         <source>, {0} were here already</source>
@@ -870,8 +870,8 @@
         <translation>Am besten für diesen Computer{0}</translation>
     </message>
     <message>
-        <source>Reading sizes …</source>
-        <translation>Größen werden gelesen …</translation>
+        <source>Reading sizes…</source>
+        <translation>Größen werden gelesen…</translation>
     </message>
     <message>
         <source>, {0} in RAM</source>
@@ -918,7 +918,7 @@
     </message>
     <message>
         <source>Cluster…</source>
-        <translation>Cluster …</translation>
+        <translation>Cluster…</translation>
     </message>
     <message>
         <source>Automatic ({0})</source>
@@ -988,8 +988,8 @@
         <translation>Gesichert als {0}.</translation>
     </message>
     <message>
-        <source>Looking …</source>
-        <translation>Wird geprüft …</translation>
+        <source>Looking…</source>
+        <translation>Wird geprüft…</translation>
     </message>
     <message>
         <source>yes</source>
@@ -1051,8 +1051,8 @@
         <translation>Datei</translation>
     </message>
     <message>
-        <source>Searching …</source>
-        <translation>Suche läuft …</translation>
+        <source>Searching…</source>
+        <translation>Suche läuft…</translation>
     </message>
     <message>
         <source>The list is from before.</source>
@@ -1146,8 +1146,8 @@
 <context>
     <name>DraftBox</name>
     <message>
-        <source>Draft with</source>
-        <translation>Entwerfen mit</translation>
+        <source>Draft model</source>
+        <translation>Entwurfsmodell</translation>
     </message>
     <message>
         <source>A smaller model with the same tokens guesses what the large one says. It takes memory of its own, and helps most where the large one is slow.</source>
@@ -1165,8 +1165,8 @@
         <translation>Worüber sprechen wir?</translation>
     </message>
     <message>
-        <source>See which larger models fit this computer …</source>
-        <translation>Größere Modelle ansehen, die auf diesen Computer passen …</translation>
+        <source>See which larger models fit this computer…</source>
+        <translation>Größere Modelle ansehen, die auf diesen Computer passen…</translation>
     </message>
     <message>
         <source>The model is being loaded.</source>
@@ -4359,8 +4359,8 @@
         <translation>{0} Das Gespräch ist seitdem weitergegangen.</translation>
     </message>
     <message>
-        <source>Verifying …</source>
-        <translation>Wird geprüft …</translation>
+        <source>Verifying…</source>
+        <translation>Wird geprüft…</translation>
     </message>
     <message>
         <source>… or any text of yours; Enter verifies it, Shift+Enter starts a new line</source>
@@ -4611,16 +4611,16 @@
         <translation>Ordner</translation>
     </message>
     <message>
-        <source>The usual folder</source>
-        <translation>Der übliche Ordner</translation>
+        <source>The default folder</source>
+        <translation>Der Standardordner</translation>
+    </message>
+    <message>
+        <source>Default</source>
+        <translation>Standard</translation>
     </message>
     <message>
         <source>Choose…</source>
         <translation>Wählen…</translation>
-    </message>
-    <message>
-        <source>Usual</source>
-        <translation>Üblich</translation>
     </message>
     <message>
         <source>Choose a folder</source>
@@ -4645,8 +4645,12 @@
         <translation>Wer die nächsten Token vorausrät. Das macht Antworten schneller; die Worte bleiben dieselben.</translation>
     </message>
     <message>
-        <source>Manage models …</source>
-        <translation>Modelle verwalten …</translation>
+        <source>Open a GGUF file…</source>
+        <translation>GGUF-Datei öffnen…</translation>
+    </message>
+    <message>
+        <source>Manage models…</source>
+        <translation>Modelle verwalten…</translation>
     </message>
     <message>
         <source>Speed-up</source>
@@ -4700,12 +4704,12 @@
         <translation>Wiederherstellen</translation>
     </message>
     <message>
-        <source>Delete for good …</source>
-        <translation>Endgültig löschen …</translation>
+        <source>Delete for good…</source>
+        <translation>Endgültig löschen…</translation>
     </message>
     <message>
-        <source>Rename …</source>
-        <translation>Umbenennen …</translation>
+        <source>Rename…</source>
+        <translation>Umbenennen…</translation>
     </message>
     <message>
         <source>Unpin</source>
@@ -4716,8 +4720,8 @@
         <translation>Anheften</translation>
     </message>
     <message>
-        <source>Export …</source>
-        <translation>Exportieren …</translation>
+        <source>Export…</source>
+        <translation>Exportieren…</translation>
     </message>
     <message>
         <source>Move to trash	Del</source>
@@ -4736,8 +4740,8 @@
         <translation>In einen Ordner</translation>
     </message>
     <message>
-        <source>New folder …</source>
-        <translation>Neuer Ordner …</translation>
+        <source>New folder…</source>
+        <translation>Neuer Ordner…</translation>
     </message>
     <message>
         <source>No folder</source>
@@ -5417,10 +5421,6 @@
         <translation>Köpfe</translation>
     </message>
     <message>
-        <source>Draft with</source>
-        <translation>Entwerfen mit</translation>
-    </message>
-    <message>
         <source>Adapter</source>
         <translation>Adapter</translation>
     </message>
@@ -5473,6 +5473,10 @@
         <translation>Kopien löschen</translation>
     </message>
     <message>
+        <source>Draft model</source>
+        <translation>Entwurfsmodell</translation>
+    </message>
+    <message>
         <source>Quantized models, and layers of models that don&apos;t fit in memory: they only make the next load faster.</source>
         <translation>Quantisierte Modelle und Schichten von Modellen, die nicht in den Speicher passen: Sie beschleunigen nur das nächste Laden.</translation>
     </message>
@@ -5509,8 +5513,8 @@
         <translation>Passt vielleicht nicht. Trotzdem laden?</translation>
     </message>
     <message>
-        <source>Verifying {0}: reading every byte …</source>
-        <translation>{0} wird überprüft: Jedes Byte wird gelesen …</translation>
+        <source>Verifying {0}: reading every byte…</source>
+        <translation>{0} wird überprüft: Jedes Byte wird gelesen…</translation>
     </message>
     <message>
         <source>{0}: {1}. Download it again to mend it.</source>
@@ -5703,8 +5707,8 @@
         <translation>{0} · geladen</translation>
     </message>
     <message>
-        <source>Reading …</source>
-        <translation>Wird gelesen …</translation>
+        <source>Reading…</source>
+        <translation>Wird gelesen…</translation>
     </message>
     <message>
         <source>Fits</source>
@@ -5719,16 +5723,12 @@
         <translation>Zu groß</translation>
     </message>
     <message>
-        <source>{0}, {1} free</source>
-        <translation>{0}, {1} frei</translation>
+        <source>{0}, {1} left</source>
+        <translation>{0}, {1} bleiben frei</translation>
     </message>
     <message>
         <source>{0}: needs {1} more than the {2} here</source>
         <translation>{0}: braucht {1} mehr als die {2} hier</translation>
-    </message>
-    <message>
-        <source>unchanged</source>
-        <translation>unverändert</translation>
     </message>
     <message>
         <source>({0}-bit)</source>
@@ -5806,8 +5806,12 @@
         <translation>Gerät, Hub-Token, Speicherort, Ruhezeit</translation>
     </message>
     <message>
-        <source>Training of {0} is paused: see Train heads….</source>
-        <translation>Das Training von {0} ruht: siehe „Köpfe trainieren…“.</translation>
+        <source>Resume</source>
+        <translation>Fortsetzen</translation>
+    </message>
+    <message>
+        <source>Training of {0} is paused.</source>
+        <translation>Das Training von {0} pausiert.</translation>
     </message>
     <message>
         <source>Discover</source>
@@ -5926,8 +5930,8 @@
         <translation>Herunterladen</translation>
     </message>
     <message>
-        <source>Checking what fits this computer …</source>
-        <translation>Es wird geprüft, was auf diesen Computer passt …</translation>
+        <source>Checking what fits this computer…</source>
+        <translation>Es wird geprüft, was auf diesen Computer passt…</translation>
     </message>
     <message>
         <source>Ready</source>
@@ -6048,12 +6052,12 @@
         <translation>Voreinstellungen speichern, umbenennen, kopieren, löschen, einlesen oder ausgeben</translation>
     </message>
     <message>
-        <source>Save as …</source>
-        <translation>Speichern als …</translation>
+        <source>Save as…</source>
+        <translation>Speichern als…</translation>
     </message>
     <message>
-        <source>Rename …</source>
-        <translation>Umbenennen …</translation>
+        <source>Rename…</source>
+        <translation>Umbenennen…</translation>
     </message>
     <message>
         <source>Duplicate</source>
@@ -6064,12 +6068,12 @@
         <translation>Löschen</translation>
     </message>
     <message>
-        <source>Import …</source>
-        <translation>Einlesen …</translation>
+        <source>Import…</source>
+        <translation>Einlesen…</translation>
     </message>
     <message>
-        <source>Export …</source>
-        <translation>Ausgeben …</translation>
+        <source>Export…</source>
+        <translation>Ausgeben…</translation>
     </message>
     <message>
         <source>Use for new chats</source>
@@ -6156,7 +6160,7 @@
         <translation>Abbrechen</translation>
     </message>
     <message>
-        <source>Sent after this answer: {words}</source>
+        <source>Will be sent after this answer: {words}</source>
         <translation>Wird nach dieser Antwort gesendet: {words}</translation>
     </message>
 </context>
@@ -6980,8 +6984,8 @@
         <translation>Antwort, {0}</translation>
     </message>
     <message>
-        <source>Waiting for its turn …</source>
-        <translation>Wartet, bis sie dran ist …</translation>
+        <source>Waiting for its turn…</source>
+        <translation>Wartet, bis sie dran ist…</translation>
     </message>
     <message>
         <source>{0} · {1:,} tokens · {2:,.0f} tokens/s</source>
@@ -7019,8 +7023,8 @@
         <translation>Importieren und exportieren</translation>
     </message>
     <message>
-        <source>Empty trash …</source>
-        <translation>Papierkorb leeren …</translation>
+        <source>Empty trash…</source>
+        <translation>Papierkorb leeren…</translation>
     </message>
     <message>
         <source>Back to the conversations</source>
@@ -7127,8 +7131,8 @@
         <translation>Nach Quelle</translation>
     </message>
     <message>
-        <source>too small to gain</source>
-        <translation>zu klein für Gewinn</translation>
+        <source>Model too small to be sped up</source>
+        <translation>Modell zu klein, um schneller zu werden</translation>
     </message>
     <message>
         <source>A step of this model takes less than 2 ms, so drafting can&apos;t save time that anybody would notice. Tokens per step show what it saves with a large model.</source>
@@ -7213,7 +7217,7 @@
     </message>
     <message>
         <source>Thinking…</source>
-        <translation>Denkt nach …</translation>
+        <translation>Denkt nach…</translation>
     </message>
     <message>
         <source>Thought for {0}</source>
@@ -7271,8 +7275,8 @@
         <translation>Token entfernt.</translation>
     </message>
     <message>
-        <source>Asking Hugging Face …</source>
-        <translation>Hugging Face wird gefragt …</translation>
+        <source>Asking Hugging Face…</source>
+        <translation>Hugging Face wird gefragt…</translation>
     </message>
     <message>
         <source>The token works: it is {0}’s.</source>
@@ -7369,6 +7373,10 @@
         <translation>Fragen (*.jsonl *.json)</translation>
     </message>
     <message>
+        <source>Pausing after this step…</source>
+        <translation>Pausiert nach diesem Schritt…</translation>
+    </message>
+    <message>
         <source>Loading the model</source>
         <translation>Das Modell wird geladen</translation>
     </message>
@@ -7403,10 +7411,6 @@
     <message>
         <source>It stopped</source>
         <translation>Es ist stehen geblieben</translation>
-    </message>
-    <message>
-        <source>{0:.0f} tokens/s</source>
-        <translation>{0:.0f} Token/s</translation>
     </message>
     <message>
         <source>{0} left</source>
@@ -7456,8 +7460,24 @@
         <translation>Beginnen</translation>
     </message>
     <message>
-        <source>Give up…</source>
-        <translation>Aufgeben…</translation>
+        <source>Cancel training…</source>
+        <translation>Training abbrechen…</translation>
+    </message>
+    <message>
+        <source>Memory {0} at the worst moment · disk {1}, states and checkpoints together · the model writes {2} tokens/s · about {3}</source>
+        <translation>Speicher {0} im ungünstigsten Moment · Platte {1}, Zustände und Zwischenstände zusammen · das Modell schreibt {2} Tokens/s · etwa {3}</translation>
+    </message>
+    <message>
+        <source>Cancel the training, and delete what it has?</source>
+        <translation>Das Training abbrechen und löschen, was es hat?</translation>
+    </message>
+    <message>
+        <source>Resume</source>
+        <translation>Fortsetzen</translation>
+    </message>
+    <message>
+        <source>Heads for {0}</source>
+        <translation>Köpfe für {0}</translation>
     </message>
     <message>
         <source>Train others…</source>
@@ -7468,32 +7488,12 @@
         <translation>Das Modell beantwortet Fragen, und Köpfe lernen, seine Antworten zu raten; das Modell selbst bleibt, wie es ist. Währenddessen lässt sich chatten: Beides ist dann langsamer.</translation>
     </message>
     <message>
-        <source>Loading the model and trying it: a minute or two …</source>
-        <translation>Das Modell wird geladen und ausprobiert: ein bis zwei Minuten …</translation>
-    </message>
-    <message>
-        <source>Memory {0} at the worst moment · disk {1} · the model writes {2:.0f} tokens/s · about {3:.1f} hours</source>
-        <translation>Speicher höchstens {0} · Festplatte {1} · das Modell schreibt {2:.0f} Token/s · etwa {3:.1f} Stunden</translation>
-    </message>
-    <message>
-        <source>Give up, and delete what this run has?</source>
-        <translation>Aufgeben und löschen, was dieser Lauf hat?</translation>
-    </message>
-    <message>
-        <source>Go on</source>
-        <translation>Weiter</translation>
+        <source>Loading the model and trying it: a minute or two…</source>
+        <translation>Das Modell wird geladen und ausprobiert: ein bis zwei Minuten…</translation>
     </message>
     <message>
         <source>Pause</source>
         <translation>Anhalten</translation>
-    </message>
-    <message>
-        <source>the usual weights</source>
-        <translation>den üblichen Gewichten</translation>
-    </message>
-    <message>
-        <source>Heads for {0}, with {1}.</source>
-        <translation>Köpfe für {0}, mit {1}.</translation>
     </message>
     <message>
         <source>Heads in {0}</source>
@@ -7523,8 +7523,20 @@
         <translation>Nichts verlässt diesen Computer. Die Fragen liegen im Ordner des Laufs, bis er endet; die Köpfe enthalten keinen Text.</translation>
     </message>
     <message>
-        <source>Let the model learn with them</source>
-        <translation>Das Modell mitlernen lassen</translation>
+        <source>For the model&apos;s states, which heads learn from. Checkpoints come on top.</source>
+        <translation>Für die Zustände des Modells, aus denen die Köpfe lernen. Zwischenstände kommen hinzu.</translation>
+    </message>
+    <message>
+        <source>Fine-tune the model, too (LoRA)</source>
+        <translation>Auch das Modell feinabstimmen (LoRA)</translation>
+    </message>
+    <message>
+        <source>Time limit</source>
+        <translation>Zeitgrenze</translation>
+    </message>
+    <message>
+        <source>Disk space</source>
+        <translation>Plattenplatz</translation>
     </message>
     <message>
         <source>Heads guess better with a model that learned with them. What it learned is an adapter, which you choose when you load it; without it the model is as it was.</source>
@@ -7537,14 +7549,6 @@
     <message>
         <source>Tokens ahead</source>
         <translation>Token voraus</translation>
-    </message>
-    <message>
-        <source>Time for everything</source>
-        <translation>Zeit für alles</translation>
-    </message>
-    <message>
-        <source>Disk for the model&apos;s states</source>
-        <translation>Festplatte für die Zustände des Modells</translation>
     </message>
     <message>
         <source>What the model is asked</source>
@@ -7671,20 +7675,20 @@
         <translation>Den ganzen Baum zeigen (0)</translation>
     </message>
     <message>
-        <source>Open …</source>
-        <translation>Öffnen …</translation>
+        <source>Open…</source>
+        <translation>Öffnen…</translation>
     </message>
     <message>
         <source>Open a recorded trace</source>
         <translation>Eine Aufzeichnung öffnen</translation>
     </message>
     <message>
-        <source>Save trace …</source>
-        <translation>Sichern …</translation>
+        <source>Save trace…</source>
+        <translation>Sichern…</translation>
     </message>
     <message>
-        <source>Save picture …</source>
-        <translation>Bild sichern …</translation>
+        <source>Save picture…</source>
+        <translation>Bild sichern…</translation>
     </message>
     <message>
         <source>Save this picture as SVG or PNG</source>
@@ -7813,11 +7817,27 @@ Richtig Geratenes ist getönt und unterstrichen, sodass Sie zusehen können.</tr
     </message>
     <message>
         <source>Attach files…</source>
-        <translation>Dateien anhängen …</translation>
+        <translation>Dateien anhängen…</translation>
     </message>
     <message>
         <source>Write the answer again</source>
         <translation>Antwort neu schreiben</translation>
+    </message>
+    <message>
+        <source>Continue the answer</source>
+        <translation>Antwort fortsetzen</translation>
+    </message>
+    <message>
+        <source>Export this chat…</source>
+        <translation>Diesen Chat exportieren…</translation>
+    </message>
+    <message>
+        <source>Export all chats…</source>
+        <translation>Alle Chats exportieren…</translation>
+    </message>
+    <message>
+        <source>Import chats…</source>
+        <translation>Chats importieren…</translation>
     </message>
     <message>
         <source>Settings of this chat</source>
@@ -7826,6 +7846,10 @@ Richtig Geratenes ist getönt und unterstrichen, sodass Sie zusehen können.</tr
     <message>
         <source>Models…</source>
         <translation>Modelle…</translation>
+    </message>
+    <message>
+        <source>Open a GGUF file…</source>
+        <translation>GGUF-Datei öffnen…</translation>
     </message>
     <message>
         <source>List of conversations</source>
@@ -7850,6 +7874,10 @@ Richtig Geratenes ist getönt und unterstrichen, sodass Sie zusehen können.</tr
     <message>
         <source>Open a trace…</source>
         <translation>Aufzeichnung öffnen…</translation>
+    </message>
+    <message>
+        <source>Save the trace…</source>
+        <translation>Aufzeichnung speichern…</translation>
     </message>
     <message>
         <source>Larger</source>

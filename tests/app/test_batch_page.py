@@ -108,7 +108,7 @@ def test_a_batch_shows_how_far_it_is_its_answers_pauses_and_goes_on(
     assert commands[0].was_stopped
     assert not begun.pause_button.isEnabled()
     commands[0].code = 3
-    qtbot.waitUntil(lambda: begun.pause_button.text() == "Go on")
+    qtbot.waitUntil(lambda: begun.pause_button.text() == "Resume")
     begun.pause_button.click()
     assert len(commands) == 2
     tell(job, BatchProgress("done", 8, 1, 8))
@@ -126,7 +126,7 @@ def test_a_problem_is_told_with_what_to_do(
     commands[0].words, commands[0].code = "error: The disk is full.\n  Make room.", 1
     label = begun.view.problem_label
     qtbot.waitUntil(lambda: label.text() == "The disk is full. Make room.")
-    assert begun.pause_button.text() == "Go on"
+    assert begun.pause_button.text() == "Resume"
 
 
 def test_giving_up_is_asked_and_keeps_the_answers(
@@ -161,7 +161,7 @@ def test_the_next_start_goes_on_with_what_ran_and_not_with_what_was_paused(
         return later
 
     later = reopened()
-    assert later.pause_button.text() == "Go on"
+    assert later.pause_button.text() == "Resume"
     assert later.go_on()
     assert len(commands) == 2
     later.pause_button.click()

@@ -204,7 +204,7 @@ def entries(menu) -> list:
 def test_presets_of_the_program_offer_a_copy_alone(ready: Ready) -> None:
     bar = ready[0].page.control.presets
     enabled = {a.text(): a.isEnabled() for a in entries(bar.menu) if a.text()}
-    assert (enabled["Delete"], enabled["Rename …"], enabled["Duplicate"]) == (False, False, True)
+    assert (enabled["Delete"], enabled["Rename…"], enabled["Duplicate"]) == (False, False, True)
 
 
 def test_damaged_presets_are_told_when_the_window_opens(

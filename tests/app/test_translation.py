@@ -6,15 +6,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QTranslator
+from PySide6.QtCore import QLocale, QTranslator
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.commands.window_commands import MENU
+from app.control.number_box import NumberBox
 from app.engine_said import engine_said
+from app.library.sizes import on_disk
 from app.translation import chosen_language, install_language
+from app.widgets.numbers import Number
 from medusa_core.api import read_attachment, read_trace, resources_dir
-from medusa_core.chat_settings import ChatSettings
+from medusa_core.chat_settings import SETTINGS, ChatSettings
 from medusa_core.errors import MedusaError
 from medusa_core.files.gguf import read_gguf
 from medusa_core.messages import WeightFormats
@@ -40,6 +43,7 @@ def german(qapp: QApplication) -> Iterator[None]:
     before = set(qapp.findChildren(QTranslator))
     assert install_language(qapp, "de", FOLDER) == "de"
     yield
+    QLocale.setDefault(QLocale("en"))
     for translator in set(qapp.findChildren(QTranslator)) - before:
         qapp.removeTranslator(translator)
         translator.deleteLater()
@@ -69,7 +73,14 @@ def test_the_list_of_the_engines_texts_is_that_of_its_source() -> None:
     ("text", "told"),
     [
         ("No model is loaded.", "Es ist kein Modell geladen."),
+<<<<<<< HEAD
         ("The chat template of a/b writes nothing.", "Die Chat-Vorlage von a/b schreibt nichts."),
+=======
+        (
+            "a/b is neither a folder nor a GGUF file.",
+            "a/b ist weder ein Ordner noch eine GGUF-Datei.",
+        ),
+>>>>>>> 5ab7322 (window: file dialogs, numbers, training and menus as people expect them)
         (
             "Models of type 'mamba' aren't supported: some of their layers share keys and values.",
             MAMBA,
@@ -102,7 +113,7 @@ def test_errors_of_the_engine_are_told_in_german(german: None, tmp_path: Path) -
 
 
 def test_in_english_texts_stay_as_they_are() -> None:
-    assert engine_said("a/b has no chat template.") == "a/b has no chat template."
+    assert engine_said("a/b isn't a file.") == "a/b isn't a file."
 
 
 def test_the_systems_language_is_taken_unless_another_one_is_chosen() -> None:
@@ -138,3 +149,28 @@ def test_the_side_panel_is_german(german: None, qtbot: QtBot, open_fake: Open) -
     assert "auszulosen" in control.groups["Sampling"].note
     control.presets.save_as("Exact")  # in whatever language, it comes with the program
     assert [preset.name for preset in control.presets._presets.all].count("Exact") == 1
+
+
+@pytest.mark.usefixtures("german")
+def test_numbers_follow_the_language() -> None:
+    assert f"{Number(4096):,}" == "4.096"
+    assert f"{Number(1234.5):,.2f} tokens" == "1.234,50 tokens"
+    assert on_disk(13_500_000_000) == "13,5 GB"
+
+
+@pytest.mark.usefixtures("german")
+def test_a_number_box_writes_a_comma_and_reads_a_point_as_well(qtbot: QtBot) -> None:
+    box = NumberBox(SETTINGS["temperature"])
+    qtbot.addWidget(box)
+    box.setValue(1.0)
+    assert box.text() == "1,0"
+    for typed in ("0.7", "0,7"):
+        box.setValue(1.0)
+        box.lineEdit().setText(typed)
+        box.interpretText()
+        assert box.value() == pytest.approx(0.7)
+
+
+def test_numbers_are_english_in_english() -> None:
+    assert f"{Number(4096):,}" == "4,096"
+    assert f"{Number(1.5):.2f}" == "1.50"

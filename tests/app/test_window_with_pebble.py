@@ -340,7 +340,7 @@ def test_the_strip_says_that_the_demo_is_too_small_to_gain(
 ) -> None:
     strip = window.page.strip
     assert strip.gain_label.isVisible()
-    assert strip.gain_label.text() == "· too small to gain"
+    assert strip.gain_label.text() == "· Model too small to be sped up"
     answer = ask(qtbot, window, "Hello!")
     assert not any("× plain" in text for text in answer.row.figure_texts())
     assert strip.mean_label.text().endswith("tokens/step")

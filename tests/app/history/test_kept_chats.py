@@ -168,8 +168,8 @@ def test_conversations_are_renamed_pinned_and_put_into_folders(
         window.chat.new_chat()
     monkeypatch.setattr(QInputDialog, "getText", lambda *_: ("Work", True))
     choose(window, "one", "Pin")
-    choose(window, "two", "New folder …")
-    choose(window, "three", "Rename …")
+    choose(window, "two", "New folder…")
+    choose(window, "three", "Rename…")
     rows = window.sidebar.model.rows
     assert [rows_text(row) for row in rows] == ["Pinned", "one", "Work", "two", "Today", "Work"]
 
@@ -303,7 +303,7 @@ def test_a_conversation_is_exported_and_taken_again(
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "out"), name))
 
     async def export() -> None:
-        choose(window, "one", "Export …")
+        choose(window, "one", "Export…")
         await asyncio.gather(*files._work)
 
     asyncio.run(export())

@@ -109,7 +109,7 @@ def test_edits_made_while_one_is_verified_wait_for_it(qtbot: QtBot, open_fake: O
         assert item is not None
         item.setText(text)
     assert len(engine.of_kind(Verify)) == 2, "the others wait"
-    assert panel.text == "Verifying …"
+    assert panel.text == "Verifying…"
     engine.gate.set()
     # Two tokens took the place of one, and then one that of both: what came behind has moved.
     qtbot.waitUntil(lambda: ids_of(panel) == [1, 9, 4, 1, 1])

@@ -181,7 +181,7 @@ def test_what_is_imported_has_its_row_at_once_and_nothing_else_is_loaded(
         last = tab.table.rowCount() - 1
         assert (tab.table.currentRow(), tab.chosen) == (last, None)
         shown = [tab.table.item(last, column) for column in range(2)]
-        assert [item.text() for item in shown if item is not None] == ["zebra", "Reading …"]
+        assert [item.text() for item in shown if item is not None] == ["zebra", "Reading…"]
         assert not tab.details.action_button.isEnabled()
         tab._load()
         assert wanted == []

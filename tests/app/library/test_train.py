@@ -94,8 +94,11 @@ def test_a_run_shows_how_far_it_is_pauses_and_goes_on(
     dialog.pause_button.click()
     assert commands[0].was_stopped
     assert not dialog.pause_button.isEnabled()
+    assert view.stage_label.text() == "Pausing after this step…"
+    dialog._look()
+    assert not dialog.pause_button.isEnabled(), "until it has stopped"
     commands[0].code = 3
-    qtbot.waitUntil(lambda: dialog.pause_button.text() == "Go on")
+    qtbot.waitUntil(lambda: dialog.pause_button.text() == "Resume")
     dialog.pause_button.click()
     assert commands[1].arguments[-2] == "--resume"
     with qtbot.waitSignal(dialog.made) as made:
@@ -115,7 +118,7 @@ def test_a_problem_is_told_with_what_to_do(
     label = dialog.run_view.problem_label
     qtbot.waitUntil(lambda: label.text() == "The disk is full. Make room.")
     assert label.isVisible()
-    assert dialog.pause_button.text() == "Go on"
+    assert dialog.pause_button.text() == "Resume"
 
 
 def test_giving_up_is_asked_and_deletes(
@@ -147,7 +150,7 @@ def test_a_run_of_yesterday_is_offered(
     later = TrainDialog(own, appearance)
     qtbot.addWidget(later)
     later.show()
-    assert later.pause_button.text() == "Go on"
+    assert later.pause_button.text() == "Resume"
     assert not later.start_button.isVisible()
     assert later.form.chats_box.isHidden(), "there is no history"
 
@@ -161,7 +164,7 @@ def test_needs_are_asked_before(
     told = '{"peak_bytes": 4900000000, "disk_bytes": 6, "tokens_per_s": 7.0, "hours": 1.5}'
     (folder / "needs.json").write_text(told)
     commands[0].code = 0
-    qtbot.waitUntil(lambda: "about 1.5 hours" in dialog.needs_label.text())
+    qtbot.waitUntil(lambda: "about 1.5 h" in dialog.needs_label.text())
     assert not folder.exists()
     dialog.form.heads_box.setValue(4)
     assert dialog.needs_label.text() == "", "that was for other heads"
@@ -268,3 +271,14 @@ def test_a_gain_that_can_not_be_read_is_none(tmp_path: Path, text: str) -> None:
     assert read_gain(tmp_path) is None
     write_gain(tmp_path, HeadsGain(2.0, 1.5))
     assert read_gain(tmp_path) == HeadsGain(2.0, 1.5)
+
+
+def test_enter_never_cancels_a_run(dialog: TrainDialog, commands: list[FakeCommand]) -> None:
+    dialog.start_button.click()
+    assert dialog.pause_button.isDefault()
+    assert not dialog.cancel_button.autoDefault()
+
+
+def test_disk_space_is_asked_for_in_the_unit_in_which_it_is_told(dialog: TrainDialog) -> None:
+    dialog.form.disk_box.setValue(5)
+    assert dialog.form.wish("m", "", "").states_gib * 2**30 == pytest.approx(5e9)
