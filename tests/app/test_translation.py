@@ -73,14 +73,7 @@ def test_the_list_of_the_engines_texts_is_that_of_its_source() -> None:
     ("text", "told"),
     [
         ("No model is loaded.", "Es ist kein Modell geladen."),
-<<<<<<< HEAD
         ("The chat template of a/b writes nothing.", "Die Chat-Vorlage von a/b schreibt nichts."),
-=======
-        (
-            "a/b is neither a folder nor a GGUF file.",
-            "a/b ist weder ein Ordner noch eine GGUF-Datei.",
-        ),
->>>>>>> 5ab7322 (window: file dialogs, numbers, training and menus as people expect them)
         (
             "Models of type 'mamba' aren't supported: some of their layers share keys and values.",
             MAMBA,
