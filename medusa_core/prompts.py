@@ -32,22 +32,27 @@ def read_prompts(path: Path, limit: int | None = None) -> list[Prompt]:
     """Read a file of prompts.
 
     Args:
-        path: JSON lines; fields beyond the known ones are ignored.
+        path: JSON lines, or a folder of such files; fields beyond the known ones are ignored.
         limit: Most prompts to take, in turns from each category; None takes all.
 
     Raises:
         PromptFileError: The file can't be read; the message names the line.
     """
+    files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
+    prompts = [prompt for file in files for prompt in _read(file)]
+    if not prompts:
+        raise PromptFileError(f"{path} holds no prompt.", "Each line is one JSON object.")
+    return prompts if limit is None else _take_turns(prompts)[:limit]
+
+
+def _read(path: Path) -> list[Prompt]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise PromptFileError(
             f"{path} can't be read: {error}.", "Name a file of prompts with --prompts."
         ) from error
-    prompts = [_parse(line, n, path) for n, line in enumerate(lines, 1) if line.strip()]
-    if not prompts:
-        raise PromptFileError(f"{path} holds no prompt.", "Each line is one JSON object.")
-    return prompts if limit is None else _take_turns(prompts)[:limit]
+    return [_parse(line, n, path) for n, line in enumerate(lines, 1) if line.strip()]
 
 
 def _parse(line: str, number: int, path: Path) -> Prompt:

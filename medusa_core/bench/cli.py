@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,17 +26,22 @@ from medusa_core.generate.cli import (
     options_of,
     ready,
 )
+from medusa_core.resources import demo_model_dir
 
 if TYPE_CHECKING:
     from medusa_core.prompts import Prompt
     from medusa_core.target import Target
+
+AUTO = "auto"
 
 log = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `bench`."""
-    parser.add_argument("--prompts", type=Path, help="file of prompts, JSON lines")
+    parser.add_argument(
+        "--prompts", type=Path, help="file of prompts, JSON lines, or a folder of such"
+    )
     parser.add_argument(
         "--step-cost",
         action="store_true",
@@ -50,7 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("all",),
         help="instead: all drafters that serve the model; the fastest becomes its default here",
     )
-    parser.add_argument("--modes", default="none,medusa", help="drafters, with commas between")
+    parser.add_argument(
+        "--modes",
+        default="none,medusa",
+        help="drafters, with commas between; auto is the one that the window would choose",
+    )
     parser.add_argument("--peers", default="", help="other programs, such as transformers")
     parser.add_argument("--shape", help="with --step-cost: random weights of a well-known model")
     parser.add_argument(
@@ -113,11 +122,26 @@ def _report(args: argparse.Namespace) -> Mapping[str, object]:
     if args.prompts is None:
         raise RequestError("There are no prompts.", "Name a file with --prompts.")
     prompts = read_prompts(args.prompts, args.limit)
-    target = open_target(args)
-    if args.drafters:
-        return _race_drafters(args, target, prompts)
-    sweeps = {"epsilon": _sweep_epsilon, "rows": _sweep_rows}
-    return sweeps.get(args.sweep, _race)(args, target, prompts)
+    with _open(args) as target:
+        if args.drafters:
+            return _race_drafters(args, target, prompts)
+        sweeps = {"epsilon": _sweep_epsilon, "rows": _sweep_rows}
+        return sweeps.get(args.sweep, _race)(args, target, prompts)
+
+
+@contextmanager
+def _open(args: argparse.Namespace) -> Iterator[Target]:
+    """The target with all drafters that it has in the window, and nothing learned yet."""
+    from medusa_core.target import load_target
+
+    with tempfile.TemporaryDirectory(prefix="medusa-learned-") as folder:
+        options = replace(options_of(args), learned_dir=Path(folder))
+        target = ready(args, load_target(*model_dirs(args), options))
+        try:
+            yield target
+        finally:
+            if target.learned is not None:
+                target.learned.close()
 
 
 def _race_drafters(
@@ -279,17 +303,11 @@ def _race(args: argparse.Namespace, target: Target, prompts: Sequence[Prompt]) -
         markdown,
         table,
     )
-    from medusa_core.drafters.lineup import drafter_registry
     from medusa_core.pace.tuner import Tuner
     from medusa_core.rules.rule import rule_registry
 
     modes, peers = _names(args.modes), _names(args.peers)
-    if not modes:
-        raise RequestError("There is no mode to run.", "Name some with --modes none,medusa.")
-    for name in modes:
-        drafter = drafter_registry().get(name)
-        if not drafter.serves(target):
-            raise RequestError(f"{target.name} can't use the drafter {name!r}.", drafter.hint)
+    chosen = _drafters(args, target, modes)
     peer_specs = {name: peer_registry().get(name) for name in peers}
     rule = rule_of(args)
     if peers and rule != "greedy":
@@ -305,29 +323,53 @@ def _race(args: argparse.Namespace, target: Target, prompts: Sequence[Prompt]) -
     tuner = open_tuner(args, target)
     # Each mode learns for itself.
     contestants: dict[str, Contestant] = {
-        name: OwnMode(target, settings_of(args, name, rows), Tuner(target, tuner.costs))
-        for name in modes
+        name: OwnMode(target, settings_of(args, drafter, rows), Tuner(target, tuner.costs))
+        for name, drafter in chosen.items()
     }
-    for name, spec in peer_specs.items():
-        contestants[name] = spec.build(
+    for name, peer in peer_specs.items():
+        contestants[name] = peer.build(
             PeerOptions(model_dirs(args)[0], target, args.max_new_tokens, assistant_dir(args))
         )
     race = run_race(contestants, prompts, args.repeats, _show_progress)
     report = make_report(race, modes, peers, target)
+    report["drafters"] = chosen
     print(table(report))
     if len(modes) > 1:
         print(category_table(report))
     print(
         f"{torch.get_num_threads()} threads · {rows or 'measured'} rows per step · "
         f"{race.num_skipped} prompts skipped as too long"
+        + (f" · auto is {chosen[AUTO]}" if AUTO in chosen else "")
     )
     if "none" in modes and rule_registry().get(rule).choice.is_exact:
         for name in (*modes, *peers):
-            for divergence in divergences(race, name, target, settings_of(args, name, rows)):
+            drafter = chosen.get(name, name)
+            for divergence in divergences(race, name, target, settings_of(args, drafter, rows)):
                 print(f"{name} differs from plain decoding: {divergence}")
     if args.markdown is not None:
         _write(args.markdown, markdown(report))
     return report
+
+
+def _drafters(args: argparse.Namespace, target: Target, modes: Sequence[str]) -> dict[str, str]:
+    """The drafter of each mode.
+
+    Raises:
+        RequestError: There is no mode, or the target can't use a drafter.
+    """
+    from medusa_core.bench.drafters import drafter_of_window
+    from medusa_core.drafters.lineup import drafter_registry
+
+    if not modes:
+        raise RequestError("There is no mode to run.", "Name some with --modes none,medusa.")
+    chosen = {name: name for name in modes}
+    for name in modes:
+        if name != AUTO and not (spec := drafter_registry().get(name)).serves(target):
+            raise RequestError(f"{target.name} can't use the drafter {name!r}.", spec.hint)
+    if AUTO in modes:
+        shows_drafts = model_dirs(args)[0] == demo_model_dir()
+        chosen[AUTO] = drafter_of_window(target, known_of(args, target), shows_drafts)
+    return chosen
 
 
 def _epsilons(text: str) -> tuple[float, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from medusa_core.drafters.lineup import drafters_for
-from medusa_core.engine.drafter_race import DrafterRace
+from medusa_core.engine.drafter_race import DrafterRace, usual_race
 from medusa_core.errors import RequestError
 from medusa_core.messages import DrafterSpeed
 from medusa_core.pace.known import Known
@@ -50,6 +50,24 @@ def race_drafters(
     by_name = {speed.name: speed for speed in race.speeds}
     order = (spec.name for spec in drafters_for(target, race.speeds))
     return tuple(by_name[name] for name in order if name in by_name)
+
+
+def drafter_of_window(target: Target, known: Known, shows_drafts: bool) -> str:
+    """The drafter that the window would choose: the fastest of its race, which is run if need be.
+
+    Args:
+        target: The loaded target.
+        known: What is known of it here; what the race finds is kept.
+        shows_drafts: As `drafters_for` has it.
+    """
+    speeds = known.speeds()
+    if not speeds:
+        race = usual_race(target, known.costs())
+        while not race.is_done:
+            race.advance()
+        speeds = race.speeds
+        known.keep_speeds(speeds)
+    return drafters_for(target, speeds, shows_drafts=shows_drafts)[0].name
 
 
 def drafters_json(speeds: Sequence[DrafterSpeed]) -> dict[str, Any]:

@@ -41,7 +41,8 @@ class LlamaCpp:
 
         Args:
             path: The file.
-            num_tokens: Size of the context, and of the largest batch.
+            num_tokens: Size of the context, and of the largest batch, which is computed in parts as
+                llama.cpp does it by itself.
 
         Raises:
             RequestError: llama-cpp-python isn't installed, or can't load the file.
@@ -92,11 +93,11 @@ class LlamaCpp:
         api.llama_backend_init()
         model = api.llama_model_load_from_file(str(path).encode(), api.llama_model_default_params())
         parameters = api.llama_context_default_params()
-        parameters.n_ctx = parameters.n_batch = parameters.n_ubatch = num_tokens
+        parameters.n_ctx = parameters.n_batch = num_tokens
         parameters.n_threads = parameters.n_threads_batch = torch.get_num_threads()
         context = api.llama_init_from_model(model, parameters) if model else None
         if not context:
-            raise RequestError("llama.cpp can't load the exported weights.", "Leave out llamacpp.")
+            raise RequestError(f"llama.cpp can't load {path.name}.", "Leave out llamacpp.")
         return model, context
 
 

@@ -45,8 +45,9 @@ def make_report(race: Race, modes: Sequence[str], peers: Sequence[str], target: 
     reference = _flat(race, modes[0]) if "none" not in modes else _flat(race, "none")
     figures = {name: _figures(_flat(race, name), reference) for name in (*modes, *peers)}
     plain = figures.get("none")
-    for name in modes:
+    for name in (*modes, *peers):
         figures[name]["speedup_vs_none"] = _ratio(figures[name], plain)
+    for name in modes:
         figures[name]["num_skipped"] = race.num_skipped
         figures[name]["num_prompts"] = len(race.results[name][0])
     for name in peers:
@@ -55,11 +56,11 @@ def make_report(race: Race, modes: Sequence[str], peers: Sequence[str], target: 
         "machine": machine(target),
         "modes": {name: figures[name] for name in modes},
         "peers": {name: figures[name] for name in peers},
-        "categories": _categories(race, modes),
+        "categories": _categories(race, modes, peers),
     }
 
 
-_PEER_KEYS = ("tokens_per_s", "decode_tokens_per_s", "identical_outputs")
+_PEER_KEYS = ("tokens_per_s", "decode_tokens_per_s", "identical_outputs", "speedup_vs_none")
 
 
 def divergences(
@@ -87,10 +88,11 @@ def table(report: Report) -> str:
 
 def category_table(report: Report) -> str:
     """Tokens per step and speed against plain decoding in every category, for people."""
-    categories, modes = report["categories"], report["modes"]
+    categories, modes, peers = report["categories"], report["modes"], report["peers"]
     assert isinstance(categories, dict)
     assert isinstance(modes, dict)
-    names = [name for name in modes if name != "none"]
+    assert isinstance(peers, dict)
+    names = [name for name in (*modes, *peers) if name != "none"]
     lines = [f"{'tau, x none':20}" + "".join(f"{name:>16}" for name in names)]
     for category, figures in categories.items():
         cells = [_cell(figures[name]) for name in names]
@@ -160,17 +162,21 @@ def _ratio(figures: Figures, plain: Figures | None) -> float | None:
     return (figures["decode_tokens_per_s"] or 0.0) / plain["decode_tokens_per_s"]
 
 
-def _categories(race: Race, modes: Sequence[str]) -> dict[str, dict[str, Figures]]:
+def _categories(
+    race: Race, modes: Sequence[str], peers: Sequence[str]
+) -> dict[str, dict[str, Figures]]:
     names = sorted({c.prompt.category for c in _flat(race, modes[0])})
-    return {name: _category(race, modes, name) for name in names}
+    return {name: _category(race, modes, peers, name) for name in names}
 
 
-def _category(race: Race, modes: Sequence[str], category: str) -> dict[str, Figures]:
+def _category(
+    race: Race, modes: Sequence[str], peers: Sequence[str], category: str
+) -> dict[str, Figures]:
     def of(mode: str) -> list[Conversation]:
         return [c for c in _flat(race, mode) if c.prompt.category == category]
 
     reference = of("none" if "none" in modes else modes[0])
-    figures = {mode: _figures(of(mode), reference) for mode in modes}
+    figures = {name: _figures(of(name), reference) for name in (*modes, *peers)}
     for values in figures.values():
         values["speedup_vs_none"] = _ratio(values, figures.get("none"))
         values["num_prompts"] = len(reference) // len(race.results[modes[0]])

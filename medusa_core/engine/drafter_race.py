@@ -23,12 +23,16 @@ from medusa_core.messages import (
 )
 from medusa_core.pace.costs import StepCosts
 from medusa_core.pace.tuner import Tuner
+from medusa_core.prompts import read_prompts
+from medusa_core.resources import prompts_dir
 from medusa_core.target import Target
 
 log = logging.getLogger(__name__)
 
 PLAIN = "none"
 _WARM_TOKENS = 4
+# Few and short questions: somebody may be waiting to ask.
+_USUAL, _USUAL_TOKENS, _USUAL_S = 8, 48, 120.0
 
 
 @dataclass(slots=True)
@@ -198,3 +202,10 @@ class DrafterRace:
         names = sorted(self._tuners)
         random.Random(self._place).shuffle(names)
         return names
+
+
+def usual_race(target: Target, costs: StepCosts) -> DrafterRace:
+    """The race that the window runs in spare time, on shipped questions."""
+    prompts = read_prompts(prompts_dir() / "general.jsonl", _USUAL)
+    asked = [prompt.turns[0] for prompt in prompts]
+    return DrafterRace(target, costs, asked, _USUAL_TOKENS, _USUAL_S)

@@ -19,7 +19,7 @@ from medusa_core.drafters.lineup import drafters_for
 from medusa_core.drafters.source import source_registry
 from medusa_core.engine.admission import check_threads
 from medusa_core.engine.counting import count
-from medusa_core.engine.drafter_race import DrafterRace
+from medusa_core.engine.drafter_race import DrafterRace, usual_race
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
 from medusa_core.engine.together import step_together, those_together
@@ -63,15 +63,11 @@ from medusa_core.pace.calibration import measure_costs
 from medusa_core.pace.known import Known
 from medusa_core.pace.threads import Threads
 from medusa_core.pace.tuner import Tuner
-from medusa_core.prompts import read_prompts
-from medusa_core.resources import prompts_dir
 from medusa_core.rules.rule import rules_by_preference
 from medusa_core.target import LoadOptions, Target, load_target
 
 log = logging.getLogger(__name__)
 
-# Few and short questions: somebody may be waiting to ask.
-_RACED, _RACED_TOKENS, _RACED_S = 8, 48, 120.0
 _LACKS_MEMORY = ("out of memory", "ALLOC_FAILED", "allocate memory")
 
 
@@ -275,9 +271,7 @@ class Executor:
             return
         if tuner.costs is None:
             raise RequestError("What a step costs is not known.", "Calibrate the model first.")
-        prompts = read_prompts(prompts_dir() / "general.jsonl", _RACED)
-        asked = [prompt.turns[0] for prompt in prompts]
-        self._race = (command, DrafterRace(target, tuner.costs, asked, _RACED_TOKENS, _RACED_S))
+        self._race = (command, usual_race(target, tuner.costs))
 
     def _race_on(self, command: Race, race: DrafterRace) -> None:
         try:

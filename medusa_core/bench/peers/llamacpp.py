@@ -1,4 +1,4 @@
-"""llama.cpp, greedy, the same weights in f16."""
+"""llama.cpp, greedy: the same GGUF file, or a folder's weights in 16 bits."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from medusa_core.bench.gguf_export import write_gguf
 from medusa_core.bench.llamacpp import LlamaCpp, llama_cpp_module
 from medusa_core.bench.peer import PeerOptions, PeerSpec
 from medusa_core.engine.overflow import fit
+from medusa_core.files.gguf import is_gguf
 from medusa_core.messages import ChatMessage, GenerateSettings
 
 
@@ -23,10 +24,13 @@ class LlamaCppPeer:
         llama_cpp_module()
         self._target = options.target
         self._max_new_tokens = options.max_new_tokens
-        self._folder = tempfile.TemporaryDirectory(prefix="medusa-gguf-")
-        path = Path(self._folder.name) / "model.gguf"
-        write_gguf(options.model_dir, options.target.config, path)
-        self._model = LlamaCpp(path, options.target.config.context_tokens)
+        num_tokens = options.target.config.context_tokens
+        path = options.model_dir
+        if not is_gguf(path):
+            self._folder = tempfile.TemporaryDirectory(prefix="medusa-gguf-")
+            path = Path(self._folder.name) / "model.gguf"
+            write_gguf(options.model_dir, options.target.config, path)
+        self._model = LlamaCpp(path, num_tokens)
 
     def conversation(self) -> AbstractContextManager[None]:
         """Every answer starts with an empty cache."""
