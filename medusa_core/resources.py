@@ -10,7 +10,7 @@ import platformdirs
 
 FIRST_MODEL_NAME = "SmolLM2 135M Instruct"
 FIRST_MODEL_LICENCE = "Apache-2.0"
-_FIRST_MODEL = ("smollm2-135m-instruct", "SmolLM2-135M-Instruct.Q4_1.gguf")
+FIRST_MODEL_FILE = ("smollm2-135m-instruct", "SmolLM2-135M-Instruct.Q4_1.gguf")
 
 
 def resources_dir() -> Path:
@@ -27,13 +27,13 @@ def models_dir() -> Path:
 
 def first_model_file() -> Path | None:
     """The GGUF file of the model of the first start; None where it wasn't fetched."""
-    path = models_dir().joinpath(*_FIRST_MODEL)
+    path = models_dir().joinpath(*FIRST_MODEL_FILE)
     return path if path.is_file() else None
 
 
 def first_heads_dir() -> Path | None:
     """Folder of the heads of the model of the first start; None where none are shipped."""
-    folder = resources_dir() / "heads" / _FIRST_MODEL[0]
+    folder = resources_dir() / "heads" / FIRST_MODEL_FILE[0]
     return folder if (folder / "config.json").is_file() else None
 
 
