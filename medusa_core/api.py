@@ -19,7 +19,13 @@ from medusa_core.batches.job import BatchJob, BatchState, BatchWish, OwnBatches
 from medusa_core.batches.progress import BatchProgress
 from medusa_core.batches.row import BatchRow, read_rows
 from medusa_core.files.json_file import read_json
-from medusa_core.history.exchange.export import FileKind, export, export_gently
+from medusa_core.history.exchange.export import (
+    Exported,
+    FileKind,
+    export_gently,
+    export_page,
+    write_whole,
+)
 from medusa_core.history.exchange.reading import ConversationFile
 from medusa_core.history.history import History, open_history
 from medusa_core.history.records import (
@@ -273,6 +279,7 @@ __all__ = [
     "DeviceOffer",
     "Engine",
     "EventSink",
+    "Exported",
     "FileKind",
     "Folder",
     "Forecast",
@@ -312,8 +319,8 @@ __all__ = [
     "converting",
     "demo_model",
     "device_with",
-    "export",
     "export_gently",
+    "export_page",
     "forecast",
     "forget_learned",
     "forget_strangers",
@@ -358,4 +365,5 @@ __all__ = [
     "with_offline",
     "with_token",
     "write_trace",
+    "write_whole",
 ]

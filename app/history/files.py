@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from app.settings.words import QT_TRANSLATE_NOOP
 from app.widgets.file_dialogs import ask_for_files, ask_where_to_save
-from medusa_core.api import ConversationFile, FileKind, History, export_gently
+from medusa_core.api import ConversationFile, Exported, FileKind, History, export_gently
 from medusa_core.errors import MedusaError
 
 log = logging.getLogger(__name__)
@@ -21,6 +21,14 @@ _KINDS = {
     QT_TRANSLATE_NOOP("History", "Markdown (*.md)"): FileKind.MARKDOWN,
     QT_TRANSLATE_NOOP("History", "Web page (*.html)"): FileKind.HTML,
     QT_TRANSLATE_NOOP("History", "Everything, to be imported again (*.json)"): FileKind.JSON,
+}
+_BY_ENDING = {
+    ".md": FileKind.MARKDOWN,
+    ".markdown": FileKind.MARKDOWN,
+    ".html": FileKind.HTML,
+    ".htm": FileKind.HTML,
+    ".json": FileKind.JSON,
+    ".pdf": None,
 }
 _IMPORTED = QT_TRANSLATE_NOOP("History", "Conversations (*.json *.zip);;All files (*)")
 
@@ -55,14 +63,18 @@ class ConversationFiles(QObject):
         kinds = {
             QCoreApplication.translate("History", words): kind for words, kind in _KINDS.items()
         }
+        proposed = f"{_file_name(name)}.md"
         told, kind = ask_where_to_save(
             self._window,
             self.tr("Export"),
-            f"{_file_name(name)}.md",
+            proposed,
             ";;".join((*kinds, "PDF (*.pdf)")),
         )
         if told:
-            self._start(self.export(told, kinds.get(kind), conversation_ids))
+            chosen = kinds.get(kind)
+            if told.name == proposed and chosen is not FileKind.MARKDOWN:
+                told = told.with_suffix("")  # nobody typed this ending: the filter was chosen
+            self._start(self.export(told, chosen, conversation_ids))
 
     async def export(
         self, path: Path, kind: FileKind | None, conversation_ids: Sequence[str] | None
@@ -70,28 +82,46 @@ class ConversationFiles(QObject):
         """Write conversations into a file; says what was done.
 
         Args:
-            path: The file; its ending is added where it has none.
-            kind: What it is written as; None for PDF.
+            path: The file; its ending says what is written, and is added where it has none.
+            kind: What is written where the ending doesn't say; None for PDF.
             conversation_ids: Which ones; None for all that aren't in the trash.
         """
-        suffix = ".pdf" if kind is None else f".{kind.value}"
-        path = path if path.suffix else path.with_suffix(suffix)
+        kind = _BY_ENDING.get(path.suffix.lower(), kind)
+        if not path.suffix:
+            path = _free(path.with_suffix(".pdf" if kind is None else f".{kind.value}"))
         try:
-            if kind is None:
-                from app.history.pdf import export_pdf
-
-                count = export_pdf(self._history, path, conversation_ids)
-            else:
-                count = await export_gently(self._history, path, kind, conversation_ids)
+            written = await self._write(path, kind, conversation_ids)
         except MedusaError as error:
             self.failed.emit(error.message, error.hint)
-            return
+        except Exception:
+            log.exception("conversations can't be exported")
+            self.failed.emit(self.tr("{0} can't be written.").format(path.name), self._see_log())
+        else:
+            self.said.emit(self._told(written, path.name))
+
+    async def _write(
+        self, path: Path, kind: FileKind | None, conversation_ids: Sequence[str] | None
+    ) -> Exported:
+        if kind is not None:
+            return await export_gently(self._history, path, kind, conversation_ids)
+        from app.history.pdf import export_pdf
+
+        return export_pdf(self._history, path, conversation_ids)
+
+    def _told(self, written: Exported, name: str) -> str:
+        count, num_damaged = written
         told = (
-            self.tr("1 conversation written to {0}.").format(path.name)
+            self.tr("1 conversation written to {0}.").format(name)
             if count == 1
-            else self.tr("{0} conversations written to {1}.").format(count, path.name)
+            else self.tr("{0} conversations written to {1}.").format(count, name)
         )
-        self.said.emit(told)
+        if num_damaged:
+            damaged = self.tr("Damaged steps are left out (answers: {0}); all texts are there.")
+            told = f"{told} {damaged.format(num_damaged)}"
+        return told
+
+    def _see_log(self) -> str:
+        return self.tr("The log says why: please report it.")
 
     def ask_to_import(self) -> None:
         """Ask for files and take their conversations."""
@@ -111,6 +141,10 @@ class ConversationFiles(QObject):
             except MedusaError as error:
                 self.failed.emit(error.message, error.hint)
                 continue
+            except Exception:
+                log.exception("conversations can't be imported")
+                self.failed.emit(self.tr("{0} can't be read.").format(path.name), self._see_log())
+                continue
             num_new, num_known = num_new + taken.num_new, num_known + taken.num_known
         self.imported.emit()
         known = self.tr(", {0} were here already").format(num_known) if num_known else ""
@@ -126,3 +160,11 @@ def _file_name(title: str) -> str:
     """A title as the name of a file on any system."""
     kept = "".join(char if char.isalnum() or char in " -_" else " " for char in title)
     return " ".join(kept.split())[:60] or "conversation"
+
+
+def _free(path: Path) -> Path:
+    """A path that isn't taken: the dialog asked about another name before it agreed."""
+    free, number = path, 2
+    while free.exists():
+        free, number = path.with_stem(f"{path.stem} {number}"), number + 1
+    return free

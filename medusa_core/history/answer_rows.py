@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable
 
 from medusa_core.files.database import Row
@@ -15,6 +16,8 @@ from medusa_core.history.packing import (
 from medusa_core.history.part import clean
 from medusa_core.history.records import AnswerState, StoredAnswer
 from medusa_core.messages import GenerateSettings, GenerationDone
+
+log = logging.getLogger(__name__)
 
 ANSWER_COLUMNS = "model, model_key, state, settings, done"
 
@@ -41,17 +44,25 @@ def answer_of(row: Row, text: str, packs: Iterable[bytes]) -> StoredAnswer:
     return StoredAnswer(
         model,
         model_key,
-        AnswerState(state),
+        _state(state),
         _settings(settings),
         _done(done, text),
         tuple(packs),
     )
 
 
+def _state(name: str) -> AnswerState:
+    try:
+        return AnswerState(name)
+    except ValueError:
+        return AnswerState.CUT
+
+
 def _settings(text: str) -> GenerateSettings:
     try:
         return settings_from_json(json.loads(text))
-    except (ValueError, TypeError, AttributeError):
+    except Exception as error:  # noqa: BLE001 - a changed row must not hide its conversation
+        log.debug("the settings of an answer can't be read: %r", error)
         return GenerateSettings()
 
 
@@ -61,5 +72,6 @@ def _done(text: str | None, answer: str) -> GenerationDone | None:
         return None
     try:
         return done_from_json(json.loads(text), answer)
-    except (ValueError, TypeError, AttributeError, KeyError):
+    except Exception as error:  # noqa: BLE001 - as above
+        log.debug("the figures of an answer can't be read: %r", error)
         return None

@@ -49,10 +49,12 @@ def run_export(args: argparse.Namespace) -> int:
         )
     history = _open(args.history)
     try:
-        count = export(history, args.file, kind, args.ids)
+        written = export(history, args.file, kind, args.ids)
     finally:
         history.close()
-    print(f"{count} conversations written to {args.file}")
+    print(f"{written.num_conversations} conversations written to {args.file}")
+    if written.num_damaged:
+        print(f"without steps that are damaged, of {written.num_damaged} answers")
     return 0
 
 

@@ -156,6 +156,10 @@ def open_history(path: Path, clock: Clock = time.time) -> History:
     try:
         return History(path, clock)
     except StorageError as error:
-        log.warning("the history is kept in memory: %s", error)
-        notice = f"{error.message} What you write today won't be remembered. {error.hint}"
-        return History(path, clock, database=open_in_memory(MIGRATIONS, path, notice))
+        told = error
+    except Exception:  # the window must start, whatever a changed file holds
+        log.warning("the history can't be opened", exc_info=True)
+        told = StorageError(f"{path} can't be used.", "The log says why.")
+    log.warning("the history is kept in memory: %s", told)
+    notice = f"{told.message} What you write today won't be remembered. {told.hint}"
+    return History(path, clock, database=open_in_memory(MIGRATIONS, path, notice))

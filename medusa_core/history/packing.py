@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import math
 import zlib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -18,6 +20,11 @@ from medusa_core.messages import (
     TokenSource,
 )
 
+log = logging.getLogger(__name__)
+
+_MOST = 1 << 53  # whole numbers beyond this are no counts of ours
+_MOST_INT = 1 << 64  # a seed may have any bits
+
 
 def pack_steps(steps: Sequence[StepDone]) -> bytes:
     """Some steps of one answer, small enough to be kept forever."""
@@ -31,8 +38,8 @@ def unpack_steps(packed: Iterable[bytes]) -> tuple[StepDone, ...]:
     for pack in packed:
         try:
             steps += steps_from_json(json.loads(zlib.decompress(pack)))
-        except (zlib.error, ValueError, KeyError, TypeError, IndexError):
-            continue  # colours of a damaged page are lost, its text isn't
+        except Exception as error:  # noqa: BLE001 - colours of a damaged page are lost, its text isn't
+            log.debug("a part of an answer's steps can't be read: %r", error)
     return tuple(steps)
 
 
@@ -65,7 +72,7 @@ def steps_as_json(steps: Sequence[StepDone]) -> dict[str, Any]:
 
 
 def steps_from_json(raw: dict[str, Any]) -> list[StepDone]:
-    """Steps as they were before `steps_as_json`."""
+    """Steps as they were before `steps_as_json`; what is something else raises any exception."""
     senders = raw["senders"]
     sources = [TokenSource(drafter, head) for drafter, head in raw["sources"]]
     steps = []
@@ -75,19 +82,32 @@ def steps_from_json(raw: dict[str, Any]) -> list[StepDone]:
             StepDone(
                 session_id,
                 request_id,
-                step,
-                tuple(ids),
+                _count(step),
+                tuple(map(_count, ids)),
                 tuple(piece.encode("latin-1") for piece in pieces),
                 tuple(sources[number] for number in of),
-                visible,
-                rows,
+                _count(visible),
+                _count(rows),
                 tuple(sources[number] for number in nodes),
-                StepTimes(*times),
-                step_s,
-                context,
+                StepTimes(*map(_number, times)),
+                _number(step_s),
+                _count(context),
             )
         )
     return steps
+
+
+def _count(value: object) -> int:
+    if type(value) is not int or not 0 <= value < _MOST:
+        raise ValueError("a step holds something else than a count")
+    return value
+
+
+def _number(value: Any) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError("a step holds a number beyond all bounds")
+    return number
 
 
 def settings_as_json(settings: GenerateSettings) -> dict[str, Any]:
@@ -139,7 +159,7 @@ def _read_as(kind: Any, value: Any) -> Any:
 
     Raises:
         TypeError: It is of another type.
-        ValueError: It is no member of an enumeration.
+        ValueError: It is no member of an enumeration, or a number beyond all bounds.
     """
     if get_origin(kind) is tuple:
         kinds = get_args(kind)
@@ -153,7 +173,9 @@ def _read_as(kind: Any, value: Any) -> Any:
     if issubclass(kind, Enum):
         return kind(value)
     if kind is float and type(value) is int:
-        return float(value)
+        value = float(value) if abs(value) < _MOST else math.inf
     if type(value) is not kind:
-        raise TypeError(f"{value!r} is no {kind.__name__}")
+        raise TypeError(f"a value is no {kind.__name__}")
+    if (kind is float and not math.isfinite(value)) or (kind is int and abs(value) > _MOST_INT):
+        raise ValueError("a number is beyond all bounds")
     return value

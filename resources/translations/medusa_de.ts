@@ -731,6 +731,10 @@
         <translation>Exportieren</translation>
     </message>
     <message>
+        <source>{0} can&apos;t be written.</source>
+        <translation>{0} kann nicht geschrieben werden.</translation>
+    </message>
+    <message>
         <source>1 conversation written to {0}.</source>
         <translation>1 Gespräch nach {0} geschrieben.</translation>
     </message>
@@ -739,12 +743,24 @@
         <translation>{0} Gespräche nach {1} geschrieben.</translation>
     </message>
     <message>
+        <source>Damaged steps are left out (answers: {0}); all texts are there.</source>
+        <translation>Beschädigte Schritte fehlen (Antworten: {0}); alle Texte sind da.</translation>
+    </message>
+    <message>
+        <source>The log says why: please report it.</source>
+        <translation>Das Protokoll sagt, warum: Bitte melden Sie es.</translation>
+    </message>
+    <message>
         <source>Import</source>
         <translation>Importieren</translation>
     </message>
     <message>
         <source>Reading {0}…</source>
         <translation>{0} wird gelesen…</translation>
+    </message>
+    <message>
+        <source>{0} can&apos;t be read.</source>
+        <translation>{0} kann nicht gelesen werden.</translation>
     </message>
     <message>
         <source>, {0} were here already</source>
@@ -2788,6 +2804,10 @@
         <translation>Die Liste der Ordner {0} lässt sich nicht schreiben: {1}.</translation>
     </message>
     <message>
+        <source>The log says why.</source>
+        <translation>Das Protokoll sagt, warum.</translation>
+    </message>
+    <message>
         <source>The machines have room for {0} of {1} layers.</source>
         <translation>Die Rechner haben Platz für {0} von {1} Schichten.</translation>
     </message>
@@ -3586,6 +3606,10 @@
     <message>
         <source>{0} can&apos;t be removed: {1}.</source>
         <translation>{0} lässt sich nicht entfernen: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} can&apos;t be used.</source>
+        <translation>{0} kann nicht benutzt werden.</translation>
     </message>
     <message>
         <source>{0} can&apos;t be written: {1}.</source>
@@ -4862,14 +4886,6 @@
     <message>
         <source>What you write and receive stays in this window, and is saved once that is possible.</source>
         <translation>Was Sie schreiben und erhalten, bleibt in diesem Fenster und wird gesichert, sobald das möglich ist.</translation>
-    </message>
-    <message>
-        <source>{0} can&apos;t be written: {1}.</source>
-        <translation>{0} lässt sich nicht schreiben: {1}.</translation>
-    </message>
-    <message>
-        <source>Choose another folder, or make space.</source>
-        <translation>Wählen Sie einen anderen Ordner, oder schaffen Sie Platz.</translation>
     </message>
     <message>
         <source>New chat</source>

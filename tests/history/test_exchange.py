@@ -3,7 +3,11 @@
 import asyncio
 import json
 import math
+import os
 import re
+import tempfile
+import time
+import zlib
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,9 +19,15 @@ import pytest
 
 from medusa_core.__main__ import main
 from medusa_core.errors import ConversationFileError
+from medusa_core.history.exchange import import_worker
 from medusa_core.history.exchange.export import FileKind, export, export_gently
+from medusa_core.history.exchange.html_text import rendered
+from medusa_core.history.exchange.our_json import conversation_as_json
+from medusa_core.history.exchange.pieces import Pieces
 from medusa_core.history.exchange.reading import ConversationFile
-from medusa_core.history.history import History
+from medusa_core.history.history import History, open_history
+from medusa_core.history.packing import steps_as_json
+from medusa_core.history.records import AnswerState
 from medusa_core.history.tree import path_to
 from medusa_core.messages import GenerateSettings, Role
 from medusa_core.resources import resources_dir
@@ -52,7 +62,7 @@ def test_json_holds_everything_by_its_schema_and_comes_back(
     history.set_leaf("tea", "tea-3")
     history.set_settings("tea", '{"seed": 3}')
     path = tmp_path / "all.json"
-    assert export(history, path, FileKind.JSON) == 2
+    assert export(history, path, FileKind.JSON) == (2, 0)
     schema = json.loads((resources_dir() / "schemas" / "conversations-1.json").read_text())
     fastjsonschema.compile(schema)(json.loads(path.read_text(encoding="utf-8")))
     assert "/models/pebble" not in path.read_text(encoding="utf-8"), "folders name their owner"
@@ -80,6 +90,205 @@ def test_a_conversation_in_the_trash_isnt_imported_again(history: History, tmp_p
     assert take(history, path) == (0, 2)
 
 
+def take_here(history: History, path: Path) -> tuple[int, int]:
+    """Take a file without the process that bounds its reader."""
+    with path.open(encoding="utf-8") as file:
+        return tuple(history.take(import_worker.conversations_of(Pieces(file), path.name)))  # type: ignore[return-value]
+
+
+def harm_pack(history: History, packed: bytes, conversation: str = "tea") -> None:
+    """Put other bytes into one pack of steps, as nothing that looks at the file can see."""
+    history._database.write(
+        "UPDATE steps SET packed = ? WHERE number = (SELECT min(s.number) FROM steps AS s"
+        " JOIN messages AS m ON m.number = s.message JOIN conversations AS c"
+        " ON c.number = m.conversation WHERE c.id = ?)",
+        packed,
+        conversation,
+    )
+
+
+def changed_pack(change: Callable[[dict[str, Any]], object]) -> bytes:
+    raw = steps_as_json(tuple(steps("Two minutes")))
+    raw = json.loads(json.dumps(raw))
+    change(raw)
+    return zlib.compress(json.dumps(raw).encode())
+
+
+WHOLE_PACK = changed_pack(lambda raw: None)
+ODD_PACKS = {
+    "a flipped byte": WHOLE_PACK[:30] + bytes([WHOLE_PACK[30] ^ 4]) + WHOLE_PACK[31:],
+    "nothing": b"",
+    "cut off": WHOLE_PACK[:-9],
+    "no JSON": zlib.compress(b"Dear diary"),
+    "no text": zlib.compress(b"\xff\xfe"),
+    "another value": zlib.compress(b"[1, 2]"),
+    "deep": zlib.compress(b"[" * 100_000),
+    "a number for a piece": changed_pack(lambda raw: raw["steps"][0].__setitem__(3, [5])),
+    "a text for an id": changed_pack(lambda raw: raw["steps"][0].__setitem__(2, ["5"])),
+    "huge visible": changed_pack(lambda raw: raw["steps"][0].__setitem__(5, 10**400)),
+    "negative visible": changed_pack(lambda raw: raw["steps"][0].__setitem__(5, -1)),
+    "huge seconds": changed_pack(lambda raw: raw["steps"][0].__setitem__(9, 10**400)),
+    "no number": changed_pack(lambda raw: raw["steps"][0].__setitem__(9, math.nan)),
+    "infinite": changed_pack(lambda raw: raw["steps"][0][8].__setitem__(0, math.inf)),
+    "no such source": changed_pack(lambda raw: raw["steps"][0].__setitem__(4, ["x", 99])),
+}
+
+
+@pytest.mark.parametrize("packed", ODD_PACKS.values(), ids=ODD_PACKS)
+def test_a_damaged_pack_of_steps_costs_its_colours_alone(
+    packed: bytes, history: History, empty: History, tmp_path: Path
+) -> None:
+    harm_pack(history, packed)
+    assert history.problems() == (), "the file itself looks well"
+    (odd,) = (m for m in history.messages("tea") if m.answer and packed in m.answer.packed_steps)
+    assert odd.answer is not None
+    assert odd.answer.steps == ()
+    path = tmp_path / "all.json"
+    assert export(history, path, FileKind.JSON) == (2, 1)
+    for kind in (FileKind.HTML, FileKind.MARKDOWN):
+        assert export(history, tmp_path / "other", kind) == (2, 0)
+    assert take_here(empty, path) == (2, 0)
+    texts = [message.text for message in history.messages("tea")]
+    assert [message.text for message in empty.messages("tea")] == texts
+    taken = [message.answer.steps for message in empty.messages("tea") if message.answer]
+    assert sum(not found for found in taken) == 1
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        '{"temperature": 1' + "0" * 400 + "}",
+        '{"temperature": NaN}',
+        '{"top_k": 1' + "0" * 400 + "}",
+        "[" * 100_000,
+        "no JSON",
+        "5",
+    ],
+)
+def test_odd_rows_of_answers_dont_hide_their_conversation(
+    settings: str, history: History, empty: History, tmp_path: Path
+) -> None:
+    history._database.write("UPDATE answers SET settings = ?, done = ?", settings, settings)
+    (_, first, *_) = history.messages("tea")
+    assert first.answer is not None
+    assert first.answer.settings == GenerateSettings()
+    assert first.answer.done is None
+    assert export(history, tmp_path / "all.json", FileKind.JSON) == (2, 0)
+    assert take_here(empty, tmp_path / "all.json") == (2, 0)
+
+
+@pytest.mark.parametrize("packed", ODD_PACKS.values(), ids=ODD_PACKS)
+def test_a_start_after_a_kill_survives_odd_steps(packed: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    first = filled(path, Clock())
+    harm_pack(first, packed)
+    first._database.write("UPDATE answers SET state = 'streaming'")
+    first.close()
+    history = open_history(path, Clock())
+    assert (history.is_kept, history.notice) == (True, "")
+    answers = [message for message in history.messages("tea") if message.answer]
+    assert {message.answer.state for message in answers if message.answer} == {AnswerState.CUT}
+    assert [message.text for message in answers][1:]
+    history.close()
+
+
+def test_a_history_that_fails_in_an_unknown_way_is_read_from_memory(
+    history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history.close()
+
+    def fail(_: History) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(History, "cut_unfinished", fail)
+    opened = open_history(tmp_path / "history.db", Clock())
+    assert not opened.is_kept
+    assert "can't be used" in opened.notice
+    assert len(opened.messages("tea")) == 6
+    opened.close()
+
+
+HUGE: dict[str, Callable[[dict[str, Any]], object]] = {
+    "created": lambda raw: raw.update(created_s=10**400),
+    "changed": lambda raw: raw.update(changed_s=-(10**400)),
+    "said": lambda raw: raw["messages"][0].update(created_s=10**400),
+    "a setting": lambda raw: raw["messages"][1]["answer"]["settings"].update(temperature=10**400),
+    "a list of settings": lambda raw: raw["messages"][1]["answer"]["settings"].update(
+        logit_bias=[[1, 10**400]]
+    ),
+    "a figure": lambda raw: raw["messages"][1]["answer"]["done"].update(decode_s=10**400),
+    "a figure's setting": lambda raw: raw["messages"][1]["answer"]["done"]["settings"].update(
+        top_k=10**400
+    ),
+    "seconds": lambda raw: raw["messages"][1]["answer"]["steps"][0]["steps"][0].__setitem__(
+        9, 10**400
+    ),
+}
+
+
+@pytest.mark.parametrize("change", HUGE.values(), ids=HUGE)
+def test_a_number_beyond_all_bounds_is_told_in_a_sentence(
+    change: Callable[[dict[str, Any]], object], history: History, empty: History, tmp_path: Path
+) -> None:
+    path = tmp_path / "all.json"
+    export(history, path, FileKind.JSON, ["ships"])
+    raw = json.loads(path.read_text(encoding="utf-8"))
+    change(raw["conversations"][0])
+    path.write_text(json.dumps(raw), encoding="utf-8")
+    with pytest.raises(ConversationFileError, match="no valid one"):
+        take_here(empty, path)
+    assert empty.conversations() == ()
+
+
+@pytest.mark.parametrize("number", [10**400, -(10**400), 1e300, math.inf, math.nan])
+def test_numbers_that_passed_unchecked_do_no_harm(
+    number: float, history: History, empty: History
+) -> None:
+    info, messages = history.conversation("ships"), history.messages("ships")
+    raw = conversation_as_json(info, None, "", messages, set())
+    raw["created_s"] = raw["changed_s"] = raw["messages"][0]["created_s"] = number
+    answer = raw["messages"][1]["answer"]
+    answer["settings"]["temperature"] = answer["settings"]["top_k"] = number
+    answer["done"]["decode_s"] = number
+    assert empty.take([raw]) == (1, 0)
+    (_, told) = empty.messages("ships")
+    assert empty.conversation("ships").created_s == 0.0
+    assert told.answer is not None
+    assert told.answer.settings.top_k == 0
+
+
+def test_no_text_of_an_import_has_a_name_on_the_disk(
+    history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, folder = tmp_path / "all.json", tmp_path / "temporary"
+    folder.mkdir()
+    export(history, path, FileKind.JSON)
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    with ConversationFile(path) as found:
+        if os.name == "posix":  # so that a kill leaves nothing
+            assert not any(folder.iterdir())
+        assert [raw["id"] for raw in found] == [raw["id"] for raw in found]
+    assert not any(folder.iterdir())
+    path.write_text("no JSON", encoding="utf-8")
+    with pytest.raises(ConversationFileError):
+        ConversationFile(path)
+    assert not any(folder.iterdir())
+
+
+def test_the_reader_takes_the_name_away_before_it_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output, seen = tmp_path / "output", list[bool]()
+
+    def look(_: Path) -> Iterator[Any]:
+        seen.append(output.exists())
+        return iter(())
+
+    monkeypatch.setattr(import_worker, "_files_of", look)
+    assert import_worker._read(tmp_path / "file", output) == 0
+    assert seen == [os.name != "posix"]
+
+
 class Tags(HTMLParser):
     """Which tags and attributes a page has."""
 
@@ -95,21 +304,118 @@ class Tags(HTMLParser):
         self.text += data
 
 
-def test_a_page_runs_and_loads_nothing(history: History, tmp_path: Path) -> None:
-    history.begin("evil", EVIL)
-    tell(history, "evil", EVIL, EVIL)
+RICH = """### A plan
+
+1. one
+2. two **bold**
+   - inner
+
+| a | b |
+|---|---|
+| 1 | <i>2</i> |
+
+```rust
+fn main() {
+    let x = "<script>";
+}
+```
+
+> said ~~never~~
+
+$a_1 * b_2 * c$ costs $5 or $6.
+"""
+
+
+def page_of(history: History, tmp_path: Path) -> Tags:
     path = tmp_path / "page.html"
     export(history, path, FileKind.HTML)
     tags = Tags()
     tags.feed(path.read_text(encoding="utf-8"))
+    return tags
+
+
+def test_a_page_runs_and_loads_nothing(history: History, tmp_path: Path) -> None:
+    history.begin("evil", EVIL)
+    tell(history, "evil", EVIL, EVIL)
+    tags = page_of(history, tmp_path)
     assert not tags.found & {"script", "img", "onerror", "src", "href", "a", "iframe", "link"}
     assert tags.text.count("<script>alert(1)</script>") == 3
     assert "Four minutes." not in tags.text, "it isn't on the path that is shown"
+    assert "default-src 'none'" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_page_shows_an_answer_as_the_chat_does(history: History, tmp_path: Path) -> None:
+    history.begin("rich", "A <plan>")
+    tell(history, "rich", "How?\n  Like *this*?", "<think>\nHmm, *so*.\n</think>\n\n" + RICH)
+    tags = page_of(history, tmp_path)
+    shown = {"h3", "ol", "ul", "li", "strong", "table", "th", "td", "pre", "code", "blockquote"}
+    assert shown <= tags.found
+    assert {"s", "details", "em"} <= tags.found
+    assert not {"i", "script"} & tags.found
+    for text in (
+        'fn main() {\n    let x = "<script>";\n}\n',
+        "How?\n  Like *this*?",
+        "$a_1 * b_2 * c$ costs $5 or $6.",
+        "<i>2</i>",
+    ):
+        assert text in tags.text
+    for raw in ("###", "**", "|---|", "```", "<think>", "~~"):
+        assert raw not in tags.text
+    export(history, tmp_path / "one.html", FileKind.HTML, ["rich"])
+    one = (tmp_path / "one.html").read_text(encoding="utf-8")
+    assert "<title>A &lt;plan&gt;</title>" in one
+
+
+@pytest.mark.parametrize(
+    "markdown",
+    [
+        "[x](javascript:alert(1)) [y](data:text/html,z) [z](file:///etc/passwd) [w](//x/y)",
+        "![x](http://x/y.png) ![y](data:image/svg+xml,z)",
+        "[x]: javascript:alert(1)\n\n[x]",
+        "<javascript:alert(1)>",
+        '```"onload="alert(1)\nx\n```',
+        '<a href="http://x" onclick=alert(1)>x</a>',
+        "| a |\n|---|\n| <img src=x onerror=alert(1)> |",
+        "[a](<relative.html>)",
+    ],
+)
+def test_markdown_brings_no_script_no_picture_and_no_odd_link(markdown: str) -> None:
+    tags = Tags()
+    tags.feed(rendered(markdown))
+    assert not tags.found & {"script", "img", "src", "href", "onerror", "onload", "onclick"}
+
+
+def test_links_to_the_web_stay_links_and_cant_leave_their_quotes() -> None:
+    html = rendered("[w](https://a.b/?a=1&b=2'\"><script> 'title') <https://c.d> <me@x.org>")
+    assert "<script>" not in html
+    assert re.findall('href="([^"]*)"', html)[-2:] == ["https://c.d", "mailto:me@x.org"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "> " * 3_000 + "x",
+        "- " * 3_000 + "x",
+        "*" * 9_000,
+        "[" * 9_000,
+        "$a" * 9_000,
+        "\\[" * 9_000,
+        "![" * 5_000,
+        "`" * 9_000 + "x",
+        "x" * 400_000,
+        "| a " * 3_000 + "\n" + "|---" * 3_000,
+    ],
+    ids=range(10),
+)
+def test_hostile_markdown_is_rendered_in_bounded_time(text: str) -> None:
+    begin_s = time.process_time()
+    assert rendered(text)
+    assert time.process_time() - begin_s < 2
 
 
 def test_markdown_holds_the_path_that_is_shown(history: History, tmp_path: Path) -> None:
     path = tmp_path / "tea.md"
-    assert export(history, path, FileKind.MARKDOWN, ["tea"]) == 1
+    assert export(history, path, FileKind.MARKDOWN, ["tea"]) == (1, 0)
     text = path.read_text(encoding="utf-8")
     assert re.findall("^#.*? ·|^# .*", text, re.MULTILINE)[:3] == [
         "# About tea",
@@ -389,7 +695,7 @@ def test_a_large_import_lets_others_write_and_is_seen_as_a_whole(
             await asyncio.sleep(0)
 
     async def work() -> None:
-        assert await export_gently(history, path, FileKind.JSON) == 2
+        assert (await export_gently(history, path, FileKind.JSON)) == (2, 0)
         (tea, ships) = json.loads(path.read_text(encoding="utf-8"))["conversations"]
         many = [{**raw, "id": f"{raw['id']} {n}"} for n in range(60) for raw in (tea, ships)]
         watching = asyncio.ensure_future(watch())

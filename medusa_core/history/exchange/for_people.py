@@ -6,25 +6,39 @@ from collections.abc import Sequence
 from datetime import datetime
 from html import escape
 
+from medusa_core.history.exchange.html_text import plain, rendered
 from medusa_core.history.records import ConversationInfo, Stored
 from medusa_core.history.tree import path_to
 from medusa_core.messages import Role
+from medusa_core.thinking import find_thinking
 
-_HEAD = """<!DOCTYPE html>
+_HEAD_BEFORE = """<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <meta name="viewport" content="width=device-width">
-<title>Conversations</title>
+<title>"""
+_HEAD_AFTER = """</title>
 <style>
 body { max-width: 48rem; margin: 2rem auto; padding: 0 1rem; font: 1rem/1.5 sans-serif;
   color: #1c1c1c; background: #fff; }
-@media (prefers-color-scheme: dark) { body { color: #e8e8e8; background: #1c1c1c; } }
 h1 { font-size: 1.4rem; margin-top: 3rem; }
 h2 { font-size: 1rem; margin: 1.5rem 0 .2rem; }
-small { font-weight: normal; opacity: .7; }
-div { white-space: pre-wrap; overflow-wrap: anywhere; }
+section h1, section h2, section h3 { font-size: 1.1rem; margin: 1rem 0 .2rem; }
+section, .plain { overflow-wrap: anywhere; }
+.plain { white-space: pre-wrap; }
+pre, code { font-family: monospace; background: #eeeeee; }
+pre { white-space: pre-wrap; padding: .6rem; border-radius: .3rem; }
+pre code { background: none; }
+blockquote { margin-left: 0; padding-left: 1rem; border-left: 3px solid #888888; }
+table { border-collapse: collapse; }
+th, td { border: 1px solid #888888; padding: .2rem .6rem; }
+@media (prefers-color-scheme: dark) {
+  body { color: #e8e8e8; background: #1c1c1c; }
+  pre, code { background: #2c2c2c; }
+  a { color: #8ab4f8; }
+}
 </style>
 </head>
 <body>
@@ -35,9 +49,12 @@ _FOOT = "</body>\n</html>\n"
 class Markdown:
     """Conversations as Markdown; what was said is Markdown itself."""
 
-    head = ""
     between = "\n---\n\n"
     foot = ""
+
+    def head(self, title: str) -> str:
+        """What comes before the first conversation."""
+        return ""
 
     def conversation(self, info: ConversationInfo, messages: Sequence[Stored]) -> str:
         """One conversation."""
@@ -50,11 +67,14 @@ class Markdown:
 
 
 class Html:
-    """Conversations as a page; what was said is shown as it is, whatever it holds."""
+    """Conversations as a page: answers as the chat shows them, prompts as they were written."""
 
-    head = _HEAD
     between = ""
     foot = _FOOT
+
+    def head(self, title: str) -> str:
+        """What comes before the first conversation."""
+        return f"{_HEAD_BEFORE}{escape(' '.join(title.split()))}{_HEAD_AFTER}"
 
     def conversation(self, info: ConversationInfo, messages: Sequence[Stored]) -> str:
         """One conversation."""
@@ -63,8 +83,19 @@ class Html:
             who, when = escape(_speaker(message)), _when(message.created_s)
             parts.append(f"<h2>{who} <small>{when}</small></h2>")
             parts += [f"<p>Attached: {escape(a.name)}</p>" for a in message.attachments]
-            parts.append(f'<div dir="auto">{escape(message.text)}</div>')
+            parts.append(f'<section dir="auto">{_said(message)}</section>')
         return "\n".join(parts) + "\n"
+
+
+def _said(message: Stored) -> str:
+    if message.role is not Role.ASSISTANT:
+        return plain(message.text)
+    thinking = find_thinking(message.text)
+    said = rendered(message.text[thinking.said :])
+    thought = message.text[thinking.start : thinking.end].strip()
+    if not thought:
+        return said
+    return f"<details><summary>Thought</summary>{rendered(thought)}</details>\n{said}"
 
 
 def _speaker(message: Stored) -> str:

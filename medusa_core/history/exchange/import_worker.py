@@ -6,6 +6,7 @@ It hears which file, writes its conversations as JSON lines into another, and sa
 from __future__ import annotations
 
 import json
+import os
 import re
 import zlib
 from collections.abc import Iterator
@@ -61,6 +62,8 @@ def main() -> int:
 def _read(path: Path, output: Path) -> int:
     count = 0
     with output.open("w", encoding="ascii") as out:
+        if os.name == "posix":  # elsewhere an open file keeps its name
+            output.unlink()
         for file in _files_of(path):
             for conversation in conversations_of(Pieces(file), path.name):
                 out.write(_line(conversation))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+import logging
 import zlib
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -28,6 +28,8 @@ from medusa_core.history.records import (
 from medusa_core.messages import GenerationDone, Role
 from medusa_core.resources import resources_dir
 
+log = logging.getLogger(__name__)
+
 FORMAT = "medusa-chat-conversations"
 VERSION = 1
 _SCHEMA = "conversations-1.json"
@@ -37,7 +39,11 @@ Json = dict[str, Any]
 
 
 def conversation_as_json(
-    info: ConversationInfo, folder: str | None, settings: str, messages: Sequence[Stored]
+    info: ConversationInfo,
+    folder: str | None,
+    settings: str,
+    messages: Sequence[Stored],
+    damaged: set[str],
 ) -> Json:
     """One conversation with all its paths.
 
@@ -46,6 +52,7 @@ def conversation_as_json(
         folder: Name of its folder.
         settings: Its settings, as the window keeps them.
         messages: All of its messages.
+        damaged: Gets the ids of answers of which some steps can't be read; these are left out.
     """
     return {
         "id": info.id,
@@ -57,11 +64,11 @@ def conversation_as_json(
         "changed_s": info.changed_s,
         "leaf_id": info.leaf_id,
         "settings": settings,
-        "messages": [_message(message) for message in messages],
+        "messages": [_message(message, damaged) for message in messages],
     }
 
 
-def _message(message: Stored) -> Json:
+def _message(message: Stored, damaged: set[str]) -> Json:
     raw: Json = {
         "id": message.id,
         "parent_id": message.parent_id,
@@ -81,6 +88,8 @@ def _message(message: Stored) -> Json:
         ]
     if message.answer is not None:
         raw["answer"] = _answer(message.answer)
+        if len(raw["answer"].get("steps", ())) < len(message.answer.packed_steps):
+            damaged.add(message.id)
     return raw
 
 
@@ -96,9 +105,25 @@ def _answer(answer: StoredAnswer) -> Json:
     }
     if answer.done is not None:
         raw["done"] = done_as_json(answer.done)
-    if answer.packed_steps:
-        raw["steps"] = [json.loads(zlib.decompress(pack)) for pack in answer.packed_steps]
+    packs = [pack for pack in map(_unpacked, answer.packed_steps) if pack is not None]
+    if packs:
+        raw["steps"] = packs
     return raw
+
+
+def _unpacked(pack: bytes) -> Json | None:
+    """Some steps as the schema wants them; None where the pack is damaged."""
+    try:
+        raw: Json = json.loads(zlib.decompress(pack), parse_constant=_refuse)
+        _validator("steps")(raw)
+    except Exception as error:  # noqa: BLE001 - one damaged byte must not cost the copy of all texts
+        log.debug("a part of an answer's steps isn't exported: %r", error)
+        return None
+    return raw
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is no number")
 
 
 def message_from_json(raw: Json, conversation_id: str) -> Stored:
@@ -136,18 +161,23 @@ def _done_from_json(raw: Json | None, text: str) -> GenerationDone | None:
     """Figures, unless they are those of another version."""
     try:
         return None if raw is None else done_from_json(raw, text)
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         return None
 
 
 def time_of(value: float) -> float:
     """A time as it can be shown: files of others may hold any number."""
-    return float(value) if math.isfinite(value) and 0 <= value < _LATEST_S else 0.0
+    return float(value) if 0 <= value < _LATEST_S else 0.0
+
+
+def conversation_validator() -> Callable[[object], object]:
+    """Checks one conversation against the schema."""
+    return _validator("conversation")
 
 
 @cache
-def conversation_validator() -> Callable[[object], object]:
-    """Checks one conversation against the schema."""
+def _validator(name: str) -> Callable[[object], object]:
+    """Checks a value against a definition of the schema."""
     schema = json.loads((resources_dir() / "schemas" / _SCHEMA).read_text(encoding="utf-8"))
-    one = {**schema["definitions"]["conversation"], "definitions": schema["definitions"]}
+    one = {**schema["definitions"][name], "definitions": schema["definitions"]}
     return fastjsonschema.compile({"$schema": schema["$schema"], **one})

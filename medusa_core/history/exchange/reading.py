@@ -42,19 +42,21 @@ class ConversationFile:
             ConversationFileError: It can't be read, holds no conversations, contradicts itself, or
                 takes too much time or memory.
         """
-        self._folder = tempfile.TemporaryDirectory(prefix="medusa-import-")
-        self._lines = Path(self._folder.name) / "conversations"
+        # The reader takes its name away before it writes: a kill leaves no text of anybody.
+        self._lines = tempfile.NamedTemporaryFile(  # noqa: SIM115 - closed with the file
+            encoding="ascii", mode="r", prefix="medusa-import-", delete=False
+        )
         try:
-            self.num_conversations = _read(path, self._lines, most_s)
+            self.num_conversations = _read(path, Path(self._lines.name), most_s)
         except BaseException:
             self.close()
             raise
 
     def __iter__(self) -> Iterator[Json]:
         """Each conversation, checked, as `conversations-1.json` describes it."""
-        with self._lines.open(encoding="ascii") as lines:
-            for line in lines:
-                yield json.loads(line)
+        self._lines.seek(0)
+        for line in self._lines:
+            yield json.loads(line)
 
     def __enter__(self) -> ConversationFile:
         return self
@@ -64,7 +66,8 @@ class ConversationFile:
 
     def close(self) -> None:
         """Forget what was read; may be called again."""
-        self._folder.cleanup()
+        self._lines.close()
+        Path(self._lines.name).unlink(missing_ok=True)
 
 
 def _read(path: Path, lines: Path, most_s: float) -> int:

@@ -2,11 +2,13 @@
 
 import asyncio
 import shutil
+import sys
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from pypdf import PdfReader
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QMessageBox, QPushButton
@@ -18,9 +20,10 @@ from app.history.grouping import Heading, rows_of
 from app.history.history_keeper import NOT_SAVED
 from app.history.titles import title_in
 from app.window import MainWindow
-from medusa_core.api import ConversationInfo, FileKind, Folder, History
+from medusa_core.api import ConversationFile, ConversationInfo, FileKind, Folder, History
 from medusa_core.chat_settings import ChatSettings
 from medusa_core.errors import StorageError
+from medusa_core.history.taking import Taken
 from medusa_core.messages import Cancel, Generate
 from medusa_core.model_choice import ModelChoice, demo_choice
 from tests.app.driving import ask, errors, user_messages, wait_ready
@@ -329,6 +332,136 @@ def test_a_file_that_cannot_be_written_is_told(
     for kind in (FileKind.MARKDOWN, None):
         asyncio.run(window.history.files.export(tmp_path / "no" / "where.x", kind, None))
     assert [card.message.split(" can't")[1] for card in errors(window)]
+
+
+@pytest.mark.parametrize(
+    ("typed", "begins"),
+    [
+        ("chat.html", "<!DOCTYPE html>"),
+        ("chat.HTM", "<!DOCTYPE html>"),
+        ("chat.json", '{"format"'),
+        ("chat.pdf", "%PDF"),
+        ("chat.txt", "# one"),  # the filter says Markdown
+        ("chat", "# one"),
+    ],
+)
+def test_the_ending_that_is_typed_decides_what_is_written(
+    typed: str,
+    begins: str,
+    qtbot: QtBot,
+    open_kept: OpenKept,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    window, _ = open_kept()
+    ask(qtbot, window, "one")
+    assert window.history is not None
+    folder = tmp_path / "exported"
+    folder.mkdir()
+    name = next(name for name, kind in _KINDS.items() if kind is FileKind.MARKDOWN)
+    told = (str(folder / typed), name)
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: told)
+    files = window.history.files
+
+    async def export() -> None:
+        files.ask_to_export(None, "one")
+        await asyncio.gather(*files._work)
+
+    asyncio.run(export())
+    (written,) = folder.iterdir()
+    assert written.name == (typed if "." in typed else "chat.md")
+    assert written.read_bytes().startswith(begins.encode())
+    assert written.stat().st_mode & 0o077 == 0 or sys.platform == "win32"
+
+
+def test_a_filter_decides_for_the_name_that_was_proposed_and_takes_no_other_files_place(
+    qtbot: QtBot, open_kept: OpenKept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window, _ = open_kept()
+    ask(qtbot, window, "one")
+    assert window.history is not None
+    (tmp_path / "tea.html").write_text("mine", encoding="utf-8")
+    name = next(name for name, kind in _KINDS.items() if kind is FileKind.HTML)
+    told = (str(tmp_path / "tea.md"), name)
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: told)
+    files = window.history.files
+
+    async def export() -> None:
+        files.ask_to_export(None, "tea")
+        await asyncio.gather(*files._work)
+
+    asyncio.run(export())
+    assert (tmp_path / "tea.html").read_text() == "mine"
+    assert (tmp_path / "tea 2.html").read_text().startswith("<!DOCTYPE html>")
+    assert "tea 2.html" in window.sidebar.notice_label.text()
+
+
+def test_damaged_steps_are_left_out_of_an_export_and_told(
+    qtbot: QtBot, open_kept: OpenKept, tmp_path: Path
+) -> None:
+    window, _ = open_kept()
+    ask(qtbot, window, "one")
+    assert window.history is not None
+    history = window.history.history
+    history._database.write("UPDATE steps SET packed = x'00'")
+    asyncio.run(window.history.files.export(tmp_path / "all.json", None, None))
+    assert "left out (answers: 1)" in window.sidebar.notice_label.text()
+    assert "Four five six" in (tmp_path / "all.json").read_text()
+
+
+def test_a_pdf_holds_an_answer_as_the_chat_shows_it(
+    qtbot: QtBot, open_kept: OpenKept, tmp_path: Path
+) -> None:
+    window, engine = open_kept()
+    engine.script = Script(
+        answer="### A plan\n\n1. one\n2. two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n"
+        "```rust\nfn main() {\n    let x = 1;\n}\n```\n"
+    )
+    ask(qtbot, window, "Please")
+    assert window.history is not None
+    history = window.history.history
+    history._database.write("UPDATE messages SET text = 'first\nsecond' WHERE role = 'user'")
+    asyncio.run(window.history.files.export(tmp_path / "chat.pdf", None, None))
+    reader = PdfReader(tmp_path / "chat.pdf")
+    assert reader.metadata is not None
+    assert reader.metadata.title == "Please"
+    lines = [" ".join(line.split()) for line in reader.pages[0].extract_text().splitlines()]
+    for line in ("A plan", "fn main() {", "let x = 1;", "}", "first", "second"):
+        assert line in lines, lines
+    assert not any(raw in line for line in lines for raw in ("###", "|--", "```"))
+
+
+@pytest.mark.expects_errors
+def test_whatever_fails_is_told_and_the_other_files_are_imported(
+    qtbot: QtBot, open_kept: OpenKept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window, _ = open_kept()
+    ask(qtbot, window, "one")
+    assert window.history is not None
+    files, history = window.history.files, window.history.history
+    asyncio.run(files.export(tmp_path / "all.json", None, None))
+    history.trash([one.id for one in history.conversations()])
+    history.empty_trash()
+    take = history.take_gently
+    calls: list[int] = []
+
+    async def fail_first(found: ConversationFile) -> Taken:
+        calls.append(1)
+        if len(calls) == 1:
+            raise OverflowError("int too large to convert to float")
+        return await take(found)
+
+    monkeypatch.setattr(history, "take_gently", fail_first)
+    asyncio.run(files.import_all([tmp_path / "all.json", tmp_path / "all.json"]))
+    assert [card.message for card in errors(window)] == ["all.json can't be read."]
+    assert window.sidebar.notice_label.text() == "1 imported."
+
+    def fail(*_: object) -> None:
+        raise RecursionError
+
+    monkeypatch.setattr("app.history.files.export_gently", fail)
+    asyncio.run(files.export(tmp_path / "again.json", None, None))
+    assert errors(window)[-1].message == "again.json can't be written."
 
 
 def test_an_idle_model_names_a_conversation_and_gives_way_to_the_user(

@@ -1,0 +1,102 @@
+"""An answer's Markdown as HTML that runs and loads nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import MutableMapping, Sequence
+from functools import cache
+from html import escape
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+from markdown_it.utils import OptionsDict
+
+_MOST_CHARS = 150_000  # as the chat formats at most; what is longer is shown as it stands
+_MAX_NESTING = 100
+_BRACKET_WORK = 4_000_000  # characters that brackets may make a parser look at, in a paragraph
+_LINKS = re.compile(r"(https?://|mailto:)", re.IGNORECASE)
+# No space or digit beside the dollar signs: then they are prices.
+_FORMULA = re.compile(
+    r"\$\$[^$]{1,400}\$\$|\\\([^\n]{1,400}?\\\)|\\\[[^\0]{1,400}?\\\]"
+    r"|\$(?=[^\s\d$])[^$\n]{0,400}?(?<=\S)\$(?!\w)"
+)
+
+
+def rendered(text: str) -> str:
+    """Markdown as HTML; tags in it are text, and pictures are their descriptions.
+
+    Args:
+        text: Any text; formulas stay as they were written.
+    """
+    if len(text) > _MOST_CHARS or any(
+        part.count("[") * len(part) > _BRACKET_WORK for part in text.split("\n\n")
+    ):
+        return plain(text)
+    return str(_markdown().render(text))
+
+
+def plain(text: str) -> str:
+    """A text as it stands, with its spaces and line breaks."""
+    return f'<div class="plain">{escape(text)}</div>\n'
+
+
+@cache
+def _markdown() -> MarkdownIt:
+    options = {"html": False, "maxNesting": _MAX_NESTING}
+    markdown = MarkdownIt("commonmark", options, renderer_cls=_Renderer)
+    markdown.enable(["table", "strikethrough"])
+    markdown.inline.ruler.before("escape", "formula", _formula_rule)
+    return markdown
+
+
+def _formula_rule(state: StateInline, silent: bool) -> bool:
+    """An inline rule: what stands in a formula is no Markdown."""
+    if state.src[state.pos] not in "$\\":
+        return False
+    found = _FORMULA.match(state.src, state.pos, state.posMax)
+    if found is None:
+        return False
+    if not silent:
+        state.push("text", "", 0).content = found[0]
+    state.pos = found.end()
+    return True
+
+
+class _Renderer(RendererHTML):
+    """Writes what loads nothing."""
+
+    def image(
+        self,
+        tokens: Sequence[Token],
+        idx: int,
+        options: OptionsDict,
+        env: MutableMapping[str, Any],
+    ) -> str:
+        """What a picture shows, in words."""
+        return f"<em>{self.renderInlineAsText(tokens[idx].children or [], options, env)}</em>"
+
+    def fence(
+        self,
+        tokens: Sequence[Token],
+        idx: int,
+        options: OptionsDict,
+        env: MutableMapping[str, Any],
+    ) -> str:
+        """Code without what only a script could use."""
+        return f"<pre><code>{escape(tokens[idx].content)}</code></pre>\n"
+
+    code_block = fence
+
+    def link_open(
+        self,
+        tokens: Sequence[Token],
+        idx: int,
+        options: OptionsDict,
+        env: MutableMapping[str, Any],
+    ) -> str:
+        """A link to the web or to an address; others lead nowhere."""
+        href = str(tokens[idx].attrs.get("href", ""))
+        return f'<a href="{escape(href)}" rel="noreferrer">' if _LINKS.match(href) else "<a>"
