@@ -35,6 +35,7 @@ atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 SEED = 20_261_120
 OUR_LOGGERS = ("app", "medusa_core")
 THREAD_GRACE_S = 3.0
+MISSING = "real model missing: "  # as tests say it that are skipped for that
 WHOLE_EVERY = 20  # tests between two collections of everything
 
 
@@ -133,3 +134,15 @@ def no_dangling_threads() -> Iterator[None]:
     if left:
         names = ", ".join(sorted(thread.name for thread in left))
         pytest.fail(f"threads were left running: {names}", pytrace=False)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which tests were skipped because a real model isn't here."""
+    told = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])]
+    missing = sorted(
+        {line.partition(MISSING)[2].strip("')\n ") for line in told if MISSING in line}
+    )
+    if missing:
+        terminalreporter.write_line(
+            f"{MISSING}{', '.join(missing)} (python -m tests.tools.real_models fetches)"
+        )
