@@ -30,12 +30,15 @@ class TileSizes:
 Q4_0 = TileSizes(3, 288)
 Q8_0 = TileSizes(4, 544)
 Q4_K = TileSizes(5, 288, 64)
-Q5_K = TileSizes(6, 544, 64)
+Q5_K = TileSizes(6, 352, 64)
 Q6_K = TileSizes(7, 416, 32)
 WIDE = TileSizes(8, 768)
 MXFP4 = TileSizes(9, 272)
 IQ4_NL = TileSizes(10, 288)
 NF4 = TileSizes(11, 288)
+Q4_1 = TileSizes(12, 320)
+Q5_0 = TileSizes(13, 352)
+Q5_1 = TileSizes(14, 384)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +63,9 @@ class BlockSizes:
 # By GGUF's names, in lower case; nf4_0 is ours: what bitsandbytes' nf4 becomes on a CPU.
 BLOCK_SIZES = {
     "q4_0": BlockSizes(32, 18, Q4_0),
-    "q4_1": BlockSizes(32, 20, WIDE),
-    "q5_0": BlockSizes(32, 22, Q8_0),
-    "q5_1": BlockSizes(32, 24, WIDE),
+    "q4_1": BlockSizes(32, 20, Q4_1),
+    "q5_0": BlockSizes(32, 22, Q5_0),
+    "q5_1": BlockSizes(32, 24, Q5_1),
     "q8_0": BlockSizes(32, 34, Q8_0),
     "iq4_nl": BlockSizes(32, 18, IQ4_NL),
     "nf4_0": BlockSizes(32, 18, NF4),

@@ -14,7 +14,10 @@ from medusa_core.quant.block_sizes import (
     MXFP4,
     NF4,
     Q4_0,
+    Q4_1,
     Q4_K,
+    Q5_0,
+    Q5_1,
     Q5_K,
     Q6_K,
     Q8_0,
@@ -26,8 +29,9 @@ from medusa_core.quant.block_sizes import (
 from medusa_core.quant.block_types import Blocks, BlockType
 
 _SLAB = 1 << 23  # weights that are laid out at a time: a few bytes of scratch for each
-_AS_STORED = (Q4_0, MXFP4, IQ4_NL, NF4)
+_AS_STORED = (Q4_0, Q4_1, MXFP4, IQ4_NL, NF4)
 _OFFSETS = {Q8_0: 128, Q6_K: 32, WIDE: 128}
+_IN_FIVE_BITS = (Q5_0, Q5_1, Q5_K)
 
 
 def lay_out(of: BlockType, stored: Tensor) -> Tensor:
@@ -61,8 +65,8 @@ def _tiles(of: BlockType, stored: Tensor) -> Tensor:
         blocks = stored.view(len(stored), -1, of.sizes.nbytes)
         scales = blocks[..., : -BLOCK // 2].contiguous()
         numbers = scales if kind is MXFP4 else scales.view(torch.float16)
-        both = [_beside(numbers.squeeze(-1)), _words(blocks[..., -BLOCK // 2 :])]
-        return torch.cat(both, dim=2).flatten(1)
+        each = [_beside(number) for number in numbers.unbind(-1)]
+        return torch.cat([*each, _words(blocks[..., -BLOCK // 2 :])], dim=2).flatten(1)
     found = of.blocks(stored)
     codes = found.codes
     if kind in _OFFSETS and found.offset != _OFFSETS[kind]:
@@ -77,8 +81,11 @@ def _tiles(of: BlockType, stored: Tensor) -> Tensor:
 
 def _block_scales(found: Blocks, kind: TileSizes) -> Tensor:
     """What stands before each block's codes. uint8 [tiles, blocks, bytes]"""
-    if kind is Q8_0:
+    if kind in (Q8_0, Q5_0):
         return _beside(found.d)
+    if kind is Q5_1:
+        assert found.m is not None
+        return torch.cat([_beside(found.d), _beside(-found.m)], dim=2)
     if kind is Q6_K:
         assert found.a is not None
         halves = _beside(found.a.to(torch.int8))
@@ -101,12 +108,16 @@ def _block_scales(found: Blocks, kind: TileSizes) -> Tensor:
 def _codes(codes: Tensor, kind: TileSizes) -> Tensor:
     """Codes as words, 16 outputs side by side. uint8 [tiles, blocks, bytes]"""
     blocks = codes.view(len(codes), -1, BLOCK)
-    if kind not in (Q4_K, Q6_K):
+    if kind in (Q8_0, WIDE):
         return _words(blocks)
     low = blocks & 15
     nibbles = _words(low[..., :16] | low[..., 16:] << 4)
     if kind is Q4_K:
         return nibbles
+    if kind in _IN_FIVE_BITS:
+        fifth = (blocks >> 4).view(*blocks.shape[:2], BLOCK // 4, 4)
+        places = torch.arange(BLOCK // 4, dtype=torch.uint8)[:, None]
+        return torch.cat([nibbles, _words((fifth << places).sum(2, dtype=torch.uint8))], dim=2)
     high = (blocks >> 4).view(len(codes), -1, 2, 4, 4)
     twos = high[..., 0, :] | high[..., 1, :] << 2 | high[..., 2, :] << 4 | high[..., 3, :] << 6
     return torch.cat([nibbles, _words(twos.flatten(2))], dim=2)

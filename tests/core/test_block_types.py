@@ -27,6 +27,12 @@ def test_the_sizes_are_those_of_the_format(name: str) -> None:
     assert (block_type(name).sizes.weights, block_type(name).sizes.nbytes) == sizes
 
 
+@pytest.mark.parametrize("name", sorted(set(BLOCK_TYPES) - {"q2_k", "q3_k"}))
+def test_the_compiled_step_holds_them_as_small_as_their_file(name: str) -> None:
+    sizes = block_type(name).sizes
+    assert sizes.tiles.nbytes(64, 1024) <= 1.03 * 64 * sizes.row_bytes(1024)
+
+
 @pytest.mark.parametrize("exponent", [0, 1, 2, 127, 254])
 def test_every_exponent_of_mxfp4_is_that_power_of_two(exponent: int) -> None:
     stored = torch.zeros(1, 17, dtype=torch.uint8)

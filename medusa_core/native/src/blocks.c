@@ -1,21 +1,19 @@
 #include "blocks.h"
 
 #include <stddef.h>
-#include <string.h>
 
-#include "bytes.h"
+#include "codes.h"
 #include "words.h"
 
-/* Rows whose sums the registers hold at once. Measured. */
+/* Rows that a tile is multiplied with at once. With AVX-512 the registers hold their sums. Measured. */
 #if defined(__AVX512F__)
 enum { MOST = 12 };
-#elif defined(__AVX2__)
-enum { MOST = 4 };
 #else
-enum { MOST = 4 };
+enum { MOST = 16 };
 #endif
-enum { GROUP = 4 }; /* tiles of a piece */
+enum { SPANS = TILE / ABREAST };
 enum { WORDS = BLOCK / 4 }; /* of a block's inputs, and of an output's codes */
+enum { EACH = 8 };          /* rows of a piece of packing */
 
 typedef struct {
     const Linear *layer;
@@ -24,39 +22,47 @@ typedef struct {
     const float *plus;
     float *y;
     int32_t stride;
+    int32_t group; /* tiles of a piece */
 } Job;
 
 /* What a kind asks of the inputs' sums: by block or by half block. */
 INLINE int is_halved(int kind) { return kind == Q6_K || kind == WIDE; }
-INLINE int has_least(int kind) { return kind == Q4_K || kind == Q5_K || kind == WIDE; }
+INLINE int has_pair(int kind) { return kind == Q4_1 || kind == Q5_1; } /* of scale and least */
 INLINE int is_super(int kind) { return kind == Q4_K || kind == Q5_K || kind == Q6_K; }
+INLINE int has_least(int kind) { return kind == Q4_K || kind == Q5_K || kind == WIDE || has_pair(kind); }
 INLINE int has_table(int kind) { return kind == MXFP4 || kind == IQ4_NL || kind == NF4; }
+INLINE int has_fifth(int kind) { return kind == Q5_0 || kind == Q5_1 || kind == Q5_K; }
+INLINE int is_wide(int kind) {
+    return kind == Q8_0 || kind == WIDE || kind == IQ4_NL || kind == NF4;
+}
 INLINE int offset_of(int kind) {
-    if (kind == Q8_0 || kind == WIDE || kind == IQ4_NL || kind == NF4) return 128;
-    return kind == Q4_0 ? 8 : kind == MXFP4 ? 12 : kind == Q6_K ? 32 : 0;
+    if (is_wide(kind)) return ARE_SIGNED ? 0 : 128;
+    return kind == Q4_0 ? 8 : kind == MXFP4 ? 12 : kind == Q5_0 ? 16 : kind == Q6_K ? 32 : 0;
 }
 
-/* The largest code, and how many words stand for four inputs. */
+/* The largest code. */
 INLINE int most_of(int kind) {
-    if (offset_of(kind) == 128) return 255;
-    return kind == Q6_K ? 63 : kind == Q5_K ? 31 : kind == MXFP4 ? 24 : 15;
+    if (is_wide(kind)) return 255;
+    return kind == Q6_K ? 63 : has_fifth(kind) ? 31 : kind == MXFP4 ? 24 : 15;
 }
-INLINE int each_of(int kind) { return most_of(kind) > 127 ? numbers_beside(BYTE) : CODES_EACH; }
 
-/* Words before a block's inputs, of each row: the scale, what integer sums begin with, and the
-   inputs' sum, which takes what is least. */
+/* Words before the inputs of a block: the scale, what integer sums begin with, and the inputs' sum,
+   which takes what is least. */
 INLINE int fields(int kind) {
     int parts = is_halved(kind) ? 2 : 1;
     return 1 + (offset_of(kind) ? parts : 0) + (has_least(kind) ? parts : 0);
 }
+INLINE int row_words(int kind) { return fields(kind) + WORDS; }
 
 INLINE int code_bytes(int kind) {
-    int bits = kind == Q4_0 || kind == Q4_K || has_table(kind) ? 4 : kind == Q6_K ? 6 : 8;
-    return TILE * BLOCK / 8 * bits;
+    int is_eight = kind == Q8_0 || kind == WIDE;
+    return TILE * BLOCK / 8 * (is_eight ? 8 : kind == Q6_K ? 6 : has_fifth(kind) ? 5 : 4);
 }
 
 /* Bytes of a block's scales in a tile, and of what stands before eight blocks. */
-INLINE int scale_bytes(int kind) { return TILE * (kind == WIDE ? 16 : kind == MXFP4 ? 1 : 2); }
+INLINE int scale_bytes(int kind) {
+    return TILE * (kind == WIDE ? 16 : has_pair(kind) ? 4 : kind == MXFP4 ? 1 : 2);
+}
 INLINE int super_bytes(int kind) { return TILE * (kind == Q6_K ? 2 : is_super(kind) ? 4 : 0); }
 
 static int64_t tile_bytes(const Linear *layer) {
@@ -66,7 +72,7 @@ static int64_t tile_bytes(const Linear *layer) {
 }
 
 static int64_t packed_words(const Linear *layer) {
-    return (int64_t)(layer->inputs / BLOCK) * (fields(layer->kind) + WORDS * each_of(layer->kind));
+    return (int64_t)(layer->inputs / BLOCK) * row_words(layer->kind);
 }
 
 /* Rows go in blocks of about the same size: the rows of the block that starts at `row`. */
@@ -75,68 +81,55 @@ static int32_t block_rows(int32_t rows, int32_t row) {
     return (left + blocks - 1) / blocks;
 }
 
-/* One row, block by block; what belongs to `rows` rows lies side by side. */
-static void pack_row(int kind, const float *from, int32_t inputs, uint32_t *to, int32_t row,
-                     int32_t rows) {
-    int parts = is_halved(kind) ? 2 : 1, each = each_of(kind);
-    int32_t size = rows * (fields(kind) + WORDS * each);
-    for (int32_t first = 0; first < inputs; first += BLOCK, to += size) {
+typedef int8_t Packed __attribute__((vector_size(LANES), aligned(1)));
+
+INLINE uint32_t sum_of(Words x) {
+    x += __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+    x += __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+    x += __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+    return x[0] + x[1];
+}
+
+/* One row, block by block; what belongs to `rows` rows of a block lies one behind the other. */
+INLINE void pack_row(const float *from, int32_t inputs, uint32_t *to, int64_t step, int kind) {
+    int parts = is_halved(kind) ? 2 : 1;
+    for (int32_t first = 0; first < inputs; first += BLOCK, to += step) {
         Lanes x[2] = {load(from + first), load(from + first + LANES)};
         Lanes most = larger_number(choose(x[0] < 0.0f, -x[0], x[0]), choose(x[1] < 0.0f, -x[1], x[1]));
         float reach = largest(most), no_number = sum(x[0] * 0.0f + x[1] * 0.0f);
         float scale = reach / 127.0f + no_number;
         Lanes turned = all(reach > 0.0f ? 127.0f / reach : 0.0f);
-        int32_t sums[2];
-        uint32_t *words = to + rows * fields(kind) + row * each;
-        for (int h = 0; h < 2; h++) {
-            Signed bytes = to_whole(x[h] * turned);
-            sums[h] = (int32_t)sum_of_whole((Words)bytes);
-            for (int i = 0; i < LANES; i += 4, words += rows * each)
-                to_bytes(bytes[i], bytes[i + 1], bytes[i + 2], bytes[i + 3], words, each);
-        }
-        if (parts == 1) sums[0] = (int32_t)((uint32_t)sums[0] + (uint32_t)sums[1]);
-        uint32_t *field = to + row;
-        *field = bits_of(scale);
+        Signed bytes[2] = {to_whole(x[0] * turned), to_whole(x[1] * turned)};
+        for (int h = 0; h < 2; h++)
+            *(Packed *)(to + fields(kind) + h * WORDS / 2) = __builtin_convertvector(bytes[h], Packed);
+        /* As words: those of what is no number are anything, and may wrap. */
+        uint32_t sums[2] = {sum_of((Words)bytes[0]), sum_of((Words)bytes[1])};
+        if (parts == 1) sums[0] += sums[1];
+        uint32_t *field = to;
+        *field++ = bits_of(scale);
         for (int p = 0; p < parts && offset_of(kind); p++)
-            *(field += rows) = 0u - (uint32_t)offset_of(kind) * (uint32_t)sums[p];
-        for (int p = 0; p < parts && has_least(kind); p++)
-            *(field += rows) = bits_of(scale * (float)sums[p]);
+            *field++ = 0u - (uint32_t)offset_of(kind) * sums[p];
+        for (int p = 0; p < parts && has_least(kind); p++) 
+            *field++ = bits_of(scale * (float)(int32_t)sums[p]);
     }
 }
 
-static void pack(const Linear *layer, const float *x, uint32_t *packed, int32_t rows) {
-    for (int32_t row = 0, size; row < rows; row += size) {
-        size = block_rows(rows, row);
-        for (int32_t r = 0; r < size; r++)
-            pack_row(layer->kind, x + (int64_t)(row + r) * layer->inputs, layer->inputs,
-                     packed + row * packed_words(layer), r, size);
-    }
-}
+/* What a block multiplies its whole sums with, by half, and what it takes off. */
+typedef struct {
+    Sums scale[2], least[2];
+} Scales;
 
-/* Sixteen float16, at any address. */
-INLINE Lanes load_float16(const uint8_t *from) {
-#if defined(__AVX512F__)
-    return (Lanes)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)from));
-#else
-    _Float16 halves[LANES];
-    Lanes numbers;
-    memcpy(halves, from, sizeof halves);
-    for (int i = 0; i < LANES; i++) numbers[i] = (float)halves[i];
-    return numbers;
-#endif
-}
+typedef uint8_t Bytes __attribute__((vector_size(ABREAST), aligned(1)));
+typedef int8_t SignedBytes __attribute__((vector_size(ABREAST), aligned(1)));
 
-typedef uint8_t Bytes __attribute__((vector_size(16), aligned(1)));
-typedef int8_t SignedBytes __attribute__((vector_size(16), aligned(1)));
-
-INLINE Lanes load_bytes(const uint8_t *from) {
-    return __builtin_convertvector(*(const Bytes *)from, Lanes);
+INLINE Sums load_bytes(const uint8_t *from) {
+    return __builtin_convertvector(*(const Bytes *)from, Sums);
 }
-INLINE Lanes load_signed_bytes(const uint8_t *from) {
-    return __builtin_convertvector(*(const SignedBytes *)from, Lanes);
+INLINE Sums load_signed_bytes(const uint8_t *from) {
+    return __builtin_convertvector(*(const SignedBytes *)from, Sums);
 }
-
-INLINE Words load_codes(const uint8_t *from) { return *(const Words *)from; }
+INLINE Sums load_sums(const uint8_t *from) { return *(const Sums *)from; }
+INLINE Codes load_codes(const uint8_t *from) { return *(const Codes *)from; }
 
 /* Twice the numbers of MXFP4, 12 more; those of IQ4_NL, and 124 times those of nf4, 128 more. */
 static const uint8_t TABLES[3][16] = {
@@ -145,156 +138,199 @@ static const uint8_t TABLES[3][16] = {
     {4, 42, 63, 79, 93, 105, 117, 128, 138, 148, 159, 170, 183, 198, 218, 252},
 };
 
-/* 2^(e − 128) of sixteen bytes e, the smallest two denormal. */
-INLINE Lanes load_exponents(const uint8_t *from) {
-    Words e = __builtin_convertvector(*(const Bytes *)from, Words);
-    Signed is_small = e < 2;
-    return choose(is_small, (Lanes)(((Words){0} + 0x00200000u) << (e & 1)), (Lanes)((e - 1) << 23));
+/* 2^(e − 128) of bytes e, the smallest two denormal. */
+INLINE Sums load_exponents(const uint8_t *from) {
+    Codes e = __builtin_convertvector(*(const Bytes *)from, Codes);
+    Wholes is_small = e < 2;
+    Codes small = ((Codes){0} + 0x00200000u) << (e & 1), other = (e - 1) << 23;
+    return (Sums)(((Codes)is_small & small) | (~(Codes)is_small & other));
 }
 
 /* A block's codes as eight words of four, each a byte. */
-INLINE void unpack(const uint8_t *from, Words codes[WORDS], int kind) {
-    Words low = (Words){0} + 0x0f0f0f0fu;
-    if (kind == Q8_0 || kind == Q5_K || kind == WIDE) {
+INLINE void unpack(const uint8_t *from, Codes codes[WORDS], int kind) {
+    if (kind == Q8_0 || kind == WIDE) {
         for (int i = 0; i < WORDS; i++) codes[i] = load_codes(from + i * 64);
-        return;
-    }
-    for (int i = 0; i < WORDS / 2; i++) {
-        Words both = load_codes(from + i * 64);
-        codes[i] = both & low;
-        codes[i + WORDS / 2] = (both >> 4) & low;
+    } else {
+        for (int i = 0; i < WORDS / 2; i++) {
+            Codes both = load_codes(from + i * 64);
+            codes[i] = both & 0x0f0f0f0fu;
+            codes[i + WORDS / 2] = (both >> 4) & 0x0f0f0f0fu;
+        }
     }
     if (has_table(kind))
         for (int i = 0; i < WORDS; i++) codes[i] = look_up(codes[i], TABLES[kind - MXFP4]);
-    if (kind != Q6_K) return;
-    for (int i = 0; i < WORDS; i++) {
-        Words high = load_codes(from + (WORDS / 2 + i / 4) * 64);
-        Words two = i % 4 == 0 ? high << 4 : i % 4 == 1 ? high << 2 : i % 4 == 2 ? high : high >> 2;
+    if (has_fifth(kind)) {
+        Codes high = load_codes(from + WORDS / 2 * 64);
+        for (int i = 0; i < WORDS; i++)
+            codes[i] |= (i < 4 ? high << (4 - i) : high >> (i - 4)) & 0x10101010u;
+    }
+    for (int i = 0; i < WORDS && kind == Q6_K; i++) {
+        Codes high = load_codes(from + (WORDS / 2 + i / 4) * 64);
+        Codes two = i % 4 == 0 ? high << 4 : i % 4 == 1 ? high << 2 : i % 4 == 2 ? high : high >> 2;
         codes[i] |= two & 0x30303030u;
     }
+    for (int i = 0; i < WORDS && is_wide(kind) && ARE_SIGNED; i++) codes[i] ^= 0x80808080u;
 }
 
-/* What a block multiplies its whole sums with, by half, and what it takes off. */
-typedef struct {
-    Lanes scale[2], least[2];
-} Scales;
-
-INLINE Scales scales_of(const uint8_t *from, Lanes d, Lanes m, int kind) {
+/* Of the outputs from `first` on. */
+INLINE Scales scales_of(const uint8_t *from, int first, Sums d, Sums m, int kind) {
     Scales s;
-    if (kind == Q4_0 || kind == Q8_0 || kind == IQ4_NL || kind == NF4) {
-        s.scale[0] = load_float16(from);
-    } else if (kind == MXFP4) {
-        s.scale[0] = load_exponents(from);
+    if (kind == MXFP4) {
+        s.scale[0] = load_exponents(from + first);
     } else if (kind == Q4_K || kind == Q5_K) {
-        s.scale[0] = d * load_bytes(from);
-        s.least[0] = m * load_bytes(from + TILE);
+        s.scale[0] = d * load_bytes(from + first);
+        s.least[0] = m * load_bytes(from + TILE + first);
     } else if (kind == Q6_K) {
-        s.scale[0] = d * load_signed_bytes(from);
-        s.scale[1] = d * load_signed_bytes(from + TILE);
-    } else {
+        s.scale[0] = d * load_signed_bytes(from + first);
+        s.scale[1] = d * load_signed_bytes(from + TILE + first);
+    } else if (kind == WIDE) {
         for (int h = 0; h < 2; h++) {
-            s.scale[h] = load((const float *)(from + h * 2 * 64));
-            s.least[h] = load((const float *)(from + (h * 2 + 1) * 64));
+            s.scale[h] = load_sums(from + h * 2 * 64 + 4 * first);
+            s.least[h] = load_sums(from + (h * 2 + 1) * 64 + 4 * first);
         }
+    } else {
+        s.scale[0] = load_float16(from + 2 * first);
+        if (has_pair(kind)) s.least[0] = -load_float16(from + 2 * TILE + 2 * first);
     }
     return s;
 }
 
-/* One block's share of the sums of `rows` rows; returns where the next one's inputs lie. */
-INLINE const uint32_t *add_block(const uint8_t *codes_at, Scales s, const uint32_t *x, Lanes *total,
-                                 int rows, int kind) {
-    int parts = is_halved(kind) ? 2 : 1, count = WORDS / parts, each = each_of(kind);
+/* One block's share of some outputs' sums of `rows` rows, SPANS vectors apart. */
+INLINE void add_block(const uint8_t *codes_at, Scales s, const uint32_t *x, Sums *total, int rows, int kind) {
+    int parts = is_halved(kind) ? 2 : 1, count = WORDS / parts;
     int first_least = offset_of(kind) ? 1 + parts : 1;
-    const uint32_t *words = x + rows * fields(kind);
-    Words codes[WORDS];
+    Codes codes[WORDS];
     unpack(codes_at, codes, kind);
-    for (int r = 0; r < rows; r++)
+    for (int r = 0; r < rows; r++, x += row_words(kind)) {
+        Sums sum = total[r * SPANS];
         for (int p = 0; p < parts; p++) {
-            int32_t begin = offset_of(kind) ? (int32_t)x[(1 + p) * rows + r] : 0;
-            const uint32_t *factors = words + (p * count * rows + r) * each;
-            const Words *some = codes + p * count;
-            Signed whole;
-            if (most_of(kind) > 127) {
-                whole = begin_bytes(begin);
-                for (int i = 0; i < count; i++)
-                    whole = add_bytes(whole, some[i], factors + i * rows * each);
-            } else {
-                whole = add_codes((Signed){0} + begin, some, count, factors, rows * each, most_of(kind));
-            }
-            Lanes scale = s.scale[p] * all(number(x[r]));
-            total[r] = fma(__builtin_convertvector(whole, Lanes), scale, total[r]);
+            int32_t begin = offset_of(kind) ? (int32_t)x[1 + p] : 0;
+            const uint32_t *factors = x + fields(kind) + p * count;
+            Wholes whole = multiply_codes(begin, codes + p * count, count, factors, most_of(kind));
+            Sums scale = s.scale[p] * all_sums(number(x[0]));
+            sum = add_product(__builtin_convertvector(whole, Sums), scale, sum);
             if (has_least(kind))
-                total[r] = fma(-s.least[p], all(number(x[(first_least + p) * rows + r])), total[r]);
+                sum = add_product(-s.least[p], all_sums(number(x[first_least + p])), sum);
         }
-    return words + rows * WORDS * each;
+        total[r * SPANS] = sum;
+    }
 }
 
-/* `rows` rows of a tile; count and kind are known when this is compiled. */
-INLINE void tile(const Job *job, int32_t row, int32_t index, int rows, int kind) {
+/* The sums of `rows` rows of a tile as results. */
+INLINE void put(const Job *job, int32_t row, int32_t index, const Sums *total, int rows) {
     const Linear *layer = job->layer;
-    const uint8_t *from = (const uint8_t *)layer->weight + index * tile_bytes(layer);
-    const uint32_t *x = job->inputs + row * packed_words(layer);
-    Lanes total[MOST], d = {0}, m = {0};
-    for (int r = 0; r < rows; r++) total[r] = (Lanes){0};
-    for (int32_t left = layer->inputs / BLOCK; left > 0;) {
-        int32_t some = 1;
-        if (is_super(kind)) {
-            d = load_float16(from);
-            if (has_least(kind)) m = load_float16(from + 2 * TILE);
-            from += super_bytes(kind);
-            some = SUPER / BLOCK;
-        }
-        for (int32_t b = 0; b < some; b++) {
-            Scales s = scales_of(from, d, m, kind);
-            x = add_block(from + scale_bytes(kind), s, x, total, rows, kind);
-            from += scale_bytes(kind) + code_bytes(kind);
-        }
-        left -= some;
-    }
-    int32_t first = index * TILE, width = layer->outputs - first < TILE ? layer->outputs - first : TILE;
+    int32_t first = index * TILE, width = layer->outputs - first;
     for (int r = 0; r < rows; r++) {
         int64_t at = (int64_t)(row + r) * job->stride + first;
+        if (width >= TILE) {
+            for (int s = 0; s < SPANS; s++) {
+                Sums y = total[r * SPANS + s];
+                if (layer->bias != NULL) y += *(const Sums *)(layer->bias + first + s * ABREAST);
+                if (job->plus != NULL) y += *(const Sums *)(job->plus + at + s * ABREAST);
+                *(Sums *)(job->y + at + s * ABREAST) = y;
+            }
+            continue;
+        }
         for (int i = 0; i < width; i++) {
-            float y = total[r][i];
+            float y = total[r * SPANS + i / ABREAST][i % ABREAST];
             if (layer->bias != NULL) y += layer->bias[first + i];
             job->y[at + i] = job->plus == NULL ? y : y + job->plus[at + i];
         }
     }
 }
 
+/* `rows` rows of a tile; the kind is known when this is compiled. */
+INLINE void tile(const Job *job, int32_t row, int32_t index, int rows, int kind) {
+    const Linear *layer = job->layer;
+    const uint8_t *from = (const uint8_t *)layer->weight + index * tile_bytes(layer);
+    const uint32_t *x = job->inputs + row * packed_words(layer);
+    Sums total[MOST * SPANS], d[SPANS] = {{0}}, m[SPANS] = {{0}};
+    for (int i = 0; i < rows * SPANS; i++) total[i] = (Sums){0};
+    for (int32_t left = layer->inputs / BLOCK; left > 0;) {
+        int32_t some = 1;
+        if (is_super(kind)) {
+            for (int s = 0; s < SPANS; s++) {
+                d[s] = load_float16(from + 2 * s * ABREAST);
+                if (has_least(kind)) m[s] = load_float16(from + 2 * TILE + 2 * s * ABREAST);
+            }
+            from += super_bytes(kind);
+            some = SUPER / BLOCK;
+        }
+        for (int32_t b = 0; b < some; b++, x += rows * row_words(kind)) {
+            for (int s = 0; s < SPANS; s++)
+                add_block(from + scale_bytes(kind) + 4 * s * ABREAST,
+                          scales_of(from, s * ABREAST, d[s], m[s], kind), x, total + s, rows, kind);
+            from += scale_bytes(kind) + code_bytes(kind);
+        }
+        left -= some;
+    }
+    put(job, row, index, total, rows);
+}
+
 INLINE void rows_of_tile(const Job *job, int32_t row, int32_t index, int32_t rows, int kind) {
+#if defined(__AVX512F__)
 #define CASE(n)                                                                                    \
-    case n:                                                                                        \
-        if (n <= MOST) tile(job, row, index, n, kind);                                             \
-        break;
+    case n: tile(job, row, index, n, kind); break;
     switch (rows) {
         CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6)
         CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12)
     }
 #undef CASE
+#else
+    tile(job, row, index, rows, kind);
+#endif
 }
 
 typedef void Rows_of_tile(const Job *job, int32_t row, int32_t index, int32_t rows);
+typedef void Pack_row(const float *from, int32_t inputs, uint32_t *to, int64_t step);
 
 #define KIND(kind)                                                                                 \
     static void tile_of_##kind(const Job *job, int32_t row, int32_t index, int32_t rows) {        \
         rows_of_tile(job, row, index, rows, kind);                                                 \
+    }                                                                                              \
+    static void row_of_##kind(const float *from, int32_t inputs, uint32_t *to, int64_t step) {    \
+        pack_row(from, inputs, to, step, kind);                                                    \
     }
 KIND(Q4_0) KIND(Q8_0) KIND(Q4_K) KIND(Q5_K) KIND(Q6_K) KIND(WIDE)
-KIND(MXFP4) KIND(IQ4_NL) KIND(NF4)
+KIND(MXFP4) KIND(IQ4_NL) KIND(NF4) KIND(Q4_1) KIND(Q5_0) KIND(Q5_1)
 #undef KIND
 
-static Rows_of_tile *const TILES[] = {tile_of_Q4_0, tile_of_Q8_0, tile_of_Q4_K,
-                                      tile_of_Q5_K, tile_of_Q6_K, tile_of_WIDE,
-                                      tile_of_MXFP4, tile_of_IQ4_NL, tile_of_NF4};
+static Rows_of_tile *const TILES[] = {tile_of_Q4_0, tile_of_Q8_0, tile_of_Q4_K,  tile_of_Q5_K,
+                                      tile_of_Q6_K, tile_of_WIDE, tile_of_MXFP4, tile_of_IQ4_NL,
+                                      tile_of_NF4, tile_of_Q4_1, tile_of_Q5_0, tile_of_Q5_1};
+static Pack_row *const PACKS[] = {row_of_Q4_0, row_of_Q8_0, row_of_Q4_K,  row_of_Q5_K,
+                                  row_of_Q6_K, row_of_WIDE, row_of_MXFP4, row_of_IQ4_NL,
+                                  row_of_NF4, row_of_Q4_1, row_of_Q5_0, row_of_Q5_1};
+
+typedef struct {
+    const Linear *layer;
+    const float *x;
+    uint32_t *packed;
+    int32_t rows;
+} Packing;
+
+static void pack_some(void *context, int32_t index, int32_t worker) {
+    const Packing *job = context;
+    const Linear *layer = job->layer;
+    (void)worker;
+    int32_t from = index * EACH, end = from + EACH < job->rows ? from + EACH : job->rows;
+    for (int32_t row = 0, size; row < end; row += size) {
+        size = block_rows(job->rows, row);
+        for (int32_t r = row < from ? from : row; r < row + size && r < end; r++)
+            PACKS[layer->kind - Q4_0](job->x + (int64_t)r * layer->inputs, layer->inputs,
+                                      job->packed + row * packed_words(layer) +
+                                          (r - row) * row_words(layer->kind),
+                                      (int64_t)size * row_words(layer->kind));
+    }
+}
 
 static void piece(void *context, int32_t index, int32_t worker) {
     const Job *job = context;
     (void)worker;
     Rows_of_tile *compute = TILES[job->layer->kind - Q4_0];
     int32_t tiles = (job->layer->outputs + TILE - 1) / TILE;
-    int32_t end = (index + 1) * GROUP < tiles ? (index + 1) * GROUP : tiles;
-    for (int32_t t = index * GROUP; t < end; t++)
+    int32_t end = (index + 1) * job->group < tiles ? (index + 1) * job->group : tiles;
+    for (int32_t t = index * job->group; t < end; t++)
         for (int32_t row = 0, rows; row < job->rows; row += rows) {
             rows = block_rows(job->rows, row);
             compute(job, row, t, rows);
@@ -303,7 +339,9 @@ static void piece(void *context, int32_t index, int32_t worker) {
 
 void blocks_linear(Pool *pool, const Linear *layer, const float *x, uint32_t *packed, int32_t rows,
                    const float *plus, float *y, int32_t stride) {
-    pack(layer, x, packed, rows);
-    Job job = {layer, packed, rows, plus, y, stride};
-    share(pool, piece, &job, (layer->outputs + TILE * GROUP - 1) / (TILE * GROUP));
+    Packing packing = {layer, x, packed, rows};
+    share(pool, pack_some, &packing, (rows + EACH - 1) / EACH);
+    int32_t tiles = (layer->outputs + TILE - 1) / TILE, group = tiles < 128 ? 1 : 4;
+    Job job = {layer, packed, rows, plus, y, stride, group};
+    share(pool, piece, &job, (tiles + group - 1) / group);
 }

@@ -17,12 +17,15 @@ static inline int32_t is_in_blocks(int32_t kind) { return kind >= Q4_0; }
 
    A block: scales, then codes. Codes of 4 bits are four words for each output, 16 outputs side by
    side: the low nibbles of a word's four bytes are inputs 4i … 4i + 3, the high ones those 16 behind
-   them. Of 6 bits these are the lower four; two more such words hold the upper two, of inputs
-   4i … 4i + 3 at bits 2i of each byte. Of 8 bits there are eight words, of four inputs each.
+   them. Of 5 bits these are the lower four; one more such word holds the fifth, of inputs 4i … 4i + 3
+   at bit i of each byte. Of 6 bits two more hold the upper two, of inputs 4i … 4i + 3 at bits 2i. Of
+   8 bits there are eight words, of four inputs each.
 
    Q4_0, Q8_0   a float16 scale; weight = scale (code − 8), scale (code − 128).
+   Q5_0         the same of 5 bits; weight = scale (code − 16).
+   Q4_1, Q5_1   two float16, scale and m; weight = scale code + m. Codes of 4 and 5 bits.
    Q4_K, Q5_K   before every eight blocks two float16, d and m; a block has two bytes, a and b;
-                weight = d a code − m b. Codes of Q5_K take 8 bits.
+                weight = d a code − m b. Codes of 4 and 5 bits.
    Q6_K         before every eight blocks a float16, d; a block has two signed bytes a, one for each
                 half; weight = d a (code − 32).
    WIDE         of each half of a block two floats; weight = scale (code − 128) − least.

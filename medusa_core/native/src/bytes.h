@@ -21,35 +21,6 @@
 
 INLINE uint32_t bits_of(float x) { return ((Words)all(x))[0]; }
 
-/* Of every byte, which is a place below 16, what the table has there. */
-INLINE Words look_up(Words places, const uint8_t table[16]) {
-#if defined(__AVX512BW__)
-    __m512i whole = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)table));
-    return (Words)_mm512_shuffle_epi8(whole, (__m512i)places);
-#elif defined(__AVX2__)
-    __m256i half = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table));
-    union {
-        Words whole;
-        __m256i half[2];
-    } found = {places};
-    for (int h = 0; h < 2; h++) found.half[h] = _mm256_shuffle_epi8(half, found.half[h]);
-    return found.whole;
-#else
-    union {
-        Words whole;
-        uint8_t bytes[64];
-    } found = {places};
-#if defined(__aarch64__)
-    uint8x16_t numbers = vld1q_u8(table);
-    for (int i = 0; i < 64; i += 16)
-        vst1q_u8(found.bytes + i, vqtbl1q_u8(numbers, vld1q_u8(found.bytes + i)));
-#else
-    for (int i = 0; i < 64; i++) found.bytes[i] = table[found.bytes[i]];
-#endif
-    return found.whole;
-#endif
-}
-
 /* To the nearest whole number, ties to even; for |x| below 2^22. */
 INLINE Signed to_whole(Lanes x) {
     Lanes magic = all(12582912.0f); /* 1.5·2^23 */
@@ -142,53 +113,6 @@ INLINE Signed add_bytes(Signed sum, Words weights, const uint32_t *x) {
     Words total = (Words)sum + (first & 0xffff) * (uint32_t)a + (first >> 16) * (uint32_t)c;
     return (Signed)(total + (second & 0xffff) * (uint32_t)b + (second >> 16) * (uint32_t)d);
 #endif
-#endif
-}
-
-/* How many words stand for four inputs of codes below 128. */
-#if MULTIPLIES_BYTES || defined(__AVX2__)
-enum { CODES_EACH = 1 };
-#else
-enum { CODES_EACH = 2 };
-#endif
-
-/* `count` words of codes up to `most`, which count as they are, times what stands for four inputs each,
-   `step` words apart, added to the sums. */
-INLINE Signed add_codes(Signed sum, const Words *codes, int count, const uint32_t *x, int32_t step,
-                        int most) {
-#if defined(__AVX2__) && !MULTIPLIES_BYTES
-    /* Sums of 16 bits, of as many products as they hold. */
-    int some = 32767 / (2 * 127 * most);
-    union {
-        Signed whole;
-        __m256i half[2];
-    } total = {sum};
-    for (int first = 0; first < count; first += some) {
-        __m256i sums[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
-        for (int i = first; i < first + some && i < count; i++) {
-            union {
-                Words whole;
-                __m256i half[2];
-            } factor = {codes[i]};
-            __m256i inputs = _mm256_set1_epi32((int32_t)x[i * step]);
-            for (int h = 0; h < 2; h++)
-                sums[h] = _mm256_add_epi16(sums[h], _mm256_maddubs_epi16(factor.half[h], inputs));
-        }
-        for (int h = 0; h < 2; h++)
-            total.half[h] = _mm256_add_epi32(
-                total.half[h], _mm256_madd_epi16(sums[h], _mm256_set1_epi16(1)));
-    }
-    return total.whole;
-#else
-    (void)most;
-    for (int i = 0; i < count; i++) {
-#if defined(__ARM_FEATURE_DOTPROD)
-        sum = add_bytes(sum, codes[i] ^ 0x80808080u, x + i * step); /* which turns them back */
-#else
-        sum = add_bytes(sum, codes[i], x + i * step);
-#endif
-    }
-    return sum;
 #endif
 }
 

@@ -4,7 +4,7 @@
 
 #include "lanes.h"
 
-enum { ROWS_EACH = 8 }; /* of a piece of work on all inner numbers */
+enum { VECTORS_EACH = 256 }; /* of a piece of work on all inner numbers */
 
 /* Where the parts of a pass keep their rows. */
 typedef struct {
@@ -132,23 +132,23 @@ typedef struct {
     int32_t inner, rows;
 } Activation;
 
-/* SiLU(gate) · up, of some rows. */
+/* SiLU(gate) · up, of some vectors of all rows' inner numbers. */
 static void activate_some(void *context, int32_t index, int32_t worker) {
     const Activation *job = context;
     (void)worker;
-    int32_t inner = job->inner, end = (index + 1) * ROWS_EACH;
-    if (end > job->rows) end = job->rows;
-    for (int64_t r = index * ROWS_EACH; r < end; r++)
-        for (int32_t i = 0; i < inner; i += LANES) {
-            Lanes gate = load(job->gate_up + r * 2 * inner + i);
-            Lanes up = load(job->gate_up + r * 2 * inner + inner + i);
-            store(job->y + r * inner + i, silu(gate) * up);
+    int32_t vectors = job->inner / LANES, first = index * VECTORS_EACH;
+    int32_t left = job->rows * vectors - first;
+    if (left > VECTORS_EACH) left = VECTORS_EACH;
+    for (int64_t r = first / vectors, v = first % vectors; left > 0; r++, v = 0)
+        for (; v < vectors && left > 0; v++, left--) {
+            const float *gate = job->gate_up + r * 2 * job->inner + v * LANES;
+            store(job->y + r * job->inner + v * LANES, silu(load(gate)) * load(gate + job->inner));
         }
 }
 
 static void activate(Pool *pool, const float *gate_up, int32_t inner, int32_t rows, float *y) {
     Activation job = {gate_up, y, inner, rows};
-    share(pool, activate_some, &job, (rows + ROWS_EACH - 1) / ROWS_EACH);
+    share(pool, activate_some, &job, (rows * (inner / LANES) + VECTORS_EACH - 1) / VECTORS_EACH);
 }
 
 void forward(const Decoder *d, const Pass *pass, Pool *pool) {
