@@ -63,6 +63,7 @@ log = logging.getLogger(__name__)
 
 _CURVE_PLACES = 1024
 _LEAST_ANSWERS = 2  # one to learn from, one to measure on
+_SEEDS = 1_000_003
 _TIMED_STEPS = 6
 _TOLD_EVERY = 10  # steps
 _RECOUNTS = 3  # of the steps that time allows, while heads alone learn
@@ -283,6 +284,7 @@ class HeadsRun:
         first: int | None = None
 
         def loss_at(step: int) -> Tensor:
+            torch.manual_seed(self.config.seed * _SEEDS + step)  # what is dropped depends on it alone
             return stage.loss_at(step, (step + 1) / num_steps)
 
         def after_step(step: int, loss: float) -> bool:

@@ -1,9 +1,10 @@
 """Hydra heads in training: each reads the tokens that were drafted before its own; see `Trainee`.
 
 A head adds to the target's state what it makes of that state and the vectors of the root and the
-path; one projection serves all, rows of the target's.
+path; one projection serves all, rows of the target's. What a head should say of a token is what the
+target says of it, in all chances: the state of the token before it is there, as of all tokens.
 
-Source: Ankner et al., "Hydra" (2024), section 3.
+Source: Ankner et al., "Hydra" (2024), section 3; the loss is the one of its Hydra++.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ from medusa_core.target import Target
 from medusa_core.training.accuracy import UNKNOWN
 from medusa_core.training.heads import LOSS_DECAY, projection_matrix, published
 from medusa_core.training.heads_config import HeadsConfig
-from medusa_core.training.losses import chunked_cross_entropy
+from medusa_core.training.losses import chunked_divergence
 from medusa_core.training.packing import EncodedDocument
 from medusa_core.training.positions import computed, has_answer, positions_of
 from medusa_core.training.precision import trains_in_bf16
 from medusa_core.training.states import Shard
 
 _AT_ONCE = 1024
+_DROPPED = 0.1  # of what a layer reads, while it learns: answers are few
 
 
 class HydraModule(nn.Module):
@@ -64,6 +66,7 @@ class HydraModule(nn.Module):
         """What a head projects: states [N, H] and paths, the root first, [N, head + 1] → [N, H]"""
         vectors = self.vectors[paths.to(self.vectors.device)].to(hidden) * self._scale
         read = torch.cat([hidden, vectors.flatten(1)], dim=1)
+        read = F.dropout(read, _DROPPED, self.training)
         return hidden + F.silu(self.layers[head](read))
 
     def tensors(self) -> dict[str, Tensor]:
@@ -136,22 +139,17 @@ class HydraTrainee:
         return len(shard["paths"])
 
     def loss(self, shard: Shard, places: Tensor) -> Tensor:
-        hidden, paths = self._rows(shard, places)
         total = torch.zeros((), device=self._device)
         for head in range(len(self._heads.layers)):
-            columns = self._wanted(paths, head)
-            known = (columns >= 0).nonzero().squeeze(1)
+            known = places[_is_known(shard, places, head)]
             if not len(known):
                 continue
+            hidden, paths = self._rows(shard, known)
+            taught, _ = self._rows(shard, known + head + 1)
             with torch.autocast(self._device.type, torch.bfloat16, enabled=self._bf16):
-                state = self._heads.state_of(head, hidden[known], paths[known, : head + 1])
-            loss = chunked_cross_entropy(
-                state,
-                self._heads.lm_head,
-                columns[known],
-                torch.ones(len(known), device=self._device),
-                torch.bfloat16 if self._bf16 else torch.float32,
-            )
+                state = self._heads.state_of(head, hidden, paths[:, : head + 1])
+            dtype = torch.bfloat16 if self._bf16 else torch.float32
+            loss = chunked_divergence(state, self._heads.lm_head, taught, dtype)
             total = total + LOSS_DECAY**head * loss
         return total
 
@@ -159,6 +157,7 @@ class HydraTrainee:
     def ranks(self, shard: Shard, num_ranks: int, most: int | None = None) -> Tensor:
         count = len(shard["paths"]) if most is None else min(most, len(shard["paths"]))
         parts = []
+        self._heads.eval()
         for places in torch.split(torch.arange(count), _AT_ONCE):
             hidden, paths = self._rows(shard, places)
             found = []
@@ -169,6 +168,7 @@ class HydraTrainee:
                 rank = torch.where(match.any(-1), match.int().argmax(-1), num_ranks)
                 found.append(torch.where(paths[:, head + 1] < 0, UNKNOWN, rank))
             parts.append(torch.stack(found, dim=1).cpu())
+        self._heads.train()
         return torch.cat(parts)
 
     def parameters(self, learning_rate: float) -> list[dict[str, Any]]:
@@ -199,3 +199,11 @@ class HydraTrainee:
         wanted = paths[:, head + 1]
         columns = self._columns.to(wanted.device)[wanted.clamp(min=0)]
         return torch.where(wanted < 0, UNKNOWN, columns)
+
+
+def _is_known(shard: Shard, places: Tensor, head: int) -> Tensor:
+    """Whether the target's state before the token that a head should guess is there. bool [n]"""
+    later = (places + head + 1).clamp(max=len(shard["places"]) - 1)
+    distance = shard["places"][later] - shard["places"][places]
+    follows = shard["paths"][later, 0] == shard["paths"][places, head + 1]
+    return (distance == head + 1) & follows

@@ -66,3 +66,47 @@ def chunked_cross_entropy(
     """
     apply: Callable[..., Tensor] = _ChunkedCrossEntropy.apply
     return apply(hidden, matrix, targets, weights, dtype)
+
+
+class _ChunkedDivergence(torch.autograd.Function):
+    """Mean divergence from taught states; its gradient is made in the forward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, hidden: Tensor, matrix: Tensor, taught: Tensor, dtype: Any) -> Tensor:
+        narrow_hidden, narrow_matrix, narrow_taught = (
+            tensor.to(dtype) for tensor in (hidden, matrix, taught)
+        )
+        grad_hidden = torch.empty_like(narrow_hidden)
+        total = torch.zeros((), dtype=torch.float32, device=hidden.device)
+        for start in range(0, len(hidden), CHUNK_ROWS):
+            part = slice(start, start + CHUNK_ROWS)
+            found = torch.log_softmax(narrow_hidden[part] @ narrow_matrix.T, -1, torch.float32)
+            wanted = torch.log_softmax(narrow_taught[part] @ narrow_matrix.T, -1, torch.float32)
+            chances = wanted.exp()
+            total += (chances * (wanted - found)).sum()
+            grad_hidden[part] = (found.exp_().sub_(chances)).to(dtype) @ narrow_matrix
+        ctx.save_for_backward(grad_hidden / len(hidden))
+        return total / len(hidden)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        (grad_hidden,) = ctx.saved_tensors
+        return grad_hidden * grads[0], None, None, None
+
+
+def chunked_divergence(
+    hidden: Tensor, matrix: Tensor, taught: Tensor, dtype: torch.dtype
+) -> Tensor:
+    """Mean Kullback-Leibler divergence of `hidden @ matrix.T` from `taught @ matrix.T`, in nats.
+
+    Args:
+        hidden: [N, H].
+        matrix: Frozen. [V, H]
+        taught: States whose scores are right. [N, H]
+        dtype: Of the matrix products.
+
+    Returns:
+        Scalar float32 with a gradient for `hidden`.
+    """
+    apply: Callable[..., Tensor] = _ChunkedDivergence.apply
+    return apply(hidden, matrix, taught, dtype)
