@@ -115,7 +115,8 @@ def settle_formats(
         lm_head_name = wanted.lm_head or (stored.lm_head if keeps_blocks else "")
         wanted = wanted._replace(linears=linears_name, lm_head=lm_head_name)
     linears = registry.get(wanted.linears) if wanted.linears else None
-    compute = _compute(linears, dtype, hardware)
+    lm_head_spec = registry.get(wanted.lm_head) if wanted.lm_head else None
+    compute = _compute(linears, lm_head_spec, dtype, hardware)
     dense = dense_format_of(compute)
     linears = linears or dense
     embedding = registry.get(wanted.embedding) if wanted.embedding else dense
@@ -187,7 +188,10 @@ def _heads_format(linears: QuantSpec, compute: str, compiles: bool) -> QuantSpec
     return light if compiles and is_lighter else linears
 
 
-def _compute(linears: QuantSpec | None, dtype: str, hardware: Hardware) -> str:
+def _compute(
+    linears: QuantSpec | None, lm_head: QuantSpec | None, dtype: str, hardware: Hardware
+) -> str:
+    """The dtype that is asked for, or the best one that both formats can be computed with in."""
     if dtype:
         if dtype not in DTYPES:
             raise RequestError(
@@ -195,9 +199,9 @@ def _compute(linears: QuantSpec | None, dtype: str, hardware: Hardware) -> str:
             )
         return dtype
     best = best_dtype(hardware)
-    if linears is None or best in linears.compute:
-        return best
-    return linears.compute[0]
+    bounds = [spec.compute for spec in (linears, lm_head) if spec is not None and spec.compute]
+    common = [name for name in (best, *sum(bounds, ())) if all(name in bound for bound in bounds)]
+    return common[0] if common else bounds[0][0]
 
 
 def best_dtype(hardware: Hardware) -> str:
