@@ -284,7 +284,7 @@ class HeadsRun:
         first: int | None = None
 
         def loss_at(step: int) -> Tensor:
-            torch.manual_seed(self.config.seed * _SEEDS + step)  # what is dropped depends on it alone
+            torch.manual_seed(self.config.seed * _SEEDS + step)
             return stage.loss_at(step, (step + 1) / num_steps)
 
         def after_step(step: int, loss: float) -> bool:
