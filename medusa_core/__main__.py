@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import logging
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from medusa_core.errors import MedusaError
 
@@ -47,10 +48,28 @@ def _without_traceback(record: logging.LogRecord) -> bool:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Takes options by their whole names alone: a part of one may mean another elsewhere."""
+    """Takes options by their whole names alone, and says in two lines what is wrong with them."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{**kwargs, "allow_abbrev": False})
+        self._typed: list[str] = []
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        self._typed = list(sys.argv[1:] if args is None else args)
+        found, left = super().parse_known_args(args, namespace)
+        if left:  # said here, where the options of this command are known
+            self.error(f"unrecognized arguments: {' '.join(left)}")
+        return found, left
+
+    def error(self, message: str) -> NoReturn:
+        """End with what is wrong, and what was meant; a wrong name counts before a missing one."""
+        known = self._option_string_actions
+        words = (word.partition("=")[0] for word in self._typed if word.startswith("--"))
+        wrong = next((word for word in words if word != "--" and word not in known), "")
+        near = difflib.get_close_matches(wrong, known, 1)
+        problem = f"there is no option {wrong}." if wrong else message
+        hint = f"Did you mean {near[0]}?" if near else f"See {self.prog} --help."
+        self.exit(2, f"error: {problem}\n  {hint}\n")
 
 
 def _generate(parser: argparse.ArgumentParser) -> None:

@@ -28,7 +28,6 @@ from medusa_core.hub.settings import settings_from
 from medusa_core.hub.shipped_heads import heads_made_for
 from medusa_core.messages import (
     ChatMessage,
-    GenerateSettings,
     GenerationDone,
     LayersMoved,
     LoadModel,
@@ -58,7 +57,7 @@ NO_HEADS = "none"  # as a value of --heads
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments that choose a model; shared with the benchmark."""
     parser.add_argument(
-        "--model",
+        *("-m", "--model"),
         default="",
         help="folder, GGUF file, or repository in the cache (default: the model of the first "
         "start, or the demo model where that wasn't fetched)",
@@ -103,8 +102,7 @@ DRAFTER_HELP = (
 
 def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `generate`."""
-    defaults = GenerateSettings()
-    parser.add_argument("--prompt", required=True, help="what to ask; - reads standard input")
+    parser.add_argument("-p", "--prompt", required=True, help="what to ask; - reads standard input")
     add_model_arguments(parser)
     parser.add_argument("--drafter", default="", help=DRAFTER_HELP)
     parser.add_argument(
@@ -121,8 +119,8 @@ def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-new-tokens",
         type=int,
-        default=defaults.max_new_tokens,
-        help="0: what the context leaves",
+        default=0,
+        help="longest answer; default: what the context leaves",
     )
     parser.add_argument("--stop", action="append", default=[], help="end before this string")
     parser.add_argument("--json", action="store_true", help="print one JSON object, don't stream")

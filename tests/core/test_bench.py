@@ -206,7 +206,7 @@ def test_bench_writes_what_it_promises(
     )
     assert code == 0
     report = json.loads(out.read_text(encoding="utf-8"))
-    assert set(report) == {"machine", "modes", "peers", "categories"}
+    assert set(report) == {"machine", "modes", "drafters", "peers", "categories"}
     assert set(report["modes"]) == {"none", "medusa"}
     for figures in report["modes"].values():
         assert set(figures) == MODE_KEYS

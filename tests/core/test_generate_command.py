@@ -175,3 +175,26 @@ def test_a_pipe_gets_plain_text() -> None:
     pipe = StringIO()
     _Printer(pipe).print_step(step((b"The", b" fox"), (0, 1), num_visible=7))
     assert pipe.getvalue() == "The fox"
+
+
+@pytest.mark.parametrize(
+    ("words", "problem", "hint"),
+    [
+        ("generate --promt hi", "no option --promt", "Did you mean --prompt?"),
+        ("generate -p hi --temprature=1", "no option --temprature", "Did you mean --temperature?"),
+        ("train heads --minuts 4 --out x", "no option --minuts", "Did you mean --minutes?"),
+        ("generate", "required: -p/--prompt", "See"),
+        ("generate -p hi --tree-rows many", "--tree-rows: invalid int value", "--help"),
+        ("generate -p hi there", "unrecognized arguments: there", "--help"),
+    ],
+)
+def test_a_wrong_option_is_named_first_with_what_was_meant(
+    words: str, problem: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words.split())
+    told = capsys.readouterr().err.splitlines()
+    assert ended.value.code == 2
+    assert len(told) == 2
+    assert problem in told[0]
+    assert hint in told[1]
