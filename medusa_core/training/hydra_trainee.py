@@ -191,7 +191,8 @@ class HydraTrainee:
 
     def _rows(self, shard: Shard, places: Tensor) -> tuple[Tensor, Tensor]:
         """States and paths at some places. float32 [n, hidden], int64 [n, heads + 1]"""
-        hidden = shard["hidden"][places].to(self._device).float()
+        hidden = shard["hidden"]
+        hidden = hidden[places.to(hidden.device)].to(self._device).float()
         return hidden, shard["paths"][places].to(self._device)
 
     def _wanted(self, paths: Tensor, head: int) -> Tensor:

@@ -35,8 +35,12 @@ class StatesRecorder(NoDrafter):
         self._has_begun = True
 
     def states(self) -> Tensor:
-        """All states so far, in the order of the tokens. bfloat16 [n, (1 + taps) · hidden]"""
-        return torch.cat(self._parts)
+        """All states so far, in the order of the tokens. bfloat16 [n, (1 + taps) · hidden]
+
+        Of layers that the runner began to tell of in the meantime nothing is kept.
+        """
+        width = min(part.shape[1] for part in self._parts)
+        return torch.cat([part[:, :width] for part in self._parts])
 
     def spec(self) -> DrafterSpec:
         """This one as what an answer is written with."""

@@ -175,7 +175,7 @@ def test_a_full_context_is_told(qtbot: QtBot, open_fake: Open) -> None:
     ask(qtbot, window, "Hello")
     assert isinstance(window.page.conversation.messages[-1], Notice)
     qtbot.waitUntil(lambda: "64 tokens" in window.page.context_label.text())
-    engine.script = Script()
+    engine.script = Script(answer="Another answer, which ends by itself.")
     window.chat.regenerate()
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     assert not any(isinstance(m, Notice) for m in window.page.conversation.messages)

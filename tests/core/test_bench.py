@@ -215,6 +215,7 @@ def test_bench_writes_what_it_promises(
     assert set(report["peers"]["transformers"]) == {
         "tokens_per_s",
         "decode_tokens_per_s",
+        "speedup_vs_none",
         "identical_outputs",
     }
     assert report["peers"]["transformers"]["identical_outputs"] == 2

@@ -60,7 +60,7 @@ def test_a_run_is_begun_watched_paused_and_gone_on_with(
 ) -> None:
     own = OwnHeads(tmp_path)
     run = own.begin(WISH, "org/tiny chat")
-    assert run.out == tmp_path / "org-tiny-chat-medusa-shared"
+    assert run.out == tmp_path / "org-tiny-chat-hydra"
     assert run.wish == WISH
     run.start()
     assert commands[0].arguments[-3:] == ["--config", f"{run.out}.json", "--watched"]
@@ -92,7 +92,7 @@ def test_a_run_is_begun_watched_paused_and_gone_on_with(
 def test_names_of_runs_never_meet(tmp_path: Path, commands: list[FakeCommand]) -> None:
     own = OwnHeads(tmp_path)
     names = [own.begin(WISH, "tiny").out.name for _ in range(3)]
-    assert names == ["tiny-medusa-shared", "tiny-medusa-shared-2", "tiny-medusa-shared-3"]
+    assert names == ["tiny-hydra", "tiny-hydra-2", "tiny-hydra-3"]
     assert own.begin(WISH, "../..").out.parent == tmp_path
 
 

@@ -254,7 +254,7 @@ def test_a_card_that_runs_out_says_so_and_serves_on(folders: Folders) -> None:
         desk = Desk()
         load(desk, folders["grouped"], "cuda")
         total, card.memory.total_bytes = card.memory.total_bytes, card.memory.taken_bytes
-        (failed,) = desk.ask(Generate("one", "1", user_says("hello"), PLAIN))
+        *_, failed = desk.ask(Generate("one", "1", user_says("hello"), PLAIN))
         assert isinstance(failed, Failed)
         assert failed.kind == "OutOfMemoryError"
         card.memory.total_bytes = total

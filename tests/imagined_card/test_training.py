@@ -68,7 +68,7 @@ def test_heads_are_trained_and_written_on_a_card(kind: str, model: Path, tmp_pat
             on_card = {parameter.is_cuda for parameter in trainee.module.parameters()}
             assert on_card == {device == "cuda"}
             if device == "cuda":
-                trainee.write(tmp_path, "tiny", None)
+                trainee.write(tmp_path, "tiny")
     assert losses[1] == pytest.approx(losses[0], rel=0.02)
     assert any(tmp_path.iterdir())
 

@@ -239,7 +239,8 @@ def test_a_dry_run_says_what_the_run_needs(
     arguments = command(tmp_path / "out", model, asked_file(tmp_path), "--max-new-tokens", "16")[3:]
     assert main([*arguments, "--dry-run", "--json", str(told)]) == 0
     plan = json.loads(told.read_text(encoding="utf-8"))
-    assert set(plan) == {"peak_bytes", "disk_bytes", "tokens_per_s", "hours"}
+    counted = {"peak_bytes", "disk_bytes", "tokens_per_s", "hours", "num_steps", "tau"}
+    assert set(plan) == counted
     assert all(value > 0 for value in plan.values())
     assert not (tmp_path / "out").exists()
     assert "GB" in capsys.readouterr().out

@@ -32,7 +32,7 @@ SPECS = {
 
 
 def config_for(**more: Any) -> HeadsConfig:
-    usual: dict[str, Any] = {"kind": "streams", "lora_rank": 4, "context": 128}
+    usual: dict[str, Any] = {"kind": "streams", "num_heads": 3, "lora_rank": 4, "context": 128}
     return HeadsConfig(**{**usual, **more})
 
 
@@ -58,7 +58,7 @@ def test_what_is_trained_is_what_the_engine_runs(name: str, tmp_path: Path) -> N
     with torch.no_grad():
         states, exits = trainee.module.states(texts), trainee.module.exits(texts)
     (tmp_path / "streams").mkdir()
-    trainee.write(tmp_path / "streams", "model", None)
+    trainee.write(tmp_path / "streams", "model")
     heads = stream_heads(load_target(model, tmp_path / "streams", CPU))
     assert heads is not None
     heads.reserve(64)

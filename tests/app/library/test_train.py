@@ -166,7 +166,7 @@ def test_needs_are_asked_before(
     commands[0].code = 0
     qtbot.waitUntil(lambda: "about 1.5 h" in dialog.needs_label.text())
     assert not folder.exists()
-    dialog.form.heads_box.setValue(4)
+    dialog.form.heads_box.setValue(3)
     assert dialog.needs_label.text() == "", "that was for other heads"
     dialog.needs_button.click()
     commands[1].words, commands[1].code = "error: Too large.\n  Take less.", 1
