@@ -1764,6 +1764,10 @@
         <translation>Löschen Sie die Datei: Das Modell läuft auch ohne sie, etwas langsamer.</translation>
     </message>
     <message>
+        <source>Did you mean {0}?</source>
+        <translation>Meinten Sie {0}?</translation>
+    </message>
+    <message>
         <source>Dividing the layers of {0} at {1}</source>
         <translation>Schichten von {0} werden bei {1} verteilt</translation>
     </message>
@@ -2430,6 +2434,10 @@
     <message>
         <source>See that you may write to {0}, and that the disk has room.</source>
         <translation>Sehen Sie nach, ob Sie in {0} schreiben dürfen und ob der Datenträger Platz hat.</translation>
+    </message>
+    <message>
+        <source>See {0} --help.</source>
+        <translation>Siehe {0} --help.</translation>
     </message>
     <message>
         <source>Set MEDUSA_NATIVE here to a compiled step that all machines have, or to 0.</source>
