@@ -84,7 +84,7 @@ class HeadsConfig:
     context: int = 1024
     steps: int = 0
     minutes: float = 0.0
-    batch: int = 1024
+    batch: int = 512
     learning_rate: float = 0.0
     joint: bool = False
     rank: int = 32
