@@ -2,8 +2,8 @@
 
 A head adds to the target's state what it makes of that state and the vectors of the root and the
 path; one projection serves all, rows of the target's. The loss is the cross-entropy of the token
-that the target wrote: the divergence from the target's own chances (Hydra++) costs 1.4 times as much
-at each place, and a short run learns more from more places.
+that the target wrote: the divergence from the target's own chances (Hydra++) takes 1.4 times as
+long at each place, and a short run learns more from more places.
 
 Source: Ankner et al., "Hydra" (2024), section 3.
 """
