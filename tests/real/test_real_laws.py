@@ -63,10 +63,8 @@ def test_weights_take_what_was_planned(name: str, real_model: Find) -> None:
     assert held <= target.plan.weights_bytes <= 1.001 * held
 
 
-@pytest.mark.slow  # transformers reads GGUF files with accelerate, which peers bring along
 @pytest.mark.parametrize("name", list(LLAMA_CPP))
 def test_logits_lie_nearer_to_float32_than_llama_cpps(name: str, real_model: Find) -> None:
-    pytest.importorskip("accelerate")
     path = real_model(name)
     target = loaded(path)
     token_ids = target.tokenizer.encode(TEXT)
