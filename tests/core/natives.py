@@ -23,7 +23,7 @@ def libraries() -> list[Path]:
 
 def instructions() -> list[str]:
     """What of vectors and short numbers this CPU has, as torch calls it."""
-    has = getattr(torch.cpu, "get_capabilities", dict)()
+    has: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)()
     kinds = ("avx", "fma", "amx", "f16c", "sve", "dot", "i8mm", "bf16", "neon")
     found = [name for name, value in has.items() if value is True and name.startswith(kinds)]
     return sorted(found) or native.instruction_sets()
