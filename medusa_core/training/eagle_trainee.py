@@ -20,7 +20,6 @@ from medusa_core.training.heads import LOSS_DECAY, projection_matrix, published
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.losses import chunked_cross_entropy
 from medusa_core.training.packing import EncodedDocument
-from medusa_core.training.positions import computed
 from medusa_core.training.precision import trains_in_bf16
 from medusa_core.training.states import Shard
 
@@ -78,29 +77,17 @@ class EagleTrainee:
         lm_head = matrix[kept.to(matrix.device)]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
-            self._module = EagleModule(form, target.lent.embedding, lm_head).to(device)
+            self.module = EagleModule(form, target.lent.embedding, lm_head).to(device)
         self._num_steps = max(2, config.num_heads)
-        self._context, self._device = config.context, device
+        self.context, self._device = config.context, device
         self._vocab_size = sizes.vocab_size
         self._bf16 = trains_in_bf16(device.type)
         self.batch = max(2, config.batch // _EACH_TOKENS)
         self.row_bytes = 2 * len(self._taps) * sizes.hidden_size + 9
         self.state_width = (1 + len(self._taps)) * sizes.hidden_size
-        self._target: Target | None = target
-
-    @property
-    def module(self) -> EagleModule:
-        return self._module
-
-    def forget_target(self) -> None:
-        self._target = None
-
-    def collect(self, documents: Sequence[EncodedDocument]) -> Shard:
-        assert self._target is not None  # until `forget_target`
-        return self.shard_of(documents, computed(self._target, documents, self._context))
 
     def shard_of(self, documents: Sequence[EncodedDocument], states: Iterable[Tensor]) -> Shard:
-        return deep_texts(documents, states, self._module.form.hidden, self._context)
+        return deep_texts(documents, states, self.module.form.hidden, self.context)
 
     def num_places(self, shard: Shard) -> int:
         return len(shard["lengths"])
@@ -108,16 +95,16 @@ class EagleTrainee:
     def loss(self, shard: Shard, places: Tensor) -> Tensor:
         features, ids, is_answer = self._rows(shard, places)
         with torch.autocast(self._device.type, torch.bfloat16, enabled=self._bf16):
-            states = self._module.steps(features, ids[:, 1:], self._num_steps)
+            states = self.module.steps(features, ids[:, 1:], self._num_steps)
         total = torch.zeros((), device=self._device)
         for step, state in enumerate(states):
             columns, known = self._wanted(ids, is_answer, step)
             if not bool(known.any()):
                 continue
-            normed = self._module.last_norm(state[:, :-1][known].float())
+            normed = self.module.last_norm(state[:, :-1][known].float())
             loss = chunked_cross_entropy(
                 normed,
-                self._module.lm_head,
+                self.module.lm_head,
                 columns[known],
                 torch.ones(len(normed), device=self._device),
                 torch.bfloat16 if self._bf16 else torch.float32,
@@ -132,10 +119,10 @@ class EagleTrainee:
             if most is not None and count >= most:
                 break
             features, ids, is_answer = self._rows(shard, places)
-            states = self._module.steps(features, ids[:, 1:], self._num_steps)
+            states = self.module.steps(features, ids[:, 1:], self._num_steps)
             columns = []
             for step, state in enumerate(states):
-                scores = F.linear(self._module.last_norm(state[:, :-1]), self._module.lm_head)
+                scores = F.linear(self.module.last_norm(state[:, :-1]), self.module.lm_head)
                 wanted, known = self._wanted(ids, is_answer, step)
                 match = scores.topk(num_ranks, dim=-1).indices == wanted[..., None]
                 rank = torch.where(match.any(-1), match.int().argmax(-1), num_ranks)
@@ -150,14 +137,14 @@ class EagleTrainee:
         return torch.cat(parts)
 
     def parameters(self, learning_rate: float) -> list[dict[str, Any]]:
-        return [{"params": list(self._module.parameters()), "lr": learning_rate}]
+        return [{"params": list(self.module.parameters()), "lr": learning_rate}]
 
     def write(self, folder: Path, base_model: str) -> str:
-        form = self._module.form
+        form = self.module.form
         tensors = {
-            f"{name}.weight": getattr(self._module, part).weight for part, name in _NAMES.items()
+            f"{name}.weight": getattr(self.module, part).weight for part, name in _NAMES.items()
         }
-        tensors["lm_head.weight"] = self._module.lm_head
+        tensors["lm_head.weight"] = self.module.lm_head
         told = {name: published(tensor) for name, tensor in tensors.items()}
         if self._token_ids is not None:
             told["d2t"] = self._token_ids - torch.arange(len(self._token_ids))
@@ -175,7 +162,7 @@ class EagleTrainee:
             "hidden_act": "silu",
             "rms_norm_eps": form.eps,
             "rope_theta": form.theta,
-            "max_position_embeddings": self._context,
+            "max_position_embeddings": self.context,
             "vocab_size": self._vocab_size,
             "draft_vocab_size": form.columns,
             "eagle_aux_hidden_state_layer_ids": list(self._taps),

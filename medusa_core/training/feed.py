@@ -20,9 +20,10 @@ from medusa_core.training.answers import (
 )
 from medusa_core.training.asked import Asked
 from medusa_core.training.heads_config import HeadsConfig
+from medusa_core.training.packing import EncodedDocument
 from medusa_core.training.run_folder import RunFolder, answer_line
-from medusa_core.training.states import SHARD_BYTES, States, grouped
-from medusa_core.training.trainee import Trainee
+from medusa_core.training.states import SHARD_BYTES, Shard, States, grouped
+from medusa_core.training.trainee import Trainee, collected
 
 _HELD_OUT_BYTES = 1 << 32  # all of it
 _MOST_HELD_OUT = 6000  # tokens
@@ -119,18 +120,23 @@ class Feed:
         num_tokens: Of the answers that are learned from.
     """
 
-    def __init__(self, folder: RunFolder, config: HeadsConfig, trainee: Trainee) -> None:
+    def __init__(
+        self, folder: RunFolder, config: HeadsConfig, trainee: Trainee, target: Target
+    ) -> None:
         """Take nothing yet.
 
         Args:
             folder: Of the run.
             config: What is asked for.
             trainee: What learns.
+            target: Computes states that weren't recorded, or that the disk has no room for.
         """
         self._trainee = trainee
+        self._target: Target | None = target
         most_bytes = int(config.states_gib * (1 << 30))
-        self.held_out = States(folder.states / "held-out", trainee, _HELD_OUT_BYTES)
-        self.states = States(folder.states, trainee, most_bytes)
+        held = folder.states / "held-out"
+        self.held_out = States(held, trainee, self._computed, _HELD_OUT_BYTES)
+        self.states = States(folder.states, trainee, self._computed, most_bytes)
         self.num_tokens = self._num_held = self._num_answers = 0
 
     def add(self, some: Sequence[Written], on_shard: Callable[[int, int], None]) -> None:
@@ -155,6 +161,16 @@ class Feed:
         for number, group in enumerate(groups, start=1):
             self._add(self.states, group)
             on_shard(number, len(groups))
+
+    def release_target(self) -> bool:
+        """Let the target go, if all states lie on the disk; returns whether they do."""
+        if self.states.is_whole:
+            self._target = None
+        return self._target is None
+
+    def _computed(self, documents: Sequence[EncodedDocument]) -> Shard:
+        assert self._target is not None  # until all shards lie on the disk
+        return collected(self._trainee, self._target, documents)
 
     def _add(self, to: States, group: Sequence[Written]) -> None:
         documents = [written.answer.document for written in group]

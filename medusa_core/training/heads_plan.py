@@ -36,7 +36,7 @@ from medusa_core.training.stage import (
     training_share,
 )
 from medusa_core.training.states import SHARD_BYTES, Shard
-from medusa_core.training.trainee import Trainee
+from medusa_core.training.trainee import Trainee, collected
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +89,7 @@ def plan_run(
     trainee = make(target, answers)
     documents = [answer.document for answer in answers]
     begun = time.perf_counter()
-    shard = trainee.collect(documents)
+    shard = collected(trainee, target, documents)
     collect_s = (time.perf_counter() - begun) / len(answers)
     order = Order([trainee.num_places(shard)], trainee.batch, config.seed)
     step_s = seconds_of_a_step(

@@ -126,8 +126,7 @@ class HeadsRun:
         target = self._parts.load()
         name, width = target.name, target.config.hidden_size
         trainee, feed = self._feed(target, width)
-        if feed.states.is_whole:
-            trainee.forget_target()
+        if feed.release_target():
             del target
             gc.collect()
             give_back_heap()
@@ -162,7 +161,7 @@ class HeadsRun:
                     some.sort(key=lambda one: one.answer.number)
                 if trainee is None:
                     trainee = self._parts.trainee(target, [one.answer for one in some])
-                    feed = Feed(self.folder, self.config, trainee)
+                    feed = Feed(self.folder, self.config, trainee, target)
                 feed.add(some, self._on_shard)
                 if number + 1 < len(slices):
                     self._train(self._heads_stage(trainee, feed, width), part.trained)

@@ -26,7 +26,7 @@ from medusa_core.training.heads import LOSS_DECAY, projection_matrix, published
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.losses import chunked_cross_entropy
 from medusa_core.training.packing import EncodedDocument
-from medusa_core.training.positions import computed, has_answer, positions_of
+from medusa_core.training.positions import has_answer, positions_of
 from medusa_core.training.precision import trains_in_bf16
 from medusa_core.training.states import Shard
 
@@ -105,30 +105,18 @@ class HydraTrainee:
         self._columns[self._token_ids] = torch.arange(len(self._token_ids))
         lm_head = matrix[self._token_ids.to(matrix.device)]
         heads = HydraModule(config.num_heads, lm_head, vectors, 1.0 / max(size, 1e-6))
-        self._heads = heads.to(device)
-        self._device, self._context = device, sizes.context_tokens
+        self.module = heads.to(device)
+        self._device, self.context = device, sizes.context_tokens
         self._is_tied = sizes.tie_embeddings
         self._bf16 = trains_in_bf16(device.type)
         self.batch = config.batch
         self.state_width = sizes.hidden_size
         self.row_bytes = 2 * sizes.hidden_size + 8 * (config.num_heads + 3)
-        self._target: Target | None = target
-
-    @property
-    def module(self) -> HydraModule:
-        return self._heads
-
-    def forget_target(self) -> None:
-        self._target = None
-
-    def collect(self, documents: Sequence[EncodedDocument]) -> Shard:
-        assert self._target is not None  # until `forget_target`
-        return self.shard_of(documents, computed(self._target, documents, self._context))
 
     def shard_of(self, documents: Sequence[EncodedDocument], states: Iterable[Tensor]) -> Shard:
         pairs = [pair for pair in zip(documents, states, strict=True) if has_answer(pair[0])]
         found, known = [document for document, _ in pairs], (own for _, own in pairs)
-        some = positions_of(found, known, len(self._heads.layers), self._context)
+        some = positions_of(found, known, len(self.module.layers), self.context)
         return {
             "hidden": some.hidden[:, : self.state_width].contiguous(),
             "paths": torch.cat([some.roots[:, None], some.targets], dim=1),
@@ -143,15 +131,15 @@ class HydraTrainee:
         total = torch.zeros((), device=self._device)
         hidden, paths = self._rows(shard, places)
         dtype = torch.bfloat16 if self._bf16 else torch.float32
-        for head in range(len(self._heads.layers)):
+        for head in range(len(self.module.layers)):
             wanted = self._wanted(paths, head)
             known = wanted >= 0
             if not bool(known.any()):
                 continue
             with torch.autocast(self._device.type, torch.bfloat16, enabled=self._bf16):
-                state = self._heads.state_of(head, hidden[known], paths[known, : head + 1])
+                state = self.module.state_of(head, hidden[known], paths[known, : head + 1])
             weights = torch.ones(len(state), device=self._device)
-            loss = chunked_cross_entropy(state, self._heads.lm_head, wanted[known], weights, dtype)
+            loss = chunked_cross_entropy(state, self.module.lm_head, wanted[known], weights, dtype)
             total = total + LOSS_DECAY**head * loss
         return total
 
@@ -159,30 +147,30 @@ class HydraTrainee:
     def ranks(self, shard: Shard, num_ranks: int, most: int | None = None) -> Tensor:
         count = len(shard["paths"]) if most is None else min(most, len(shard["paths"]))
         parts = []
-        self._heads.eval()
+        self.module.eval()
         for places in torch.split(torch.arange(count), _AT_ONCE):
             hidden, paths = self._rows(shard, places)
             found = []
-            for head in range(len(self._heads.layers)):
-                state = self._heads.state_of(head, hidden, paths[:, : head + 1].clamp(min=0))
-                scores = F.linear(state, self._heads.lm_head.to(state.dtype))
+            for head in range(len(self.module.layers)):
+                state = self.module.state_of(head, hidden, paths[:, : head + 1].clamp(min=0))
+                scores = F.linear(state, self.module.lm_head.to(state.dtype))
                 match = scores.topk(num_ranks).indices == self._wanted(paths, head)[:, None]
                 rank = torch.where(match.any(-1), match.int().argmax(-1), num_ranks)
                 found.append(torch.where(paths[:, head + 1] < 0, UNKNOWN, rank))
             parts.append(torch.stack(found, dim=1).cpu())
-        self._heads.train()
+        self.module.train()
         return torch.cat(parts)
 
     def parameters(self, learning_rate: float) -> list[dict[str, Any]]:
-        return [{"params": list(self._heads.parameters()), "lr": learning_rate}]
+        return [{"params": list(self.module.parameters()), "lr": learning_rate}]
 
     def write(self, folder: Path, base_model: str) -> str:
-        tensors = {**self._heads.tensors(), "token_map": self._token_ids}
+        tensors = {**self.module.tensors(), "token_map": self._token_ids}
         if not self._is_tied:  # else they are rows of the target's token vectors
-            tensors["lm_head.weight"] = published(self._heads.lm_head)
+            tensors["lm_head.weight"] = published(self.module.lm_head)
         config = {
             "base_model_name_or_path": base_model,
-            "hydra_num_heads": len(self._heads.layers),
+            "hydra_num_heads": len(self.module.layers),
             "hydra_num_layers": 1,
             "hydra_head_arch": "mlp",
             "grounded_heads": True,

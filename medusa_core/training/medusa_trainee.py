@@ -22,7 +22,7 @@ from medusa_core.training.heads import (
 )
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.packing import EncodedDocument
-from medusa_core.training.positions import Positions, computed, has_answer, positions_of
+from medusa_core.training.positions import Positions, has_answer, positions_of
 from medusa_core.training.precision import trains_in_bf16
 from medusa_core.training.states import Shard
 
@@ -64,28 +64,15 @@ class MedusaTrainee:
             matrix = matrix[token_ids.to(matrix.device)]
             self._columns = torch.full((target.config.vocab_size,), BEYOND)
             self._columns[token_ids] = torch.arange(len(token_ids))
-        self._context = target.config.context_tokens
-        self._heads = HeadsModule(form, matrix, vectors, scale).to(target.precision.device)
+        self.context = target.config.context_tokens
+        self.module = HeadsModule(form, matrix, vectors, scale).to(target.precision.device)
         self.state_width = target.config.hidden_size
         self.row_bytes = 2 * target.config.hidden_size + 8 * (config.num_heads + 3)
-        self._target: Target | None = target
-
-    @property
-    def module(self) -> HeadsModule:
-        return self._heads
-
-    def forget_target(self) -> None:
-        """Let the target go: all states are there."""
-        self._target = None
-
-    def collect(self, documents: Sequence[EncodedDocument]) -> Shard:
-        assert self._target is not None  # until `forget_target`
-        return self.shard_of(documents, computed(self._target, documents, self._context))
 
     def shard_of(self, documents: Sequence[EncodedDocument], states: Iterable[Tensor]) -> Shard:
         pairs = [pair for pair in zip(documents, states, strict=True) if has_answer(pair[0])]
         found, known = [document for document, _ in pairs], (own for _, own in pairs)
-        some = positions_of(found, known, self._heads.num_heads, self._context)
+        some = positions_of(found, known, self.module.num_heads, self.context)
         targets = some.targets
         if self._columns is not None:
             columns = self._columns[targets.clamp(min=0)]
@@ -102,27 +89,27 @@ class MedusaTrainee:
         return len(shard["roots"])
 
     def loss(self, shard: Shard, places: Tensor) -> Tensor:
-        return heads_loss(self._heads, _positions(shard).at(places), self._bf16)
+        return heads_loss(self.module, _positions(shard).at(places), self._bf16)
 
     def ranks(self, shard: Shard, num_ranks: int, most: int | None = None) -> Tensor:
         some = _positions(shard)
         some = some if most is None else some.at(torch.arange(min(most, len(some))))
-        return true_ranks(self._heads, some, num_ranks)
+        return true_ranks(self.module, some, num_ranks)
 
     def parameters(self, learning_rate: float) -> list[dict[str, Any]]:
-        groups = [{"params": list(self._heads.blocks.parameters()), "lr": learning_rate}]
-        own = list(self._heads.projections.parameters())
+        groups = [{"params": list(self.module.blocks.parameters()), "lr": learning_rate}]
+        own = list(self.module.projections.parameters())
         return (
             [*groups, {"params": own, "lr": learning_rate * _PROJECTION_SHARE}] if own else groups
         )
 
     def write(self, folder: Path, base_model: str) -> str:
-        heads, token_ids = self._heads.weights(), self._token_ids
+        heads, token_ids = self.module.weights(), self._token_ids
         if token_ids is not None:
-            own = len(self._heads.projections) > 0
-            shared = None if own else published(self._heads.lm_head)
+            own = len(self.module.projections) > 0
+            shared = None if own else published(self.module.lm_head)
             heads = HeadSet(heads.heads, token_ids, shared)
-        name = self._heads.form.format_name(has_all_tokens=token_ids is None)
+        name = self.module.form.format_name(has_all_tokens=token_ids is None)
         write_heads(heads, name, folder, base_model)
         return name
 

@@ -13,13 +13,12 @@ from torch import Tensor
 from medusa_core.training.packing import EncodedDocument
 
 Shard = dict[str, Tensor]
+Compute = Callable[[Sequence[EncodedDocument]], Shard]
 SHARD_BYTES = 64 << 20
 
 
-class MakesShards(Protocol):
-    """What computes shards; see `Trainee`."""
-
-    def collect(self, documents: Sequence[EncodedDocument]) -> Shard: ...
+class CountsPlaces(Protocol):
+    """What learns from shards; see `Trainee`."""
 
     def num_places(self, shard: Shard) -> int: ...
 
@@ -31,15 +30,19 @@ class States:
         lengths: How many places each shard has to learn from.
     """
 
-    def __init__(self, folder: Path, makes: MakesShards, most_bytes: int) -> None:
+    def __init__(
+        self, folder: Path, trainee: CountsPlaces, compute: Compute, most_bytes: int
+    ) -> None:
         """Begin without any.
 
         Args:
             folder: Where shards are kept.
-            makes: Computes a shard, and says how long it is.
+            trainee: Says how long a shard is.
+            compute: Computes a shard.
             most_bytes: Of all files together.
         """
-        self._folder, self._makes, self._most_bytes = folder, makes, most_bytes
+        self._folder, self._trainee, self._compute = folder, trainee, compute
+        self._most_bytes = most_bytes
         self._groups: list[Sequence[EncodedDocument]] = []
         self._used = 0
         self._held: tuple[int, Shard] | None = None
@@ -57,7 +60,7 @@ class States:
         self._groups.append(documents)
         index = len(self._groups) - 1
         shard = self._shard(index) if shard is None else self._keep(index, shard)
-        self.lengths.append(self._makes.num_places(shard))
+        self.lengths.append(self._trainee.num_places(shard))
 
     @property
     def is_whole(self) -> bool:
@@ -91,7 +94,7 @@ class States:
             shard = load_file(path)
             self._used = max(self._used, _bytes_in(self._folder))
             return shard
-        return self._keep(index, self._makes.collect(self._groups[index]))
+        return self._keep(index, self._compute(self._groups[index]))
 
     def _keep(self, index: int, shard: Shard) -> Shard:
         """Write a shard to the disk, if there is room for it."""

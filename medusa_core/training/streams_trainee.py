@@ -30,7 +30,7 @@ from medusa_core.training.heads import LOSS_DECAY, projection_matrix, published
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.losses import chunked_cross_entropy
 from medusa_core.training.packing import EncodedDocument
-from medusa_core.training.positions import computed, later_tokens, states_of
+from medusa_core.training.positions import later_tokens, states_of
 from medusa_core.training.precision import trains_in_bf16
 from medusa_core.training.states import Shard
 from medusa_core.training.streams import HeardText, StreamsModule, power_of_two
@@ -85,27 +85,15 @@ class StreamsTrainee:
                 target.precision,
                 _size_of_states(target),
             )
-        self._module = module.to(self._device)
-        self._context = config.context
+        self.module = module.to(self._device)
+        self.context = config.context
         self._bf16 = trains_in_bf16(self._device.type)
         self.batch = max(2, config.batch // _EACH_TOKENS)
         self.row_bytes = 2 * len(self._taps) * sizes.hidden + 9
         self.state_width = (1 + len(self._taps)) * sizes.hidden
-        self._target: Target | None = target
-
-    @property
-    def module(self) -> StreamsModule:
-        return self._module
-
-    def forget_target(self) -> None:
-        self._target = None
-
-    def collect(self, documents: Sequence[EncodedDocument]) -> Shard:
-        assert self._target is not None  # until `forget_target`
-        return self.shard_of(documents, computed(self._target, documents, self._context))
 
     def shard_of(self, documents: Sequence[EncodedDocument], states: Iterable[Tensor]) -> Shard:
-        return deep_texts(documents, states, self._config.hidden_size, self._context)
+        return deep_texts(documents, states, self._config.hidden_size, self.context)
 
     def num_places(self, shard: Shard) -> int:
         return len(shard["lengths"])
@@ -113,7 +101,7 @@ class StreamsTrainee:
     def loss(self, shard: Shard, places: Tensor) -> Tensor:
         some = self._some(shard, places)
         with torch.autocast(self._device.type, torch.bfloat16, enabled=self._bf16):
-            exits, states = self._module.exits(some.texts), self._module.states(some.texts)
+            exits, states = self.module.exits(some.texts), self.module.states(some.texts)
         total = self._cross_entropy(exits, some.roots)
         for stream in range(states.shape[1]):
             loss = self._cross_entropy(states[:, stream], some.later[:, stream])
@@ -127,7 +115,7 @@ class StreamsTrainee:
             return torch.zeros((), device=self._device)
         return chunked_cross_entropy(
             states[known],
-            self._module.lm_head,
+            self.module.lm_head,
             targets[known],
             torch.ones(len(known), device=self._device),
             torch.bfloat16 if self._bf16 else torch.float32,
@@ -140,21 +128,21 @@ class StreamsTrainee:
             if most is not None and sum(map(len, parts)) >= most:
                 break
             some = self._some(shard, places)
-            states = self._module.states(some.texts)
-            scores = F.linear(states, self._module.lm_head.to(states.dtype))
+            states = self.module.states(some.texts)
+            scores = F.linear(states, self.module.lm_head.to(states.dtype))
             match = scores.topk(num_ranks, dim=-1).indices == some.later[..., None]
             rank = torch.where(match.any(-1), match.int().argmax(-1), num_ranks)
             parts.append(torch.where(some.later < 0, UNKNOWN, rank).cpu())
         return torch.cat(parts)
 
     def parameters(self, learning_rate: float) -> list[dict[str, Any]]:
-        return [{"params": list(self._module.parameters()), "lr": learning_rate}]
+        return [{"params": list(self.module.parameters()), "lr": learning_rate}]
 
     def write(self, folder: Path, base_model: str) -> str:
-        sizes = self._module.sizes
+        sizes = self.module.sizes
         told = {
             name: published(_by_halves(name, tensor, self._config))
-            for name, tensor in self._module.tensors().items()
+            for name, tensor in self.module.tensors().items()
         }
         settings = {
             "model_type": "speculative_streaming",
@@ -184,7 +172,7 @@ class StreamsTrainee:
             deep = shard["deep"][piece].to(self._device).float()
             texts.append(HeardText(deep, (root - 1).to(self._device)))
             roots.append(ids[root])
-            later.append(later_tokens(ids, is_answer, self._module.sizes.num_streams)[root])
+            later.append(later_tokens(ids, is_answer, self.module.sizes.num_streams)[root])
         return _Some(texts, *(torch.cat(part).to(self._device) for part in (roots, later)))
 
 

@@ -8,7 +8,9 @@ from typing import Any, Protocol
 
 from torch import Tensor, nn
 
+from medusa_core.target import Target
 from medusa_core.training.packing import EncodedDocument
+from medusa_core.training.positions import computed
 from medusa_core.training.states import Shard
 
 
@@ -17,11 +19,13 @@ class Trainee(Protocol):
 
     Attributes:
         row_bytes: Bytes that a token takes in a shard, about.
+        context: The longest text, in tokens.
         state_width: Numbers of a target's state that a shard is made of.
         batch: Places of a step.
         has_trees: Its trees are chosen once; else they grow in every step.
     """
 
+    context: int
     row_bytes: int
     state_width: int
     batch: int
@@ -31,19 +35,13 @@ class Trainee(Protocol):
     def module(self) -> nn.Module:
         """What learns."""
 
-    def collect(self, documents: Sequence[EncodedDocument]) -> Shard:
-        """What the target makes of some documents; asked as long as the target is loaded."""
-
     def shard_of(self, documents: Sequence[EncodedDocument], states: Iterable[Tensor]) -> Shard:
-        """The same of documents whose states are known: of all tokens but the last two at least.
+        """What heads learn from in some documents, by the target's states over them.
 
         Args:
             documents: With answers.
-            states: Of each. [n, `state_width` or more]
+            states: Of each, of all tokens but the last two at least. [n, `state_width` or more]
         """
-
-    def forget_target(self) -> None:
-        """Let the target go: all that it has to say is there."""
 
     def num_places(self, shard: Shard) -> int:
         """How many places a shard has to learn from."""
@@ -62,3 +60,8 @@ class Trainee(Protocol):
 
     def write(self, folder: Path, base_model: str) -> str:
         """Write what was learned in a published format; returns the format's name."""
+
+
+def collected(trainee: Trainee, target: Target, documents: Sequence[EncodedDocument]) -> Shard:
+    """As `Trainee.shard_of`, of states that the target computes now."""
+    return trainee.shard_of(documents, computed(target, documents, trainee.context))

@@ -19,6 +19,7 @@ from medusa_core.training.heads_command import trainee_of
 from medusa_core.training.heads_config import KINDS, HeadsConfig
 from medusa_core.training.joint import JointTrainee
 from medusa_core.training.lora import LoraForm
+from medusa_core.training.trainee import collected
 from tests.core.tiny import TinySpec, write_tiny
 from tests.imagined_card.card import imagined_card
 
@@ -58,8 +59,9 @@ def test_heads_are_trained_and_written_on_a_card(kind: str, model: Path, tmp_pat
     for device in ("cpu", "cuda"):
         with imagined_card() as card, card.waiting():
             options = LoadOptions("float32", device, context_tokens=64)
-            trainee = trainee_of(config, load_target(model, options=options), answers)
-            shard = trainee.collect(documents)
+            target = load_target(model, options=options)
+            trainee = trainee_of(config, target, answers)
+            shard = collected(trainee, target, documents)
             assert all(tensor.device.type == "cpu" for tensor in shard.values())
             with torch.no_grad():
                 loss = trainee.loss(shard, torch.arange(trainee.num_places(shard)))
@@ -83,7 +85,7 @@ def test_heads_and_a_lora_are_trained_on_a_card(quant: str, model: Path, tmp_pat
         options = LoadOptions("", "cuda", WeightFormats(quant), context_tokens=64)
         target = load_target(model, options=options)
         trainee = trainee_of(config, target, some_answers())
-        shard = trainee.collect(documents)
+        shard = collected(trainee, target, documents)
         adapted = load_adapted(model, LoraForm(4), quant, "cuda")
         joint = JointTrainee(adapted, trainee, config)
         assert all(parameter.is_cuda for parameter in joint.module.parameters())

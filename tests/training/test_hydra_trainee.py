@@ -5,19 +5,23 @@ from pathlib import Path
 import pytest
 import torch
 
-from medusa_core.target import LoadOptions, load_target
+from medusa_core.target import LoadOptions, Target, load_target
 from medusa_core.training.heads import LOSS_DECAY
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.hydra_trainee import HydraTrainee
 from medusa_core.training.packing import answered
+from medusa_core.training.trainee import collected
 from tests.core.tiny import TinySpec, write_tiny
 
 SPEC = TinySpec(hidden_size=64, intermediate_size=96, num_layers=2, seed=4)
 TEXTS = [answered((5, 6), (7, 8, 9, 10, 11)), answered((12, 3, 4), (14, 15)), answered((1,), (2,))]
 
 
-def trainee_of(tmp_path: Path, token_ids: torch.Tensor | None) -> HydraTrainee:
-    target = load_target(write_tiny(tmp_path, SPEC), None, LoadOptions("float32", "cpu"))
+def load(tmp_path: Path) -> Target:
+    return load_target(write_tiny(tmp_path, SPEC), None, LoadOptions("float32", "cpu"))
+
+
+def trainee_of(target: Target, token_ids: torch.Tensor | None) -> HydraTrainee:
     trainee = HydraTrainee(target, HeadsConfig(num_heads=3), token_ids)
     generator = torch.Generator().manual_seed(2)
     for parameter in trainee.module.parameters():
@@ -30,8 +34,9 @@ def trainee_of(tmp_path: Path, token_ids: torch.Tensor | None) -> HydraTrainee:
 def test_each_head_is_held_to_the_token_behind_its_path_where_it_drafts_that(
     token_ids: torch.Tensor | None, tmp_path: Path
 ) -> None:
-    trainee = trainee_of(tmp_path, token_ids)
-    shard = trainee.collect(TEXTS)
+    target = load(tmp_path)
+    trainee = trainee_of(target, token_ids)
+    shard = collected(trainee, target, TEXTS)
     places = torch.arange(trainee.num_places(shard))
     drafted = list(range(64)) if token_ids is None else token_ids.tolist()
     expected = torch.zeros(())
@@ -51,8 +56,9 @@ def test_each_head_is_held_to_the_token_behind_its_path_where_it_drafts_that(
 
 
 def test_a_token_outside_of_the_vocabulary_counts_as_missed(tmp_path: Path) -> None:
-    trainee = trainee_of(tmp_path, torch.tensor([8, 10]))
-    ranks = trainee.ranks(trainee.collect(TEXTS), 2)
+    target = load(tmp_path)
+    trainee = trainee_of(target, torch.tensor([8, 10]))
+    ranks = trainee.ranks(collected(trainee, target, TEXTS), 2)
     assert ranks[0, 1].item() == 2  # 9 is never drafted
     assert ranks[-1].tolist() == [-1, -1, -1]  # nothing follows
     assert trainee.module.training

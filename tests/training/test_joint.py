@@ -36,6 +36,7 @@ from medusa_core.training.lora import LoraForm
 from medusa_core.training.medusa_trainee import MedusaTrainee
 from medusa_core.training.packing import EncodedDocument
 from medusa_core.training.run_folder import RunFolder
+from medusa_core.training.trainee import collected
 from tests.core.adapter_files import lora_for
 from tests.core.laws import plain_states
 from tests.core.peers import CONFIGS, peer_of
@@ -317,7 +318,7 @@ def test_the_loss_and_its_gradients_are_those_of_the_papers_equations(
             parameter += torch.randn(parameter.shape, generator=generator) * 0.1
     adapted = with_numbers(load_adapted(model, LoraForm(2, 3.0), device="cpu", dtype="float64"))
     documents = answers_of(9)
-    shard = trainee.collect(documents)
+    shard = collected(trainee, target, documents)
     joint = JointTrainee(adapted, trainee, config)
     assert joint.num_texts(documents) == 3
     found = joint.loss(documents, shard, torch.arange(3), 0.6)
@@ -335,14 +336,15 @@ def test_the_loss_and_its_gradients_are_those_of_the_papers_equations(
 def test_some_texts_of_a_shard_are_read_as_if_they_were_alone(tmp_path: Path) -> None:
     model = write_tiny(tmp_path / "model", GROUPED)
     config = HeadsConfig(num_heads=2, joint=True)
-    trainee = MedusaTrainee(load_target(model, options=LoadOptions("float64", "cpu")), config)
+    target = load_target(model, options=LoadOptions("float64", "cpu"))
+    trainee = MedusaTrainee(target, config)
     adapted = load_adapted(model, LoraForm(2), device="cpu", dtype="float64")
     joint, documents = JointTrainee(adapted, trainee, config), answers_of(9)
-    shard = trainee.collect(documents)
+    shard = collected(trainee, target, documents)
     again = joint.adapted(documents, shard)
     for name, tensor in shard.items():  # nothing has been learned yet
         assert torch.allclose(again[name].double(), tensor.double(), atol=0.05), name
-    alone = joint.adapted(documents[1:2], trainee.collect(documents[1:2]))
+    alone = joint.adapted(documents[1:2], collected(trainee, target, documents[1:2]))
     assert torch.equal(alone["hidden"], again["hidden"][9:18])
 
 

@@ -18,6 +18,7 @@ from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.packing import EncodedDocument
 from medusa_core.training.streams import HeardText
 from medusa_core.training.streams_trainee import StreamsTrainee
+from medusa_core.training.trainee import collected
 from tests.core.streams_files import STREAMS
 from tests.core.tiny import TinySpec, write_tiny
 
@@ -78,7 +79,7 @@ def test_places_and_what_follows_them_lie_in_the_answer_alone(tmp_path: Path) ->
     trainee = StreamsTrainee(target, config_for(num_heads=2))
     kinds = np.array([1, 1, 1, 2, 2, 2, 2, 1, 1, 2, 1], dtype=np.uint8)
     document = EncodedDocument(np.array(TEXT, dtype=np.uint32), kinds)
-    shard = trainee.collect([document, document])
+    shard = collected(trainee, target, [document, document])
     some = trainee._some(shard, torch.tensor([1]))
     assert some.texts[0].places.tolist() == [2, 3, 4, 5, 8]
     assert some.roots.tolist() == [61, 200, 7, 7, 12]
@@ -89,7 +90,9 @@ def test_the_target_doesnt_learn(tmp_path: Path) -> None:
     target = load_target(write_tiny(tmp_path / "model", STREAMS), options=CPU)
     trainee = StreamsTrainee(target, config_for())
     kinds = np.array([1] * 3 + [2] * 8, dtype=np.uint8)
-    shard = trainee.collect([EncodedDocument(np.array(TEXT, dtype=np.uint32), kinds)] * 2)
+    shard = collected(
+        trainee, target, [EncodedDocument(np.array(TEXT, dtype=np.uint32), kinds)] * 2
+    )
     stirred(trainee)
     trainee.loss(shard, torch.tensor([0, 1])).backward()  # type: ignore[no-untyped-call]
     learned = dict(trainee.module.named_parameters())
