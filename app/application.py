@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import qasync
+from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QApplication
 
 from app.bridge import EngineBridge
@@ -179,6 +180,7 @@ def run(options: Options, work: Work | None = None) -> int:
     qt = QApplication(arguments)
     qt.setApplicationName(APP_NAME)
     qt.setApplicationDisplayName(TITLE)
+    qt.setWindowIcon(QIcon(str(resources_dir() / "icons" / "app.svg")))  # of every window
     qt.setQuitOnLastWindowClosed(False)
     instance, guard = SingleInstance(where.state), CrashGuard(where.state, where.log)
     serves = work is None and not options.is_fresh

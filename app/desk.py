@@ -153,6 +153,8 @@ class Desk(QObject):
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         model.download_requested.connect(self._download)
         model.download_requested.connect(lambda _offer: dialog.accept())
+        model.gguf_requested.connect(dialog.accept)
+        model.gguf_requested.connect(self._window.open_gguf)
         self._window.settings.remember(has_seen_welcome=True)
         dialog.open()
         model.look()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QIcon
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QMainWindow, QSplitter
 
 from app.bridge import EngineBridge
@@ -113,7 +113,6 @@ class MainWindow(QMainWindow):
         self.desk = Desk(self, appearance, places)
         self.setAcceptDrops(True)
         self.setWindowTitle(TITLE)
-        self.setWindowIcon(QIcon(str(resources / "icons" / "app.svg")))
         self.setMinimumSize(MIN_SIZE)
         self.resize(START_SIZE)
         self.sidebar = Sidebar(appearance)

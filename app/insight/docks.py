@@ -9,6 +9,7 @@ from app.insight.dock_title import DockTitle
 from app.theme.appearance import Appearance
 
 DOCK_EM = 28  # height when the first is opened
+_MOST_SHARE = 0.45  # of the window's height: the chat needs the rest
 
 
 class Docks(QObject):
@@ -48,7 +49,8 @@ class Docks(QObject):
         if self._docks:
             self._window.tabifyDockWidget(next(iter(self._docks.values())), dock)
         else:
-            height = self._appearance.scale.px(DOCK_EM)
+            most = int(_MOST_SHARE * self._window.height())
+            height = min(self._appearance.scale.px(DOCK_EM), most)
             self._window.resizeDocks([dock], [height], Qt.Orientation.Vertical)
         self._docks[panel] = dock
 

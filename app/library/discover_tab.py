@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -172,7 +172,9 @@ class DiscoverTab(QWidget):
         try:
             found = await self._library.search(words, sort)  # type: ignore[arg-type]
         except MedusaError as error:
-            left = self.tr("The list is from before.") if self.offers else ""
+            self._found = _matching(self._library.catalog(), words)
+            self._show_offers()
+            left = self.tr("These are of what we recommend.") if self.offers else ""
             self.status_label.setText(
                 " ".join((engine_said(error.message), left, engine_said(error.hint)))
             )
@@ -294,3 +296,12 @@ class DiscoverTab(QWidget):
     def _download(self) -> None:
         if self.chosen is not None:
             self.download_requested.emit(self.chosen)
+
+
+def _matching(offers: Sequence[Offer], words: str) -> tuple[Offer, ...]:
+    """Those in whose names or notes all words occur."""
+    wanted = words.lower().split()
+    texts = (f"{one.title} {one.pair.model} {one.note}".lower() for one in offers)
+    return tuple(
+        one for one, text in zip(offers, texts, strict=True) if all(word in text for word in wanted)
+    )

@@ -10,6 +10,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFormLayout,
+    QHBoxLayout,
     QLabel,
     QLineEdit,
     QPushButton,
@@ -73,12 +74,15 @@ class ModelStep(Step):
         table: The model of the first start, then what fits of the catalog.
         offers: The rows behind the first one.
         download_button: Fetches the chosen one.
+        gguf_button: Opens a file that is here already.
 
     Signals:
         download_requested: This offer (an `Offer`) is to be fetched.
+        gguf_requested: The user wants to open a GGUF file.
     """
 
     download_requested = Signal(object)
+    gguf_requested = Signal()
 
     def __init__(self, library: Library | None, appearance: Appearance) -> None:
         first = first_choice()
@@ -102,9 +106,15 @@ class ModelStep(Step):
         self.download_button = QPushButton(self.tr("Download"))
         self.column.addWidget(self.table, 1)
         self.column.addWidget(self.note)
-        self.column.addWidget(self.download_button, 0, Qt.AlignmentFlag.AlignLeft)
+        self.gguf_button = QPushButton(self.tr("Open a GGUF file…"))
+        buttons = QHBoxLayout()
+        buttons.addWidget(self.download_button)
+        buttons.addWidget(self.gguf_button)
+        buttons.addStretch(1)
+        self.column.addLayout(buttons)
         self.table.currentCellChanged.connect(lambda *_: self._choose())
         self.download_button.clicked.connect(self._download)
+        self.gguf_button.clicked.connect(self.gguf_requested)
         self._show(None)
 
     def look(self) -> None:

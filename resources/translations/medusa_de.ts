@@ -1071,8 +1071,8 @@
         <translation>Suche läuft…</translation>
     </message>
     <message>
-        <source>The list is from before.</source>
-        <translation>Die Liste ist von vorher.</translation>
+        <source>These are of what we recommend.</source>
+        <translation>Diese sind von denen, die wir empfehlen.</translation>
     </message>
     <message>
         <source>Nothing on Hugging Face is called {0}.</source>
@@ -5956,6 +5956,10 @@
     <message>
         <source>Checking what fits this computer…</source>
         <translation>Es wird geprüft, was auf diesen Computer passt…</translation>
+    </message>
+    <message>
+        <source>Open a GGUF file…</source>
+        <translation>GGUF-Datei öffnen…</translation>
     </message>
     <message>
         <source>Ready</source>

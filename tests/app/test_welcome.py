@@ -59,6 +59,8 @@ def test_what_fits_is_listed_behind_the_built_in_model_and_one_is_suggested(
     qtbot.addWidget(step)
     wanted: list[Offer] = []
     step.download_requested.connect(wanted.append)
+    with qtbot.waitSignal(step.gguf_requested):
+        step.gguf_button.click()
 
     def rows() -> list[str]:
         items = [step.table.item(row, 0) for row in range(step.table.rowCount())]

@@ -150,7 +150,7 @@ def test_rows_of_a_search_get_their_sizes_as_they_come(
     assert column(dialog, 1)[0].startswith("Fits")
 
 
-def test_without_a_network_it_is_said_plainly_and_the_old_list_is_marked(
+def test_without_a_network_what_we_recommend_is_searched(
     run: Run, qtbot: QtBot, appearance: Appearance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
@@ -158,15 +158,24 @@ def test_without_a_network_it_is_said_plainly_and_the_old_list_is_marked(
     library = Library(tmp_path / "downloads.db", tmp_path / "folders.json", nowhere)
     dialog = LibraryDialog(library, appearance)
     qtbot.addWidget(dialog)
-    before = column(dialog, 0)
+    everything = column(dialog, 0)
+
+    async def search(words: str) -> list[str]:
+        dialog.discover.search_edit.setText(words)
+        dialog.discover.status_label.clear()
+        await until(lambda: "Are you online?" in dialog.discover.status_label.text())
+        return column(dialog, 0)
 
     async def work() -> None:
-        dialog.discover.search_edit.setText("tiny")
-        await until(lambda: "Are you online?" in dialog.discover.status_label.text())
+        found = await search("vicuna 7b")
+        assert found
+        assert all("Vicuna 7B" in name for name in found)
+        assert len(found) < len(everything)
+        assert "These are of what we recommend." in dialog.discover.status_label.text()
+        assert await search("no such model") == []
+        assert "recommend" not in dialog.discover.status_label.text()
 
     run(work)
-    assert "The list is from before." in dialog.discover.status_label.text()
-    assert column(dialog, 0) == before
 
 
 def test_the_choice_of_weights_stays_with_its_row(dialog: LibraryDialog) -> None:
