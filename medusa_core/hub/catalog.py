@@ -83,16 +83,18 @@ def _pair(entry: dict[str, object]) -> CatalogPair:
     heads = heads if num_heads else HeadsShape()
     if entry.get("head_kind") == "eagle-3":
         heads = _eagle_3(config)
-    published = WeightFormats() if config.holds_blocks else WeightFormats("bf16")
+    file = str(entry.get("file", ""))
+    published = WeightFormats("q4" if file else "" if config.holds_blocks else "bf16")
     formats = settle_formats(published, "bfloat16", Hardware("cpu"), config.stored)
+    whole = settle_formats(WeightFormats("bf16"), "bfloat16", Hardware("cpu"), config.stored)
     return CatalogPair(
         title=str(entry["title"]),
-        pair=Pair(str(entry["model"]), str(entry["heads"])),
+        pair=Pair(str(entry["model"]), str(entry["heads"]), file=file),
         licence=str(entry["licence"]),
         is_gated=bool(entry["is_gated"]),
         is_pickled=bool(entry["is_pickled"]),
         note=str(entry["note"]),
         config=config,
         heads=heads,
-        download_bytes=weights_bytes(config, formats) + heads_bytes(config, heads, formats),
+        download_bytes=weights_bytes(config, formats) + heads_bytes(config, heads, whole),
     )

@@ -1844,10 +1844,6 @@
         <translation>Für 16 GB Speicher und mehr: Für jedes Token liest es ein Achtel seiner Experten.</translation>
     </message>
     <message>
-        <source>For a laptop, with a long context. Its owner asks who you are.</source>
-        <translation>Für einen Laptop, mit langem Kontext. Der Eigentümer fragt, wer Sie sind.</translation>
-    </message>
-    <message>
         <source>For a laptop: six languages, and it can think before it answers.</source>
         <translation>Für einen Laptop: sechs Sprachen, und es kann vor der Antwort nachdenken.</translation>
     </message>
@@ -2458,10 +2454,6 @@
     <message>
         <source>Small, and good at reasoning and code.</source>
         <translation>Klein, und gut im Schließen und Programmieren.</translation>
-    </message>
-    <message>
-        <source>Small, with a long context. Its owner asks who you are.</source>
-        <translation>Klein, mit langem Kontext. Der Eigentümer fragt, wer Sie sind.</translation>
     </message>
     <message>
         <source>Start Medusa Chat again.</source>
@@ -4244,6 +4236,10 @@
         <translation>Jede Zeile ist ein JSON-Objekt.</translation>
     </message>
     <message>
+        <source>For a laptop, with a long context.</source>
+        <translation>Für einen Laptop, mit langem Kontext.</translation>
+    </message>
+    <message>
         <source>Layer {0} can&apos;t be brought: {1}.</source>
         <translation>Schicht {0} ist nicht zu holen: {1}.</translation>
     </message>
@@ -4286,6 +4282,10 @@
     <message>
         <source>Remove them from their folder, then load the model again.</source>
         <translation>Entfernen Sie sie aus ihrem Ordner, dann laden Sie das Modell noch einmal.</translation>
+    </message>
+    <message>
+        <source>Small, with a long context.</source>
+        <translation>Klein, mit langem Kontext.</translation>
     </message>
     <message>
         <source>The disk is full: the layers have no room in {0}.</source>

@@ -114,13 +114,16 @@ def test_the_catalog_is_whole_and_its_heads_fit() -> None:
         assert entry.licence
         assert entry.note
         assert "/" in entry.pair.model
-        published = WeightFormats() if entry.config.holds_blocks else WeightFormats("bf16")
+        usual = "" if entry.config.holds_blocks else "bf16"
+        published = WeightFormats("q4" if entry.pair.file else usual)
         formats = settle_formats(published, "bfloat16", Hardware("cpu"), entry.config.stored)
         assert entry.download_bytes == pytest.approx(
             weights_bytes(entry.config, formats) + 1.48e9 * bool(entry.heads.num_heads), rel=0.15
         )
         if entry.heads.num_heads:
             assert misfit(entry.config, entry.heads) == ""
+    # A GGUF file of 4.9 bits instead of weights of 16 that are made narrower here.
+    assert {entry.title for entry in catalog if entry.pair.file} >= {"Qwen3 4B", "Qwen3 8B"}
     sizes = {entry.title: entry.download_bytes / 1e9 for entry in catalog}
     assert sizes["GPT-OSS 20B"] == pytest.approx(13.8, rel=0.01), "as its files are"
 
