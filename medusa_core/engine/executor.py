@@ -132,11 +132,11 @@ class Executor:
                 self._race_on(*self._race)
             return
         together = those_together(self._running)
-        self._running = [one for one in self._running if one not in together]
-        failed: list[Generation] = []
 
         def fail(generation: Generation, error: BaseException) -> None:
-            failed.append(generation)
+            if self._is_lost:  # all who ran are told already
+                return
+            self._running.remove(generation)
             self._forget(generation.request.session_id)
             self._fail(generation.request, error)
 
@@ -148,8 +148,9 @@ class Executor:
                 self._tell_work(together[0], together[0].advance())
             except BaseException as error:  # noqa: BLE001 - the thread must outlive any answer
                 fail(together[0], error)
-        if not self._is_lost:
-            self._running += [one for one in together if one not in failed and not one.is_done]
+        # Whose turn it was comes last; until here it ran, so that its cache gave way to nobody.
+        going_on = [one for one in together if one in self._running and not one.is_done]
+        self._running = [one for one in self._running if one not in together] + going_on
 
     def _tell_work(self, generation: Generation, events: Iterable[Event]) -> None:
         self._tell_all(events)

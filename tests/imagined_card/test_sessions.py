@@ -178,6 +178,27 @@ def test_a_session_gives_way_where_there_is_no_room_for_another(tmp_path: Path) 
         assert card.memory.taken_bytes <= reserved + (1 << 16)  # both lay in what was reserved
 
 
+def test_a_cache_that_grows_while_it_is_used_does_not_give_way_to_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generation, "_OPEN_ROOM", 16)
+    half, open_ended = replace(PLAIN, max_new_tokens=70), replace(PLAIN, max_new_tokens=0)
+    with imagined_card():
+        desk = Desk()
+        load(desk, small(tmp_path), "cuda", "float32")
+        for name in ("one", "two"):
+            desk.ask(Generate(name, name, user_says("hello"), half, shares=2))
+        assert list(desk.executor._sessions) == ["one", "two"]
+        # Neither half of the memory has room for the whole context.
+        (*_, grown) = desk.ask(Generate("two", "2", user_says("hello"), open_ended))
+        assert isinstance(grown, GenerationDone)
+        assert list(desk.executor._sessions) == ["two"]
+        assert len(grown.token_ids) > 96  # more than half of the memory
+        (*_, alone) = desk.ask(Generate("three", "3", user_says("hello"), open_ended))
+        assert isinstance(alone, GenerationDone)
+        assert grown.token_ids == alone.token_ids
+
+
 def test_both_sides_of_a_comparison_have_room_where_one_answer_was_planned(
     tmp_path: Path,
 ) -> None:
