@@ -490,7 +490,9 @@ class ChatController(QObject):
             loaded = status.loaded
             if status.failed is None:
                 self.errors.settle(About.MODEL)
-            self._appearance.legend.learn(loaded.sources, loaded.rules, loaded.end_ids)
+            self._appearance.legend.learn(
+                loaded.sources, loaded.rules, loaded.end_ids, loaded.serving
+            )
         self._page.header.show_model(self._keeper.choice)
         self._page.header.show_status(status)
         if status.phase is Phase.FAILED and status.failed is not None:

@@ -167,6 +167,7 @@ class StepsStrip(QFrame):
         sources = QVBoxLayout()
         sources.setSpacing(2)
         heading = QHBoxLayout()
+        heading.setSpacing(8)
         heading.addWidget(title)
         heading.addStretch(1)
         heading.addWidget(self.marks_box)

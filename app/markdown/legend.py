@@ -36,29 +36,33 @@ class Legend:
 
     Attributes:
         end_ids: Tokens that end an answer of the model that was loaded last.
+        serving: Names of the sources that can draft for that model; None for all.
     """
 
     def __init__(
         self, sources: Iterable[SourceInfo] = (), rules: Iterable[RuleChoice] = ()
     ) -> None:
         self.end_ids: frozenset[int] = frozenset()
+        self.serving: frozenset[str] | None = None
         self._infos: dict[str, SourceInfo] = {}
         self._rules: dict[str, RuleChoice] = {}
         self.learn(sources, rules)
 
     @property
     def sources(self) -> tuple[SourceInfo, ...]:
-        """All sources that are known, in the engine's order."""
-        return tuple(self._infos.values())
+        """The sources that can draft for the model, in the engine's order."""
+        infos = self._infos.values()
+        return tuple(i for i in infos if self.serving is None or i.name in self.serving)
 
     def learn(
         self,
         sources: Iterable[SourceInfo],
         rules: Iterable[RuleChoice],
         end_ids: frozenset[int] = frozenset(),
+        serving: frozenset[str] | None = None,
     ) -> None:
         """Take what came with a model; names that came with an earlier one stay known."""
-        self.end_ids = end_ids
+        self.end_ids, self.serving = end_ids, serving
         self._infos |= {info.name: info for info in sources}
         self._rules |= {rule.name: rule for rule in rules}
 

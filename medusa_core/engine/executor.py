@@ -531,6 +531,7 @@ def _describe(
         ),
         rules=rules_by_preference(),
         sources=tuple(spec.info for spec in source_registry().specs),
+        serving=frozenset(s.info.name for s in source_registry().specs if s.serves(target)),
         load_s=load_s,
         device_note=target.device_note,
         end_ids=target.eos_token_ids,

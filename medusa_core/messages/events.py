@@ -71,6 +71,7 @@ class ModelLoaded(Message):
         speeds: How fast its drafters are, the default first; empty where that isn't known yet.
         machines: Others that have its layers, in the order of these; empty where none has.
         continues_text: It has no chat template: it goes on with a text as it stands.
+        serving: Names of the sources that can draft for it.
     """
 
     name: str
@@ -94,6 +95,7 @@ class ModelLoaded(Message):
     speeds: tuple[DrafterSpeed, ...] = ()
     machines: tuple[Machine, ...] = ()
     continues_text: bool = False
+    serving: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -309,6 +309,7 @@ class FakeEngine:
                 thinking=self.script.thinking,
                 continues_text=self.script.continues_text,
                 head_source="medusa",
+                serving=frozenset(info.name for info in SOURCES),
             )
         )
 

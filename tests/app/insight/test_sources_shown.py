@@ -59,6 +59,19 @@ def test_the_tree_and_its_legend_show_each_source(
     assert f"{badge.name}: {info.explanation}" in legend.accessibleDescription()
 
 
+@EACH
+def test_the_legend_leaves_out_what_cannot_draft_for_the_model(
+    info: SourceInfo, appearance: Appearance, qtbot: QtBot
+) -> None:
+    others = frozenset(other.name for other in SOURCES) - {info.name}
+    appearance.legend.learn(SOURCES, RULES, frozenset(), others)
+    legend = TreeLegend(step_samples, appearance)
+    qtbot.addWidget(legend)
+    assert info.explanation not in legend.accessibleDescription()
+    assert "accepted" in legend.accessibleDescription()
+    assert appearance.legend.info(info.name) == info  # an earlier model's answers show it still
+
+
 @THEMES
 @EACH
 def test_the_strip_shows_each_source(info: SourceInfo, shown: Appearance, qtbot: QtBot) -> None:

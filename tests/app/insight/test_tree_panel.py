@@ -1,5 +1,7 @@
 """The panel "Visualize tree" in the real window, with an engine that follows a script."""
 
+from dataclasses import replace
+
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
@@ -9,12 +11,10 @@ from app.chat.answer_message import AnswerMessage
 from app.insight.layout import State
 from app.insight.tree_panel import PLAN, STEP
 from app.window import MainWindow
-from medusa_core.messages import (
-    Generate,
-)
+from medusa_core.messages import Generate, GenerateSettings
 from tests.app.conftest import Open
 from tests.app.driving import ask, wait_ready
-from tests.app.fakes import Script
+from tests.app.fakes import Script, plan_of
 from tests.app.insight.looks import open_step, shown
 from tests.app.insight.traces import made_track
 
@@ -74,6 +74,19 @@ def test_a_size_that_is_used_stays_although_another_is_learned(
         qtbot.waitUntil(lambda: "engine's choice" not in panel.plan.text)
     rows = [r.settings.tree_rows for r in engine.of_kind(Generate) if isinstance(r, Generate)]
     assert rows == [8, 8]
+
+
+def test_a_model_without_heads_has_no_planned_tree_to_use(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    plan, chat = window.insight.open_tree().plan, window.chat
+    plan.use_box.click()
+    assert chat.tree_rows == 8
+    headless = replace(plan_of(Generate("", "", (), GenerateSettings())), best_nodes=())
+    plan.show_plan(headless, 0.001)
+    assert chat.tree_rows == 0  # else no source could draft
+    assert not plan.use_box.isEnabled()
+    assert plan.text == "this model has no heads"
 
 
 def test_f9_opens_and_closes_the_tree(answered: tuple[MainWindow, AnswerMessage]) -> None:
