@@ -47,6 +47,7 @@ class InstalledTab(QWidget):
         heads_box: Heads to load it with; those that don't fit say why.
         draft_box: A smaller model that drafts for it; those that can't say why.
         adapter_box: A LoRA to load it with, likewise.
+        problem_label: Why the last act failed.
         train_button: Heads of one's own for the chosen model.
         items: What was found here.
         rows: The same and the models that are always ready, in order.
@@ -104,10 +105,14 @@ class InstalledTab(QWidget):
         self.folder_button.setToolTip(
             self.tr("The folder for downloads; other programs share the default one.")
         )
+        self.problem_label = QLabel()
+        self.problem_label.setObjectName("problem")
+        self.problem_label.hide()
         self.status_label = QLabel()
         self.status_label.setObjectName("notice")
-        self.status_label.setWordWrap(True)
-        self.status_label.setTextFormat(Qt.TextFormat.PlainText)
+        for label in (self.problem_label, self.status_label):
+            label.setWordWrap(True)
+            label.setTextFormat(Qt.TextFormat.PlainText)
         self._build()
         self._connect()
 
@@ -129,7 +134,7 @@ class InstalledTab(QWidget):
             items = await self._library.installed()
             rows = (*items, *self._library.built_in())
         except MedusaError as error:
-            self.status_label.setText(error_said(error))
+            self._show_problem(error_said(error))
             return
         chosen, reads = self.chosen, self.table.currentRow() >= len(self.rows) > 0
         self.items, self.rows = items, rows
@@ -163,6 +168,7 @@ class InstalledTab(QWidget):
         column = QVBoxLayout(left)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self.table, 1)
+        column.addWidget(self.problem_label)
         of_chosen = (
             self.verify_button,
             self.delete_button,
@@ -347,7 +353,7 @@ class InstalledTab(QWidget):
         try:
             problems = await self._library.verify(item)
         except MedusaError as error:
-            self.status_label.setText(error_said(error))
+            self._show_problem(error_said(error))
             return
         self.status_label.setText(
             self.tr("{0}: {1}. Download it again to mend it.").format(
@@ -378,7 +384,7 @@ class InstalledTab(QWidget):
         try:
             freed = await self._library.remove(item)
         except MedusaError as error:
-            self.status_label.setText(error_said(error))
+            self._show_problem(error_said(error))
             return
         self._library.forget_downloads(item)
         await self.refresh()
@@ -416,7 +422,7 @@ class InstalledTab(QWidget):
         try:
             freed = await self._library.remove_kept()
         except MedusaError as error:
-            self.status_label.setText(error_said(error))
+            self._show_problem(error_said(error))
             return
         self._show_items()
         self.status_label.setText(
@@ -449,11 +455,17 @@ class InstalledTab(QWidget):
         if is_chosen:
             self._select(folder)
         if problem:
-            self.status_label.setText(problem)
+            self._show_problem(problem)
         elif loads and self.chosen is not None and self.chosen.folder == folder:
             self._load()
 
+    def _show_problem(self, problem: str) -> None:
+        """Say why something failed, below the list; nothing takes no room."""
+        self.problem_label.setText(problem)
+        self.problem_label.setVisible(bool(problem))
+
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        self._show_problem("")
         task = asyncio.ensure_future(work)
         self._work.add(task)
         task.add_done_callback(self._work.discard)
