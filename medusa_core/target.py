@@ -16,7 +16,7 @@ from medusa_core.cluster.remote_cache import PLACE_DTYPE, place_config
 from medusa_core.cluster.runner import ClusterRunner
 from medusa_core.cluster.share import client_config
 from medusa_core.errors import CheckpointError, ClusterError, PlanError, RequestError
-from medusa_core.files.gguf import read_headers
+from medusa_core.files.gguf import Gguf, read_headers
 from medusa_core.heads.kind import Heads, has_own_heads, kind_of, read_shape
 from medusa_core.heads.medusa import Lent
 from medusa_core.kv.cache import KvCache
@@ -43,6 +43,7 @@ from medusa_core.models.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig, read_config
 from medusa_core.models.decoder import Decoder, build_decoder, decoder_of
 from medusa_core.models.far_store import FarStore, TierFolder
+from medusa_core.models.gguf_naming import model_name
 from medusa_core.models.header import check_header
 from medusa_core.models.kept import KeptModels, kept_key
 from medusa_core.models.kept_weights import KeptWeights
@@ -72,7 +73,7 @@ class Target:
     """A target, ready to decode.
 
     Attributes:
-        name: Name of its folder, and of its adapter's.
+        name: Of its folder, or as its GGUF file calls it; and of its adapter's folder.
         config: Its sizes; the context is what was planned for.
         precision: Dtypes and device.
         formats: Weight formats of its parts.
@@ -272,7 +273,7 @@ def load_target(
         assistant = _load_assistant(options, config, tell)
         log.info("loaded %s as %s on %s", model_dir.name, formats.linears.name, precision.device)
         return Target(
-            name=_name(model_dir, options.adapter_dir),
+            name=_name(source, options.adapter_dir),
             config=config,
             precision=precision,
             device_note=chosen.note,
@@ -317,8 +318,9 @@ def _planned_draft_model(
     return settle_draft_model(config, options.formats, options.dtype, hardware)
 
 
-def _name(model_dir: Path, adapter_dir: Path | None) -> str:
-    return model_dir.name if adapter_dir is None else f"{model_dir.name} + {adapter_dir.name}"
+def _name(source: Path | Gguf, adapter_dir: Path | None) -> str:
+    name = model_name(source) if isinstance(source, Gguf) else source.name
+    return name if adapter_dir is None else f"{name} + {adapter_dir.name}"
 
 
 def _load_assistant(options: LoadOptions, config: ModelConfig, tell: OnProgress) -> Target | None:

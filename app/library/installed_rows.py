@@ -41,7 +41,7 @@ def cells(item: Installed, budget: Budget | None, loaded: Path | None) -> tuple[
     if item.config is not None and item.config.packing is not None:
         words = f"{words} · {item.config.packing.label}"
     if item.found.contents.storage == "gguf":
-        types = item.config.quantization if item.config is not None else ""
+        types = (item.config.file_type or item.config.quantization) if item.config else ""
         words = " · ".join(
             part
             for part in (

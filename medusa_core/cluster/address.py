@@ -14,9 +14,11 @@ def split_address(address: str) -> tuple[str, int]:
         ClusterError: It isn't one.
     """
     host, _, port = address.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]  # as IPv6 is written before a port
     host = "127.0.0.1" if host == "localhost" else host
     try:
-        ip_address(host.strip("[]"))
+        ip_address(host)
         number = int(port)
         if not 0 < number < 1 << 16:
             raise ValueError(port)

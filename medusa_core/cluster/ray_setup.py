@@ -8,7 +8,9 @@ import secrets
 import socket
 import subprocess
 import sys
+import tempfile
 import time
+from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
 from types import ModuleType
@@ -36,10 +38,17 @@ def make_token() -> Path:
     """
     path = token_file()
     path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and not path.stat().st_size:
+        path.unlink()  # of a program that was ended before it had written one
     if not path.exists():
-        opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(opened, "w", encoding="ascii") as file:
-            file.write(secrets.token_hex(32))
+        # Beside it first: a file of this name is whole, whoever is ended when.
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            written = Path(folder) / path.name
+            opened = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(opened, "w", encoding="ascii") as file:
+                file.write(secrets.token_hex(32))
+            with suppress(FileExistsError):  # another program was quicker: its token holds
+                os.link(written, path)
     return path
 
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
 from medusa_core.errors import CheckpointError
-from medusa_core.files.gguf_header import GgufHeader, Numbers, Value, damaged
+from medusa_core.files.gguf_header import GgufHeader, Numbers, Value, damaged, incomplete
+from medusa_core.files.gguf_keys import wrong_kind
 
 SUFFIX = ".gguf"
 
@@ -132,7 +133,7 @@ class Gguf:
         except OSError as error:
             raise _unreadable(tensor.path, error) from error
         if len(data) < tensor.nbytes:
-            raise damaged(tensor.path, f"it ends within {name}")
+            raise incomplete(tensor.path)
         return struct.unpack(f"<{count}f", data)
 
     @property
@@ -254,14 +255,14 @@ def _read_file(path: Path, with_tensors: bool = True, most_bytes: int = _MOST_HE
         with path.open("rb") as file:
             return _read(GgufHeader(file, path, most_bytes), path, with_tensors)
     except FileNotFoundError as error:
-        raise CheckpointError(f"{path} doesn't exist.", "Choose a file that does.") from error
+        raise CheckpointError(f"No such file: {path}", "Choose another one.") from error
     except OSError as error:
         raise _unreadable(path, error) from error
 
 
 def _read(header: GgufHeader, path: Path, with_tensors: bool) -> Gguf:
-    if header.take(4) != _MAGIC:
-        raise header.damaged("it doesn't begin as GGUF does")
+    if header.size < len(_MAGIC) or header.take(len(_MAGIC)) != _MAGIC:
+        raise CheckpointError(f"{path.name} isn't a GGUF model.", "Choose another file.")
     version = int(header.scalar("I"))
     if version not in _VERSIONS:
         is_big_endian = int.from_bytes(version.to_bytes(4, "little"), "big") in _VERSIONS
@@ -273,6 +274,8 @@ def _read(header: GgufHeader, path: Path, with_tensors: bool) -> Gguf:
     for _ in range(header.count(_MOST_ENTRIES)):
         key = header.text(_MOST_NAME_BYTES)
         entries[key] = header.value()
+    if wrong := wrong_kind(entries):
+        raise header.damaged(wrong)
     found = [_Entry.read(header) for _ in range(num_tensors)] if with_tensors else []
     tensors = _placed(found, header, entries, path)
     return Gguf((path,), version, entries, tensors)
@@ -332,7 +335,7 @@ def _placed(
             raise header.damaged(f"{entry.name} begins where it mustn't")
         end = entry.offset + entry.nbytes
         if begin + end > header.size:
-            raise header.damaged(f"it ends within {entry.name}")
+            raise incomplete(path)
         place = begin + entry.offset
         tensors[entry.name] = GgufTensor(path, entry.kind, entry.shape, place, entry.nbytes)
     return tensors

@@ -131,8 +131,17 @@ class GgufHeader:
             wanted = min(self._most, max(end, 2 * have, _LEAST_READ))
             self._data += self._file.read(wanted - have)
         if end > len(self._data):
-            raise self.damaged("it ends within its header, or the header is too long")
+            if self._most < self.size:
+                raise self.damaged("its header is too long")
+            raise incomplete(self._path)
         return self._data
+
+
+def incomplete(path: Path) -> CheckpointError:
+    """What to raise of a file that ends too soon."""
+    return CheckpointError(
+        f"{path.name} is incomplete (the download broke off?).", "Download it again."
+    )
 
 
 def damaged(path: Path, reason: str) -> CheckpointError:

@@ -202,6 +202,8 @@ def check_folder(folder: Path) -> Contents:
             f"{folder} is neither a folder nor a GGUF file.",
             "Choose a folder in Hugging Face layout, or a file that ends in .gguf.",
         )
+    if is_gguf(folder):
+        read_gguf_config(folder)  # which says what is wrong
     contents = look_into(folder)
     if contents.problems:
         raise CheckpointError(

@@ -7,12 +7,11 @@ import os
 import tempfile
 import threading
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
 from medusa_core.errors import CheckpointError, HubError, NotFoundError
-from medusa_core.files.gguf import SUFFIX
 from medusa_core.files.safetensors_header import (
     LENGTH_BYTES,
     TensorEntry,
@@ -100,7 +99,7 @@ def _gguf_config(settings: HubSettings, listing: Listing) -> ModelConfig:
     """Sizes in the header of a GGUF file, of which as little is fetched as holds it."""
     first = listing.needed[0]
     with tempfile.TemporaryDirectory(prefix="medusa-header-") as folder:
-        path = Path(folder) / f"header{SUFFIX}"
+        path = Path(folder) / PurePosixPath(first.path).name  # which may tell the types
         for count in _HEADER_BYTES:
             begun = _read(settings, listing, first.path, 0, min(count, first.size))
             path.write_bytes(begun)

@@ -86,7 +86,8 @@ class ModelConfig:
 
     `quantization` is the format that the checkpoint's linear layers have already, or empty; of a
     GGUF file the type that most have. `stored_types` then has that of every matrix in blocks, by
-    its tensor's name. `sees`: it could also look at pictures; that part isn't loaded.
+    its tensor's name, and `file_type` GGUF's name of the mix, such as Q4_K_M. `sees`: it could also
+    look at pictures; that part isn't loaded.
     """
 
     model_type: str
@@ -105,6 +106,7 @@ class ModelConfig:
     eos_token_ids: tuple[int, ...]
     quantization: str = ""
     stored_types: tuple[tuple[str, str], ...] = ()
+    file_type: str = ""
     packing: Packing | None = None
     advice: Advice | None = None
     sees: bool = False
@@ -208,6 +210,7 @@ def parse_config(
         quantization=usual_type(stored_types or {}) or stored.linears,
         packing=stored.packing,
         stored_types=tuple(sorted((stored_types or {}).items())),
+        file_type=_text(raw.get("file_type", "")),
     )
     _check(config, raw)
     return config
@@ -270,8 +273,10 @@ def _read_rope(raw: Mapping[str, Any]) -> RopeConfig:
     old = _size({"original": old}, "original", _MOST_CONTEXT) if old else 8192
     factor = _number(scaling, "factor", context / old if kind in ("yarn", "longrope") else 1.0)
     is_long = kind == "longrope"
+    theta = _number(scaling, "rope_theta", _number(raw, "rope_theta", 10000.0))
+    _check_rope(kind, theta, old, scaling)
     return RopeConfig(
-        theta=_number(scaling, "rope_theta", _number(raw, "rope_theta", 10000.0)),
+        theta=theta,
         kind=kind,
         factor=factor,
         low_freq_factor=_number(scaling, "low_freq_factor", 1.0),
@@ -290,6 +295,23 @@ def _read_rope(raw: Mapping[str, Any]) -> RopeConfig:
             _number(scaling, "partial_rotary_factor", _number(raw, "partial_rotary_factor", 1.0)),
         ),
     )
+
+
+def _check_rope(kind: str, theta: float, old: int, scaling: Mapping[str, Any]) -> None:
+    """Refuse what would be divided by zero."""
+    of_yarn = [_number(scaling, name, 1.0) for name in ("beta_fast", "beta_slow")]
+    low, high = (
+        _number(scaling, f"{name}_freq_factor", usual) for name, usual in (("low", 1), ("high", 4))
+    )
+    if (
+        (kind in ("yarn", "longrope") and old < 2)
+        or (kind == "yarn" and (theta <= 1 or not all(1e-6 <= beta <= 1e6 for beta in of_yarn)))
+        or (kind == "llama3" and low == high)
+    ):
+        raise ModelError(
+            f"Rope scaling of type {kind} has numbers that make no sense.",
+            "Download config.json again.",
+        )
 
 
 def _strength(kind: str, scaling: Mapping[str, Any], factor: float, old: int) -> float:

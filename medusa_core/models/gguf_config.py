@@ -15,6 +15,7 @@ from medusa_core.models.gguf_names import (
     hugging_face_name,
     why_not,
 )
+from medusa_core.models.gguf_naming import file_type
 from medusa_core.models.gguf_settings import plain_float, settings_of, width_of_heads
 from medusa_core.quant.block_sizes import BLOCK_SIZES
 
@@ -62,6 +63,7 @@ _END_TEXTS = frozenset(
 )
 _MESSAGE_END, _ANSWER_ENDS = "<|end|>", ("<|return|>", "<|call|>")
 _FACTORS = "rope_freqs.weight"
+_UNSUPPORTED = ("attention.clamp_kqv", "attention.max_alibi_bias")
 
 
 def find_architecture(gguf: Gguf) -> Architecture:
@@ -122,8 +124,32 @@ def config_of(gguf: Gguf) -> tuple[dict[str, Any], dict[str, Any], dict[str, str
     raw["attention_bias"] = "blk.0.attn_q.bias" in gguf.tensors
     raw["mlp_bias"] = "blk.0.ffn_up.bias" in gguf.tensors
     raw["rope_scaling"] = _scaling(gguf)
+    raw["file_type"] = file_type(gguf)
     raw |= settings_of(gguf, _told(raw))
+    _check_sum(gguf, raw)
     return _told(raw), _generation(gguf), _stored_types(gguf, of)
+
+
+def _check_sum(gguf: Gguf, raw: Mapping[str, Any]) -> None:
+    """Refuse what would change every number, and isn't supported."""
+    turned, size = gguf.of_model("rope.dimension_count"), raw["head_dim"]
+    turns_all = "partial_rotary_factor" not in raw
+    if turns_all and isinstance(turned, int) and isinstance(size, int) and turned < size:
+        raise ModelError(
+            f"This model turns {turned} of the {size} numbers of a head by position, which isn't "
+            f"supported for architecture {gguf.architecture!r}.",
+            "Choose another model, such as a Llama or Qwen3.",
+        )
+    if gguf.of_model("attention.causal") is False:
+        raise ModelError(
+            "Tokens of this model see those behind them: it can't write text.",
+            "Choose a model that writes text, such as a Llama or Qwen3.",
+        )
+    if (key := next((key for key in _UNSUPPORTED if gguf.of_model(key)), None)) is not None:
+        raise ModelError(
+            f"This model has {gguf.architecture}.{key}, which isn't supported.",
+            "Choose another model, such as a Llama or Qwen3.",
+        )
 
 
 def _vocab_size(gguf: Gguf) -> int:
@@ -202,10 +228,10 @@ def _scaling(gguf: Gguf) -> dict[str, Any] | None:
     if gguf.has_vector(_FACTORS):
         return {"rope_type": "factors", "factors": list(gguf.vector(_FACTORS))}
     kind = gguf.of_model("rope.scaling.type")
-    factor = gguf.of_model("rope.scaling.factor")
-    if kind in (None, "none") or not isinstance(factor, float):
+    factor = gguf.of_model("rope.scaling.factor") or gguf.of_model("rope.scale_linear")
+    if kind == "none" or not isinstance(factor, int | float):
         return None
-    scaling = {"rope_type": kind, "factor": _plain(factor)}
+    scaling = {"rope_type": kind or "linear", "factor": _plain(factor)}
     old = gguf.of_model("rope.scaling.original_context_length")
     more = {"original_max_position_embeddings": old}
     if kind == "yarn":

@@ -41,11 +41,11 @@ def _mistral3(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
     """Ministral 3 where queries grow with their position; else Mistral Small."""
     grows = gguf.of_model("attention.temperature_scale")
     scaling = known.get("rope_scaling")
-    if not isinstance(grows, float) or not isinstance(scaling, dict):
+    if not isinstance(grows, int | float) or not isinstance(scaling, dict):
         return {}
     more = {"mscale": 1.0, "llama_4_scaling_beta": plain_float(grows)}
     log_mul = gguf.of_model("rope.scaling.yarn_log_multiplier")
-    if isinstance(log_mul, float):
+    if isinstance(log_mul, int | float):
         more["mscale_all_dim"] = plain_float(log_mul)
     return {"model_type": "ministral3", "rope_scaling": scaling | more}
 
@@ -75,7 +75,7 @@ def _gemma3(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
     local = gguf.of_model("rope.freq_base_swa")
     return {
         "rope_theta": known.get("rope_theta", 1e6),
-        "rope_local_base_freq": plain_float(local) if isinstance(local, float) else 10000.0,
+        "rope_local_base_freq": plain_float(local) if isinstance(local, int | float) else 10000.0,
         "layer_types": _layer_types(gguf, known, every=6),
         "query_pre_attn_scalar": _gemma_scalar(known, _GEMMA3_27B_LAYERS),
     }

@@ -216,6 +216,7 @@ def _table(
     plan = choice.plan
     packing = config.packing
     stored = config.quantization.upper() if packing is None else packing.label
+    stored = config.file_type or stored
     lines = [
         f"{model} as {_name(choice, stored)} on {budget.name}, context {plan.context_tokens:,}",
         "",

@@ -152,6 +152,10 @@ def _byte_level(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> R
             f"Supported are {', '.join(sorted(_SPLITS))}.",
         )
     merges = [_pair(path, merge) for merge in gguf.texts("tokenizer.ggml.merges")]
+    if not merges and any(
+        len(text) > 1 and kind == Kind.NORMAL for text, kind in zip(texts, kinds, strict=True)
+    ):
+        raise _damaged(path, "its tokens' merges are missing")
     vocabulary = {text: number for number, text in enumerate(texts)}
     if len(vocabulary) != len(texts):
         raise _damaged(path, "a token is there twice")

@@ -13,6 +13,7 @@ from medusa_core.errors import TokenizerError
 from medusa_core.files.gguf import Gguf, read_headers
 from medusa_core.files.json_file import read_json
 from medusa_core.text.gguf_tokenizer import make_gguf_tokenizer
+from medusa_core.text.growth_bounds import check_growth
 from medusa_core.text.seam import tokenizer_errors
 from medusa_core.text.sentencepiece import read_sentencepiece
 
@@ -157,7 +158,9 @@ class Tokenizer:
 
 
 def _is_byte_level(path: Path) -> bool:
-    kinds = _decoder_kinds(read_json(path, _MOST_BYTES).get("decoder"))
+    raw = read_json(path, _MOST_BYTES)
+    check_growth(raw)
+    kinds = _decoder_kinds(raw.get("decoder"))
     if "ByteLevel" in kinds:
         return True
     if "ByteFallback" in kinds:

@@ -1460,6 +1460,10 @@
         <translation>Wählen Sie einen Ordner mit config.json und safetensors-Dateien.</translation>
     </message>
     <message>
+        <source>Choose a model that writes text, such as a Llama or Qwen3.</source>
+        <translation>Ein Modell wählen, das Text schreibt, etwa ein Llama oder Qwen3.</translation>
+    </message>
+    <message>
         <source>Choose a model whose layers are Llama&apos;s, or other heads.</source>
         <translation>Wählen Sie ein Modell, dessen Schichten die von Llama sind, oder andere Köpfe.</translation>
     </message>
@@ -1522,6 +1526,14 @@
     <message>
         <source>Choose another model, or mend this one&apos;s chat_template.jinja.</source>
         <translation>Wählen Sie ein anderes Modell, oder berichtigen Sie die chat_template.jinja dieses Modells.</translation>
+    </message>
+    <message>
+        <source>Choose another model, or mend this one&apos;s tokenizer.json.</source>
+        <translation>Ein anderes Modell wählen, oder die tokenizer.json von diesem berichtigen.</translation>
+    </message>
+    <message>
+        <source>Choose another model, such as a Llama or Qwen3.</source>
+        <translation>Ein anderes Modell wählen, etwa ein Llama oder Qwen3.</translation>
     </message>
     <message>
         <source>Choose another model, such as a Llama.</source>
@@ -2256,6 +2268,10 @@
         <translation>Nichts hier kann dieses Modell rechnen.</translation>
     </message>
     <message>
+        <source>No such file: {0}</source>
+        <translation>Diese Datei gibt es nicht: {0}</translation>
+    </message>
+    <message>
         <source>No weight file holds {0} of the tensors that the index names, such as {1}.</source>
         <translation>Keine Gewichtsdatei enthält {0} der Tensoren, die das Verzeichnis nennt, etwa {1}.</translation>
     </message>
@@ -2398,6 +2414,10 @@
     <message>
         <source>Rope scaling has {0} factors for {1} pairs.</source>
         <translation>Die gestreckten Positionen haben {0} Faktoren für {1} Paare.</translation>
+    </message>
+    <message>
+        <source>Rope scaling of type {0} has numbers that make no sense.</source>
+        <translation>Die Rope-Skalierung der Art {0} hat Zahlen, die keinen Sinn ergeben.</translation>
     </message>
     <message>
         <source>Rope scaling of type {0} isn&apos;t supported.</source>
@@ -2908,6 +2928,10 @@
         <translation>Der Tokenizer in {0} ist beschädigt: {1}.</translation>
     </message>
     <message>
+        <source>The tokenizer makes texts many times longer.</source>
+        <translation>Der Tokenizer macht Texte um ein Vielfaches länger.</translation>
+    </message>
+    <message>
         <source>The tokenizer numbers its tokens up to {0}.</source>
         <translation>Der Tokenizer nummeriert seine Token bis {0}.</translation>
     </message>
@@ -3144,12 +3168,20 @@
         <translation>Das Lesen dieser Datei braucht zu viel Speicher.</translation>
     </message>
     <message>
+        <source>This model has {0}.{1}, which isn&apos;t supported.</source>
+        <translation>Dieses Modell hat {0}.{1}, was nicht unterstützt wird.</translation>
+    </message>
+    <message>
         <source>This model needs {0} GiB more than {1} has free.</source>
         <translation>Dieses Modell braucht {0} GiB mehr, als auf {1} frei ist.</translation>
     </message>
     <message>
         <source>This model of architecture {0} has experts.</source>
         <translation>Dieses Modell der Architektur {0} hat Experten.</translation>
+    </message>
+    <message>
+        <source>This model turns {0} of the {1} numbers of a head by position, which isn&apos;t supported for architecture {2}.</source>
+        <translation>Dieses Modell dreht {0} der {1} Zahlen eines Kopfes nach der Position, was für die Architektur {2} nicht unterstützt wird.</translation>
     </message>
     <message>
         <source>This torch finds no CUDA device.</source>
@@ -3174,6 +3206,10 @@
     <message>
         <source>Token {0} is none of {1}.</source>
         <translation>Token {0} ist keines von {1}.</translation>
+    </message>
+    <message>
+        <source>Tokens of this model see those behind them: it can&apos;t write text.</source>
+        <translation>Tokens dieses Modells sehen die hinter ihnen: Es kann keinen Text schreiben.</translation>
     </message>
     <message>
         <source>Train the streams again, or get them again from where they came.</source>
@@ -3936,6 +3972,10 @@
         <translation>{0} hat das Format von torch vor Version 1.6, ein bloßes Pickle.</translation>
     </message>
     <message>
+        <source>{0} is incomplete (the download broke off?).</source>
+        <translation>{0} ist unvollständig (Download abgebrochen?).</translation>
+    </message>
+    <message>
         <source>{0} is installed in several revisions.</source>
         <translation>{0} ist in mehreren Revisionen installiert.</translation>
     </message>
@@ -4018,6 +4058,10 @@
     <message>
         <source>{0} is {1}…, not {2}…</source>
         <translation>{0} ist {1}…, nicht {2}…</translation>
+    </message>
+    <message>
+        <source>{0} isn&apos;t a GGUF model.</source>
+        <translation>{0} ist kein GGUF-Modell.</translation>
     </message>
     <message>
         <source>{0} isn&apos;t a file.</source>

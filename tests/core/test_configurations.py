@@ -18,6 +18,7 @@ from medusa_core.models.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig, parse_config, read_config
 from medusa_core.models.header import check_header
 from medusa_core.models.parts import BlockParts, block_parts
+from medusa_core.models.rope import inverse_frequencies
 from medusa_core.plan.cli import shape_config, shape_names
 from medusa_core.quant.choice import settle_formats
 from medusa_core.resources import shapes_dir
@@ -189,3 +190,40 @@ def test_json_larger_than_any_such_file_is_not_read(tmp_path: Path) -> None:
         file.truncate(json_file._MOST_BYTES + 1)
     with pytest.raises(CheckpointError, match="bytes"):
         read_json(path)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}, "rope_theta": 1},
+        {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}, "rope_theta": 0.5},
+        {"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "beta_slow": 1e-320}},
+        {
+            "rope_scaling": {
+                "rope_type": "yarn",
+                "factor": 4.0,
+                "original_max_position_embeddings": 1,
+            }
+        },
+        {
+            "rope_scaling": {
+                "rope_type": "longrope",
+                "short_factor": [1.0] * 64,
+                "long_factor": [2.0] * 64,
+                "original_max_position_embeddings": 1,
+            }
+        },
+        {"rope_scaling": {"rope_type": "llama3", "factor": 8.0, "high_freq_factor": 1.0}},
+    ],
+    ids=["theta of 1", "theta below", "no turns", "yarn from 1", "longrope from 1", "one band"],
+)
+def test_stretching_by_numbers_without_sense_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(ModelError, match="make no sense"):
+        parse_config(RAW | changes, {})
+
+
+def test_the_least_numbers_with_sense_are_taken() -> None:
+    scaling = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 2}
+    config = parse_config(RAW | {"rope_scaling": scaling, "rope_theta": 1.001}, {})
+    frequencies = inverse_frequencies(config.rope, config.head_dim, config.context_tokens)
+    assert frequencies.isfinite().all()

@@ -263,5 +263,5 @@ def test_long_lists_of_texts_are_read_whole_and_no_further(tmp_path: Path) -> No
     whole = (tmp_path / "x.gguf").read_bytes()
     for at in (1 << 20, (1 << 20) + 3, len(whole) // 2):
         (tmp_path / "cut.gguf").write_bytes(whole[:at])
-        with pytest.raises(CheckpointError, match="ends within its header"):
+        with pytest.raises(CheckpointError, match="is incomplete"):
             read_entries(tmp_path / "cut.gguf")

@@ -1,5 +1,6 @@
 """Whatever the tokenizer library does with a damaged file, a TokenizerError comes out."""
 
+import base64
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -157,3 +158,51 @@ def test_a_panic_is_caught_though_it_is_no_exception() -> None:
     ):
         panicking.encode("a")
     assert not isinstance(caught.value.__cause__, Exception)
+
+
+def replaced(pattern: dict[str, str], content: str) -> dict[str, object]:
+    return {"type": "Replace", "pattern": pattern, "content": content}
+
+
+def mapped(text: bytes) -> dict[str, object]:
+    data = (4).to_bytes(4, "little") + bytes(4) + text + b"\0"
+    return {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(data).decode()}
+
+
+def in_turn(*normalizers: object) -> dict[str, object]:
+    return {"type": "Sequence", "normalizers": list(normalizers)}
+
+
+GROWING = {
+    "a hundred times, three times": in_turn(*[replaced({"Regex": "."}, "x" * 100)] * 3),
+    "once": replaced({"Regex": "."}, "x" * 100),
+    "a character": replaced({"String": "a"}, "a" * 17),
+    "twice, five times": in_turn(*[replaced({"String": "a"}, "aa")] * 5),
+    "between all characters": in_turn(*[replaced({"Regex": "x*"}, "ab")] * 3),
+    "one within another": in_turn(in_turn(replaced({"Regex": "."}, "x" * 100))),
+    "before every part": {"type": "Prepend", "prepend": "x" * 1000},
+    "a map": mapped(b"x" * 1000),
+    "maps": in_turn(mapped(b"x" * 100), mapped(b"x" * 100)),
+}
+
+
+@pytest.mark.parametrize("name", sorted(GROWING))
+def test_a_normalizer_that_makes_texts_many_times_longer_is_refused(
+    name: str, tmp_path: Path
+) -> None:
+    with pytest.raises(TokenizerError, match="many times longer"):
+        Tokenizer.open(write(tmp_path, normalizer=GROWING[name]))
+
+
+@pytest.mark.parametrize(
+    "normalizer",
+    [
+        in_turn({"type": "Prepend", "prepend": "_"}, replaced({"String": " "}, "_")),
+        in_turn({"type": "NFC"}, replaced({"Regex": " {2,}"}, " ")),
+        replaced({"String": "``"}, '"'),
+        replaced({"String": "a long pattern"}, "a pattern as long"),
+        None,
+    ],
+)
+def test_usual_normalizers_are_taken(normalizer: object, tmp_path: Path) -> None:
+    assert Tokenizer.open(write(tmp_path, normalizer=normalizer)).encode("hello")

@@ -1,0 +1,134 @@
+"""Keys of GGUF files: one of another kind is refused, one that changes the sum is heeded."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import gguf
+import numpy as np
+import pytest
+
+from medusa_core.bench.gguf_export import finish
+from medusa_core.errors import CheckpointError, ModelError, TokenizerError
+from medusa_core.files.gguf import read_gguf
+from medusa_core.models.gguf_config import read_gguf_config
+from medusa_core.text.tokenizer import Tokenizer
+
+Add = Callable[[gguf.GGUFWriter], None]
+_BYTES = [chr(number) for number in range(0x21, 0x7F)]
+
+
+def written(path: Path, *adds: Add, architecture: str = "llama") -> Path:
+    """A file of some keys: heads of 16 numbers, as a config would have it."""
+    writer = gguf.GGUFWriter(path, architecture)
+    writer.add_embedding_length(32)
+    writer.add_head_count(2)
+    for add in adds:
+        add(writer)
+    writer.add_tensor("token_embd.weight", np.zeros((8, 32), np.float32))
+    finish(writer)
+    return path
+
+
+def byte_level(writer: gguf.GGUFWriter) -> None:
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list([*_BYTES, "ab", "<|end|>"])
+
+
+WRONG: dict[str, tuple[str, Add]] = {
+    "merges as numbers": ("merges", lambda w: w.add_array("tokenizer.ggml.merges", [1, 2])),
+    "merges as a text": ("merges", lambda w: w.add_string("tokenizer.ggml.merges", "a b")),
+    "kinds as texts": ("token_type", lambda w: w.add_array("tokenizer.ggml.token_type", ["1"])),
+    "kinds as fractions": ("token_type", lambda w: w.add_array("tokenizer.ggml.token_type", [1.0])),
+    "scores as texts": ("scores", lambda w: w.add_array("tokenizer.ggml.scores", ["1"])),
+    "BOS as 1": ("add_bos_token", lambda w: w.add_uint32("tokenizer.ggml.add_bos_token", 1)),
+    "EOS as a text": ("eos_token_id", lambda w: w.add_string("tokenizer.ggml.eos_token_id", "7")),
+    "EOS as true": ("eos_token_id", lambda w: w.add_bool("tokenizer.ggml.eos_token_id", True)),
+    "a template as a number": (
+        "chat_template",
+        lambda w: w.add_uint32("tokenizer.chat_template", 1),
+    ),
+    "a factor as a text": (
+        "rope.scaling.factor",
+        lambda w: w.add_string("llama.rope.scaling.factor", "4"),
+    ),
+    "layers as a fraction": ("block_count", lambda w: w.add_float32("llama.block_count", 2.0)),
+    "stretching as a number": (
+        "rope.scaling.type",
+        lambda w: w.add_uint32("llama.rope.scaling.type", 1),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(WRONG))
+def test_a_known_key_of_another_kind_is_refused(name: str, tmp_path: Path) -> None:
+    key, add = WRONG[name]
+    with pytest.raises(CheckpointError, match=f"{key} isn't"):
+        read_gguf(written(tmp_path / "x.gguf", add))
+
+
+def test_unknown_keys_may_be_of_any_kind(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "x.gguf",
+        lambda w: w.add_uint32("general.finetune", 1),
+        lambda w: w.add_string("qwen2.block_count", "another architecture's"),
+    )
+    assert read_gguf(path).tensors
+
+
+@pytest.mark.parametrize(
+    "add",
+    [
+        lambda w: w.add_float32("llama.rope.scaling.factor", 4.0),
+        lambda w: w.add_uint32("llama.rope.scaling.factor", 4),
+        lambda w: w.add_float32("llama.rope.scale_linear", 4.0),
+        lambda w: w.add_uint32("llama.rope.scale_linear", 4),
+    ],
+    ids=["a factor", "as an integer", "the older key", "that as an integer"],
+)
+def test_positions_are_stretched_by_each_way_to_write_a_factor(add: Add, tmp_path: Path) -> None:
+    raw, _, _ = read_gguf_config(written(tmp_path / "x.gguf", add))
+    assert raw["rope_scaling"] == {"rope_type": "linear", "factor": 4}
+
+
+def test_a_model_that_stretches_nothing_has_no_factor(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "x.gguf",
+        lambda w: w.add_string("llama.rope.scaling.type", "none"),
+        lambda w: w.add_float32("llama.rope.scaling.factor", 4.0),
+    )
+    assert "rope_scaling" not in read_gguf_config(path)[0]
+
+
+UNSUPPORTED: dict[str, Add] = {
+    "turns 8 of the 16": lambda w: w.add_rope_dimension_count(8),
+    "see those behind": lambda w: w.add_causal_attention(False),
+    "clamp_kqv": lambda w: w.add_clamp_kqv(8.0),
+    "max_alibi_bias": lambda w: w.add_max_alibi_bias(8.0),
+}
+
+
+@pytest.mark.parametrize("reason", sorted(UNSUPPORTED))
+@pytest.mark.parametrize("architecture", ["llama", "qwen2"])
+def test_what_changes_the_sum_and_is_not_supported_is_refused(
+    reason: str, architecture: str, tmp_path: Path
+) -> None:
+    path = written(tmp_path / "x.gguf", UNSUPPORTED[reason], architecture=architecture)
+    with pytest.raises(ModelError, match=reason):
+        read_gguf_config(path)
+
+
+def test_keys_that_say_what_is_done_anyway_are_taken(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "x.gguf",
+        lambda w: w.add_rope_dimension_count(16),
+        lambda w: w.add_causal_attention(True),
+        lambda w: w.add_clamp_kqv(0.0),
+    )
+    assert read_gguf_config(path)[0]["head_dim"] == 16
+
+
+def test_a_vocabulary_of_words_without_merges_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TokenizerError, match="merges are missing"):
+        Tokenizer.open(written(tmp_path / "x.gguf", byte_level))
+    path = written(tmp_path / "y.gguf", byte_level, lambda w: w.add_token_merges(["a b"]))
+    assert len(Tokenizer.open(path).encode("ab")) == 1
