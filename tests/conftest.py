@@ -67,6 +67,12 @@ def pytest_runtest_setup() -> None:
     gc.disable()
 
 
+def pytest_collection_finish() -> None:
+    """Leave modules, libraries and the tests themselves out of every later collection."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_runtest_logfinish() -> None:
     """Collect what a test has left."""
     gc.collect(1 if next(tests_done) % WHOLE_EVERY else 2)
