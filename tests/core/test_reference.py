@@ -1,4 +1,4 @@
-"""The engine decodes what it decoded before: tokens, trees and plans of `tests/reference`."""
+"""The engine does what it did before: tokens, trees, plans and traces of `tests/reference`."""
 
 import json
 from typing import Any
@@ -9,7 +9,7 @@ from medusa_core.target import Target
 from tests.reference import record
 
 RECORDED: dict[str, Any] = json.loads(record.FILE.read_text())
-DRAFTERS = tuple(sorted({name.split()[1] for name in RECORDED if not name.startswith("plan")}))
+DRAFTERS = tuple(sorted({name.split()[1] for name in RECORDED if name[0].isdigit()}))
 
 
 @pytest.fixture(scope="module")
@@ -27,3 +27,13 @@ def test_tokens_and_trees_are_those_of_the_reference(case: record.Case, target: 
 @pytest.mark.parametrize("rule", ["greedy", "sample"])
 def test_plans_are_those_of_the_reference(rule: str, target: Target) -> None:
     assert record.plan(rule, target) == RECORDED[f"plan {rule}"]
+
+
+@pytest.mark.parametrize("rule", ["greedy", "sample", "typical"])
+def test_traces_are_those_of_the_reference(rule: str, target: Target) -> None:
+    assert record.trace(rule, target) == RECORDED[f"trace {rule}"]
+
+
+@pytest.mark.parametrize("shape", record.SHAPES)
+def test_memory_is_planned_as_in_the_reference(shape: str) -> None:
+    assert record.memory(shape) == RECORDED[f"memory {shape}"]

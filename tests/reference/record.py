@@ -3,20 +3,27 @@
 `python -m tests.reference.record` writes it anew, after a change that means to decode otherwise.
 """
 
+import contextlib
 import hashlib
+import io
 import itertools
 import json
+import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from medusa_core.__main__ import main
 from medusa_core.api import demo_model
 from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.generate.direct import generate
 from medusa_core.messages import ChatMessage, GenerateSettings, Role, StepTrace
 from medusa_core.pace.costs import Asking, StepCosts
 from medusa_core.pace.tuner import Tuner
+from medusa_core.resources import resources_dir
 from medusa_core.target import LoadOptions, Target, load_target
+from medusa_core.trace_file import Recording, write_trace
 
 FILE = Path(__file__).parent / "answers.json"
 PROMPTS = (
@@ -29,6 +36,8 @@ _DRAFT_S = (0.02, 0.04, 0.06, 0.08, 0.1)
 COSTS = StepCosts(
     (64, 768), (1, 64), ((1.0, 2.0), (1.2, 3.0)), {"medusa": Asking(_DRAFT_S, _DRAFT_S)}
 )
+SHAPES = tuple(sorted(path.stem for path in (resources_dir() / "shapes").glob("*.json")))
+CARD = ("--num-heads", "3", "--vram-gib", "8", "--capability", "8.6", "--json", "-")
 RULES = (("greedy", 0), ("sample", 1), ("sample", 2), ("typical", 1))
 _NUM_TOKENS = 32
 
@@ -92,6 +101,35 @@ def plan(rule: str, loaded: Target) -> str:
     return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
 
 
+def memory(shape: str) -> str:
+    """A digest of where the memory of a card of 8 GiB goes, to the byte."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        assert main(["plan", shape, *CARD]) == 0
+    return hashlib.sha256(printed.getvalue().encode()).hexdigest()[:16]
+
+
+def trace(rule: str, loaded: Target) -> str:
+    """A digest of the file of a recorded answer, but for its fractions: times and chances."""
+    settings = GenerateSettings(rule=rule, temperature=0.8, max_new_tokens=_NUM_TOKENS)
+    settings = replace(settings, drafter="composite", seed=1)
+    steps: list[StepTrace] = []
+    messages = [ChatMessage(Role.USER, PROMPTS[0])]
+    done = generate(loaded, messages, settings, on_trace=steps.append, tuner=Tuner(loaded, COSTS))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        write_trace(path, Recording("demo", tuple(steps), done))
+        told = _without_fractions(json.loads(path.read_text(encoding="utf-8")))
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
+
+
+def _without_fractions(told: Any) -> Any:
+    if isinstance(told, dict):
+        return {key: _without_fractions(value) for key, value in told.items()}
+    if isinstance(told, list):
+        return [_without_fractions(value) for value in told]
+    return None if isinstance(told, float) else told
+
+
 def record() -> None:
     """Write the reference."""
     loaded = target()
@@ -101,6 +139,8 @@ def record() -> None:
         name: {"tokens": one.token_ids, "trees": one.trees} for name, one in decoded.items()
     }
     rows |= {f"plan {rule}": plan(rule, loaded) for rule in ("greedy", "sample")}
+    rows |= {f"trace {rule}": trace(rule, loaded) for rule in ("greedy", "sample", "typical")}
+    rows |= {f"memory {shape}": memory(shape) for shape in SHAPES}
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(row)}" for name, row in rows.items())
     FILE.write_text(f"{{\n{lines}\n}}\n")
 
