@@ -490,9 +490,8 @@ class ChatController(QObject):
             loaded = status.loaded
             if status.failed is None:
                 self.errors.settle(About.MODEL)
-            self._appearance.legend.learn(
-                loaded.sources, loaded.rules, loaded.end_ids, loaded.serving
-            )
+            specials = dict(loaded.special_tokens) | dict.fromkeys(loaded.end_ids, "")
+            self._appearance.legend.learn(loaded.sources, loaded.rules, specials, loaded.serving)
         self._page.header.show_model(self._keeper.choice)
         self._page.header.show_status(status)
         if status.phase is Phase.FAILED and status.failed is not None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QCoreApplication
 
-from app.insight.words import is_text, show_token
+from app.insight.words import NO_SPECIALS, is_text, show_token
 from app.settings.words import QT_TRANSLATE_NOOP
 from app.widgets.numbers import Number
 from medusa_core.messages import Verified
@@ -63,7 +63,7 @@ def agreement(
     verified: Verified,
     edited: int | None = None,
     answers: Sequence[Span] = (),
-    end_ids: Container[int] = (),
+    specials: Mapping[int, str] = NO_SPECIALS,
 ) -> Agreement:
     """Lay out a verified text.
 
@@ -71,7 +71,7 @@ def agreement(
         verified: What the engine says.
         edited: First token that was changed; the outputs before it agreed with the text so far.
         answers: Where the tokens lie that a model wrote: from, to; empty if all are judged.
-        end_ids: Tokens that end an answer.
+        specials: As `show_token` has them.
     """
     tokens = verified.tokens
     written = {place for start, stop in answers for place in range(start, stop)}
@@ -85,9 +85,9 @@ def agreement(
         cells.append(
             Cell(
                 token.token_id,
-                show_token(token.text, token.token_id, end_ids, len(token.text) * 8),
+                show_token(token.text, token.token_id, specials, len(token.text) * 8),
                 is_text(token.text),
-                show_token(token.output.text, token.output.token_id, end_ids),
+                show_token(token.output.text, token.output.token_id, specials),
                 token.output.probability,
                 mark,
             )

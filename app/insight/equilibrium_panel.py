@@ -125,7 +125,7 @@ class EquilibriumPanel(QWidget):
             self._late = verified
             return
         edited = self._verifications.take(verified)
-        written, ends = self._verifications.written, self._appearance.legend.end_ids
+        written, ends = self._verifications.written, self._appearance.legend.specials
         self._fill(agreement(verified, edited, written, ends))
         last = len(self.shown.cells) - 1
         self.table.go_to(last if self.shown.bonus is None else self.shown.bonus)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
 from PySide6.QtCore import QCoreApplication
 
-from app.insight.words import show_token
+from app.insight.words import NO_SPECIALS, show_token
 from app.settings.words import QT_TRANSLATE_NOOP
 from medusa_core.messages import TARGET, BestNode, StepTrace, TokenSource
 
@@ -71,7 +71,7 @@ class TreeLayout:
     num_columns: int = 0
 
 
-def lay_out_step(trace: StepTrace, end_ids: Container[int] = ()) -> TreeLayout:
+def lay_out_step(trace: StepTrace, specials: Mapping[int, str] = NO_SPECIALS) -> TreeLayout:
     """The verified tree of a step, with the bonus token as an additional box (the ghost).
 
     Nodes beside the path were compared with the target's choice and are none of it; those further
@@ -79,7 +79,7 @@ def lay_out_step(trace: StepTrace, end_ids: Container[int] = ()) -> TreeLayout:
 
     Args:
         trace: The step.
-        end_ids: Tokens that end an answer.
+        specials: As `show_token` has them.
     """
     path = trace.path
     choice = trace.verdicts[-1].choice
@@ -92,7 +92,7 @@ def lay_out_step(trace: StepTrace, end_ids: Container[int] = ()) -> TreeLayout:
             parent=told.parent,
             depth=depths[index],
             row=rows[index],
-            text=show_token(told.text, told.token_id, end_ids),
+            text=show_token(told.text, told.token_id, specials),
             state=_state(index, trace),
             source=told.source,
             probability=told.probability,
@@ -108,7 +108,7 @@ def lay_out_step(trace: StepTrace, end_ids: Container[int] = ()) -> TreeLayout:
             parent=path[-1],
             depth=depths[ghost],
             row=rows[ghost],
-            text=show_token(choice.text, choice.token_id, end_ids),
+            text=show_token(choice.text, choice.token_id, specials),
             state=State.GHOST,
             source=TARGET,
             probability=None,

@@ -80,7 +80,7 @@ def card_of(track: Track, token: int, legend: Legend) -> tuple[Line, ...]:
     return (
         Line(
             QCoreApplication.translate("Insight", "Token"),
-            show_token(verdict.choice.text, verdict.choice.token_id, legend.end_ids),
+            show_token(verdict.choice.text, verdict.choice.token_id, legend.specials),
         ),
         Line(QCoreApplication.translate("Insight", "Id"), f"{verdict.choice.token_id}"),
         *_drafted(step, place, is_accepted, legend),
@@ -183,7 +183,7 @@ def _rule(rule: RuleChoice, verdict: Verdict) -> str:
 
 def _alternatives(verdict: Verdict, legend: Legend) -> str:
     return "   ".join(
-        f"{show_token(other.text, other.token_id, legend.end_ids)} {percent(other.probability)}"
+        f"{show_token(other.text, other.token_id, legend.specials)} {percent(other.probability)}"
         for other in verdict.alternatives
     )
 

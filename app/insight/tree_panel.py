@@ -253,7 +253,7 @@ class TreePanel(QWidget):
     def _layout(self) -> TreeLayout:
         if self.tabs.currentIndex() == STEP:
             step = self._timeline.step
-            ends = self._appearance.legend.end_ids
+            ends = self._appearance.legend.specials
             return TreeLayout() if step is None else lay_out_step(step, ends)
         best = () if self._planned is None else self._planned.best_nodes
         source = "" if self._planned is None else self._planned.source

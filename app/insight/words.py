@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Container
+from collections.abc import Mapping
 from html import escape
+from types import MappingProxyType
 
 from PySide6.QtCore import QCoreApplication
 
@@ -18,6 +19,9 @@ _MOST_CHARS = 24
 _CODE_POINT = re.compile(r"‹U\+([0-9A-F]{4,6})›")
 
 
+NO_SPECIALS: Mapping[int, str] = MappingProxyType({})
+
+
 def is_text(text: bytes) -> bool:
     """Whether a token says something by itself: special ones and parts of characters don't."""
     try:
@@ -27,26 +31,30 @@ def is_text(text: bytes) -> bool:
 
 
 def show_token(
-    text: bytes, token_id: int, end_ids: Container[int] = (), most_chars: int = _MOST_CHARS
+    text: bytes,
+    token_id: int,
+    specials: Mapping[int, str] = NO_SPECIALS,
+    most_chars: int = _MOST_CHARS,
 ) -> str:
     """A token's text with its white space to be seen; what is no UTF-8 in hexadecimal.
 
     Args:
         text: Its bytes; empty for a special token.
         token_id: It.
-        end_ids: Tokens that end an answer.
+        specials: Names of tokens without a text; empty for those that end an answer.
         most_chars: More are cut.
     """
-    if token_id in end_ids:
+    name = specials.get(token_id)
+    if name == "":
         return QCoreApplication.translate("Insight", "‹end of answer›")
+    if name:
+        return f"‹{_readable(name, most_chars)}›"
     if not text:
         return QCoreApplication.translate("Insight", "‹special {0}›").format(token_id)
     try:
-        decoded = text.decode()
+        return _readable(text.decode(), most_chars)
     except UnicodeDecodeError:
         return "‹" + text.hex(" ").upper() + "›"
-    shown = "".join(_SIGNS.get(char) or _shown(char) for char in decoded)
-    return shown if len(shown) <= most_chars else shown[: most_chars - 1] + "…"
 
 
 def as_typed(shown: str) -> str:
@@ -54,6 +62,11 @@ def as_typed(shown: str) -> str:
     for char, sign in _SIGNS.items():
         shown = shown.replace(sign, char)
     return _CODE_POINT.sub(lambda found: _char(found[0], int(found[1], 16)), shown)
+
+
+def _readable(text: str, most_chars: int) -> str:
+    shown = "".join(_SIGNS.get(char) or _shown(char) for char in text)
+    return shown if len(shown) <= most_chars else shown[: most_chars - 1] + "…"
 
 
 def _shown(char: str) -> str:

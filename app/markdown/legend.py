@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from app.control.said import said
@@ -35,14 +36,14 @@ class Legend:
     """What came with the models that were loaded; a name it doesn't know stands for itself.
 
     Attributes:
-        end_ids: Tokens that end an answer of the model that was loaded last.
+        specials: Names of the loaded model's tokens without a text; empty for an answer's end.
         serving: Names of the sources that can draft for that model; None for all.
     """
 
     def __init__(
         self, sources: Iterable[SourceInfo] = (), rules: Iterable[RuleChoice] = ()
     ) -> None:
-        self.end_ids: frozenset[int] = frozenset()
+        self.specials: Mapping[int, str] = {}
         self.serving: frozenset[str] | None = None
         self._infos: dict[str, SourceInfo] = {}
         self._rules: dict[str, RuleChoice] = {}
@@ -58,11 +59,11 @@ class Legend:
         self,
         sources: Iterable[SourceInfo],
         rules: Iterable[RuleChoice],
-        end_ids: frozenset[int] = frozenset(),
+        specials: Mapping[int, str] = MappingProxyType({}),
         serving: frozenset[str] | None = None,
     ) -> None:
         """Take what came with a model; names that came with an earlier one stay known."""
-        self.end_ids, self.serving = end_ids, serving
+        self.specials, self.serving = specials, serving
         self._infos |= {info.name: info for info in sources}
         self._rules |= {rule.name: rule for rule in rules}
 

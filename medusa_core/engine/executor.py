@@ -535,6 +535,7 @@ def _describe(
         load_s=load_s,
         device_note=target.device_note,
         end_ids=target.eos_token_ids,
+        special_tokens=target.tokenizer.special_tokens,
         advice=target.config.advice,
         thinking=target.template.thinking,
         continues_text=target.template.continues_text,

@@ -65,6 +65,7 @@ class ModelLoaded(Message):
         load_s: Seconds from the command to this event.
         device_note: Why a card that is here isn't used; empty if none is passed over.
         end_ids: Tokens that end an answer.
+        special_tokens: Ids and names of the tokens that have no text.
         advice: How its makers advise to sample; None where they don't.
         thinking: What its template does about thoughts before the answer.
         head_source: Which source its heads are; empty without heads.
@@ -89,6 +90,7 @@ class ModelLoaded(Message):
     load_s: float
     device_note: str = ""
     end_ids: frozenset[int] = frozenset()
+    special_tokens: tuple[tuple[int, str], ...] = ()
     advice: Advice | None = None
     thinking: ThinkingSwitch = NO_SWITCH
     head_source: str = ""

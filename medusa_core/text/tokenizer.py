@@ -132,6 +132,12 @@ class Tokenizer:
         guard, ids = self.encode(_GUARD), self.encode(_GUARD + text)
         return ids[len(guard) :] if ids[: len(guard)] == guard else self.encode(text)
 
+    @property
+    def special_tokens(self) -> tuple[tuple[int, str], ...]:
+        """Ids and names of the tokens that have no text."""
+        added = self._tokenizer.get_added_tokens_decoder().items()
+        return tuple((token_id, token.content) for token_id, token in added if token.special)
+
     def bytes_of(self, token_id: int) -> bytes:
         """Bytes of one token; empty for special tokens and for ids beyond the vocabulary."""
         return self._bytes_of[token_id]

@@ -34,7 +34,7 @@ def test_of_a_conversation_answers_alone_are_counted() -> None:
 
 
 def test_the_end_of_an_answer_is_called_so() -> None:
-    table = agreement(verified((1, 2), (2, 3)), end_ids=frozenset({2}))
+    table = agreement(verified((1, 2), (2, 3)), specials={2: ""})
     assert [cell.text for cell in table.cells] == ["␣1", "‹end of answer›"]
     assert table.cells[0].output == "‹end of answer›"
 

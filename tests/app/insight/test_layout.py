@@ -41,7 +41,7 @@ def test_a_step_says_what_became_of_every_node() -> None:
 
 
 def test_the_end_of_an_answer_is_called_so() -> None:
-    texts = [node.text for node in lay_out_step(trace(1, (0, 1)), frozenset({7, 2})).nodes]
+    texts = [node.text for node in lay_out_step(trace(1, (0, 1)), {7: "", 2: ""}).nodes]
     assert texts[-1] == "‹end of answer›"
     assert texts[2] == "‹end of answer›"
     assert texts[1] == "␣cat"

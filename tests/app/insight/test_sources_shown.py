@@ -27,7 +27,7 @@ THEMES = pytest.mark.parametrize("choice", [ThemeChoice.LIGHT, ThemeChoice.DARK]
 @pytest.fixture
 def shown(appearance: Appearance, choice: ThemeChoice) -> Appearance:
     appearance.choose(choice)
-    appearance.legend.learn(SOURCES, RULES, frozenset())
+    appearance.legend.learn(SOURCES, RULES, {})
     return appearance
 
 
@@ -64,7 +64,7 @@ def test_the_legend_leaves_out_what_cannot_draft_for_the_model(
     info: SourceInfo, appearance: Appearance, qtbot: QtBot
 ) -> None:
     others = frozenset(other.name for other in SOURCES) - {info.name}
-    appearance.legend.learn(SOURCES, RULES, frozenset(), others)
+    appearance.legend.learn(SOURCES, RULES, {}, others)
     legend = TreeLegend(step_samples, appearance)
     qtbot.addWidget(legend)
     assert info.explanation not in legend.accessibleDescription()
