@@ -202,7 +202,7 @@ def _step_cost(args: argparse.Namespace) -> dict[str, object]:
 
     if args.sessions is not None:
         return _sessions(args)
-    if args.shape and args.peers:
+    if args.peers:
         return _step_race(args)
     if args.shape and args.tier_disk is not None:
         return _streamed(args)
@@ -224,11 +224,11 @@ def _sessions(args: argparse.Namespace) -> dict[str, object]:
 
 
 def _step_race(args: argparse.Namespace) -> dict[str, object]:
-    """Steps of random weights against llama.cpp's; the weights of both are of one type."""
+    """Steps against llama.cpp's: of one GGUF file, or of random weights of one type."""
     from medusa_core.bench.step_race import race_steps, race_table
 
     args.num_heads = 0
-    with _random_and_peer(args) as (target, load_s, peer):
+    with (_random_and_peer if args.shape else _file_and_peer)(args) as (target, load_s, peer):
         race = race_steps(target, load_s, peer, _tell)
     print(race_table(race))
     return asdict(race)
@@ -254,6 +254,24 @@ def _simulate(args: argparse.Namespace) -> dict[str, object]:
         found = simulate(target, args.oracle, peer, _tell)
     print(simulation_text(found))
     return asdict(found)
+
+
+@contextmanager
+def _file_and_peer(args: argparse.Namespace) -> Iterator[tuple[Target, float, Path]]:
+    """A GGUF file loaded, the seconds that took, and the file for llama.cpp."""
+    from medusa_core.files.gguf import is_gguf
+    from medusa_core.target import load_target
+
+    model, _ = model_dirs(args)
+    if _names(args.peers) != ["llamacpp"] or not is_gguf(model):
+        raise RequestError(
+            "Steps are compared with llama.cpp's alone, of a GGUF file or of random weights.",
+            "Say --peers llamacpp, and --model FILE.gguf or --shape vicuna-7b --quant q4_0.",
+        )
+    started = time.perf_counter()
+    target = load_target(model, None, options_of(args))
+    load_s = time.perf_counter() - started
+    yield ready(args, target), load_s, model
 
 
 @contextmanager

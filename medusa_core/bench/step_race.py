@@ -1,4 +1,4 @@
-"""Steps of a large model, ours and llama.cpp's in turns: random weights of one shape and type."""
+"""Steps of a model, ours and llama.cpp's in turns: of one file, or of random weights of one type."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class StepRace:
     Attributes:
         ours: Seconds of a step, by its rows; medians.
         llamacpp: llama.cpp's; empty without it.
-        prefill_s: Seconds to read 512 tokens, by contestant.
+        prefill_s: Seconds to read 512 tokens, by contestant; medians.
         copy_gb_per_s: Bytes that a plain copy of a large buffer reads and writes, a second.
         reached_gb_per_s: Bytes of our step of one row ÷ its seconds.
         load_s: Seconds that our load took.
@@ -59,12 +59,12 @@ def race_steps(target: Target, load_s: float, peer: Path | None, tell: Tell) -> 
     if peer is not None:
         tell("llama.cpp loads the weights")
         contestants["llamacpp"] = _Theirs(peer)
-    prefill_s = {}
-    for name, contestant in contestants.items():
-        tell(f"{name}: reading {LENGTH} tokens")
-        prefill_s[name] = contestant.prefill_s()
+    read_s = {name: list[float]() for name in contestants}
     seconds = {name: {rows: list[float]() for rows in ROWS} for name in contestants}
     for turn in range(_TURNS):
+        for name, contestant in contestants.items():
+            tell(f"turn {turn + 1} of {_TURNS}: {name} reads {LENGTH} tokens")
+            read_s[name].append(contestant.prefill_s())
         for rows in ROWS:
             tell(f"turn {turn + 1} of {_TURNS}: {rows} rows")
             for _ in range(2 if rows <= _OFTEN else 1):
@@ -78,7 +78,7 @@ def race_steps(target: Target, load_s: float, peer: Path | None, tell: Tell) -> 
     return StepRace(
         ours=usual["ours"],
         llamacpp=usual.get("llamacpp", {}),
-        prefill_s=prefill_s,
+        prefill_s={name: statistics.median(measured) for name, measured in read_s.items()},
         copy_gb_per_s=copy_gb_per_s(target.precision.device),
         reached_gb_per_s=(read_bytes(target) + cache_bytes) / usual["ours"]["1"] / 1e9,
         load_s=load_s,
@@ -94,7 +94,7 @@ def race_table(race: StepRace) -> str:
         cells = [f"{ours * 1e3:9.1f} ms", "-" if theirs is None else f"{theirs * 1e3:9.1f} ms"]
         shares = f"{ours / one:8.2f}" + ("" if theirs is None else f"{theirs / one:8.2f}")
         lines.append(f"{rows:>6}{cells[0]:>12}{cells[1]:>12}{shares}")
-    read = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in race.prefill_s.items())
+    read = ", ".join(f"{name} {seconds:.3g} s" for name, seconds in race.prefill_s.items())
     return "\n".join(
         [
             *lines,
@@ -120,7 +120,8 @@ class OwnSteps:
 
     @torch.inference_mode()
     def prefill_s(self) -> float:
-        """Read them. Seconds."""
+        """Read them anew. Seconds."""
+        self._kv.truncate(0)
         started = time.perf_counter()
         rows = self._target.chunk_rows
         for first in range(0, LENGTH, rows):
@@ -142,6 +143,7 @@ class _Theirs:
         self._model = LlamaCpp(path, _ROOM)
 
     def prefill_s(self) -> float:
+        self._model.clear()
         return self._seconds(range(1, 1 + LENGTH))
 
     def step_s(self, rows: int) -> float:

@@ -514,6 +514,14 @@ def test_an_unknown_shape_names_those_that_are(capsys: pytest.CaptureFixture[str
     assert "vicuna-7b" in capsys.readouterr().err
 
 
+def test_steps_are_compared_on_one_file_or_on_random_weights(
+    folders: dict[str, tuple[Path, Path]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["--model", str(folders["qwen3"][0]), "--peers", "llamacpp"]
+    assert main(["bench", "--step-cost", *where]) == 1
+    assert "--model FILE.gguf or --shape" in capsys.readouterr().err
+
+
 def test_transformers_looks_up_the_same_text(
     folders: dict[str, tuple[Path, Path]], tmp_path: Path
 ) -> None:
