@@ -1,4 +1,4 @@
-"""Steps of a model, ours and llama.cpp's in turns: of one file, or of random weights of one type."""
+"""Steps of a model, ours and llama.cpp's in turns: of one file, or of random weights."""
 
 from __future__ import annotations
 
