@@ -17,7 +17,7 @@ class Baseline:
 
     def __init__(self) -> None:
         self._steps: deque[tuple[int, int, float]] = deque(maxlen=_MOST_STEPS)
-        self._plain: deque[float] = deque(maxlen=_MOST_STEPS)
+        self._plain: deque[tuple[int, float]] = deque(maxlen=_MOST_STEPS)
 
     def add(self, num_rows: int, length: int, verified_s: float, step_s: float) -> None:
         """Count a step that had the device for itself.
@@ -30,17 +30,21 @@ class Baseline:
         """
         self._steps.append((num_rows, length, verified_s))
         if num_rows == 1:
-            self._plain.append(step_s)
+            self._plain.append((length, step_s))
 
     def plain_s(self, costs: StepCosts | None, length: int) -> float:
         """Seconds of a plain step behind a cache of some length; 0 where that can't be said.
 
-        It is what plain steps of the answer itself took, where there were some. Otherwise it is
-        what was measured before, as long as the answer's steps took about as long as such steps did
-        then: else the machine was busy with something else in one of the two.
+        It is what plain steps of the answer itself took, where there were some; a longer cache
+        takes longer, by as much as was measured before. Otherwise it is what was measured before,
+        as long as the answer's steps took about as long as such steps did then: else the machine
+        was busy with something else in one of the two.
         """
         if len(self._plain) >= _LEAST_PLAIN:
-            return statistics.median(self._plain)
+            return statistics.median(
+                seconds * (costs.plain_s(length) / costs.plain_s(behind) if costs else 1.0)
+                for behind, seconds in self._plain
+            )
         if costs is None or not self._steps:
             return 0.0
         took = sum(seconds for _, _, seconds in self._steps)

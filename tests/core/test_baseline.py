@@ -35,6 +35,15 @@ def test_plain_steps_of_the_answer_itself_are_the_best_measure() -> None:
     assert found.plain_s(COSTS, 1) == found.plain_s(None, 1) == 4.5
 
 
+def test_plain_steps_behind_a_short_text_say_what_they_take_behind_a_long_one() -> None:
+    longer = StepCosts((1, 101), (1, 64), ((1.0, 2.0), (6.0, 8.0)))
+    found = Baseline()
+    for _ in range(8):
+        found.add(1, 1, 1.4, 1.5)  # one and a half times as long as measured: others are busy
+    assert found.plain_s(longer, 1) == pytest.approx(1.5)
+    assert found.plain_s(longer, 61) == pytest.approx(1.5 * 4)
+
+
 def test_without_steps_or_costs_nothing_is_said() -> None:
     assert Baseline().plain_s(COSTS, 1) == 0.0
     assert steps(2.0).plain_s(None, 1) == 0.0
