@@ -36,6 +36,7 @@ SETTLE_S = 0.15
 LOAD_TIMEOUT_S = 120.0
 ANSWER_TIMEOUT_S = 120.0
 STREAMED_STEPS = 12
+LONGEST_ANSWER = 240  # tokens: small models go on until their context is full
 
 STORY = "Write a bedtime story about a small bear."
 GREETING = "Who are you?"
@@ -170,6 +171,7 @@ class Tour:
             raise TourError(keeper.status.failed.message)
         await self._until(lambda: keeper.status.calibrated is not None, LOAD_TIMEOUT_S)
         await self._take("empty")
+        self._shorten()
         chat.send(STORY)
         await self._until(self._has_streamed, ANSWER_TIMEOUT_S)
         await self._take("streaming", settle_s=0.0)
@@ -319,10 +321,14 @@ class Tour:
     async def _ask(self, prompt: str, screen: str = "") -> None:
         """Send a prompt, wait for its answer, and take a picture where a screen is named."""
         chat = self._app.window.chat
+        self._shorten()
         chat.send(prompt)
         await self._until(lambda: not chat.is_busy, ANSWER_TIMEOUT_S)
         if screen:
             await self._take(screen)
+
+    def _shorten(self) -> None:
+        self._app.window.page.control.choose_number("max_new_tokens", LONGEST_ANSWER)
 
     def _has_streamed(self) -> bool:
         """Whether enough of the answer is there; also true once it is complete."""
