@@ -150,7 +150,7 @@ def _parts(target: Target, tuner: Tuner, mode: str, num_tokens: int) -> Parts:
     heads = None if own is None else TimedHeads(own)
     target = replace(
         target,
-        heads=heads,
+        heads=heads or target.heads,
         eos_token_ids=frozenset(),  # to forbid the end would cost time itself
     )
     messages = (ChatMessage(Role.USER, "Tell me a story about a village by the sea."),)

@@ -21,6 +21,7 @@ from medusa_core.drafters.source import (
 )
 from medusa_core.errors import RequestError
 from medusa_core.messages import TARGET, DrafterChoice, Odds, TokenSource
+from medusa_core.runner.choice import between_passes
 from medusa_core.target import Target
 from medusa_core.tree.shape import TokenTree, TreeShape
 from medusa_core.types import Form, Proposal, RowBudget
@@ -39,7 +40,7 @@ class GrownDrafter:
             target: What they draft for.
             specs: The sources.
         """
-        self._most = budget.most
+        self._most, self._runner = budget.most, target.runner
         self._names = tuple(spec.name for spec in specs)
         self._sources = [spec.build(target, budget) for spec in specs]
         self._rider = next((source for source in self._sources if isinstance(source, Rides)), None)
@@ -70,6 +71,10 @@ class GrownDrafter:
             reader.read(place, states, deep)
 
     def propose(self, root_id: int, max_rows: int) -> Proposal:
+        with between_passes(self._runner):
+            return self._propose(root_id, max_rows)
+
+    def _propose(self, root_id: int, max_rows: int) -> Proposal:
         rows = min(self._most, max_rows)
         riders = None if self._rider is None else self._rider.riders(root_id, rows)
         if riders is not None:
@@ -86,8 +91,9 @@ class GrownDrafter:
         return Proposal(tree, sources, odds, guesses, grown.promised, riders, pruner)
 
     def observe(self, observation: Observation) -> None:
-        for source in self._sources:
-            source.observe(observation)
+        with between_passes(self._runner):
+            for source in self._sources:
+                source.observe(observation)
 
     def truncate(self, length: int) -> None:
         for source in self._sources:

@@ -26,6 +26,7 @@ from medusa_core.errors import OutOfMemoryError
 from medusa_core.messages import GenerateSettings
 from medusa_core.pace.costs import MOST_ROWS, Asking, rising, usual_s
 from medusa_core.rules.rule import rule_registry
+from medusa_core.runner.choice import between_passes
 from medusa_core.target import Target
 from medusa_core.types import RowBudget
 
@@ -128,10 +129,12 @@ class AskingSources:
         root_id = int(torch.randint(self._target.config.vocab_size, (1,), generator=self._dice))
         final, deep = self._apart(states)
         chance = self._rule.chance(next(self._places))
-        asked.source.observe(Observation([root_id], final, (0,), chance, deep))
+        with between_passes(self._target.runner):
+            asked.source.observe(Observation([root_id], final, (0,), chance, deep))
         if self._step_s < _A_LONG_STEP_S:
             self._step_s = self._between()
-        return _levels_s(asked.source, root_id, asked.levels)
+        with between_passes(self._target.runner):
+            return _levels_s(asked.source, root_id, asked.levels)
 
     def _apart(self, states: Tensor) -> tuple[Tensor, Tensor | None]:
         size = self._target.config.hidden_size

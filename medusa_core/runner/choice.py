@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 
 from medusa_core import runner
@@ -9,6 +10,7 @@ from medusa_core.errors import EngineError
 from medusa_core.heads.kind import Heads
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
+from medusa_core.native.pool import torch_on_one_thread
 from medusa_core.registry import Registry
 from medusa_core.runner.native import NativeRunner
 from medusa_core.runner.runner import Runner, RunnerSpec
@@ -26,6 +28,11 @@ def share_workers(runner: Runner, heads: Heads) -> None:
     """Let the threads that compute a target compute its heads, too."""
     if isinstance(runner, NativeRunner):
         heads.share_workers(runner.workers)
+
+
+def between_passes(runner: Runner) -> AbstractContextManager[None]:
+    """Where drafts are made: with one of torch's threads beside a runner that has its own."""
+    return torch_on_one_thread() if isinstance(runner, NativeRunner) else nullcontext()
 
 
 def buffer_bytes(runner: Runner) -> int:

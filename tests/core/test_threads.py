@@ -6,10 +6,16 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from medusa_core.drafters.source import Candidates, Paths
+from medusa_core.drafters.sources.lookup_source import LookupSource
 from medusa_core.kv.cache import KvCache
+from medusa_core.messages import GenerateSettings
+from medusa_core.native.binding import native_library
 from medusa_core.pace import threads
 from medusa_core.pace.threads import Threads, settle_threads
 from medusa_core.target import Target
+from tests.core.conftest import LoadTarget
+from tests.core.laws import decode, user_says
 
 
 @pytest.fixture(autouse=True)
@@ -110,3 +116,24 @@ def test_a_count_chosen_beside_other_programs_is_chosen_anew_when_they_have_gone
     seconds = {1: 1.0, 2: 0.9}
     assert not chosen.settle_again(), "it was measured in quiet"
     assert torch.get_num_threads() == 2
+
+
+@pytest.mark.skipif(native_library() is None, reason="no compiled step for this machine")
+@pytest.mark.parametrize(("dtype", "count"), [("float32", 1), ("float64", 2)])
+def test_drafts_leave_the_cores_to_a_runner_with_threads_of_its_own(
+    load: LoadTarget, monkeypatch: pytest.MonkeyPatch, dtype: str, count: int
+) -> None:
+    candidates = LookupSource.candidates
+    used: list[int] = []
+
+    def note(source: LookupSource, paths: Paths) -> Candidates | None:
+        used.append(torch.get_num_threads())
+        return candidates(source, paths)
+
+    monkeypatch.setattr(LookupSource, "candidates", note)
+    target = load("grouped", dtype)  # float64 is computed by torch
+    target.runner.use_threads(2, 2)
+    decode(target, GenerateSettings(drafter="ngram", max_new_tokens=8), user_says("one one one"))
+    assert set(used) == {count}
+    assert torch.get_num_threads() == 2
+    target.runner.use_threads(1, 1)
