@@ -131,7 +131,7 @@ def test_drafts_leave_the_cores_to_a_runner_with_threads_of_its_own(
         return candidates(source, paths)
 
     monkeypatch.setattr(LookupSource, "candidates", note)
-    target = load("grouped", dtype)  # float64 is computed by torch
+    target = load("qwen3", dtype)  # float64 is computed by torch
     target.runner.use_threads(2, 2)
     decode(target, GenerateSettings(drafter="ngram", max_new_tokens=8), user_says("one one one"))
     assert set(used) == {count}
