@@ -27,7 +27,7 @@ from medusa_core.training.trainee import Trainee, collected
 
 _HELD_OUT_BYTES = 1 << 32  # all of it
 _MOST_HELD_OUT = 6000  # tokens
-_HELD_OUT_EACH = 20  # every so many-th answer isn't learned from
+_HELD_OUT_EACH = 20  # every so many-th question's answers aren't learned from
 _RECORDED_BYTES = 512 << 20  # of states that wait in memory for the end of a slice
 _USUAL_ANSWERS = 4000
 _SYNC_S = 5.0
@@ -137,7 +137,8 @@ class Feed:
         held = folder.states / "held-out"
         self.held_out = States(held, trainee, self._computed, _HELD_OUT_BYTES)
         self.states = States(folder.states, trainee, self._computed, most_bytes)
-        self.num_tokens = self._num_held = self._num_answers = 0
+        self.num_tokens = self._num_held = 0
+        self._is_held: dict[tuple[int, ...], bool] = {}  # by the prompt's tokens
 
     def add(self, some: Sequence[Written], on_shard: Callable[[int, int], None]) -> None:
         """Learn from these answers, too.
@@ -150,8 +151,7 @@ class Feed:
         held: list[Written] = []
         for written in some:
             length = len(written.answer.answer_ids)
-            is_held = self._num_answers % _HELD_OUT_EACH == 0 and self._num_held < _MOST_HELD_OUT
-            self._num_answers += 1
+            is_held = self._holds_out(written.answer.prompt_ids)
             self._num_held += length * is_held
             self.num_tokens += length * (not is_held)
             (held if is_held else learned).append(written)
@@ -167,6 +167,14 @@ class Feed:
         if self.states.is_whole:
             self._target = None
         return self._target is None
+
+    def _holds_out(self, prompt_ids: tuple[int, ...]) -> bool:
+        """Whether a prompt's answers aren't learned from: all of them, or heads know the words."""
+        known = self._is_held.get(prompt_ids)
+        if known is None:
+            known = len(self._is_held) % _HELD_OUT_EACH == 0 and self._num_held < _MOST_HELD_OUT
+            self._is_held[prompt_ids] = known
+        return known
 
     def _computed(self, documents: Sequence[EncodedDocument]) -> Shard:
         assert self._target is not None  # until all shards lie on the disk

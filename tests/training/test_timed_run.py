@@ -15,6 +15,7 @@ from medusa_core.training.asked import bundled_asked, read_asked
 from medusa_core.training.cli import gain_text
 from medusa_core.training.curve import Curve
 from medusa_core.training.expectation import expected_tau
+from medusa_core.training.feed import Feed, Written
 from medusa_core.training.heads_command import asked_of, load_for_training, trainee_of
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.heads_run import HeadsRun, RunParts, drafted_tokens
@@ -41,6 +42,21 @@ def demo() -> Target:
 @pytest.fixture(autouse=True)
 def one_thread() -> None:
     torch.set_num_threads(1)
+
+
+def test_no_answer_to_a_held_out_question_is_learned_from(model: Path, tmp_path: Path) -> None:
+    config = HeadsConfig(model=str(model), kind="hydra", num_heads=2, device="cpu", context=128)
+    folder = RunFolder(tmp_path / "out")
+    folder.begin(config)
+    target = load_target(model, None, LoadOptions("float32", "cpu"))
+    trainee = trainee_of(config, target, [])
+    feed = Feed(folder, config, trainee, target)
+    twice = [Answer((1, 2, question), (3, 4, 5), True) for question in range(40)] * 2
+    feed.add([Written(answer, None) for answer in twice], lambda *_: None)
+    held = {int(document.ids[2]) for document in feed.held_out.all_documents}
+    learned = {int(document.ids[2]) for document in feed.states.all_documents}
+    assert held == {0, 20}
+    assert learned == set(range(40)) - held
 
 
 @pytest.mark.parametrize("kind", ["hydra", "eagle"])
