@@ -32,8 +32,9 @@ def trainee_of(target: Target, token_ids: torch.Tensor | None) -> HydraTrainee:
 
 @pytest.mark.parametrize("token_ids", [None, torch.arange(0, 64, 2)])
 def test_each_head_is_held_to_the_token_behind_its_path_where_it_drafts_that(
-    token_ids: torch.Tensor | None, tmp_path: Path
+    token_ids: torch.Tensor | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("medusa_core.training.hydra_trainee.trains_in_bf16", lambda _: False)
     target = load(tmp_path)
     trainee = trainee_of(target, token_ids)
     shard = collected(trainee, target, TEXTS)

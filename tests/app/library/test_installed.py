@@ -61,7 +61,7 @@ def test_installed_models_are_listed_verified_and_deleted(
             tab.add_folder(str(folder))
         await until(lambda: len(tab.items) == 4)
         tab.add_folder(str(tmp_path / "state"))
-        await until(lambda: "no weights" in tab.status_label.text())
+        await until(lambda: "no weights" in tab.problem_label.text())
         assert tab.table.rowCount() == len(tab.rows), "its row is gone"
         await settle(dialog)
         await library.downloads.close()

@@ -57,7 +57,7 @@ def test_a_computer_without_a_card_is_offered_small_models_first(
 
     async def work() -> None:
         card(dialog, 24)
-        assert "7B" in column(dialog, 0)[0]
+        assert column(dialog, 0)[0] == "Qwen3 8B"
         assert fresh.details.forecast_label.text() == "", "an imagined card can't be timed"
         processor = Budget("RAM", Hardware("cpu"), 16 * GIB, 2 * GIB, 0, is_live=True)
         fresh._budget = None
