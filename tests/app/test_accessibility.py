@@ -138,7 +138,8 @@ def test_tab_goes_from_message_to_message_and_shows_each(qtbot: QtBot, open_fake
         if now is window.page.composer.edit:
             break
         if view.isAncestorOf(now):
-            assert not now.visibleRegion().isEmpty(), now.accessibleName()
+            # What was just laid out moves once more before it stands still.
+            qtbot.waitUntil(lambda now=now: not now.visibleRegion().isEmpty(), timeout=1000)
             visited += [n for n, one in enumerate(view.messages) if one.isAncestorOf(now)]
     assert list(dict.fromkeys(visited)) == list(range(6)), "in the order of the conversation"
     assert visited == sorted(visited)
